@@ -24,13 +24,14 @@ if "SPARK_HOME" not in os.environ and (pyspark := importlib.util.find_spec("pysp
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--proof`."""
+    """Add `--proof`, and the option with which `dev/make_oracle_answers.py` runs the tests in `oracle`."""
     parser.addoption(
         "--proof",
         default="all",
         metavar="all|SHARE/SHARES",
         help="the share of the tests marked `proof` that run: `2/5` runs every fifth one from the second on",
     )
+    parser.addoption("--record-answers", action="store_true", help="store the answers of delta-spark, do not compare")
 
 
 def _share(config: pytest.Config) -> tuple[int, int]:

@@ -81,6 +81,11 @@ class Reference:
         self._none = self._jvm.scala.Option.empty()
         self._java = self._jvm.scala.jdk.javaapi.CollectionConverters
 
+    @property
+    def spark_version(self) -> str:
+        """The version of Spark."""
+        return self._spark.version
+
     # What it is told
 
     def sql(self, text: str) -> None:

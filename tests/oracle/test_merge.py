@@ -13,6 +13,7 @@ import pytest
 from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import InvalidArgumentError
 
+from .recorded_answers import plain, refusal
 from .test_change import CONFIGURATIONS, FEED, VECTORS, feed
 from .test_spark import check_row_ids
 from .test_writes import agreed
@@ -20,9 +21,10 @@ from .test_writes import agreed
 if TYPE_CHECKING:
     import pathlib
 
+    from .recorded_answers import Answers
     from .reference import Reference
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 #: Figures that say what was done, not how long it took or how files are encoded.
 FIGURES = (
@@ -125,10 +127,10 @@ def ours(folder: pathlib.Path, source: pa.Table, statement: Statement) -> dict[s
     return merger.execute()
 
 
-def theirs(spark: Reference, folder: pathlib.Path, source: pathlib.Path, statement: Statement) -> None:
-    """Merge by the reference."""
+def text(table: str, source: str, statement: Statement) -> str:
+    """Return the statement in SQL."""
     evolution = "with schema evolution " if statement.evolves else ""
-    text = [f"merge {evolution}into delta.`{folder}` t using delta.`{source}` s on {statement.on}"]
+    parts = [f"merge {evolution}into {table} t using {source} s on {statement.on}"]
     for kind, deed, condition, values in statement.clauses:
         when = f"when {kind.replace('_', ' ')}" + (f" and {condition}" if condition else "") + " then "
         if deed == "delete":
@@ -139,8 +141,13 @@ def theirs(spark: Reference, folder: pathlib.Path, source: pathlib.Path, stateme
             what = "update set " + ", ".join(f"{name} = {value}" for name, value in values.items())
         else:
             what = f"insert ({', '.join(values)}) values ({', '.join(values.values())})"
-        text.append(when + what)
-    spark.sql(" ".join(text))
+        parts.append(when + what)
+    return " ".join(parts)
+
+
+def theirs(spark: Reference, folder: pathlib.Path, source: pathlib.Path, statement: Statement) -> None:
+    """Merge by the reference."""
+    spark.sql(text(f"delta.`{folder}`", f"delta.`{source}`", statement))
 
 
 def figures(folder: pathlib.Path) -> dict[str, Any]:
@@ -156,9 +163,27 @@ def figures(folder: pathlib.Path) -> dict[str, Any]:
     return {"operation": commit["operation"], "blind": commit.get("isBlindAppend"), **deeds, **metrics}
 
 
+def merged(
+    spark: Reference, table: pathlib.Path, other: pathlib.Path, source: pa.Table, statement: Statement
+) -> dict[str, Any]:
+    """Merge by the reference into a copy of the table, and return what comes of it."""
+    shutil.copytree(table, other)
+    folder = other.with_name(f"{other.name}-source")
+    write_deltalake(folder, source)
+    theirs(spark, other, folder, statement)
+    version = DeltaTable(other).version()
+    answer: dict[str, Any] = {"version": version, "rows": found(other)}
+    if version > DeltaTable(table).version():
+        answer["metrics"] = figures(other)
+        if DeltaTable(other).metadata().configuration.get("delta.enableChangeDataFeed"):
+            answer["feed"] = feed(other, version)
+    return answer
+
+
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_the_same_merges_change_the_same_rows(name: str, spark: Reference, tmp_path: pathlib.Path) -> None:
+def test_the_same_merges_change_the_same_rows(name: str, answers: Answers, tmp_path: pathlib.Path) -> None:
     configuration = CONFIGURATIONS[name]
+    has_feed = "delta.enableChangeDataFeed" in configuration
     mine = tmp_path / "mine"
     data = rows(range(80), 7)
     write_deltalake(mine, data.slice(0, 50), configuration=configuration, partition_by=["p"])
@@ -166,32 +191,32 @@ def test_the_same_merges_change_the_same_rows(name: str, spark: Reference, tmp_p
     problems: list[Any] = []
     for number, statement in enumerate(STATEMENTS):
         # Each time from the same files, so that figures can be compared.
-        other, source = tmp_path / f"theirs-{number}", tmp_path / f"source-{number}"
-        shutil.copytree(mine, other)
+        other = tmp_path / f"theirs-{number}"
         new = rows(statement.ids, number)
-        write_deltalake(source, new)
         before = DeltaTable(mine).version()
+
+        answer = answers(f"{number}: {text('t', 's', statement)}", merged, mine, other, new, statement)
         metrics = ours(mine, new, statement)
-        theirs(spark, other, source, statement)
         after = DeltaTable(mine).version()
-        assert after == DeltaTable(other).version(), statement
-        assert found(mine) == found(other), statement
+        assert after == answer["version"], statement
+        assert found(mine) == answer["rows"], statement
         if after == before:
             assert metrics["num_output_rows"] == 0
             continue
-        said, expected = figures(mine), figures(other)
+        said, expected = plain(figures(mine)), answer["metrics"]
         by_source = any(clause.kind == BY_SOURCE for clause in statement.clauses)
         # Where a row is in no match, delta-spark copies its whole file, taken by a clause or not.
         passed = {"numTargetFilesRemoved", "numOutputRows", "numTargetRowsCopied"} if by_source else set[str]()
-        keys = sorted((said | expected).keys() - passed)
+        keys = sorted((said.keys() | expected.keys()) - passed)
         problems += [
             (number, key, said.get(key), expected.get(key)) for key in keys if said.get(key) != expected.get(key)
         ]
-        if "delta.enableChangeDataFeed" in configuration:
-            assert feed(mine, after) == feed(other, after), statement
-        if "delta.enableRowTracking" in configuration:
-            check_row_ids(spark, mine, after)
-    agreed(spark, mine, DeltaTable(other).to_pyarrow_table().to_pylist())
+        if has_feed:
+            assert feed(mine, after) == answer["feed"], statement
+        if answers.spark and "delta.enableRowTracking" in configuration:
+            check_row_ids(answers.spark, mine, after)
+    if answers.spark:
+        agreed(answers.spark, mine, DeltaTable(other).to_pyarrow_table().to_pylist())
     assert not problems
 
 
@@ -208,7 +233,7 @@ EVOLUTIONS: list[tuple[pa.Table, tuple[Clause, ...]]] = [
 @pytest.mark.parametrize(
     "configuration", [{}, VECTORS | FEED | {"delta.columnMapping.mode": "name"}], ids=["plain", "all"]
 )
-def test_schemas_come_to_be_the_same(configuration: dict[str, str], spark: Reference, tmp_path: pathlib.Path) -> None:
+def test_schemas_come_to_be_the_same(configuration: dict[str, str], answers: Answers, tmp_path: pathlib.Path) -> None:
     mine = tmp_path / "mine"
     data = pa.table(
         {
@@ -220,16 +245,27 @@ def test_schemas_come_to_be_the_same(configuration: dict[str, str], spark: Refer
     )
     write_deltalake(mine, data, configuration=configuration)
     for number, (source, clauses) in enumerate(EVOLUTIONS):
-        other, folder = tmp_path / f"theirs-{number}", tmp_path / f"source-{number}"
-        shutil.copytree(mine, other)
-        write_deltalake(folder, source)
         statement = Statement("t.id = s.id", clauses, (), evolves=True)
+        other = tmp_path / f"theirs-{number}"
+        schema, expected = answers(f"{number}: {text('t', 's', statement)}", evolved, mine, other, source, statement)
         ours(mine, source, statement)
-        theirs(spark, other, folder, statement)
-        names = [[(f.name, str(f.type)) for f in DeltaTable(t).schema().fields] for t in (mine, other)]
-        assert strip(names[0]) == strip(names[1]), statement
-        assert found(mine) == found(other), statement
-        agreed(spark, mine)
+        assert plain(fields(mine)) == schema, statement
+        assert found(mine) == expected, statement
+        if answers.spark:
+            agreed(answers.spark, mine)
+
+
+def evolved(
+    spark: Reference, table: pathlib.Path, other: pathlib.Path, source: pa.Table, statement: Statement
+) -> list[Any]:
+    """Merge by the reference into a copy of the table, and return its columns and rows."""
+    merged(spark, table, other, source, statement)
+    return [fields(other), found(other)]
+
+
+def fields(folder: pathlib.Path) -> list[tuple[str, str]]:
+    """Return the columns and their types."""
+    return strip([(field.name, str(field.type)) for field in DeltaTable(folder).schema().fields])
 
 
 def strip(fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -244,7 +280,12 @@ def found(folder: pathlib.Path) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True) for row in pa.table(DeltaTable(folder).scan()).to_pylist())
 
 
-def test_both_refuse_what_is_ambiguous(spark: Reference, tmp_path: pathlib.Path) -> None:
+def refused_merge(spark: Reference, folder: pathlib.Path, source: pathlib.Path, statement: Statement) -> str | None:
+    """Return what the reference refuses a MERGE with."""
+    return refusal(theirs, spark, folder, source, statement)
+
+
+def test_both_refuse_what_is_ambiguous(answers: Answers, tmp_path: pathlib.Path) -> None:
     write_deltalake(tmp_path / "t", rows(range(10), 1))
     source = rows((3, 3), 2)
     write_deltalake(tmp_path / "s", source)
@@ -255,21 +296,29 @@ def test_both_refuse_what_is_ambiguous(spark: Reference, tmp_path: pathlib.Path)
         statement = Statement("t.id = s.id", clauses)
         with pytest.raises(InvalidArgumentError, match="several rows"):
             ours(tmp_path / "t", source, statement)
-        with pytest.raises(Exception, match="MULTIPLE_SOURCE_ROW_MATCHING"):
-            theirs(spark, tmp_path / "t", tmp_path / "s", statement)
+        refused = answers(text("t", "s", statement), refused_merge, tmp_path / "t", tmp_path / "s", statement)
+        assert "MULTIPLE_SOURCE_ROW_MATCHING" in refused
 
 
-def test_both_merge_into_one_table_in_turn(spark: Reference, tmp_path: pathlib.Path) -> None:
+def merged_on(spark: Reference, model: pathlib.Path, source: pathlib.Path, statement: Statement) -> list[str]:
+    """Merge by the reference, and return the rows."""
+    theirs(spark, model, source, statement)
+    return found(model)
+
+
+def test_both_merge_into_one_table_in_turn(answers: Answers, tmp_path: pathlib.Path) -> None:
+    """Statements alternate between both, if delta-spark runs; else all of them are ours, with the same result."""
     table, model = tmp_path / "t", tmp_path / "model"
     write_deltalake(table, rows(range(80), 3), configuration=VECTORS | FEED)
     shutil.copytree(table, model)
     for number, statement in enumerate(STATEMENTS[:-1]):
         source = tmp_path / f"s-{number}"
         write_deltalake(source, rows(statement.ids, number))
-        theirs(spark, model, source, statement)
-        if number % 2:
-            theirs(spark, table, source, statement)
+        expected = answers(f"{number}: {text('t', 's', statement)}", merged_on, model, source, statement)
+        if answers.spark and number % 2:
+            theirs(answers.spark, table, source, statement)
         else:
             ours(table, rows(statement.ids, number), statement)
-        assert found(table) == found(model), statement
-    agreed(spark, table)
+        assert found(table) == expected, statement
+    if answers.spark:
+        agreed(answers.spark, table)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .reference import Reference
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.proof]
 
 READER = corpus.Reader()
 

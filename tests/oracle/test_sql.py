@@ -10,14 +10,17 @@ import pytest
 import deltafast
 from deltafast import DeltaTable
 
+from .recorded_answers import plain, refusal
+
 if TYPE_CHECKING:
     import pathlib
 
     import pyarrow as pa
 
+    from .recorded_answers import Answers
     from .reference import Reference
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 #: By script; `{t}` is the table, `{u}` another. A statement that begins with `!` must fail on both sides.
 SCRIPTS: dict[str, list[str]] = {
@@ -190,66 +193,98 @@ def told(node: Any) -> Any:
     return [told(item) for item in node] if isinstance(node, list) else node
 
 
-def tried(run: Any, text: str) -> tuple[bool, str]:
-    """Return whether a statement fails, and with what."""
+def tried(run: Any, text: str) -> str | None:
+    """Run a statement and return what it fails with, or None."""
     try:
         run(text)
     except Exception as error:  # noqa: BLE001 - that both sides fail is what is compared
-        return True, str(error)[:300]
-    return False, ""
+        return str(error)[:300] or repr(error)
+    return None
+
+
+def done(spark: Reference, script: str, base: pathlib.Path) -> dict[str, Any]:
+    """Run a statement by the reference, and return what it is refused with and both tables."""
+    places = {which: f"delta.`{base}/theirs-{which}`" for which in "tu"}
+    return {"refused": refusal(spark.sql, script.removeprefix("!").format(**places)), **states(base, "theirs")}
+
+
+def states(base: pathlib.Path, side: str) -> dict[str, Any]:
+    """Return both tables of a side, if they are there."""
+    folders = {which: base / f"{side}-{which}" for which in "tu"}
+    return {which: state(folder) for which, folder in folders.items() if folder.exists()}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_the_same_statements_leave_the_same_table(name: str, spark: Reference, tmp_path: pathlib.Path) -> None:
+def test_the_same_statements_leave_the_same_table(name: str, answers: Answers, tmp_path: pathlib.Path) -> None:
     differences: list[str] = []
+    places = {which: f"delta.`{tmp_path}/ours-{which}`" for which in "tu"}
     for number, script in enumerate(SCRIPTS[name]):
         text = script.removeprefix("!")
-        places = {side: {name: f"delta.`{tmp_path}/{side}-{name}`" for name in "tu"} for side in ("ours", "theirs")}
-        ours, theirs = (
-            tried(run, text.format(**places[side])) for side, run in (("ours", deltafast.sql), ("theirs", spark.sql))
-        )
-        if ours[0] != theirs[0] or ours[0] != script.startswith("!"):
+        expected = answers(f"{number}: {script}", done, script, tmp_path)
+        ours, theirs = tried(deltafast.sql, text.format(**places)), expected.pop("refused")
+        if (ours is None) != (theirs is None) or (ours is not None) != script.startswith("!"):
             differences.append(f"{number} {text}: ours {ours}, theirs {theirs}")
-        for which in "tu":
-            folders = [tmp_path / f"{side}-{which}" for side in ("ours", "theirs")]
-            if any(folder.exists() for folder in folders):
-                found, expected = (state(folder) for folder in folders)
-                differences += [
-                    f"{number} {text}: {key} of {which}: ours {found[key]}, theirs {expected[key]}"
-                    for key in found
-                    if found[key] != expected[key]
-                ]
+        found = plain(states(tmp_path, "ours"))
+        assert found.keys() == expected.keys(), f"{number} {text}"
+        differences += [
+            f"{number} {text}: {key} of {which}: ours {found[which][key]}, theirs {expected[which][key]}"
+            for which in found
+            for key in found[which]
+            if found[which][key] != expected[which][key]
+        ]
         if differences:
             break
     assert not differences, "\n".join(differences)
 
 
-def test_queries_and_answers_are_the_same(spark: Reference, tmp_path: pathlib.Path) -> None:
+def asked(spark: Reference, text: str) -> dict[str, Any]:
+    """Return the columns and the rows that the reference answers."""
+    answer = spark.answer(text)
+    return {"columns": answer.column_names, "rows": answer.to_pylist()}
+
+
+def described(spark: Reference, text: str, ours: pa.Table) -> dict[str, Any]:
+    """Return the columns and the rows that the reference answers; here sizes and ids, too, must be the same."""
+    answer = spark.answer(text)
+    assert comparable(ours) == comparable(answer), text
+    return {"columns": answer.column_names, "rows": lasting(answer)}
+
+
+def columns(spark: Reference, text: str) -> dict[str, Any]:
+    """Return the columns that the reference answers, how many rows, and the fields of `metrics`, if there are."""
+    answer = spark.answer(text)
+    metrics = answer.schema.field("metrics").type if "metrics" in answer.column_names else ()
+    return {"columns": answer.column_names, "rows": answer.num_rows, "metrics": [field.name for field in metrics]}
+
+
+def test_queries_and_answers_are_the_same(answers: Answers, tmp_path: pathlib.Path) -> None:
     place = f"delta.`{tmp_path}`"
     deltafast.sql(f"CREATE TABLE {place} (id INT) TBLPROPERTIES (a = 'b')")
     for number in range(1, 4):
         deltafast.sql(f"INSERT INTO {place} VALUES ({number})")
     for query in QUERIES:
         text = query.format(t=place)
-        assert deltafast.sql(text).read_all().to_pylist() == spark.answer(text).to_pylist(), query
+        ours = deltafast.sql(text).read_all()
+        assert plain(ours.to_pylist()) == answers(query, asked, text)["rows"], query
     for answer in ANSWERS:
         text = answer.format(t=place)
-        ours, theirs = deltafast.sql(text).read_all(), spark.answer(text)
-        assert ours.column_names == theirs.column_names, answer
-        assert comparable(ours) == comparable(theirs), answer
-    for text in (f"DELETE FROM {place} WHERE id = 1", f"UPDATE {place} SET id = id + 1"):
         ours = deltafast.sql(text).read_all()
-        theirs = spark.answer(text)
-        assert ours.column_names == theirs.column_names
-        assert ours.num_rows == theirs.num_rows == 1
-    text = f"RESTORE TABLE {place} TO VERSION AS OF 1"
-    assert set(deltafast.sql(text).read_all().column_names) == set(spark.answer(text).column_names)
-    text = f"OPTIMIZE {place}"
-    ours, theirs = deltafast.sql(text).read_all(), spark.answer(text)
-    assert ours.column_names == theirs.column_names
-    assert {field.name for field in ours.schema.field("metrics").type} <= {
-        field.name for field in theirs.schema.field("metrics").type
-    }
+        theirs = answers(answer, described, text, ours)
+        assert ours.column_names == theirs["columns"], answer
+        assert plain(lasting(ours)) == theirs["rows"], answer
+    for statement in ("DELETE FROM {t} WHERE id = 1", "UPDATE {t} SET id = id + 1"):
+        ours = deltafast.sql(statement.format(t=place)).read_all()
+        theirs = answers(statement, columns, statement.format(t=place))
+        assert ours.column_names == theirs["columns"]
+        assert ours.num_rows == theirs["rows"] == 1
+    statement = "RESTORE TABLE {t} TO VERSION AS OF 1"
+    ours = deltafast.sql(statement.format(t=place)).read_all()
+    assert {*ours.column_names} == {*answers(statement, columns, statement.format(t=place))["columns"]}
+    statement = "OPTIMIZE {t}"
+    ours = deltafast.sql(statement.format(t=place)).read_all()
+    theirs = answers(statement, columns, statement.format(t=place))
+    assert ours.column_names == theirs["columns"]
+    assert {field.name for field in ours.schema.field("metrics").type} <= {*theirs["metrics"]}
 
 
 def comparable(table: pa.Table) -> list[dict[str, Any]]:
@@ -258,4 +293,16 @@ def comparable(table: pa.Table) -> list[dict[str, Any]]:
     for row in rows:
         for key in ("location", "timestamp", "lastModified", "createdAt", "userId", "userName"):
             row.pop(key, None)
+    return rows
+
+
+def lasting(table: pa.Table) -> list[dict[str, Any]]:
+    """Return comparable rows without what every run or version of deltafast has its own of."""
+    rows = comparable(table)
+    for row in rows:
+        for key in ("id", "sizeInBytes", "engineInfo"):
+            row.pop(key, None)
+        if metrics := row.get("operationMetrics"):
+            own = ("Bytes", "TimeMs")
+            row["operationMetrics"] = [[key, value] for key, value in metrics if not key.endswith(own)]
     return rows

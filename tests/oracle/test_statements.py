@@ -1,7 +1,8 @@
 """Statements drawn at random over tables of every kind, by deltafast and by delta-spark on copies of one table.
 
 Each leaves the same rows, change rows, schema, properties, protocol, domains and row ids, and says the same of itself
-in its commit; or it fails on both sides. `DELTAFAST_STATEMENTS=500` draws that many tables anew, not the usual few.
+in its commit; or it fails on both sides. The cases are drawn from fixed seeds, and the answers of delta-spark to them
+are recorded; `DELTAFAST_STATEMENTS=500` adds that many new ones for each command, by a running delta-spark.
 """
 
 from __future__ import annotations
@@ -25,13 +26,20 @@ from deltafast import DeltaTable, write_deltalake
 from deltafast.expr.errors import UnsupportedExpressionError
 from random_statements import Case, Choices, draw_case
 
+from .recorded_answers import plain, refusal
 from .test_sql import told
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .recorded_answers import Answers
     from .reference import Reference
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(0)]
+pytestmark = pytest.mark.timeout(0)
 
+COMMANDS = ("delete", "update", "merge", "insert", "optimize")
+#: How many cases are drawn for each command.
+CASES = 5
 MANY = int(os.environ.get("DELTAFAST_STATEMENTS", "0"))
 #: Figures that follow from how rows are laid into files, how bytes are encoded, and how long it took.
 OWN_FIGURES = {
@@ -172,10 +180,10 @@ def parameter(key: str, value: Any) -> Any:
     return value
 
 
-def run(do: Any, text: str) -> str | None:
-    """Run a statement; what it fails with."""
+def run(text: str) -> str | None:
+    """Run a statement by deltafast; what it fails with."""
     try:
-        do(text)
+        deltafast.sql(text)
     except UnsupportedExpressionError as error:
         # It would hide all else; what is drawn is supported.
         return f"unsupported: {error}"
@@ -184,25 +192,30 @@ def run(do: Any, text: str) -> str | None:
     return None
 
 
-def differences(case: Case, spark: Reference, base: pathlib.Path) -> list[str]:
+def done(
+    spark: Reference, case: Case, table: pathlib.Path, other: pathlib.Path, statement: str, places: dict[str, str]
+) -> dict[str, Any]:
+    """Run a statement by the reference on a copy of the table; what it is refused with, or what the table is."""
+    shutil.copytree(table, other)
+    refused = refusal(spark.sql, statement.format(t=f"delta.`{other}`", **places))
+    return {"refused": refused, "facts": None if refused else facts(other, case)}
+
+
+def differences(case: Case, answers: Callable[..., Any], base: pathlib.Path) -> list[str]:
     """Return what differs after any of the statements."""
     table, places = make(case, base)
     out: list[str] = []
     for n, statement in enumerate(case.statements):
         # Each time from the same files, so that figures can be compared.
-        other = base / f"theirs-{n}"
-        shutil.copytree(table, other)
-        ours, theirs = (
-            run(do, statement.format(t=f"delta.`{folder}`", **places))
-            for do, folder in ((deltafast.sql, table), (spark.sql, other))
-        )
+        answer = answers(f"{n}: {statement}", done, case, table, base / f"theirs-{n}", statement, places)
+        ours, theirs = run(statement.format(t=f"delta.`{table}`", **places)), answer["refused"]
         if ours is None and theirs is not None and AMBIGUOUS in theirs:
             return out
         if (ours is None) != (theirs is None) or (ours or "").startswith("unsupported"):
             return [*out, f"{statement}\n  ours: {ours}\n  theirs: {theirs}"]
         if ours is not None:
             continue
-        found, expected = facts(table, case), facts(other, case)
+        found, expected = plain(facts(table, case)), answer["facts"]
         # Where no clause takes a row of no match delta-spark writes its file anew all the same, and so a version.
         idle = "BY SOURCE" in statement and found["version"] == expected["version"] - 1
         for one in (found, expected):
@@ -217,25 +230,40 @@ def differences(case: Case, spark: Reference, base: pathlib.Path) -> list[str]:
     return out
 
 
-@pytest.mark.parametrize("command", ["delete", "update", "merge", "insert", "optimize"])
-def test_any_statement_does_the_same(command: str, spark: Reference) -> None:
-    others = ("delete", "update", "merge", "insert")
-    choices = Choices(commands=(command,) if command != "optimize" else (*others, command, command))
+def choices(command: str) -> Choices:
+    """Return what may be drawn for a command; OPTIMIZE needs others before it."""
+    return Choices(commands=(command,) if command != "optimize" else (*COMMANDS[:-1], command, command))
 
-    @settings(
-        max_examples=MANY or 5,
-        derandomize=not MANY,
-        deadline=None,
-        database=None,
-        # No shrinking: a case takes seconds.
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-        print_blob=False,
-    )
-    @given(st.integers(0, 2**32))
-    def check(seed: int) -> None:
-        case = draw_case(random.Random(seed), choices)
-        with tempfile.TemporaryDirectory() as folder:
-            assert not (found := differences(case, spark, pathlib.Path(folder))), f"{case}\n" + "\n".join(found)
 
-    check()
+@pytest.mark.parametrize("number", range(CASES))
+@pytest.mark.parametrize("command", COMMANDS)
+def test_any_statement_does_the_same(command: str, number: int, answers: Answers, tmp_path: pathlib.Path) -> None:
+    case = draw_case(random.Random(f"{command} {number}"), choices(command))
+    assert not (found := differences(case, answers, tmp_path)), f"{case}\n" + "\n".join(found)
+
+
+if MANY:
+
+    @pytest.mark.spark
+    @pytest.mark.proof
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_many_statements_do_the_same(command: str, spark: Reference) -> None:
+        def ask(_: str, question: Callable[..., Any], *args: Any) -> Any:
+            return plain(question(spark, *args))
+
+        @settings(
+            max_examples=MANY,
+            deadline=None,
+            database=None,
+            # No shrinking: a case takes seconds.
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+            print_blob=False,
+        )
+        @given(st.integers(0, 2**32))
+        def check(seed: int) -> None:
+            case = draw_case(random.Random(seed), choices(command))
+            with tempfile.TemporaryDirectory() as folder:
+                assert not (found := differences(case, ask, pathlib.Path(folder))), f"{case}\n" + "\n".join(found)
+
+        check()

@@ -16,10 +16,13 @@ import pytest
 import deltafast
 from deltafast.exceptions import InvalidArgumentError
 
+from .recorded_answers import plain, refusal
+
 if TYPE_CHECKING:
+    from .recorded_answers import Answers
     from .reference import Reference
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 
 def ids(spark: Reference, folder: pathlib.Path) -> list[int]:
@@ -37,6 +40,8 @@ def info(folder: pathlib.Path, version: int) -> dict[str, Any]:
     return next(json.loads(line)["commitInfo"] for line in lines if "commitInfo" in line)
 
 
+@pytest.mark.spark
+@pytest.mark.proof
 def test_the_reference_reads_what_upkeep_leaves(spark: Reference, tmp_path: pathlib.Path) -> None:
     """A conversion, a delete of the reference's, a restore, a clone, a vacuum and a repair, one after the other."""
     folder = tmp_path / "converted"
@@ -79,27 +84,40 @@ def test_the_reference_reads_what_upkeep_leaves(spark: Reference, tmp_path: path
     assert ids(spark, folder) == [1, 2, 5, 11, 12]
 
 
+def converted_and_restored(spark: Reference, folder: pathlib.Path) -> list[dict[str, Any]]:
+    """Convert a folder of Parquet files, append and restore by the reference, and return what two commits say."""
+    spark.sql(f"convert to delta parquet.`{folder}`")
+    spark.sql(f"insert into delta.`{folder}` values (3)")
+    spark.sql(f"restore table delta.`{folder}` to version as of 0")
+    return [names(info(folder, version)) for version in (0, 2)]
+
+
+def names(commit: dict[str, Any]) -> dict[str, Any]:
+    """Return the operation and the names of what is said of it; what is null there is left out here."""
+    return {
+        "operation": commit["operation"],
+        "parameters": sorted(key for key, value in commit["operationParameters"].items() if value is not None),
+        "metrics": sorted(commit["operationMetrics"]),
+    }
+
+
 def test_the_commits_of_a_restore_and_a_conversion_are_told_as_the_reference_tells_them(
-    spark: Reference, tmp_path: pathlib.Path
+    answers: Answers, tmp_path: pathlib.Path
 ) -> None:
     """Operation, parameters and figures have the reference's names."""
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     for folder in (theirs, ours):
         folder.mkdir()
         pq.write_table(pa.table({"id": pa.array([1, 2], pa.int64())}), folder / "x.parquet")
-    spark.sql(f"convert to delta parquet.`{theirs}`")
+    expected = answers("CONVERT and RESTORE", converted_and_restored, theirs)
     deltafast.convert_to_deltalake(ours)
-    for folder in (theirs, ours):
-        spark.sql(f"insert into delta.`{folder}` values (3)")
-    spark.sql(f"restore table delta.`{theirs}` to version as of 0")
+    statement = f"insert into delta.`{ours}` values (3)"
+    if answers.spark:
+        answers.spark.sql(statement)
+    else:
+        deltafast.sql(statement)
     deltafast.DeltaTable(str(ours)).restore(0)
-    for version in (0, 2):
-        first, second = info(theirs, version), info(ours, version)
-        assert second["operation"] == first["operation"]
-        # What is null there is left out here.
-        named = {key for key, value in first["operationParameters"].items() if value is not None}
-        assert set(second["operationParameters"]) == named
-        assert set(second["operationMetrics"]) == set(first["operationMetrics"])
+    assert [names(info(ours, version)) for version in (0, 2)] == expected
 
 
 #: What source and target have been set to.
@@ -111,40 +129,67 @@ _PROPERTIES = (
 )
 
 
+def make_source(spark: Reference, folder: pathlib.Path, properties: str) -> None:
+    """Have the reference make a table to clone."""
+    given = f"'my.key'='v'{', ' * bool(properties)}{properties}"
+    spark.sql(f"create table delta.`{folder}` (id bigint, s string) using delta tblproperties({given}) comment 'a'")
+    spark.sql(f"insert into delta.`{folder}` values (1, 'x'), (2, 'y'), (3, 'z')")
+    spark.sql(f"delete from delta.`{folder}` where id = 2")
+
+
+def make_target(spark: Reference, folder: pathlib.Path, properties: str) -> None:
+    """Have the reference make a table that is empty again."""
+    given = f"'their.key'='w'{', ' * bool(properties)}{properties}"
+    spark.sql(
+        f"create table delta.`{folder}` (x int, y string) using delta partitioned by (y) "
+        f"tblproperties({given}) comment 'b'"
+    )
+    spark.sql(f"insert into delta.`{folder}` values (1, 'x'), (2, 'y')")
+    spark.sql(f"delete from delta.`{folder}`")
+
+
+CLONE = "create or replace table delta.`{}` shallow clone delta.`{}` tblproperties ('k' = '1')"
+
+
+def cloned(spark: Reference, source: pathlib.Path, target: pathlib.Path) -> dict[str, Any]:
+    """Clone by the reference, and return what it is refused with or what the table is."""
+    spark.forget()
+    if refused := refusal(spark.sql, CLONE.format(target, source)):
+        return {"refused": refused}
+    return clone(target)
+
+
+def clone(folder: pathlib.Path) -> dict[str, Any]:
+    """Return what a clone is and holds."""
+    table = deltafast.DeltaTable(str(folder))
+    found = sorted(table.to_pyarrow_table().column("id").to_pylist())
+    return plain({"described": described(table), "numbered": numbered(table), "ids": found})
+
+
 @pytest.mark.parametrize("of_target", _PROPERTIES)
 @pytest.mark.parametrize("of_source", _PROPERTIES)
 def test_a_clone_in_the_place_of_an_empty_table(
-    spark: Reference, tmp_path: pathlib.Path, of_source: str, of_target: str
+    answers: Answers, tmp_path: pathlib.Path, of_source: str, of_target: str
 ) -> None:
     """Both make the same table of it."""
     source, theirs, ours = (tmp_path / name for name in ("source", "theirs", "ours"))
-    given = [f"'my.key'='v'{', ' * bool(of_source)}{of_source}", f"'their.key'='w'{', ' * bool(of_target)}{of_target}"]
-    spark.sql(f"create table delta.`{source}` (id bigint, s string) using delta tblproperties({given[0]}) comment 'a'")
-    spark.sql(f"insert into delta.`{source}` values (1, 'x'), (2, 'y'), (3, 'z')")
-    spark.sql(f"delete from delta.`{source}` where id = 2")
-    spark.sql(
-        f"create table delta.`{theirs}` (x int, y string) using delta partitioned by (y) "
-        f"tblproperties({given[1]}) comment 'b'"
-    )
-    spark.sql(f"insert into delta.`{theirs}` values (1, 'x'), (2, 'y')")
-    spark.sql(f"delete from delta.`{theirs}`")
+    answers.table(f"source {of_source}", source, make_source, of_source)
+    answers.table(f"target {of_target}", theirs, make_target, of_target)
     shutil.copytree(theirs, ours)
-    spark.forget()
-    statement = "create or replace table delta.`{}` shallow clone delta.`{}` tblproperties ('k' = '1')"
+    expected = answers(CLONE, cloned, source, theirs)
     if ("columnMapping" in of_source) != ("columnMapping" in of_target):
-        with pytest.raises(Exception, match="UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"):
-            spark.sql(statement.format(theirs, source))
+        assert "UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE" in expected["refused"]
         with pytest.raises(InvalidArgumentError, match=r"`delta\.columnMapping\.mode` cannot go from"):
-            deltafast.sql(statement.format(ours, source))
+            deltafast.sql(CLONE.format(ours, source))
         return
-    spark.sql(statement.format(theirs, source))
-    deltafast.sql(statement.format(ours, source))
-    assert ids(spark, ours) == ids(spark, theirs) == [1, 3]
-    made = [deltafast.DeltaTable(str(folder)) for folder in (theirs, ours)]
-    assert described(made[1]) == described(made[0])
-    assert numbered(made[1]) == numbered(made[0])
-    spark.sql(f"insert into delta.`{ours}` values (9, 'new')")
-    assert ids(spark, ours) == [1, 3, 9]
+    deltafast.sql(CLONE.format(ours, source))
+    found = clone(ours)
+    assert found == expected
+    assert found["ids"] == [1, 3]
+    if answers.spark:
+        assert ids(answers.spark, ours) == ids(answers.spark, theirs) == [1, 3]
+        answers.spark.sql(f"insert into delta.`{ours}` values (9, 'new')")
+        assert ids(answers.spark, ours) == [1, 3, 9]
 
 
 def described(table: deltafast.DeltaTable) -> dict[str, Any]:

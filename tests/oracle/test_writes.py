@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .reference import Reference
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.proof, pytest.mark.timeout(600)]
 
 READER = corpus.Reader()
 

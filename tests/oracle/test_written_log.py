@@ -19,9 +19,8 @@ from . import reference
 if TYPE_CHECKING:
     import pathlib
 
+    from .recorded_answers import Answers
     from .reference import Reference
-
-pytestmark = pytest.mark.spark
 
 READER = corpus.Reader()
 
@@ -41,6 +40,8 @@ def _check(spark: Reference, folder: pathlib.Path, case: dict[str, Any], *, rows
         assert compare.digest(compare.row_texts(found, fields)) == case["rows"]["content_digest"]
 
 
+@pytest.mark.spark
+@pytest.mark.proof
 @pytest.mark.parametrize("case", [c for c in latest() if c.case["kind"] == "read"], ids=str)
 def test_spark_reads_a_checkpoint_alone(case: corpus.Case, spark: Reference, tmp_path: pathlib.Path) -> None:
     """Each form of checkpoint of a real table, all the rest of its log deleted, is the table to the reference."""
@@ -59,6 +60,8 @@ def test_spark_reads_a_checkpoint_alone(case: corpus.Case, spark: Reference, tmp
             _check(spark, table, case.case, rows=name == next(iter(forms)))
 
 
+@pytest.mark.spark
+@pytest.mark.proof
 def test_spark_goes_on_from_our_checkpoint(spark: Reference, tmp_path: pathlib.Path) -> None:
     """The reference appends to a table that has nothing but our checkpoint, and checkpoints it again; so do we."""
     for n, (properties, form) in enumerate(
@@ -91,10 +94,8 @@ def test_spark_goes_on_from_our_checkpoint(spark: Reference, tmp_path: pathlib.P
         deltafast.DeltaTable(str(folder)).create_checkpoint(form=form)
 
 
-@pytest.mark.timeout(600)  # seven commands of the reference, on a machine that may be busy
-def test_checksums_are_field_by_field_those_of_the_reference(spark: Reference, tmp_path: pathlib.Path) -> None:
-    """Each `.crc` of the reference is deleted and written again, from the one before and from all files."""
-    folder = tmp_path / "table"
+def changed(spark: Reference, folder: pathlib.Path) -> None:
+    """Have the reference make a table and change it in every way."""
     name = f"delta.`{folder}`"
     spark.sql(
         f"create table {name} (id bigint) using delta tblproperties "
@@ -110,22 +111,34 @@ def test_checksums_are_field_by_field_those_of_the_reference(spark: Reference, t
         f"delete from {name}",
     ):
         spark.sql(step)
-    newest = spark.newest(folder)
+
+
+@pytest.mark.timeout(600)  # seven commands of the reference, on a machine that may be busy
+def test_checksums_are_field_by_field_those_of_the_reference(answers: Answers, tmp_path: pathlib.Path) -> None:
+    """Each `.crc` of the reference is deleted and written again, from the one before and from all files."""
+    folders = [tmp_path / "stored"]
+    answers.table("a table of all commands", folders[0], changed)
+    if answers.spark:
+        folders.append(tmp_path / "table")
+        changed(answers.spark, folders[1])
     compared = 0
-    for whole in (False, True):
-        for version in range(newest + 1):
-            path = folder / "_delta_log" / f"{version:020}.crc"
-            theirs = json.loads(path.read_text())
-            path.unlink()
-            previous = folder / "_delta_log" / f"{version - 1:020}.crc"
-            if whole and previous.exists():
-                previous.unlink()
-            opened = _core.Snapshot.open(str(folder), version=version)
-            assert _core.write_checksum(opened)
-            ours = json.loads(path.read_text())
-            assert _comparable(ours) == _comparable(theirs), version
-            compared += 1
-    assert compared == 2 * (newest + 1)
+    for folder in folders:
+        newest = deltafast.DeltaTable(str(folder)).version()
+        assert newest == 6
+        for whole in (False, True):
+            for version in range(newest + 1):
+                path = folder / "_delta_log" / f"{version:020}.crc"
+                theirs = json.loads(path.read_text())
+                path.unlink()
+                previous = folder / "_delta_log" / f"{version - 1:020}.crc"
+                if whole and previous.exists():
+                    previous.unlink()
+                opened = _core.Snapshot.open(str(folder), version=version)
+                assert _core.write_checksum(opened)
+                ours = json.loads(path.read_text())
+                assert _comparable(ours) == _comparable(theirs), version
+                compared += 1
+    assert compared == len(folders) * 2 * 7
 
 
 def _comparable(checksum: dict[str, Any]) -> dict[str, Any]:
@@ -143,6 +156,8 @@ def _without_empty(action: dict[str, Any]) -> list[tuple[str, Any]]:
     return sorted((key, value) for key, value in action.items() if value is not None)
 
 
+@pytest.mark.spark
+@pytest.mark.proof
 def test_spark_reads_our_compaction(spark: Reference, tmp_path: pathlib.Path) -> None:
     """A compaction of deltafast's stands for its commits."""
     table = log.basic(tmp_path / "compacted", 6)
