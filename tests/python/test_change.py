@@ -424,6 +424,7 @@ def test_deletes_of_deltalake_and_ours_join(tmp_path: pathlib.Path) -> None:
 ENOUGH = 150_000
 
 
+@pytest.mark.slow
 def test_columns_that_an_update_leaves_alone_are_copied_as_bytes(tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "t")
     for n in range(3):

@@ -417,6 +417,7 @@ def pruned_tables(draw: st.DrawFn) -> list[dict[str, Any]]:
     return files
 
 
+@pytest.mark.slow
 @settings(SETTINGS, max_examples=120)
 @given(pruned_tables(), st.lists(PREDICATES, min_size=1, max_size=5), st.booleans())
 def test_pruning_never_drops_a_row_that_matches(

@@ -95,6 +95,7 @@ def fed(folder, limit):
     return tuple(map(int, done.stdout.split()))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks into /proc")
 def test_a_feed_of_appends_takes_no_more_memory(tmp_path):
     """Each version is 3 MB decoded, so that the longer feed is 180 MB more than the shorter one."""

@@ -241,6 +241,7 @@ def test_large_row_groups_are_copied_as_they_are(tmp_path, partition_by):
         assert table.to_pyarrow_table(filters=predicate).num_rows == count
 
 
+@pytest.mark.slow
 def test_what_cannot_be_copied_is_written_anew(tmp_path):
     def compacted(name: str, change: Any = None, **options: Any) -> tuple[DeltaTable, set[str]]:
         path = str(tmp_path / name)
@@ -327,6 +328,7 @@ def test_rows_are_laid_along_a_curve(tmp_path, partition_by, configuration):
     )
 
 
+@pytest.mark.slow
 def test_more_rows_than_memory_are_laid_along_a_curve(tmp_path):
     path = str(tmp_path / "t")
     for n in range(3):
