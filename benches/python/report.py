@@ -14,18 +14,31 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import publishing
 from scenarios import BASELINE, SCENARIOS, SUBJECT, Goal, Scenario
 
 Results = dict[str, Any]
 _MILLISECONDS_BELOW = 0.1
 _ROOT = Path(__file__).parent.parent.parent
 
+#: The columns that say where a row comes from.
+_SOURCE = "commit | provisional because"
 _METHOD = """\
 Each sample is a fresh process; contenders take turns; figures are medians. Wall time excludes imports; CPU seconds are
 user and system time of all threads; peak memory is the whole process's resident size, Python and imports included.
 Files are in the page cache. Held results are whole Arrow tables in memory, streamed ones are dropped batch by batch.
-Every answer is checked against what was generated. To run it: `make bench`, or one scenario with
-`python benches/python/run.py --only scan-all`; `--list` names them."""
+Every answer is checked against what was generated. To run one scenario without publishing it:
+`python benches/python/run.py --only scan-all`; `--list` names them.
+
+Every row names the commit that it was measured at. `run.py --publish` writes this page: it refuses a tree with changed
+or untracked files and fewer than three samples of a contender, and before each sample it waits until the load average
+of the last minute is at most 0.5, or else gives up. Rows that were published before these rules existed and do not meet
+them are **provisional** until they are measured again, and so are their verdicts on goals. The last column says why,
+for all contenders that the row compares:
+
+- "changed tree": the commit ends in `-dirty`. Before these rules that included changes of this page itself.
+- "load n": the load average before the samples, the greatest of those recorded.
+- "1 sample", "2 samples": the number of samples of the contender that has fewest."""
 _TABLES = """\
 The tables are made by `benches/python/generate.py`: logs with one partition column and statistics over six columns
 (long, double, string, timestamp, date, decimal), about 700 bytes of JSON a file; data of 20 M rows in 50 Snappy Parquet
@@ -95,8 +108,8 @@ def _verdict(goal: Goal, scenario: Scenario, results: Results) -> str:
 
 def _summary(results: Results) -> list[str]:
     lines = [
-        f"| work | {SUBJECT} | {BASELINE} | times faster | peak memory, MB | goals |",
-        "|---|---:|---:|---:|---:|---|",
+        f"| work | {SUBJECT} | {BASELINE} | times faster | peak memory, MB | goals | {_SOURCE} |",
+        "|---|---:|---:|---:|---:|---|---|---|",
     ]
     for scenario in SCENARIOS:
         found = results["scenarios"].get(scenario.name)
@@ -106,14 +119,13 @@ def _summary(results: Results) -> list[str]:
             mine, theirs = (_measure(found, name, phase, "wall") for name in (SUBJECT, BASELINE))
             peaks = [_measure(found, name, phase, "peak_mb") for name in (SUBJECT, BASELINE)]
             title = f"[{scenario.title}](#{scenario.name})" + (f": {words}" if words else "")
-            goals = [
-                _verdict(goal, scenario, found)
-                for goal in scenario.goals
-                if goal.phase == phase or (goal.phase is None and number == 0)
-            ]
+            goals = [goal for goal in scenario.goals if goal.phase == phase or (goal.phase is None and number == 0)]
+            compared = dict.fromkeys((SUBJECT, BASELINE, *(goal.of for goal in goals if goal.of)))
             factor = f"{theirs / mine:.1f}x" if mine and theirs else "-"
             memory = " / ".join("-" if peak is None else f"{peak:.0f}" for peak in peaks)
-            cells = (title, seconds(mine), seconds(theirs), factor, memory, "<br>".join(goals))
+            verdicts = "<br>".join(_verdict(goal, scenario, found) for goal in goals)
+            source = (found["commit"] or "-", ", ".join(publishing.reservations(found, *compared)))
+            cells = (title, seconds(mine), seconds(theirs), factor, memory, verdicts, *source)
             lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -124,8 +136,8 @@ def _details(scenario: Scenario, found: Results) -> list[str]:
         lines += [scenario.note, ""]
     timed = len(scenario.phases) > 1
     lines += [
-        f"| contender |{' phase |' if timed else ''} wall | least to most | CPU s | peak MB | samples |",
-        f"|---|{'---|' if timed else ''}---:|---:|---:|---:|---:|",
+        f"| contender |{' phase |' if timed else ''} wall | least to most | CPU s | peak MB | samples | {_SOURCE} |",
+        f"|---|{'---|' if timed else ''}---:|---:|---:|---:|---:|---|---|",
     ]
     missing: list[str] = []
     for name, result in found["contenders"].items():
@@ -143,14 +155,31 @@ def _details(scenario: Scenario, found: Results) -> list[str]:
                 f"{_measure(found, name, phase, 'cpu'):.2f}",
                 f"{_measure(found, name, phase, 'peak_mb'):.0f}",
                 str(len(walls)),
+                found["commit"] or "-",
+                ", ".join(publishing.reservations(found, name)),
             ]
             lines.append(f"| {' | '.join(cells)} |")
     if missing:
         lines += ["", "Without figures: " + " ".join(missing)]
-    lines += ["", f"Measured {found['date']}, commit {found['commit']}, load before {found['load'][0]:g}."]
+    loads = [load for name in found["contenders"] for load in publishing.loads(found, name)] or found["load"][:1]
+    span = f"{min(loads):g} to {max(loads):g}" if min(loads) < max(loads) else f"{min(loads):g}"
+    lines += ["", f"Measured {found['date']}, commit {found['commit']}, load before samples {span}."]
     if found["wrong"]:
         lines += ["", "Wrong answers: " + "; ".join(found["wrong"]) + "."]
     return [*lines, ""]
+
+
+def _provisional(results: Results) -> str:
+    """Count the rows of the detailed tables that do not meet the rules for published results."""
+    reasons = [
+        publishing.reservations(found, name)
+        for scenario in SCENARIOS
+        if (found := results["scenarios"].get(scenario.name))
+        for name, result in found["contenders"].items()
+        for phase in scenario.phases
+        if any(phase in sample["phases"] for sample in result["samples"])
+    ]
+    return f"{sum(map(bool, reasons))} of {len(reasons)}"
 
 
 def page(results: Results) -> str:
@@ -167,20 +196,17 @@ def page(results: Results) -> str:
     packages = [f"{name} {version}" for name, version in main.items() if name not in {"duckdb", SUBJECT}]
     packages += [f"{name} {version} (an environment of its own)" for name, version in duckdb.items() if "duck" in name]
     subject = main.get(SUBJECT)
-    build = ", ".join(
-        part for part in (results.get("commit") and f"commit {results['commit']}", results.get("build_profile")) if part
-    )
-    loads = [load for found in results["scenarios"].values() for load in found["load"][:1]]
+    built = results.get("build_profile")
     lines = [
         "# Benchmarks",
         "",
-        "Written by `make bench` (`benches/python/run.py`), not by hand.",
+        "Written by `make bench` (`benches/python/run.py --publish`), not by hand.",
         "",
-        f"- Date: {results['date']}",
+        f"- Last run: {results['date']}",
         f"- Machine: {computer['cpu']}, {computer['cores']} cores, {computer['memory_gb']} GiB, {computer['system']}",
-        f"- deltafast: {subject or 'not measured'}{f' ({build})' if subject and build else ''}",
+        f"- deltafast: {subject or 'not measured'}{f' ({built})' if subject and built else ''}; commits: in every row",
         f"- Peers: {', '.join(packages)}; Python {computer['python']}",
-        f"- Load when scenarios began: {min(loads, default=0):g} to {max(loads, default=0):g}",
+        f"- Rows of provisional figures: {_provisional(results)}",
     ]
     if results["scale"] != 1:
         lines.append(f"- Scale: {results['scale']:g} of the published sizes; good for trying out only")

@@ -3,12 +3,16 @@
 The samples of a scenario's contenders are interleaved (A B A B), so that a change of the
 machine's mood meets all of them; the tables are read once beforehand, so all
 start from a warm page cache. Answers are checked against what was generated.
-Results go to a JSON file, from which `report.py` writes `docs/benchmarks.md`;
-scenarios that are not run again keep their old results. Whatever is missing (a peer,
-the floor binary, deltafast itself) is left out and named in the results.
+Results go to a JSON file, from which `report.py` writes a page; scenarios that are not
+run again keep their old results. Whatever is missing (a peer, the floor binary, deltafast
+itself) is left out and named in the results.
 
-    python benches/python/run.py --cache .bench
+    python benches/python/run.py --cache .bench --publish
     python benches/python/run.py --only scan-all --only plan --samples 1
+
+With `--publish` the results go to `docs/benchmarks.json` and `docs/benchmarks.md`, under the
+rules of `publishing.py`: a clean tree, at least three samples of each contender, and no sample
+begins while the load is above 0.5. A run without it stays free of these rules and writes to the cache.
 
 DuckDB's delta extension exists for DuckDB 1.5.5 only, so it gets an environment of
 its own in the cache, unless `--duckdb-python` names one. The floors are a Rust binary:
@@ -32,6 +36,7 @@ import venv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import publishing
 import report
 from scenarios import SCENARIOS, SPARK, SUBJECT, Contender, Scenario, options_for
 from tables import Table, known
@@ -40,11 +45,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
+ROOT = publishing.ROOT
 DUCKDB = ("duckdb==1.5.5", "duckdb-extension-delta==1.5.5", "pyarrow")
 PACKAGES = ("deltafast", "deltalake", "polars", "duckdb", "duckdb-extension-delta", "pyarrow", "numpy", "pyspark")
 _POLL_S = 0.2
-_LOUD = 0.7  # load per core above which the machine is called not quiet
 
 
 class Runner:
@@ -254,20 +258,10 @@ def versions(pythons: dict[str, str]) -> dict[str, dict[str, str]]:
     return out
 
 
-def _commit() -> str | None:
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or None
-
-
 def _build_profile() -> str | None:
     command = [sys.executable, "-c", f"import {SUBJECT}; print({SUBJECT}.build_profile())"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     return found.stdout.strip() or None
-
-
-def _load() -> float:
-    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else 0.0
 
 
 def wrong_answers(scenario: Scenario, tables: dict[str, Table], samples: dict[str, dict[str, Any]]) -> list[str]:
@@ -304,7 +298,50 @@ def wrong_answers(scenario: Scenario, tables: dict[str, Table], samples: dict[st
     return out
 
 
-def run_scenario(runner: Runner, scenario: Scenario, scale: float, most: int) -> dict[str, Any]:
+def samples_of(scenario: Scenario, contender: Contender, most: int, *, publish: bool) -> int:
+    """Return the number of samples to take of a contender.
+
+    Args:
+        scenario: The scenario.
+        contender: The contender.
+        most: The number asked for.
+        publish: Whether the results are published: fewer samples than that needs are not taken then.
+    """
+    wanted = min(most, scenario.samples or most, contender.samples or most)
+    return max(wanted, publishing.MIN_SAMPLES) if publish else wanted
+
+
+def _take_samples(
+    runner: Runner,
+    scenario: Scenario,
+    tables: dict[str, Table],
+    results: dict[str, dict[str, Any]],
+    most: int,
+    max_wait: float | None,
+) -> None:
+    """Add the samples of all contenders to the results; `max_wait` is None if they are not published."""
+    publish = max_wait is not None
+    counts = {c.name: samples_of(scenario, c, most, publish=publish) for c in scenario.contenders}
+    for number in range(max(counts.values())):
+        for contender in scenario.contenders:
+            result = results[contender.name]
+            if number >= counts[contender.name] or "absent" in result or "failed" in result:
+                continue
+            load = publishing.await_quiet(_say, max_wait=max_wait) if publish else publishing.load_average()
+            sample = runner.sample(scenario, contender, tables[contender.name])
+            if "failed" in sample:
+                result["failed"] = sample["failed"]
+                if publish:
+                    # The samples before the failure may be fewer than are needed.
+                    result["samples"] = []
+            else:
+                result["samples"].append(sample | {"load": load})
+            _say(f"  {contender.name:38} {_words(sample)}")
+
+
+def run_scenario(
+    runner: Runner, scenario: Scenario, scale: float, most: int, *, publish: bool = False, max_wait: float = 0.0
+) -> dict[str, Any]:
     """Run one scenario.
 
     Args:
@@ -312,10 +349,16 @@ def run_scenario(runner: Runner, scenario: Scenario, scale: float, most: int) ->
         scenario: The scenario.
         scale: The scale of the tables.
         most: The number of samples, unless the scenario or contender wants fewer.
+        publish: Whether the results are published.
+        max_wait: Seconds to wait before a sample that is published until the load has fallen.
 
     Returns:
         Every sample of every contender.
+
+    Raises:
+        publishing.PublishingError: If the results are to be published and do not meet the rules.
     """
+    commit = publishing.clean_commit() if publish else publishing.commit_of()
     tables = {
         contender.name: _table(contender.table or scenario.table, runner.cache, scale)
         for contender in scenario.contenders
@@ -326,32 +369,26 @@ def run_scenario(runner: Runner, scenario: Scenario, scale: float, most: int) ->
         results[contender.name] = {"samples": []} if reason is None else {"samples": [], "absent": reason}
     for table in {str(table.path): table for table in tables.values()}.values():
         _warm(table.path)
-    loads = [_load()]
-    for number in range(most):
-        for contender in scenario.contenders:
-            result = results[contender.name]
-            enough = min(most, scenario.samples or most, contender.samples or most)
-            if number >= enough or "absent" in result or "failed" in result:
-                continue
-            sample = runner.sample(scenario, contender, tables[contender.name])
-            if "failed" in sample:
-                result["failed"] = sample["failed"]
-            else:
-                result["samples"].append(sample)
-            _say(f"  {contender.name:38} {_words(sample)}")
-    loads.append(_load())
+    loads = [publishing.load_average()]
+    _take_samples(runner, scenario, tables, results, most, max_wait if publish else None)
+    loads.append(publishing.load_average())
     firsts = {name: result["samples"][0] for name, result in results.items() if result["samples"]}
     wrong = wrong_answers(scenario, tables, firsts)
     for line in wrong:
         _say(f"  WRONG ANSWER: {line}")
-    return {
+    found = {
         "table": _table(scenario.table, runner.cache, scale).facts,
         "contenders": results,
         "wrong": wrong,
         "load": loads,
         "date": _now(),
-        "commit": _commit(),
+        "commit": commit,
     }
+    if publish:
+        if publishing.clean_commit() != commit:
+            raise publishing.PublishingError(f"cannot publish {scenario.name}: HEAD moved while it ran")
+        publishing.check_result(scenario.name, found)
+    return found
 
 
 def _words(sample: dict[str, Any]) -> str:
@@ -392,8 +429,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The command line; that of the process if not given.
 
     Returns:
-        0, or 1 if an answer was wrong.
+        0; 1 if an answer was wrong; 2 if the rules for published results are not met.
     """
+    options = _options(arguments)
+    if options.list:
+        _say("\n".join(f"{scenario.name:18} {scenario.title}" for scenario in SCENARIOS))
+        return 0
+    try:
+        return _run(options)
+    except publishing.PublishingError as error:
+        _say(str(error))
+        return 2
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Compare deltafast with its peers.")
     parser.add_argument("--cache", type=Path, default=Path(".bench"), help="generated tables; default: .bench")
     parser.add_argument("--scale", type=float, default=1.0, help="shrink every table; default: 1")
@@ -404,44 +453,66 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--floor-binary", type=Path, help="default: the newest target/release/**/floors*")
     parser.add_argument("--duckdb-python", type=Path, help="default: an environment made in the cache")
     parser.add_argument("--without-duckdb", action="store_true", help="leave DuckDB out")
-    parser.add_argument("--out", type=Path, help="default: docs/benchmarks.json, at other scales in the cache")
+    parser.add_argument("--publish", action="store_true", help="write docs/benchmarks.{json,md}; see publishing.py")
+    parser.add_argument(
+        "--wait",
+        type=float,
+        default=publishing.MAX_WAIT_S,
+        metavar="SECONDS",
+        help="for the load to fall before a sample that is published; default: %(default)g",
+    )
+    parser.add_argument("--out", type=Path, help="default: results.json in the cache")
     parser.add_argument("--list", action="store_true", help="show the scenarios")
     options = parser.parse_args(arguments)
-    if options.list:
-        _say("\n".join(f"{scenario.name:18} {scenario.title}" for scenario in SCENARIOS))
-        return 0
-    chosen = [scenario for scenario in SCENARIOS if not options.only or scenario.name in options.only]
-    unknown = set(options.only or ()) - {scenario.name for scenario in chosen}
+    unknown = set(options.only or ()) - {scenario.name for scenario in SCENARIOS}
     if unknown:
         parser.error(f"no scenario {', '.join(sorted(unknown))}; see --list")
-    official = options.scale == 1
-    out: Path = options.out or (
-        ROOT / "docs" / "benchmarks.json" if official else options.cache / f"results-x{options.scale:g}.json"
-    )
+    if options.publish and options.out:
+        parser.error("--publish writes docs/benchmarks.json; give either it or --out")
+    if options.publish and options.scale != 1:
+        parser.error("--publish needs tables of the published sizes: --scale 1")
+    if options.out and options.out.resolve() == (ROOT / publishing.PUBLISHED[0]).resolve():
+        parser.error(f"{publishing.PUBLISHED[0]} is written with --publish only")
+    return options
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.publish:
+        publishing.check_samples(options.samples)
+        publishing.clean_commit()
+        out = ROOT / publishing.PUBLISHED[0]
+    else:
+        default = "results.json" if options.scale == 1 else f"results-x{options.scale:g}.json"
+        out = options.out or options.cache / default
+        _say(f"this run does not publish: results go to {out} (see --publish)")
+    chosen = [scenario for scenario in SCENARIOS if not options.only or scenario.name in options.only]
     names = {contender.table or scenario.table for scenario in chosen for contender in scenario.contenders}
     _generate(sorted(names), options.cache, options.scale)
     runner = Runner(options)
-    if _load() > _LOUD * (os.cpu_count() or 1):
-        _say(f"the machine is busy (load {_load()}): these figures will not be worth much")
+    if not options.publish and publishing.load_average() > publishing.MAX_LOAD:
+        _say(f"the load is {publishing.load_average()}: expect figures that are too high")
     results: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"scenarios": {}}
     results |= {
         "date": _now(),
         "scale": options.scale,
         "machine": machine(),
         "versions": versions(runner.pythons),
-        "commit": _commit(),
+        "commit": publishing.commit_of(),
         "build_profile": _build_profile(),
     }
+    page = out.with_suffix(".md")
     wrong = 0
     for scenario in chosen:
         _say(f"{scenario.name}: {scenario.title}")
-        found = run_scenario(runner, scenario, options.scale, options.samples)
+        found = run_scenario(
+            runner, scenario, options.scale, options.samples, publish=options.publish, max_wait=options.wait
+        )
         wrong += len(found["wrong"])
         results["scenarios"][scenario.name] = found
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(results, indent=1) + "\n")
-    page = out.with_suffix(".md")
-    page.write_text(report.page(results))
+        # After each scenario: a run that is refused later leaves a page of what was published before.
+        page.write_text(report.page(results))
     _say(f"results: {out}, {page}")
     return 1 if wrong else 0
 

@@ -255,8 +255,9 @@ def _sortable(data_type: pa.DataType) -> pa.DataType:
 
 def digest(rows: list[str]) -> str:
     """Return the digest of rows, whatever their order."""
-    hashes = sorted(hashlib.sha256(row.encode()).hexdigest() for row in rows)
-    return "sha256:" + hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+    # Sorted as bytes, which is the order of their hexadecimal digits.
+    hashes = sorted([hashlib.sha256(row.encode()).digest() for row in rows])
+    return "sha256:" + hashlib.sha256("\n".join(map(bytes.hex, hashes)).encode()).hexdigest()
 
 
 def difference(got: list[str], want: list[str], limit: int = 6) -> str:

@@ -23,7 +23,6 @@ from .model import EFFECTS, Rows
 from .replay import Commit, Replay, ReplayError, first_difference
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
-PYTHON = TESTS.parent / "python"
 
 #: Versions that stay as they are at the log's end; older ones are made to look a month old, so that cleanups find work.
 FRESH = 60
@@ -416,7 +415,7 @@ class Run:
 
 def environment() -> dict[str, str]:
     """The environment of processes that use these modules, and deltafast where this process has it from."""
-    paths = [str(TESTS), *filter(None, sys.path), str(PYTHON)]
+    paths = [str(TESTS), *filter(None, sys.path)]
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
 
 

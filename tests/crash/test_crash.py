@@ -14,10 +14,11 @@ from . import mini
 from .operations import OPERATIONS
 from .run import Options, run
 
+pytestmark = pytest.mark.proof
+
 SEED = int(os.environ.get("DELTAFAST_CRASH_SEED", "0")) or int.from_bytes(os.urandom(3), "big")
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_killed_writers_lose_nothing_and_double_nothing(tmp_path, capsys):
     """Rows are deleted and updated by copies of their files in one table, by deletion vectors in the other."""
@@ -61,7 +62,6 @@ def sabotaged(tmp_path, wrong, seconds, **options):
     return run(found, tmp_path)
 
 
-@pytest.mark.slow
 def test_a_right_writer_is_found_right(tmp_path):
     report = sabotaged(tmp_path, None, 5)
     assert not report.violations, str(report)
@@ -70,7 +70,6 @@ def test_a_right_writer_is_found_right(tmp_path):
     assert report.checkpoints > 0, str(report)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("wrong", mini.SABOTAGE, ids=lambda wrong: wrong.replace(" ", "-"))
 def test_a_wrong_writer_is_found_out(tmp_path, wrong):
     report = sabotaged(tmp_path, wrong, 4, stop_early=True, readers=False)

@@ -62,10 +62,21 @@ class Reader:
         return code
 
     def stop(self) -> None:
-        """End the worker."""
+        """Let the worker end; one that hangs is killed."""
         if self.process:
-            self.process.kill()
-            self._bury()
+            assert self.process.stdin
+            self.process.stdin.close()
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                self._kill()
+            else:
+                self._bury()
+
+    def _kill(self) -> None:
+        assert self.process
+        self.process.kill()
+        self._bury()
 
     def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Return the worker's answer, or how it failed to give one."""
@@ -86,7 +97,7 @@ class Reader:
         if line:
             return json.loads(line) | {"said": said}
         if not ready:
-            self.stop()
+            self._kill()
             return {"died": f"no answer within {seconds:.0f} s", "said": said}
         code = self._bury()
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"

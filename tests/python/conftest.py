@@ -57,8 +57,11 @@ def events(events_path: Path):
     return DeltaTable(events_path)
 
 
-@pytest.fixture(scope="module", params=["s3", "azure", "gcs"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("s3", marks=pytest.mark.slow), pytest.param("azure", marks=pytest.mark.slow), "gcs"],
+)
 def cloud(request):
-    """Each kind of cloud in turn, one at a time."""
+    """Each kind of cloud in turn, one at a time; the server of the last is a part of this process."""
     with servers.cloud(request.param) as running:
         yield running

@@ -1,7 +1,10 @@
 """Commits whose answer is lost, late or wrong: one commit in the log, and the caller is told what the log says.
 
-A proxy spoils the first attempt at every version that an operation makes, after the store has done it or before. What
-must come of it is what the same operation comes to on a quiet local disk.
+The first attempt at every version that an operation makes is spoilt, after the store has done it or before. The result
+must be that of the same operation on an undisturbed local disk.
+
+All operations meet all faults in a store of this process. Over HTTP, where a proxy spoils the requests, every cloud
+sees every fault, and the operations take turns; the proofs run all of them with all faults on all clouds.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import fsspec
+import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,10 +29,10 @@ import deltafast
 import servers
 from deltafast import CommitProperties, DeltaTable, Transaction, convert_to_deltalake, write_deltalake
 from deltafast.catalog import FolderCommitter
-from deltafast.stores import FsspecStore
+from deltafast.stores import FsspecStore, ObstoreStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 # What follows a commit may time out as well, which is a warning.
 pytestmark = pytest.mark.filterwarnings("ignore::deltafast.DeltaWarning")
@@ -283,10 +287,26 @@ def quiet(tmp_path_factory):
 #: The one that takes longest first, so that others go on beside it.
 FAULTS = ["delayed", "dropped", "500", "503", "429"]
 MOMENTS = ["after", "before"]
+CASES = [(fault, moment) for moment in MOMENTS for fault in FAULTS]
+CLOUDS = ["s3", "azure", "gcs"]
 #: Seconds until a client gives up, and until a delayed request or answer goes on.
 PATIENCE, DELAY = 0.8, 1.2
 COMMIT = re.compile(r"^PUT .*/(ambiguous/[^/?]+)/[^/?]+/_delta_log/(\d{20})\.json(\?|$)")
 LOOK = re.compile(r"^GET .*/(ambiguous/[^/?]+)/[^/?]+/_delta_log/(\d{20})\.json(\?|$)")
+
+
+def in_turn(cloud: str, names: Sequence[str], cases: Sequence[Any]) -> list[tuple[str, Any]]:
+    """Pair each case of a cloud with an operation; the next cloud goes on with the operation where this one ends."""
+    start = CLOUDS.index(cloud) * len(cases)
+    return [(names[(start + number) % len(names)], case) for number, case in enumerate(cases)]
+
+
+def all_at_once(attempt: Callable[..., object], cases: Sequence[tuple[Any, ...]], workers: int = 6) -> None:
+    """Call a function with each case, several at once, and name all cases that fail."""
+    with ThreadPoolExecutor(workers) as pool:
+        waiting = {case: pool.submit(attempt, *case) for case in cases}
+        wrong = {case: error for case, done in waiting.items() if (error := done.exception())}
+    assert not wrong, wrong
 
 
 class Plan:
@@ -378,6 +398,7 @@ class Saboteur:
 
     def __init__(self, cloud: servers.Cloud) -> None:
         self.bucket, self.root, self._options = cloud.bucket, cloud.root, cloud.options
+        self.name = {"s3": "s3", "az": "azure", "gs": "gcs"}[cloud.root.partition(":")[0]]
         self.plans: dict[str, Plan | Denials] = {}
         cloud.proxy.disturb = self.disturb
 
@@ -417,32 +438,53 @@ def saboteur(cloud) -> Saboteur:
     return Saboteur(cloud)
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_a_commit_without_a_clear_answer_is_made_once(saboteur, quiet, name):
+def made_once(saboteur: Saboteur, quiet: Callable[[str], Expected], name: str, fault: str, moment: str) -> None:
+    """Run an operation whose commits meet a fault, and compare with the same operation undisturbed."""
     expected = quiet(name)
+    plan = Plan(fault, moment)
+    key, url = saboteur.case(f"{name}-{fault}-{moment}".replace(" ", "_"), expected.folder, plan)
+    before = {version for version, _ in saboteur.log(f"{key}/t")} if name != "clone" else set()
+    table = OPERATIONS[name][1](Place(url, {"storage_options": saboteur.options(plan)}))
+    plan.settle()
+    assert plan.seen, "the fault happened"
+    assert table.version() == expected.version
+    assert facts(table) == expected[2:]
+    commits = saboteur.log(table.table_uri.removeprefix(f"{saboteur.root}/"))
+    assert operations(commits) == expected.operations
+    made = {version: info["txnId"] for version, info in commits if version not in before}
+    assert len(set(made.values())) == len(made)
+    assert {f"{version:020}" for version in made} == set(plan.seen), "each attempt is one commit"
+    if moment == "after":
+        assert all(200 <= status < 300 for status in plan.statuses)
+        assert len(plan.statuses) == len(plan.seen), "each was there before its answer was lost"
 
-    def attempt(fault: str, moment: str) -> None:
-        plan = Plan(fault, moment)
-        key, url = saboteur.case(f"{name}-{fault}-{moment}".replace(" ", "_"), expected.folder, plan)
-        before = {version for version, _ in saboteur.log(f"{key}/t")} if name != "clone" else set()
-        table = OPERATIONS[name][1](Place(url, {"storage_options": saboteur.options(plan)}))
-        plan.settle()
-        assert plan.seen, "the fault happened"
-        assert table.version() == expected.version
-        assert facts(table) == expected[2:]
-        commits = saboteur.log(table.table_uri.removeprefix(f"{saboteur.root}/"))
-        assert operations(commits) == expected.operations
-        made = {version: info["txnId"] for version, info in commits if version not in before}
-        assert len(set(made.values())) == len(made)
-        assert {f"{version:020}" for version in made} == set(plan.seen), "each attempt is one commit"
-        if moment == "after":
-            assert all(200 <= status < 300 for status in plan.statuses)
-            assert len(plan.statuses) == len(plan.seen), "each was there before its answer was lost"
 
-    with ThreadPoolExecutor(5) as pool:
-        waiting = {(f, m): pool.submit(attempt, f, m) for m in MOMENTS for f in FAULTS}
-        wrong = {case: done.exception() for case, done in waiting.items()}
-    assert not any(wrong.values()), {case: error for case, error in wrong.items() if error}
+def test_the_clouds_together_see_every_operation_and_each_of_them_every_fault():
+    shares = {cloud: in_turn(cloud, list(OPERATIONS), CASES) for cloud in CLOUDS}
+    assert {name for share in shares.values() for name, _ in share} == set(OPERATIONS)
+    for share in shares.values():
+        assert {case for _, case in share} == {(fault, moment) for fault in FAULTS for moment in MOMENTS}
+
+
+def test_a_commit_without_a_clear_answer_is_made_once(saboteur, quiet):
+    share = [(name, *case) for name, case in in_turn(saboteur.name, list(OPERATIONS), CASES)]
+    for name, _, _ in share:
+        quiet(name)
+    all_at_once(lambda *case: made_once(saboteur, quiet, *case), share)
+
+
+@pytest.mark.parametrize("cloud", ["gcs"], indirect=True)
+@pytest.mark.parametrize("name", ["clone", "convert"])
+def test_an_operation_that_takes_no_store_of_python_is_made_once_after_every_fault(saboteur, quiet, name):
+    quiet(name)
+    all_at_once(lambda *case: made_once(saboteur, quiet, name, *case), CASES)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_operation_is_made_once_after_every_fault_on_every_cloud(saboteur, quiet, name):
+    quiet(name)
+    all_at_once(lambda *case: made_once(saboteur, quiet, name, *case), CASES, workers=5)
 
 
 #: Repetitions of the client, of which a commit must have none.
@@ -461,28 +503,34 @@ def objects(saboteur: Saboteur, key: str) -> set[str]:
     return {path for path in saboteur.bucket.keys(f"{key}/t/") if "_delta_log" not in path}
 
 
-@pytest.mark.parametrize("name", SOME)
-def test_a_commit_that_was_made_and_then_denied_is_made(saboteur, quiet, name):
+def made_though_denied(saboteur: Saboteur, quiet: Callable[[str], Expected], name: str, case: str) -> None:
     """A token that expires, or a policy that arrives late, between a request and its repetition."""
     expected = quiet(name)
-
-    def attempt(case: str) -> None:
-        plan = Denials(*DONE_THEN_DENIED[case])
-        key, url = saboteur.case(f"{name}-{case}".replace(" ", "_"), expected.folder, plan)
-        table = OPERATIONS[name][1](Place(url, {"storage_options": saboteur._options(**REPEATING)}))
-        assert plan.seen
-        assert facts(table) == expected[2:]
-        assert operations(saboteur.log(f"{key}/t")) == expected.operations
-
-    with ThreadPoolExecutor(6) as pool:
-        waiting = {case: pool.submit(attempt, case) for case in DONE_THEN_DENIED}
-        wrong = {case: done.exception() for case, done in waiting.items()}
-    assert not any(wrong.values()), {case: error for case, error in wrong.items() if error}
+    plan = Denials(*DONE_THEN_DENIED[case])
+    key, url = saboteur.case(f"{name}-{case}".replace(" ", "_"), expected.folder, plan)
+    table = OPERATIONS[name][1](Place(url, {"storage_options": saboteur._options(**REPEATING)}))
+    assert plan.seen
+    assert facts(table) == expected[2:]
+    assert operations(saboteur.log(f"{key}/t")) == expected.operations
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_commit_that_was_made_and_then_denied_is_made(saboteur, quiet):
+    share = in_turn(saboteur.name, SOME, list(DONE_THEN_DENIED))
+    assert {name for name, _ in share} == set(SOME)
+    for name in SOME:
+        quiet(name)
+    all_at_once(lambda *case: made_though_denied(saboteur, quiet, *case), share)
+
+
+@pytest.mark.proof
 @pytest.mark.parametrize("name", SOME)
-def test_a_denial_that_is_one_says_so_and_leaves_nothing(saboteur, quiet, name, status):
+def test_every_kind_of_commit_that_was_made_and_then_denied_is_made(saboteur, quiet, name):
+    quiet(name)
+    all_at_once(lambda *case: made_though_denied(saboteur, quiet, *case), [(name, case) for case in DONE_THEN_DENIED])
+
+
+def denied(saboteur: Saboteur, quiet: Callable[[str], Expected], name: str, status: int) -> None:
+    """Nothing was done, and the answer says so."""
     expected = quiet(name)
     plan = Denials(Answered(False, status))
     key, url = saboteur.case(f"{name}-denied-{status}".replace(" ", "_"), expected.folder, plan)
@@ -497,43 +545,77 @@ def test_a_denial_that_is_one_says_so_and_leaves_nothing(saboteur, quiet, name, 
     assert not set(plan.seen) & {f"{version:020}" for version, _ in saboteur.log(f"{key}/t")}
 
 
-@pytest.mark.parametrize("is_done", [True, False])
-@pytest.mark.parametrize("name", ["append", "update", "delete by vectors"])
-def test_where_a_version_cannot_be_read_nothing_is_deleted(saboteur, quiet, name, is_done):
+DENIALS = [401, 403, 404]
+
+
+def test_a_denial_that_is_one_says_so_and_leaves_nothing(saboteur, quiet):
+    for name, status in in_turn(saboteur.name, SOME, DENIALS):
+        denied(saboteur, quiet, name, status)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("status", DENIALS)
+@pytest.mark.parametrize("name", SOME)
+def test_every_denial_of_every_kind_of_commit_says_so_and_leaves_nothing(saboteur, quiet, name, status):
+    denied(saboteur, quiet, name, status)
+
+
+def unread(saboteur: Saboteur, quiet: Callable[[str], Expected], name: str, case: tuple[bool, int | None]) -> None:
+    """The attempt is not answered, and the version cannot be read."""
     expected = quiet(name)
-    for first in (500, None, 403):
-        plan = Denials(Answered(is_done, first), Answered(False, 403), is_read=False)
-        key, url = saboteur.case(f"{name}-unread-{first}-{is_done}".replace(" ", "_"), expected.folder, plan)
-        before = objects(saboteur, key)
-        with pytest.raises(deltafast.CommitUnknownError, match=r"cannot be found out: access denied"):
-            OPERATIONS[name][1](Place(url, {"storage_options": saboteur._options(**REPEATING)}))
-        assert objects(saboteur, key) > before, "the new files stay"
-        saboteur.plans.clear()
-        table = DeltaTable(url, storage_options=saboteur._options())
-        if is_done:
-            assert facts(table) == expected[2:]
-        else:
-            assert table.version() == expected.version - 1
-            assert table.to_pyarrow_table().num_rows > 0
+    is_done, first = case
+    plan = Denials(Answered(is_done, first), Answered(False, 403), is_read=False)
+    key, url = saboteur.case(f"{name}-unread-{first}-{is_done}".replace(" ", "_"), expected.folder, plan)
+    before = objects(saboteur, key)
+    with pytest.raises(deltafast.CommitUnknownError, match=r"cannot be found out: access denied"):
+        OPERATIONS[name][1](Place(url, {"storage_options": saboteur._options(**REPEATING)}))
+    assert objects(saboteur, key) > before, "the new files stay"
+    del saboteur.plans[key]
+    table = DeltaTable(url, storage_options=saboteur._options())
+    if is_done:
+        assert facts(table) == expected[2:]
+    else:
+        assert table.version() == expected.version - 1
+        assert table.to_pyarrow_table().num_rows > 0
 
 
-@pytest.mark.parametrize("status", [500, 503, 429, None])
-def test_the_client_does_not_repeat_a_commit_by_itself(saboteur, quiet, status):
+UNREAD = ["append", "update", "delete by vectors"]
+UNANSWERED = [(is_done, first) for is_done in (True, False) for first in (500, None, 403)]
+
+
+def test_where_a_version_cannot_be_read_nothing_is_deleted(saboteur, quiet):
+    share = in_turn(saboteur.name, UNREAD, UNANSWERED)
+    assert {name for name, _ in share} == set(UNREAD)
+    for name in UNREAD:
+        quiet(name)
+    all_at_once(lambda *case: unread(saboteur, quiet, *case), share)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", UNREAD)
+def test_where_a_version_cannot_be_read_nothing_is_deleted_by_any_operation(saboteur, quiet, name):
+    quiet(name)
+    all_at_once(lambda *case: unread(saboteur, quiet, *case), [(name, case) for case in UNANSWERED])
+
+
+def test_the_client_does_not_repeat_a_commit_by_itself(saboteur, quiet):
     """Its repetition would be answered for the first attempt; the version is read between any two."""
     expected = quiet("append")
-    plan = Denials(Answered(False, status), Answered(False, status), Answered(True, 200))
-    key, url = saboteur.case(f"once-{status}", expected.folder, plan)
-    table = OPERATIONS["append"][1](Place(url, {"storage_options": saboteur._options(**REPEATING)}))
-    assert facts(table) == expected[2:]
-    asked = next(iter(plan.seen.values()))
-    assert asked[:5] == ["put", "get", "put", "get", "put"]
-    assert asked.count("put") == 3
-    assert operations(saboteur.log(f"{key}/t")) == expected.operations
+
+    def attempt(status: int | None) -> None:
+        plan = Denials(Answered(False, status), Answered(False, status), Answered(True, 200))
+        key, url = saboteur.case(f"once-{status}", expected.folder, plan)
+        table = OPERATIONS["append"][1](Place(url, {"storage_options": saboteur._options(**REPEATING)}))
+        assert facts(table) == expected[2:]
+        asked = next(iter(plan.seen.values()))
+        assert asked[:5] == ["put", "get", "put", "get", "put"]
+        assert asked.count("put") == 3
+        assert operations(saboteur.log(f"{key}/t")) == expected.operations
+
+    all_at_once(attempt, [(500,), (503,), (429,), (None,)])
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("name", ["append", "replaceWhere", "update by vectors"])
-def test_rows_that_others_deleted_meanwhile_stay_deleted(saboteur, quiet, name, fault):
+def deleted_meanwhile(saboteur: Saboteur, quiet: Callable[[str], Expected], name: str, fault: str) -> None:
     """A commit that was made, then built upon, must not be made again for want of an answer."""
     expected = quiet(name)
 
@@ -550,6 +632,24 @@ def test_rows_that_others_deleted_meanwhile_stay_deleted(saboteur, quiet, name, 
     table = DeltaTable(url, storage_options=saboteur.bucket.options())
     assert table.version() == expected.version + 1
     assert table.count() == 0
+
+
+DELETED = ["append", "replaceWhere", "update by vectors"]
+
+
+def test_rows_that_others_deleted_meanwhile_stay_deleted(saboteur, quiet):
+    share = in_turn(saboteur.name, DELETED, FAULTS)
+    assert {name for name, _ in share} == set(DELETED)
+    for name in DELETED:
+        quiet(name)
+    all_at_once(lambda *case: deleted_meanwhile(saboteur, quiet, *case), share)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", DELETED)
+def test_rows_that_others_deleted_meanwhile_stay_deleted_by_any_operation(saboteur, quiet, name):
+    quiet(name)
+    all_at_once(lambda *case: deleted_meanwhile(saboteur, quiet, *case), [(name, fault) for fault in FAULTS])
 
 
 @pytest.mark.parametrize("cloud", ["gcs"], indirect=True)
@@ -586,14 +686,14 @@ class _Never(dict):
         return default
 
 
-# --- local disks, by a store made in Python ----------------------------------------------------------
+# --- stores made in Python: in memory, and on a local disk -------------------------------------------
 
 
-class Unreliable(FsspecStore):
-    """A local disk behind a layer that loses its answers."""
+class LosingAnswers:
+    """A layer above a store that loses the answer to the first attempt at each version."""
 
-    def __init__(self, root: str, fault: type[Exception], moment: str) -> None:
-        super().__init__(fsspec.filesystem("file"), root)
+    def __init__(self, store: Any, root: str, fault: type[Exception], moment: str) -> None:
+        super().__init__(store, root)
         self.fault, self.moment = fault, moment
         self.seen: set[str] = set()
         self.late: list[threading.Thread] = []
@@ -612,22 +712,96 @@ class Unreliable(FsspecStore):
         raise self.fault(message)
 
 
-@pytest.mark.parametrize("moment", ["after", "before", "late"])
-@pytest.mark.parametrize("name", [name for name in OPERATIONS if name not in ("clone", "convert")])
-def test_a_commit_to_a_local_disk_without_a_clear_answer_is_made_once(quiet, name, moment, tmp_path):
+class UnreliableMemory(LosingAnswers, ObstoreStore):
+    """Objects in memory."""
+
+
+class UnreliableDisk(LosingAnswers, FsspecStore):
+    """A local disk."""
+
+
+def on_disk(root: pathlib.Path, fault: type[Exception], moment: str) -> UnreliableDisk:
+    return UnreliableDisk(fsspec.filesystem("file"), str(root), fault, moment)
+
+
+#: What clients raise for the faults of a network, of which none says whether the object was made.
+EXCEPTIONS = {
+    "delayed": TimeoutError,
+    "dropped": ConnectionResetError,
+    "500": OSError,
+    "503": obstore.exceptions.GenericError,
+    "429": RuntimeError,
+}
+#: Of those that take stores made in Python.
+STORED = [name for name in OPERATIONS if name not in ("clone", "convert")]
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_every_operation_is_made_once_after_every_fault_of_a_store_in_memory(quiet, name):
+    """The address is that of a cloud, so that a writer waits and reads as it does there."""
     expected = quiet(name)
-    for fault in (TimeoutError, ConnectionResetError, OSError, RuntimeError):
-        root = tmp_path / fault.__name__
-        copy(expected.folder, root)
-        store = Unreliable(str(root), fault, moment)
-        table = OPERATIONS[name][1](Place(str(root), {"store": store}))
+    address = "s3://bucket/t"
+
+    def attempt(fault: str, moment: str) -> None:
+        memory = obstore.store.MemoryStore()
+        for file in sorted(path for path in expected.folder.rglob("*") if path.is_file()):
+            obstore.put(memory, f"t/{file.relative_to(expected.folder).as_posix()}", file.read_bytes())
+        # A vacuum deletes what is older than the instant at which it begins.
+        time.sleep(0.01)
+        before = set(memory_log(memory))
+        store = UnreliableMemory(memory, address, EXCEPTIONS[fault], moment)
+        table = OPERATIONS[name][1](Place(address, {"store": store}))
         for thread in store.late:
             thread.join()
-        assert store.seen
         assert table.version() == expected.version
-        assert facts(DeltaTable(root)) == expected[2:]
-        assert operations(commits_of(root)) == expected.operations
-        assert not list(root.rglob("*.tmp"))
+        assert facts(table) == expected[2:]
+        commits = memory_log(memory)
+        assert operations(list(commits.items())) == expected.operations
+        made = {version: info["txnId"] for version, info in commits.items() if version not in before}
+        assert len(set(made.values())) == len(made) > 0
+        assert {f"_delta_log/{version:020}.json" for version in made} == store.seen, "each attempt is one commit"
+
+    all_at_once(attempt, [(fault, moment) for moment in ("late", *MOMENTS) for fault in EXCEPTIONS])
+
+
+def memory_log(memory: Any) -> dict[int, dict[str, Any]]:
+    """Return the commits of the table by version, as another client reads them."""
+    paths = sorted(entry["path"] for entry in obstore.list(memory, "t/_delta_log").collect())
+    commits = [path for path in paths if re.search(r"/\d{20}\.json$", path)]
+    return {int(path[-25:-5]): commit_info(bytes(obstore.get(memory, path).bytes())) for path in commits}
+
+
+DISK_FAULTS = [TimeoutError, ConnectionResetError, OSError, RuntimeError]
+
+
+def made_once_on_disk(expected: Expected, name: str, root: pathlib.Path, fault: type[Exception], moment: str) -> None:
+    """Run an operation on a local disk whose answers are lost."""
+    copy(expected.folder, root)
+    store = on_disk(root, fault, moment)
+    table = OPERATIONS[name][1](Place(str(root), {"store": store}))
+    for thread in store.late:
+        thread.join()
+    assert store.seen
+    assert table.version() == expected.version
+    assert facts(DeltaTable(root)) == expected[2:]
+    assert operations(commits_of(root)) == expected.operations
+    assert not list(root.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_commit_to_a_local_disk_without_a_clear_answer_is_made_once(quiet, name, tmp_path):
+    """The operations take turns with the faults."""
+    for number, moment in enumerate(("late", *MOMENTS)):
+        fault = DISK_FAULTS[(STORED.index(name) + number) % len(DISK_FAULTS)]
+        made_once_on_disk(quiet(name), name, tmp_path / moment, fault, moment)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("moment", ["late", *MOMENTS])
+@pytest.mark.parametrize("name", STORED)
+def test_every_operation_is_made_once_after_every_fault_of_a_local_disk(quiet, name, moment, tmp_path):
+    for fault in DISK_FAULTS:
+        made_once_on_disk(quiet(name), name, tmp_path / fault.__name__, fault, moment)
 
 
 @pytest.mark.parametrize("fault", [PermissionError, FileNotFoundError, NotImplementedError])
@@ -636,7 +810,7 @@ def test_a_python_store_that_denies_what_it_did_has_committed(quiet, name, fault
     expected = quiet(name)
     root = tmp_path / "done"
     copy(expected.folder, root)
-    OPERATIONS[name][1](Place(str(root), {"store": Unreliable(str(root), fault, "after")}))
+    OPERATIONS[name][1](Place(str(root), {"store": on_disk(root, fault, "after")}))
     assert facts(DeltaTable(root)) == expected[2:]
     assert operations(commits_of(root)) == expected.operations
 
@@ -644,7 +818,7 @@ def test_a_python_store_that_denies_what_it_did_has_committed(quiet, name, fault
     copy(expected.folder, root)
     before = {path for path in root.rglob("*") if path.is_file()}
     with pytest.raises(deltafast.DeltaError, match=r"no answer|no such folder"):
-        OPERATIONS[name][1](Place(str(root), {"store": Unreliable(str(root), fault, "before")}))
+        OPERATIONS[name][1](Place(str(root), {"store": on_disk(root, fault, "before")}))
     assert {path for path in root.rglob("*") if path.is_file()} == before
 
 

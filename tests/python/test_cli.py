@@ -141,6 +141,7 @@ class TestCommands:
         assert (place / "_delta_log" / f"{2:020}.checkpoint.parquet").exists()
         assert answer(run, "checkpoint", place) == {"version": 2}
 
+    @pytest.mark.slow
     def test_layout(self, run, place, tmp_path):
         code, out, _ = run("layout", place)
         assert code == 0

@@ -421,6 +421,7 @@ def _append_until_killed(place, folder, who, acknowledged):
         number += 1
 
 
+@pytest.mark.proof
 def test_writers_that_are_killed_lose_and_double_nothing(place, tmp_path):
     folder, chance = tmp_path / "catalog", random.Random(20261122)
     configuration = {"delta.checkpointInterval": "7"}

@@ -31,7 +31,8 @@ from deltafast.transaction import AddAction, RemoveAction
 from tablekit import dv, log
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "python" / "deltafast" / "_deltalake"
+#: Of the package that is installed: the source tree, or a wheel.
+PACKAGE = Path(deltafast.__file__).resolve().parent / "_deltalake"
 USERS = sorted((Path(__file__).parent / "users").glob("with_*.py"))
 INSTALL = "import deltafast; deltafast.install_as_deltalake()\n"
 

@@ -80,6 +80,7 @@ while True:
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["a local disk", "a store in Python"])
 @pytest.mark.parametrize("consumer", CONSUMERS)
 def test_a_stream_needs_no_gil_that_its_consumer_holds(tmp_path, consumer, store):

@@ -1,5 +1,9 @@
-"""Ctrl-C ends a call that waits for a store that never answers, and a query, as a `KeyboardInterrupt`."""
+"""Ctrl-C ends a call that waits for a store that never answers, a query, and a change, as a `KeyboardInterrupt`.
 
+Changes are interrupted at chosen instants; `test_interrupt_writes.py` interrupts them at random ones.
+"""
+
+import re
 import signal
 import socket
 import subprocess
@@ -7,11 +11,14 @@ import sys
 import threading
 import time
 
+import fsspec
 import pyarrow as pa
 import pytest
 
 from deltafast import DeltaTable, QueryBuilder, layout, query, sql, write_deltalake
 from deltafast.query import connect, interruptible
+from deltafast.stores import FsspecStore
+from support import same_rows
 
 SCRIPT = """
 import sys, time
@@ -161,6 +168,108 @@ def test_who_ends_the_opening_of_a_new_table_learns_that_it_was_made(monkeypatch
             )
     assert interrupt.value.__notes__ == ["the table was made before: it is done, and stays"]
     assert DeltaTable(tmp_path / "made").version() == 0
+
+
+BEGUN, SENT, MADE = "a data file is begun", "a commit is sent", "a commit is made"
+
+
+class Interrupting(FsspecStore):
+    """A local disk; at an instant Ctrl-C is pressed, and the store waits until the caller knows it."""
+
+    def __init__(self, root: str, instant: str, noticed: threading.Event) -> None:
+        super().__init__(fsspec.filesystem("file"), root)
+        self.instant, self.noticed = instant, noticed
+
+    def reach(self, instant: str) -> None:
+        if instant == self.instant and not self.noticed.is_set():
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            assert self.noticed.wait(30)
+            # From the handler's exception until the flag of the command is set.
+            time.sleep(0.02)
+
+    def create(self, path: str):
+        self.reach(BEGUN)
+        return super().create(path)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        is_commit = re.search(r"_delta_log/\d{20}\.json$", path)
+        self.reach(SENT if is_commit else BEGUN)
+        done = super().put_if_absent(path, data)
+        if is_commit:
+            self.reach(MADE)
+        return done
+
+
+def halve(table):
+    source = pa.table({"id": range(1, 30, 2)})
+    table.merge(source, "t.id = s.id", "s", "t").when_matched_update({"text": "'y'"}).execute()
+
+
+#: What a command does, and whether it makes files of data or of deletion vectors.
+CHANGES = {
+    "append": (lambda table: write_deltalake(table, table.to_pyarrow_table(), mode="append"), True),
+    "overwrite": (lambda table: write_deltalake(table, pa.table({"id": [1], "text": ["z"]}), mode="overwrite"), True),
+    "delete": (lambda table: table.delete("id % 2 = 1"), True),
+    "update": (lambda table: table.update({"text": "'y'"}, predicate="id % 2 = 1"), True),
+    "merge": (halve, True),
+    "compact": (lambda table: table.optimize.compact(), True),
+    "z-order": (lambda table: table.optimize.z_order(["text", "id"]), True),
+    "restore": (lambda table: table.restore(0), False),
+    "set properties": (lambda table: table.alter.set_table_properties({"delta.appendOnly": "false"}), False),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no signal to a thread")
+@pytest.mark.parametrize("vectors", ["false", "true"])
+@pytest.mark.parametrize(
+    ("name", "instant"),
+    [
+        (name, at)
+        for name, (_, makes_files) in CHANGES.items()
+        for at in (BEGUN, SENT, MADE)
+        if at != BEGUN or makes_files
+    ],
+)
+def test_a_change_is_made_or_not_and_the_caller_knows(tmp_path, name, instant, vectors):
+    change, _ = CHANGES[name]
+    folders = [tmp_path / "struck", tmp_path / "quiet"]
+    for folder in folders:
+        for start in (0, 15):
+            rows = pa.table({"id": range(start, start + 15), "text": ["x"] * 15})
+            write_deltalake(folder, rows, mode="append", configuration={"delta.enableDeletionVectors": vectors})
+    struck, quiet = folders
+    before = {file for file in struck.rglob("*") if file.suffix in (".parquet", ".bin")}
+    rows_before = DeltaTable(struck).to_pyarrow_table()
+    change(DeltaTable(quiet))
+
+    noticed = threading.Event()
+
+    def notice(*_: object) -> None:
+        noticed.set()
+        raise KeyboardInterrupt
+
+    table = DeltaTable(str(struck), store=Interrupting(str(struck), instant, noticed))
+    usual = signal.signal(signal.SIGINT, notice)
+    try:
+        with pytest.raises(KeyboardInterrupt) as interrupt:
+            change(table)
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    assert interrupt.value.__cause__ is None
+    notes = getattr(interrupt.value, "__notes__", [])
+    after = DeltaTable(struck)
+    left = {file for file in struck.rglob("*") if file.suffix in (".parquet", ".bin")} - before
+    assert not list(struck.rglob("*.tmp"))
+    if instant == BEGUN:
+        assert notes == []
+        assert after.version() == 1
+        assert after.to_pyarrow_table() == rows_before
+        assert not left, "files of a change that was stopped are gone"
+    else:
+        assert notes == ["the operation could not be stopped any more: it is done, and what it committed stays"]
+        assert after.version() == 2
+        same_rows(after.to_pyarrow_table(), DeltaTable(quiet).to_pyarrow_table())
+        assert bool(left) == CHANGES[name][1]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to a child are another matter there")

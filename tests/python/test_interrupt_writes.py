@@ -1,5 +1,5 @@
-"""Ctrl-C at any moment of a command that changes something: the table is the old one or the new one, the caller learns
-which, and nothing half written stays.
+"""Ctrl-C at random instants of a command that changes something: the table is the old one or the new one, the caller
+learns which, and nothing half written stays. `test_interrupt.py` does the same at chosen instants.
 """
 
 import json
@@ -15,7 +15,7 @@ import pytest
 from deltafast import DeltaTable, write_deltalake
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.proof,
     pytest.mark.skipif(sys.platform == "win32", reason="signals to a child are another matter there"),
 ]
 

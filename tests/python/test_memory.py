@@ -87,7 +87,31 @@ print(most() - before)
 """
 
 
+def fed(folder, limit):
+    """Read the feed of a table in a process of its own; return its rows and the memory that it took at most."""
+    environment = os.environ | {"DELTAFAST_MEMORY_LIMIT": limit}
+    command = [sys.executable, "-c", FEED, str(folder)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return tuple(map(int, done.stdout.split()))
+
+
 @pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks into /proc")
+def test_a_feed_of_appends_takes_no_more_memory(tmp_path):
+    """Each version is 3 MB decoded, so that the longer feed is 180 MB more than the shorter one."""
+    data = pa.table(dict.fromkeys(COLUMNS, pa.array(range(20_000))))
+    taken = {}
+    for versions in (20, 80):
+        folder = tmp_path / str(versions)
+        for _ in range(1 + versions):
+            write_deltalake(folder, data, mode="append", configuration={"delta.enableChangeDataFeed": "true"})
+        rows, taken[versions] = fed(folder, "64MB")
+        assert rows == versions * 20_000
+    assert taken[80] < taken[20] + (80 << 20), taken
+    assert taken[80] < 200 << 20, taken
+
+
+@pytest.mark.proof
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks into /proc")
 def test_a_feed_of_many_versions_takes_no_more_memory(tmp_path):
     """Each version's changes are 6 MB decoded, so that the longer feed is 750 MB more than the shorter one."""
@@ -99,10 +123,7 @@ def test_a_feed_of_many_versions_takes_no_more_memory(tmp_path):
         table = DeltaTable(folder)
         for _ in range(versions):
             table.update({"c0": "c0 + 1"})
-        environment = os.environ | {"DELTAFAST_MEMORY_LIMIT": "64MB"}
-        command = [sys.executable, "-c", FEED, str(folder)]
-        found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
-        assert int(found[0]) == versions * 2 * 20_000
-        taken[versions] = int(found[1])
+        rows, taken[versions] = fed(folder, "64MB")
+        assert rows == versions * 2 * 20_000
     assert taken[180] < taken[60] + (80 << 20), taken
     assert taken[180] < 200 << 20, taken

@@ -109,6 +109,7 @@ def by_deltalake(place: str, options: dict[str, str] | None) -> pa.Table:
     return pa.table(deltalake.QueryBuilder().register("t", table).execute("select * from t"))
 
 
+@pytest.mark.slow
 def test_a_whole_life_is_that_of_a_local_table(cloud, tmp_path):
     url = f"{cloud.root}/some tables/life"
     there = life(url, cloud.options(), f"{cloud.root}/some tables/clone of life")
@@ -232,6 +233,7 @@ def test_an_expired_log_is_cleaned_up(cloud, tmp_path):
     assert by_deltalake(url, cloud.theirs).num_rows == 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("cloud", ["azure"], indirect=True)
 def test_deletions_that_fail_are_told_or_made_good(cloud, tmp_path, again):

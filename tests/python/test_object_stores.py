@@ -230,13 +230,28 @@ def test_a_new_commit_in_s3_is_found(s3, tmp_path):
     same_table(handle, DeltaTable(table.folder))
 
 
-@pytest.mark.slow
-def test_a_log_of_more_than_a_page_is_listed_to_its_end(s3, tmp_path):
-    table = log.Table(tmp_path / "long")
+def long_log(folder, versions):
+    table = log.Table(folder / "long")
     table.commit(0, log.protocol(), log.metadata(), table.ids("part-0.parquet", 0, 10))
-    for version in range(1, 1200):
+    for version in range(1, versions):
         table.commit(version, {"txn": {"appId": "app", "version": version}})
-    handle = DeltaTable(s3.upload(table.folder, "long"), storage_options=s3.options())
+    return table.folder
+
+
+def test_a_log_of_more_than_a_page_is_listed_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "20")
+    with servers.s3() as s3:
+        url = s3.upload(long_log(tmp_path, 70), "long")
+        with servers.Proxy(s3.port).running() as proxy:
+            options = s3.options(aws_endpoint_url=proxy.url)
+            handle = DeltaTable(url, storage_options=options)
+            assert (handle.version(), handle.count(), handle.transaction_version("app")) == (69, 10, 69)
+            assert sum("continuation-token" in request for request in proxy.requests) >= 3
+
+
+@pytest.mark.proof
+def test_a_log_of_more_than_the_usual_page_is_listed_to_its_end(s3, tmp_path):
+    handle = DeltaTable(s3.upload(long_log(tmp_path, 1200), "long"), storage_options=s3.options())
     assert (handle.version(), handle.count(), handle.transaction_version("app")) == (1199, 10, 1199)
 
 

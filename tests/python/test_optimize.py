@@ -201,12 +201,16 @@ def deltalake_like() -> Any:
     return CommitProperties(custom_metadata={"userName": "me"})
 
 
+#: Rows that make a row group of 5 MB; from 4 MiB on it is copied.
+ENOUGH = 150_000
+
+
 @pytest.mark.parametrize("partition_by", [None, ["p"]], ids=["plain", "partitioned"])
 def test_large_row_groups_are_copied_as_they_are(tmp_path, partition_by):
     path = str(tmp_path / "t")
     codec = WriterProperties(compression="SNAPPY")
     for n in range(4):
-        write_deltalake(path, large(n), mode="append", partition_by=partition_by, writer_properties=codec)
+        write_deltalake(path, large(n, ENOUGH), mode="append", partition_by=partition_by, writer_properties=codec)
     write_deltalake(path, large(901, 3000), mode="append")
     table = DeltaTable(path)
     before = whole(table.to_pyarrow_table())
@@ -228,20 +232,23 @@ def test_large_row_groups_are_copied_as_they_are(tmp_path, partition_by):
     theirs = pa.table(deltalake.DeltaTable(path).scan()).select(before.column_names)
     assert whole(theirs.cast(table.to_pyarrow_table().schema)).equals(before)
     # By way of the copied indexes.
-    query = f"SELECT count(*), sum(id) FROM read_parquet('{path}/**/part-*.parquet') WHERE id BETWEEN 450000 AND 450009"
+    first = ENOUGH * 3 // 2
+    files = f"read_parquet('{path}/**/part-*.parquet')"
+    query = f"SELECT count(*), sum(id) FROM {files} WHERE id BETWEEN {first} AND {first + 9}"
     found = sorted(duckdb.sql(query).fetchall())
-    assert found == [(20, 2 * sum(range(450_000, 450_010)))], "in the file that ended and in the new one"
-    for predicate, count in (("id = 450000", 1), ("id < 10", 10), ("noise < 0", 0)):
+    assert found == [(20, 2 * sum(range(first, first + 10)))], "in the file that ended and in the new one"
+    for predicate, count in ((f"id = {first}", 1), ("id < 10", 10), ("noise < 0", 0)):
         assert table.to_pyarrow_table(filters=predicate).num_rows == count
 
 
+@pytest.mark.slow
 def test_what_cannot_be_copied_is_written_anew(tmp_path):
     def compacted(name: str, change: Any = None, **options: Any) -> tuple[DeltaTable, set[str]]:
         path = str(tmp_path / name)
         for n in range(2):
             write_deltalake(
                 path,
-                large(n),
+                large(n, ENOUGH),
                 mode="append",
                 writer_properties=WriterProperties(compression="SNAPPY"),
                 **(options if n == 0 else {}),
@@ -264,7 +271,7 @@ def test_what_cannot_be_copied_is_written_anew(tmp_path):
     added = [Field("more", "string")]
     assert compacted("added", lambda table: table.alter.add_columns(added))[1] == {"ZSTD"}
     asked = compacted("asked")[0]
-    write_deltalake(asked, large(3), mode="append")
+    write_deltalake(asked, large(3, ENOUGH), mode="append")
     asked.optimize.compact(writer_properties=WriterProperties(compression="GZIP"))
     assert {chunk.column(0).compression for chunk in chunks(asked)} == {"GZIP"}
 
@@ -321,6 +328,7 @@ def test_rows_are_laid_along_a_curve(tmp_path, partition_by, configuration):
     )
 
 
+@pytest.mark.slow
 def test_more_rows_than_memory_are_laid_along_a_curve(tmp_path):
     path = str(tmp_path / "t")
     for n in range(3):

@@ -85,6 +85,7 @@ os._exit(0)
 
 
 class TestFork:
+    @pytest.mark.slow
     def test_children_of_a_busy_process_never_wait_for_a_thread_that_they_do_not_have(self, table):
         assert run(FORKS, table, 100, ROWS) == ["[]"]
 
@@ -222,6 +223,7 @@ attempt(opened.create_checkpoint)
         for said in answers:
             assert said in ("done", "MemoryError") or said.startswith("ResourceError"), said
 
+    @pytest.mark.slow
     def test_a_constraint_over_many_rows_holds_few_bytes(self, tmp_path):
         """4 GB, if all rows were evaluated at once."""
         write_deltalake(tmp_path, pa.table({"s": ["a"]}))

@@ -20,7 +20,7 @@ import pytest
 import deltafast
 from deltafast import write_deltalake
 
-PACKAGE = pathlib.Path(deltafast.__file__).parent.parent
+PACKAGE = pathlib.Path(deltafast.__file__).parent
 ROWS = 3
 
 
@@ -54,7 +54,15 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
     return root
 
 
-def run(python: str, table: str, program: str) -> None:
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Return a folder with deltafast alone: another Python could not load the other packages of this environment."""
+    folder = tmp_path_factory.mktemp("package")
+    (folder / PACKAGE.name).symlink_to(PACKAGE, target_is_directory=True)
+    return folder
+
+
+def run(python: str, package: pathlib.Path, table: str, program: str) -> None:
     """Run a program that defines nothing of its own; it has `look`, which opens and reads the table."""
     head = f"""
         import importlib, os, sys, threading
@@ -72,8 +80,7 @@ def run(python: str, table: str, program: str) -> None:
             thread.join()
     """
     text = textwrap.dedent(head) + textwrap.dedent(program) + "\nprint('whole')\n"
-    # Without the packages of this environment: another Python could not load them.
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONWARNINGS": "ignore"}
+    environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
         [python, "-c", text], env=environment, capture_output=True, text=True, timeout=60, check=False
     )
@@ -198,5 +205,5 @@ def run(python: str, table: str, program: str) -> None:
         ),
     ],
 )
-def test_a_process_goes_on(python: str, table: str, program: str) -> None:
-    run(python, table, program)
+def test_a_process_goes_on(python: str, package: pathlib.Path, table: str, program: str) -> None:
+    run(python, package, table, program)

@@ -121,12 +121,26 @@ def _state(table: Any) -> tuple[Any, ...]:
     )
 
 
-@pytest.mark.slow
-@settings(SETTINGS, max_examples=60)
-@given(frames(), st.sampled_from([None, ["part"], ["on", "part"]]), st.lists(_CALLS, min_size=1, max_size=6))
-def test_the_same_calls_make_the_same_tables(
-    first: pa.Table, partitions: list[str] | None, calls: list[tuple[str, Any]]
+Calls = list[tuple[str, Any]]
+_DRAWN = (frames(), st.sampled_from([None, ["part"], ["on", "part"]]), st.lists(_CALLS, min_size=1, max_size=6))
+
+
+@settings(SETTINGS, max_examples=12)
+@given(*_DRAWN)
+def test_the_same_calls_make_the_same_tables(first: pa.Table, partitions: list[str] | None, calls: Calls) -> None:
+    the_same_calls(first, partitions, calls)
+
+
+@pytest.mark.proof
+@settings(SETTINGS, max_examples=120)
+@given(*_DRAWN)
+def test_the_same_calls_make_the_same_tables_many_times(
+    first: pa.Table, partitions: list[str] | None, calls: Calls
 ) -> None:
+    the_same_calls(first, partitions, calls)
+
+
+def the_same_calls(first: pa.Table, partitions: list[str] | None, calls: Calls) -> None:
     """deltalake and deltafast are called alike; each reads its own table and the other's."""
     folder = tempfile.mkdtemp(prefix="calls-")
     try:

@@ -505,9 +505,9 @@ class TestMerge:
         sql(f"MERGE INTO {old} USING q ON {old}.id = q.id WHEN MATCHED THEN DELETE", q=self.changes())
         assert [row["id"] for row in rows(table)] == [1, 4, 5]
 
+    @pytest.mark.spark
     def test_names_of_several_parts(self, table):
         """What stands in a statement on Spark, where tables are in databases."""
-        pytest.importorskip("pyspark")
         from deltafast.spark.statements import _SparkReader
 
         def texts(text):

@@ -450,6 +450,7 @@ def silent():
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["closed", "silent", "other cloud", "off"])
 def test_s3_without_credentials_says_so_and_soon(kind, clean):
     with silent() as quiet, server(lambda *_: (404, {})) as other:
@@ -467,6 +468,7 @@ def test_s3_without_credentials_says_so_and_soon(kind, clean):
         assert time.monotonic() - begun < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["closed", "silent"])
 def test_azure_without_credentials_says_so_and_soon(kind, clean):
     with silent() as quiet:

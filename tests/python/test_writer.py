@@ -1344,6 +1344,7 @@ for n in range(10):
 """
 
 
+@pytest.mark.slow
 def test_processes_append_without_losing_or_doubling_rows(tmp_path):
     """Four of them, from nothing: even making the table is a race that each of them survives."""
     import subprocess
