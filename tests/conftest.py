@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import quick
+import temporary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 pytest.register_assert_rewrite("conformance.compare", "oracle.reference")
 
+temporary.use_memory()
 # Workers have their controller's.
 if "SPARK_HOME" not in os.environ and (pyspark := importlib.util.find_spec("pyspark")) and pyspark.origin:
     os.environ.update(quick.settings(pathlib.Path(pyspark.origin).parent))
