@@ -180,6 +180,7 @@ def test_a_table_in_s3_is_the_same_as_on_disk(s3, uploaded, tables, name):
     same_table(DeltaTable(uploaded(name), storage_options=s3.options()), DeltaTable(tables[name]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["classic checkpoint", "json checkpoint with sidecars", "deletion vectors", "cleaned_up"]
 )
