@@ -59,7 +59,7 @@ fast: $(VENV)/.core $(VENV)/.built
 
 bench: $(VENV)/.bench $(VENV)/.released ## Compare with deltalake, Polars and DuckDB; writes docs/benchmarks.md
 	cargo build --release --features $(FEATURES) --example floors
-	$(PY) benches/python/run.py --cache $(CACHE)
+	$(PY) benches/python/run.py --cache $(CACHE) --publish
 
 stages: ## Time each stage of reading TABLE=path, nanoseconds an action
 	cargo run --release --quiet --features $(FEATURES) --example stages -- $(TABLE)
