@@ -87,8 +87,9 @@ def source(tmp_path) -> pathlib.Path:
         return pa.table({"id": list(found), "p": [n % 3 for n in found], "at": pa.array(at, pa.timestamp("us", "UTC"))})
 
     properties = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
-    write_deltalake(folder, rows(0, 100), partition_by=["p", "at"], configuration=properties)
-    write_deltalake(folder, rows(100, 104), mode="append")
+    write_deltalake(folder, rows(0, 30), partition_by=["p", "at"], configuration=properties)
+    for start, stop in ((30, 60), (60, 100), (100, 104)):
+        write_deltalake(folder, rows(start, stop), mode="append")
     DeltaTable(folder).delete("id % 10 = 7 or id = 101")
     return folder
 

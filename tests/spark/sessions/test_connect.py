@@ -69,7 +69,7 @@ def folder(tmp_path) -> str:
     return str(tmp_path / "t")
 
 
-def numbers(start: int, stop: int, word: str | None = None) -> pa.Table:
+def numbers(start: int, stop: int, word: str = "") -> pa.Table:
     """Rows with a number, a string and a structure."""
     found = range(start, stop)
     structures = pa.array([{"x": n} for n in found], pa.struct([("x", pa.int64())]))
@@ -77,9 +77,9 @@ def numbers(start: int, stop: int, word: str | None = None) -> pa.Table:
 
 
 @pytest.fixture
-def changed(folder) -> str:
-    """Give a table of seven versions, the last of which is version 0 again."""
-    write_deltalake(folder, numbers(0, 20))
+def changed(spark, folder) -> str:
+    """Give a table of six versions and several files."""
+    deltafast.spark.write(spark.range(20).selectExpr("id", "concat('v', id) v", "named_struct('x', id) s"), folder)
     table = CoreTable(folder)
     table.delete("id = 3")
     table.delete("id > 17")
@@ -260,6 +260,7 @@ def test_streams(spark, folder, followed):
 
 
 def test_what_needs_the_java_of_the_driver_is_refused(spark, folder):
+    write_deltalake(folder, numbers(0, 1))
     with pytest.raises(InvalidArgumentError, match="way='index' needs a classic session"):
         deltafast.spark.read(spark, folder, way="index")
 
