@@ -38,9 +38,11 @@ BOTH = (USUAL, OTHER)
 MARK = "child_session"
 #: The name under which `child_worker` registers itself in a child process.
 WORKER = "child-worker"
-#: Seconds that a test may take longer than its timeout before the child process is killed: it is to report the timeout
-#: itself, and starting the process does not count.
+#: Seconds that a test may take longer than its timeout before the child process is killed, which is to report the timeout
+#: itself.
 GRACE = 60.0
+#: Seconds in which a child process collects its tests.
+STARTING = 120.0
 #: Seconds in which a child process stops Spark and ends.
 CLOSING = 60.0
 
@@ -116,6 +118,7 @@ class Child:
 
     def __init__(self, config: pytest.Config, group: Group, files: list[str], folder: pathlib.Path) -> None:
         self.group = group
+        self._is_ready = False
         self._outputs: dict[str, BinaryIO] = {}
         outputs: dict[str, Any] = {}
         variables = environment(group.release)
@@ -155,14 +158,14 @@ class Child:
         Raises:
             ChildEndedError: If the process ended before the test did.
         """
-        end = None if limit is None else time.monotonic() + limit
         try:
+            if not self._is_ready:
+                self._receive(STARTING, STARTING)
+                self._is_ready = True
+            end = None if limit is None else time.monotonic() + limit
             self._connection.send((node_id, next_id))
             while True:
-                if not self._connection.poll(None if end is None else max(0, end - time.monotonic())):
-                    self.kill()
-                    raise ChildEndedError(f"{self} was killed: it did not report within {limit:.0f} s")
-                kind, *content = self._connection.recv()
+                kind, *content = self._receive(None if end is None else end - time.monotonic(), limit)
                 if kind == "report":
                     data, sizes = content
                     yield data, self.output(data["when"], sizes)
@@ -174,6 +177,12 @@ class Child:
                     return
         except (EOFError, ConnectionError):
             raise ChildEndedError(f"{self} {self._ending()} while it ran this test") from None
+
+    def _receive(self, seconds: float | None, limit: float | None) -> tuple[Any, ...]:
+        if not self._connection.poll(None if seconds is None else max(0, seconds)):
+            self.kill()
+            raise ChildEndedError(f"{self} was killed: it did not report within {limit:.0f} s")
+        return self._connection.recv()
 
     def __str__(self) -> str:
         return f"the child process of the session {self.group.kind!r} on PySpark {self.group.release}"
@@ -314,7 +323,7 @@ class Dispatcher:
         next_id = nextitem.stash[_NODE_ID] if nextitem is not None and group_of(nextitem) == group else None
         timeout = item.stash.get(_TIMEOUT, None)
         phases = ["setup", "call", "teardown"]
-        start = time.time()
+        start, message = time.time(), None
         try:
             child = self._child_of(item, group)
             for data, sections in child.run(item.stash[_NODE_ID], next_id, timeout and timeout + GRACE):
@@ -327,11 +336,9 @@ class Dispatcher:
                 start = time.time()
         except (ChildEndedError, pytest.fail.Exception) as error:
             message = str(error)
-
-            def ended() -> None:
-                pytest.fail(message[:1].upper() + message[1:], pytrace=False)
-
-            report = pytest.TestReport.from_item_and_call(item, pytest.CallInfo.from_call(ended, phases[0]))
+        if message is not None:
+            failure = functools.partial(pytest.fail, message[:1].upper() + message[1:], pytrace=False)
+            report = pytest.TestReport.from_item_and_call(item, pytest.CallInfo.from_call(failure, phases[0]))
             report.start, report.duration = start, time.time() - start
             if self._child is not None:
                 report.sections += self._child.output(report.when)

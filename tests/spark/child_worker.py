@@ -40,6 +40,7 @@ class Worker:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run tests until the parent closes the connection, or says that there are no more."""
         items = {item.nodeid: item for item in session.items}
+        self._connection.send(("ready",))
         while (order := self._next()) is not None:
             item, nextitem = (items.get(node_id) for node_id in order)
             if item is None:
