@@ -302,7 +302,8 @@ class Dispatcher:
             if nextitem is None or group_of(nextitem) != group:
                 self._end()
         # Fixtures of this process that were kept for this test, as far as the next one does not use them.
-        call = pytest.CallInfo.from_call(lambda: item.session._setupstate.teardown_exact(nextitem), "teardown")
+        teardown = functools.partial(item.session._setupstate.teardown_exact, nextitem)
+        call = pytest.CallInfo.from_call(teardown, "teardown", reraise=(KeyboardInterrupt, pytest.exit.Exception))
         if call.excinfo is not None:
             item.ihook.pytest_runtest_logreport(report=pytest.TestReport.from_item_and_call(item, call))
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
@@ -322,7 +323,8 @@ class Dispatcher:
         hook = item.config.hook
         next_id = nextitem.stash[_NODE_ID] if nextitem is not None and group_of(nextitem) == group else None
         timeout = item.stash.get(_TIMEOUT, None)
-        phases = ["setup", "call", "teardown"]
+        # A child may still end after its last report.
+        phases = ["setup", "call", "teardown", "teardown"]
         start, message = time.time(), None
         try:
             child = self._child_of(item, group)
