@@ -1,7 +1,4 @@
-"""The session of the tests against the reference: Delta's jar and deltafast live side by side in it.
-
-`test_without_jar.py` runs a session of its own, with Spark's usual settings and nothing of Delta's.
-"""
+"""The main session: Delta's jar and deltafast side by side. Tests in `sessions/` run in child processes with others."""
 
 from __future__ import annotations
 
@@ -11,12 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from . import child_session
+
 if TYPE_CHECKING:
     import pathlib
 
     from oracle.reference import Reference
 
 pytest.register_assert_rewrite("spark.helpers")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register what runs tests in child processes."""
+    child_session.register(config)
 
 
 @pytest.fixture(scope="session")

@@ -21,9 +21,8 @@ _PACKAGES = ("org.apache.hadoop:hadoop-client-minicluster:3.5.0", "org.junit.jup
 
 
 @contextlib.contextmanager
-def running(spark: Any) -> Iterator[str]:
-    """Start a cluster; gives the URL of its root, without a slash at the end."""
-    jvm = spark._jvm
+def running(jvm: Any) -> Iterator[str]:
+    """Start a cluster, whose jars this Java resolves; gives the URL of its root, without a slash at the end."""
     jars: list[str] = []
     for package in _PACKAGES:
         found = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(

@@ -33,6 +33,11 @@ def rows(frame: Any) -> list[str]:
     return sorted(map(repr, arrow(frame).to_pylist()))
 
 
+def ids(frame: Any) -> list[Any]:
+    """The first column, sorted."""
+    return sorted(row[0] for row in frame.collect())
+
+
 def plan(frame: Any) -> str:
     """What Spark does for the frame."""
     return frame._jdf.queryExecution().executedPlan().toString()

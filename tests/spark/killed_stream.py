@@ -1,25 +1,19 @@
-"""A program that follows a table into another one; `killing` may end it before a commit."""
+"""A program that follows a table into another one; `killing` ends it before a commit."""
 
 from __future__ import annotations
 
 import os
 import pathlib
 import sys
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 import deltafast.spark
 
 
-def main(way: str, root: pathlib.Path) -> None:
+def follow(spark: Any, way: str, root: pathlib.Path) -> None:
     """Run until nothing is left."""
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.memory", "1g").config("spark.log.level", "OFF")
-    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.ui.showConsoleProgress", "false")
-    spark = builder.getOrCreate()
-    if os.environ["DEADLY"]:
-        java = spark._jvm.java.lang.ProcessHandle.current().pid()
-        pathlib.Path(os.environ["DEADLY"]).write_text(f"{java} {os.getpid()}")
     checkpoint, now = str(root / f"{way}-checkpoint"), {"availableNow": True}
     if way == "format":
         deltafast.spark.register(spark)
@@ -30,6 +24,17 @@ def main(way: str, root: pathlib.Path) -> None:
         sink = deltafast.spark.sink(root / way)
         query = deltafast.spark.stream(spark, root / "source", sink, checkpoint, trigger=now, maxFilesPerTrigger=1)
     query.awaitTermination()
+
+
+def main(way: str, root: pathlib.Path) -> None:
+    """Start Spark, tell `killing` its process, and follow."""
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.memory", "1g").config("spark.log.level", "OFF")
+    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.ui.showConsoleProgress", "false")
+    spark = builder.getOrCreate()
+    java = spark._jvm.java.lang.ProcessHandle.current().pid()
+    pathlib.Path(os.environ["DEADLY"]).write_text(f"{java} {os.getpid()}")
+    follow(spark, way, root)
 
 
 if __name__ == "__main__":

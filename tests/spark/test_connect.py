@@ -1,4 +1,4 @@
-"""Spark Connect."""
+"""Exceptions of Spark Connect; see `sessions/test_connect.py` for a session of it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,10 @@ import pytest
 
 from deltafast.exceptions import ConcurrentAppendError
 
-from .programs import OTHER, run
-
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
-
-
-@pytest.mark.parametrize("release", [None, OTHER])
-def test_tables_statements_jobs_and_streams_work_over_connect(tmp_path, release):
-    run("over_connect", str(tmp_path), release=release)
 
 
 def test_conflicts_that_a_server_tells_of_are_delta_sparks_exceptions():

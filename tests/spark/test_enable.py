@@ -1,4 +1,4 @@
-"""Programs for delta-spark on deltafast."""
+"""`enable` in a session that has Delta's own jar; see `sessions/enabled` for sessions that have not."""
 
 from __future__ import annotations
 
@@ -7,14 +7,7 @@ import pytest
 import deltafast.spark
 from deltafast.exceptions import InvalidArgumentError
 
-from .programs import OTHER, run
-
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-
-
-@pytest.mark.parametrize("release", [None, OTHER])
-def test_programs_for_delta_spark_run_unchanged(tmp_path, release):
-    run("enabled", str(tmp_path), release=release)
+pytestmark = pytest.mark.spark
 
 
 def test_a_session_with_deltas_jar_is_left_alone(spark):

@@ -22,7 +22,6 @@ from deltafast.spark.storage import Place, place_of
 
 from . import hdfs
 from .helpers import rows
-from .programs import run
 
 pytestmark = [
     pytest.mark.spark,
@@ -52,7 +51,7 @@ def cluster(spark):
     """Give the root of a running HDFS."""
     # Half a second else, whenever a data node is a little later than the client.
     with (
-        hdfs.running(spark) as url,
+        hdfs.running(spark._jvm) as url,
         hadoop(spark, {"dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10"}),
     ):
         yield url
@@ -127,10 +126,6 @@ def test_a_stream_out_of_and_into_tables(spark, root, cluster):
     query.trigger(availableNow=True).start(second).awaitTermination()
     assert rows(theirs(spark, first)) == rows(spark.range(20))
     assert rows(theirs(spark, second)) == rows(spark.range(20))
-
-
-def test_a_program_whose_paths_are_those_of_hdfs(cluster):
-    run("over_hdfs", cluster)
 
 
 def test_of_writers_at_once_each_makes_its_own_version(spark, root, options):

@@ -23,6 +23,8 @@ from deltafast.spark.stream_options import StreamOptions, stream_options
 from deltafast.spark.stream_plan import BEGINNING, StreamPlan
 from oracle.reference import arrow
 
+from . import killed_stream
+
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 NOW = {"availableNow": True}
@@ -376,36 +378,30 @@ def test_sinks_write_each_batch_once(reference, spark, tmp_path):
 
 
 @pytest.mark.timeout(600)
-def test_a_query_that_is_killed_between_rows_and_commit_loses_and_doubles_none(reference, tmp_path):
+def test_a_query_that_is_killed_between_rows_and_commit_loses_and_doubles_none(reference, spark, tmp_path):
     program = pathlib.Path(__file__).with_name("killed_stream.py")
     source = tmp_path / "source"
     for n in range(4):
         write_deltalake(source, ids(n), mode="append")
 
-    def run(way: str, deadly: bool) -> int:
-        environment = os.environ | {
-            "PYSPARK_PYTHON": sys.executable,
-            "DEADLY": str(tmp_path / f"{way}-pid") if deadly else "",
-        }
+    def killed(way: str) -> int:
+        environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "DEADLY": str(tmp_path / f"{way}-pid")}
         environment["PYTHONPATH"] = os.pathsep.join(
             [str(program.parent / "killing"), str(pathlib.Path(deltafast.__file__).parents[1])]
         )
         command = [sys.executable, str(program), way, str(tmp_path)]
         ran = subprocess.run(command, capture_output=True, text=True, timeout=270, check=False, env=environment)
-        assert (ran.returncode == 0) != deadly, ran.stderr[-3000:]
+        assert ran.returncode != 0, ran.stderr[-3000:]
         return ran.returncode
 
-    def both(deadly: bool) -> None:
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda way: run(way, deadly), ("format", "function")))
-
-    both(deadly=True)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(killed, ("format", "function")))
     for way in ("format", "function"):
         assert DeltaTable(tmp_path / way).version() == 0
         staged = {file for file in (tmp_path / way).rglob("spark-*/*") if not file.name.startswith(".")}
         live = {pathlib.Path(uri) for uri in DeltaTable(tmp_path / way).file_uris()}
         assert staged - live, "rows of the second batch lie there, and no version has them"
-    both(deadly=False)
     for way in ("format", "function"):
+        killed_stream.follow(spark, way, tmp_path)
         assert sorted(row[0] for row in reference._load(tmp_path / way).collect()) == [0, 1, 2, 3]
         assert DeltaTable(tmp_path / way).version() == 3

@@ -17,7 +17,6 @@ from deltafast.spark import compiled, file_index
 from deltafast.spark.session import Session
 
 from .helpers import plan, rows, scan_of
-from .programs import run
 
 pytestmark = [
     pytest.mark.spark,
@@ -335,10 +334,6 @@ def test_where_executors_cannot_have_the_reader_a_join_stands_in(spark, types, m
         frame = deltafast.spark.read(spark, types)
     assert "Join" in plan(frame)
     assert frame.selectExpr("sum(id)").collect() == expected
-
-
-def test_executors_that_are_processes_get_the_reader(tmp_path):
-    run("vectors_on_executors", str(tmp_path))
 
 
 def test_the_setting_is_checked(spark, types):

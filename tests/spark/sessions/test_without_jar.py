@@ -1,38 +1,60 @@
-"""A program on Spark as anybody has it: no jar of Delta's, usual settings, executors whose Python lacks everything."""
+"""Spark with its usual settings and without Delta's jar, on executors whose Python lacks everything."""
 
 from __future__ import annotations
 
 import json
-import pathlib
-import sys
 import warnings
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyspark
 import pytest
+from py4j.protocol import MEMORY_COMMAND_NAME
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 import deltafast.spark
-from deltafast import DeltaTable, Schema
+from deltafast import DeltaTable, Schema, write_deltalake
 from deltafast.exceptions import DeltaWarning, InvalidArgumentError
 from deltafast.spark import file_index
+from spark.child_session import BOTH
+from spark.helpers import ids, plan
 
-warnings.filterwarnings("ignore", category=FutureWarning)
+from .started import Started, builder
+
+if TYPE_CHECKING:
+    import pathlib
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(300),
+    pytest.mark.child_session("without-jar", releases=BOTH),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
 
 
-def session() -> SparkSession:
-    """Start Spark; a task may fail twice."""
-    builder = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.memory", "1g").config("spark.log.level", "OFF")
-    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.ui.showConsoleProgress", "false")
-    return builder.config("spark.sql.session.timeZone", "America/St_Johns").getOrCreate()
+@pytest.fixture(scope="session")
+def started():
+    """Give the session; a task may fail twice."""
+
+    def build():
+        made = builder("local[2,3]").config("spark.log.level", "OFF")
+        return made.config("spark.sql.session.timeZone", "America/St_Johns").getOrCreate()
+
+    started = Started(build)
+    yield started
+    started.stop()
 
 
-def ids(frame) -> list[int]:
-    """The first column, sorted."""
-    return sorted(row[0] for row in frame.collect())
+@pytest.fixture
+def spark(started):
+    """Give the session."""
+    yield from started.isolated()
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Give the folder of a new table."""
+    return tmp_path / "t"
 
 
 def files(folder: pathlib.Path) -> set[str]:
@@ -40,9 +62,8 @@ def files(folder: pathlib.Path) -> set[str]:
     return {str(file) for file in folder.rglob("*.parquet")}
 
 
-def without_python(spark, folder: pathlib.Path) -> None:
-    """Neither the default reader nor the default writer runs Python on an executor."""
-    working, spark.sparkContext.pythonExec = spark.sparkContext.pythonExec, "/nonexistent/python"
+def test_default_reader_and_writer_run_no_python_on_executors(spark, folder, monkeypatch):
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nonexistent/python")
     rows = (
         "id",
         "id % 3 p",
@@ -64,7 +85,7 @@ def without_python(spark, folder: pathlib.Path) -> None:
         assert ids(frame.where("s is null")) == [5]
         assert ids(frame.where("at = timestamp_micros(3600000000)")) == [n for n in expected if 50 <= n < 100]
         assert frame.groupBy().count().collect()[0][0] == len(expected)
-    spark.sparkContext.pythonExec = working
+    monkeypatch.undo()
     assert ids(deltafast.spark.read(spark, str(folder), way="arrow")) == expected
     moments = {row[0]: row[1] for row in deltafast.spark.read(spark, str(folder)).select("id", "at").collect()}
     assert [moments[n].timestamp() for n in (42, 52, 102)] == [0, 3600, 7200]
@@ -82,8 +103,8 @@ def failing_rows(spark, attempts: int):
     return spark.range(0, 20_000, 1, 4).mapInArrow(rows, StructType([StructField("id", LongType())]))
 
 
-def failing_attempts(spark, folder: pathlib.Path) -> None:
-    """Rows of attempts that failed are in no version, and what fails altogether leaves no file."""
+def test_rows_of_failed_attempts_are_in_no_version(spark, folder):
+    """A write that fails altogether leaves no file."""
     assert deltafast.spark.write(failing_rows(spark, 1), str(folder)) == 0
     assert ids(deltafast.spark.read(spark, str(folder))) == list(range(20_000))
     before = files(folder)
@@ -94,8 +115,7 @@ def failing_attempts(spark, folder: pathlib.Path) -> None:
     assert DeltaTable(folder).version() == 0
 
 
-def failing_counts(spark, folder: pathlib.Path) -> None:
-    """No two rows get the same value of an identity column, whichever attempts fail."""
+def test_identity_values_are_unique_whichever_attempts_fail(spark, folder):
     metadata = {"delta.identity.start": 5, "delta.identity.step": -2, "delta.identity.allowExplicitInsert": False}
     fields = [
         {"name": "n", "type": "long", "nullable": False, "metadata": metadata},
@@ -111,8 +131,8 @@ def failing_counts(spark, folder: pathlib.Path) -> None:
     assert DeltaTable(folder).schema().fields[0].metadata["delta.identity.highWaterMark"] == min(found)
 
 
-def failing_jobs(spark, folder: pathlib.Path) -> None:
-    """Commands whose tasks fail once change each row once; those that fail altogether leave no file."""
+def test_commands_whose_tasks_fail_once_change_each_row_once(spark, folder):
+    """Commands that fail altogether leave no file."""
     from deltafast.spark import jobs
     from deltafast.spark.jobs import folders
 
@@ -159,8 +179,7 @@ def failing_jobs(spark, folder: pathlib.Path) -> None:
     assert counted == {"update_preimage": 1000, "update_postimage": 1000, "delete": 34, "insert": 500}
 
 
-def many_versions_at_once(spark, folder: pathlib.Path) -> None:
-    """A table that is overwritten by what is read of it."""
+def test_overwriting_a_table_with_rows_read_from_it(spark, folder):
     deltafast.spark.write(spark.range(10), str(folder))
     frame = deltafast.spark.read(spark, str(folder))
     deltafast.spark.write(frame.where("id > 5"), str(folder), "overwrite")
@@ -168,8 +187,8 @@ def many_versions_at_once(spark, folder: pathlib.Path) -> None:
     assert ids(frame) == list(range(10))
 
 
-def without_index(spark, folder: pathlib.Path) -> None:
-    """Where Spark does not take the index the second way reads the same, and says so."""
+def test_fallback_where_spark_refuses_the_file_index(spark, folder):
+    write_deltalake(folder, pa.table({"id": [6, 7, 8, 9]}))
     whole = file_index._index
 
     def broken(_: object) -> None:
@@ -187,8 +206,8 @@ def without_index(spark, folder: pathlib.Path) -> None:
         file_index._index = whole
 
 
-def nothing_per_file(spark, folder: pathlib.Path) -> None:
-    """The files of a large table cross to Java as one block, and are pruned there by one more call."""
+def test_files_of_a_large_table_cross_to_java_as_one_block(spark, folder):
+    """One more call prunes them there."""
     from deltafast.transaction import AddAction, create_table_with_add_actions
 
     adds = [
@@ -203,39 +222,31 @@ def nothing_per_file(spark, folder: pathlib.Path) -> None:
         for n in range(20_000)
     ]
     create_table_with_add_actions(str(folder), pa.schema([("id", pa.int64())]), adds)
+    # What a session needs once does not count.
+    write_deltalake(f"{folder}-first", pa.table({"id": [1]}))
+    plan(deltafast.spark.read(spark, f"{folder}-first").where("id = 1"))
     client = spark.sparkContext._gateway._gateway_client
     calls, send = [], type(client).send_command
 
     def counted(self, command, *args, **kwargs):
-        calls.append(command)
+        # Objects that Python no longer uses are released whenever it collects garbage.
+        if not command.startswith(MEMORY_COMMAND_NAME):
+            calls.append(command)
         return send(self, command, *args, **kwargs)
 
     type(client).send_command = counted
     try:
         frame = deltafast.spark.read(spark, str(folder)).where("id = 12345")
         made = len(calls)
-        plan = frame._jdf.queryExecution().executedPlan().toString()
+        found = plan(frame)
     finally:
         type(client).send_command = send
-    assert "DeltafastFileIndex" in plan
+    assert "DeltafastFileIndex" in found
     assert made < 300, made
 
 
-def main(root: pathlib.Path) -> None:
-    """Run everything."""
-    spark = session()
-    without_python(spark, root / "a")
-    failing_attempts(spark, root / "b")
-    failing_counts(spark, root / "f")
-    failing_jobs(spark, root / "e")
-    many_versions_at_once(spark, root / "c")
-    without_index(spark, root / "c")
-    nothing_per_file(spark, root / "d")
+def test_a_stopped_session(spark, folder):
+    write_deltalake(folder, pa.table({"id": [1]}))
     spark.stop()
     with pytest.raises(InvalidArgumentError, match="was stopped"):
-        deltafast.spark.read(spark, str(root / "a"))
-
-
-if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]))
-    sys.stdout.write(f"on PySpark {pyspark.__version__}: all is well\n")
+        deltafast.spark.read(spark, str(folder))

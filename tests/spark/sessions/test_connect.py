@@ -1,33 +1,112 @@
-"""A program on Spark Connect: no object of Java is within reach."""
+"""Spark Connect: no object of Java is within reach."""
 
 from __future__ import annotations
 
-import pathlib
 import sys
 import warnings
 from typing import Any
 
+import pyarrow as pa
 import pyspark
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.functions import col, lit
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 import deltafast.spark
+from deltafast import DeltaTable as CoreTable
+from deltafast import write_deltalake
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark import DeltaTable, IdentityGenerator, register_view, sql
+from spark.child_session import BOTH
 
-warnings.filterwarnings("ignore", category=FutureWarning)
+from .started import Started, builder
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(300),
+    pytest.mark.child_session("connect", releases=BOTH),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
 
 
-def session(root: pathlib.Path) -> SparkSession:
+@pytest.fixture(scope="session")
+def started(tmp_path_factory):
     """Start a server and connect to it."""
-    builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.memory", "1g").config("spark.driver.host", "127.0.0.1")
-    builder = builder.config("spark.sql.warehouse.dir", str(root / "warehouse"))
-    return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    warehouse = tmp_path_factory.mktemp("warehouse")
+
+    def build() -> Any:
+        with warnings.catch_warnings():
+            # The server has the settings of its start from the builder, which then tries to set them in the session, too.
+            warnings.filterwarnings("ignore", "Failed to set", UserWarning)
+            return builder("remote").config("spark.sql.warehouse.dir", str(warehouse)).getOrCreate()
+
+    started = Started(build)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def spark(started):
+    """Give the session."""
+    assert type(started.session()).__module__.startswith("pyspark.sql.connect")
+    yield from started.isolated()
+
+
+@pytest.fixture
+def enabled(spark):
+    """Give the session with deltafast enabled, and disable it."""
+    deltafast.spark.enable(spark)
+    yield spark
+    deltafast.spark.disable(spark)
+    assert "delta.tables" not in sys.modules
+
+
+@pytest.fixture
+def folder(tmp_path) -> str:
+    """Give the folder of a new table."""
+    return str(tmp_path / "t")
+
+
+def numbers(start: int, stop: int, word: str = "") -> pa.Table:
+    """Rows with a number, a string and a structure."""
+    found = range(start, stop)
+    structures = pa.array([{"x": n} for n in found], pa.struct([("x", pa.int64())]))
+    return pa.table({"id": pa.array(found, pa.int64()), "v": [word or f"v{n}" for n in found], "s": structures})
+
+
+@pytest.fixture
+def changed(spark, folder) -> str:
+    """Give a table of six versions and several files."""
+    deltafast.spark.write(spark.range(20).selectExpr("id", "concat('v', id) v", "named_struct('x', id) s"), folder)
+    table = CoreTable(folder)
+    table.delete("id = 3")
+    table.delete("id > 17")
+    table.update(updates={"v": "concat(v, '!')"}, predicate="id = 1")
+    merge = table.merge(numbers(15, 25, "m"), "t.id = s.id", "s", "t")
+    merge.when_matched_update({"v": "'w'"}).when_not_matched_insert_all().execute()
+    table.merge(numbers(16, 17), "t.id = s.id", "s", "t").when_matched_delete().execute()
+    return folder
+
+
+@pytest.fixture
+def followed(folder) -> str:
+    """Give a partitioned table of some files and versions, for streams to read."""
+
+    def rows(start: int, stop: int, sign: int = 1) -> pa.Table:
+        found = range(start, stop)
+        columns = {"id": list(found), "v": [sign * n for n in found], "p": [n % 2 for n in found]}
+        return pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
+
+    properties = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
+    write_deltalake(folder, rows(0, 100), partition_by=["p"], configuration=properties)
+    table = CoreTable(folder)
+    table.delete("id < 10")
+    table.update(updates={"v": "v + 1"}, predicate="id % 10 = 1")
+    merge = table.merge(rows(90, 110, -1), "t.id = s.id", "s", "t")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    return folder
 
 
 def ids(table: DeltaTable) -> list[int]:
@@ -35,8 +114,8 @@ def ids(table: DeltaTable) -> list[int]:
     return sorted(row[0] for row in table.toDF().collect())
 
 
-def commands(spark, folder: str) -> None:
-    """Commands take columns of Connect, and answer frames."""
+def test_commands(spark, folder):
+    """Commands take columns of Connect, and return frames."""
     frame = spark.range(20).selectExpr("id", "concat('v', id) v", "named_struct('x', id) s")
     assert deltafast.spark.write(frame, folder) == 0
     table = DeltaTable.forPath(spark, folder)
@@ -58,39 +137,40 @@ def commands(spark, folder: str) -> None:
         table.delete(F.udf(lambda x: x > 1, "boolean")(col("id")))
 
 
-def upkeep(spark, folder: str) -> None:
-    """What is known of a table, its files and versions."""
-    table = DeltaTable.forPath(spark, folder)
+def test_maintenance(spark, changed):
+    """Files and versions of a table."""
+    table = DeltaTable.forPath(spark, changed)
     assert table.optimize().executeCompaction().first().metrics.numFilesAdded == 1
     operations = [row.operation for row in table.history().collect()]
     assert operations == ["OPTIMIZE", "MERGE", "MERGE", "UPDATE", "DELETE", "DELETE", "WRITE"]
-    assert table.detail().first().numFiles == deltafast.spark.files(spark, folder).count() == 1
+    assert table.detail().first().numFiles == deltafast.spark.files(spark, changed).count() == 1
     table.restoreToVersion(0)
     assert table.vacuum().collect() == []
     assert ids(table) == list(range(20))
 
 
-def statements(spark, folder: str) -> None:
+def test_statements(spark, changed):
     """Statements and queries, by path and by name."""
-    assert sql(spark, f"select count(*) n from delta.`{folder}` version as of 1").first().n == 19
-    register_view(spark, "seen", folder)
+    CoreTable(changed).restore(0)
+    assert sql(spark, f"select count(*) n from delta.`{changed}` version as of 1").first().n == 19
+    register_view(spark, "seen", changed)
     assert sql(spark, "delete from seen where id = 5").first().num_affected_rows == 1
     assert sql(spark, "insert into seen select 100L, 'x', named_struct('x', 1L)").first().num_inserted_rows == 1
     merged = sql(spark, "merge into seen using (select 100L id) s on seen.id = s.id when matched then delete")
     assert merged.first().num_deleted_rows == 1
     assert sql(spark, "select count(*) n from seen").first().n == 19
     assert sql(spark, "select max(id) n from seen where id < :top", {"top": 7}).first().n == 6
-    assert sql(spark, f"select count(*) n from delta_files('{folder}') where num_records > 0").first().n > 0
+    assert sql(spark, f"select count(*) n from delta_files('{changed}') where num_records > 0").first().n > 0
     assert sql(spark, "select operation from delta_history('seen', 1)").first().operation == "MERGE"
     assert sql(spark, "select d.format from delta_detail('seen') d").first().format == "delta"
-    made = DeltaTable.create(spark).location(f"{folder}-made").addColumn("a", "int").execute()
+    made = DeltaTable.create(spark).location(f"{changed}-made").addColumn("a", "int").execute()
     assert made.toDF().columns == ["a"]
-    for call in (lambda: DeltaTable.forPath(spark, f"{folder}-none"), lambda: DeltaTable.forName(spark, "none")):
+    for call in (lambda: DeltaTable.forPath(spark, f"{changed}-none"), lambda: DeltaTable.forName(spark, "none")):
         with pytest.raises(AnalysisException, match="Delta table"):
             call()
 
 
-def by_executors(spark, folder: str) -> None:
+def test_commands_as_jobs(spark, folder):
     """DELETE, UPDATE and MERGE as Spark jobs, with deletion vectors and without."""
     spark.conf.set("spark.deltafast.engine", "jobs")
     for vectors in ("true", "false"):
@@ -120,8 +200,7 @@ def by_executors(spark, folder: str) -> None:
     spark.conf.unset("spark.deltafast.engine")
 
 
-def counted(spark, folder: str) -> None:
-    """Values of identity columns, and the changes of a replacement."""
+def test_identity_columns_and_changes_of_a_replacement(spark, folder):
     made = DeltaTable.create(spark).location(f"{folder}-counted").property("delta.enableChangeDataFeed", "true")
     made = made.addColumn("id", "bigint").addColumn(
         "n", "bigint", generatedAlwaysAs=IdentityGenerator(start=-(2**40), step=-3)
@@ -148,9 +227,9 @@ def counted(spark, folder: str) -> None:
     assert sorted(number for kind, number, _ in told if kind == "delete") == list(range(21, 40))
 
 
-def streams(spark, folder: str) -> None:
+def test_streams(spark, folder, followed):
     """The format as source and as sink, and batches that the server's Python writes."""
-    source, copy = f"{folder}-jobs-true", f"{folder}-copy"
+    source, copy = followed, f"{folder}-copy"
     wanted = ids(DeltaTable.forPath(spark, source))
     deltafast.spark.register(spark)
     assert sorted(row.id for row in spark.read.format("deltafast").load(source).collect()) == wanted
@@ -163,10 +242,10 @@ def streams(spark, folder: str) -> None:
         writer = rows.load(source).writeStream.format("deltafast").option("checkpointLocation", f"{folder}-checkpoint")
         writer.trigger(availableNow=True).start(copy).awaitTermination()
     assert ids(DeltaTable.forPath(spark, copy)) == wanted
-    followed = deltafast.spark.sink(f"{folder}-followed", "follows over connect")
+    streamed = deltafast.spark.sink(f"{folder}-followed", "follows over connect")
     options: dict[str, Any] = {"trigger": {"availableNow": True}, "ignoreChanges": True, "maxFilesPerTrigger": 1}
     for _ in range(2):
-        deltafast.spark.stream(spark, source, followed, f"{folder}-followed-checkpoint", **options).awaitTermination()
+        deltafast.spark.stream(spark, source, streamed, f"{folder}-followed-checkpoint", **options).awaitTermination()
     assert ids(DeltaTable.forPath(spark, f"{folder}-followed")) == wanted
     assert DeltaTable.forPath(spark, f"{folder}-followed").history().count() > 1
     sink = deltafast.spark.sink(f"{folder}-batches", "copy over connect")
@@ -180,21 +259,20 @@ def streams(spark, folder: str) -> None:
     assert ids(DeltaTable.forPath(spark, f"{folder}-batches")) == wanted
 
 
-def refusals(spark, folder: str) -> None:
-    """What needs the driver's Java says so."""
+def test_what_needs_the_java_of_the_driver_is_refused(spark, folder):
+    write_deltalake(folder, numbers(0, 1))
     with pytest.raises(InvalidArgumentError, match="way='index' needs a classic session"):
         deltafast.spark.read(spark, folder, way="index")
 
 
-def enabled(spark, folder: str) -> None:
-    """Programs for delta-spark as they are: paths, tables of the server's catalog, statements, Python's names."""
-    deltafast.spark.enable(spark)
+def test_programs_for_delta_spark(spark, enabled, folder):
+    """Paths, tables of the server's catalog, statements, and Python's names."""
     from delta.connect.exceptions import ConcurrentAppendException
     from delta.exceptions import DeltaConcurrentModificationException
     from delta.tables import DeltaTable as Table
 
     assert issubclass(ConcurrentAppendException, DeltaConcurrentModificationException)
-    path = f"{folder}-enabled"
+    path = folder
     letters = spark.createDataFrame([("a", 1), ("b", 2)], ["key", "value"])
     letters.write.format("delta").partitionBy("value").save(path)
     with pytest.raises(AnalysisException, match="already"):
@@ -227,17 +305,12 @@ def enabled(spark, folder: str) -> None:
     spark.sql("ALTER TABLE made RENAME TO renamed")
     assert spark.table("renamed").columns == ["n", "m", "more"]
     spark.sql("DROP TABLE renamed")
-    write_to(spark, path)
-    if not pyspark.__version__.startswith(("4.0", "4.1")):
-        enabled_streams(spark, path)
-    deltafast.spark.disable(spark)
-    assert "delta.tables" not in sys.modules
 
 
-def write_to(spark, path: str) -> None:
+def test_write_to(spark, enabled, folder):
     """`writeTo`, of tables by name and by path."""
     rows = spark.range(4).selectExpr("id", "id % 2 p")
-    for name in ("wanted", f"delta.`{path}-wanted`"):
+    for name in ("wanted", f"delta.`{folder}-wanted`"):
         rows.writeTo(name).using("delta").partitionedBy("p").tableProperty("delta.appendOnly", "false").create()
         with pytest.raises(AnalysisException, match="already exists"):
             rows.writeTo(name).using("delta").create()
@@ -250,32 +323,17 @@ def write_to(spark, path: str) -> None:
         assert spark.sql(f"SELECT * FROM {name}").columns == ["id"]
 
 
-def enabled_streams(spark, path: str) -> None:
-    """Streams by the name that programs for delta-spark give."""
+def test_streams_of_programs_for_delta_spark(spark, enabled, folder):
     spark.range(6).selectExpr("id", "id % 2 p").write.format("delta").saveAsTable("followed")
     wanted = [(number, number % 2) for number in range(6)]
     for _ in range(2):
         rows = spark.readStream.table("followed")
         writer = rows.writeStream.format("delta").partitionBy("p").trigger(availableNow=True)
-        writer.option("checkpointLocation", f"{path}-checkpoint").start(f"{path}-copy").awaitTermination()
-    assert sorted(map(tuple, spark.read.format("delta").load(f"{path}-copy").collect())) == wanted
-    assert DeltaTable.forPath(spark, f"{path}-copy").detail().collect()[0].partitionColumns == ["p"]
+        writer.option("checkpointLocation", f"{folder}-checkpoint").start(f"{folder}-copy").awaitTermination()
+    assert sorted(map(tuple, spark.read.format("delta").load(f"{folder}-copy").collect())) == wanted
+    assert DeltaTable.forPath(spark, f"{folder}-copy").detail().collect()[0].partitionColumns == ["p"]
     for n in range(2):
-        rows = spark.readStream.format("delta").option("maxFilesPerTrigger", 1).load(f"{path}-copy")
-        writer = rows.writeStream.option("checkpointLocation", f"{path}-checkpoint-{n}").trigger(availableNow=True)
+        rows = spark.readStream.format("delta").option("maxFilesPerTrigger", 1).load(f"{folder}-copy")
+        writer = rows.writeStream.option("checkpointLocation", f"{folder}-checkpoint-{n}").trigger(availableNow=True)
         writer.toTable("copied", format="delta", partitionBy="p").awaitTermination()
     assert sorted(map(tuple, spark.table("copied").collect())) == sorted(wanted * 2)
-
-
-def main(root: pathlib.Path) -> None:
-    """Run everything."""
-    spark = session(root)
-    assert type(spark).__module__.startswith("pyspark.sql.connect")
-    for part in (commands, upkeep, statements, by_executors, counted, streams, refusals, enabled):
-        part(spark, str(root / "t"))
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]))
-    sys.stdout.write(f"on PySpark {pyspark.__version__}: all is well\n")

@@ -1,40 +1,109 @@
-"""A program on a cluster whose executors are other processes, with a Python that lacks deltafast."""
+"""A cluster whose executors are other processes, with addresses of their own and a Python that lacks deltafast."""
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import pathlib
+import subprocess
 import sys
 import time
-import warnings
+from types import SimpleNamespace
+from typing import Any
 
-import pyspark
+import pyarrow as pa
 import pytest
-from pyspark import TaskContext
-from pyspark.sql import Row, SparkSession
+from pyspark import TaskContext, cloudpickle
+from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.types import LongType, StructField, StructType
 
 import deltafast.spark
-from deltafast import DeltaTable
-from deltafast.exceptions import ConstraintViolatedError
+from deltafast import DeltaTable, write_deltalake
+from deltafast.exceptions import ConstraintViolatedError, DeltaWarning
 from deltafast.spark import DeltaTable as SparkTable
+from deltafast.spark import compiled
+from deltafast.spark.data_source import DeltafastDataSource
+from deltafast.spark.streaming import _Settings
+from spark import cluster
+from spark.helpers import ids, plan
 
-warnings.filterwarnings("ignore", category=FutureWarning)
+from .started import Started, builder
 
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(300),
+    pytest.mark.child_session("cluster"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+HOME = pathlib.Path(os.environ["SPARK_HOME"])
 NOTHING_THERE = r"deltafast .* is needed in the Python of Spark's executors .*where it is not there"
 
 
-def session(master: str, packages: str, root: pathlib.Path) -> SparkSession:
-    """Start Spark: a task may fail twice, and slow ones are run a second time."""
-    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.memory", "1g").config("spark.executor.memory", "600m")
-    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.ui.showConsoleProgress", "false")
-    builder = builder.config("spark.executorEnv.PYTHONPATH", packages).config("spark.log.level", "OFF")
-    builder = builder.config("spark.task.maxFailures", 3).config("spark.speculation", "true")
-    builder = builder.config("spark.speculation.interval", "50ms").config("spark.speculation.multiplier", 2)
-    builder = builder.config("spark.speculation.minTaskRuntime", "2s").config("spark.speculation.quantile", 0.5)
-    builder = builder.config("spark.sql.shuffle.partitions", 2).config("spark.sql.session.timeZone", "Asia/Kolkata")
-    return builder.config("spark.sql.warehouse.dir", str(root / "warehouse")).getOrCreate()
+@pytest.fixture(scope="session")
+def running(tmp_path_factory):
+    """Give the cluster."""
+    with cluster.running(tmp_path_factory.mktemp("cluster"), HOME) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def started(running, tmp_path_factory):
+    """Give the session: a task may fail twice, and slow ones are run a second time."""
+    # The executors' own path says where their packages are; the driver's would reach them, too.
+    os.environ.pop("PYTHONPATH", None)
+    os.environ |= {"PYSPARK_PYTHON": running.bare, "SPARK_LOCAL_IP": "127.0.0.1"}
+    warehouse = tmp_path_factory.mktemp("warehouse")
+
+    def build():
+        made = builder(running.master).config("spark.executor.memory", "600m").config("spark.log.level", "OFF")
+        made = made.config("spark.executorEnv.PYTHONPATH", running.packages)
+        made = made.config("spark.task.maxFailures", 3).config("spark.speculation", "true")
+        made = made.config("spark.speculation.interval", "50ms").config("spark.speculation.multiplier", 2)
+        made = made.config("spark.speculation.minTaskRuntime", "2s").config("spark.speculation.quantile", 0.5)
+        made = made.config("spark.sql.shuffle.partitions", 2).config("spark.sql.session.timeZone", "Asia/Kolkata")
+        return made.config("spark.sql.warehouse.dir", str(warehouse)).getOrCreate()
+
+    started = Started(build)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def spark(started):
+    """Give the session."""
+    yield from started.isolated()
+
+
+@pytest.fixture
+def source(tmp_path) -> pathlib.Path:
+    """Give a table with many files, deletion vectors and column mapping."""
+    folder = tmp_path / "source"
+
+    def rows(start: int, stop: int) -> pa.Table:
+        found = range(start, stop)
+        at = [dt.datetime(1970, 1, 1, n // 50, tzinfo=dt.UTC) for n in found]
+        return pa.table({"id": list(found), "p": [n % 3 for n in found], "at": pa.array(at, pa.timestamp("us", "UTC"))})
+
+    properties = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
+    write_deltalake(folder, rows(0, 30), partition_by=["p", "at"], configuration=properties)
+    for start, stop in ((30, 60), (60, 100), (100, 104)):
+        write_deltalake(folder, rows(start, stop), mode="append")
+    DeltaTable(folder).delete("id % 10 = 7 or id = 101")
+    return folder
+
+
+@pytest.fixture
+def vectors(tmp_path) -> tuple[str, list[int]]:
+    """Give a table of four files with deletion vectors, and its values."""
+    path = str(tmp_path / "vectors")
+    for n in range(4):
+        values = range(n * 2500, (n + 1) * 2500)
+        properties = None if n else {"delta.enableDeletionVectors": "true"}
+        write_deltalake(path, pa.table({"id": values, "v": values}), mode="append", configuration=properties)
+    DeltaTable(path).delete("id % 10 = 3")
+    return path, [n for n in range(10_000) if n % 10 != 3]
 
 
 def rows(frame) -> list[tuple]:
@@ -42,17 +111,12 @@ def rows(frame) -> list[tuple]:
     return sorted(tuple(row) for row in frame.collect())
 
 
-def ids(frame) -> list[int]:
-    """The first column, sorted."""
-    return sorted(row[0] for row in frame.collect())
-
-
 def files(folder: pathlib.Path) -> set[str]:
     """Every file with rows or changes that there is."""
     return {str(file) for file in folder.rglob("*.parquet")}
 
 
-def executors_lack_deltafast(spark, root: pathlib.Path) -> None:
+def test_executors_lack_deltafast(spark):
     """There are two executors, each a Java of its own; their Python has Arrow, and no deltafast."""
 
     def look(_):
@@ -69,9 +133,9 @@ def executors_lack_deltafast(spark, root: pathlib.Path) -> None:
     assert sys.executable != os.environ["PYSPARK_PYTHON"]
 
 
-def reading(spark, root: pathlib.Path) -> None:
-    """What the default writer wrote is read by index and by paths."""
-    folder = root / "reading"
+def test_reading(spark, tmp_path):
+    """The rows of the default writer are read by index and by paths."""
+    folder = tmp_path / "reading"
     columns = (
         "id",
         "id % 3 p",
@@ -102,9 +166,9 @@ def reading(spark, root: pathlib.Path) -> None:
         assert ids(deltafast.spark.read(spark, folder, version=0, way=way)) == list(range(100))
 
 
-def writing(spark, root: pathlib.Path) -> None:
-    """The default writer: modes, rules of the table, and what its feed tells."""
-    folder = root / "writing"
+def test_writing(spark, tmp_path):
+    """Modes of the default writer, rules of the table, and its change data feed."""
+    folder = tmp_path / "writing"
     made = SparkTable.create(spark).location(str(folder)).addColumn("id", "bigint").addColumn("p", "bigint")
     made = made.addColumn("twice", "bigint", generatedAlwaysAs="id * 2").partitionedBy("p")
     made.property("delta.enableChangeDataFeed", "true").property("delta.enableDeletionVectors", "true").execute()
@@ -131,11 +195,11 @@ def writing(spark, root: pathlib.Path) -> None:
     assert set(told) == {"insert", "delete"}
 
 
-def commands(spark, root: pathlib.Path) -> None:
+def test_commands_as_jobs(spark, tmp_path):
     """DELETE, UPDATE and MERGE as jobs do what the embedded ones do, and SQL too."""
     spark.conf.set("spark.deltafast.engine", "jobs")
     for vectors in ("true", "false"):
-        folder = root / f"commands-{vectors}"
+        folder = tmp_path / f"commands-{vectors}"
         properties = {
             "delta.enableChangeDataFeed": "true",
             "delta.enableDeletionVectors": vectors,
@@ -168,15 +232,15 @@ def commands(spark, root: pathlib.Path) -> None:
     spark.conf.unset("spark.deltafast.engine")
 
 
-def streams(spark, root: pathlib.Path) -> None:
+def test_streams(spark, tmp_path, source):
     """From table to table, with batches at native speed."""
-    source, copy = root / "reading", root / "copy"
+    copy = tmp_path / "copy"
     for _ in range(2):
         query = deltafast.spark.stream(
             spark,
             source,
             deltafast.spark.sink(copy),
-            root / "checkpoint",
+            tmp_path / "checkpoint",
             trigger={"availableNow": True},
             maxFilesPerTrigger=3,
         )
@@ -184,15 +248,15 @@ def streams(spark, root: pathlib.Path) -> None:
     assert ids(deltafast.spark.read(spark, copy)) == ids(deltafast.spark.read(spark, source))
     assert DeltaTable(copy).version() > 2
     rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).option("numPartitions", 2).load()
-    writer = rate.select("value").writeStream.foreachBatch(deltafast.spark.sink(root / "rate"))
-    query = writer.option("checkpointLocation", str(root / "rate-checkpoint")).start()
+    writer = rate.select("value").writeStream.foreachBatch(deltafast.spark.sink(tmp_path / "rate"))
+    query = writer.option("checkpointLocation", str(tmp_path / "rate-checkpoint")).start()
     end = time.monotonic() + 60
-    while not (DeltaTable.is_deltatable(root / "rate") and DeltaTable(root / "rate").version()):
+    while not (DeltaTable.is_deltatable(tmp_path / "rate") and DeltaTable(tmp_path / "rate").version()):
         assert query.exception() is None
         assert time.monotonic() < end
         time.sleep(0.2)
     query.stop()
-    found = ids(deltafast.spark.read(spark, root / "rate"))
+    found = ids(deltafast.spark.read(spark, tmp_path / "rate"))
     assert found == list(range(len(found)))
 
 
@@ -208,9 +272,9 @@ def _fails(spark, attempts: int):
     return spark.range(0, 20_000, 1, 4).mapInArrow(given, "id bigint")
 
 
-def failing_attempts(spark, root: pathlib.Path) -> None:
-    """Rows of attempts that failed are in no version; what fails altogether, or was slower, leaves no file."""
-    folder = root / "failing"
+def test_rows_of_failed_attempts_are_in_no_version(spark, tmp_path):
+    """A write that fails altogether leaves no file."""
+    folder = tmp_path / "failing"
     assert deltafast.spark.write(_fails(spark, 1), folder) == 0
     assert ids(deltafast.spark.read(spark, folder)) == list(range(20_000))
     before = files(folder)
@@ -220,10 +284,10 @@ def failing_attempts(spark, root: pathlib.Path) -> None:
     assert (files(folder), DeltaTable(folder).version()) == (before, 0)
 
 
-def speculation(spark, root: pathlib.Path) -> None:
+def test_speculation(spark, tmp_path):
     """Two attempts of one task run at a time, each writes its rows, one counts."""
-    folder = root / "speculation"
-    marks = root / "marks"
+    folder = tmp_path / "speculation"
+    marks = tmp_path / "marks"
     marks.mkdir()
 
     def slow(batches):
@@ -247,32 +311,32 @@ def speculation(spark, root: pathlib.Path) -> None:
     assert ids(deltafast.spark.read(spark, folder)) == list(range(8_000))
 
 
-def what_needs_deltafast(spark, root: pathlib.Path) -> None:
-    """What runs in the executors' Python says what is missing, and what to do."""
-    source = str(root / "reading")
+def test_what_runs_in_the_python_of_executors_says_what_is_missing(spark, tmp_path, source):
+    """It also says what to do."""
+    source = str(source)
     feed = {"readChangeFeed": True, "startingVersion": 0}
-    deltafast.spark.write(spark.range(3), root / "feed", configuration={"delta.enableChangeDataFeed": "true"})
+    deltafast.spark.write(spark.range(3), tmp_path / "feed", configuration={"delta.enableChangeDataFeed": "true"})
     deltafast.spark.register(spark)
     for call in (
         lambda: deltafast.spark.read(spark, source, way="arrow").collect(),
-        lambda: deltafast.spark.read(spark, str(root / "feed"), options=feed).collect(),
+        lambda: deltafast.spark.read(spark, str(tmp_path / "feed"), options=feed).collect(),
         lambda: spark.read.format("deltafast").load(source).collect(),
-        lambda: spark.range(3).write.format("deltafast").mode("append").save(str(root / "none")),
-        lambda: deltafast.spark.write(spark.range(3), root / "none", writer="arrow"),
+        lambda: spark.range(3).write.format("deltafast").mode("append").save(str(tmp_path / "none")),
+        lambda: deltafast.spark.write(spark.range(3), tmp_path / "none", writer="arrow"),
     ):
         with pytest.raises(Exception, match=NOTHING_THERE) as found:
             call()
         told = "way='arrow', writer='arrow', change data feeds and format('deltafast') run there. Install"
         assert told in str(found.value), str(found.value)
         assert "No module named" not in str(found.value)
-    assert not (root / "none").exists()
+    assert not (tmp_path / "none").exists()
 
 
-def programs_for_delta_spark(spark, root: pathlib.Path) -> None:
+def test_programs_for_delta_spark(spark, tmp_path):
     """`enable`: the format's classes are needed by the driver alone."""
     deltafast.spark.enable(spark)
     try:
-        path = str(root / "enabled")
+        path = str(tmp_path / "enabled")
         frame = spark.range(0, 100, 1, 4).selectExpr("id", "id % 2 p")
         frame.write.format("delta").partitionBy("p").option("delta.enableDeletionVectors", "true").save(path)
         spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
@@ -290,39 +354,93 @@ def programs_for_delta_spark(spark, root: pathlib.Path) -> None:
         for name in ("named", "managed"):
             spark.sql(f"DROP TABLE {name}")
         rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load().select("value")
-        writer = rate.writeStream.format("delta").option("checkpointLocation", str(root / "enabled-checkpoint"))
-        query = writer.trigger(availableNow=True).start(str(root / "enabled-stream"))
+        writer = rate.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "enabled-checkpoint"))
+        query = writer.trigger(availableNow=True).start(str(tmp_path / "enabled-stream"))
         query.awaitTermination()
-        found = ids(load(str(root / "enabled-stream")))
+        found = ids(load(str(tmp_path / "enabled-stream")))
         assert found == list(range(len(found)))
     finally:
         deltafast.spark.disable(spark)
 
 
-PARTS = (
-    executors_lack_deltafast,
-    reading,
-    writing,
-    commands,
-    streams,
-    failing_attempts,
-    speculation,
-    what_needs_deltafast,
-    programs_for_delta_spark,
-)
+OPENS = """
+import pickle, sys
+try:
+    pickle.loads(sys.stdin.buffer.read())
+except Exception as error:
+    print(f"{type(error).__name__}: {error}")
+"""
 
 
-def main(master: str, packages: str, root: pathlib.Path, names: list[str]) -> None:
-    """Run everything, or parts by name."""
-    spark = session(master, packages, root)
-    for part in PARTS:
-        if not names or part.__name__ in names:
-            start = time.monotonic()
-            part(spark, root)
-            sys.stderr.write(f"{part.__name__}: {time.monotonic() - start:.1f} s\n")
+def test_what_the_driver_plans_says_that_an_executor_lacks_deltafast(running, tmp_path):
+    """As `format("deltafast")` does where the Python of the driver is another than that of the executors."""
+    schema = StructType([StructField("id", LongType())])
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    session: Any = SimpleNamespace(hadoop=lambda _: {}, via_hadoop=False, home=lambda: None, is_connect=True)
+    kind = type("Registered", (DeltafastDataSource,), {"settings": _Settings(session), "zone": "UTC"})
+    source = kind({"path": str(tmp_path / "t"), "checkpointLocation": str(tmp_path / "c")})
+    zips = [str(file) for file in (HOME / "python" / "lib").glob("*.zip")]
+    for what in (
+        source,
+        source.writer(schema, overwrite=False),
+        source.streamWriter(schema, overwrite=False),
+        kind({"path": str(tmp_path / "t")}).reader(schema),
+        kind({"path": str(tmp_path / "t")}).streamReader(schema),
+    ):
+        shipped = cloudpickle.dumps(what)
+        assert type(cloudpickle.loads(shipped)).__name__ == type(what).__name__
+        ran = subprocess.run(
+            [running.bare, "-c", OPENS],
+            input=shipped,
+            capture_output=True,
+            check=True,
+            env={"PYTHONPATH": os.pathsep.join([running.packages, *zips])},
+        )
+        assert ran.stdout.startswith(b"RuntimeError: deltafast "), ran.stdout
+        assert b"where it is not there: way='arrow'" in ran.stdout
+
+
+def counted(spark, path: str) -> tuple[int, int, bool]:
+    """How many rows there are, their sum, and whether a join is needed."""
+    frame = deltafast.spark.read(spark, path)
+    row = frame.selectExpr("count(v)", "sum(v)").collect()[0]
+    return row[0], row[1], "Join" in plan(frame)
+
+
+def test_executors_get_the_reader_of_deletion_vectors_by_a_jar(spark, started, vectors):
+    path, values = vectors
+    assert counted(spark, path) == (9000, sum(values), False)
+    assert deltafast.spark.read(spark, path).count() == 9000
+    # Another context in the same Java has executors of its own.
     spark.stop()
+    assert counted(started.session(), path) == (9000, sum(values), False)
 
 
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4:])
-    sys.stdout.write(f"on PySpark {pyspark.__version__}: all is well\n")
+def test_deletion_vectors_where_tasks_fail_once(spark, vectors):
+    path, values = vectors
+
+    def fails(rows):
+        found = [row.id for row in rows]
+        if TaskContext.get().attemptNumber() == 0:
+            raise RuntimeError("this attempt fails after its rows were read")
+        return found
+
+    assert sorted(deltafast.spark.read(spark, path).rdd.mapPartitions(fails).collect()) == values
+
+
+def test_a_join_replaces_the_reader_of_deletion_vectors_where_no_jar_may_be_added(spark, vectors, monkeypatch):
+    path, values = vectors
+    sent: dict[Any, Any] = {}
+    monkeypatch.setattr(compiled, "_SENT", sent)
+    context = type(spark.sparkContext._jsc)
+    whole = context.__getattr__
+
+    def refused(this, name):
+        if name == "addJar":
+            raise PermissionError("no jars here")
+        return whole(this, name)
+
+    monkeypatch.setattr(context, "__getattr__", refused)
+    with pytest.warns(DeltaWarning, match="no jars here"):
+        assert counted(spark, path) == (9000, sum(values), True)
+    assert {failure for failure in sent.values() if failure} == {"no jars here"}
