@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::exec::Cancel;
+use crate::exec::{Cancel, now_ms};
 use crate::log::Log;
 use crate::parse::Wanted;
 use crate::parse::checkpoint::FileKind;

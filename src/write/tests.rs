@@ -19,17 +19,18 @@ use arrow_schema::{DataType as Arrow, Field, Schema};
 use arrow_select::concat::concat_batches;
 use proptest::prelude::*;
 
-use super::rules::{Check, Computed, Identity};
 use super::{NewFile, WriteRequest, Written, write};
 use crate::error::{Error, Result};
 use crate::expr::{Bound, Scalar};
 use crate::parse::StatsColumn;
 use crate::parse::stats::{self, Leaf};
-use crate::pq::{FileSpec, FooterCache, Mapping, read};
+use crate::pq::read;
+use crate::pq::{FileSpec, FooterCache, Mapping};
 use crate::protocol::calendar::Zone;
 use crate::protocol::data_path;
 use crate::protocol::schema::{DataType, StructType, TextLayout};
 use crate::store::{File, Options, Store, open};
+use crate::write::constraints::{Check, Computed, Identity};
 
 /// A directory that is gone when the test is over.
 struct Folder(PathBuf);

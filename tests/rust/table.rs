@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use deltafast::command::{Choices, Done};
+use deltafast::commit::finish::{Choices, Done};
 use deltafast::error::Error;
 use deltafast::exec::Cancel;
 use deltafast::log::Log;
+use deltafast::ops::{Change, Mode, Place, Write, WriteOptions, alter};
 use deltafast::protocol::evolution;
 use deltafast::snapshot::ReadOptions;
 use deltafast::store::fault::{Fault, FaultStore, Operation as Call};
 use deltafast::store::{ExternalPaths, Options, Store, Stores};
-use deltafast::table::{Change, Mode, Place, Write, WriteOptions, alter};
-use deltafast::write::bindings::Demands;
+use deltafast::write::bound_constraints::Demands;
 
 use super::tables::{infos, live, log, memory, versions};
 
