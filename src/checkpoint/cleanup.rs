@@ -156,7 +156,7 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
             LogFile::Commit(_) if before => commits.push(object.path),
             LogFile::Checksum(_) if before => checksums.push(object.path),
             LogFile::Classic(_) | LogFile::Part(..) | LogFile::Uuid(..) if before => {
-                checkpoints.push(object.path)
+                checkpoints.push(object.path);
             }
             _ => {}
         }

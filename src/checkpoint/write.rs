@@ -721,7 +721,9 @@ impl Task<'_> {
             let mut text = String::new();
             match &piece {
                 Piece::Singles(actions) => {
-                    actions.iter().for_each(|action| line(action, &mut text))
+                    for action in actions {
+                        line(action, &mut text);
+                    }
                 }
                 Piece::Adds(files) => {
                     counts.adds += files.len() as u64;

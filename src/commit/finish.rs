@@ -223,7 +223,7 @@ fn upkeep(
             match checkpoint::write(snapshot, &CheckpointOptions::default(), cancel) {
                 Ok(_) => {
                     _ = clean(snapshot, choices, cancel)
-                        .map_err(|e| note("its log could not be cleaned up", &e))
+                        .map_err(|e| note("its log could not be cleaned up", &e));
                 }
                 Err(error) => note("its checkpoint could not be written", &error),
             }

@@ -322,7 +322,7 @@ impl Machine {
                         attempt.pending = Some(Error::storage(
                             "the store says that the version exists, and does not find it",
                             true,
-                        ))
+                        ));
                     }
                 }
                 Ok(self.wait(attempt, true, env))

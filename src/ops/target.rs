@@ -383,7 +383,7 @@ impl Rows {
             match keys {
                 None => note_positions(&batch, &mut out)?,
                 Some(keys) => {
-                    note_positions(&filter_record_batch(&batch, &keys.rows(&batch)?)?, &mut out)?
+                    note_positions(&filter_record_batch(&batch, &keys.rows(&batch)?)?, &mut out)?;
                 }
             }
         }

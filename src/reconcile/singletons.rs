@@ -58,7 +58,7 @@ impl Sets {
                 Single::Txn(txn) => _ = self.transactions.insert(txn.app_id.clone(), txn.clone()),
                 Single::Domain(domain) if domain.removed => _ = self.domains.remove(&domain.domain),
                 Single::Domain(domain) => {
-                    _ = self.domains.insert(domain.domain.clone(), domain.clone())
+                    _ = self.domains.insert(domain.domain.clone(), domain.clone());
                 }
                 _ => {}
             }
@@ -229,7 +229,7 @@ pub fn read_sets(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>) 
             match single {
                 Single::Txn(txn) => _ = transactions.entry(txn.app_id.clone()).or_insert(txn),
                 Single::Domain(domain) => {
-                    _ = domains.entry(domain.domain.clone()).or_insert(domain)
+                    _ = domains.entry(domain.domain.clone()).or_insert(domain);
                 }
                 _ => {}
             }

@@ -34,7 +34,7 @@ impl Turn {
             match folder.try_lock() {
                 Ok(()) => return Some(Self(folder)),
                 Err(TryLockError::WouldBlock) if waited < LONGEST && !cancel.is_cancelled() => {
-                    std::thread::sleep(pause(waited, exec::random()))
+                    std::thread::sleep(pause(waited, exec::random()));
                 }
                 Err(_) => return None,
             }

@@ -52,14 +52,14 @@ impl Folder {
             for entry in std::fs::read_dir(folder).into_iter().flatten() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
-                    folders.push(path)
+                    folders.push(path);
                 } else {
                     out.push(
                         path.strip_prefix(&self.0)
                             .unwrap()
                             .to_string_lossy()
                             .into_owned(),
-                    )
+                    );
                 }
             }
         }
@@ -308,9 +308,9 @@ impl Draw {
                 let mut out = StringBuilder::new();
                 (0..rows).for_each(|n| {
                     if nulls.as_ref().is_some_and(|nulls| nulls.is_null(n)) {
-                        out.append_null()
+                        out.append_null();
                     } else {
-                        out.append_value(self.text())
+                        out.append_value(self.text());
                     }
                 });
                 Arc::new(out.finish())
@@ -319,9 +319,9 @@ impl Draw {
                 let mut out = BinaryBuilder::new();
                 (0..rows).for_each(|n| {
                     if nulls.as_ref().is_some_and(|nulls| nulls.is_null(n)) {
-                        out.append_null()
+                        out.append_null();
                     } else {
-                        out.append_value(self.text())
+                        out.append_value(self.text());
                     }
                 });
                 Arc::new(out.finish())

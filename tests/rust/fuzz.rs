@@ -603,7 +603,7 @@ fn checkpoints_with_flipped_bits() {
                     if at >= footer(bytes)
                         && witnesses[witness].is_none_or(|name| !name.ends_with(".crc")) =>
                 {
-                    unseen += 1
+                    unseen += 1;
                 }
                 Ok(Ok(answer)) => {
                     let other = answer.iter().zip(&expected).find(|(a, b)| a != b);

@@ -124,7 +124,7 @@ fn a_fault_at_any_call_leaves_the_old_version_or_the_new_one() {
                     }
                     // Nobody knows, and says so.
                     Err(Error::CommitUnknown { .. }) => {
-                        assert!(after.len() <= before + 1, "{place}")
+                        assert!(after.len() <= before + 1, "{place}");
                     }
                     Err(_) => {
                         assert_eq!(after.len(), before, "{place}");

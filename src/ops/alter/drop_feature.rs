@@ -358,7 +358,7 @@ fn keep_vectors(steps: &mut Steps<'_>) -> Result<()> {
                     );
                 }
                 None if data_path::canonical(path)?.ends_with(".bin") => {
-                    _ = named.insert(path.to_owned())
+                    _ = named.insert(path.to_owned());
                 }
                 _ => {}
             }
@@ -695,7 +695,7 @@ fn downgrade(
         "materializePartitionColumns" => {
             _ = metadata
                 .configuration
-                .remove("delta.enableMaterializePartitionColumnsFeature")
+                .remove("delta.enableMaterializePartitionColumnsFeature");
         }
         _ => {}
     }

@@ -1177,7 +1177,7 @@ fn new_fields(
         let path = format!("{prefix}{}", old.map_or(&field.name, |old| &old.name));
         match (old.map(|old| &old.data_type), &field.data_type) {
             (Some(DataType::Struct(old)), DataType::Struct(new)) => {
-                new_fields(old, new, &format!("{path}."), visit)
+                new_fields(old, new, &format!("{path}."), visit);
             }
             _ => visit(&path, field),
         }

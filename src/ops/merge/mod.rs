@@ -750,7 +750,7 @@ impl Joining {
         match pairs {
             Some(pairs) => take_pairs(pairs, &mut entries, cancel)?,
             None if self.key.is_none() && self.can_match => {
-                self.compare_all(&mut entries, cancel)?
+                self.compare_all(&mut entries, cancel)?;
             }
             None => {}
         }

@@ -359,7 +359,7 @@ impl Ending<'_> {
         let mut transaction = Transaction::new(&merge.snapshot);
         match self.reads {
             Some(predicate) if self.clauses.by_source.is_empty() => {
-                transaction.read_rows(predicate.clone())
+                transaction.read_rows(predicate.clone());
             }
             _ => transaction.read_whole_table(),
         }

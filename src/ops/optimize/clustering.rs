@@ -134,9 +134,9 @@ impl Clustering {
                 .as_deref()
                 .is_none_or(|provider| provider == PROVIDER);
             if ours && cube.is_none_or(|cube| cube.columns == self.names) {
-                candidates.push(add)
+                candidates.push(add);
             } else {
-                others.push(add)
+                others.push(add);
             }
         }
         let mut sizes: BTreeMap<String, i64> = BTreeMap::new();

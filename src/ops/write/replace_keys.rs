@@ -351,7 +351,7 @@ impl Span {
         let mut any = Vec::new();
         match (&self.values, &self.least, &self.greatest) {
             (Some(values), ..) if values.len() > 1 => {
-                any.push(Expr::in_list(expr.clone(), values.clone())?)
+                any.push(Expr::in_list(expr.clone(), values.clone())?);
             }
             (Some(values), ..) => {
                 for value in values {

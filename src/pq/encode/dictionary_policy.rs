@@ -132,9 +132,9 @@ fn population(rows: f64, distinct: f64) -> f64 {
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
         if expected(middle, rows) < distinct {
-            low = middle
+            low = middle;
         } else {
-            high = middle
+            high = middle;
         }
     }
     high

@@ -390,7 +390,7 @@ mod tests {
                             assert_eq!(head.checksum, Some(crc32fast::hash(&bytes[body..next])));
                             match head.kind {
                                 PageKind::Dictionary => {
-                                    assert_eq!(column.dictionary_page_offset(), Some(at as i64))
+                                    assert_eq!(column.dictionary_page_offset(), Some(at as i64));
                                 }
                                 _ => data.push((at as i64, (next as u64 - at) as i32)),
                             }

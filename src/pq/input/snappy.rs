@@ -471,8 +471,9 @@ impl Loop for FromEightBefore {
 
     fn new(at: &Place) -> Self {
         // SAFETY: no place has fewer bytes before it.
+        let last = unsafe { at.to.sub(8).cast::<u64>().read_unaligned() };
         Self {
-            last: u64::from_le(unsafe { at.to.sub(8).cast::<u64>().read_unaligned() }),
+            last: u64::from_le(last),
         }
     }
 
@@ -528,7 +529,7 @@ unsafe fn move_16(from: *const u8, to: *mut u8) {
     // SAFETY: the caller's.
     unsafe {
         to.cast::<u128>()
-            .write_unaligned(from.cast::<u128>().read_unaligned())
+            .write_unaligned(from.cast::<u128>().read_unaligned());
     }
 }
 
@@ -639,7 +640,7 @@ mod tests {
                     let [a, b, c, d] = offset.to_le_bytes();
                     match size {
                         1 if offset < 2048 => {
-                            text.extend([1 | u8::try_from(length - 4).unwrap() << 2 | b << 5, a])
+                            text.extend([1 | u8::try_from(length - 4).unwrap() << 2 | b << 5, a]);
                         }
                         0..=2 if offset < 1 << 16 => text.extend([2 | upper, a, b]),
                         _ => text.extend([3 | upper, a, b, c, d]),
