@@ -73,12 +73,12 @@ fuzz: ## Run each fuzz target for a minute, starting from the kept corpus
 
 # Code with `unsafe` in it. Miri runs no C (Zstandard, and with it most files) and takes minutes for what takes milliseconds
 # otherwise, so these modules' own tests are made smaller for it; what calls into a store, a thread pool or Python is left out.
-MIRI := pq::snappy pq::flat pq::plain pq::unpack pq::hybrid parse::views
+MIRI := pq::input::snappy pq::decode::flat_column pq::decode::view_to_offset pq::decode::bit_unpack pq::decode::rle parse::views
 miri: ## Run the tests of modules with unsafe code in Miri, with and without AVX2; takes minutes
 	rustup component add --toolchain nightly miri rust-src
 	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --target-dir target/miri --lib -- $(MIRI)
 	MIRIFLAGS=-Zmiri-disable-isolation RUSTFLAGS=-Ctarget-feature=+avx2 \
-		cargo +nightly miri test --target-dir target/miri-avx2 --lib -- pq::unpack pq::hybrid
+		cargo +nightly miri test --target-dir target/miri-avx2 --lib -- pq::decode::bit_unpack pq::decode::rle
 
 # The core tier runs against the installed wheel: nothing of the source tree is on the path but the tests.
 wheel: $(VENV)/.wheel ## Build the wheel that is published, test it where there is nothing else, state its size

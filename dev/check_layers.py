@@ -37,10 +37,8 @@ RANK = {
     "checkpoint": 10,
     "manifest": 10,
     "commit": 11,
-    "command": 12,
-    "maintain": 13,
-    "table": 14,
-    "py": 15,
+    "ops": 12,
+    "py": 13,
 }
 _ROOTS = {"lib", "main", "bin"}
 _LINE_COMMENT = re.compile(r"//[^\n]*")

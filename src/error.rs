@@ -604,7 +604,7 @@ impl fmt::Display for Error {
             }
             Self::Cancelled => f.write_str("cancelled")?,
             Self::Internal { what, .. } => {
-                write!(f, "defect in deltafast, please report it: {}", Shown(what))?
+                write!(f, "defect in deltafast, please report it: {}", Shown(what))?;
             }
         }
         match self.place() {

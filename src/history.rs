@@ -176,9 +176,9 @@ pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: Search) -> Res
     while low < high {
         let middle = low + (high - low) / 2;
         if time_of(middle)? <= timestamp_ms {
-            low = middle + 1
+            low = middle + 1;
         } else {
-            high = middle
+            high = middle;
         }
     }
     let show = |ms: i64| {

@@ -23,16 +23,13 @@
 //! them, column beside column, into new data files with their statistics.
 //!
 //! [`commit`] makes a version out of what a transaction read and wants: a new file in the log, if
-//! nobody was there first. [`command`] is how every command ends: its commit, and the upkeep that
-//! is due after it.
-//!
-//! [`maintain`] has the commands that keep a table in order: vacuum, restore, repair, clone,
-//! conversion. [`manifest`] lists live files for readers without Delta.
+//! nobody was there first. [`commit::finish`] ends each operation: its commit, then the maintenance
+//! that is due. [`manifest`] lists live files for readers without Delta.
 //!
 //! What a version needs to be read is kept short by [`checkpoint`]: checkpoints, version checksums,
 //! log compaction, cleanup.
 //!
-//! [`table`] has the operations end to end: what a caller asks for -> files and a version.
+//! [`ops`] has the operations end to end, from a caller's request to files and a version.
 //!
 //! Beside the way: [`protocol`] has the nouns of the format and does no input or output; [`exec`]
 //! has the threads; [`error`] the only error type. `py` is the Python extension and decides
@@ -58,7 +55,6 @@
 #![deny(clippy::undocumented_unsafe_blocks)]
 
 pub mod checkpoint;
-pub mod command;
 pub mod commit;
 pub mod dv;
 pub mod error;
@@ -66,8 +62,8 @@ pub mod exec;
 pub mod expr;
 pub mod history;
 pub mod log;
-pub mod maintain;
 pub mod manifest;
+pub mod ops;
 pub mod parse;
 pub mod pq;
 pub mod process;
@@ -77,7 +73,6 @@ pub mod reconcile;
 pub mod scan;
 pub mod snapshot;
 pub mod store;
-pub mod table;
 pub mod write;
 
 #[cfg(feature = "python")]

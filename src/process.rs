@@ -74,10 +74,11 @@ impl<T: Send + Sync> PerProcess<T> {
     /// Those of `make`.
     pub fn get<E>(&'static self, make: impl FnOnce() -> Result<T, E>) -> Result<&'static T, E> {
         let process = std::process::id();
-        // SAFETY: pointers here are null or from `Box::into_raw`; one that was stored is never
-        // freed.
         let own = |known: *mut ProcessValue<T>| {
-            unsafe { known.as_ref() }
+            // SAFETY: pointers here are null or from `Box::into_raw`; one that was stored is never
+            // freed.
+            let known = unsafe { known.as_ref() };
+            known
                 .filter(|known| known.process == process)
                 .map(|known| &known.value)
         };

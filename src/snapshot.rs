@@ -26,7 +26,7 @@ use identity::CommitFingerprint;
 use segment_cell::SegmentCell;
 
 use crate::error::{Error, Missing, Result, ResultExt};
-use crate::exec::{self, Cancel};
+use crate::exec::{self, Cancel, now_ms};
 use crate::log::{Checkpoint, Checksum, CommitFile, Listing, Log, Segment, Upkeep};
 use crate::parse::checkpoint::FileKind;
 use crate::parse::commit::{self, Single, Take};
@@ -1036,13 +1036,6 @@ fn expire(sets: &mut Sets, metadata: &Metadata) {
         sets.transactions
             .retain(|_, txn| txn.last_updated.is_some_and(|updated| updated > oldest));
     }
-}
-
-fn now_ms() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    })
 }
 
 /// The in-commit timestamp of a commit.

@@ -225,7 +225,7 @@ fn main() -> Result<()> {
                 table.runs = given
                     .next()
                     .and_then(|n| n.parse().ok())
-                    .ok_or_else(|| Error::invalid("--runs needs a number"))?
+                    .ok_or_else(|| Error::invalid("--runs needs a number"))?;
             }
             "--predicate" => predicate = Some(Bound::from_json(&given.next().unwrap_or_default())?),
             "--no-scan" => rows = false,

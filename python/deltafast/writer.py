@@ -384,7 +384,7 @@ def _run(
 
 
 def encoding(properties: WriterProperties | None, zone: str, target_file_size: int | None = None) -> dict[str, Any]:
-    """How files are made, as the core takes it: `Encoding` in `src/table/target.rs`."""
+    """How files are made, as the core takes it: `Encoding` in `src/ops/target.rs`."""
     if target_file_size is not None and not 1 <= target_file_size <= _LARGEST:
         message = f"target_file_size must be between 1 and {_LARGEST}, not {target_file_size}"
         raise InvalidArgumentError(message)

@@ -491,7 +491,7 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
             out.facts.set_transactions = out
                 .facts
                 .set_transactions
-                .filter(|all| all.len() <= MOST_TRANSACTIONS)
+                .filter(|all| all.len() <= MOST_TRANSACTIONS);
         }
     }
     let facts = &mut out.facts;

@@ -16,8 +16,9 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::write::classic_copy;
-use super::{DAY, check, duration, now_ms};
+use super::{DAY, check, duration};
 use crate::error::Result;
+use crate::exec::now_ms;
 use crate::exec::{Cancel, map_all};
 use crate::history::{self, Search};
 use crate::log::{Checkpoint, CheckpointKind, Upkeep};
@@ -155,7 +156,7 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
             LogFile::Commit(_) if before => commits.push(object.path),
             LogFile::Checksum(_) if before => checksums.push(object.path),
             LogFile::Classic(_) | LogFile::Part(..) | LogFile::Uuid(..) if before => {
-                checkpoints.push(object.path)
+                checkpoints.push(object.path);
             }
             _ => {}
         }

@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::now_ms;
 use super::write::CheckpointInfo;
 use crate::error::{Error, Result};
+use crate::exec::now_ms;
 use crate::protocol::canonical_json;
 use crate::protocol::log_path::LAST_CHECKPOINT;
 use crate::protocol::schema::StructType;

@@ -70,12 +70,5 @@ pub fn wanted_of_adds(snapshot: &Snapshot) -> Wanted {
 /// A day in milliseconds.
 const DAY: i64 = 86_400_000;
 
-fn now_ms() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    })
-}
-
 #[cfg(test)]
 mod tests;

@@ -588,7 +588,7 @@ fn from_json(values: &[Option<&Value>], data_type: &Arrow) -> Result<ArrayRef> {
                     Some(Value::String(text)) => out.append_value(text),
                     // In a string map, other writers' numbers and truth values are text.
                     Some(other @ (Value::Number(_) | Value::Bool(_))) => {
-                        out.append_value(other.to_string())
+                        out.append_value(other.to_string());
                     }
                     _ => out.append_null(),
                 }

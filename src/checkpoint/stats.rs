@@ -297,9 +297,9 @@ fn unescaped(escaped: &StringViewArray) -> StringViewArray {
             Some(value) => {
                 text.clear();
                 if unescape(value, &mut text) {
-                    out.append_value(&text)
+                    out.append_value(&text);
                 } else {
-                    out.append_null()
+                    out.append_null();
                 }
             }
             None => out.append_null(),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::exec::Cancel;
+use crate::exec::{Cancel, now_ms};
 use crate::log::Log;
 use crate::parse::Wanted;
 use crate::parse::checkpoint::FileKind;
@@ -1024,7 +1024,7 @@ fn play(table: &Table, commits: &[Vec<Step>]) -> i64 {
                     }
                 }
                 Step::Txn(app, v) if once.insert(format!("txn{app}")) => {
-                    actions.push(json!({"txn": {"appId": format!("a{app}"), "version": v}}))
+                    actions.push(json!({"txn": {"appId": format!("a{app}"), "version": v}}));
                 }
                 Step::Domain(domain, removed) if once.insert(format!("domain{domain}")) => {
                     actions.push(json!({"domainMetadata": {"domain": format!("d{domain}"), "configuration": format!("{version}"), "removed": removed}}));
@@ -1034,7 +1034,7 @@ fn play(table: &Table, commits: &[Vec<Step>]) -> i64 {
                     actions.push(protocol(&["deletionVectors", "domainMetadata"]));
                 }
                 Step::Rename(name) if once.insert("metaData".into()) => {
-                    actions.push(metadata(json!({"user.name": name.to_string()})))
+                    actions.push(metadata(json!({"user.name": name.to_string()})));
                 }
                 _ => {}
             }

@@ -13,8 +13,9 @@ use super::hint;
 use super::parts::{part_of_singles, parts_of};
 use super::reuse::{self, Files, Reuse};
 use super::rows::{BATCH_ROWS, Kinds, Layout, repeats};
-use super::{DAY, check, duration, now_ms};
+use super::{DAY, check, duration};
 use crate::error::{Error, Result, ResultExt};
+use crate::exec::now_ms;
 use crate::exec::{Cancel, Source, lanes, parallelism, uuid};
 use crate::log::{Checkpoint, CheckpointKind};
 use crate::parse::checkpoint::{FileKind, json_value};
@@ -720,7 +721,9 @@ impl Task<'_> {
             let mut text = String::new();
             match &piece {
                 Piece::Singles(actions) => {
-                    actions.iter().for_each(|action| line(action, &mut text))
+                    for action in actions {
+                        line(action, &mut text);
+                    }
                 }
                 Piece::Adds(files) => {
                     counts.adds += files.len() as u64;

@@ -141,7 +141,7 @@ impl Winner {
                 Single::Domain(domain) => out.domains.push(domain),
                 // What other writers put there in another form says nothing.
                 Single::CommitInfo(text) => {
-                    info = action::from_json("commitInfo", &text).unwrap_or_default()
+                    info = action::from_json("commitInfo", &text).unwrap_or_default();
                 }
                 Single::Sidecar(_) => {}
             }

@@ -18,16 +18,17 @@
 pub mod adds;
 mod committer;
 mod conflict;
+pub mod finish;
 mod intent;
-mod machine;
 mod prepare;
+mod protocol;
 mod rebase;
 mod transaction;
 
 pub use committer::{Backoff, CatalogCommitter, Committer, FileCommitter, Found};
 pub use conflict::{Adopted, Winner, check};
 pub use intent::{Intent, Isolation, Operation, Reads};
-pub use machine::{Event, Machine, Outcome, Step};
+pub use protocol::{Event, Machine, Outcome, Step};
 pub use rebase::View;
 pub use transaction::{CommitOptions, Committed, Transaction};
 

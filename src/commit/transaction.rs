@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::committer::{CatalogCommitter, Committer, FileCommitter, Found};
 use super::intent::{Isolation, Operation, canonical};
-use super::machine::{Event, Machine, Outcome, Step};
 use super::prepare::{Draft, Revalidate, prepare};
+use crate::commit::protocol::{Event, Machine, Outcome, Step};
 use crate::error::{Error, Result};
 use crate::exec::{Cancel, Env, SystemEnv};
 use crate::expr::Bound;

@@ -664,7 +664,7 @@ fn write_bucket(out: &mut Vec<u8>, bucket: &[(u64, Container)]) {
                 .iter()
                 .for_each(|value| out.extend(value.to_le_bytes())),
             Container::Bits(words, _) => {
-                words.iter().for_each(|word| out.extend(word.to_le_bytes()))
+                words.iter().for_each(|word| out.extend(word.to_le_bytes()));
             }
             Container::Runs(runs) => {
                 out.extend((runs.len() as u16).to_le_bytes());

@@ -131,7 +131,7 @@ pub(super) fn fetch(file: &File, descriptors: &[&Descriptor]) -> Result<Fetch> {
                 if frame.start <= last.end + GAP
                     && frame.end.max(last.end) - last.start <= JOINED =>
             {
-                last.end = last.end.max(frame.end)
+                last.end = last.end.max(frame.end);
             }
             _ => ranges.push(if frame.start <= GAP {
                 0..frame.end

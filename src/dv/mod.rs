@@ -146,7 +146,7 @@ pub fn load_all(
                     format::inline(descriptor)
                         .and_then(|bytes| DeletionVector::decode(&bytes, descriptor))
                         .map_err(about)?,
-                ))
+                ));
             }
         }
     }

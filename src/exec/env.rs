@@ -20,16 +20,22 @@ pub trait Env: Debug + Send + Sync {
     }
 }
 
+/// The system's clock: milliseconds since the epoch.
+#[must_use]
+pub fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
+}
+
 /// The real ones.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemEnv;
 
 impl Env for SystemEnv {
     fn now_ms(&self) -> i64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        since.map_or(0, |since| {
-            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-        })
+        now_ms()
     }
 
     fn sleep(&self, time: Duration) {

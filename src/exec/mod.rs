@@ -19,7 +19,7 @@ mod stream;
 pub use budget::memory_limit;
 pub use buffers::{Filling, filled};
 pub use cancel::{Cancel, Progress};
-pub use env::{Env, SystemEnv};
+pub use env::{Env, SystemEnv, now_ms};
 pub use pool::{IN_FLIGHT, blocking, parallelism, runtime, spawn};
 pub use random::{random, uuid};
 #[cfg(feature = "python")]

@@ -566,7 +566,7 @@ fn write_literal(f: &mut fmt::Formatter<'_>, value: &Scalar, data_type: &DataTyp
         (Scalar::Double(v), DataType::Float) => number::write_float(&mut text, *v as f32),
         (Scalar::Double(v), _) => number::write_double(&mut text, *v),
         (Scalar::Decimal(v), DataType::Decimal(_, scale)) => {
-            number::write_decimal(&mut text, *v, *scale)
+            number::write_decimal(&mut text, *v, *scale);
         }
         (Scalar::Decimal(v), _) => return write!(f, "{v}"),
         (Scalar::Text(v), _) => return write_quoted(f, v),

@@ -426,14 +426,14 @@ impl Listing {
                     version,
                     kind,
                     files: vec![file(meta)],
-                })
+                });
             };
             match LogFile::parse(name) {
                 Some(LogFile::Commit(v)) => {
                     out.commits.insert(v, commit(v, v));
                 }
                 Some(LogFile::Compacted(first, last)) if first < last => {
-                    out.compactions.push(commit(first, last))
+                    out.compactions.push(commit(first, last));
                 }
                 Some(LogFile::Checksum(v)) => {
                     out.checksums.insert(v, file(meta));

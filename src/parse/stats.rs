@@ -1022,7 +1022,7 @@ impl Column {
             Self::Date(cells) => cells.put(row, time::parse_date(text)),
             Self::Timestamp(cells, zone) => cells.put(row, time::parse_timestamp(text, *zone)),
             Self::TimestampNtz(cells) => {
-                cells.put(row, time::parse_wall_clock(text).map(|(wall, _)| wall))
+                cells.put(row, time::parse_wall_clock(text).map(|(wall, _)| wall));
             }
             Self::Text(..) | Self::Absent => {}
         }
@@ -1045,7 +1045,7 @@ impl Column {
             }
             Self::Date(cells) => cells.known.set_bit(row, false),
             Self::Timestamp(cells, _) | Self::TimestampNtz(cells) => {
-                cells.known.set_bit(row, false)
+                cells.known.set_bit(row, false);
             }
             Self::Absent => {}
         }

@@ -17,10 +17,11 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
 use super::tests::{file_in, file_of, ints, write};
-use super::{FileSpec, Mapping, ROW_INDEX, read};
+use super::{FileSpec, Mapping, ROW_INDEX};
 use crate::dv::{DeletionVector, Positions};
 use crate::error::{Error, Result};
 use crate::expr::Bound;
+use crate::pq::read;
 use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
 
 /// A column chunk's values and levels.

@@ -311,9 +311,9 @@ impl Zone {
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             if self.offset_at(middle) == before {
-                low = middle
+                low = middle;
             } else {
-                high = middle
+                high = middle;
             }
         }
         high.checked_mul(MICROS_PER_SECOND)
@@ -369,9 +369,9 @@ impl Changes {
             while high - low > 1 {
                 let middle = low + (high - low) / 2;
                 if table_offset(tz, middle) == known {
-                    low = middle
+                    low = middle;
                 } else {
-                    high = middle
+                    high = middle;
                 }
             }
             out.from.push(high);

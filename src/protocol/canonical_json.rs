@@ -92,7 +92,7 @@ fn encoded(text: &str) -> String {
     for byte in text.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(byte))
+                out.push(char::from(byte));
             }
             // Writing to a string cannot fail.
             _ => _ = write!(out, "%{byte:02X}"),

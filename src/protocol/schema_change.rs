@@ -419,7 +419,7 @@ mod tests {
             keys.push((
                 field.name.clone(),
                 field.metadata.keys().cloned().collect::<Vec<_>>(),
-            ))
+            ));
         });
         assert_eq!(
             keys,
@@ -565,7 +565,7 @@ mod tests {
             found.push((
                 f.name.clone(),
                 f.metadata.get(NESTED_IDS).map(ToString::to_string),
-            ))
+            ));
         });
         assert_eq!(found[1].1.as_deref(), Some(r#"{"col-1.element":12}"#));
         assert_eq!(

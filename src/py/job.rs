@@ -16,8 +16,8 @@ use super::snapshot::Snapshot;
 use super::table::{Answer, answer, optimized, parsed, text};
 use crate::error::{Error, Result};
 use crate::exec::{Cancel, Progress};
+use crate::ops;
 use crate::scan::Batches;
-use crate::table;
 
 /// What an engine found, batch by batch.
 pub(super) fn found(stream: RecordBatchStreamReader) -> impl Iterator<Item = Result<RecordBatch>> {
@@ -79,7 +79,7 @@ impl<J: Send + 'static> Held<J> {
 
 /// A DELETE or an UPDATE that another engine does.
 #[pyclass(frozen, module = "deltafast._core")]
-pub(super) struct ChangeJob(Held<table::ChangeJob>);
+pub(super) struct ChangeJob(Held<ops::ChangeJob>);
 
 #[pymethods]
 impl ChangeJob {
@@ -98,7 +98,7 @@ impl ChangeJob {
             let predicate = predicate
                 .map(|json| parsed("predicate", json))
                 .transpose()?;
-            table::ChangeJob::new(
+            ops::ChangeJob::new(
                 snapshot.core(),
                 verb,
                 predicate,
@@ -147,7 +147,7 @@ impl ChangeJob {
 
 /// An OPTIMIZE or a REORG that another engine does.
 #[pyclass(frozen, module = "deltafast._core")]
-pub(super) struct OptimizeJob(Held<table::OptimizeJob>);
+pub(super) struct OptimizeJob(Held<ops::OptimizeJob>);
 
 #[pymethods]
 impl OptimizeJob {
@@ -165,7 +165,7 @@ impl OptimizeJob {
             let predicate = predicate
                 .map(|json| parsed("predicate", &json))
                 .transpose()?;
-            table::OptimizeJob::new(
+            ops::OptimizeJob::new(
                 &core,
                 predicate.as_ref(),
                 parsed("options", &options)?,
@@ -213,5 +213,5 @@ pub(super) fn abandon_folders(
     folders: Vec<String>,
 ) -> PyResult<()> {
     let core = snapshot.core().clone();
-    wait(py, move |cancel| table::abandon(&core, &folders, cancel))
+    wait(py, move |cancel| ops::abandon(&core, &folders, cancel))
 }

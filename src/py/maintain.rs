@@ -16,8 +16,8 @@ use super::runtime::wait_settled;
 use super::snapshot::{Newest, Snapshot, open_log};
 use super::table::warned;
 use crate::error::{Error, Result};
-use crate::maintain::{self, Inventory};
 use crate::manifest;
+use crate::ops::maintain::{self, Inventory};
 use crate::store::ObjectMeta;
 
 type Answer = (Option<Snapshot>, String);

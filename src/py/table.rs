@@ -17,17 +17,17 @@ use super::job::found;
 use super::runtime::{wait, wait_settled, watched, watched_by};
 use super::snapshot::{Newest, Snapshot, open_log, read_options};
 use super::store::PyStore;
-use crate::command::{Choices, Done};
+use crate::commit::finish::{Choices, Done};
 use crate::error::{Error, Result};
 use crate::exec::Progress;
+use crate::ops::{
+    self, Change, CreateOptions, FileFigures, Optimized, Place, Sizes, Write, WriteOptions,
+};
 use crate::protocol::commit_line::Action;
 use crate::protocol::schema::StructType;
 use crate::protocol::{evolution, properties};
 use crate::store::Store;
-use crate::table::{
-    self, Change, CreateOptions, FileFigures, Optimized, Place, Sizes, Write, WriteOptions,
-};
-use crate::write::bindings::Demands;
+use crate::write::bound_constraints::Demands;
 
 pub(super) fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
     serde_json::from_str(json).map_err(|e| Error::invalid(format!("{what}: {e}")))
@@ -153,7 +153,7 @@ pub(super) fn create_table(
     let name = uri.clone();
     let done = wait_settled(py, move |cancel| {
         let options: CreateOptions = parsed("options", &options)?;
-        table::create(
+        ops::create(
             &Target::open(place, &name)?,
             &StructType::parse(&schema)?,
             &parsed("demands", &bound)?,
@@ -210,7 +210,7 @@ pub(super) fn alter(
     let done = wait_settled(py, move |cancel| {
         let change: Change = parsed("change", &change)?;
         let choices: Choices = parsed("choices", &choices)?;
-        table::alter(
+        ops::alter(
             &core,
             &change,
             &parsed("demands", &bound)?,
@@ -233,7 +233,7 @@ pub(super) fn drop_feature(
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
-        table::drop_feature(
+        ops::drop_feature(
             &core,
             &name,
             truncate_history,
@@ -259,7 +259,7 @@ pub(super) fn delete(
         let predicate = predicate
             .map(|json| parsed("predicate", &json))
             .transpose()?;
-        table::delete(
+        ops::delete(
             &core,
             predicate.as_ref(),
             &parsed("options", &options)?,
@@ -287,8 +287,8 @@ pub(super) fn update(
         let predicate = predicate
             .map(|json| parsed("predicate", &json))
             .transpose()?;
-        let assignments: Vec<table::ValuePlan> = parsed("assignments", &assignments)?;
-        table::update(
+        let assignments: Vec<ops::ValuePlan> = parsed("assignments", &assignments)?;
+        ops::update(
             &core,
             predicate.as_ref(),
             &assignments,
@@ -364,7 +364,7 @@ pub(super) fn optimize(
         let predicate = predicate
             .map(|json| parsed("predicate", &json))
             .transpose()?;
-        table::optimize(
+        ops::optimize(
             &core,
             predicate.as_ref(),
             &parsed("options", &options)?,
@@ -615,9 +615,9 @@ enum MergeState {
         StructType,
         RecordBatchStreamReader,
     ),
-    Settled(Box<table::Merge>, RecordBatchStreamReader),
-    Joining(Box<table::Joining>),
-    Job(Box<table::MergeJob>),
+    Settled(Box<ops::Merge>, RecordBatchStreamReader),
+    Joining(Box<ops::Joining>),
+    Job(Box<ops::MergeJob>),
 }
 
 /// A merge that waits for its expressions, then for the rows that match.
@@ -699,7 +699,7 @@ impl TableMerge {
             return Err(to_python(py, &Error::internal("a merge is settled twice")));
         };
         let (merge, demands) = wait(py, move |_| {
-            let merge = table::Merge::plan(
+            let merge = ops::Merge::plan(
                 &core,
                 source,
                 &evolving,
@@ -851,8 +851,8 @@ impl TableMerge {
             joining.run(pairs, cancel)
         })?;
         match tried {
-            table::Tried::Done(done) => answer(py, *done, &self.uri, self.python_store).map(Some),
-            table::Tried::Lost(again) => {
+            ops::Tried::Done(done) => answer(py, *done, &self.uri, self.python_store).map(Some),
+            ops::Tried::Lost(again) => {
                 self.put(MergeState::Joining(again));
                 Ok(None)
             }

@@ -17,8 +17,8 @@ use crate::expr::Bound as BoundExpr;
 use crate::pq::{Mapping, WriterProperties};
 use crate::protocol::schema::StructType;
 use crate::store;
-use crate::write::rules::{Check, Computed, Identity, Rules};
-use crate::write::told::write_told;
+use crate::write::constraints::{Check, Computed, Identity, Rules};
+use crate::write::with_change_feed::write_told;
 use crate::write::{NewFile, WriteRequest, Written, write};
 
 /// What the caller may ask for; everything may be absent. Expressions are bound trees.

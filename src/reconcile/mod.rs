@@ -10,13 +10,13 @@
 
 mod counts;
 mod replay;
-mod seen;
-mod sets;
+mod seen_keys;
+mod singletons;
 
 pub use counts::FileCounts;
 pub use replay::{FileStream, FinishedFiles, Request, Texts, files, files_after};
-pub use seen::{Seen, Verdict};
-pub use sets::{Sets, TableActions, read_sets, read_table};
+pub use seen_keys::{Seen, Verdict};
+pub use singletons::{Sets, TableActions, read_sets, read_table};
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::counts::{EndCheck, FileCounts, SharedCounts};
-use super::seen::{Seen, Verdict};
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::{Cancel, Lanes, Source, lanes, parallelism};
 use crate::log::{CommitFile, Segment};
@@ -15,6 +14,7 @@ use crate::parse::checkpoint::{FileKind, OpenCheckpoint};
 use crate::parse::commit::{self, Parsed, Single, Take};
 use crate::parse::{FileBatch, Wanted, json_lines, mask};
 use crate::process::ProcessMutex;
+use crate::reconcile::seen_keys::{Seen, Verdict};
 use crate::store::{Pending, Store};
 
 /// Commits larger than this are read and parsed in pieces.

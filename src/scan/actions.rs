@@ -407,7 +407,7 @@ impl Layout {
                 Output::Path => columns.push(("path".into(), text(&files.path)?)),
                 Output::Size => columns.push(("size_bytes".into(), int(Some(&files.size)))),
                 Output::Time => {
-                    columns.push(("modification_time".into(), int(files.time.as_ref())))
+                    columns.push(("modification_time".into(), int(files.time.as_ref())));
                 }
                 Output::NumRecords => columns.push((
                     "num_records".into(),
@@ -423,13 +423,13 @@ impl Layout {
                 Output::NullCount(nodes) => {
                     self.stats("null_count", nodes, batch, &mut columns, |s| {
                         Some(Arc::new(s.null_count.clone()) as ArrayRef)
-                    })?
+                    })?;
                 }
                 Output::Min(nodes) => {
-                    self.stats("min", nodes, batch, &mut columns, |s| s.min.clone())?
+                    self.stats("min", nodes, batch, &mut columns, |s| s.min.clone())?;
                 }
                 Output::Max(nodes) => {
-                    self.stats("max", nodes, batch, &mut columns, |s| s.max.clone())?
+                    self.stats("max", nodes, batch, &mut columns, |s| s.max.clone())?;
                 }
                 Output::Partition(parts) => {
                     let parts: Vec<Named> = parts
@@ -441,11 +441,11 @@ impl Layout {
                     self.group("partition", parts, rows, &mut columns)?;
                 }
                 Output::DeletionVector => {
-                    self.deletion_vector(files.dv.as_ref(), rows, &mut columns)?
+                    self.deletion_vector(files.dv.as_ref(), rows, &mut columns)?;
                 }
                 Output::Tags => columns.push(("tags".into(), optional(files.tags.as_ref())?)),
                 Output::BaseRowId => {
-                    columns.push(("base_row_id".into(), int(files.base_row_id.as_ref())))
+                    columns.push(("base_row_id".into(), int(files.base_row_id.as_ref())));
                 }
                 Output::CommitVersion => columns.push((
                     "default_row_commit_version".into(),

@@ -345,7 +345,7 @@ impl Reading {
             match partition.iter().position(|p| *p == field.name) {
                 Some(at) => filter_partition.push(at),
                 None if read.iter().all(|f| f.name != field.name) => {
-                    filter_columns.push(field.clone())
+                    filter_columns.push(field.clone());
                 }
                 None => {}
             }

@@ -21,10 +21,10 @@ mod remote;
 mod resolve;
 mod single_attempt;
 mod table_path;
-mod turn;
 #[cfg(unix)]
 mod unlink;
 mod upload;
+mod writer_queue;
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -40,8 +40,8 @@ pub use local::{Local, Step};
 pub use options::{Options, option_warnings};
 pub use resolve::{Stores, open};
 pub use table_path::TablePath;
-pub use turn::Turn;
 pub use upload::Upload;
+pub use writer_queue::Turn;
 
 use crate::error::{Error, Result};
 use crate::exec::{self, Cancel, Env, SystemEnv};

@@ -393,7 +393,7 @@ impl Store for Remote {
                         Err(error)
                             if again > 0 && error.to_string().contains("list response body") =>
                         {
-                            again -= 1
+                            again -= 1;
                         }
                         listed => return listed,
                     }
@@ -530,7 +530,7 @@ impl Store for Remote {
         for path in paths {
             match self.path(path.as_str()) {
                 Ok(location) if location.prefix_matches(&self.prefix) => {
-                    named.push((path.as_str().to_owned(), location))
+                    named.push((path.as_str().to_owned(), location));
                 }
                 Ok(_) => refused.push((path.as_str().to_owned(), outside(&url, path.as_str()))),
                 Err(error) => refused.push((path.as_str().to_owned(), error)),

@@ -23,10 +23,10 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{ArrowError, DataType as Arrow, Field, Fields, Schema, TimeUnit};
 
-use super::layout::variant_fields;
 use crate::error::{Error, Result};
 use crate::protocol::calendar::{MICROS_PER_DAY, Zone};
 use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType, TextLayout};
+use crate::write::file_schema::variant_fields;
 
 /// Where the table's columns stand in batches of one schema.
 #[derive(Debug, Clone)]

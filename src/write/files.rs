@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use arrow_array::ArrayRef;
 use rustc_hash::FxHashMap;
 
-use super::overflow::Overflow;
 use super::partition::{Partitions, directory};
-use super::{Prepared, Splice, WriteRequest, layout};
+use super::{Prepared, Splice, WriteRequest};
 use crate::error::Result;
 use crate::exec;
-use crate::pq::encode::size_of;
+use crate::pq::encode::file_encoder::size_of;
 use crate::pq::{Codec, EncodedFile, Encoders, FileEncoder, LeafFacts};
+use crate::write::file_schema;
+use crate::write::partition_buffer::Overflow;
 
 /// Rows that are worth encoding at once; fewer wait for more of their partition.
 const ROWS: usize = 8 << 10;
@@ -67,7 +68,7 @@ impl<'a> Files<'a> {
             .partition_columns
             .iter()
             .filter_map(|name| request.schema.field(name))
-            .map(|f| layout::file_name(f, request.mapping).to_owned());
+            .map(|f| file_schema::file_name(f, request.mapping).to_owned());
         Self {
             request,
             encoders,

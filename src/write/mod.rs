@@ -15,23 +15,23 @@
 //! Serialization". Cost: one pass; memory is [`WriteRequest::memory`] and what the slices in flight
 //! take.
 
-pub mod adopt;
-pub mod bindings;
+pub mod bound_constraints;
 pub mod cast;
-pub mod curve;
+pub mod constraints;
+pub mod external_files;
+pub mod external_sort;
+mod file_schema;
 mod files;
-mod layout;
 pub mod lengths;
-mod overflow;
 pub mod partition;
-pub mod rules;
-pub mod sorted;
+mod partition_buffer;
+pub mod space_filling_curve;
 pub mod spill;
 mod splice;
 pub mod stats;
 #[cfg(test)]
 mod tests;
-pub mod told;
+pub mod with_change_feed;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,15 +43,15 @@ use arrow_select::take::take;
 use self::cast::Columns;
 use self::files::Files;
 use self::partition::{Partitions, Run, log_path};
-use self::rules::{Rules, advance};
 use self::stats::StatsPlan;
 use crate::error::{Error, Result};
 use crate::exec::{Cancel, Progress, Source, lanes, parallelism};
-use crate::pq::encode::size_of;
+use crate::pq::encode::file_encoder::size_of;
 use crate::pq::{Codec, Encoders, Format, Mapping, WriterProperties};
 use crate::protocol::calendar::Zone;
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::store::Store;
+use constraints::{Rules, advance};
 
 /// What to write and how.
 #[derive(Debug, Clone)]
@@ -322,12 +322,12 @@ fn format(
             .filter_map(|n| plan.schema.fields.get(*n).cloned())
             .collect(),
     };
-    let file_schema = layout::file_schema(&written, request.mapping, &request.hidden)?;
+    let file_schema = file_schema::file_schema(&written, request.mapping, &request.hidden)?;
     let mut stats = StatsPlan::new(
         &written,
         &[request.partition_columns.as_slice(), &request.hidden].concat(),
         &request.properties,
-        |field| layout::file_name(field, request.mapping).to_owned(),
+        |field| file_schema::file_name(field, request.mapping).to_owned(),
     )?;
     if request.change_data {
         stats = stats.nothing();
@@ -337,7 +337,7 @@ fn format(
         .get("delta.parquet.compression.codec")
         .map(String::as_str));
     let codec = Codec::parse(compression.unwrap_or("zstd"))?;
-    let named = |name: &str| layout::find(&plan.schema, name, request.mapping);
+    let named = |name: &str| file_schema::find(&plan.schema, name, request.mapping);
     let has_v2_pages = request
         .properties
         .get("delta.parquet.format.version")
@@ -361,7 +361,7 @@ fn format(
 impl Plan {
     fn new(request: &WriteRequest) -> Result<Self> {
         let schema = request.schema.clone();
-        layout::check_written(&schema)?;
+        file_schema::check_written(&schema)?;
         let partition_places = request
             .partition_columns
             .iter()
@@ -410,7 +410,7 @@ impl Plan {
         self.partition_places
             .iter()
             .filter_map(|n| self.schema.fields.get(*n))
-            .map(|field| layout::file_name(field, mapping).to_owned())
+            .map(|field| file_schema::file_name(field, mapping).to_owned())
             .collect()
     }
 
@@ -462,7 +462,7 @@ fn column(array: &ArrayRef, data_type: &DataType, order: Option<&UInt32Array>) -
 struct Slices<I> {
     source: I,
     plan: Arc<Plan>,
-    identities: Vec<rules::Identity>,
+    identities: Vec<constraints::Identity>,
     /// The schema of the last batch and where the table's columns are in it.
     columns: Option<(SchemaRef, Arc<Columns>)>,
     /// What is left of a batch.

@@ -202,10 +202,10 @@ fn value(array: &ArrayRef, data_type: &DataType, row: usize) -> Result<Option<St
         (DataType::Integer, _) => out = array.as_primitive::<Int32Type>().value(row).to_string(),
         (DataType::Long, _) => out = array.as_primitive::<Int64Type>().value(row).to_string(),
         (DataType::Float, _) => {
-            number::write_float(&mut out, array.as_primitive::<Float32Type>().value(row))
+            number::write_float(&mut out, array.as_primitive::<Float32Type>().value(row));
         }
         (DataType::Double, _) => {
-            number::write_double(&mut out, array.as_primitive::<Float64Type>().value(row))
+            number::write_double(&mut out, array.as_primitive::<Float64Type>().value(row));
         }
         (DataType::Decimal(_, scale), _) => number::write_decimal(
             &mut out,

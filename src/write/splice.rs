@@ -13,7 +13,6 @@ use arrow_array::{ArrayRef, RecordBatch};
 
 use super::files::Files;
 use super::partition::Values;
-use super::rules::Rules;
 use super::{Plan, Prepared, WriteRequest, Written, finish, format, prepared};
 use crate::error::{Error, Result};
 use crate::pq::{Codec, Encoders, LeafFacts, Spliceable, WriterProperties};
@@ -21,6 +20,7 @@ use crate::protocol::commit_line::Add;
 use crate::protocol::data_path::canonical;
 use crate::protocol::schema::StructType;
 use crate::store::{File, Store, Stores};
+use crate::write::constraints::Rules;
 
 /// Bytes of a row group, on average, from which a file is worth copying.
 const LARGE: u64 = 4 << 20;

@@ -362,7 +362,7 @@ fn value(data_type: &DataType, value: &Scalar, side: Side, prefix: usize) -> Opt
             return Some(if v.is_finite() { out } else { quoted(&out) });
         }
         (DataType::Decimal(_, scale), Scalar::Decimal(v)) => {
-            number::write_decimal(&mut out, *v, *scale)
+            number::write_decimal(&mut out, *v, *scale);
         }
         (DataType::Date, Scalar::Long(days)) => {
             // Years of other than four digits are read differently by different readers.

@@ -19,17 +19,18 @@ use arrow_schema::{DataType as Arrow, Field, Schema};
 use arrow_select::concat::concat_batches;
 use proptest::prelude::*;
 
-use super::rules::{Check, Computed, Identity};
 use super::{NewFile, WriteRequest, Written, write};
 use crate::error::{Error, Result};
 use crate::expr::{Bound, Scalar};
 use crate::parse::StatsColumn;
 use crate::parse::stats::{self, Leaf};
-use crate::pq::{FileSpec, FooterCache, Mapping, read};
+use crate::pq::read;
+use crate::pq::{FileSpec, FooterCache, Mapping};
 use crate::protocol::calendar::Zone;
 use crate::protocol::data_path;
 use crate::protocol::schema::{DataType, StructType, TextLayout};
 use crate::store::{File, Options, Store, open};
+use crate::write::constraints::{Check, Computed, Identity};
 
 /// A directory that is gone when the test is over.
 struct Folder(PathBuf);
@@ -51,14 +52,14 @@ impl Folder {
             for entry in std::fs::read_dir(folder).into_iter().flatten() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
-                    folders.push(path)
+                    folders.push(path);
                 } else {
                     out.push(
                         path.strip_prefix(&self.0)
                             .unwrap()
                             .to_string_lossy()
                             .into_owned(),
-                    )
+                    );
                 }
             }
         }
@@ -307,9 +308,9 @@ impl Draw {
                 let mut out = StringBuilder::new();
                 (0..rows).for_each(|n| {
                     if nulls.as_ref().is_some_and(|nulls| nulls.is_null(n)) {
-                        out.append_null()
+                        out.append_null();
                     } else {
-                        out.append_value(self.text())
+                        out.append_value(self.text());
                     }
                 });
                 Arc::new(out.finish())
@@ -318,9 +319,9 @@ impl Draw {
                 let mut out = BinaryBuilder::new();
                 (0..rows).for_each(|n| {
                     if nulls.as_ref().is_some_and(|nulls| nulls.is_null(n)) {
-                        out.append_null()
+                        out.append_null();
                     } else {
-                        out.append_value(self.text())
+                        out.append_value(self.text());
                     }
                 });
                 Arc::new(out.finish())

@@ -22,7 +22,8 @@ use deltafast::parse::checkpoint::{FileKind, OpenCheckpoint};
 use deltafast::parse::commit::{self, Take};
 use deltafast::parse::stats::{self, Leaf, has_bounds};
 use deltafast::parse::{FileBatch, StatsColumn, Wanted};
-use deltafast::pq::{FileSpec, FooterCache, open_raw, read};
+use deltafast::pq::read;
+use deltafast::pq::{FileSpec, FooterCache, open_raw};
 use deltafast::protocol::calendar::Zone;
 use deltafast::protocol::log_path::LogFile;
 use deltafast::protocol::schema::{DataType, StructField, StructType, TextLayout};
@@ -602,7 +603,7 @@ fn checkpoints_with_flipped_bits() {
                     if at >= footer(bytes)
                         && witnesses[witness].is_none_or(|name| !name.ends_with(".crc")) =>
                 {
-                    unseen += 1
+                    unseen += 1;
                 }
                 Ok(Ok(answer)) => {
                     let other = answer.iter().zip(&expected).find(|(a, b)| a != b);

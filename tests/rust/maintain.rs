@@ -9,7 +9,7 @@ use deltafast::checkpoint::{self, CheckpointOptions};
 use deltafast::commit::{Operation, Transaction};
 use deltafast::error::{Error, Result};
 use deltafast::exec::{Cancel, Env, SystemEnv};
-use deltafast::maintain::{
+use deltafast::ops::maintain::{
     self, CloneOptions, ConvertOptions, RepairOptions, RestoreOptions, VacuumOptions,
 };
 use deltafast::protocol::commit_line::Action;

@@ -390,9 +390,9 @@ fn schedule(
         let mut run = open.swap_remove(at);
         world.step(&mut run);
         if run.result.is_some() {
-            over.push(run)
+            over.push(run);
         } else {
-            open.push(run)
+            open.push(run);
         }
     }
     assert!(open.is_empty(), "seed {seed}: a transaction never ends");

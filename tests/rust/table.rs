@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use deltafast::command::{Choices, Done};
+use deltafast::commit::finish::{Choices, Done};
 use deltafast::error::Error;
 use deltafast::exec::Cancel;
 use deltafast::log::Log;
+use deltafast::ops::{Change, Mode, Place, Write, WriteOptions, alter};
 use deltafast::protocol::evolution;
 use deltafast::snapshot::ReadOptions;
 use deltafast::store::fault::{Fault, FaultStore, Operation as Call};
 use deltafast::store::{ExternalPaths, Options, Store, Stores};
-use deltafast::table::{Change, Mode, Place, Write, WriteOptions, alter};
-use deltafast::write::bindings::Demands;
+use deltafast::write::bound_constraints::Demands;
 
 use super::tables::{infos, live, log, memory, versions};
 
@@ -124,7 +124,7 @@ fn a_fault_at_any_call_leaves_the_old_version_or_the_new_one() {
                     }
                     // Nobody knows, and says so.
                     Err(Error::CommitUnknown { .. }) => {
-                        assert!(after.len() <= before + 1, "{place}")
+                        assert!(after.len() <= before + 1, "{place}");
                     }
                     Err(_) => {
                         assert_eq!(after.len(), before, "{place}");

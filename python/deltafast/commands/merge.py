@@ -52,7 +52,7 @@ class _Clause(NamedTuple):
 class BoundMerge(NamedTuple):
     """A MERGE whose table is settled."""
 
-    #: What the core takes: `MergePlan` in `src/table/merge.rs`.
+    #: What the core takes: `MergePlan` in `src/ops/merge/mod.rs`.
     plan: dict[str, Any]
     #: The schema of the table after it.
     schema: str

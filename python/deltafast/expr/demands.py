@@ -69,7 +69,7 @@ def bind_rows(predicate: object, schema_json: str, *, zone: str = "UTC") -> str:
 
 
 def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "UTC", mode: str = "ansi") -> str:
-    """Bind the values that columns and fields get: JSON of a list of `ValuePlan`s (`src/table/clauses.rs`).
+    """Bind the values that columns and fields get: JSON of a list of `ValuePlan`s (`src/ops/merge/clauses.rs`).
 
     Args:
         updates: Spark SQL by column name, in any case, in quotes or without; fields of structs with dots.

@@ -82,7 +82,7 @@ class Sides:
         return _plain(node, sides)
 
     def condition(self, sql: str) -> dict[str, Any]:
-        """Take the ON condition apart: what `MergePlan` in `src/table/merge.rs` has of it."""
+        """Take the ON condition apart: what `MergePlan` in `src/ops/merge/mod.rs` has of it."""
         node = self.predicate(sql, BOTH)
         parts = node.args if isinstance(node, Call) and node.f == "and" else (node,)
         equalities: list[dict[str, Any]] = []

@@ -1100,7 +1100,7 @@ impl<'a> Writer<'a> {
                 plain: true,
             } => write_decimal(out, values.value(row), *scale),
             Self::Decimal { values, scale, .. } => {
-                number::write_decimal_scientific(out, values.value(row), *scale)
+                number::write_decimal_scientific(out, values.value(row), *scale);
             }
             Self::Boolean(a) => out.push_str(if a.value(row) { "true" } else { "false" }),
             Self::Date(a) => datetime::write_date(out, i64::from(a.value(row))),

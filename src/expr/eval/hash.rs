@@ -97,9 +97,9 @@ fn cube_root_fraction(n: u128) -> u64 {
     while high - low > 1 {
         let middle = low + (high - low) / 2;
         if cube_is_at_most(middle, n) {
-            low = middle
+            low = middle;
         } else {
-            high = middle
+            high = middle;
         }
     }
     low as u64

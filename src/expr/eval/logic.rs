@@ -99,10 +99,10 @@ pub(crate) fn choose(
     let mut ways = Vec::with_capacity(args.len());
     match (function, args) {
         (Function::If, [condition, yes, no]) => {
-            ways.extend([Way::When(condition, yes), Way::Else(no)])
+            ways.extend([Way::When(condition, yes), Way::Else(no)]);
         }
         (Function::Nvl2, [tested, yes, no]) => {
-            ways.extend([Way::WhenNotNull(tested, yes), Way::Else(no)])
+            ways.extend([Way::WhenNotNull(tested, yes), Way::Else(no)]);
         }
         (Function::Coalesce, [values @ .., last]) => {
             ways.extend(values.iter().map(Way::IfNotNull));

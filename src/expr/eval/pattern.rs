@@ -121,7 +121,7 @@ impl Like {
             if c == escape {
                 match chars.next() {
                     Some(next) if next == '_' || next == '%' || next == escape => {
-                        push(Some(Token::Char(next)))
+                        push(Some(Token::Char(next)));
                     }
                     Some(next) => {
                         return Err(format!(

@@ -42,7 +42,7 @@ fn map_text(call: &Call<'_>, write: impl Fn(&str, &mut Vec<u8>)) -> Outcome {
             return Ok(None);
         };
         out.push_with(text.len().saturating_mul(WIDEST), |bytes| {
-            write(text, bytes)
+            write(text, bytes);
         })
         .map(Some)
     })
@@ -178,7 +178,7 @@ fn title(c: char, out: &mut String) {
         'Ǳ'..='ǳ' => out.push('ǲ'),
         '\u{10d0}'..='\u{10fa}' | '\u{10fd}'..='\u{10ff}' => out.push(c),
         '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => {
-            out.extend(char::from_u32(c as u32 + 8))
+            out.extend(char::from_u32(c as u32 + 8));
         }
         '\u{1f88}'..='\u{1f8f}'
         | '\u{1f98}'..='\u{1f9f}'
@@ -494,7 +494,7 @@ pub(crate) fn repeat(call: &Call<'_>) -> Outcome {
         };
         let times = usize::try_from(times).unwrap_or(0);
         out.push_with(text.len().saturating_mul(times), |bytes| {
-            repeat_into(bytes, text, times)
+            repeat_into(bytes, text, times);
         })
         .map(Some)
     })
@@ -609,7 +609,7 @@ pub(crate) fn hex(call: &Call<'_>) -> Outcome {
         }
         let bytes = blobs.get(operand.row(row));
         out.push_with(bytes.len().saturating_mul(2), |out| {
-            hex_into(out, bytes, b"0123456789ABCDEF")
+            hex_into(out, bytes, b"0123456789ABCDEF");
         })
         .map(Some)
     })

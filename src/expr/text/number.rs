@@ -56,7 +56,7 @@ pub fn integer(text: &str, fraction_allowed: bool) -> Result<i64, Rejected> {
                 value = value
                     .checked_mul(10)
                     .and_then(|v| v.checked_sub(i64::from(byte - b'0')))
-                    .ok_or(Rejected::Malformed)?
+                    .ok_or(Rejected::Malformed)?;
             }
             b'.' if fraction_allowed => break,
             _ => return Err(Rejected::Malformed),
@@ -174,9 +174,9 @@ pub fn double_digits(value: f64) -> String {
 /// Appends a double as `Double.toString` writes it.
 pub fn write_double(out: &mut String, value: f64) {
     if value.is_finite() {
-        write_java(out, &double_digits(value))
+        write_java(out, &double_digits(value));
     } else {
-        write_special(out, value)
+        write_special(out, value);
     }
 }
 

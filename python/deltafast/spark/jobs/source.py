@@ -24,7 +24,7 @@ SOURCE_ROW = "__deltafast_source_row"
 _EIGHT = ("byte", "short", "integer", "long", "float", "double", "boolean", "date", "timestamp", "timestamp_ntz")
 _WIDTH = dict.fromkeys(_EIGHT, 8) | {"decimal": 16, "string": 32}
 
-#: Values of a key that are told one by one, as the core does (`NAMED` in `src/table/predicate.rs`).
+#: Values of a key that are told one by one, as the core does (`NAMED` in `src/ops/partition_predicate.rs`).
 _NAMED = 1000
 
 
@@ -63,7 +63,7 @@ class Source:
         return functions.broadcast(self.frame) if self.count * width <= most else self.frame
 
     def facts(self, plan: dict[str, Any]) -> tuple[dict[str, Any], pa.Table]:
-        """What the core asks: `SourceFacts`, and the values or bounds of each key, in `src/table/merge_job.rs`."""
+        """What the core asks: `SourceFacts`, and the values or bounds of each key, in `src/ops/external/merge.rs`."""
         import pyarrow as pa
         from pyspark.sql import functions
 

@@ -1,0 +1,423 @@
+//! The protocol of trying to commit, as a state machine: told what came of the last step, it says
+//! the next one.
+//!
+//! It does no input or output itself, so thousands of transactions can be run against each other in
+//! any order (see the tests), and what a real store does with it is exactly what was tested.
+//!
+//! The one thing that must never happen is to guess. An attempt whose answer is missing stays
+//! *pending* until the version is read: ours, and it succeeded; another's, and it can never succeed
+//! any more; none, and the same text is tried at the same version again, which is safe because only
+//! one of the two can come to be. While an attempt is pending, whatever goes wrong ends as
+//! [`Error::CommitUnknown`].
+//!
+//! A refusal (no permission) is not a proof either: a client or gateway may have sent the request
+//! twice. The version is read, and the commit ends with the store's reason only when the version is
+//! not ours and no earlier attempt is pending.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::committer::Backoff;
+use super::conflict::{self, Winner};
+use super::intent::Intent;
+use super::rebase::View;
+use crate::error::{Conflict, Error, Result};
+use crate::exec::Env;
+use crate::scan::Lens;
+use crate::store::Put;
+
+/// What to do next.
+#[derive(Debug)]
+pub enum Step {
+    /// Make `text` the commit of `version` if it has none.
+    Put {
+        /// The version.
+        version: i64,
+        /// The commit.
+        text: Bytes,
+    },
+    /// Read the commit of this version, if there is one.
+    Read(i64),
+    /// Wait.
+    Sleep(Duration),
+    /// It is done.
+    Done(Outcome),
+}
+
+/// What came of a step.
+#[derive(Debug)]
+pub enum Event {
+    /// Of none: the beginning.
+    Start,
+    /// Of a put.
+    Put(Result<Put>),
+    /// Of a read: text and time of the commit in milliseconds since the epoch.
+    Read(Result<Option<(Bytes, i64)>>),
+    /// Of a wait.
+    Slept,
+}
+
+/// A commit that was made.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Its version.
+    pub version: i64,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Its text.
+    pub text: Bytes,
+    /// Whether the answer was lost and the commit found by looking.
+    pub was_looked_up: bool,
+}
+
+/// Where the machine is.
+#[derive(Debug)]
+enum State {
+    /// A put is under way.
+    Putting(Attempt),
+    /// The version that was tried is being read: it exists, or nobody knows.
+    Settling(Attempt),
+    /// Waiting before the version is read or tried again.
+    Waiting { attempt: Attempt, then_put: bool },
+    /// Looking for the next commit of others; nothing of ours is under way.
+    Probing { again: u32 },
+    /// Waiting before looking on.
+    WaitingToProbe { again: u32 },
+    /// Begin, or over.
+    Idle,
+}
+
+/// A text tried at a version.
+#[derive(Debug, Clone)]
+struct Attempt {
+    version: i64,
+    text: Bytes,
+    /// Why the answer is not known, if it is not: the attempt may have come to be, or still come.
+    pending: Option<Error>,
+    /// Why the store refused the last put, if it did.
+    refusal: Option<Error>,
+    /// Reads that failed.
+    failed_reads: u32,
+    /// Times that the version was said to exist, or nobody knew, and then was not there.
+    vanished: u32,
+}
+
+/// Failed reads in a row that are put up with.
+const READS: u32 = 5;
+/// Times that one version is tried anew because nothing was there.
+const AGAIN: u32 = 10;
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Machine {
+    intent: Intent,
+    view: View,
+    lens: Option<Lens>,
+    max_retries: u32,
+    backoff: Backoff,
+    attempts: u32,
+    losses: u32,
+    state: State,
+}
+
+impl Machine {
+    /// Ready to try `intent` on the table `view`; at most `max_retries` times after losing a race.
+    /// `lens` holds the read predicates.
+    #[must_use]
+    pub fn new(
+        intent: Intent,
+        view: View,
+        lens: Option<Lens>,
+        max_retries: u32,
+        backoff: Backoff,
+    ) -> Self {
+        Self {
+            intent,
+            view,
+            lens,
+            max_retries,
+            backoff,
+            attempts: 0,
+            losses: 0,
+            state: State::Idle,
+        }
+    }
+
+    /// Whether it is about to look on after another writer was first.
+    #[must_use]
+    pub fn has_lost(&self) -> bool {
+        matches!(self.state, State::WaitingToProbe { again: 0 })
+    }
+
+    /// Whether an earlier attempt may come to be that was not confirmed: the moment not to stop in.
+    #[must_use]
+    pub fn was_pending(&self) -> bool {
+        match &self.state {
+            State::Putting(attempt) | State::Settling(attempt) | State::Waiting { attempt, .. } => {
+                attempt.pending.is_some()
+            }
+            _ => false,
+        }
+    }
+
+    /// Commits that were read because they came first.
+    #[must_use]
+    pub fn losses(&self) -> u32 {
+        self.losses
+    }
+
+    /// The next step after `event`.
+    ///
+    /// # Errors
+    /// Ends it: [`Error::CommitFailed`] for a conflict, [`Error::CommitUnknown`] when it cannot be
+    /// known whether the commit was made; anything else means that nothing was committed.
+    pub fn next(&mut self, event: Event, env: &dyn Env) -> Result<Step> {
+        match (std::mem::replace(&mut self.state, State::Idle), event) {
+            (State::Idle, Event::Start) => self.put(env),
+            (State::Putting(attempt), Event::Put(result)) => self.after_put(attempt, result, env),
+            (State::Settling(attempt), Event::Read(result)) => {
+                self.after_settling(attempt, result, env)
+            }
+            (State::Waiting { attempt, then_put }, Event::Slept) => Ok(if then_put {
+                self.put_again(attempt)
+            } else {
+                self.settle(attempt)
+            }),
+            (State::Probing { again }, Event::Read(result)) => self.after_probe(again, result, env),
+            (State::WaitingToProbe { again }, Event::Slept) => Ok(self.probe(again)),
+            (state, event) => Err(Error::internal(format!(
+                "the commit was told {event:?} in the state {state:?}"
+            ))),
+        }
+    }
+
+    /// Tries the next version.
+    fn put(&mut self, env: &dyn Env) -> Result<Step> {
+        let version = self.view.version + 1;
+        let text = self.view.text(&self.intent, env.now_ms())?;
+        Ok(self.put_again(Attempt {
+            version,
+            text,
+            pending: None,
+            refusal: None,
+            failed_reads: 0,
+            vanished: 0,
+        }))
+    }
+
+    fn put_again(&mut self, mut attempt: Attempt) -> Step {
+        self.attempts += 1;
+        attempt.refusal = None;
+        let step = Step::Put {
+            version: attempt.version,
+            text: attempt.text.clone(),
+        };
+        self.state = State::Putting(attempt);
+        step
+    }
+
+    fn settle(&mut self, attempt: Attempt) -> Step {
+        let step = Step::Read(attempt.version);
+        self.state = State::Settling(attempt);
+        step
+    }
+
+    fn probe(&mut self, again: u32) -> Step {
+        self.state = State::Probing { again };
+        Step::Read(self.view.version + 1)
+    }
+
+    fn wait(&mut self, attempt: Attempt, then_put: bool, env: &dyn Env) -> Step {
+        let in_trouble = attempt.pending.is_some() || attempt.failed_reads > 0;
+        let backoff = if in_trouble {
+            self.backoff.in_trouble()
+        } else {
+            self.backoff
+        };
+        let time = backoff.wait(
+            attempt.failed_reads.max(attempt.vanished).max(1),
+            env.random(),
+        );
+        self.state = State::Waiting { attempt, then_put };
+        Step::Sleep(time)
+    }
+
+    fn after_put(
+        &mut self,
+        mut attempt: Attempt,
+        result: Result<Put>,
+        env: &dyn Env,
+    ) -> Result<Step> {
+        match result {
+            Ok(Put::Created) => Ok(self.done(attempt, false)),
+            Ok(Put::Exists) => Ok(self.settle(attempt)),
+            Ok(Put::Unknown(error)) => {
+                attempt.pending = Some(error);
+                Ok(self.settle(attempt))
+            }
+            Ok(Put::Refused(error)) => {
+                attempt.refusal = Some(error);
+                Ok(self.settle(attempt))
+            }
+            Ok(Put::Unsynced(error)) => Err(Error::commit_unknown(format!(
+                "version {} is written and visible, but the disk did not confirm that it would survive a loss of power: {error}",
+                attempt.version
+            ))
+            .at_version(attempt.version)),
+            Err(error) if attempt.pending.is_none() => Err(error),
+            Err(error) => {
+                attempt.failed_reads += 1;
+                self.unless_exhausted(attempt, &error, env)
+            }
+        }
+    }
+
+    /// Reads again after a while, until that was done too often.
+    fn unless_exhausted(&mut self, attempt: Attempt, error: &Error, env: &dyn Env) -> Result<Step> {
+        if attempt.failed_reads < READS {
+            Ok(self.wait(attempt, false, env))
+        } else {
+            Err(unknown(&attempt, error))
+        }
+    }
+
+    fn after_settling(
+        &mut self,
+        mut attempt: Attempt,
+        result: Result<Option<(Bytes, i64)>>,
+        env: &dyn Env,
+    ) -> Result<Step> {
+        let found = match result {
+            Ok(Some((text, modified_ms))) => self
+                .winner(attempt.version, &text, modified_ms)
+                .map(|winner| Some((winner, text))),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(Some((winner, text)))
+                if winner.txn_id.as_deref() == Some(self.intent.txn_id.as_str()) =>
+            {
+                attempt.text = text;
+                Ok(self.done(attempt, true))
+            }
+            // Somebody else's: ours can never come to be at this version.
+            Ok(Some((winner, _))) => match attempt.refusal {
+                Some(refusal) => Err(refusal),
+                None => self.after_loss(&winner, env),
+            },
+            Ok(None) => {
+                attempt.failed_reads = 0;
+                attempt.vanished += 1;
+                match (&attempt.refusal, &attempt.pending) {
+                    // Nothing else was sent for this version.
+                    (Some(refusal), None) => return Err(refusal.clone()),
+                    (Some(reason), Some(_)) | (None, Some(reason)) if attempt.vanished >= AGAIN => {
+                        return Err(unknown(&attempt, reason));
+                    }
+                    (_, Some(_)) => {}
+                    // The existing object may be our own, which a later read finds.
+                    (None, None) => {
+                        attempt.pending = Some(Error::storage(
+                            "the store says that the version exists, and does not find it",
+                            true,
+                        ));
+                    }
+                }
+                Ok(self.wait(attempt, true, env))
+            }
+            // A commit that does not parse may have been read in part.
+            Err(error) => {
+                attempt.failed_reads += 1;
+                // That it exists may have been said of our own, sent twice.
+                self.unless_exhausted(attempt, &error, env)
+            }
+        }
+    }
+
+    fn winner(&self, version: i64, text: &Bytes, modified_ms: i64) -> Result<Winner> {
+        let wanted = self
+            .intent
+            .looks_at_files()
+            .then(|| self.lens.as_ref().map(Lens::wanted).unwrap_or_default());
+        Winner::parse(version, text, modified_ms, wanted)
+    }
+
+    /// Takes over a commit of another's, or ends.
+    fn pass(&mut self, winner: &Winner) -> Result<()> {
+        let adopted = conflict::check(&self.intent, &self.view, winner, self.lens.as_ref())?;
+        self.view = self.view.clone().after(winner, adopted)?;
+        self.losses += 1;
+        Ok(())
+    }
+
+    fn after_loss(&mut self, winner: &Winner, env: &dyn Env) -> Result<Step> {
+        self.pass(winner)?;
+        if self.attempts > self.max_retries {
+            return Err(Error::commit_failed(
+                Conflict::ConcurrentWrite,
+                format!(
+                    "other writers were first {} times in a row, and `max_commit_retries` is {}; nothing was committed, run the operation again or allow more retries",
+                    self.attempts, self.max_retries
+                ),
+            )
+            .at_version(winner.version));
+        }
+        let time = self.backoff.wait(self.attempts, env.random());
+        self.state = State::WaitingToProbe { again: 0 };
+        Ok(Step::Sleep(time))
+    }
+
+    fn after_probe(
+        &mut self,
+        again: u32,
+        result: Result<Option<(Bytes, i64)>>,
+        env: &dyn Env,
+    ) -> Result<Step> {
+        let version = self.view.version + 1;
+        let winner = match result {
+            Ok(None) => return self.put(env),
+            Ok(Some((text, modified_ms))) => self.winner(version, &text, modified_ms),
+            Err(error) => Err(error),
+        };
+        match winner {
+            Ok(winner) => {
+                self.pass(&winner)?;
+                Ok(self.probe(0))
+            }
+            Err(error) if again + 1 >= READS => Err(error),
+            Err(_) => {
+                self.state = State::WaitingToProbe { again: again + 1 };
+                Ok(Step::Sleep(self.backoff.wait(again + 1, env.random())))
+            }
+        }
+    }
+
+    fn done(&mut self, attempt: Attempt, was_looked_up: bool) -> Step {
+        Step::Done(Outcome {
+            version: attempt.version,
+            attempts: self.attempts,
+            text: attempt.text,
+            was_looked_up,
+        })
+    }
+}
+
+fn unknown(attempt: &Attempt, error: &Error) -> Error {
+    let error = error.to_string();
+    let first = attempt
+        .pending
+        .as_ref()
+        .or(attempt.refusal.as_ref())
+        .map(ToString::to_string)
+        .filter(|first| *first != error);
+    let pending = first
+        .map(|first| format!(" (first: {first})"))
+        .unwrap_or_default();
+    Error::commit_unknown(format!(
+        "whether version {} was committed cannot be found out: {error}{pending}; look whether that version is yours before running the operation again",
+        attempt.version
+    ))
+    .at_version(attempt.version)
+}

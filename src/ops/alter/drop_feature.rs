@@ -1,0 +1,833 @@
+//! DROP FEATURE: a table without a feature: first without anything of it in use, then without it in
+//! the protocol.
+//!
+//! What is in use goes in versions of its own: properties, files rewritten, domains, row ids. Older
+//! versions go on using the feature. Where only writers had to know it that harms nobody. Where
+//! readers have to, either nobody must read from before the drop without knowing it, which the
+//! feature `checkpointProtection` sees to behind three empty versions with checkpoints; or the
+//! history that uses it is deleted once it is old enough (`truncate_history`).
+//!
+//! What can be dropped is what delta-spark 4.4 drops, in the same steps and under the same names of
+//! operations.
+//!
+//! Protocol: "Table Features", "Checkpoint Protection", and the sections of the features. Cost: a
+//! few commits, the files that are rewritten, three checkpoints; with `truncate_history` all
+//! commits are read.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use arrow_array::Array;
+use serde_json::{Value, json};
+
+use crate::checkpoint::{self, CleanupOptions};
+use crate::commit::adds::{all, live};
+use crate::commit::finish::{Choices, Done, listed};
+use crate::commit::{Operation, Transaction};
+use crate::dv::DvPath;
+use crate::error::{Conflict, Error, Result, ResultExt, shown};
+use crate::exec::now_ms;
+use crate::exec::{Cancel, map_all};
+use crate::ops::access::check_writable;
+use crate::ops::alter::multi_commit::Steps;
+use crate::ops::alter::operation;
+use crate::ops::alter::{feature_usage, row_id_backfill};
+use crate::ops::clustering_domain::{clustering_columns, clustering_domain};
+use crate::ops::target::{Encoding, Target};
+use crate::parse::Wanted;
+use crate::parse::checkpoint::FileKind;
+use crate::pq::survey;
+use crate::protocol::action::{DomainMetadata, Metadata};
+use crate::protocol::commit_line::{Action, Add, Remove};
+use crate::protocol::evolution::TYPE_CHANGES;
+use crate::protocol::features::{self, ColumnMapping};
+use crate::protocol::schema::{DataType, StructField, StructType};
+use crate::protocol::schema_change::{for_each_field, is_mapping, without_metadata};
+use crate::protocol::{data_path, properties, table};
+use crate::snapshot::Snapshot;
+
+/// How a feature is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// History may go on using it: readers of it need not know.
+    Plain,
+    /// History must be protected, or truncated.
+    Protected,
+    /// History must be truncated.
+    Truncated,
+    /// Not at all; what to do instead.
+    Never(&'static str),
+}
+
+const BARRIERS: usize = 3;
+const PROTECTION: &str = "checkpointProtection";
+const PROTECTED: &str = "delta.requireCheckpointProtectionBeforeVersion";
+const RETENTION: &str = "delta.dropFeatureTruncateHistory.retentionDuration";
+/// Characters that columns cannot have in their names where they are not mapped.
+const NOT_IN_NAMES: &str = " ,;{}()\n\t=";
+
+fn way(name: &str) -> Way {
+    match name {
+        "checkConstraints"
+        | "domainMetadata"
+        | "inCommitTimestamp"
+        | "materializePartitionColumns"
+        | "rowTracking" => Way::Plain,
+        "columnMapping"
+        | "deletionVectors"
+        | "typeWidening"
+        | "typeWidening-preview"
+        | "v2Checkpoint"
+        | "vacuumProtocolCheck" => Way::Protected,
+        PROTECTION => Way::Truncated,
+        "appendOnly" => Way::Never("set `delta.appendOnly` to `false` instead"),
+        "changeDataFeed" => Way::Never("set `delta.enableChangeDataFeed` to `false` instead"),
+        "clustering" => Way::Never("cluster by no columns instead"),
+        "icebergCompatV1" => Way::Never("set `delta.enableIcebergCompatV1` to `false` instead"),
+        "icebergCompatV2" => Way::Never("set `delta.enableIcebergCompatV2` to `false` instead"),
+        "allowColumnDefaults" | "generatedColumns" | "identityColumns" | "invariants" => {
+            Way::Never(
+                "it asks nothing of writers where no column uses it; take it away from the columns, or drop them, instead",
+            )
+        }
+        "catalogManaged" => Way::Never("the table is its catalog's"),
+        "timestampNtz"
+        | "variantType"
+        | "variantType-preview"
+        | "variantShredding"
+        | "variantShredding-preview"
+        | "collations"
+        | "collations-preview" => Way::Never(
+            "files and history hold what its readers have to know; copy the rows into a new table instead",
+        ),
+        _ => Way::Never("this release does not know what it leaves behind"),
+    }
+}
+
+/// Drops a feature of the table's newest version.
+///
+/// # Errors
+/// [`Error::Unsupported`] for a feature that is never dropped, [`Error::Invalid`] for one that is
+/// not there, that another one needs, that is in use by what only its user can give up, or whose
+/// history must be waited for; [`Error::CommitFailed`] where another writer used it in between. The
+/// steps before an error stay, and harm nothing.
+pub fn drop_feature(
+    snapshot: &Snapshot,
+    name: &str,
+    truncate_history: bool,
+    choices: &Choices,
+    cancel: &Cancel,
+) -> Result<Done> {
+    let snapshot = snapshot.at(None)?;
+    check_writable(&snapshot)?;
+    let name = allowed(
+        &features::supported(snapshot.protocol()),
+        name,
+        truncate_history,
+    )?;
+    let mut steps = Steps::new(snapshot, choices, cancel);
+    let before = steps.snapshot().version();
+    remove_traces(name, &mut steps)?;
+    let protects = way(name) == Way::Protected && !truncate_history;
+    if protects {
+        for _ in 0..BARRIERS {
+            steps.barrier()?;
+        }
+    } else if way(name) == Way::Protected {
+        let changed = steps.snapshot().version() != before;
+        steps.barrier()?;
+        truncate(name, changed, &steps)?;
+    }
+    downgrade(name, protects, truncate_history, steps)
+}
+
+/// The feature under its own name, if it may be dropped like that.
+fn allowed(
+    supported: &BTreeSet<String>,
+    name: &str,
+    truncate_history: bool,
+) -> Result<&'static str> {
+    let Some(known) = supported
+        .iter()
+        .find(|known| known.eq_ignore_ascii_case(name))
+    else {
+        return Err(Error::invalid(format!(
+            "the table does not have the feature `{}`",
+            shown(name)
+        )));
+    };
+    let name = features::feature(known)
+        .ok_or_else(|| Error::internal("a table with an unknown feature was writable"))?
+        .name;
+    let way = way(name);
+    if let Way::Never(instead) = way {
+        return Err(Error::unsupported_feature(
+            name,
+            format!("the feature `{name}` cannot be dropped, not by delta-spark either; {instead}"),
+        ));
+    }
+    let needs_it = |other: &&String| {
+        features::feature(other).is_some_and(|feature| feature.needs.contains(&name))
+    };
+    if let Some(other) = supported.iter().find(needs_it) {
+        return Err(Error::invalid(format!(
+            "the feature `{name}` cannot be dropped while the table has `{other}`, which needs it"
+        )));
+    }
+    if supported.contains("catalogManaged") && way != Way::Plain {
+        return Err(Error::unsupported_feature(
+            "catalogManaged",
+            format!(
+                "the feature `{name}` cannot be dropped here: files and history of a table with the feature `catalogManaged` are its catalog's to rewrite"
+            ),
+        ));
+    }
+    match way {
+        Way::Plain if truncate_history => Err(Error::invalid(format!(
+            "the feature `{name}` is dropped without truncating history: only writers have to know it; leave `truncate_history` out"
+        ))),
+        Way::Truncated if !truncate_history => Err(Error::invalid(format!(
+            "the feature `{name}` protects history of other dropped features: it is dropped together with it; pass truncate_history=True"
+        ))),
+        _ => Ok(name),
+    }
+}
+
+/// Takes away whatever the table's newest version has of the feature, and keeps writers from adding
+/// more.
+fn remove_traces(name: &'static str, steps: &mut Steps<'_>) -> Result<()> {
+    if feature_usage::in_version(name, steps.snapshot(), steps.cancel())?.is_none() {
+        return if name == "deletionVectors" {
+            keep_vectors(steps)
+        } else {
+            Ok(())
+        };
+    }
+    match name {
+        "deletionVectors" => {
+            unset(steps, &["delta.enableDeletionVectors"], None)?;
+            purge(steps)?;
+            keep_vectors(steps)
+        }
+        "columnMapping" => steps.again(remove_mapping),
+        "typeWidening" | "typeWidening-preview" => {
+            unset(steps, &["delta.enableTypeWidening"], None)?;
+            rewrite_widened(steps)?;
+            forget_types(steps)
+        }
+        "v2Checkpoint" => set(steps, name, &[("delta.checkpointPolicy", "classic")]),
+        "inCommitTimestamp" => {
+            let keys = [
+                "delta.inCommitTimestampEnablementTimestamp",
+                "delta.inCommitTimestampEnablementVersion",
+            ];
+            unset(steps, &keys, Some("delta.enableInCommitTimestamps"))
+        }
+        "rowTracking" => {
+            set(
+                steps,
+                name,
+                &[
+                    ("delta.enableRowTracking", "false"),
+                    ("delta.rowTrackingSuspended", "true"),
+                ],
+            )?;
+            row_id_backfill::unbackfill(steps)
+        }
+        "domainMetadata" => remove_domains(steps),
+        PROTECTION => unprotect(steps),
+        // Constraints are the table's meaning; the rest has nothing to take away.
+        _ => Ok(()),
+    }
+}
+
+/// Commits other properties.
+fn configure(
+    steps: &mut Steps<'_>,
+    operation: Operation,
+    change: impl FnOnce(&mut BTreeMap<String, String>),
+) -> Result<()> {
+    let mut metadata = steps.snapshot().metadata().clone();
+    change(&mut metadata.configuration);
+    if metadata == *steps.snapshot().metadata() {
+        return Ok(());
+    }
+    let mut transaction = Transaction::new(steps.snapshot());
+    transaction.push(Action::MetaData(Box::new(metadata)));
+    steps.step(transaction, operation)
+}
+
+/// Sets properties where metadata use the feature.
+fn set(steps: &mut Steps<'_>, name: &str, values: &[(&str, &str)]) -> Result<()> {
+    let snapshot = steps.snapshot();
+    if feature_usage::in_metadata(name, snapshot.metadata(), snapshot.schema()).is_none() {
+        return Ok(());
+    }
+    let map: BTreeMap<String, String> = values
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect();
+    let said = json!(map).to_string();
+    configure(
+        steps,
+        operation("SET TBLPROPERTIES", [("properties", said.into())]),
+        |configuration| configuration.extend(map),
+    )
+}
+
+/// Unsets properties; `off` is set to false if it is on.
+fn unset(steps: &mut Steps<'_>, keys: &[&str], off: Option<&str>) -> Result<()> {
+    let off = off.filter(|key| steps.snapshot().metadata().flag(key));
+    let named: Vec<String> = keys.iter().copied().chain(off).map(str::to_owned).collect();
+    let operation = operation(
+        "UNSET TBLPROPERTIES",
+        [
+            ("properties", listed(&named)),
+            ("ifExists", Value::Bool(true)),
+        ],
+    );
+    configure(steps, operation, |configuration| {
+        configuration.retain(|key, _| !keys.contains(&key.as_str()));
+        configuration.extend(off.map(|key| (key.to_owned(), "false".to_owned())));
+    })
+}
+
+fn reorg() -> Operation {
+    operation(
+        "REORG",
+        [
+            ("predicate", listed(&[])),
+            ("applyPurge", Value::Bool(true)),
+        ],
+    )
+}
+
+fn whole(snapshot: &Snapshot) -> Target {
+    Target::of(snapshot, Encoding::default())
+}
+
+/// Rewrites the files that have deletion vectors.
+fn purge(steps: &mut Steps<'_>) -> Result<()> {
+    steps.again(|steps| {
+        let snapshot = steps.snapshot();
+        let files = live(snapshot, steps.cancel(), |batch| {
+            Ok(feature_usage::marked("deletionVectors", batch))
+        })?;
+        let target = whole(snapshot);
+        if files.is_empty() {
+            Ok(())
+        } else {
+            steps.rewrite(files, &target, Vec::new(), reorg())
+        }
+    })
+}
+
+/// Names the files of deletion vectors that tombstones need in tombstones of their own: writers who
+/// know of no vectors would delete them with the next vacuum.
+fn keep_vectors(steps: &mut Steps<'_>) -> Result<()> {
+    let snapshot = steps.snapshot();
+    let kept = properties::value(
+        &snapshot.metadata().configuration,
+        "delta.deletedFileRetentionDuration",
+    )
+    .and_then(properties::duration_ms);
+    let now = now_ms();
+    let oldest = now.saturating_sub(kept.unwrap_or(0));
+    let (mut vectors, mut named) = (BTreeSet::new(), HashSet::new());
+    for batch in snapshot.files(
+        FileKind::Removes,
+        Wanted {
+            time: true,
+            ..Wanted::default()
+        },
+        steps.cancel(),
+    )? {
+        let batch = batch?;
+        for row in 0..batch.len() {
+            let recent = batch
+                .time
+                .as_ref()
+                .is_none_or(|time| !time.is_valid(row) || time.value(row) >= oldest);
+            let path = batch.path.value(row);
+            match batch.deletion_vector(row) {
+                Some(vector) if recent => {
+                    vectors.extend(
+                        vector
+                            .path()
+                            .at_file(path)?
+                            .map(|(DvPath::InTable(path) | DvPath::Given(path))| path),
+                    );
+                }
+                None if data_path::canonical(path)?.ends_with(".bin") => {
+                    _ = named.insert(path.to_owned());
+                }
+                _ => {}
+            }
+        }
+    }
+    vectors.retain(|path| !named.contains(path));
+    if vectors.is_empty() {
+        return Ok(());
+    }
+    let mut transaction = Transaction::new(snapshot);
+    transaction.extend(vectors.into_iter().map(|path| {
+        Action::Remove(Remove {
+            path,
+            deletion_timestamp: Some(now),
+            ..Remove::default()
+        })
+    }));
+    steps.step(transaction, Operation::new("Deletion Vector Tombstones"))
+}
+
+/// Rewrites all files under the columns' own names.
+fn remove_mapping(steps: &mut Steps<'_>) -> Result<()> {
+    let snapshot = steps.snapshot();
+    if feature_usage::in_metadata("columnMapping", snapshot.metadata(), snapshot.schema()).is_none()
+    {
+        return Ok(());
+    }
+    check_names(snapshot.schema())?;
+    let schema = without_metadata(snapshot.schema(), &is_mapping);
+    let mut metadata = Metadata {
+        schema_string: schema.to_text(),
+        ..snapshot.metadata().clone()
+    };
+    metadata
+        .configuration
+        .retain(|key, _| !key.starts_with("delta.columnMapping."));
+    let mut actions = Vec::new();
+    let clustered: Vec<String> = clustering_columns(snapshot)?
+        .iter()
+        .map(|path| path.join("."))
+        .collect();
+    if !clustered.is_empty() {
+        // It names columns as files do.
+        actions.push(Action::DomainMetadata(clustering_domain(
+            &schema, &clustered,
+        )?));
+    }
+    let is_mapped =
+        features::column_mapping(snapshot.protocol(), snapshot.metadata())? != ColumnMapping::None;
+    let target = Target {
+        metadata: metadata.clone(),
+        schema,
+        ..whole(snapshot)
+    };
+    actions.push(Action::MetaData(Box::new(metadata)));
+    // Where the mode is none already, files have the columns' own names, and only the schema says
+    // something else.
+    let files = if is_mapped {
+        all(snapshot, steps.cancel())?
+    } else {
+        Vec::new()
+    };
+    steps.rewrite(
+        files,
+        &target,
+        actions,
+        Operation::new("REMOVE COLUMN MAPPING"),
+    )
+}
+
+fn check_names(schema: &StructType) -> Result<()> {
+    let mut wrong = None;
+    for_each_field(schema, &mut |field| {
+        if field.name.contains(|c| NOT_IN_NAMES.contains(c)) {
+            wrong.get_or_insert_with(|| field.name.clone());
+        }
+    });
+    match wrong {
+        Some(name) => Err(Error::invalid(format!(
+            "the feature `columnMapping` cannot be dropped: the column `{}` has one of the characters ` ,;{{}}()=`, a tab or a line end in its name; rename it first",
+            shown(&name)
+        ))
+        .at_column(&name)),
+        None => Ok(()),
+    }
+}
+
+/// Rewrites the files that have columns in types that the table's were widened from.
+fn rewrite_widened(steps: &mut Steps<'_>) -> Result<()> {
+    steps.again(|steps| {
+        let snapshot = steps.snapshot().clone();
+        let widened: Vec<StructField> = snapshot
+            .schema()
+            .fields
+            .iter()
+            .filter(|field| is_widened(field))
+            .cloned()
+            .collect();
+        let partition = &snapshot.metadata().partition_columns;
+        let widened: Vec<StructField> = widened
+            .into_iter()
+            .filter(|field| !partition.contains(&field.name))
+            .collect();
+        if widened.is_empty() {
+            return Ok(());
+        }
+        let files = all(&snapshot, steps.cancel())?;
+        let by_id = snapshot.mapping() == ColumnMapping::Id;
+        let (looked, cancel) = (snapshot.clone(), steps.cancel().clone());
+        let old = map_all(files, move |add: Add| {
+            cancel.check()?;
+            let path = data_path::canonical(&add.path)?;
+            let file = looked.stores().file(&path, u64::try_from(add.size).ok())?;
+            let is_old = match survey(&file) {
+                Ok(found) => widened.iter().any(|field| {
+                    let name = looked.physical_name(field);
+                    found
+                        .schema
+                        .fields
+                        .iter()
+                        .find(|other| other.name == name)
+                        .map_or(by_id, |other| {
+                            differs(&looked, &field.data_type, &other.data_type, by_id)
+                        })
+                }),
+                // A file with a type that only other tables have.
+                Err(Error::Unsupported { .. }) => true,
+                Err(error) => return Err(error),
+            };
+            Ok(is_old.then_some(add))
+        })?;
+        let old: Vec<Add> = old.into_iter().flatten().collect();
+        if old.is_empty() {
+            Ok(())
+        } else {
+            steps.rewrite(old, &whole(&snapshot), Vec::new(), reorg())
+        }
+    })
+}
+
+fn is_widened(field: &StructField) -> bool {
+    let mut found = false;
+    for_each_field(
+        &StructType {
+            fields: vec![field.clone()],
+        },
+        &mut |field| found |= field.metadata.contains_key(TYPE_CHANGES),
+    );
+    found
+}
+
+/// Whether a file has another type than the table. Columns that a file lacks are no difference,
+/// unless files know columns by id, which is not looked at: then they may be there under another
+/// name.
+fn differs(snapshot: &Snapshot, table: &DataType, file: &DataType, by_id: bool) -> bool {
+    match (table, file) {
+        (DataType::Struct(table), DataType::Struct(file)) => table.fields.iter().any(|field| {
+            let name = snapshot.physical_name(field);
+            file.fields
+                .iter()
+                .find(|other| other.name == name)
+                .map_or(by_id, |other| {
+                    differs(snapshot, &field.data_type, &other.data_type, by_id)
+                })
+        }),
+        (DataType::Array(table), DataType::Array(file)) => {
+            differs(snapshot, &table.element, &file.element, by_id)
+        }
+        (DataType::Map(table), DataType::Map(file)) => {
+            differs(snapshot, &table.key, &file.key, by_id)
+                || differs(snapshot, &table.value, &file.value, by_id)
+        }
+        (DataType::Variant, DataType::Struct(_)) => false,
+        (table, file) => table != file,
+    }
+}
+
+/// Takes the list of former types out of the schema.
+fn forget_types(steps: &mut Steps<'_>) -> Result<()> {
+    let snapshot = steps.snapshot();
+    let widened: Vec<Value> = snapshot
+        .schema()
+        .fields
+        .iter()
+        .filter(|field| is_widened(field))
+        .map(|field| json!({"name": field.name, "type": field.data_type.to_json(), "nullable": field.nullable, "metadata": field.metadata}))
+        .collect();
+    if widened.is_empty() {
+        return Ok(());
+    }
+    let schema = without_metadata(snapshot.schema(), &|key| key == TYPE_CHANGES);
+    let mut transaction = Transaction::new(snapshot);
+    transaction.push(Action::MetaData(Box::new(Metadata {
+        schema_string: schema.to_text(),
+        ..snapshot.metadata().clone()
+    })));
+    steps.step(
+        transaction,
+        operation(
+            "DROP FEATURE",
+            [("columns", json!(widened).to_string().into())],
+        ),
+    )
+}
+
+fn remove_domains(steps: &mut Steps<'_>) -> Result<()> {
+    let mut transaction = Transaction::new(steps.snapshot());
+    let domains: Vec<DomainMetadata> = steps.snapshot().sets()?.domains.values().cloned().collect();
+    if domains.is_empty() {
+        return Ok(());
+    }
+    let count = domains.len();
+    transaction.extend(domains.into_iter().map(|domain| {
+        Action::DomainMetadata(DomainMetadata {
+            removed: true,
+            ..domain
+        })
+    }));
+    steps.step(
+        transaction,
+        operation(
+            "DOMAIN METADATA CLEANUP",
+            [("domainMetadataRemovedCount", count.into())],
+        ),
+    )
+}
+
+/// How long history is kept that a dropped feature is cleaned from.
+fn retention(snapshot: &Snapshot) -> (String, i64) {
+    let text = properties::value(&snapshot.metadata().configuration, RETENTION).unwrap_or_default();
+    (
+        text.trim_start_matches("interval ").to_owned(),
+        properties::duration_ms(text).unwrap_or(i64::MAX),
+    )
+}
+
+/// Deletes history that is old enough.
+fn shorten(steps: &Steps<'_>) -> Result<()> {
+    let options = CleanupOptions {
+        retention_ms: Some(retention(steps.snapshot()).1),
+        to_the_minute: true,
+        ..CleanupOptions::default()
+    };
+    checkpoint::cleanup(steps.snapshot(), &options, steps.cancel()).map(|_| ())
+}
+
+/// Makes sure that the history that is left does not use the feature.
+fn truncate(name: &'static str, changed: bool, steps: &Steps<'_>) -> Result<()> {
+    let (text, _) = retention(steps.snapshot());
+    let wait = |what: String| {
+        Err(Error::invalid(format!(
+            "the feature `{name}` is no longer in use but {what}: drop it again once the history that uses it is older than {text} (`{RETENTION}`), or now with truncate_history=False"
+        )))
+    };
+    if changed {
+        return wait("was until now".to_owned());
+    }
+    shorten(steps)?;
+    match feature_usage::in_history(name, steps.snapshot(), steps.cancel())? {
+        Some(version) => wait(format!("older versions up to {version} use it")),
+        None => Ok(()),
+    }
+}
+
+/// Deletes the history that is protected, and the property that protects it.
+fn unprotect(steps: &mut Steps<'_>) -> Result<()> {
+    if !is_truncated(steps.snapshot())? {
+        steps.barrier()?;
+        shorten(steps)?;
+        if !is_truncated(steps.snapshot())? {
+            let (text, _) = retention(steps.snapshot());
+            return Err(Error::invalid(format!(
+                "the feature `{PROTECTION}` cannot be dropped yet: the history before version {} is to be deleted with it and not all older than {text} (`{RETENTION}`); drop it again later",
+                protected_before(steps.snapshot().metadata())
+            )));
+        }
+    }
+    unset(steps, &[PROTECTED], None)
+}
+
+fn protected_before(metadata: &Metadata) -> i64 {
+    metadata
+        .configuration
+        .get(PROTECTED)
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+/// Whether nothing is left of the history that is protected.
+fn is_truncated(snapshot: &Snapshot) -> Result<bool> {
+    let before = protected_before(snapshot.metadata());
+    if before <= 0 {
+        return Ok(true);
+    }
+    let listing = snapshot.log().list(0)?;
+    let oldest_commit = listing.commits.keys().next().copied();
+    let oldest_checkpoint = listing
+        .checkpoints
+        .iter()
+        .map(|checkpoint| checkpoint.version)
+        .min();
+    Ok(oldest_checkpoint.is_some_and(|version| version >= before)
+        && oldest_commit.is_none_or(|version| version >= before))
+}
+
+/// The version without the feature.
+fn downgrade(
+    name: &'static str,
+    protects: bool,
+    truncate_history: bool,
+    steps: Steps<'_>,
+) -> Result<Done> {
+    let snapshot = steps.snapshot();
+    if let Some(trace) = feature_usage::in_version(name, snapshot, steps.cancel())? {
+        return Err(Error::invalid(format!(
+            "the feature `{name}` is in use: {trace}"
+        )));
+    }
+    let mut metadata = snapshot.metadata().clone();
+    let mut transaction = Transaction::new(snapshot);
+    match name {
+        "rowTracking" => {
+            metadata.configuration.retain(|key, _| {
+                !key.starts_with("delta.rowTracking") && key != "delta.enableRowTracking"
+            });
+            let mark = snapshot.sets()?.domains.get("delta.rowTracking").cloned();
+            transaction.extend(mark.map(|mark| {
+                Action::DomainMetadata(DomainMetadata {
+                    removed: true,
+                    ..mark
+                })
+            }));
+        }
+        "materializePartitionColumns" => {
+            _ = metadata
+                .configuration
+                .remove("delta.enableMaterializePartitionColumnsFeature");
+        }
+        _ => {}
+    }
+    let mut protocol = snapshot.protocol().clone();
+    if protects {
+        protocol = features::with_features(&protocol, &[PROTECTION.to_owned()].into());
+        // The commit itself puts its version in.
+        metadata
+            .configuration
+            .insert(PROTECTED.to_owned(), (snapshot.version() + 1).to_string());
+    }
+    let protocol = features::without_feature(&protocol, name);
+    if table::required_features(&metadata, snapshot.schema())?.contains(name) {
+        return Err(Error::internal(format!(
+            "the feature `{name}` was found unused and is required"
+        )));
+    }
+    transaction.push(Action::Protocol(protocol));
+    if metadata != *snapshot.metadata() {
+        transaction.push(Action::MetaData(Box::new(metadata)));
+    }
+    let cancel = steps.cancel().clone();
+    transaction.revalidate(
+        move |now| match feature_usage::in_version(name, now, &cancel)? {
+            Some(trace) => Err(Error::commit_failed(
+                Conflict::ProtocolChanged,
+                format!("another writer used the feature `{name}` while it was dropped: {trace}"),
+            )),
+            None => Ok(()),
+        },
+    );
+    let parameters = [
+        ("featureName", name.into()),
+        ("truncateHistory", Value::Bool(truncate_history)),
+    ];
+    steps.last(transaction, operation("DROP FEATURE", parameters), protects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::features::{FEATURES, READER_FEATURES};
+
+    fn names(list: &[&str]) -> BTreeSet<String> {
+        list.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn every_feature_has_a_way() {
+        for feature in FEATURES {
+            let way = way(feature.name);
+            assert_ne!(
+                way,
+                Way::Never("this release does not know what it leaves behind"),
+                "{}",
+                feature.name
+            );
+            // What readers have to know is never dropped as if the past did not matter.
+            assert!(
+                way != Way::Plain || !READER_FEATURES.contains(&feature.name),
+                "{}",
+                feature.name
+            );
+            assert!(
+                way != Way::Protected || READER_FEATURES.contains(&feature.name),
+                "{}",
+                feature.name
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_checked_before_anything_is_done() {
+        let refused = |supported: &[&str], name: &str, truncate| {
+            allowed(&names(supported), name, truncate)
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            allowed(&names(&["deletionVectors"]), "DELETIONVECTORS", false).unwrap(),
+            "deletionVectors"
+        );
+        assert_eq!(
+            allowed(&names(&["deletionVectors"]), "deletionVectors", true).unwrap(),
+            "deletionVectors"
+        );
+        assert!(refused(&[], "deletionVectors", false).contains("does not have the feature"));
+        assert!(
+            refused(
+                &["columnMapping", "icebergCompatV2"],
+                "columnMapping",
+                false
+            )
+            .contains("while the table has `icebergCompatV2`")
+        );
+        assert!(
+            refused(&["rowTracking"], "rowTracking", true).contains("leave `truncate_history` out")
+        );
+        assert!(refused(&[PROTECTION], PROTECTION, false).contains("truncate_history=True"));
+        assert!(
+            refused(
+                &["catalogManaged", "deletionVectors"],
+                "deletionVectors",
+                false
+            )
+            .contains("its catalog's to rewrite")
+        );
+        assert!(
+            refused(&["appendOnly"], "appendOnly", false)
+                .contains("set `delta.appendOnly` to `false` instead")
+        );
+    }
+
+    #[test]
+    fn names_that_only_a_mapping_allows_are_found_at_any_depth() {
+        let schema = |name: &str| {
+            let inner = DataType::Struct(std::sync::Arc::new(StructType {
+                fields: vec![StructField::new(name, DataType::Long, true)],
+            }));
+            StructType {
+                fields: vec![StructField::new("s", inner, true)],
+            }
+        };
+        assert!(check_names(&schema("plain.name-ü")).is_ok());
+        for name in ["a b", "a,b", "a=b", "a\tb", "(a)"] {
+            assert!(
+                check_names(&schema(name))
+                    .unwrap_err()
+                    .to_string()
+                    .contains("rename it first"),
+                "{name}"
+            );
+        }
+    }
+}

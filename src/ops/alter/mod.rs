@@ -1,0 +1,1381 @@
+//! ALTER: changes of what a table is, not of its rows: columns, constraints, properties, features.
+//!
+//! Columns are named by their path, parts joined with dots; elements of lists and maps are
+//! `element`, `key` and `value`. What a constraint or a generated column reads, or partitions and
+//! clustering go by, cannot be dropped, renamed or retyped. The expressions come bound, as
+//! everywhere.
+//!
+//! Protocol: "Change Metadata", "Column Mapping", "Type Widening", "CHECK Constraints", "Table
+//! Features", "Clustered Table". Cost: a commit; a constraint or NOT NULL reads the rows once, or
+//! fewer where statistics tell.
+
+pub(super) mod drop_feature;
+pub(super) mod feature_usage;
+pub(super) mod multi_commit;
+pub(super) mod row_id_backfill;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::create::{GENERATED, asks_for_values, check_clustering};
+use crate::commit::finish::{Choices, Done, commit, listed};
+use crate::commit::{Operation, Transaction};
+use crate::error::{Error, Result, shown};
+use crate::exec::Cancel;
+use crate::exec::now_ms;
+use crate::exec::uuid;
+use crate::expr::{Bound, Expr, Function};
+use crate::log::Upkeep;
+use crate::ops::access::check_writable;
+use crate::ops::clustering_domain::{clustering_columns, clustering_domain};
+use crate::ops::optimize::iceberg;
+use crate::ops::partition_predicate;
+use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
+use crate::protocol::calendar::Zone;
+use crate::protocol::commit_line::Action;
+use crate::protocol::evolution;
+use crate::protocol::features::{self, ColumnMapping};
+use crate::protocol::iceberg::{ATOMIC, promised, property_of};
+use crate::protocol::properties::{self, CONSTRAINTS, FEATURE, STATS_COLUMNS};
+use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType, TextLayout};
+use crate::protocol::table::{self, Context};
+use crate::scan::{self, ScanRequest};
+use crate::snapshot::Snapshot;
+use crate::write::bound_constraints::{self, Demand, Demands};
+use crate::write::constraints::row_text;
+
+/// What shall change.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Change {
+    /// New columns, or new fields of columns that are structs.
+    AddColumns {
+        /// As in a schema.
+        fields: StructJson,
+        /// Where those come that do not come last, in this order: the column's path, and the name
+        /// of the column or field behind which it stands; `None` for the first place.
+        #[serde(default)]
+        places: Vec<(String, Option<String>)>,
+    },
+    /// A column or field comes to stand elsewhere among its siblings.
+    MoveColumn {
+        /// Its path.
+        column: String,
+        /// The sibling behind which it stands; `None` for the first place.
+        after: Option<String>,
+    },
+    /// The next value of an identity column follows those that are there.
+    SyncIdentity {
+        /// Its name.
+        column: String,
+    },
+    /// Columns or fields go; their values stay in the files.
+    DropColumns {
+        /// Their paths.
+        columns: Vec<String>,
+    },
+    /// A column or field gets another name.
+    RenameColumn {
+        /// Its path.
+        column: String,
+        /// The last part of the new path.
+        name: String,
+    },
+    /// A column or field gets a wider type.
+    ChangeType {
+        /// Its path.
+        column: String,
+        /// The type as in a schema.
+        data_type: Value,
+    },
+    /// Whether a column or field may be null.
+    SetNullable {
+        /// Its path.
+        column: String,
+        /// Whether it may.
+        nullable: bool,
+    },
+    /// Several changes of columns, each of the table as the ones before leave it.
+    ChangeColumns {
+        /// Those that `CHANGE COLUMN` says of one.
+        changes: Vec<Change>,
+    },
+    /// Keys of a column's metadata are set; those with null go.
+    SetColumnMetadata {
+        /// Its path.
+        column: String,
+        /// The keys.
+        metadata: Map<String, Value>,
+    },
+    /// CHECK constraints; all rows must satisfy them.
+    AddConstraints {
+        /// Names and expressions, bound.
+        constraints: Vec<Demand>,
+    },
+    /// A CHECK constraint goes.
+    DropConstraint {
+        /// Its name.
+        name: String,
+        /// Whether it need not be there.
+        if_exists: bool,
+    },
+    /// Properties are set, features with them.
+    SetProperties {
+        /// Keys and values.
+        properties: BTreeMap<String, String>,
+        /// Whether unknown `delta.` keys may be set.
+        allow_unknown: bool,
+    },
+    /// The table promises files that fit a version of Iceberg's compatibility; those that are there
+    /// are left to be rewritten.
+    UpgradeUniform {
+        /// The version.
+        version: u64,
+    },
+    /// Properties go; features stay.
+    UnsetProperties {
+        /// Their keys.
+        keys: Vec<String>,
+        /// Whether they need not be there.
+        if_exists: bool,
+    },
+    /// The table's name.
+    SetName {
+        /// The new one.
+        name: String,
+    },
+    /// The table's description.
+    SetDescription {
+        /// The new one.
+        description: String,
+    },
+    /// Table features are supported from now on.
+    AddFeatures {
+        /// Their names.
+        names: Vec<String>,
+        /// Whether the protocol's versions may rise for it.
+        allow_versions: bool,
+    },
+    /// A domain of the user's gets a configuration, or goes.
+    SetDomain {
+        /// Its name.
+        domain: String,
+        /// Any text; `None` where it goes.
+        configuration: Option<String>,
+    },
+    /// By which columns the table is clustered; none for no longer.
+    ClusterBy {
+        /// Their paths.
+        columns: Vec<String>,
+    },
+}
+
+/// A schema as JSON.
+pub type StructJson = Value;
+
+/// The table before and after.
+struct Altered {
+    protocol: Protocol,
+    metadata: Metadata,
+    domains: Vec<DomainMetadata>,
+    operation: Operation,
+    /// Whether all rows were looked at.
+    reads_all: bool,
+}
+
+/// Changes a table. `bound` are the demands that it has of its rows now, bound to its schema.
+///
+/// # Errors
+/// [`Error::Invalid`] for what cannot be changed, and why; [`Error::ConstraintViolated`] for a
+/// constraint that rows break; [`Error::Unsupported`]; as [`Transaction::commit`].
+pub fn alter(
+    snapshot: &Snapshot,
+    change: &Change,
+    bound: &Demands,
+    choices: &Choices,
+    cancel: &Cancel,
+) -> Result<Done> {
+    check_writable(snapshot)?;
+    let asked = Demands::of(
+        snapshot.protocol(),
+        snapshot.metadata(),
+        snapshot.schema(),
+        |_| false,
+    )?;
+    let rules = Demands {
+        predicate: None,
+        ..bound.clone()
+    }
+    .rules(&asked, Vec::new())?;
+    let mut uses: Vec<(String, Bound)> = rules
+        .checks
+        .into_iter()
+        .map(|check| (format!("the constraint `{}`", check.name), check.expr))
+        .collect();
+    uses.extend(
+        rules
+            .generated
+            .into_iter()
+            .map(|rule| (format!("the generated column `{}`", rule.column), rule.expr)),
+    );
+    let mut altered = Alter::of(snapshot, &uses, cancel).altered(change)?;
+    let filled;
+    let snapshot = if altered.metadata.flag(ROW_TRACKING) && !snapshot.metadata().flag(ROW_TRACKING)
+    {
+        filled = row_id_backfill::backfill(snapshot, &altered.protocol, choices, cancel)?;
+        if filled.version() != snapshot.version() {
+            altered = Alter::of(&filled, &uses, cancel).altered(change)?;
+        }
+        &filled
+    } else {
+        snapshot
+    };
+    let new_protocol = altered.protocol != *snapshot.protocol();
+    let new_metadata = altered.metadata != *snapshot.metadata();
+    // A feature that was asked for by name is a version of its own, as in Spark, where it is a
+    // property that is set.
+    let always = matches!(change, Change::AddFeatures { .. });
+    if !always && !new_protocol && !new_metadata && altered.domains.is_empty() {
+        return Ok(Done::unchanged(snapshot));
+    }
+    let mut transaction = Transaction::new(snapshot);
+    if altered.reads_all {
+        transaction.read_whole_table();
+    }
+    if new_protocol {
+        transaction.push(Action::Protocol(altered.protocol));
+    }
+    if new_metadata {
+        transaction.push(Action::MetaData(Box::new(altered.metadata)));
+    }
+    transaction.extend(altered.domains.into_iter().map(Action::DomainMetadata));
+    commit(transaction, altered.operation, choices, cancel)
+}
+
+/// What is said of a change of one column.
+const CHANGE_COLUMN: &str = "CHANGE COLUMN";
+
+/// Whether rows have ids.
+const ROW_TRACKING: &str = "delta.enableRowTracking";
+
+pub(super) fn operation(
+    name: &str,
+    parameters: impl IntoIterator<Item = (&'static str, Value)>,
+) -> Operation {
+    Operation {
+        parameters: parameters
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect(),
+        ..Operation::new(name)
+    }
+}
+
+fn text(value: &Value) -> Value {
+    Value::String(value.to_string())
+}
+
+fn field_json(path: &str, field: &StructField) -> Value {
+    json!({"name": path, "type": field.data_type.to_json(), "nullable": field.nullable, "metadata": field.metadata})
+}
+
+struct Alter<'a> {
+    snapshot: &'a Snapshot,
+    /// The snapshot's, or what changes before this one leave of them.
+    protocol: &'a Protocol,
+    old: &'a Metadata,
+    schema: &'a StructType,
+    /// Who reads which columns.
+    uses: &'a [(String, Bound)],
+    cancel: &'a Cancel,
+}
+
+impl<'a> Alter<'a> {
+    fn of(snapshot: &'a Snapshot, uses: &'a [(String, Bound)], cancel: &'a Cancel) -> Self {
+        Self {
+            snapshot,
+            protocol: snapshot.protocol(),
+            old: snapshot.metadata(),
+            schema: snapshot.schema(),
+            uses,
+            cancel,
+        }
+    }
+
+    fn altered(&self, change: &Change) -> Result<Altered> {
+        let snapshot = self.snapshot;
+        match change {
+            Change::AddColumns { fields, places } => self.add_columns(fields, places),
+            Change::MoveColumn { column, after } => self.move_column(column, after.as_deref()),
+            Change::SyncIdentity { column } => self.sync_identity(column),
+            Change::DropColumns { columns } => self.drop_columns(columns),
+            Change::RenameColumn { column, name } => self.rename_column(column, name),
+            Change::ChangeType { column, data_type } => {
+                self.change_type(column, &DataType::from_json(data_type)?)
+            }
+            Change::SetNullable { column, nullable } => self.set_nullable(column, *nullable),
+            Change::ChangeColumns { changes } => self.change_columns(changes),
+            Change::SetColumnMetadata { column, metadata } => {
+                self.set_column_metadata(column, metadata)
+            }
+            Change::AddConstraints { constraints } => self.add_constraints(constraints),
+            Change::DropConstraint { name, if_exists } => self.drop_constraint(name, *if_exists),
+            Change::SetProperties {
+                properties,
+                allow_unknown,
+            } => {
+                let said = json!(properties);
+                self.with_properties(
+                    properties,
+                    *allow_unknown,
+                    operation("SET TBLPROPERTIES", [("properties", text(&said))]),
+                )
+            }
+            Change::UpgradeUniform { version } => self.upgrade_uniform(*version),
+            Change::UnsetProperties { keys, if_exists } => {
+                let metadata = table::unset_properties(snapshot.metadata(), keys, *if_exists)?;
+                let parameters = [
+                    ("properties", listed(keys)),
+                    ("ifExists", Value::Bool(*if_exists)),
+                ];
+                Ok(self.metadata(metadata, operation("UNSET TBLPROPERTIES", parameters)))
+            }
+            Change::SetName { name } => {
+                let metadata = Metadata {
+                    name: Some(name.clone()),
+                    ..snapshot.metadata().clone()
+                };
+                Ok(self.metadata(
+                    metadata,
+                    operation(
+                        "UPDATE TABLE METADATA",
+                        [("metadataUpdate", text(&json!({"name": name})))],
+                    ),
+                ))
+            }
+            Change::SetDescription { description } => {
+                let metadata = Metadata {
+                    description: Some(description.clone()),
+                    ..snapshot.metadata().clone()
+                };
+                Ok(self.metadata(
+                    metadata,
+                    operation(
+                        "UPDATE TABLE METADATA",
+                        [("metadataUpdate", text(&json!({"description": description})))],
+                    ),
+                ))
+            }
+            Change::AddFeatures {
+                names,
+                allow_versions,
+            } => self.add_features(names, *allow_versions),
+            Change::ClusterBy { columns } => self.cluster_by(columns),
+            Change::SetDomain {
+                domain,
+                configuration,
+            } => self.set_domain(domain, configuration.as_deref()),
+        }
+    }
+
+    fn set_domain(&self, domain: &str, configuration: Option<&str>) -> Result<Altered> {
+        if domain.is_empty() || domain.starts_with("delta.") {
+            return Err(Error::invalid(format!(
+                "the domain `{domain}` cannot be set or removed by users; names that begin with `delta.` are the protocol's"
+            )));
+        }
+        let name = if configuration.is_some() {
+            "SET DOMAIN METADATA"
+        } else {
+            "REMOVE DOMAIN METADATA"
+        };
+        let action = match configuration {
+            Some(text) => Some(DomainMetadata {
+                domain: domain.to_owned(),
+                configuration: text.to_owned(),
+                removed: false,
+            }),
+            None => self
+                .snapshot
+                .sets()?
+                .domains
+                .get(domain)
+                .map(|last| DomainMetadata {
+                    removed: true,
+                    ..last.clone()
+                }),
+        };
+        let altered = self.metadata(
+            self.old.clone(),
+            operation(name, [("domain", domain.into())]),
+        );
+        Ok(Altered {
+            domains: action.into_iter().collect(),
+            ..altered
+        })
+    }
+
+    fn metadata(&self, metadata: Metadata, operation: Operation) -> Altered {
+        Altered {
+            protocol: self.protocol.clone(),
+            metadata,
+            domains: Vec::new(),
+            operation,
+            reads_all: false,
+        }
+    }
+
+    fn with_schema(
+        &self,
+        metadata: &Metadata,
+        schema: &StructType,
+        operation: Operation,
+    ) -> Result<Altered> {
+        let mut context = Context {
+            allow_unknown: true,
+            now_ms: now_ms(),
+            unique: &mut uuid,
+        };
+        let (protocol, metadata) =
+            table::set_schema(self.protocol, metadata, schema, &mut context)?;
+        Ok(Altered {
+            protocol,
+            ..self.metadata(metadata, operation)
+        })
+    }
+
+    fn with_properties(
+        &self,
+        properties: &BTreeMap<String, String>,
+        allow_unknown: bool,
+        operation: Operation,
+    ) -> Result<Altered> {
+        let altered = self.with_settled(properties, allow_unknown, operation)?;
+        let reads_all = iceberg::check_files(self.snapshot, &altered.metadata, self.cancel)?;
+        Ok(Altered {
+            reads_all,
+            ..altered
+        })
+    }
+
+    /// The same whatever the files are like.
+    fn with_settled(
+        &self,
+        properties: &BTreeMap<String, String>,
+        allow_unknown: bool,
+        operation: Operation,
+    ) -> Result<Altered> {
+        let (snapshot, mut context) = (
+            self.snapshot,
+            Context {
+                allow_unknown,
+                now_ms: now_ms(),
+                unique: &mut uuid,
+            },
+        );
+        if let Some(key) = properties
+            .keys()
+            .find(|key| key.to_ascii_lowercase().starts_with(CONSTRAINTS))
+        {
+            return Err(Error::invalid(format!(
+                "`{}` is no property to set: add the constraint, so that the rows are checked",
+                shown(key)
+            )));
+        }
+        let (protocol, metadata) = table::set_properties(
+            snapshot.protocol(),
+            snapshot.metadata(),
+            properties,
+            &mut context,
+        )?;
+        if protocol.has_writer_feature("catalogManaged")
+            && !snapshot.protocol().has_writer_feature("catalogManaged")
+        {
+            return Err(Error::unsupported_feature(
+                "catalogManaged",
+                "a table is given to a catalog by the catalog, not by a property",
+            ));
+        }
+        Ok(Altered {
+            protocol,
+            ..self.metadata(metadata, operation)
+        })
+    }
+
+    fn upgrade_uniform(&self, version: u64) -> Result<Altered> {
+        let (snapshot, metadata) = (self.snapshot, self.old);
+        snapshot.check_upkeep(Upkeep::Optimize)?;
+        let Some(key) = property_of(version) else {
+            return Err(Error::unsupported(format!(
+                "there is no ICEBERG_COMPAT_VERSION {version} that deltafast writes: 1 and 2 are supported"
+            )));
+        };
+        let old = promised(metadata);
+        let mut properties: BTreeMap<String, String> = BTreeMap::new();
+        if old.is_none_or(|(_, old)| old != version) {
+            let mut set =
+                |key: &str, value: &str| _ = properties.insert(key.to_owned(), value.to_owned());
+            set(key, "true");
+            set("delta.enableDeletionVectors", "false");
+            if let Some((old, _)) = old {
+                set(old, "false");
+            }
+            if features::column_mapping(snapshot.protocol(), metadata)? == ColumnMapping::None {
+                set("delta.columnMapping.mode", "name");
+            }
+        }
+        let said = operation(
+            "REORG TABLE UPGRADE UNIFORM",
+            [("properties", text(&json!(properties)))],
+        );
+        if properties.is_empty() {
+            return Ok(self.metadata(metadata.clone(), said));
+        }
+        // Files of the first version are not rewritten, so that those which are there have to fit.
+        let mut altered = if version == 1 {
+            self.with_properties(&properties, true, said)?
+        } else {
+            self.with_settled(&properties, true, said)?
+        };
+        altered
+            .metadata
+            .configuration
+            .insert(ATOMIC.to_owned(), "true".to_owned());
+        Ok(altered)
+    }
+
+    fn add_columns(
+        &self,
+        fields: &StructJson,
+        places: &[(String, Option<String>)],
+    ) -> Result<Altered> {
+        let added = StructType::parse(&fields.to_string())?;
+        let schema = self.schema;
+        for field in &added.fields {
+            if let Some(key) = asks_for_values(field) {
+                let what = if key == GENERATED {
+                    "New columns cannot be a generated column:".to_owned()
+                } else {
+                    format!("a column cannot be added with `{key}`:")
+                };
+                return Err(Error::invalid(format!(
+                    "{what} the rows that are there would need values; add it without"
+                ))
+                .at_column(&field.name));
+            }
+            if !field.nullable {
+                return Err(Error::invalid(
+                    "a new column must be nullable: the rows that are there have no value for it",
+                )
+                .at_column(&field.name));
+            }
+            let old = schema.field(&field.name);
+            let grows = old.is_some_and(|old| {
+                let one = |field: &StructField| StructType {
+                    fields: vec![StructField {
+                        name: old.name.clone(),
+                        ..field.clone()
+                    }],
+                };
+                evolution::merge(&one(old), &one(field), false) != one(old)
+            });
+            if old.is_some() && !grows {
+                return Err(Error::invalid(format!(
+                    "the table has a column `{}` already",
+                    field.name
+                ))
+                .at_column(&field.name));
+            }
+        }
+        let mut said = Vec::new();
+        new_fields(schema, &added, "", &mut |path, field| {
+            let place = places
+                .iter()
+                .find(|(column, _)| column.eq_ignore_ascii_case(path))
+                .map(|(_, after)| position(after.as_deref()));
+            let mut one = json!({"column": field_json(path, field)});
+            if let (Some(place), Some(one)) = (place, one.as_object_mut()) {
+                one.insert("position".to_owned(), place.into());
+            }
+            said.push(one);
+        });
+        let mut merged = evolution::merge(schema, &added, false);
+        for (column, after) in places {
+            merged = moved(&merged, &path_in(&merged, column)?, after.as_deref())?;
+        }
+        self.with_schema(
+            self.old,
+            &merged,
+            operation("ADD COLUMNS", [("columns", text(&json!(said)))]),
+        )
+    }
+
+    fn move_column(&self, column: &str, after: Option<&str>) -> Result<Altered> {
+        let path = self.path(column)?;
+        let mut said = Value::Null;
+        let schema = edited(&moved(self.schema, &path, after)?, &path, &mut |field| {
+            said = field_json(&path.join("."), field);
+            Ok(Some(field.clone()))
+        })?;
+        let parameters = [
+            ("column", text(&said)),
+            ("position", Value::from(position(after))),
+        ];
+        self.with_schema(self.old, &schema, operation(CHANGE_COLUMN, parameters))
+    }
+
+    fn change_columns(&self, changes: &[Change]) -> Result<Altered> {
+        let (mut protocol, mut metadata, mut reads_all, mut said) =
+            (self.protocol.clone(), self.old.clone(), false, Vec::new());
+        for change in changes {
+            let schema = StructType::parse(&metadata.schema_string)?;
+            let step = Alter {
+                protocol: &protocol,
+                old: &metadata,
+                schema: &schema,
+                ..*self
+            }
+            .altered(change)?;
+            if step.operation.name != CHANGE_COLUMN {
+                return Err(Error::internal(format!(
+                    "{} is no change of a column",
+                    step.operation.name
+                )));
+            }
+            let mut parameters = step.operation.parameters;
+            if let Some(column) = parameters.get_mut("column") {
+                *column =
+                    serde_json::from_str(column.as_str().unwrap_or_default()).unwrap_or_default();
+            }
+            said.push(Value::Object(parameters));
+            reads_all |= step.reads_all;
+            (protocol, metadata) = (step.protocol, step.metadata);
+        }
+        Ok(Altered {
+            protocol,
+            reads_all,
+            ..self.metadata(
+                metadata,
+                operation("CHANGE COLUMNS", [("columns", text(&json!(said)))]),
+            )
+        })
+    }
+
+    fn sync_identity(&self, column: &str) -> Result<Altered> {
+        let (path, schema) = (self.path(column)?, self.schema);
+        let [name] = path.as_slice() else {
+            return Err(not_identity(column));
+        };
+        let identities = bound_constraints::identities(self.protocol, schema)?;
+        let (Some(identity), Some(field)) = (
+            identities
+                .into_iter()
+                .find(|identity| identity.column == *name),
+            schema.field(name),
+        ) else {
+            return Err(not_identity(name));
+        };
+        let request = ScanRequest {
+            columns: Some(vec![name.clone()]),
+            layout: TextLayout::Plain,
+            cancel: self.cancel.clone(),
+            ..ScanRequest::default()
+        };
+        let mut last: Option<i64> = None;
+        for batch in scan::scan(self.snapshot, &request)?.batches {
+            let batch = batch?;
+            let values = batch
+                .columns()
+                .first()
+                .and_then(|column| column.as_primitive_opt::<Int64Type>());
+            for value in values.into_iter().flatten().flatten() {
+                last = Some(last.map_or(value, |last| {
+                    if identity.step > 0 {
+                        last.max(value)
+                    } else {
+                        last.min(value)
+                    }
+                }));
+            }
+        }
+        let said = field_json(name, field);
+        let mark = last.and_then(|last| bound_constraints::mark_behind(field, last));
+        let schema = mark.map_or_else(
+            || schema.clone(),
+            |mark| bound_constraints::with_marks(schema, &[(name.clone(), mark)]),
+        );
+        let altered = self.with_schema(
+            self.old,
+            &schema,
+            operation(CHANGE_COLUMN, [("column", text(&said))]),
+        )?;
+        Ok(Altered {
+            reads_all: true,
+            ..altered
+        })
+    }
+
+    /// The parts of a column's path, as the schema spells them.
+    fn path(&self, column: &str) -> Result<Vec<String>> {
+        path_in(self.schema, column)
+    }
+
+    /// Refuses a change of a column that something else goes by.
+    fn unused(&self, path: &[String], what: &str, partition_too: bool) -> Result<()> {
+        let shown_path = path.join(".");
+        let refuse = |by: &str| {
+            Err(Error::invalid(format!(
+                "the column `{shown_path}` cannot be {what}: {by} uses it"
+            ))
+            .at_column(&shown_path))
+        };
+        for (by, expr) in self.uses {
+            if expr
+                .columns()
+                .into_iter()
+                .any(|used| used.starts_with(path) || path.starts_with(used))
+            {
+                return refuse(by);
+            }
+        }
+        let metadata = self.old;
+        if partition_too
+            && path.len() == 1
+            && metadata
+                .partition_columns
+                .iter()
+                .any(|name| path.first() == Some(name))
+        {
+            return refuse("the table's partitioning");
+        }
+        if partition_too
+            && clustering_columns(self.snapshot)?
+                .iter()
+                .any(|used| used.starts_with(path))
+        {
+            return refuse("the table's clustering");
+        }
+        Ok(())
+    }
+
+    fn mapped(&self, what: &str) -> Result<()> {
+        if features::column_mapping(self.protocol, self.old)? == ColumnMapping::None {
+            return Err(Error::invalid(format!(
+                "columns can be {what} where the table maps columns; set `delta.columnMapping.mode` to `name` first"
+            )));
+        }
+        Ok(())
+    }
+
+    fn drop_columns(&self, columns: &[String]) -> Result<Altered> {
+        self.mapped("dropped")?;
+        let mut schema = self.schema.clone();
+        let (mut paths, mut dropped) = (Vec::new(), Vec::new());
+        for column in columns {
+            let path = self.path(column)?;
+            self.unused(&path, "dropped", true)?;
+            schema = edited(&schema, &path, &mut |_| Ok(None))?;
+            paths.push(path.join("."));
+            dropped.push(path);
+        }
+        if schema.fields.is_empty() {
+            return Err(Error::invalid("a table must keep at least one column"));
+        }
+        let mut metadata = self.old.clone();
+        if let Some(list) = metadata.configuration.get_mut(STATS_COLUMNS) {
+            *list = edited_list(list, &|path| {
+                (!dropped.iter().any(|dropped| is_within(&path, dropped))).then_some(path)
+            });
+        }
+        self.with_schema(
+            &metadata,
+            &schema,
+            operation("DROP COLUMNS", [("columns", listed(&paths))]),
+        )
+    }
+
+    fn rename_column(&self, column: &str, name: &str) -> Result<Altered> {
+        self.mapped("renamed")?;
+        let path = self.path(column)?;
+        self.unused(&path, "renamed", false)?;
+        let mut metadata = self.old.clone();
+        if path.len() == 1 {
+            for partition in metadata
+                .partition_columns
+                .iter_mut()
+                .filter(|partition| path.first() == Some(*partition))
+            {
+                name.clone_into(partition);
+            }
+        }
+        let mut new_path = path.clone();
+        if let Some(last) = new_path.last_mut() {
+            name.clone_into(last);
+        }
+        if let Some(list) = metadata.configuration.get_mut(STATS_COLUMNS) {
+            let renamed = |named: Vec<String>| {
+                new_path
+                    .iter()
+                    .chain(named.get(path.len()..).unwrap_or_default())
+                    .cloned()
+                    .collect()
+            };
+            *list = edited_list(list, &|named| {
+                Some(if is_within(&named, &path) {
+                    renamed(named)
+                } else {
+                    named
+                })
+            });
+        }
+        let schema = edited(self.schema, &path, &mut |field| {
+            Ok(Some(StructField {
+                name: name.to_owned(),
+                ..field.clone()
+            }))
+        })?;
+        let parameters = [
+            ("oldColumnPath", Value::from(path.join("."))),
+            ("newColumnPath", Value::from(new_path.join("."))),
+        ];
+        self.with_schema(&metadata, &schema, operation("RENAME COLUMN", parameters))
+    }
+
+    fn change_type(&self, column: &str, to: &DataType) -> Result<Altered> {
+        let path = self.path(column)?;
+        let metadata = self.old;
+        let widens = features::supported(self.protocol)
+            .iter()
+            .any(|name| name.starts_with("typeWidening"))
+            && metadata.flag("delta.enableTypeWidening");
+        if !widens {
+            return Err(Error::invalid("a type can be changed where the table widens types; set `delta.enableTypeWidening` to `true` first").at_column(column));
+        }
+        self.unused(&path, "given another type", false)?;
+        let iceberg = promised(metadata).is_some();
+        let mut changed = None;
+        let schema = edited(self.schema, &path, &mut |field| {
+            if field.data_type == *to {
+                return Ok(Some(field.clone()));
+            }
+            if !evolution::can_widen(&field.data_type, to)
+                || (iceberg && !evolution::widens_in_iceberg(&field.data_type, to))
+            {
+                return Err(Error::invalid(format!(
+                    "the type {} cannot become {to} without rewriting files",
+                    field.data_type
+                ))
+                .at_column(column));
+            }
+            let mut out = StructField {
+                data_type: to.clone(),
+                ..field.clone()
+            };
+            evolution::note_change(&mut out, &field.data_type, to, "");
+            changed = Some(out.clone());
+            Ok(Some(out))
+        })?;
+        let said = changed
+            .map(|field| field_json(&path.join("."), &field))
+            .unwrap_or_default();
+        self.with_schema(
+            metadata,
+            &schema,
+            operation(CHANGE_COLUMN, [("column", text(&said))]),
+        )
+    }
+
+    fn set_nullable(&self, column: &str, nullable: bool) -> Result<Altered> {
+        let path = self.path(column)?;
+        let mut said = Value::Null;
+        let schema = edited(self.schema, &path, &mut |field| {
+            let out = StructField {
+                nullable,
+                ..field.clone()
+            };
+            said = field_json(&path.join("."), &out);
+            Ok(Some(out))
+        })?;
+        let mut altered = self.with_schema(
+            self.old,
+            &schema,
+            operation(CHANGE_COLUMN, [("column", text(&said))]),
+        )?;
+        if !nullable && altered.metadata != *self.old {
+            let [name] = path.as_slice() else {
+                return Err(Error::unsupported(
+                    "only a column, not a field within one, can be made NOT NULL later",
+                )
+                .at_column(column));
+            };
+            let data_type = self
+                .schema
+                .field(name)
+                .map_or(DataType::Void, |field| field.data_type.clone());
+            let column = Expr::Column {
+                path: path.clone(),
+                data_type,
+            };
+            let null = Bound {
+                expr: Expr::call(Function::IsNull, vec![column], DataType::Boolean)?,
+                ansi: true,
+                zone: Zone::UTC,
+            };
+            if let Some(row) = self.first_row(&null)? {
+                return Err(Error::constraint_violated(
+                    "NOT NULL",
+                    format!("the column `{name}` is null in a row that is there: {row}"),
+                )
+                .at_column(name));
+            }
+            altered.reads_all = true;
+        }
+        Ok(altered)
+    }
+
+    fn set_column_metadata(&self, column: &str, metadata: &Map<String, Value>) -> Result<Altered> {
+        let path = self.path(column)?;
+        if let Some(key) = metadata.keys().find(|key| {
+            key.starts_with("delta.")
+                || *key == "__COLLATIONS"
+                || *key == "__CHAR_VARCHAR_TYPE_STRING"
+        }) {
+            return Err(Error::invalid(format!(
+                "the key `{}` of a column's metadata is the protocol's",
+                shown(key)
+            ))
+            .at_column(column));
+        }
+        let mut said = Value::Null;
+        let schema = edited(self.schema, &path, &mut |field| {
+            let mut out = field.clone();
+            for (key, value) in metadata {
+                match value {
+                    Value::Null => _ = out.metadata.remove(key),
+                    value => _ = out.metadata.insert(key.clone(), value.clone()),
+                }
+            }
+            said = field_json(&path.join("."), &out);
+            Ok(Some(out))
+        })?;
+        self.with_schema(
+            self.old,
+            &schema,
+            operation(CHANGE_COLUMN, [("column", text(&said))]),
+        )
+    }
+
+    /// The values of a row for which a predicate is true, if there is one.
+    fn first_row(&self, predicate: &Bound) -> Result<Option<String>> {
+        let mut columns: Vec<String> = predicate
+            .column_names()
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        columns.dedup();
+        let request = ScanRequest {
+            columns: Some(columns),
+            predicate: Some(predicate.clone()),
+            limit: Some(1),
+            layout: TextLayout::Plain,
+            cancel: self.cancel.clone(),
+            ..ScanRequest::default()
+        };
+        for batch in scan::scan(self.snapshot, &request)?.batches {
+            let batch = batch?;
+            if batch.num_rows() > 0 {
+                return Ok(Some(row_text(&batch, 0)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn add_constraints(&self, constraints: &[Demand]) -> Result<Altered> {
+        let mut metadata = self.old.clone();
+        for constraint in constraints {
+            let key = format!("{CONSTRAINTS}{}", constraint.name);
+            if constraint.name.is_empty()
+                || metadata
+                    .configuration
+                    .keys()
+                    .any(|known| known.eq_ignore_ascii_case(&key))
+            {
+                return Err(Error::invalid(format!(
+                    "the constraint `{}` is there already, or has no name",
+                    constraint.name
+                )));
+            }
+            let expr = constraint.bound()?;
+            if let Some(row) = self.first_row(&partition_predicate::negated(&expr)?)? {
+                let what = format!(
+                    "the constraint `{}` ({}) does not hold for a row that is there: {row}",
+                    constraint.name, constraint.sql
+                );
+                return Err(Error::constraint_violated(&constraint.name, what));
+            }
+            metadata.configuration.insert(key, constraint.sql.clone());
+        }
+        let parameters: Vec<(&'static str, Value)> = match constraints {
+            [one] => vec![
+                ("name", one.name.as_str().into()),
+                ("expr", one.sql.as_str().into()),
+            ],
+            many => {
+                let list: Vec<Value> = many
+                    .iter()
+                    .map(|one| json!({"name": one.name, "expr": one.sql}))
+                    .collect();
+                vec![("constraints", text(&json!(list)))]
+            }
+        };
+        let protocol = table::sufficient(self.protocol, &metadata, self.schema)?;
+        Ok(Altered {
+            protocol,
+            reads_all: true,
+            ..self.metadata(metadata, operation("ADD CONSTRAINT", parameters))
+        })
+    }
+
+    fn drop_constraint(&self, name: &str, if_exists: bool) -> Result<Altered> {
+        let mut metadata = self.old.clone();
+        let key = format!("{CONSTRAINTS}{name}");
+        let before = metadata.configuration.len();
+        metadata
+            .configuration
+            .retain(|known, _| !known.eq_ignore_ascii_case(&key));
+        if metadata.configuration.len() == before && !if_exists {
+            return Err(Error::invalid(format!(
+                "the table has no constraint `{}`",
+                shown(name)
+            )));
+        }
+        Ok(self.metadata(
+            metadata,
+            operation("DROP CONSTRAINT", [("constraint", name.into())]),
+        ))
+    }
+
+    fn add_features(&self, names: &[String], allow_versions: bool) -> Result<Altered> {
+        let properties = names
+            .iter()
+            .map(|name| (format!("{FEATURE}{name}"), "supported".to_owned()))
+            .collect();
+        let altered = self.with_properties(
+            &properties,
+            false,
+            operation("ADD FEATURE", [("name", listed(names))]),
+        )?;
+        let (old, new) = (self.protocol, &altered.protocol);
+        if !allow_versions
+            && (old.min_reader_version, old.min_writer_version)
+                != (new.min_reader_version, new.min_writer_version)
+        {
+            return Err(Error::invalid(format!(
+                "the feature needs the protocol ({}, {}), the table has ({}, {}); pass allow_protocol_versions_increase=True to raise it",
+                new.min_reader_version,
+                new.min_writer_version,
+                old.min_reader_version,
+                old.min_writer_version
+            )));
+        }
+        Ok(altered)
+    }
+
+    fn cluster_by(&self, columns: &[String]) -> Result<Altered> {
+        let (snapshot, metadata) = (self.snapshot, self.old);
+        if !metadata.partition_columns.is_empty() {
+            return Err(Error::invalid("a partitioned table cannot be clustered"));
+        }
+        let old: Vec<String> = clustering_columns(self.snapshot)?
+            .iter()
+            .map(|path| path.join("."))
+            .collect();
+        let protocol = if columns.is_empty() {
+            snapshot.protocol().clone()
+        } else {
+            check_clustering(snapshot.schema(), columns, metadata)?;
+            features::with_features(snapshot.protocol(), &["clustering".to_owned()].into())
+        };
+        let domains = if old == *columns {
+            Vec::new()
+        } else {
+            vec![clustering_domain(snapshot.schema(), columns)?]
+        };
+        let parameters = [
+            ("oldClusteringColumns", Value::from(old.join(","))),
+            ("newClusteringColumns", Value::from(columns.join(","))),
+        ];
+        Ok(Altered {
+            protocol,
+            domains,
+            ..self.metadata(metadata.clone(), operation("CLUSTER BY", parameters))
+        })
+    }
+}
+
+/// The parts of a column's path, as a schema spells them.
+fn path_in(schema: &StructType, column: &str) -> Result<Vec<String>> {
+    fn within(data_type: &DataType, rest: &str) -> Option<Vec<String>> {
+        match data_type {
+            DataType::Struct(inner) => find(inner, rest),
+            DataType::Array(array) => part(rest, &[("element", &array.element)]),
+            DataType::Map(map) => part(rest, &[("key", &map.key), ("value", &map.value)]),
+            _ => None,
+        }
+    }
+    fn part(path: &str, parts: &[(&str, &DataType)]) -> Option<Vec<String>> {
+        let (head, rest) = path.split_once('.')?;
+        let (name, data_type) = parts
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(head))?;
+        let mut out = within(data_type, rest)?;
+        out.insert(0, (*name).to_owned());
+        Some(out)
+    }
+    fn find(schema: &StructType, path: &str) -> Option<Vec<String>> {
+        if let Some(field) = schema.field(path) {
+            return Some(vec![field.name.clone()]);
+        }
+        path.match_indices('.').find_map(|(dot, _)| {
+            let field = schema.field(path.get(..dot)?)?;
+            let mut out = within(&field.data_type, path.get(dot + 1..)?)?;
+            out.insert(0, field.name.clone());
+            Some(out)
+        })
+    }
+    find(schema, column).ok_or_else(|| {
+        Error::invalid(format!("the table has no column `{}`", shown(column))).at_column(column)
+    })
+}
+
+fn not_identity(column: &str) -> Error {
+    Error::invalid(
+        "the column is no identity column, so there is nothing to bring in step with its values",
+    )
+    .at_column(column)
+}
+
+/// What the log says of a column's new place.
+fn position(after: Option<&str>) -> String {
+    after.map_or_else(|| "FIRST".to_owned(), |after| format!("AFTER {after}"))
+}
+
+/// Calls `visit` for every column or field that `added` adds to a schema, with its path.
+fn new_fields(
+    schema: &StructType,
+    added: &StructType,
+    prefix: &str,
+    visit: &mut dyn FnMut(&str, &StructField),
+) {
+    for field in &added.fields {
+        let old = schema.field(&field.name);
+        let path = format!("{prefix}{}", old.map_or(&field.name, |old| &old.name));
+        match (old.map(|old| &old.data_type), &field.data_type) {
+            (Some(DataType::Struct(old)), DataType::Struct(new)) => {
+                new_fields(old, new, &format!("{path}."), visit);
+            }
+            _ => visit(&path, field),
+        }
+    }
+}
+
+/// The schema with one column or field behind another of the same struct, or before all others.
+fn moved(schema: &StructType, path: &[String], after: Option<&str>) -> Result<StructType> {
+    let Some((name, parents)) = path.split_last() else {
+        return Ok(schema.clone());
+    };
+    if parents.is_empty() {
+        return among(schema, name, after);
+    }
+    let lacking = || {
+        Error::invalid("only columns and fields of structs have a place").at_column(path.join("."))
+    };
+    edited(schema, parents, &mut |parent| match &parent.data_type {
+        DataType::Struct(inner) => Ok(Some(StructField {
+            data_type: DataType::Struct(Arc::new(among(inner, name, after)?)),
+            ..parent.clone()
+        })),
+        _ => Err(lacking()),
+    })
+}
+
+/// The same within one struct.
+fn among(schema: &StructType, name: &str, after: Option<&str>) -> Result<StructType> {
+    let mut fields = schema.fields.clone();
+    let Some(from) = fields.iter().position(|field| field.name == name) else {
+        return Ok(schema.clone());
+    };
+    let field = fields.remove(from);
+    let to = match after {
+        None => 0,
+        Some(after) => {
+            let sibling = fields
+                .iter()
+                .position(|field| field.name.to_lowercase() == after.to_lowercase());
+            let sibling = sibling.ok_or_else(|| {
+                Error::invalid(format!(
+                    "there is no `{}` that it could stand behind",
+                    shown(after)
+                ))
+                .at_column(name)
+            })?;
+            sibling + 1
+        }
+    };
+    fields.insert(to, field);
+    Ok(StructType { fields })
+}
+
+/// What becomes of a field; `None` where it goes.
+type Edit<'a> = &'a mut dyn FnMut(&StructField) -> Result<Option<StructField>>;
+
+/// The schema with one field edited.
+fn edited(schema: &StructType, path: &[String], edit: Edit<'_>) -> Result<StructType> {
+    let Some((name, rest)) = path.split_first() else {
+        return Ok(schema.clone());
+    };
+    let mut fields = Vec::with_capacity(schema.fields.len());
+    for field in &schema.fields {
+        if field.name != *name {
+            fields.push(field.clone());
+        } else if rest.is_empty() {
+            fields.extend(edit(field)?);
+        } else {
+            fields.push(StructField {
+                data_type: edited_type(&field.data_type, rest, edit)?,
+                ..field.clone()
+            });
+        }
+    }
+    Ok(StructType { fields })
+}
+
+fn edited_type(data_type: &DataType, path: &[String], edit: Edit<'_>) -> Result<DataType> {
+    let rest = path.get(1..).unwrap_or_default();
+    Ok(match (data_type, path.first().map(String::as_str)) {
+        (DataType::Struct(inner), _) => {
+            let inner = edited(inner, path, edit)?;
+            if inner.fields.is_empty() {
+                return Err(Error::invalid(
+                    "a struct must keep at least one field; drop the struct instead",
+                ));
+            }
+            DataType::Struct(Arc::new(inner))
+        }
+        (DataType::Array(array), _) => DataType::Array(Arc::new(ArrayType {
+            element: edited_type(&array.element, rest, edit)?,
+            ..array.as_ref().clone()
+        })),
+        (DataType::Map(map), Some("key")) => DataType::Map(Arc::new(MapType {
+            key: edited_type(&map.key, rest, edit)?,
+            ..map.as_ref().clone()
+        })),
+        (DataType::Map(map), _) => DataType::Map(Arc::new(MapType {
+            value: edited_type(&map.value, rest, edit)?,
+            ..map.as_ref().clone()
+        })),
+        (other, _) => other.clone(),
+    })
+}
+
+/// Whether a path is that of a column or of a part of it, compared without case.
+fn is_within(path: &[String], column: &[String]) -> bool {
+    path.len() >= column.len()
+        && path
+            .iter()
+            .zip(column)
+            .all(|(a, b)| a.to_lowercase() == b.to_lowercase())
+}
+
+/// A list of column paths, each as `edit` leaves it.
+fn edited_list(list: &str, edit: &dyn Fn(Vec<String>) -> Option<Vec<String>>) -> String {
+    let Some(paths) = properties::columns(list) else {
+        return list.to_owned();
+    };
+    let plain = |part: &String| {
+        !part.is_empty()
+            && part
+                .chars()
+                .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
+    };
+    let spelled = |part: &String| {
+        if plain(part) {
+            part.clone()
+        } else {
+            format!("`{}`", part.replace('`', "``"))
+        }
+    };
+    let path = |path: Vec<String>| path.iter().map(spelled).collect::<Vec<_>>().join(".");
+    paths
+        .into_iter()
+        .filter_map(edit)
+        .map(path)
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_edited_at_any_depth() {
+        let schema = StructType::parse(
+            r#"{"type":"struct","fields":[{"name":"a","type":"long"},{"name":"l","type":{"type":"array","elementType":{"type":"map","keyType":"string",
+            "valueType":{"type":"struct","fields":[{"name":"x","type":"long"},{"name":"y","type":"date"}]}}}}]}"#,
+        )
+        .unwrap();
+        let path: Vec<String> = ["l", "element", "value", "x"].map(str::to_owned).into();
+        let renamed = edited(&schema, &path, &mut |field| {
+            Ok(Some(StructField {
+                name: "z".to_owned(),
+                ..field.clone()
+            }))
+        })
+        .unwrap();
+        assert_eq!(
+            renamed.fields[1].data_type.to_string(),
+            "array<map<string,struct<z:long,y:date>>>"
+        );
+        let dropped = edited(&schema, &path, &mut |_| Ok(None)).unwrap();
+        assert_eq!(
+            dropped.fields[1].data_type.to_string(),
+            "array<map<string,struct<y:date>>>"
+        );
+        let last: Vec<String> = ["l", "element", "value", "y"].map(str::to_owned).into();
+        assert!(
+            edited(&dropped, &last, &mut |_| Ok(None))
+                .unwrap_err()
+                .to_string()
+                .contains("at least one field")
+        );
+    }
+
+    #[test]
+    fn lists_of_columns_are_edited_path_by_path() {
+        let path = |text: &str| text.split('.').map(str::to_owned).collect::<Vec<_>>();
+        let without = |list: &str, column: &str| {
+            edited_list(list, &|named| {
+                (!is_within(&named, &path(column))).then_some(named)
+            })
+        };
+        assert_eq!(without("a, S.x,`odd name`,s.y.z", "s"), "a,`odd name`");
+        assert_eq!(
+            (without("s,a", "s.x"), without("A", "a")),
+            ("s,a".to_owned(), String::new())
+        );
+        assert_eq!(
+            edited_list("a,b", &|named| Some(if named == path("a") {
+                path("has space")
+            } else {
+                named
+            })),
+            "`has space`,b"
+        );
+    }
+}

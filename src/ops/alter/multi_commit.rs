@@ -1,0 +1,172 @@
+//! Commands that make several versions: each step is one commit on what the step before left.
+//!
+//! Every step leaves a table that is right, so a command that stops on its way can be run again.
+//! Applications' transactions are recorded by the last step alone.
+//!
+//! Protocol: "Requirements for Writers". Cost: a commit a step.
+
+use crate::checkpoint::{self, CheckpointOptions};
+use crate::commit::finish::{Choices, Done, commit};
+use crate::commit::{Operation, Transaction};
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::ops::optimize::rewrite::{self, Rewritten};
+use crate::ops::target::Target;
+use crate::protocol::commit_line::{Action, Add};
+use crate::snapshot::Snapshot;
+
+/// How often work that others' commits came in between is done again.
+const TRIES: u32 = 10;
+
+/// A command under way.
+pub(in crate::ops) struct Steps<'a> {
+    snapshot: Snapshot,
+    choices: &'a Choices,
+    cancel: &'a Cancel,
+    warnings: Vec<String>,
+}
+
+impl<'a> Steps<'a> {
+    /// Begins on a version.
+    pub(in crate::ops) fn new(
+        snapshot: Snapshot,
+        choices: &'a Choices,
+        cancel: &'a Cancel,
+    ) -> Self {
+        Self {
+            snapshot,
+            choices,
+            cancel,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The table as the last step left it.
+    pub(in crate::ops) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    pub(in crate::ops) fn cancel(&self) -> &'a Cancel {
+        self.cancel
+    }
+
+    pub(in crate::ops) fn end(self) -> Snapshot {
+        self.snapshot
+    }
+
+    /// Makes a version on the way.
+    pub(in crate::ops) fn step(
+        &mut self,
+        transaction: Transaction,
+        operation: Operation,
+    ) -> Result<()> {
+        let done = commit(
+            transaction,
+            operation,
+            &self.choices.without_transactions(),
+            self.cancel,
+        )?;
+        self.follow(done)
+    }
+
+    fn follow(&mut self, done: Done) -> Result<()> {
+        self.snapshot = done.newest(&self.snapshot)?;
+        self.warnings.extend(done.warnings);
+        Ok(())
+    }
+
+    /// Makes the last version; `with_checkpoint` one that must be read without the commits before
+    /// it.
+    pub(in crate::ops) fn last(
+        self,
+        transaction: Transaction,
+        operation: Operation,
+        with_checkpoint: bool,
+    ) -> Result<Done> {
+        let mut choices = self.choices.clone();
+        if with_checkpoint {
+            choices.create_checkpoint = Some(false);
+        }
+        let mut done = commit(transaction, operation, &choices, self.cancel)?;
+        if let Some(snapshot) = done.snapshot.as_ref().filter(|_| with_checkpoint)
+            && let Err(error) = checkpoint::write(
+                snapshot,
+                &CheckpointOptions::default(),
+                &self.cancel.uncounted(),
+            )
+        {
+            done.warnings.push(format!(
+                "version {} is committed, but its checkpoint could not be written: {error}",
+                snapshot.version()
+            ));
+        }
+        done.warnings.splice(0..0, self.warnings);
+        Ok(done)
+    }
+
+    /// An empty version with a checkpoint: who reads from there on sees nothing of what came
+    /// before.
+    pub(in crate::ops) fn barrier(&mut self) -> Result<()> {
+        let choices = Choices {
+            create_checkpoint: Some(false),
+            ..self.choices.without_transactions()
+        };
+        let done = commit(
+            Transaction::new(&self.snapshot),
+            Operation::new("Empty Commit"),
+            &choices,
+            self.cancel,
+        )?;
+        self.follow(done)?;
+        checkpoint::write(
+            &self.snapshot,
+            &CheckpointOptions::default(),
+            &self.cancel.uncounted(),
+        )
+        .map(|_| ())
+    }
+
+    /// Does `work`, again on the newest version where another writer was first.
+    pub(in crate::ops) fn again<T>(
+        &mut self,
+        mut work: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let mut tries = 1;
+        loop {
+            match work(self) {
+                Err(Error::CommitFailed { .. }) if tries < TRIES => {
+                    tries += 1;
+                    self.snapshot = self.snapshot.at(None)?;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Makes a version in which new files, as `target` has them, hold the rows of `files`.
+    /// `actions` are committed with it; where they change how files are read, `files` are all
+    /// there are, and none may come in between.
+    pub(in crate::ops) fn rewrite(
+        &mut self,
+        files: Vec<Add>,
+        target: &Target,
+        actions: Vec<Action>,
+        operation: Operation,
+    ) -> Result<()> {
+        let mut transaction = Transaction::new(&self.snapshot);
+        if !actions.is_empty() {
+            transaction.read_whole_table();
+        }
+        transaction.extend(actions);
+        let moved = Rewritten::of(files, &self.snapshot, target, self.cancel)?;
+        let done = rewrite::commit(
+            transaction,
+            operation,
+            vec![moved],
+            target,
+            &self.choices.without_transactions(),
+            self.cancel,
+        )?;
+        self.follow(done)
+    }
+}

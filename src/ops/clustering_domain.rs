@@ -1,0 +1,81 @@
+//! The metadata domain `delta.clustering`: the columns by which a table is clustered.
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::protocol::action::DomainMetadata;
+use crate::protocol::schema::{DataType, StructType};
+use crate::snapshot::Snapshot;
+
+/// The domain of clustering columns.
+pub(super) const CLUSTERING: &str = "delta.clustering";
+
+/// The domain that names the columns by which a table is clustered.
+pub(super) fn clustering_domain(schema: &StructType, columns: &[String]) -> Result<DomainMetadata> {
+    let path = |name: &String| {
+        let mut fields = schema;
+        let mut out = Vec::new();
+        for part in name.split('.') {
+            let field = fields.field(part).filter(|field| field.name == part);
+            let field = field.ok_or_else(|| {
+                Error::invalid(format!(
+                    "the clustering column `{name}` is not in the schema"
+                ))
+                .at_column(name)
+            })?;
+            out.push(field.physical_name().to_owned());
+            static EMPTY: StructType = StructType { fields: Vec::new() };
+            fields = if let DataType::Struct(inner) = &field.data_type {
+                inner
+            } else {
+                &EMPTY
+            };
+        }
+        Ok(out)
+    };
+    let paths = columns.iter().map(path).collect::<Result<Vec<_>>>()?;
+    let configuration =
+        serde_json::json!({"clusteringColumns": paths, "domainName": CLUSTERING}).to_string();
+    Ok(DomainMetadata {
+        domain: CLUSTERING.to_owned(),
+        configuration,
+        removed: false,
+    })
+}
+
+/// Logical paths of the clustering columns.
+pub(super) fn clustering_columns(snapshot: &Snapshot) -> Result<Vec<Vec<String>>> {
+    let Some(domain) = snapshot.sets()?.domains.get(CLUSTERING) else {
+        return Ok(Vec::new());
+    };
+    let parsed: Value = serde_json::from_str(&domain.configuration)
+        .map_err(|e| Error::corrupt(format!("the domain `{CLUSTERING}` is no JSON: {e}")))?;
+    let columns = parsed
+        .get("clusteringColumns")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let logical = |path: &Value| {
+        let mut schema = snapshot.schema().clone();
+        let mut out = Vec::new();
+        for part in path
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+        {
+            let field = schema
+                .fields
+                .iter()
+                .find(|field| snapshot.physical_name(field) == part)?
+                .clone();
+            out.push(field.name.clone());
+            schema = match &field.data_type {
+                DataType::Struct(inner) => inner.as_ref().clone(),
+                _ => StructType::default(),
+            };
+        }
+        Some(out)
+    };
+    Ok(columns.iter().filter_map(logical).collect())
+}

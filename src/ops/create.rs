@@ -1,0 +1,295 @@
+//! CREATE: a table without rows, or an empty one in the place of another.
+//!
+//! Protocol: "Table Features for New and Existing Tables", "Change Metadata", "Clustered Table".
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::commit::Operation;
+use crate::commit::adds::all;
+use crate::commit::finish::{Choices, Done, commit, listed};
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::exec::now_ms;
+use crate::exec::uuid;
+use crate::ops::access::Mode;
+use crate::ops::access::{Place, check_writable};
+use crate::ops::clustering_domain::{CLUSTERING, clustering_domain};
+use crate::ops::optimize::clustering::listed_columns;
+use crate::parse::stats::has_bounds;
+use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
+use crate::protocol::commit_line::Action;
+use crate::protocol::schema::{DataType, StructField, StructType};
+use crate::protocol::table::{self, Context, NewTable};
+use crate::protocol::{iceberg, properties};
+use crate::snapshot::Snapshot;
+use crate::write::bound_constraints::Demands;
+
+/// What a new table shall be.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CreateOptions {
+    /// What to do where there is a table.
+    pub mode: Mode,
+    /// Names of the partition columns.
+    pub partition_by: Vec<String>,
+    /// Columns by which it is clustered; nested ones with dots.
+    pub cluster_by: Vec<String>,
+    /// Its name.
+    pub name: Option<String>,
+    /// Its description.
+    pub description: Option<String>,
+    /// Its properties; those without a value are left out.
+    pub configuration: BTreeMap<String, Option<String>>,
+    /// Whether unknown `delta.` properties may be set.
+    pub allow_unknown: bool,
+    /// How it is committed.
+    pub choices: Choices,
+}
+
+/// Protocol, metadata and domains of a table.
+pub(super) type Made = (Protocol, Metadata, Vec<DomainMetadata>);
+
+/// What a table with this schema is made of, new or in the place of `old`.
+pub(super) fn made(
+    schema: &StructType,
+    options: &CreateOptions,
+    old: Option<&Snapshot>,
+) -> Result<Made> {
+    let mut features = BTreeSet::new();
+    if !options.cluster_by.is_empty() {
+        features.insert("clustering".to_owned());
+    }
+    let new = NewTable {
+        schema: schema.clone(),
+        partition_columns: options
+            .partition_by
+            .iter()
+            .map(|name| spelled(schema, name))
+            .collect(),
+        name: options.name.clone(),
+        description: options.description.clone(),
+        configuration: configured(options),
+        features,
+    };
+    if !options.cluster_by.is_empty() && !options.partition_by.is_empty() {
+        return Err(Error::invalid(
+            "a table cannot be both partitioned and clustered; give `partition_by` or `cluster_by`",
+        ));
+    }
+    let mut context = Context {
+        allow_unknown: options.allow_unknown,
+        now_ms: now_ms(),
+        unique: &mut uuid,
+    };
+    let (protocol, metadata) = match old {
+        Some(old) => {
+            let (protocol, metadata) =
+                table::replace(old.protocol(), old.metadata(), &new, &mut context)?;
+            iceberg::check_partitions(old.metadata(), &metadata)?;
+            (protocol, metadata)
+        }
+        None => table::create(&new, &mut context)?,
+    };
+    let mut domains = Vec::new();
+    if !options.cluster_by.is_empty() {
+        let schema = StructType::parse(&metadata.schema_string)?;
+        check_clustering(&schema, &options.cluster_by, &metadata)?;
+        domains.push(clustering_domain(&schema, &options.cluster_by)?);
+    } else if let Some(old) = old
+        && let Some(last) = old.sets()?.domains.get(CLUSTERING)
+    {
+        domains.push(DomainMetadata {
+            removed: true,
+            ..last.clone()
+        });
+    }
+    Ok((protocol, metadata, domains))
+}
+
+/// The properties that a new table is given.
+fn configured(options: &CreateOptions) -> BTreeMap<String, String> {
+    options
+        .configuration
+        .iter()
+        .filter_map(|(key, value)| Some((key.clone(), value.clone()?)))
+        .collect()
+}
+
+/// A column's name as the schema spells it.
+pub(super) fn spelled(schema: &StructType, name: &str) -> String {
+    schema
+        .field(name)
+        .map_or_else(|| name.to_owned(), |field| field.name.clone())
+}
+
+/// The key of a field's metadata that makes it a generated column.
+pub(super) const GENERATED: &str = "delta.generationExpression";
+
+/// What a new column has that the rows which are there would need values for.
+pub(super) fn asks_for_values(field: &StructField) -> Option<&'static str> {
+    ["CURRENT_DEFAULT", GENERATED, "delta.identity.start"]
+        .into_iter()
+        .find(|key| field.metadata.contains_key(*key))
+}
+
+/// More columns than these delta-spark does not cluster by.
+const MOST_CLUSTERING: usize = 4;
+
+/// Clustering columns must have statistics in every file.
+pub(super) fn check_clustering(
+    schema: &StructType,
+    columns: &[String],
+    metadata: &Metadata,
+) -> Result<()> {
+    fn leaves(schema: &StructType, prefix: &str, out: &mut Vec<(String, DataType)>) {
+        for field in &schema.fields {
+            let name = format!("{prefix}{}", field.name);
+            match &field.data_type {
+                DataType::Struct(inner) => leaves(inner, &format!("{name}."), out),
+                other => out.push((name, other.clone())),
+            }
+        }
+    }
+    if columns.len() > MOST_CLUSTERING {
+        return Err(Error::invalid(format!(
+            "a table can be clustered by at most {MOST_CLUSTERING} columns, not {}",
+            columns.len()
+        )));
+    }
+    let mut all = Vec::new();
+    leaves(schema, "", &mut all);
+    let named = metadata
+        .configuration
+        .get("delta.dataSkippingStatsColumns")
+        .and_then(|text| properties::columns(text));
+    let indexed = properties::value(&metadata.configuration, "delta.dataSkippingNumIndexedCols")
+        .and_then(|n| n.parse::<i64>().ok())
+        .unwrap_or(32);
+    for (n, column) in columns.iter().enumerate() {
+        if columns
+            .iter()
+            .take(n)
+            .any(|other| other.eq_ignore_ascii_case(column))
+        {
+            return Err(
+                Error::invalid(format!("the clustering column `{column}` is named twice"))
+                    .at_column(column),
+            );
+        }
+        let Some((place, (_, data_type))) =
+            all.iter().enumerate().find(|(_, (name, _))| name == column)
+        else {
+            return Err(Error::invalid(format!(
+                "the clustering column `{column}` is not in the schema"
+            ))
+            .at_column(column));
+        };
+        if !has_bounds(data_type) || *data_type == DataType::Boolean {
+            return Err(Error::invalid(format!(
+                "a table cannot be clustered by `{column}` of type {data_type}"
+            ))
+            .at_column(column));
+        }
+        let mut fields = schema;
+        for part in column.split('.') {
+            let Some(field) = fields.field(part) else {
+                break;
+            };
+            field.check_byte_order("clustering by the column")?;
+            let DataType::Struct(inner) = &field.data_type else {
+                break;
+            };
+            fields = inner;
+        }
+        let has_statistics = match &named {
+            Some(named) => named.iter().any(|path| {
+                column == &path.join(".") || column.starts_with(&format!("{}.", path.join(".")))
+            }),
+            None => indexed < 0 || i64::try_from(place).is_ok_and(|place| place < indexed),
+        };
+        if !has_statistics {
+            return Err(Error::invalid(format!(
+                "the clustering column `{column}` has no statistics; move it among the first {indexed} columns or name it in `delta.dataSkippingStatsColumns`"
+            ))
+            .at_column(column));
+        }
+    }
+    Ok(())
+}
+
+/// Makes a table without rows. `bound` are the demands that it will have of its rows, bound to its
+/// schema.
+///
+/// # Errors
+/// [`Error::Invalid`] where there is a table that must not be replaced, and for whatever is wrong
+/// with the new one; [`Error::Unsupported`]; as [`crate::commit::Transaction::commit`].
+pub fn create(
+    place: &Place,
+    schema: &StructType,
+    bound: &Demands,
+    options: &CreateOptions,
+    cancel: &Cancel,
+) -> Result<Done> {
+    let old = match (place, options.mode) {
+        (_, Mode::Append) => {
+            return Err(Error::invalid(
+                "a table cannot be created in the mode `append`; use `error`, `overwrite` or `ignore`",
+            ));
+        }
+        (Place::Table(snapshot), Mode::Ignore) => return Ok(Done::unchanged(snapshot)),
+        (Place::Table(_), Mode::Error) => return Err(place.exists()),
+        (Place::Table(snapshot), Mode::Overwrite) => Some(snapshot),
+        (Place::Nothing(..), _) => None,
+    };
+    let mut transaction = match place.transaction() {
+        Err(error) => return place.overtaken(error, options.mode),
+        Ok(transaction) => transaction,
+    };
+    if let Some(old) = old {
+        check_writable(old)?;
+        transaction.read_whole_table();
+        let ended = all(old, cancel)?;
+        transaction.extend(
+            ended
+                .iter()
+                .map(|add| Action::Remove(add.to_remove(now_ms(), true))),
+        );
+    }
+    // A table whose rules cannot be applied would take no rows.
+    bound.rules(&Demands::of_new(schema, configured(options))?, Vec::new())?;
+    let (protocol, metadata, domains) = made(schema, options, old)?;
+    let mut operation = Operation::new(if old.is_some() {
+        "CREATE OR REPLACE TABLE"
+    } else {
+        "CREATE TABLE"
+    });
+    operation.parameters = said_of(&metadata, &options.cluster_by);
+    transaction.push(Action::Protocol(protocol));
+    transaction.push(Action::MetaData(Box::new(metadata)));
+    transaction.extend(domains.into_iter().map(Action::DomainMetadata));
+    commit(transaction, operation, &options.choices, cancel)
+        .or_else(|error| place.overtaken(error, options.mode))
+}
+
+/// What a commit says of a table that it makes, in delta-spark's words.
+pub(super) fn said_of(
+    metadata: &Metadata,
+    cluster_by: &[String],
+) -> serde_json::Map<String, Value> {
+    let mut out = serde_json::Map::new();
+    let mut set = |key: &str, value: Value| out.insert(key.to_owned(), value);
+    set("isManaged", Value::from("false"));
+    if let Some(description) = &metadata.description {
+        set("description", Value::from(description.as_str()));
+    }
+    set("partitionBy", listed(&metadata.partition_columns));
+    set("clusterBy", listed_columns(cluster_by));
+    set(
+        "properties",
+        Value::String(serde_json::json!(metadata.configuration).to_string()),
+    );
+    out
+}

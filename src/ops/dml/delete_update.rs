@@ -1,0 +1,643 @@
+//! CHANGE: DELETE and UPDATE: rows for which a predicate is true go or get other values.
+//!
+//! What statistics and partition values say decides first: files that match as a whole end without
+//! being read. In the others the rows are found by reading the predicate's columns. Then either
+//! deletion vectors mark them, and an UPDATE adds their new values beside, or the files are copied
+//! with the change.
+//!
+//! Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking". Figures and parameters are
+//! delta-spark's. Cost: one pass over the predicate's columns of the files that may match; with
+//! vectors one over the rows that change, without one over the files that have any.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, new_null_array};
+use arrow_cast::cast;
+use arrow_select::zip::zip;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::commit::Transaction;
+use crate::commit::finish::{self, Choices, Done, listed};
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::exec::now_ms;
+use crate::expr::Bound;
+use crate::ops::access::check_changeable;
+use crate::ops::dml::deletion_vectors::{self, Marked};
+use crate::ops::dml::matched_rows::Matched;
+use crate::ops::dml::retry::rerun;
+use crate::ops::dml::rewrite_columns;
+use crate::ops::merge::clauses::{ValuePlan, with_field};
+use crate::ops::optimize::auto_compact;
+use crate::ops::orphans::{Orphans, add_new};
+use crate::ops::target::{Edit, Encoding, Rows, Target, change_file};
+use crate::protocol::action::Metadata;
+use crate::protocol::commit_line::{Action, Add};
+use crate::protocol::schema::{StructType, TextLayout};
+use crate::snapshot::Snapshot;
+use crate::write::Written;
+use crate::write::bound_constraints::{self, Demand, Demands};
+use crate::write::constraints::{Computed, Rules};
+
+/// How rows are changed.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ChangeOptions {
+    /// How new files are made.
+    pub encoding: Encoding,
+    /// How it is committed.
+    pub choices: Choices,
+    /// How often it is run again on the newest version after another writer changed rows that it
+    /// read.
+    pub max_reruns: u32,
+}
+
+/// Deletes the rows for which `predicate` is true, all rows without one.
+///
+/// # Errors
+/// [`Error::Invalid`] for an append-only table, [`Error::Unsupported`] for one that this release
+/// cannot write; as [`Transaction::commit`]. No file of it is left behind then, unless nobody knows
+/// whether it was committed.
+pub fn delete(
+    snapshot: &Snapshot,
+    predicate: Option<&Demand>,
+    options: &ChangeOptions,
+    cancel: &Cancel,
+) -> Result<Done> {
+    rerun(
+        snapshot,
+        &options.choices,
+        options.max_reruns,
+        cancel,
+        |snapshot, choices| {
+            check_changeable(snapshot)?;
+            delete_once(
+                snapshot,
+                Work::new(snapshot, predicate, &options.encoding, choices, cancel)?,
+                cancel,
+            )
+        },
+    )
+}
+
+fn delete_once(snapshot: &Snapshot, work: Work<'_>, cancel: &Cancel) -> Result<Done> {
+    let mut orphans = Orphans::new(snapshot.stores().root());
+    let found = work.find()?;
+    let scanned = work.started.elapsed();
+    let mut outcome = Outcome {
+        rows: found.rows,
+        counts_vectors: true,
+        ..Outcome::default()
+    };
+    let (whole, partial) = found.split();
+    outcome.end(&whole);
+    if work.target.has_vectors() {
+        outcome.mark(deletion_vectors::mark(
+            snapshot,
+            partial,
+            &found.partial,
+            &mut orphans,
+            cancel,
+        )?);
+    } else if !partial.is_empty() {
+        if work.target.has_feed() {
+            // Files that end as a whole are told in full here, too: the feed of a version is its
+            // change files alone.
+            let gone = found.chosen().map(|rows| (rows, "delete", None));
+            outcome.changes(work.target.changes(snapshot, gone, cancel)?, &mut orphans);
+        }
+        let kept = work
+            .target
+            .copy(snapshot, found.kept(), Rules::default(), None, cancel)?;
+        outcome.copied = kept.rows;
+        outcome.add(kept, &work.target.metadata, &mut orphans);
+        outcome.end(&partial);
+    }
+    work.commit("DELETE", "numDeletedRows", outcome, scanned, orphans)
+}
+
+/// Gives columns, or fields within them, other values in the rows for which `predicate` is true, in
+/// all rows without one. `bound` are the table's demands, bound.
+///
+/// # Errors
+/// As [`delete`]; [`Error::ConstraintViolated`] for new values that break what the table demands.
+pub fn update(
+    snapshot: &Snapshot,
+    predicate: Option<&Demand>,
+    assignments: &[ValuePlan],
+    bound: &Demands,
+    options: &ChangeOptions,
+    cancel: &Cancel,
+) -> Result<Done> {
+    rerun(
+        snapshot,
+        &options.choices,
+        options.max_reruns,
+        cancel,
+        |snapshot, choices| {
+            check_changeable(snapshot)?;
+            update_once(
+                snapshot,
+                Work::new(snapshot, predicate, &options.encoding, choices, cancel)?,
+                assignments,
+                bound,
+                cancel,
+            )
+        },
+    )
+}
+
+fn update_once(
+    snapshot: &Snapshot,
+    work: Work<'_>,
+    assignments: &[ValuePlan],
+    bound: &Demands,
+    cancel: &Cancel,
+) -> Result<Done> {
+    let asked = Demands::of(
+        snapshot.protocol(),
+        snapshot.metadata(),
+        snapshot.schema(),
+        |_| false,
+    )?;
+    let rules = Demands {
+        predicate: None,
+        ..bound.clone()
+    }
+    .rules(&asked, Vec::new())?;
+    let values = Arc::new(NewValues::of(snapshot, assignments, &rules)?);
+    let mut orphans = Orphans::new(snapshot.stores().root());
+    let found = work.find()?;
+    let scanned = work.started.elapsed();
+    let mut outcome = Outcome {
+        rows: found.rows,
+        counts_vectors: found.looked,
+        ..Outcome::default()
+    };
+    let files: Vec<String> = found.files.iter().map(|add| add.path.clone()).collect();
+    if !files.is_empty() {
+        let matched = Rows {
+            files: files.clone(),
+            predicate: work.predicate.clone(),
+            chosen: None,
+        };
+        let of_matched: Edit = {
+            let values = Arc::clone(&values);
+            Arc::new(move |batch| values.apply(&batch, None))
+        };
+        if work.target.has_feed() {
+            let sources = [
+                (matched.clone(), "update_preimage", None),
+                (
+                    matched.clone(),
+                    "update_postimage",
+                    Some(Arc::clone(&of_matched)),
+                ),
+            ];
+            outcome.changes(
+                work.target.changes(snapshot, sources, cancel)?,
+                &mut orphans,
+            );
+        }
+        if work.target.has_vectors() {
+            let (whole, partial) = found.split();
+            let written = work
+                .target
+                .copy(snapshot, matched, rules, Some(of_matched), cancel)?;
+            outcome.add(written, &work.target.metadata, &mut orphans);
+            outcome.end(&whole);
+            let (files, bytes) = (
+                partial.len() as u64,
+                partial.iter().map(|add| add.size).sum::<i64>(),
+            );
+            let marked =
+                deletion_vectors::mark(snapshot, partial, &found.partial, &mut orphans, cancel)?;
+            // An UPDATE counts every file that it touches, a DELETE those that end.
+            outcome.mark(Marked {
+                ended: files,
+                ended_bytes: bytes,
+                ..marked
+            });
+        } else {
+            let update = rewrite_columns::Update {
+                snapshot,
+                target: &work.target,
+                values: &values,
+                rules: &rules,
+                rows: Arc::clone(&found.partial),
+            };
+            let (spliced, others) = update.run(found.files.clone(), cancel)?;
+            let mut rewritten = spliced.rows;
+            outcome.add(spliced, &work.target.metadata, &mut orphans);
+            let files: Vec<String> = others.into_iter().map(|add| add.path).collect();
+            let predicate = work.predicate.clone();
+            let of_all: Edit = Arc::new(move |batch| {
+                let mask = predicate
+                    .as_ref()
+                    .map(|predicate| predicate.filter_mask(&batch))
+                    .transpose()?;
+                values.apply(&batch, mask.as_ref())
+            });
+            if !files.is_empty() {
+                let written = work.target.copy(
+                    snapshot,
+                    Rows {
+                        files,
+                        ..Rows::default()
+                    },
+                    rules,
+                    Some(of_all),
+                    cancel,
+                )?;
+                rewritten += written.rows;
+                outcome.add(written, &work.target.metadata, &mut orphans);
+            }
+            outcome.copied = found.rows.map_or(0, |rows| rewritten.saturating_sub(rows));
+            outcome.end(&found.files);
+        }
+    }
+    work.commit("UPDATE", "numUpdatedRows", outcome, scanned, orphans)
+}
+
+pub(in crate::ops) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What both commands do alike, whoever moves the rows.
+pub(in crate::ops) struct Work<'a> {
+    snapshot: &'a Snapshot,
+    predicate: Option<Bound>,
+    sql: Option<&'a str>,
+    pub target: Target,
+    choices: &'a Choices,
+    cancel: &'a Cancel,
+    pub started: Instant,
+}
+
+impl<'a> Work<'a> {
+    pub(in crate::ops) fn new(
+        snapshot: &'a Snapshot,
+        predicate: Option<&'a Demand>,
+        encoding: &Encoding,
+        choices: &'a Choices,
+        cancel: &'a Cancel,
+    ) -> Result<Self> {
+        let target = Target::of(snapshot, encoding.clone());
+        let bound = predicate.map(Demand::bound).transpose()?;
+        Ok(Self {
+            snapshot,
+            predicate: bound,
+            sql: predicate.map(|demand| demand.sql.as_str()),
+            target,
+            choices,
+            cancel,
+            started: Instant::now(),
+        })
+    }
+
+    pub(in crate::ops) fn find(&self) -> Result<Matched> {
+        Matched::find(self.snapshot, self.predicate.as_ref(), None, self.cancel)
+    }
+
+    pub(in crate::ops) fn commit(
+        self,
+        name: &str,
+        rows: &str,
+        outcome: Outcome,
+        scanned: Duration,
+        orphans: Orphans,
+    ) -> Result<Done> {
+        let whole = self.started.elapsed();
+        let metrics = json!({
+            "numRemovedFiles": outcome.ended,
+            "numRemovedBytes": outcome.ended_bytes,
+            "numAddedFiles": outcome.added,
+            "numAddedBytes": outcome.added_bytes,
+            rows: outcome.rows,
+            "numCopiedRows": outcome.copied,
+            "numAddedChangeFiles": outcome.change_files,
+            "numDeletionVectorsAdded": outcome.marked.added,
+            "numDeletionVectorsRemoved": outcome.marked.removed,
+            "numDeletionVectorsUpdated": outcome.marked.updated,
+            "scanTimeMs": millis(scanned),
+            "rewriteTimeMs": millis(whole.saturating_sub(scanned)),
+            "executionTimeMs": millis(whole),
+        });
+        // A DELETE without a condition is one for which it is always true, as delta-spark has it.
+        let said: Vec<String> = self
+            .sql
+            .or((name == "DELETE").then_some("true"))
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        let mut operation = finish::operation(name, json!({"predicate": listed(&said)}), metrics);
+        if outcome.actions.is_empty() {
+            return Ok(Done {
+                metrics: operation.metrics,
+                ..Done::unchanged(self.snapshot)
+            });
+        }
+        operation.row_ids_preserved =
+            Some(self.target.tracks_rows() || outcome.copied == 0 && name == "DELETE");
+        let mut transaction = Transaction::new(self.snapshot);
+        match self.predicate {
+            Some(predicate) => transaction.read_rows(predicate),
+            None => transaction.read_whole_table(),
+        }
+        transaction.replace(outcome.actions)?;
+        let touched = transaction.partitions();
+        let done =
+            orphans.commit(|| finish::commit(transaction, operation, self.choices, self.cancel));
+        done.map(|done| auto_compact::follow(done, &touched, self.choices, self.cancel))
+    }
+}
+
+/// What a command does to the table.
+#[derive(Default)]
+pub(in crate::ops) struct Outcome {
+    actions: Vec<Action>,
+    pub rows: Option<u64>,
+    pub copied: u64,
+    added: u64,
+    added_bytes: u64,
+    ended: u64,
+    ended_bytes: i64,
+    change_files: u64,
+    marked: Marked,
+    /// Whether vectors of files that end as a whole are counted: in an UPDATE that looks at no row
+    /// they are not, as delta-spark has it.
+    pub counts_vectors: bool,
+}
+
+impl Outcome {
+    pub(in crate::ops) fn end(&mut self, files: &[Add]) {
+        let now = now_ms();
+        self.ended += files.len() as u64;
+        self.ended_bytes += files.iter().map(|add| add.size).sum::<i64>();
+        if self.counts_vectors {
+            self.marked.removed += files
+                .iter()
+                .filter(|add| add.deletion_vector.is_some())
+                .count() as u64;
+        }
+        self.actions.extend(
+            files
+                .iter()
+                .map(|add| Action::Remove(add.to_remove(now, true))),
+        );
+    }
+
+    pub(in crate::ops) fn add(
+        &mut self,
+        written: Written,
+        metadata: &Metadata,
+        orphans: &mut Orphans,
+    ) {
+        orphans.add(&written.files);
+        self.added += written.files.len() as u64;
+        self.added_bytes += written.files.iter().map(|file| file.size).sum::<u64>();
+        self.actions.extend(
+            written
+                .files
+                .into_iter()
+                .map(|file| Action::Add(add_new(file, metadata))),
+        );
+    }
+
+    pub(in crate::ops) fn changes(&mut self, written: Written, orphans: &mut Orphans) {
+        orphans.add(&written.files);
+        self.change_files += written.files.len() as u64;
+        self.actions.extend(
+            written
+                .files
+                .into_iter()
+                .map(|file| Action::Cdc(change_file(file))),
+        );
+    }
+
+    pub(in crate::ops) fn mark(&mut self, marked: Marked) {
+        self.ended += marked.ended;
+        self.ended_bytes += marked.ended_bytes;
+        self.marked.added += marked.added;
+        self.marked.removed += marked.removed;
+        self.marked.updated += marked.updated;
+        self.actions.extend(marked.actions);
+    }
+}
+
+/// A new value: the column's place, the field within it, the expression.
+type Assigned = (usize, Vec<String>, Bound);
+
+/// The values that an UPDATE gives.
+pub(in crate::ops) struct NewValues {
+    schema: StructType,
+    assigned: Vec<Assigned>,
+    /// Generated columns that follow from others and are not assigned themselves.
+    generated: Vec<(usize, Computed)>,
+}
+
+impl NewValues {
+    fn of(snapshot: &Snapshot, assignments: &[ValuePlan], rules: &Rules) -> Result<Self> {
+        let schema = snapshot.schema().clone();
+        let identities = bound_constraints::identities(snapshot.protocol(), &schema)?;
+        let place = |name: &str| {
+            let place = schema.fields.iter().position(|field| field.name == name);
+            place.ok_or_else(|| {
+                Error::invalid(format!("the table has no column `{name}`")).at_column(name)
+            })
+        };
+        let mut assigned: Vec<Assigned> = Vec::new();
+        for assignment in assignments {
+            let Some((name, rest)) = assignment.path.split_first() else {
+                return Err(Error::internal("a value is for no column"));
+            };
+            let place = place(name)?;
+            if assigned.iter().any(|(known, path, _)| {
+                *known == place && (path.starts_with(rest) || rest.starts_with(path))
+            }) {
+                return Err(Error::invalid("the column is assigned twice")
+                    .at_column(assignment.path.join(".")));
+            }
+            if identities.iter().any(|identity| identity.column == *name) {
+                return Err(Error::invalid(
+                    "an identity column cannot be updated: its values are the table's to give",
+                )
+                .at_column(name));
+            }
+            assigned.push((
+                place,
+                rest.to_vec(),
+                Bound::from_json(&assignment.tree.to_string())?,
+            ));
+        }
+        let generated = rules
+            .generated
+            .iter()
+            .map(|rule| Ok((place(&rule.column)?, rule.clone())))
+            .collect::<Result<Vec<_>>>()?;
+        let generated = generated
+            .into_iter()
+            .filter(|(place, _)| assigned.iter().all(|(known, ..)| known != place))
+            .collect();
+        Ok(Self {
+            schema,
+            assigned,
+            generated,
+        })
+    }
+
+    /// The same for nothing but the columns that change, and their names; `None` where a name is
+    /// not known.
+    pub(in crate::ops) fn narrow(&self) -> Option<(Self, Vec<String>)> {
+        let name = |place: &usize| {
+            self.schema
+                .fields
+                .get(*place)
+                .map(|field| field.name.clone())
+        };
+        let assigned = self
+            .assigned
+            .iter()
+            .map(|(place, ..)| name(place))
+            .collect::<Option<Vec<_>>>()?;
+        let follows = |rule: &Computed| {
+            rule.expr
+                .column_names()
+                .iter()
+                .any(|read| assigned.iter().any(|name| name == read))
+        };
+        let generated: Vec<(usize, Computed)> = self
+            .generated
+            .iter()
+            .filter(|(_, rule)| follows(rule))
+            .cloned()
+            .collect();
+        let changed = assigned
+            .into_iter()
+            .chain(generated.iter().map(|(_, rule)| rule.column.clone()))
+            .collect();
+        Some((
+            Self {
+                schema: self.schema.clone(),
+                assigned: self.assigned.clone(),
+                generated,
+            },
+            changed,
+        ))
+    }
+
+    /// The columns that new values are made of.
+    pub(in crate::ops) fn reads(&self) -> Vec<&str> {
+        self.assigned
+            .iter()
+            .map(|(.., expr)| expr)
+            .chain(self.generated.iter().map(|(_, rule)| &rule.expr))
+            .flat_map(Bound::column_names)
+            .collect()
+    }
+
+    /// The same for batches of some of the table's columns.
+    pub(in crate::ops) fn within(&self, schema: &StructType) -> Result<Self> {
+        let place = |place: &usize| {
+            let name = self.schema.fields.get(*place).map(|field| &field.name);
+            schema
+                .fields
+                .iter()
+                .position(|field| Some(&field.name) == name)
+                .ok_or_else(|| Error::internal("a changed column is not read"))
+        };
+        let assigned = self
+            .assigned
+            .iter()
+            .map(|(n, rest, expr)| Ok((place(n)?, rest.clone(), expr.clone())))
+            .collect::<Result<_>>()?;
+        let generated = self
+            .generated
+            .iter()
+            .map(|(n, rule)| Ok((place(n)?, rule.clone())))
+            .collect::<Result<_>>()?;
+        Ok(Self {
+            schema: schema.clone(),
+            assigned,
+            generated,
+        })
+    }
+
+    /// The batch with new values where `mask` is set. Columns behind the table's are those of row
+    /// tracking: a row that changes loses its commit version and so gets that of the commit.
+    pub(in crate::ops) fn apply(
+        &self,
+        batch: &RecordBatch,
+        mask: Option<&BooleanArray>,
+    ) -> Result<RecordBatch> {
+        let (schema, rows) = (batch.schema(), batch.num_rows());
+        let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
+        let set = |columns: &mut Vec<ArrayRef>, place: usize, value: ArrayRef| -> Result<()> {
+            let Some(slot) = columns.get_mut(place) else {
+                return Err(Error::internal("a scan lacks a column of the table"));
+            };
+            let value = if value.data_type() == slot.data_type() {
+                value
+            } else {
+                cast(&value, slot.data_type())?
+            };
+            *slot = match mask {
+                Some(mask) => zip(mask, &value, slot)?,
+                None => value,
+            };
+            Ok(())
+        };
+        for (place, rest, expr) in &self.assigned {
+            let Some((field, now)) = self.schema.fields.get(*place).zip(columns.get(*place)) else {
+                return Err(Error::internal("a scan lacks a column of the table"));
+            };
+            let mut value = masked(expr, batch, mask).map_err(|e| e.at_column(&field.name))?;
+            if !rest.is_empty() {
+                value = with_field(now, &field.data_type, rest, &value, None)?;
+            }
+            set(&mut columns, *place, value)?;
+        }
+        if !self.generated.is_empty() {
+            let changed = RecordBatch::try_new(Arc::clone(&schema), columns.clone())?;
+            for (place, rule) in &self.generated {
+                set(
+                    &mut columns,
+                    *place,
+                    masked(&rule.expr, &changed, mask).map_err(|e| e.at_column(&rule.column))?,
+                )?;
+            }
+        }
+        let versions = self.schema.fields.len() + 1;
+        if let Some(version) = columns.get(versions) {
+            let nothing = new_null_array(version.data_type(), rows);
+            set(&mut columns, versions, nothing)?;
+        }
+        Ok(RecordBatch::try_new(schema, columns)?)
+    }
+}
+
+/// The values of an expression in the rows of the mask: it must not fail for the others.
+fn masked(expr: &Bound, batch: &RecordBatch, mask: Option<&BooleanArray>) -> Result<ArrayRef> {
+    let plain = expr.data_type().to_arrow(TextLayout::Plain);
+    let Some(mask) =
+        mask.filter(|mask| mask.true_count() < mask.len() && expr.expr.can_fail(expr.ansi))
+    else {
+        return Ok(cast(&expr.evaluate(batch)?, &plain)?);
+    };
+    let few = arrow_select::filter::filter_record_batch(batch, mask)?;
+    let values = cast(&expr.evaluate(&few)?, &plain)?;
+    // Back to where the rows were; what stands between is never looked at.
+    let mut next = 0_u32;
+    let places: arrow_array::UInt32Array = mask
+        .iter()
+        .map(|set| {
+            (set == Some(true)).then(|| {
+                next += 1;
+                next - 1
+            })
+        })
+        .collect();
+    Ok(arrow_select::take::take(&values, &places, None)?)
+}

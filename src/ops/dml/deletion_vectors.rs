@@ -1,0 +1,233 @@
+//! Rows deleted by deletion vectors: positions by file -> vectors in shared files, and the actions
+//! that exchange them.
+//!
+//! New positions join those of a file's vector; a file of which no row is left ends. Statistics
+//! stay, but for `tightBounds`: the bounds still hold, only that they are met by a row is no longer
+//! certain.
+//!
+//! Protocol: "Deletion Vectors", "Writer Requirement for Deletion Vectors", "Per-file Statistics".
+//! Cost: a request for the vectors of a file of vectors that there are, one for every 2 MB of new
+//! ones.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::value::RawValue;
+
+use crate::dv::{self, Descriptor, FileWriter, Positions};
+use crate::error::{Error, Result, ResultExt};
+use crate::exec::Cancel;
+use crate::exec::now_ms;
+use crate::ops::orphans::Orphans;
+use crate::pq::survey;
+use crate::protocol::commit_line::{Action, Add};
+use crate::scan::vector_file;
+use crate::snapshot::Snapshot;
+use crate::store::make_unique;
+
+/// Bytes of a file of vectors after which a new one is begun (delta-spark's packing).
+const PACKED: usize = 2 << 20;
+
+/// What became of the files.
+#[derive(Debug, Default)]
+pub(in crate::ops) struct Marked {
+    /// Ends and beginnings of files and vectors.
+    pub actions: Vec<Action>,
+    /// Vectors that were made.
+    pub added: u64,
+    /// Vectors that are no longer in force.
+    pub removed: u64,
+    /// Those of them that another one took the place of.
+    pub updated: u64,
+    /// Files that ended, and their bytes.
+    pub ended: u64,
+    pub ended_bytes: i64,
+}
+
+impl Marked {
+    /// Files that end as a whole, with their vectors: their rows are elsewhere from now on, or
+    /// nowhere.
+    pub(in crate::ops) fn ended(files: &[Add]) -> Self {
+        let now = now_ms();
+        Self {
+            removed: files
+                .iter()
+                .filter(|add| add.deletion_vector.is_some())
+                .count() as u64,
+            ended: files.len() as u64,
+            ended_bytes: files.iter().map(|add| add.size).sum(),
+            actions: files
+                .iter()
+                .map(|add| Action::Remove(add.to_remove(now, true)))
+                .collect(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Deletes rows of files, by their paths.
+pub(in crate::ops) fn mark(
+    snapshot: &Snapshot,
+    files: Vec<Add>,
+    rows: &HashMap<String, Positions>,
+    orphans: &mut Orphans,
+    cancel: &Cancel,
+) -> Result<Marked> {
+    let known: Vec<Descriptor> = files
+        .iter()
+        .filter_map(|add| add.deletion_vector.clone())
+        .collect();
+    let mut known = dv::load_all(&known, |path| vector_file(snapshot.stores(), path))?.into_iter();
+    let (mut out, now) = (Marked::default(), now_ms());
+    let mut packer = Packer::default();
+    for add in files {
+        cancel.check()?;
+        let new = rows
+            .get(&add.path)
+            .ok_or_else(|| Error::internal("a file to mark has no rows"))?;
+        let before = if add.deletion_vector.is_some() {
+            known.next()
+        } else {
+            None
+        };
+        let positions = before
+            .as_ref()
+            .map_or_else(|| new.clone(), |before| before.positions().union(new));
+        let records = rows_of(snapshot, &add)?;
+        out.actions.push(Action::Remove(add.to_remove(now, true)));
+        if positions.len() >= records {
+            out.ended += 1;
+            out.ended_bytes += add.size;
+            out.removed += u64::from(before.is_some());
+            continue;
+        }
+        out.added += 1;
+        out.removed += u64::from(before.is_some());
+        out.updated += u64::from(before.is_some());
+        let stats = Some(loosened(add.stats.as_deref(), records).at_file(&add.path)?);
+        let vector = packer.push(snapshot, &positions, orphans)?;
+        out.actions.push(Action::Add(Add {
+            stats,
+            deletion_vector: Some(vector),
+            data_change: true,
+            ..add
+        }));
+    }
+    packer.end(snapshot, orphans)?;
+    Ok(out)
+}
+
+/// Rows of a file, deleted ones included; its footer knows where statistics do not.
+pub(in crate::ops) fn rows_of(snapshot: &Snapshot, add: &Add) -> Result<u64> {
+    if let Some(rows) = add.num_records().and_then(|rows| u64::try_from(rows).ok()) {
+        return Ok(rows);
+    }
+    let path = crate::protocol::data_path::canonical(&add.path)?;
+    let file = snapshot
+        .stores()
+        .file(&path, u64::try_from(add.size).ok())?;
+    Ok(survey(&file)?.num_rows())
+}
+
+/// The statistics of a file of which rows are deleted. Values are kept to the letter.
+fn loosened(stats: Option<&str>, rows: u64) -> Result<String> {
+    with_members(
+        stats,
+        &[
+            ("numRecords", rows.to_string()),
+            ("tightBounds", "false".to_owned()),
+        ],
+    )
+}
+
+/// Statistics with these members set, each a text of JSON.
+pub(in crate::ops) fn with_members(
+    stats: Option<&str>,
+    members: &[(&str, String)],
+) -> Result<String> {
+    let mut parts: BTreeMap<String, Box<RawValue>> = match stats {
+        // Statistics that cannot be read are as good as none.
+        Some(text) => serde_json::from_str(text).unwrap_or_default(),
+        None => BTreeMap::new(),
+    };
+    for (name, text) in members {
+        let raw = RawValue::from_string(text.clone())
+            .map_err(|e| Error::internal(format!("no JSON: {e}")))?;
+        parts.insert((*name).to_owned(), raw);
+    }
+    serde_json::to_string(&parts)
+        .map_err(|e| Error::internal(format!("statistics are no JSON: {e}")))
+}
+
+/// The file of vectors that is being filled.
+#[derive(Default)]
+struct Packer {
+    open: Option<(dv::NewFile, FileWriter)>,
+}
+
+impl Packer {
+    fn push(
+        &mut self,
+        snapshot: &Snapshot,
+        positions: &Positions,
+        orphans: &mut Orphans,
+    ) -> Result<Descriptor> {
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|(_, writer)| writer.len() >= PACKED)
+        {
+            self.end(snapshot, orphans)?;
+        }
+        let (file, writer) = match &mut self.open {
+            Some(open) => open,
+            none => none.insert((
+                dv::NewFile::new(&crate::exec::uuid())?,
+                FileWriter::default(),
+            )),
+        };
+        let written = writer.push(positions)?;
+        Ok(Descriptor {
+            storage_type: "u".to_owned(),
+            path_or_inline_dv: file.in_log.clone(),
+            offset: Some(written.offset),
+            size_in_bytes: written.size_in_bytes,
+            cardinality: written.cardinality,
+        })
+    }
+
+    fn end(&mut self, snapshot: &Snapshot, orphans: &mut Orphans) -> Result<()> {
+        let Some((file, writer)) = self.open.take() else {
+            return Ok(());
+        };
+        orphans.add_path(&file.path);
+        make_unique(
+            snapshot.stores().root().as_ref(),
+            &file.path,
+            &writer.finish(),
+        )
+        .at_file(&file.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_keep_every_digit() {
+        let stats = r#"{"numRecords":3,"minValues":{"d":12345678901234567890.123456789,"tightBounds":1},"tightBounds":true}"#;
+        let loose = loosened(Some(stats), 3).unwrap();
+        assert_eq!(
+            loose,
+            r#"{"minValues":{"d":12345678901234567890.123456789,"tightBounds":1},"numRecords":3,"tightBounds":false}"#
+        );
+        assert_eq!(
+            loosened(None, 7).unwrap(),
+            r#"{"numRecords":7,"tightBounds":false}"#
+        );
+        assert_eq!(
+            loosened(Some("NaN"), 7).unwrap(),
+            r#"{"numRecords":7,"tightBounds":false}"#
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! What is chosen of a table's rows: files that end as a whole, and rows of others.
+//!
+//! Statistics and partition values decide first; what they leave open is found by reading the
+//! columns that decide.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::commit::adds::{all, live};
+use crate::dv::Positions;
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::expr::Bound;
+use crate::ops::target::Rows;
+use crate::ops::write::replace_keys::Keys;
+use crate::parse::mask;
+use crate::protocol::commit_line::Add;
+use crate::prune;
+use crate::scan::{Chosen, Lens};
+use crate::snapshot::Snapshot;
+
+/// Rows that are chosen.
+#[derive(Debug, Clone, Default)]
+pub(in crate::ops) struct Matched {
+    /// Files that have any.
+    pub files: Vec<Add>,
+    /// Those of them of which rows stay, or may: the rows that do not.
+    pub partial: Arc<HashMap<String, Positions>>,
+    /// How many, where that is known.
+    pub rows: Option<u64>,
+    /// Whether rows were looked at: partition values alone did not decide.
+    pub looked: bool,
+    /// True for all of them, and maybe for others.
+    predicate: Option<Bound>,
+}
+
+impl Matched {
+    /// The rows for which `predicate` is true, all rows without one; of these only those that have
+    /// one of the keys.
+    pub(in crate::ops) fn find(
+        snapshot: &Snapshot,
+        predicate: Option<&Bound>,
+        keys: Option<&Keys>,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let Some(predicate) = predicate else {
+            return Ok(Self::whole(all(snapshot, cancel)?));
+        };
+        let lens = Lens::new(snapshot, vec![predicate.clone()]);
+        let mut files = live(snapshot, cancel, |batch| lens.matching(batch))?;
+        let by_partition = keys.is_none() && Self::is_decided(snapshot, Some(predicate));
+        if by_partition || files.is_empty() {
+            return Ok(Self::whole(files));
+        }
+        let rows = Rows {
+            files: files.iter().map(|add| add.path.clone()).collect(),
+            predicate: Some(predicate.clone()),
+            chosen: None,
+        };
+        let partial = rows.positions(snapshot, keys, cancel)?;
+        files.retain(|add| partial.contains_key(&add.path));
+        Ok(Self {
+            predicate: Some(predicate.clone()),
+            ..Self::at(files, partial)
+        })
+    }
+
+    /// Rows that another engine found, by the paths of their files.
+    pub(in crate::ops) fn found(
+        snapshot: &Snapshot,
+        rows: HashMap<String, Positions>,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let files = if rows.is_empty() {
+            Vec::new()
+        } else {
+            live(snapshot, cancel, |batch| {
+                Ok(mask(
+                    (0..batch.len())
+                        .map(|row| rows.contains_key(batch.path.value(row)))
+                        .collect(),
+                ))
+            })?
+        };
+        if files.len() != rows.len() {
+            return Err(Error::internal(
+                "rows were found in files that the version does not have",
+            ));
+        }
+        Ok(Self::at(files, rows))
+    }
+
+    /// Rows of files that all have some.
+    fn at(files: Vec<Add>, mut partial: HashMap<String, Positions>) -> Self {
+        let rows = partial.values().map(Positions::len).sum();
+        for add in &files {
+            if partial.get(&add.path).map(Positions::len) == present(add) {
+                partial.remove(&add.path);
+            }
+        }
+        Self {
+            files,
+            partial: Arc::new(partial),
+            rows: Some(rows),
+            looked: true,
+            predicate: None,
+        }
+    }
+
+    /// Whether partition values alone say which rows a predicate chooses; without one all are.
+    pub(in crate::ops) fn is_decided(snapshot: &Snapshot, predicate: Option<&Bound>) -> bool {
+        predicate.is_none_or(|predicate| {
+            prune::partition_only(predicate, &snapshot.metadata().partition_columns)
+                .1
+                .is_none()
+        })
+    }
+
+    /// All rows of these files.
+    pub(in crate::ops) fn whole(files: Vec<Add>) -> Self {
+        Self {
+            rows: files.iter().map(present).sum(),
+            files,
+            ..Self::default()
+        }
+    }
+
+    /// The files of which no row stays, and the others.
+    pub(in crate::ops) fn split(&self) -> (Vec<Add>, Vec<Add>) {
+        self.files
+            .iter()
+            .cloned()
+            .partition(|add| !self.partial.contains_key(&add.path))
+    }
+
+    /// The rows that are chosen, by files that end as a whole and others.
+    pub(in crate::ops) fn chosen(&self) -> [Rows; 2] {
+        let (whole, partial): (Vec<String>, Vec<String>) = self
+            .files
+            .iter()
+            .map(|add| add.path.clone())
+            .partition(|path| !self.partial.contains_key(path));
+        let some = Chosen::Only(Arc::clone(&self.partial));
+        [
+            Rows {
+                files: whole,
+                ..Rows::default()
+            },
+            Rows {
+                files: partial,
+                predicate: self.predicate.clone(),
+                chosen: Some(some),
+            },
+        ]
+    }
+
+    /// The rows that stay in the files that do not end as a whole.
+    pub(in crate::ops) fn kept(&self) -> Rows {
+        Rows {
+            files: self.partial.keys().cloned().collect(),
+            predicate: None,
+            chosen: Some(Chosen::Without(Arc::clone(&self.partial))),
+        }
+    }
+}
+
+/// Rows of a file that are not deleted, where its statistics tell.
+pub(in crate::ops) fn present(add: &Add) -> Option<u64> {
+    let rows = add.num_records()?
+        - add
+            .deletion_vector
+            .as_ref()
+            .map_or(0, |vector| vector.cardinality);
+    u64::try_from(rows).ok()
+}

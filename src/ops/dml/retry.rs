@@ -1,0 +1,118 @@
+//! A command that lost its rows to another writer, run again on the newest version.
+//!
+//! Nothing of a try that lost is in the table, and what a DELETE, an UPDATE or a MERGE says holds
+//! for any version: so running it again is what its caller would do. From the second try on it has
+//! the turn of this machine's writers all the while, so that of any number of them each loses once
+//! at most; without a turn to be had it waits a random time.
+//!
+//! Cost: each try is a whole one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::commit::finish::{Choices, Done};
+use crate::error::{Conflict, Error, Result};
+use crate::exec::{Cancel, Env, SystemEnv};
+use crate::protocol::log_path::LOG_DIR;
+use crate::snapshot::Snapshot;
+
+/// The longest wait before a further try without a turn.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// Runs a command, at most `reruns` times more after other writers changed the rows that it read.
+///
+/// # Errors
+/// As the command: a conflict once there is no further try, or where the winner changed what the
+/// table is.
+pub(in crate::ops) fn rerun(
+    snapshot: &Snapshot,
+    choices: &Choices,
+    reruns: u32,
+    cancel: &Cancel,
+    mut command: impl FnMut(&Snapshot, &Choices) -> Result<Done>,
+) -> Result<Done> {
+    let (mut now, mut choices) = (snapshot.clone(), choices.clone());
+    for tried in 0..reruns {
+        let lost = match command(&now, &choices) {
+            Err(lost) if is_about_rows(&lost) => lost,
+            done => return done,
+        };
+        now = match newest(&now, &mut choices, tried, cancel)? {
+            Some(newest) => newest,
+            None => return Err(lost),
+        };
+    }
+    command(&now, &choices)
+}
+
+/// The newest version for a further try, for which `choices` hold the turn from now on. `None`
+/// where the table is another than it was: the command's expressions were bound to that.
+///
+/// # Errors
+/// As [`Snapshot::at`].
+pub(in crate::ops) fn newest(
+    now: &Snapshot,
+    choices: &mut Choices,
+    tried: u32,
+    cancel: &Cancel,
+) -> Result<Option<Snapshot>> {
+    cancel.check()?;
+    if choices.turn.is_none() {
+        choices.turn = now.stores().root().turn(LOG_DIR, cancel).map(Arc::new);
+    }
+    if choices.turn.is_none() {
+        SystemEnv.sleep(pause(tried, SystemEnv.random()));
+    }
+    let newest = now.at(None)?;
+    Ok(
+        (newest.protocol() == now.protocol() && newest.metadata() == now.metadata())
+            .then_some(newest),
+    )
+}
+
+/// Whether another writer's rows were in the way, and nothing else.
+pub(in crate::ops) fn is_about_rows(error: &Error) -> bool {
+    use Conflict::{ConcurrentAppend, ConcurrentDeleteDelete, ConcurrentDeleteRead};
+    matches!(
+        error,
+        Error::CommitFailed {
+            conflict: ConcurrentAppend | ConcurrentDeleteDelete | ConcurrentDeleteRead,
+            ..
+        }
+    )
+}
+
+/// Up to 20 ms at first, up to twice as much each time.
+fn pause(tried: u32, random: u64) -> Duration {
+    let most = Duration::from_millis(20)
+        .saturating_mul(1 << tried.min(10))
+        .min(LONGEST);
+    most.mul_f64((random % 1000) as f64 / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_end() {
+        assert_eq!(pause(0, 1000), Duration::ZERO);
+        assert!(
+            pause(0, 999) < Duration::from_millis(20) && pause(3, 999) > Duration::from_millis(150)
+        );
+        assert!(pause(60, 999) <= LONGEST);
+    }
+
+    #[test]
+    fn only_rows_are_tried_again() {
+        assert!(is_about_rows(&Error::commit_failed(
+            Conflict::ConcurrentAppend,
+            ""
+        )));
+        assert!(!is_about_rows(&Error::commit_failed(
+            Conflict::MetadataChanged,
+            ""
+        )));
+        assert!(!is_about_rows(&Error::invalid("")));
+    }
+}

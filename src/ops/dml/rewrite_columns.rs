@@ -1,0 +1,167 @@
+//! New values in few columns of large files: these columns are encoded anew, all others are copied
+//! as bytes.
+//!
+//! Only the columns that change, and those that their new values follow from, are read. What the
+//! table demands is looked at where it concerns them; of the others it held before and holds still.
+//!
+//! Cost: one pass over these columns, one over the bytes of the others.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{BooleanArray, RecordBatch};
+
+use crate::dv::Positions;
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::ops::dml::delete_update::NewValues;
+use crate::ops::target::Target;
+use crate::protocol::commit_line::Add;
+use crate::protocol::schema::{StructType, TextLayout};
+use crate::scan::{self, MetadataColumn, ScanRequest, at_positions};
+use crate::snapshot::Snapshot;
+use crate::write::constraints::Rules;
+use crate::write::{Narrow, Written, write_columns};
+
+/// An UPDATE of columns.
+pub(in crate::ops) struct Update<'a> {
+    pub snapshot: &'a Snapshot,
+    pub target: &'a Target,
+    pub values: &'a NewValues,
+    /// All of the table's.
+    pub rules: &'a Rules,
+    /// The rows that change of each file, all of them where it is not named.
+    pub rows: Arc<HashMap<String, Positions>>,
+}
+
+impl Update<'_> {
+    /// Rewrites those of the files that it can, and gives the others back.
+    pub(in crate::ops) fn run(
+        self,
+        files: Vec<Add>,
+        cancel: &Cancel,
+    ) -> Result<(Written, Vec<Add>)> {
+        let (schema, metadata) = (&self.target.schema, &self.target.metadata);
+        let Some((values, changed)) = self.values.narrow() else {
+            return Ok((Written::default(), files));
+        };
+        let moves = changed
+            .iter()
+            .any(|name| metadata.partition_columns.contains(name));
+        // Where rows are tracked, those that change get another version, in a column of its own.
+        if moves || self.target.tracks_rows() {
+            return Ok((Written::default(), files));
+        }
+        let concerned = |column: &str, read: Vec<&str>| {
+            changed
+                .iter()
+                .any(|name| name == column || read.contains(&name.as_str()))
+        };
+        let mut rules = self.rules.clone();
+        rules
+            .checks
+            .retain(|check| concerned("", check.expr.column_names()));
+        rules
+            .generated
+            .retain(|rule| concerned(&rule.column, rule.expr.column_names()));
+        rules
+            .lengths
+            .retain(|lengths| changed.contains(&lengths.column));
+        rules.defaults.clear();
+        rules.identities.clear();
+        let mut needed: Vec<&str> = values.reads();
+        needed.extend(
+            rules
+                .checks
+                .iter()
+                .flat_map(|check| check.expr.column_names()),
+        );
+        needed.extend(rules.generated.iter().flat_map(|rule| {
+            rule.expr
+                .column_names()
+                .into_iter()
+                .chain([rule.column.as_str()])
+        }));
+        let is_needed = |name: &String| changed.contains(name) || needed.contains(&name.as_str());
+        let narrow = StructType {
+            fields: schema
+                .fields
+                .iter()
+                .filter(|field| is_needed(&field.name))
+                .cloned()
+                .collect(),
+        };
+        let values = values.within(&narrow)?;
+
+        let request = self.target.request(Rules::default(), cancel)?;
+        let (splices, others) = request.spliceable(files, self.snapshot.stores())?;
+        if splices.is_empty() {
+            return Ok((Written::default(), others));
+        }
+        let scanned = ScanRequest {
+            columns: Some(
+                narrow
+                    .fields
+                    .iter()
+                    .map(|field| field.name.clone())
+                    .collect(),
+            ),
+            files: Some(
+                splices
+                    .iter()
+                    .map(|splice| splice.path().to_owned())
+                    .collect(),
+            ),
+            metadata: vec![MetadataColumn::FilePath, MetadataColumn::RowIndex],
+            layout: TextLayout::Plain,
+            cancel: cancel.clone(),
+            ..ScanRequest::default()
+        };
+        let rows = Arc::clone(&self.rows);
+        let edited = scan::scan(self.snapshot, &scanned)?
+            .batches
+            .map(move |batch| {
+                let batch = batch?;
+                let mask = mask(&batch, &rows)?;
+                values.apply(
+                    &batch
+                        .project(&(0..batch.num_columns().saturating_sub(2)).collect::<Vec<_>>())?,
+                    mask.as_ref(),
+                )
+            });
+        let narrow = Narrow {
+            schema: narrow,
+            rules,
+            changed,
+        };
+        Ok((
+            write_columns(
+                self.snapshot.stores().root(),
+                &request,
+                &narrow,
+                splices,
+                edited,
+            )?,
+            others,
+        ))
+    }
+}
+
+/// The rows of a batch that change, `None` for all; its last columns are the file's path and the
+/// row's position.
+fn mask(batch: &RecordBatch, rows: &HashMap<String, Positions>) -> Result<Option<BooleanArray>> {
+    let [.., path, index] = batch.columns() else {
+        return Err(Error::internal("a scan gave no positions"));
+    };
+    let path = path
+        .as_string_opt::<i32>()
+        .and_then(|path| path.iter().flatten().next());
+    let Some((path, index)) = path.zip(index.as_primitive_opt::<Int64Type>()) else {
+        return Ok(None);
+    };
+    Ok(rows
+        .get(path)
+        .map(|chosen| BooleanArray::new(at_positions(index.values(), chosen), None)))
+}

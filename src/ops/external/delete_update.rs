@@ -1,0 +1,449 @@
+//! JOB: DELETE and UPDATE whose rows another engine finds and writes: marks of rows and folders of
+//! files -> one version.
+//!
+//! The engine is told what it has to do ([`ChangeJob::outlook`]), gives the places of the rows that
+//! it found ([`ChangeJob::find`]), writes whatever rows there are to write into folders of the
+//! table, and [`ChangeJob::run`] commits: with deletion vectors made of the marks, or with the ends
+//! of the files that were copied. Actions, figures and what the commit depends on are those of
+//! [`crate::ops::dml::delete_update`].
+//!
+//! Protocol: as there. Cost: 20 bytes for each 64 rows of a file that have one that is marked; a
+//! footer for each new file.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, RecordBatch};
+use arrow_cast::cast;
+use arrow_schema::DataType as Arrow;
+use serde::{Deserialize, Serialize};
+
+use crate::commit::finish::{Choices, Done};
+use crate::dv::Positions;
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::ops::access::check_changeable;
+use crate::ops::dml::delete_update::{Outcome, Work};
+use crate::ops::dml::deletion_vectors::{self, Marked};
+use crate::ops::dml::matched_rows::Matched;
+use crate::ops::orphans::Orphans;
+use crate::ops::target::{Encoding, TRACKED, Target};
+use crate::process::RaceOnce;
+use crate::protocol::commit_line::Add;
+use crate::snapshot::Snapshot;
+use crate::store::Store;
+use crate::write::bound_constraints::Demand;
+use crate::write::constraints::Rules;
+use crate::write::{Written, external_files};
+
+/// What is done to rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verb {
+    /// They go.
+    Delete,
+    /// They get other values.
+    Update,
+}
+
+/// What an engine has to know of a table whose rows it changes.
+#[derive(Debug, Clone, Serialize)]
+#[allow(clippy::struct_excessive_bools)]
+pub struct JobOutlook {
+    /// Whether partition values alone choose rows, so that none is to be looked for.
+    pub is_decided: bool,
+    /// Whether rows end by deletion vectors.
+    pub has_vectors: bool,
+    /// Whether changes are written.
+    pub has_feed: bool,
+    /// Whether files hold the partition columns, too.
+    pub has_partitions_in_files: bool,
+    /// The names in files of the columns that hold a row's id and commit version, where rows keep
+    /// them.
+    pub tracked: Vec<String>,
+}
+
+impl JobOutlook {
+    pub(in crate::ops) fn of(
+        target: &Target,
+        snapshot: &Snapshot,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let request = target.request(Rules::default(), cancel)?;
+        let keeps = target.tracks_rows() && snapshot.protocol().has_writer_feature("rowTracking");
+        let tracked = TRACKED.iter().filter(|_| keeps).map(|(_, property)| {
+            let name = target.metadata.configuration.get(*property).cloned();
+            name.ok_or_else(|| {
+                Error::corrupt(format!("the table tracks rows and has no `{property}`"))
+            })
+        });
+        Ok(Self {
+            is_decided: false,
+            has_vectors: target.has_vectors(),
+            has_feed: target.has_feed(),
+            has_partitions_in_files: request.materialize_partition_columns
+                && !request.partition_columns.is_empty(),
+            tracked: tracked.collect::<Result<_>>()?,
+        })
+    }
+}
+
+/// What the marks come to.
+#[derive(Debug, Clone, Serialize)]
+pub struct JobFound {
+    /// Rows, where that is known.
+    pub rows: Option<u64>,
+    /// Whether there is a file of which rows stay.
+    pub has_partial: bool,
+    /// Paths of the files of which none stays.
+    pub whole: Vec<String>,
+}
+
+/// A DELETE or an UPDATE on its way.
+#[derive(Debug)]
+pub struct ChangeJob {
+    snapshot: Snapshot,
+    verb: Verb,
+    predicate: Option<Demand>,
+    choices: Choices,
+    started: Instant,
+    found: Option<(Matched, Duration)>,
+}
+
+impl ChangeJob {
+    /// Nothing found yet.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an append-only table, [`Error::Unsupported`] for one that this
+    /// release cannot write.
+    pub fn new(
+        snapshot: &Snapshot,
+        verb: Verb,
+        predicate: Option<Demand>,
+        choices: Choices,
+    ) -> Result<Self> {
+        check_changeable(snapshot)?;
+        Ok(Self {
+            snapshot: snapshot.clone(),
+            verb,
+            predicate,
+            choices,
+            started: Instant::now(),
+            found: None,
+        })
+    }
+
+    fn work<'a>(&'a self, cancel: &'a Cancel) -> Result<Work<'a>> {
+        let mut work = Work::new(
+            &self.snapshot,
+            self.predicate.as_ref(),
+            NO_ENCODING.get_or_make(Encoding::default),
+            &self.choices,
+            cancel,
+        )?;
+        work.started = self.started;
+        Ok(work)
+    }
+
+    /// What is to be done.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a table that contradicts itself.
+    pub fn outlook(&self, cancel: &Cancel) -> Result<JobOutlook> {
+        let predicate = self.predicate.as_ref().map(Demand::bound).transpose()?;
+        let target = Target::of(&self.snapshot, Encoding::default());
+        Ok(JobOutlook {
+            is_decided: Matched::is_decided(&self.snapshot, predicate.as_ref()),
+            ..JobOutlook::of(&target, &self.snapshot, cancel)?
+        })
+    }
+
+    /// Takes the places of rows: `files` are the paths of the files that have any, by their numbers
+    /// in the marks. Without marks partition values choose the rows.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] for marks that are none, and for files that the version does not have.
+    pub fn find(
+        &mut self,
+        marks: Option<impl Iterator<Item = Result<RecordBatch>>>,
+        files: &BTreeMap<i32, String>,
+        cancel: &Cancel,
+    ) -> Result<JobFound> {
+        let matched = match marks {
+            Some(marks) => {
+                let rows = Marks::read(marks, files, cancel)?.of(|_| true)?;
+                Matched::found(&self.snapshot, rows, cancel)?
+            }
+            None => self.work(cancel)?.find()?,
+        };
+        let (whole, partial) = matched.split();
+        let found = JobFound {
+            rows: matched.rows,
+            has_partial: !partial.is_empty(),
+            whole: whole.into_iter().map(|add| add.path).collect(),
+        };
+        self.found = Some((matched, self.started.elapsed()));
+        Ok(found)
+    }
+
+    /// Commits. `rows` is the folder with new rows: those that stay in copied files, and those that
+    /// were updated; `changes` that with the feed's. On an error both are deleted, unless
+    /// nobody knows whether it was committed.
+    ///
+    /// # Errors
+    /// As [`crate::ops::delete`] and [`adopt`](external_files::adopt).
+    pub fn run(
+        mut self,
+        rows: Option<&str>,
+        changes: Option<&str>,
+        cancel: &Cancel,
+    ) -> Result<Done> {
+        let mut orphans = left(
+            self.snapshot.stores().root(),
+            rows.into_iter().chain(changes),
+            cancel,
+        )?;
+        let (matched, scanned) = self
+            .found
+            .take()
+            .ok_or_else(|| Error::internal("a job is committed before its rows are found"))?;
+        let work = self.work(cancel)?;
+        let snapshot = &self.snapshot;
+        let is_update = self.verb == Verb::Update;
+        let mut outcome = Outcome::default();
+        outcome.rows = matched.rows;
+        outcome.counts_vectors = !is_update || matched.looked;
+        let mut rest = Vec::new();
+        let mut adopted = |folder: Option<&str>, is_feed: bool| -> Result<Written> {
+            let Some(folder) = folder else {
+                return Ok(Written::default());
+            };
+            let found = work.target.adopt(folder, is_feed, snapshot, cancel)?;
+            rest.extend(found.rest);
+            Ok(Written {
+                rows: found.files.iter().map(|file| file.num_records).sum(),
+                files: found.files,
+                identities: Vec::new(),
+            })
+        };
+        let (written, told) = (adopted(rows, false)?, adopted(changes, true)?);
+        outcome.changes(told, &mut orphans);
+        if work.target.has_vectors() {
+            let (whole, partial) = matched.split();
+            outcome.add(written, &work.target.metadata, &mut orphans);
+            outcome.end(&whole);
+            let ends = (
+                partial.len() as u64,
+                partial.iter().map(|add| add.size).sum::<i64>(),
+            );
+            let marked =
+                deletion_vectors::mark(snapshot, partial, &matched.partial, &mut orphans, cancel)?;
+            // An UPDATE counts every file that it touches, a DELETE those that end.
+            outcome.mark(if is_update {
+                Marked {
+                    ended: ends.0,
+                    ended_bytes: ends.1,
+                    ..marked
+                }
+            } else {
+                marked
+            });
+        } else {
+            outcome.copied = if is_update {
+                matched
+                    .rows
+                    .map_or(0, |rows| written.rows.saturating_sub(rows))
+            } else {
+                written.rows
+            };
+            outcome.add(written, &work.target.metadata, &mut orphans);
+            outcome.end(&matched.files);
+        }
+        let (name, figure) = if is_update {
+            ("UPDATE", "numUpdatedRows")
+        } else {
+            ("DELETE", "numDeletedRows")
+        };
+        let done = work.commit(name, figure, outcome, scanned, orphans)?;
+        // What cannot be deleted is what vacuum is for.
+        let _ = snapshot.stores().root().delete_batch(&rest);
+        Ok(done)
+    }
+}
+
+static NO_ENCODING: RaceOnce<Encoding> = RaceOnce::new();
+
+/// Whatever lies in folders of another engine, to be deleted unless a version names it.
+pub(in crate::ops) fn left<'a>(
+    store: &Arc<dyn Store>,
+    folders: impl Iterator<Item = &'a str>,
+    cancel: &Cancel,
+) -> Result<Orphans> {
+    let mut orphans = Orphans::new(store);
+    for folder in folders {
+        for object in external_files::everything(store, folder, cancel)? {
+            orphans.add_path(&object.path);
+        }
+    }
+    Ok(orphans)
+}
+
+/// Deletes what another engine left in folders of the table that no version names.
+///
+/// # Errors
+/// What the store says.
+pub fn abandon(snapshot: &Snapshot, folders: &[String], cancel: &Cancel) -> Result<()> {
+    drop(left(
+        snapshot.stores().root(),
+        folders.iter().map(String::as_str),
+        cancel,
+    )?);
+    Ok(())
+}
+
+/// Places of rows that another engine found.
+#[derive(Debug)]
+pub(in crate::ops) struct Marks {
+    files: Vec<String>,
+    /// (kind, number of the file in the list, number of the word, its bits), ascending.
+    words: Vec<(i64, usize, u64, u64)>,
+}
+
+impl Marks {
+    /// Reads batches of `file`, `word` and `bits`: bit n of a word is row 64 * word + n. Marks may
+    /// be of several kinds, then `kind` says of which.
+    pub(in crate::ops) fn read(
+        marks: impl Iterator<Item = Result<RecordBatch>>,
+        files: &BTreeMap<i32, String>,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let places: HashMap<i64, usize> = files
+            .keys()
+            .enumerate()
+            .map(|(place, number)| (i64::from(*number), place))
+            .collect();
+        let mut words = Vec::new();
+        for batch in marks {
+            cancel.check()?;
+            let batch = batch?;
+            let column = |name: &str| -> Result<Option<Vec<i64>>> {
+                let Some(array) = batch.column_by_name(name) else {
+                    return Ok(None);
+                };
+                if array.null_count() > 0
+                    || array.as_primitive_opt::<Int32Type>().is_none()
+                        && array.as_primitive_opt::<Int64Type>().is_none()
+                {
+                    return Err(Error::internal(format!(
+                        "`{name}` of the marks of rows is no number"
+                    )));
+                }
+                Ok(Some(
+                    cast(array, &Arrow::Int64)?
+                        .as_primitive::<Int64Type>()
+                        .values()
+                        .to_vec(),
+                ))
+            };
+            let needed = |name: &str| {
+                column(name)?
+                    .ok_or_else(|| Error::internal(format!("the marks of rows have no `{name}`")))
+            };
+            let (file, word, bits) = (needed("file")?, needed("word")?, needed("bits")?);
+            let kinds = column("kind")?.unwrap_or_else(|| vec![0; file.len()]);
+            for (((kind, file), word), bits) in kinds.into_iter().zip(file).zip(word).zip(bits) {
+                let place = places
+                    .get(&file)
+                    .ok_or_else(|| Error::internal("a mark is of a file that there is not"))?;
+                let word =
+                    u64::try_from(word).map_err(|_| Error::internal("a mark is of no row"))?;
+                words.push((kind, *place, word, bits.cast_unsigned()));
+            }
+        }
+        words.sort_unstable();
+        Ok(Self {
+            files: files.values().cloned().collect(),
+            words,
+        })
+    }
+
+    /// The rows of the kinds that `choose` takes, by the paths of their files.
+    pub(in crate::ops) fn of(
+        &self,
+        choose: impl Fn(i64) -> bool,
+    ) -> Result<HashMap<String, Positions>> {
+        let mut by_file: BTreeMap<usize, BTreeMap<u64, u64>> = BTreeMap::new();
+        for (_, file, word, bits) in self.words.iter().filter(|(kind, ..)| choose(*kind)) {
+            *by_file.entry(*file).or_default().entry(*word).or_default() |= bits;
+        }
+        let mut out = HashMap::new();
+        for (file, words) in by_file {
+            let rows = words.into_iter().flat_map(|(word, bits)| {
+                (0..64)
+                    .filter(move |bit| bits >> bit & 1 == 1)
+                    .map(move |bit| word * 64 + bit)
+            });
+            let positions = Positions::from_ascending(rows)?;
+            if !positions.is_empty() {
+                let path = self
+                    .files
+                    .get(file)
+                    .ok_or_else(|| Error::internal("a mark is of a file that there is not"))?;
+                out.insert(path.clone(), positions);
+            }
+        }
+        Ok(out)
+    }
+
+    /// How many rows are marked, by kind.
+    pub(in crate::ops) fn counts(&self) -> BTreeMap<i64, u64> {
+        let mut out = BTreeMap::new();
+        for (kind, .., bits) in &self.words {
+            *out.entry(*kind).or_default() += u64::from(bits.count_ones());
+        }
+        out
+    }
+}
+
+/// Rows of a file that stay as they are read: those that no vector deletes.
+pub(in crate::ops) fn rows_left(snapshot: &Snapshot, add: &Add) -> Result<u64> {
+    let deleted = add
+        .deletion_vector
+        .as_ref()
+        .map_or(0, |vector| u64::try_from(vector.cardinality).unwrap_or(0));
+    Ok(deletion_vectors::rows_of(snapshot, add)?.saturating_sub(deleted))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{ArrayRef, Int32Array, Int64Array};
+
+    use super::*;
+
+    #[test]
+    fn marks_are_rows_by_file_and_kind() {
+        let files: BTreeMap<i32, String> = [(7, "a".to_owned()), (9, "b".to_owned())].into();
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("file", Arc::new(Int32Array::from(vec![9, 7, 9]))),
+            ("word", Arc::new(Int64Array::from(vec![1, 0, 0]))),
+            ("bits", Arc::new(Int64Array::from(vec![0b101, i64::MIN, 1]))),
+            ("kind", Arc::new(Int32Array::from(vec![1, 1, 2]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let marks = Marks::read(std::iter::once(Ok(batch)), &files, &Cancel::default()).unwrap();
+        let rows = |found: &HashMap<String, Positions>, path: &str| {
+            found.get(path).map(|rows| rows.iter().collect::<Vec<_>>())
+        };
+        let all = marks.of(|_| true).unwrap();
+        assert_eq!(
+            (rows(&all, "a"), rows(&all, "b")),
+            (Some(vec![63]), Some(vec![0, 64, 66]))
+        );
+        let some = marks.of(|kind| kind == 2).unwrap();
+        assert_eq!((rows(&some, "a"), rows(&some, "b")), (None, Some(vec![0])));
+        assert_eq!(marks.counts(), [(1, 3), (2, 1)].into());
+    }
+}

@@ -1,0 +1,342 @@
+//! MERGE whose rows another engine joins and writes: bounds of the source's keys, marks of rows and
+//! folders of files -> one version.
+//!
+//! [`Merge::job`] takes what the engine knows of the source and says which files can match;
+//! [`MergeJob::find`] takes the places of the rows that clauses take; the engine writes;
+//! [`MergeJob::run`] commits. Which clause takes a row is the engine's to decide. Actions, figures
+//! and what the commit depends on are those of [`crate::ops::merge`].
+//!
+//! Protocol: as there. Cost: as that of [`crate::ops::external::delete_update`].
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use serde::{Deserialize, Serialize};
+
+use crate::commit::finish::{self, Done};
+use crate::dv::Positions;
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::expr::Bound;
+use crate::ops::access::check_changeable;
+use crate::ops::dml::deletion_vectors::{self, Marked};
+use crate::ops::dml::matched_rows::Matched;
+use crate::ops::external::delete_update::{JobOutlook, Marks, left, rows_left};
+use crate::ops::merge::clauses::Clause;
+use crate::ops::merge::join_keys::{KeyColumn, Known};
+use crate::ops::merge::{Clauses, Ending, Figures, Merge, MergePlan, looked_at};
+use crate::ops::orphans::add_new;
+use crate::ops::target::change_file;
+use crate::parse::mask;
+use crate::protocol::commit_line::{Action, Add};
+use crate::write::Written;
+use crate::write::bound_constraints;
+use crate::write::constraints::{Identity, advance};
+
+/// What an engine knows of a source.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceFacts {
+    /// Its rows.
+    pub rows: u64,
+    /// Those of them that can match any row of the table.
+    pub usable: u64,
+    /// Of each key whether the values that come are all that there are, not only their bounds.
+    pub complete: Vec<bool>,
+    /// New rows have numbers below it, by which identity columns count.
+    #[serde(default)]
+    pub numbers: u64,
+}
+
+/// What an engine has to know of a table that it merges into.
+#[derive(Debug, Clone, Serialize)]
+pub struct MergeOutlook {
+    #[serde(flatten)]
+    table: JobOutlook,
+    /// Whether it does not matter which of several rows matches a row of the table.
+    pub takes_many: bool,
+    /// Paths of the files that are to be read.
+    pub files: Vec<String>,
+    /// Identity columns of new rows, to which clauses that give no values give that of the row's
+    /// number.
+    pub identities: Vec<Identity>,
+}
+
+/// A merge that another engine does.
+#[derive(Debug)]
+pub struct MergeJob {
+    merge: Merge,
+    plan: MergePlan,
+    clauses: Clauses,
+    /// Identity columns that count new rows, and how far they come with all numbers.
+    identities: Vec<Identity>,
+    last: Vec<(String, i64)>,
+    reads: Option<Bound>,
+    files: Vec<Add>,
+    source_rows: u64,
+    read_time: Duration,
+    found: Option<Found>,
+}
+
+/// Rows that clauses take.
+#[derive(Debug)]
+struct Found {
+    touched: Vec<Add>,
+    gone: HashMap<String, Positions>,
+    figures: Figures,
+    read: Vec<String>,
+    scanned: Duration,
+}
+
+/// Kinds of marks: what becomes of a row, and whether a row of the source matches it.
+const UPDATED: i64 = 1;
+const DELETED: i64 = 2;
+const UPDATED_BY_SOURCE: i64 = 3;
+const DELETED_BY_SOURCE: i64 = 4;
+
+impl Merge {
+    /// Goes on as a job of another engine. `keys` has a column for each equality of the plan: all
+    /// values that the source has there, or the least and the greatest and a null where there
+    /// is any.
+    ///
+    /// # Errors
+    /// As [`Merge::read`], and where an identity column comes to the end of its numbers.
+    pub fn job(
+        self,
+        plan: &MergePlan,
+        facts: &SourceFacts,
+        keys: impl Iterator<Item = Result<RecordBatch>>,
+        cancel: &Cancel,
+    ) -> Result<MergeJob> {
+        let clauses = Clauses::of(plan)?;
+        if clauses.changes() {
+            check_changeable(&self.snapshot)?;
+        }
+        self.check_identities(&clauses)?;
+        let gives = |clause: &Clause, column: &str| {
+            clause
+                .values
+                .iter()
+                .any(|(path, _)| path.first().is_some_and(|name| name == column))
+        };
+        let mut identities =
+            bound_constraints::identities(&self.target.protocol, &self.target.schema)?;
+        identities.retain(|identity| {
+            clauses
+                .not_matched
+                .iter()
+                .any(|clause| !gives(clause, &identity.column))
+        });
+        let mut last = Vec::new();
+        for mut identity in identities.iter().filter(|_| facts.numbers > 0).cloned() {
+            advance(
+                &mut identity,
+                usize::try_from(facts.numbers).unwrap_or(usize::MAX),
+            )?;
+            last.push((identity.column, identity.next.wrapping_sub(identity.step)));
+        }
+        let equalities = plan.equalities()?;
+        let mut known = Known::new(&equalities, 0)?;
+        if !equalities.is_empty() {
+            let key = KeyColumn::new(&equalities)?;
+            for batch in keys {
+                let batch = batch?;
+                let (columns, key) = key.of(batch.columns())?;
+                known.note(&columns, &key, &mask(vec![true; batch.num_rows()]))?;
+            }
+        }
+        known.keep_bounds(&facts.complete);
+        let can_match = facts.rows > 0 && facts.usable > 0;
+        let target_only = plan
+            .target_only
+            .as_ref()
+            .map(|tree| Bound::from_json(&tree.to_string()))
+            .transpose()?;
+        let reads = self.reads(target_only.as_ref(), &known, &equalities, can_match)?;
+        let files = looked_at(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
+        let read_time = self.started.elapsed();
+        Ok(MergeJob {
+            merge: self,
+            plan: plan.clone(),
+            clauses,
+            identities,
+            last,
+            reads,
+            files,
+            source_rows: facts.rows,
+            read_time,
+            found: None,
+        })
+    }
+}
+
+impl MergeJob {
+    /// What is to be done.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a table that contradicts itself.
+    pub fn outlook(&self, cancel: &Cancel) -> Result<MergeOutlook> {
+        let table = JobOutlook::of(&self.merge.target, &self.merge.snapshot, cancel)?;
+        let files = self.files.iter().map(|add| add.path.clone()).collect();
+        Ok(MergeOutlook {
+            table,
+            takes_many: self.clauses.takes_many(),
+            files,
+            identities: self.identities.clone(),
+        })
+    }
+
+    /// Files that are looked at.
+    #[must_use]
+    pub fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Takes the places of the rows that clauses take, by kind; `files` are the paths of their
+    /// files, by their numbers in the marks, `read` those of all files that had rows which
+    /// match. Says which files lose all their rows.
+    ///
+    /// # Errors
+    /// As [`crate::ops::ChangeJob::find`].
+    pub fn find(
+        &mut self,
+        marks: impl Iterator<Item = Result<RecordBatch>>,
+        files: &BTreeMap<i32, String>,
+        read: Vec<String>,
+        cancel: &Cancel,
+    ) -> Result<Vec<String>> {
+        let marks = Marks::read(marks, files, cancel)?;
+        let gone = marks.of(|_| true)?;
+        let deleted = marks.of(|kind| matches!(kind, DELETED | DELETED_BY_SOURCE))?;
+        let counts = marks.counts();
+        let count = |kind: i64| counts.get(&kind).copied().unwrap_or(0);
+        let figures = Figures {
+            source: self.source_rows,
+            updated: count(UPDATED),
+            updated_by_source: count(UPDATED_BY_SOURCE),
+            deleted: count(DELETED),
+            deleted_by_source: count(DELETED_BY_SOURCE),
+            inserted: 0,
+        };
+        let touched = Matched::found(&self.merge.snapshot, gone.clone(), cancel)?.files;
+        let ended = Matched::found(&self.merge.snapshot, deleted, cancel)?
+            .split()
+            .0;
+        let known: HashSet<&str> = read.iter().map(String::as_str).collect();
+        let more: Vec<String> = touched
+            .iter()
+            .map(|add| &add.path)
+            .filter(|path| !known.contains(path.as_str()))
+            .cloned()
+            .collect();
+        let read = read.into_iter().chain(more).collect();
+        self.found = Some(Found {
+            touched,
+            gone,
+            figures,
+            read,
+            scanned: self.merge.started.elapsed(),
+        });
+        Ok(ended.into_iter().map(|add| add.path).collect())
+    }
+
+    /// Commits. `rows` is the folder with new rows, and those that stay in copied files; `changes`
+    /// that with the feed's. On an error both are deleted, unless nobody knows whether it was
+    /// committed.
+    ///
+    /// # Errors
+    /// As [`crate::ops::Joining::run`] and [`crate::write::external_files::adopt`].
+    pub fn run(
+        mut self,
+        rows: Option<&str>,
+        changes: Option<&str>,
+        cancel: &Cancel,
+    ) -> Result<Done> {
+        let snapshot = self.merge.snapshot.clone();
+        let mut orphans = left(
+            snapshot.stores().root(),
+            rows.into_iter().chain(changes),
+            cancel,
+        )?;
+        let Found {
+            touched,
+            gone,
+            mut figures,
+            read,
+            scanned,
+        } = self
+            .found
+            .take()
+            .ok_or_else(|| Error::internal("a job is committed before its rows are found"))?;
+        let target = &self.merge.target;
+        let mut rest = Vec::new();
+        let mut adopted = |folder: Option<&str>, is_feed: bool| -> Result<Written> {
+            let Some(folder) = folder else {
+                return Ok(Written::default());
+            };
+            let found = target.adopt(folder, is_feed, &snapshot, cancel)?;
+            rest.extend(found.rest);
+            Ok(Written {
+                rows: found.files.iter().map(|file| file.num_records).sum(),
+                files: found.files,
+                identities: Vec::new(),
+            })
+        };
+        let (written, told) = (adopted(rows, false)?, adopted(changes, true)?);
+        let touches = !touched.is_empty();
+        let (mut marked, copied) = if target.has_vectors() {
+            (
+                deletion_vectors::mark(&snapshot, touched, &gone, &mut orphans, cancel)?,
+                0,
+            )
+        } else {
+            let mut stay = 0;
+            for add in &touched {
+                let gone = gone.get(&add.path).map_or(0, Positions::len);
+                stay += rows_left(&snapshot, add)?.saturating_sub(gone);
+            }
+            (Marked::ended(&touched), stay)
+        };
+        figures.inserted = written
+            .rows
+            .saturating_sub(copied + figures.updated + figures.updated_by_source);
+        let mut actions = std::mem::take(&mut marked.actions);
+        let times = [self.merge.started.elapsed(), scanned, self.read_time];
+        let mut operation = finish::operation(
+            "MERGE",
+            self.plan.parameters(),
+            figures.metrics(&written, told.files.len(), &marked, times),
+        );
+        let mut metadata = self.merge.changed_metadata();
+        if figures.inserted > 0 && !self.last.is_empty() {
+            operation.identity_only = metadata.is_none();
+            metadata = Some(self.merge.target.marked(&self.last));
+        }
+        actions.extend(
+            written
+                .files
+                .into_iter()
+                .map(|file| Action::Add(add_new(file, &self.merge.target.metadata))),
+        );
+        actions.extend(
+            told.files
+                .into_iter()
+                .map(|file| Action::Cdc(change_file(file))),
+        );
+        let ending = Ending {
+            merge: &self.merge,
+            clauses: &self.clauses,
+            reads: self.reads.as_ref(),
+            read: read.iter().map(String::as_str).collect(),
+            touches,
+            operation,
+            metadata,
+            actions,
+        };
+        let done = ending.commit(orphans, cancel)?;
+        // What cannot be deleted is what vacuum is for.
+        let _ = snapshot.stores().root().delete_batch(&rest);
+        Ok(done)
+    }
+}

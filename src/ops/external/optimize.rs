@@ -1,0 +1,370 @@
+//! JOB: OPTIMIZE and REORG whose rows another engine copies: the same plan, a folder of files ->
+//! one version.
+//!
+//! The engine is told which files become one, or are laid along one curve
+//! ([`OptimizeJob::outlook`]); each new file has a number, its part, and lies in a folder called
+//! after it. For a curve it gives a sample of the columns and is told what it needs to know
+//! to place rows ([`OptimizeJob::curve`]). [`OptimizeJob::run`] commits as [`crate::ops::optimize`]
+//! does.
+//!
+//! Protocol: as there. Cost: the plan, a footer for each new file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, ListArray, RecordBatch, UInt32Array};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{DataType as Arrow, Field, Schema};
+use arrow_select::concat::{concat, concat_batches};
+use arrow_select::take::take;
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::ops::external::delete_update::{JobOutlook, left};
+use crate::ops::optimize::rewrite::Rewritten;
+use crate::ops::optimize::{Layout, OptimizeOptions, Optimized, Plan, Run, asked, kept, share};
+use crate::ops::target::Target;
+use crate::protocol::schema::{DataType, StructField};
+use crate::scan::ScanRequest;
+use crate::snapshot::Snapshot;
+use crate::write::bound_constraints::Demand;
+use crate::write::constraints::Rules;
+use crate::write::external_sort::Sorting;
+use crate::write::space_filling_curve::{Curve, Shape, ranges};
+use crate::write::{NewFile, Written, external_files};
+
+/// Names the folder of a part.
+const PART: &str = "__deltafast_part";
+/// Bits of a rank at most.
+const RANK_BITS: u32 = 12;
+/// Bits of a place on the curve beyond those that tell files apart.
+const FINER: u32 = 6;
+
+/// What an engine has to know.
+#[derive(Debug, Clone, Serialize)]
+pub struct OptimizeOutlook {
+    /// What there is to know of the table.
+    #[serde(flatten)]
+    pub table: JobOutlook,
+    /// The files of each bin.
+    pub bins: Vec<Vec<String>>,
+    /// How many parts each bin has; they are numbered bin after bin.
+    pub parts: Vec<usize>,
+    /// Bytes of each bin's files.
+    pub bytes: Vec<i64>,
+    /// Rows of the files, as far as that is known.
+    pub rows: i64,
+    /// The columns along which rows are laid, by the names on the way to them.
+    pub columns: Vec<Vec<String>>,
+    /// Whether the curve is Hilbert's.
+    pub is_hilbert: bool,
+    /// Bits of the ranks in each column.
+    pub bits: u32,
+    /// The name of the column by which files come into folders.
+    pub part: &'static str,
+}
+
+/// An OPTIMIZE on its way.
+pub struct OptimizeJob {
+    snapshot: Snapshot,
+    options: OptimizeOptions,
+    sql: Option<String>,
+    plan: Plan,
+}
+
+impl OptimizeJob {
+    /// The plan.
+    ///
+    /// # Errors
+    /// As [`crate::ops::optimize`].
+    pub fn new(
+        snapshot: &Snapshot,
+        predicate: Option<&Demand>,
+        options: OptimizeOptions,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let files = asked(snapshot, predicate, &options, cancel)?;
+        let plan = Plan::of(snapshot, files, &options, cancel)?;
+        Ok(Self {
+            snapshot: snapshot.clone(),
+            options,
+            sql: predicate.map(|demand| demand.sql.clone()),
+            plan,
+        })
+    }
+
+    fn target(&self) -> Target {
+        Target::of(&self.snapshot, self.options.encoding.clone())
+    }
+
+    /// What is to be done.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a table that contradicts itself.
+    pub fn outlook(&self, cancel: &Cancel) -> Result<OptimizeOutlook> {
+        let all = || self.plan.bins.iter().flatten();
+        let curve = match &self.plan.layout {
+            Layout::Packed | Layout::Purged => None,
+            Layout::Curved(curve) | Layout::Clustered(curve, _) => Some(curve),
+        };
+        Ok(OptimizeOutlook {
+            table: JobOutlook::of(&self.target(), &self.snapshot, cancel)?,
+            bins: self
+                .plan
+                .bins
+                .iter()
+                .map(|bin| bin.iter().map(|add| add.path.clone()).collect())
+                .collect(),
+            parts: self.parts(),
+            bytes: self
+                .plan
+                .bins
+                .iter()
+                .map(|bin| bin.iter().map(|add| add.size).sum())
+                .collect(),
+            rows: all().map(|add| add.num_records().unwrap_or(0)).sum(),
+            columns: curve
+                .map(|curve| curve.name_paths(self.snapshot.schema()))
+                .unwrap_or_default(),
+            is_hilbert: curve.is_some_and(|curve| curve.shape() == Shape::Hilbert),
+            bits: self.bits(),
+            part: PART,
+        })
+    }
+
+    /// How many files each bin becomes.
+    fn parts(&self) -> Vec<usize> {
+        let parts = |bin: &Vec<_>| match &self.plan.layout {
+            Layout::Packed | Layout::Purged => 1,
+            Layout::Curved(_) | Layout::Clustered(..) => share(bin, self.plan.size),
+        };
+        self.plan.bins.iter().map(parts).collect()
+    }
+
+    /// Bits of a rank: enough to tell files apart and their rows a little.
+    fn bits(&self) -> u32 {
+        let columns = match &self.plan.layout {
+            Layout::Packed | Layout::Purged => return 0,
+            Layout::Curved(curve) | Layout::Clustered(curve, _) => {
+                curve.name_paths(self.snapshot.schema()).len()
+            }
+        };
+        let columns = u32::try_from(columns).unwrap_or(64).clamp(1, 64);
+        let files = self.parts().into_iter().max().unwrap_or(1).max(1);
+        let wanted = usize::BITS - files.leading_zeros() + FINER;
+        wanted
+            .div_ceil(columns)
+            .clamp(1, RANK_BITS)
+            .min(64 / columns)
+            .max(1)
+    }
+
+    /// How rows are placed, a row a bin: `bin`; of each column `bounds{n}`, between which values
+    /// have the same rank, and `bits{n}`, the bits of these ranks; `cuts`, the places on the
+    /// curve at which another part begins, as signed numbers whose order is the curve's. Of a
+    /// column alone the cuts are values.
+    ///
+    /// `sample` has `bin` and the columns, each as `Int64`, `Float64` or `LargeBinary`.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] for a sample that is none.
+    pub fn curve(
+        &self,
+        sample: impl Iterator<Item = Result<RecordBatch>>,
+        cancel: &Cancel,
+    ) -> Result<RecordBatch> {
+        let shape = match &self.plan.layout {
+            Layout::Packed | Layout::Purged => {
+                return Err(Error::internal(
+                    "rows are packed, and not laid along a curve",
+                ));
+            }
+            Layout::Curved(curve) | Layout::Clustered(curve, _) => curve.shape(),
+        };
+        let batches = sample.collect::<Result<Vec<_>>>()?;
+        let Some(first) = batches.first() else {
+            return Err(Error::internal(
+                "a sample has no batch, not even an empty one",
+            ));
+        };
+        let sample = concat_batches(&first.schema(), &batches)?;
+        let (bins, columns) = match sample.columns() {
+            [bins, columns @ ..] if !columns.is_empty() => {
+                (bins.as_primitive_opt::<Int32Type>(), columns)
+            }
+            _ => (None, [].as_slice()),
+        };
+        let bins = bins.ok_or_else(|| Error::internal("a sample has no bins"))?;
+        let mut rows: BTreeMap<i32, Vec<u32>> = BTreeMap::new();
+        for (row, bin) in (0_u32..).zip(bins.values()) {
+            rows.entry(*bin).or_default().push(row);
+        }
+        let (mut bounds, mut bits, mut cuts) = (
+            vec![Vec::new(); columns.len()],
+            vec![Vec::new(); columns.len()],
+            Vec::new(),
+        );
+        let parts = self.parts();
+        for (bin, parts) in (0_i32..).zip(&parts) {
+            cancel.check()?;
+            let rows = UInt32Array::from(rows.remove(&bin).unwrap_or_default());
+            let some = columns
+                .iter()
+                .map(|column| Ok(take(column, &rows, None)?))
+                .collect::<Result<Vec<_>>>()?;
+            if let ([column], [bounds], [bits]) =
+                (some.as_slice(), bounds.as_mut_slice(), bits.as_mut_slice())
+            {
+                bounds.push(column.slice(0, 0));
+                bits.push(0);
+                cuts.push(ranges(column, *parts)?);
+                continue;
+            }
+            let curve = Curve::with_bits(&some, shape, self.bits())?;
+            for ((bounds, bits), (found, width)) in
+                bounds.iter_mut().zip(&mut bits).zip(curve.bounds(&some))
+            {
+                bounds.push(found);
+                bits.push(i32::try_from(width).unwrap_or(0));
+            }
+            let ends = Sorting::bounds_of(curve.places(&some)?, *parts);
+            cuts.push(Arc::new(Int64Array::from_iter_values(
+                ends.into_iter()
+                    .map(|place| (place ^ 1 << 63).cast_signed()),
+            )));
+        }
+        let mut out: Vec<(String, ArrayRef)> = vec![(
+            "bin".to_owned(),
+            Arc::new((0_i32..).take(parts.len()).collect::<Int32Array>()),
+        )];
+        for (n, (bounds, bits)) in bounds.into_iter().zip(bits).enumerate() {
+            out.push((format!("bounds{n}"), lists(&bounds)?));
+            out.push((format!("bits{n}"), Arc::new(Int32Array::from(bits))));
+        }
+        out.push(("cuts".to_owned(), lists(&cuts)?));
+        let fields: Vec<Field> = out
+            .iter()
+            .map(|(name, array)| Field::new(name, array.data_type().clone(), true))
+            .collect();
+        Ok(RecordBatch::try_new(
+            Arc::new(Schema::new(fields)),
+            out.into_iter().map(|(_, array)| array).collect(),
+        )?)
+    }
+
+    /// Commits what lies in the folder. On an error it is deleted, unless nobody knows whether it
+    /// was committed.
+    ///
+    /// # Errors
+    /// As [`crate::ops::optimize`] and [`adopt`](external_files::adopt).
+    pub fn run(self, folder: Option<&str>, cancel: &Cancel) -> Result<Optimized> {
+        let orphans = left(self.snapshot.stores().root(), folder.into_iter(), cancel)?;
+        let target = self.target();
+        let (mut written, rest) = self.written(&target, folder, cancel)?;
+        let Self {
+            snapshot,
+            options,
+            sql,
+            plan,
+        } = self;
+        let Plan {
+            layout,
+            bins,
+            cluster_by,
+            mut out,
+            ..
+        } = plan;
+        let mut run = Run::new(&snapshot, &options, sql, cluster_by, &target);
+        for (n, bin) in bins.into_iter().enumerate() {
+            let files: Vec<NewFile> = written.get_mut(n).map(std::mem::take).unwrap_or_default();
+            let rows = files.iter().map(|file| file.num_records).sum();
+            let mut bin = Rewritten::new(
+                bin,
+                Written {
+                    files,
+                    rows,
+                    identities: Vec::new(),
+                },
+                &snapshot,
+            );
+            match &layout {
+                Layout::Packed | Layout::Curved(_) => {}
+                Layout::Purged => bin = kept(bin),
+                Layout::Clustered(_, clustering) => clustering.tag(&mut bin.added),
+            }
+            run.add(bin, &mut out);
+        }
+        out.done = orphans.commit(|| run.commit(cancel))?;
+        // What cannot be deleted is what vacuum is for.
+        let _ = snapshot.stores().root().delete_batch(&rest);
+        Ok(out)
+    }
+
+    /// The new files of each bin, and what else lies there.
+    fn written(
+        &self,
+        target: &Target,
+        folder: Option<&str>,
+        cancel: &Cancel,
+    ) -> Result<(Vec<Vec<NewFile>>, Vec<String>)> {
+        let mut out: Vec<Vec<NewFile>> = vec![Vec::new(); self.plan.bins.len()];
+        let Some(folder) = folder else {
+            return Ok((out, Vec::new()));
+        };
+        let mut request = target.request(Rules::default(), cancel)?;
+        target.keep_ids(&self.snapshot, &mut request, &mut ScanRequest::default())?;
+        request
+            .schema
+            .fields
+            .retain(|field| !request.partition_columns.contains(&field.name));
+        request
+            .schema
+            .fields
+            .push(StructField::new(PART, DataType::Integer, false));
+        request.partition_columns = vec![PART.to_owned()];
+        let found = external_files::adopt(self.snapshot.stores().root(), &request, folder, cancel)?;
+        let ends: Vec<usize> = self
+            .parts()
+            .into_iter()
+            .scan(0, |end, parts| {
+                *end += parts;
+                Some(*end)
+            })
+            .collect();
+        for mut file in found.files {
+            let part = file
+                .partition_values
+                .first()
+                .and_then(|(_, part)| part.as_ref()?.parse::<usize>().ok());
+            let bin = part.map(|part| ends.partition_point(|end| *end <= part));
+            let place =
+                bin.and_then(|bin| Some((out.get_mut(bin)?, self.plan.bins.get(bin)?.first()?)));
+            let (files, old) = place.ok_or_else(|| {
+                Error::internal("a file is of a part that there is not").at_file(&file.path)
+            })?;
+            file.partition_values = old.partition_values.clone().into_iter().collect();
+            files.push(file);
+        }
+        Ok((out, found.rest))
+    }
+}
+
+/// Lists, one after the other.
+fn lists(all: &[ArrayRef]) -> Result<ArrayRef> {
+    let parts: Vec<&dyn Array> = all.iter().map(AsRef::as_ref).collect();
+    let values = if parts.is_empty() {
+        arrow_array::new_empty_array(&Arrow::Int64)
+    } else {
+        concat(&parts)?
+    };
+    let field = Arc::new(Field::new("item", values.data_type().clone(), true));
+    Ok(Arc::new(ListArray::try_new(
+        field,
+        OffsetBuffer::from_lengths(all.iter().map(Array::len)),
+        values,
+        None,
+    )?))
+}

@@ -1,0 +1,239 @@
+//! CLONE: a table that shares another's files: its log names them by absolute paths.
+//!
+//! It is a new one, or takes the place of one without files, whose id and history go on. Columns
+//! are those of the source with their ids; rows get ids of the clone's own, as in delta-spark.
+//! Files that it shares are never deleted by its own vacuum, which only looks below its root; the
+//! source's vacuum deletes them when the source no longer needs them, so a clone is for a limited
+//! time.
+//!
+//! Protocol: "Add File and Remove File" (absolute paths), "Deletion Vectors" (storage type `p`).
+//! Cost: the adds of the source in one commit.
+
+use std::collections::BTreeMap;
+
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::commit::Transaction;
+use crate::commit::adds::{adds, whole};
+use crate::commit::finish::{Choices, Done};
+use crate::dv::DvPath;
+use crate::error::{Error, Missing, Result, ResultExt};
+use crate::exec::{Cancel, Env, SystemEnv, uuid};
+use crate::log::Log;
+use crate::ops::maintain::commit_command::commit_command;
+use crate::parse::Wanted;
+use crate::parse::checkpoint::FileKind;
+use crate::protocol::action::DomainMetadata;
+use crate::protocol::commit_line::{Action, Add};
+use crate::protocol::table::{self, Context};
+use crate::protocol::{data_path, features};
+use crate::snapshot::Snapshot;
+use crate::write::partition::log_path;
+
+/// The domain that describes how the rows lie, and so goes along.
+const CLUSTERING: &str = "delta.clustering";
+
+/// What a caller decides of a clone.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CloneOptions {
+    /// Properties of the clone, beside the source's.
+    pub properties: BTreeMap<String, String>,
+    /// Whether it may take the place of a table without files.
+    pub replace: bool,
+    /// How it is committed.
+    pub choices: Choices,
+}
+
+/// What a clone made.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Cloned {
+    /// Files of the source, all of which the clone has.
+    pub source_num_of_files: u64,
+    /// Their bytes.
+    pub source_table_size: u64,
+    /// The version that was made, where one was.
+    #[serde(skip)]
+    pub done: Option<Done>,
+}
+
+/// Makes a table at the root of `target` that has the files of `source`.
+///
+/// # Errors
+/// [`Error::Invalid`] when there is a table already that may not or cannot be replaced;
+/// [`Error::Unsupported`] for a source whose files cannot be named from there; as
+/// [`Transaction::commit`].
+pub fn clone(
+    source: &Snapshot,
+    target: Log,
+    options: &CloneOptions,
+    cancel: &Cancel,
+) -> Result<Cloned> {
+    let root = source.stores().root();
+    features::check_writable(source.protocol())
+        .at_file(root.url())
+        .at_version(source.version())?;
+    if source.protocol().has_writer_feature("catalogManaged") {
+        return Err(Error::unsupported_feature(
+            "catalogManaged",
+            "a table whose commits are managed by a catalog is cloned by its catalog",
+        ));
+    }
+    let target_url = target.stores().root().url().to_owned();
+    let base = Base::new(root.url(), &target_url)?;
+    let old = if options.replace {
+        replaceable(&target, source, cancel)?
+    } else {
+        None
+    };
+    let mut tx = match &old {
+        Some(old) => Transaction::new(old),
+        None => Transaction::create(target, source.options())?,
+    };
+    let mut out = Cloned::default();
+    let mut unique = uuid;
+    let mut context = Context {
+        allow_unknown: false,
+        now_ms: SystemEnv.now_ms(),
+        unique: &mut unique,
+    };
+    let replaced = old.as_ref().map(|old| (old.protocol(), old.metadata()));
+    let (protocol, metadata) = table::clone(
+        (source.protocol(), source.metadata()),
+        replaced,
+        &options.properties,
+        &mut context,
+    )?;
+    tx.push(Action::Protocol(protocol));
+    tx.push(Action::MetaData(Box::new(metadata)));
+    if old.is_some() {
+        tx.read_whole_table();
+    }
+    let clustered = source.sets()?.domains.get(CLUSTERING).cloned();
+    let ended = match &old {
+        Some(old) => old
+            .sets()?
+            .domains
+            .get(CLUSTERING)
+            .map(|last| DomainMetadata {
+                removed: true,
+                ..last.clone()
+            }),
+        None => None,
+    };
+    tx.extend(clustered.or(ended).map(Action::DomainMetadata));
+    let wanted = whole(source);
+    let partition = wanted.partition.clone();
+    for batch in source.files(FileKind::Adds, wanted, cancel)? {
+        let batch = batch?;
+        cancel.progress().advance(batch.len() as u64);
+        for add in adds(&batch, &partition)? {
+            out.source_num_of_files += 1;
+            out.source_table_size += u64::try_from(add.size).unwrap_or(0);
+            // Rows get ids of the clone's own.
+            tx.push(Action::Add(base.absolute(Add {
+                base_row_id: None,
+                default_row_commit_version: None,
+                ..add
+            })?));
+        }
+    }
+    let parameters = json!({"source": format!("delta.`{}`", base.shown), "sourceVersion": source.version(), "isShallow": true});
+    let metrics = json!({
+        "sourceTableSize": out.source_table_size,
+        "sourceNumOfFiles": out.source_num_of_files,
+        "numRemovedFiles": 0,
+        "removedFilesSize": 0,
+        "numCopiedFiles": 0,
+        "copiedFilesSize": 0,
+    });
+    let done = match commit_command(tx, "CLONE", parameters, metrics, &options.choices, cancel) {
+        // Another writer was first, as if it had been there from the beginning.
+        Err(Error::CommitFailed { .. }) if old.is_none() => {
+            return Err(Error::invalid(format!(
+                "there is a table at {target_url} already"
+            )));
+        }
+        other => other?,
+    };
+    Ok(Cloned {
+        done: Some(done),
+        ..out
+    })
+}
+
+/// The table at `target`, if there is one; it must have no files, as in delta-spark.
+fn replaceable(target: &Log, source: &Snapshot, cancel: &Cancel) -> Result<Option<Snapshot>> {
+    let old = match Snapshot::open(target.clone(), None, source.options()) {
+        Ok(old) => old,
+        Err(Error::NotFound {
+            kind: Missing::Table,
+            ..
+        }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let url = target.stores().root().url();
+    features::check_writable(old.protocol())
+        .at_file(url)
+        .at_version(old.version())?;
+    for batch in old.files(FileKind::Adds, Wanted::default(), cancel)? {
+        if !batch?.is_empty() {
+            return Err(Error::invalid(format!(
+                "a clone takes the place of an empty table only, and the one at {url} has rows; delete them first"
+            )));
+        }
+    }
+    Ok(Some(old))
+}
+
+/// The source's root, as its files are named from elsewhere.
+struct Base {
+    /// The URL, decoded, ending in `/`.
+    url: String,
+    shown: String,
+}
+
+impl Base {
+    fn new(source: &str, target: &str) -> Result<Self> {
+        let url = percent_decode_str(source).decode_utf8_lossy().into_owned();
+        let scheme = |url: &str| {
+            url.split_once("://").map(|(scheme, rest)| {
+                (
+                    scheme.to_owned(),
+                    rest.split('/').next().unwrap_or_default().to_owned(),
+                )
+            })
+        };
+        if scheme(source) != scheme(target) {
+            return Err(Error::unsupported(format!(
+                "a shallow clone must be in the same store as its source: {target} is not where {source} is, and readers refuse files of other stores"
+            )));
+        }
+        Ok(Self {
+            shown: url.trim_end_matches('/').to_owned(),
+            url,
+        })
+    }
+
+    /// The same file by absolute paths.
+    fn absolute(&self, mut add: Add) -> Result<Add> {
+        add.path = self.path(&add.path)?;
+        if let Some(vector) = &mut add.deletion_vector
+            && let Some(DvPath::InTable(path)) = vector.path().at_file(&add.path)?
+        {
+            "p".clone_into(&mut vector.storage_type);
+            vector.path_or_inline_dv = log_path(&format!("{}{path}", self.url));
+        }
+        Ok(add)
+    }
+
+    fn path(&self, path: &str) -> Result<String> {
+        let canonical = data_path::canonical(path)?;
+        if canonical.starts_with('/') || canonical.contains("://") {
+            return Ok(path.to_owned());
+        }
+        Ok(log_path(&format!("{}{canonical}", self.url)))
+    }
+}

@@ -1,0 +1,444 @@
+//! CONVERT: a folder of Parquet files -> a table that begins with them.
+//!
+//! Nothing is written but the log. The schema is the union of the files' columns, in the order in
+//! which they are met in the sorted paths, all of them nullable; a column that has two types is
+//! refused with both files. Partition values come from the names of folders: `column=value` as Hive
+//! has them, or in the order of the columns. Statistics come from the footers.
+//!
+//! Protocol: "Add File and Remove File", "Per-file Statistics". Cost: one listing of each folder,
+//! one footer a file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::commit::Transaction;
+use crate::commit::finish::{Choices, Done};
+use crate::error::{Error, Result, ResultExt, shown};
+use crate::exec::{Cancel, Env, SystemEnv, map_all, uuid};
+use crate::log::Log;
+use crate::ops::maintain::commit_command::commit_command;
+use crate::ops::maintain::data_files::{Hidden, name_of, walk};
+use crate::pq::Survey;
+use crate::pq::survey;
+use crate::protocol::commit_line::{Action, Add, PartitionValues};
+use crate::protocol::partition_value::{self, HIVE_NULL};
+use crate::protocol::schema::{DataType, StructField, StructType};
+use crate::protocol::table::{self, Context, NewTable};
+use crate::snapshot::ReadOptions;
+use crate::store::{File, ObjectMeta};
+use crate::write::partition::log_path;
+use crate::write::stats::StatsPlan;
+
+/// What a caller decides of a conversion.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConvertOptions {
+    /// The partition columns with their types, as a schema in Delta's JSON, in the order of the
+    /// folders.
+    pub partition_schema: Option<Value>,
+    /// Whether folders are called `column=value`, or by the value alone.
+    pub hive: bool,
+    /// Name of the table.
+    pub name: Option<String>,
+    /// Its description.
+    pub description: Option<String>,
+    /// Its properties.
+    pub configuration: BTreeMap<String, String>,
+    /// Whether files get statistics.
+    pub collect_stats: bool,
+    /// Do nothing where there is a table already.
+    pub ignore_existing: bool,
+    /// How it is committed.
+    pub choices: Choices,
+}
+
+impl Default for ConvertOptions {
+    fn default() -> Self {
+        Self {
+            partition_schema: None,
+            hive: true,
+            name: None,
+            description: None,
+            configuration: BTreeMap::new(),
+            collect_stats: true,
+            ignore_existing: false,
+            choices: Choices::default(),
+        }
+    }
+}
+
+/// What a conversion made.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Converted {
+    /// Files that the table began with; 0 where there was a table already.
+    pub num_files: u64,
+    /// The version that was made, where one was.
+    #[serde(skip)]
+    pub done: Option<Done>,
+}
+
+/// Makes a table of the Parquet files below the root of `log`.
+///
+/// # Errors
+/// [`Error::Invalid`] for a folder that is a table, has no files, or has folders that are not those
+/// of the partition columns; [`Error::SchemaMismatch`] for files that contradict each other;
+/// [`Error::Corrupt`] names a file that is no Parquet.
+pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Converted> {
+    let root = Arc::clone(log.stores().root());
+    let exists = || {
+        if options.ignore_existing {
+            return Ok(Converted::default());
+        }
+        Err(Error::invalid(format!(
+            "there is a table at {} already; with `mode=\"ignore\"` that is no error",
+            root.url()
+        )))
+    };
+    if log.list(0)?.newest().is_some() {
+        return exists();
+    }
+    check_properties(&options.configuration)?;
+    let partition = match &options.partition_schema {
+        Some(schema) => StructType::parse(&schema.to_string())?,
+        None => StructType::default(),
+    };
+    let files = find(&log, &partition, cancel)?;
+    if files.is_empty() {
+        return Err(Error::invalid(format!(
+            "there are no Parquet files below {}",
+            root.url()
+        )));
+    }
+    let values = files
+        .iter()
+        .map(|file| partition_values(&file.path, &partition, options.hive))
+        .collect::<Result<Vec<_>>>()?;
+    check_values(&files, &values, &partition)?;
+    let stop = cancel.clone();
+    cancel.progress().expect(files.len() as u64);
+    let surveys = map_all(
+        files.iter().map(|file| File {
+            store: Arc::clone(&root),
+            path: file.path.clone(),
+            size: Some(file.size),
+        }),
+        move |file| {
+            stop.check()?;
+            stop.progress().advance(1);
+            survey(&file)
+        },
+    )?;
+    let data = union(&files, &surveys, &partition)?;
+    let schema = StructType {
+        fields: data
+            .fields
+            .iter()
+            .chain(&partition.fields)
+            .cloned()
+            .collect(),
+    };
+    let partition_columns: Vec<String> = partition
+        .fields
+        .iter()
+        .map(|field| field.name.clone())
+        .collect();
+
+    let table = NewTable {
+        schema,
+        partition_columns: partition_columns.clone(),
+        name: options.name.clone(),
+        description: options.description.clone(),
+        configuration: options.configuration.clone(),
+        ..NewTable::default()
+    };
+    let mut unique = uuid;
+    let mut context = Context {
+        allow_unknown: false,
+        now_ms: SystemEnv.now_ms(),
+        unique: &mut unique,
+    };
+    let (protocol, metadata) = table::create(&table, &mut context)?;
+    let plan = StatsPlan::new(
+        &data,
+        &partition_columns,
+        &metadata.configuration,
+        |field| field.name.clone(),
+    )?;
+    let wanted = plan.wanted();
+    let mut tx = match Transaction::create(log, ReadOptions::default()) {
+        // Made by another writer while the files were looked at.
+        Err(Error::Invalid { .. }) => return exists(),
+        other => other?,
+    };
+    tx.push(Action::Protocol(protocol));
+    tx.push(Action::MetaData(Box::new(metadata)));
+    for ((file, survey), partition_values) in files.iter().zip(&surveys).zip(values) {
+        tx.push(Action::Add(Add {
+            path: log_path(&file.path),
+            partition_values,
+            size: i64::try_from(file.size).unwrap_or(i64::MAX),
+            modification_time: file.modified_ms,
+            data_change: true,
+            stats: options
+                .collect_stats
+                .then(|| plan.json(survey.num_rows(), &survey.facts(&data, &wanted))),
+            ..Add::default()
+        }));
+    }
+    let parameters = json!({
+        "numFiles": files.len(),
+        "partitionedBy": Value::from(partition_columns).to_string(),
+        "collectStats": options.collect_stats,
+        "sourceFormat": "parquet",
+    });
+    let done = match commit_command(
+        tx,
+        "CONVERT",
+        parameters,
+        json!({"numConvertedFiles": files.len()}),
+        &options.choices,
+        cancel,
+    ) {
+        Err(Error::CommitFailed { .. }) => return exists(),
+        other => other?,
+    };
+    Ok(Converted {
+        num_files: files.len() as u64,
+        done: Some(done),
+    })
+}
+
+/// Refuses properties that files which are there already would have had to know.
+fn check_properties(configuration: &BTreeMap<String, String>) -> Result<()> {
+    let is = |key: &str, wanted: &str| key.eq_ignore_ascii_case(wanted);
+    for (key, value) in configuration {
+        let lower = key.to_ascii_lowercase();
+        let refused = (is(key, "delta.columnMapping.mode") && !value.eq_ignore_ascii_case("none"))
+            || (lower.starts_with("delta.enableicebergcompat")
+                && value.eq_ignore_ascii_case("true"))
+            || lower.starts_with("delta.constraints.");
+        if refused {
+            return Err(Error::invalid(format!(
+                "`{}` cannot be set by a conversion, since nobody has looked at the rows; set it on the table",
+                shown(key)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The Parquet files below the root, sorted.
+fn find(log: &Log, partition: &StructType, cancel: &Cancel) -> Result<Vec<ObjectMeta>> {
+    let hidden = Hidden::new(partition.fields.iter().map(|field| field.name.as_str()));
+    let names = hidden.clone();
+    let mut files = Vec::new();
+    walk(
+        log.stores().root(),
+        move |place| {
+            let name = name_of(place);
+            !names.is(name)
+                && name
+                    .rsplit_once('.')
+                    .is_some_and(|(_, end)| end.eq_ignore_ascii_case("parquet"))
+        },
+        |folder, listed| {
+            if !folder.is_empty()
+                && listed
+                    .folders
+                    .iter()
+                    .any(|inner| name_of(inner) == "_delta_log")
+            {
+                return Err(Error::invalid(format!(
+                    "the folder `{}` is a Delta table itself; convert what lies beside it",
+                    shown(folder)
+                )));
+            }
+            files.extend(listed.objects);
+            Ok(listed
+                .folders
+                .into_iter()
+                .filter(|path| !hidden.is(name_of(path)))
+                .collect())
+        },
+        cancel,
+    )?;
+    files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
+}
+
+/// The partition values that a file's folders say.
+fn partition_values(path: &str, partition: &StructType, hive: bool) -> Result<PartitionValues> {
+    let folders: Vec<&str> = path
+        .rsplit_once('/')
+        .map_or(Vec::new(), |(folders, _)| folders.split('/').collect());
+    let decode = |text: &str| -> Result<Option<String>> {
+        let text = percent_decode_str(text).decode_utf8().map_err(|_| {
+            Error::invalid("the name of a partition folder is no text").at_file(path)
+        })?;
+        Ok(Some(text.into_owned()).filter(|text| !text.is_empty() && text != HIVE_NULL))
+    };
+    let names = || {
+        partition
+            .fields
+            .iter()
+            .map(|field| field.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    if !hive {
+        if folders.len() != partition.fields.len() {
+            return Err(Error::invalid(format!(
+                "the file lies in {} folders and there are {} partition columns ({})",
+                folders.len(),
+                partition.fields.len(),
+                names()
+            )))
+            .at_file(path);
+        }
+        return partition
+            .fields
+            .iter()
+            .zip(folders)
+            .map(|(field, folder)| Ok((field.name.clone(), decode(folder)?)))
+            .collect();
+    }
+    let mut out = PartitionValues::new();
+    for folder in folders {
+        // Folders without `=` are only folders.
+        let Some((column, value)) = folder.split_once('=') else {
+            continue;
+        };
+        let column = decode(column)?.unwrap_or_default();
+        let Some(field) = partition
+            .fields
+            .iter()
+            .find(|field| field.name.to_lowercase() == column.to_lowercase())
+        else {
+            return Err(Error::invalid(format!(
+                "the folder `{}` is one of a partition column that is not named; name it with its type in `partition_by`",
+                shown(folder)
+            )))
+            .at_file(path);
+        };
+        if out.insert(field.name.clone(), decode(value)?).is_some() {
+            return Err(Error::invalid(format!(
+                "the file lies in two folders of the partition column `{}`",
+                field.name
+            )))
+            .at_file(path);
+        }
+    }
+    if let Some(missing) = partition
+        .fields
+        .iter()
+        .find(|field| !out.contains_key(&field.name))
+    {
+        return Err(Error::invalid(format!(
+            "the file lies in no folder of the partition column `{0}`, such as `{0}=...`",
+            missing.name
+        )))
+        .at_file(path);
+    }
+    Ok(out)
+}
+
+/// Checks that every partition value is one of its column's type.
+fn check_values(
+    files: &[ObjectMeta],
+    values: &[PartitionValues],
+    partition: &StructType,
+) -> Result<()> {
+    for field in &partition.fields {
+        for (file, values) in files.iter().zip(values) {
+            let column =
+                std::iter::once(values.get(&field.name).and_then(Option::as_deref)).collect();
+            let parsed = partition_value::parse(
+                &column,
+                &field.data_type,
+                crate::protocol::calendar::Zone::UTC,
+            );
+            parsed.map_err(|error| {
+                Error::invalid(error.to_string())
+                    .at_column(&field.name)
+                    .at_file(&file.path)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The columns of all files but those that the folders give.
+fn union(files: &[ObjectMeta], surveys: &[Survey], partition: &StructType) -> Result<StructType> {
+    let mut out = StructType::default();
+    // The first file of each column, for messages.
+    let mut first: BTreeMap<String, &str> = BTreeMap::new();
+    for (file, survey) in files.iter().zip(surveys) {
+        for field in &survey.schema.fields {
+            if partition
+                .fields
+                .iter()
+                .any(|column| column.name.to_lowercase() == field.name.to_lowercase())
+            {
+                continue;
+            }
+            let key = field.name.to_lowercase();
+            match out
+                .fields
+                .iter_mut()
+                .find(|known| known.name.to_lowercase() == key)
+            {
+                None => {
+                    first.insert(key, &file.path);
+                    out.fields.push(field.clone());
+                }
+                Some(known) => {
+                    let clash = |what: &str, expected: &str, found: &str| {
+                        let other = first.get(&key).copied().unwrap_or_default();
+                        let what = format!(
+                            "the column `{}` {what} than in the file {}",
+                            known.name,
+                            shown(other)
+                        );
+                        Error::schema_mismatch(what, expected, found).at_file(&file.path)
+                    };
+                    if known.name != field.name {
+                        return Err(clash("has other letters", &known.name, &field.name));
+                    }
+                    let joined = join(&known.data_type, &field.data_type);
+                    let joined = joined.ok_or_else(|| {
+                        clash(
+                            "has another type",
+                            &known.data_type.to_string(),
+                            &field.data_type.to_string(),
+                        )
+                    })?;
+                    known.data_type = joined;
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The type of a column that has one type in one file and the other in another; structs may have
+/// more fields.
+fn join(a: &DataType, b: &DataType) -> Option<DataType> {
+    match (a, b) {
+        (DataType::Void, other) | (other, DataType::Void) => Some(other.clone()),
+        (DataType::Struct(a), DataType::Struct(b)) => {
+            let mut fields: Vec<StructField> = a.fields.clone();
+            for field in &b.fields {
+                match fields.iter_mut().find(|known| known.name == field.name) {
+                    Some(known) => known.data_type = join(&known.data_type, &field.data_type)?,
+                    None => fields.push(field.clone()),
+                }
+            }
+            Some(DataType::Struct(Arc::new(StructType { fields })))
+        }
+        (a, b) => (a == b).then(|| a.clone()),
+    }
+}

@@ -1,0 +1,217 @@
+//! FSCK: live files that are not there -> removed from the log.
+//!
+//! Somebody deleted them behind the table's back; their rows are lost either way, and without this
+//! no reader can go on. Only a store that says clearly that a file is not there counts, and only
+//! data files are removed: what a missing deletion vector deleted nobody knows, so that is only
+//! said, and left for a restore.
+//!
+//! Cost: a listing of each folder that has live files or vectors, a request for each file
+//! elsewhere.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::BooleanArray;
+use hashbrown::HashSet;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::commit::Transaction;
+use crate::commit::adds::{adds, whole};
+use crate::commit::finish::{Choices, Done};
+use crate::dv::DvPath;
+use crate::error::{Result, ResultExt};
+use crate::exec::{Cancel, Env, SystemEnv, map_all};
+use crate::ops::maintain::commit_command::commit_command;
+use crate::ops::maintain::data_files::{Places, vector_path};
+use crate::parse::Wanted;
+use crate::parse::checkpoint::FileKind;
+use crate::protocol::commit_line::Action;
+use crate::protocol::{data_path, features};
+use crate::snapshot::Snapshot;
+
+/// What a caller decides of a repair.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RepairOptions {
+    /// Only say what is missing.
+    pub dry_run: bool,
+    /// How it is committed.
+    pub choices: Choices,
+}
+
+/// What a repair did, or would.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Repaired {
+    /// Whether it only looked.
+    pub dry_run: bool,
+    /// Files that are gone, as they stand in the log.
+    pub files_removed: Vec<String>,
+    /// Deletion vectors that are gone: places below the table, or as they stand in the log.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub vectors_missing: Vec<String>,
+    /// The version that was made, where one was.
+    #[serde(skip)]
+    pub done: Option<Done>,
+}
+
+/// Removes live files from the log that are not in the store.
+///
+/// # Errors
+/// [`crate::error::Error::Storage`] when the store does not say; as [`Transaction::commit`].
+pub fn repair(snapshot: &Snapshot, options: &RepairOptions, cancel: &Cancel) -> Result<Repaired> {
+    features::check_writable(snapshot.protocol())
+        .at_file(snapshot.stores().root().url())
+        .at_version(snapshot.version())?;
+    let Missing {
+        files: missing,
+        vectors,
+    } = missing(snapshot, cancel)?;
+    let mut out = Repaired {
+        dry_run: options.dry_run,
+        files_removed: missing.iter().cloned().collect(),
+        vectors_missing: vectors.into_iter().collect(),
+        done: None,
+    };
+    out.files_removed.sort_unstable();
+    out.vectors_missing.sort_unstable();
+    if options.dry_run || missing.is_empty() {
+        return Ok(out);
+    }
+    let mut tx = Transaction::new(snapshot);
+    tx.read_files(out.files_removed.iter().map(String::as_str))?;
+    let wanted = whole(snapshot);
+    let (partition, now) = (wanted.partition.clone(), SystemEnv.now_ms());
+    for batch in snapshot.files(FileKind::Adds, wanted, cancel)? {
+        let batch = batch?;
+        let gone: BooleanArray = (0..batch.len())
+            .map(|row| Some(missing.contains(batch.path.value(row))))
+            .collect();
+        tx.extend(
+            adds(&batch.filter(&gone)?, &partition)?
+                .iter()
+                .map(|add| Action::Remove(add.to_remove(now, true))),
+        );
+    }
+    let metrics = json!({"numRemovedFiles": out.files_removed.len()});
+    let done = commit_command(
+        tx,
+        "FSCK",
+        json!({"dryRun": false}),
+        metrics,
+        &options.choices,
+        cancel,
+    )?;
+    Ok(Repaired {
+        done: Some(done),
+        ..out
+    })
+}
+
+/// What live files need and is not there.
+#[derive(Default)]
+struct Missing {
+    /// Paths in the log.
+    files: HashSet<String>,
+    /// Of deletion vectors, each once.
+    vectors: HashSet<String>,
+}
+
+/// A file for which it is looked.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Sought {
+    File(String),
+    Vector(DvPath),
+}
+
+impl Sought {
+    fn place(&self, places: &Places) -> Option<String> {
+        match self {
+            Self::File(path) => places.of_log(path),
+            Self::Vector(path) => places.of_vector(path),
+        }
+        .map(Cow::into_owned)
+    }
+
+    /// Its path as `Stores::file` takes it.
+    fn path(&self) -> Result<Cow<'_, str>> {
+        match self {
+            Self::File(path) | Self::Vector(DvPath::Given(path)) => data_path::canonical(path),
+            Self::Vector(DvPath::InTable(path)) => Ok(Cow::Borrowed(path)),
+        }
+    }
+}
+
+fn missing(snapshot: &Snapshot, cancel: &Cancel) -> Result<Missing> {
+    let places = Places::new(snapshot.stores());
+    let mut by_folder: BTreeMap<String, Vec<(String, Sought)>> = BTreeMap::new();
+    let (mut elsewhere, mut vectors) = (Vec::new(), HashSet::new());
+    let mut seek = |sought: Sought| match sought.place(&places) {
+        Some(place) => {
+            let (folder, name) = place.rsplit_once('/').unwrap_or(("", &place));
+            by_folder
+                .entry(folder.to_owned())
+                .or_default()
+                .push((name.to_owned(), sought));
+        }
+        None => elsewhere.push(sought),
+    };
+    for batch in snapshot.files(FileKind::Adds, Wanted::default(), cancel)? {
+        let batch = batch?;
+        for row in 0..batch.len() {
+            seek(Sought::File(batch.path.value(row).to_owned()));
+            // Many files may have their vectors in one.
+            if let Some(vector) = vector_path(&batch, row)?
+                && vectors.insert(vector.clone())
+            {
+                seek(Sought::Vector(vector));
+            }
+        }
+    }
+    cancel.check()?;
+    let store = Arc::clone(snapshot.stores().root());
+    cancel.progress().expect(
+        elsewhere.len() as u64
+            + by_folder
+                .values()
+                .map(|files| files.len() as u64)
+                .sum::<u64>(),
+    );
+    let stop = cancel.clone();
+    let here = map_all(by_folder, move |(folder, files)| {
+        stop.check()?;
+        stop.progress().advance(files.len() as u64);
+        let listed = store.list_folder(&folder, &|_| true)?;
+        let there: HashSet<&str> = listed
+            .objects
+            .iter()
+            .filter_map(|object| object.path.rsplit('/').next())
+            .collect();
+        Ok(files
+            .into_iter()
+            .filter(|(name, _)| !there.contains(name.as_str()))
+            .map(|(_, sought)| sought)
+            .collect::<Vec<_>>())
+    })?;
+    let stores = Arc::clone(snapshot.stores());
+    let stop = cancel.clone();
+    let far = map_all(elsewhere, move |sought| {
+        stop.check()?;
+        stop.progress().advance(1);
+        let file = stores.file(&sought.path()?, None)?;
+        match file.store.head(&file.path) {
+            Ok(_) => Ok(None),
+            Err(error) if error.is_not_found() => Ok(Some(sought)),
+            Err(error) => Err(error),
+        }
+    })?;
+    let mut out = Missing::default();
+    for sought in here.into_iter().flatten().chain(far.into_iter().flatten()) {
+        match sought {
+            Sought::File(path) => out.files.insert(path),
+            Sought::Vector(DvPath::InTable(path) | DvPath::Given(path)) => out.vectors.insert(path),
+        };
+    }
+    Ok(out)
+}

@@ -1,0 +1,351 @@
+//! RESTORE: the files of an older version, alive again.
+//!
+//! A new version is made whose files, schema and properties are those of the older one. What only
+//! ever grows stays as it is: the protocol (unless the caller allows it to fall), row ids, column
+//! ids, marks of identity columns, and whether commits have timestamps of their own.
+//!
+//! Protocol: "Requirements for Writers", "Row Tracking", "Column Mapping". Cost: the keys of both
+//! versions' files, a request for each file that comes back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow_array::BooleanArray;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::commit::Transaction;
+use crate::commit::adds::{adds, whole};
+use crate::commit::finish::{Choices, Done};
+use crate::dv::DvPath;
+use crate::error::{Error, Result};
+use crate::exec::{Cancel, Env, SystemEnv, map_all};
+use crate::history::{self, Search};
+use crate::ops::maintain::commit_command::commit_command;
+use crate::ops::maintain::data_files::vector_path;
+use crate::parse::checkpoint::FileKind;
+use crate::parse::{FileBatch, Wanted};
+use crate::protocol::action::{DomainMetadata, Metadata};
+use crate::protocol::commit_line::Action;
+use crate::protocol::schema::{StructField, StructType};
+use crate::protocol::{data_path, features};
+use crate::reconcile::{Seen, Verdict};
+use crate::snapshot::Snapshot;
+
+const MAX_ID: &str = "delta.columnMapping.maxColumnId";
+const MARK: &str = "delta.identity.highWaterMark";
+const STEP: &str = "delta.identity.step";
+/// The only domain that belongs to a version's rows; others go on as they are.
+const CLUSTERING: &str = "delta.clustering";
+/// Properties that say since when commits have timestamps: they are of the log, not of a version.
+const TIMESTAMPS: [&str; 3] = [
+    "delta.enableInCommitTimestamps",
+    "delta.inCommitTimestampEnablementVersion",
+    "delta.inCommitTimestampEnablementTimestamp",
+];
+
+/// What a caller decides of a restore: either `version` or `timestamp_ms`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RestoreOptions {
+    /// The version to bring back.
+    pub version: Option<i64>,
+    /// The version that was current then, milliseconds since the epoch.
+    pub timestamp_ms: Option<i64>,
+    /// Leave out files that are not there any more.
+    pub ignore_missing_files: bool,
+    /// Take the older version's protocol also where it is lower.
+    pub protocol_downgrade_allowed: bool,
+    /// How it is committed.
+    pub choices: Choices,
+}
+
+/// What a restore did.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Restored {
+    /// Files that came back.
+    pub num_restored_file: u64,
+    /// Files that went.
+    pub num_removed_file: u64,
+    /// Bytes that came back.
+    pub restored_files_size: u64,
+    /// Bytes that went.
+    pub removed_files_size: u64,
+    /// Files of the table now.
+    pub num_of_files_after_restore: u64,
+    /// Bytes of the table now.
+    pub table_size_after_restore: u64,
+    /// The version that was made, where one was.
+    #[serde(skip)]
+    pub done: Option<Done>,
+}
+
+/// Makes a version that is like an older one.
+///
+/// # Errors
+/// [`Error::NotFound`] for a version that cannot be read or a file that is not there any more;
+/// [`Error::Invalid`] for one that does not exist yet, and for a timestamp after the newest
+/// version's; as [`Transaction::commit`].
+pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -> Result<Restored> {
+    let version = match (options.version, options.timestamp_ms) {
+        (Some(version), None) => version,
+        (None, Some(time)) => {
+            // The time by which time travel finds it, which grows with versions also where times of
+            // files do not.
+            let found = history::times(
+                snapshot,
+                &snapshot.log().list(0)?,
+                snapshot.version(),
+                snapshot.version(),
+            )?;
+            let newest = found
+                .first()
+                .map_or_else(|| snapshot.timestamp_ms(), |(_, time)| Ok(*time))?;
+            if time > newest {
+                return Err(Error::invalid(format!(
+                    "the table cannot be restored to {}: its newest version {} is of {}; give a timestamp that is not after it, or a version",
+                    text_of(time),
+                    snapshot.version(),
+                    text_of(newest)
+                )));
+            }
+            history::version_at(snapshot, time, Search::AtOrBefore)?
+        }
+        _ => {
+            return Err(Error::invalid(
+                "a restore needs a version or a timestamp, not both",
+            ));
+        }
+    };
+    if version > snapshot.version() {
+        return Err(Error::invalid(format!(
+            "version {version} cannot be restored: the newest one is {}",
+            snapshot.version()
+        )));
+    }
+    let target = snapshot.at(Some(version))?;
+    let live = keys(snapshot, &Seen::default(), cancel)?;
+    let wanted_live = keys(&target, &live, cancel)?;
+
+    let mut out = Restored::default();
+    let mut tx = Transaction::new(snapshot);
+    tx.read_whole_table();
+    let wanted = whole(&target);
+    let partition = wanted.partition.clone();
+    let mut missing = Vec::new();
+    for batch in target.files(FileKind::Adds, wanted, cancel)? {
+        let batch = batch?;
+        out.num_of_files_after_restore += batch.len() as u64;
+        out.table_size_after_restore += bytes(&batch);
+        let mut back = without(&batch, &live)?;
+        if back.is_empty() {
+            continue;
+        }
+        let absent = absent(&target, &back, cancel)?;
+        if absent.contains(&true) {
+            let gone = back.filter(&absent.iter().map(|gone| Some(*gone)).collect())?;
+            missing.extend((0..gone.len()).map(|row| gone.path.value(row).to_owned()));
+            out.num_of_files_after_restore -= gone.len() as u64;
+            out.table_size_after_restore -= bytes(&gone);
+            back = back.filter(&absent.iter().map(|gone| Some(!*gone)).collect())?;
+        }
+        out.num_restored_file += back.len() as u64;
+        out.restored_files_size += bytes(&back);
+        tx.extend(adds(&back, &partition)?.into_iter().map(Action::Add));
+    }
+    if let Some(first) = missing.first().filter(|_| !options.ignore_missing_files) {
+        return Err(Error::not_found(
+            crate::error::Missing::Object,
+            format!(
+                "version {version} cannot be restored: {} of its files are gone, {first} for one; bring back what is left of it with `ignore_missing_files=True`",
+                missing.len()
+            ),
+        ));
+    }
+    let now = SystemEnv.now_ms();
+    let wanted = whole(snapshot);
+    let partition = wanted.partition.clone();
+    for batch in snapshot.files(FileKind::Adds, wanted, cancel)? {
+        let going = without(&batch?, &wanted_live)?;
+        out.num_removed_file += going.len() as u64;
+        out.removed_files_size += bytes(&going);
+        tx.extend(
+            adds(&going, &partition)?
+                .iter()
+                .map(|add| Action::Remove(add.to_remove(now, true))),
+        );
+    }
+    let metadata = metadata(snapshot, &target)?;
+    let protocol = if options.protocol_downgrade_allowed {
+        target.protocol().clone()
+    } else {
+        let raised =
+            features::with_features(snapshot.protocol(), &features::supported(target.protocol()));
+        features::with_versions(
+            &raised,
+            Some(target.protocol().min_reader_version),
+            Some(target.protocol().min_writer_version),
+        )?
+    };
+    if protocol != *snapshot.protocol() {
+        tx.push(Action::Protocol(protocol));
+    }
+    if metadata != *snapshot.metadata() {
+        tx.push(Action::MetaData(Box::new(metadata)));
+    }
+    tx.extend(
+        domains(snapshot, &target)?
+            .into_iter()
+            .map(Action::DomainMetadata),
+    );
+    let parameters =
+        json!({"version": options.version, "timestamp": options.timestamp_ms.map(text_of)});
+    let metrics = json!({
+        "numRestoredFiles": out.num_restored_file,
+        "restoredFilesSize": out.restored_files_size,
+        "numRemovedFiles": out.num_removed_file,
+        "removedFilesSize": out.removed_files_size,
+        "numOfFilesAfterRestore": out.num_of_files_after_restore,
+        "tableSizeAfterRestore": out.table_size_after_restore,
+    });
+    let done = commit_command(tx, "RESTORE", parameters, metrics, &options.choices, cancel)?;
+    Ok(Restored {
+        done: Some(done),
+        ..out
+    })
+}
+
+fn text_of(ms: i64) -> String {
+    chrono::DateTime::from_timestamp_millis(ms).map_or_else(
+        || ms.to_string(),
+        |time| time.format("%Y-%m-%d %H:%M:%S%.3f").to_string(),
+    )
+}
+
+/// The keys of a version's files, comparable with those of `like`.
+fn keys(snapshot: &Snapshot, like: &Seen, cancel: &Cancel) -> Result<Seen> {
+    let mut seen = Seen::like(like);
+    for batch in snapshot.files(FileKind::Adds, Wanted::default(), cancel)? {
+        let batch = batch?;
+        for row in 0..batch.len() {
+            let key = seen.key(&batch, row)?;
+            seen.note(key, 0, Verdict::Added, true, batch.path.value(row))?;
+        }
+    }
+    Ok(seen)
+}
+
+fn without(batch: &FileBatch, keys: &Seen) -> Result<FileBatch> {
+    let keep = (0..batch.len())
+        .map(|row| keys.key(batch, row).map(|key| Some(!keys.contains(key))))
+        .collect::<Result<BooleanArray>>()?;
+    batch.filter(&keep)
+}
+
+fn bytes(batch: &FileBatch) -> u64 {
+    batch
+        .size
+        .iter()
+        .flatten()
+        .filter_map(|size| u64::try_from(size).ok())
+        .sum()
+}
+
+/// Which files of a batch, or deletion vectors of them, are not there.
+fn absent(snapshot: &Snapshot, batch: &FileBatch, cancel: &Cancel) -> Result<Vec<bool>> {
+    let rows: Vec<(String, Option<DvPath>)> = (0..batch.len())
+        .map(|row| Ok((batch.path.value(row).to_owned(), vector_path(batch, row)?)))
+        .collect::<Result<_>>()?;
+    let (stores, stop) = (Arc::clone(snapshot.stores()), cancel.clone());
+    cancel.progress().expect(rows.len() as u64);
+    map_all(rows, move |(path, vector)| {
+        stop.check()?;
+        stop.progress().advance(1);
+        let is_absent = |path: &str| {
+            let file = stores.file(path, None)?;
+            match file.store.head(&file.path) {
+                Ok(_) => Ok(false),
+                Err(error) if error.is_not_found() => Ok(true),
+                Err(error) => Err(error),
+            }
+        };
+        Ok(is_absent(&data_path::canonical(&path)?)?
+            || match vector {
+                None => false,
+                Some(DvPath::InTable(path)) => is_absent(&path)?,
+                Some(DvPath::Given(path)) => is_absent(&data_path::canonical(&path)?)?,
+            })
+    })
+}
+
+/// The older version's metadata, with what never goes back.
+fn metadata(now: &Snapshot, target: &Snapshot) -> Result<Metadata> {
+    let (current, mut out) = (now.metadata(), target.metadata().clone());
+    for key in TIMESTAMPS {
+        match current.configuration.get(key) {
+            Some(value) => _ = out.configuration.insert(key.to_owned(), value.clone()),
+            None => _ = out.configuration.remove(key),
+        }
+    }
+    if let Some(highest) = current.configuration.get(MAX_ID) {
+        let number =
+            |text: Option<&String>| text.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+        if number(Some(highest)) > number(out.configuration.get(MAX_ID)) {
+            out.configuration.insert(MAX_ID.to_owned(), highest.clone());
+        }
+    }
+    let mut schema = StructType::parse(&out.schema_string)?;
+    let mut changed = false;
+    for field in &mut schema.fields {
+        if let Some(mark) = now
+            .schema()
+            .field(&field.name)
+            .and_then(|current| farther(field, current))
+        {
+            field.metadata.insert(MARK.to_owned(), mark);
+            changed = true;
+        }
+    }
+    if changed {
+        out.schema_string = schema.to_json().to_string();
+    }
+    Ok(out)
+}
+
+/// The mark of an identity column now, where it is farther than the one that comes back.
+fn farther(back: &StructField, now: &StructField) -> Option<Value> {
+    let step = back.metadata.get(STEP)?.as_i64()?;
+    let mark = now.metadata.get(MARK)?.as_i64()?;
+    let is_farther = match back.metadata.get(MARK).and_then(Value::as_i64) {
+        None => true,
+        Some(old) if step > 0 => mark > old,
+        Some(old) => mark < old,
+    };
+    is_farther.then(|| mark.into())
+}
+
+/// What becomes of the domain of clustering columns.
+fn domains(now: &Snapshot, target: &Snapshot) -> Result<Vec<DomainMetadata>> {
+    let of = |snapshot: &Snapshot| -> Result<BTreeMap<String, DomainMetadata>> {
+        Ok(snapshot
+            .sets()?
+            .domains
+            .iter()
+            .filter(|(name, _)| name.as_str() == CLUSTERING)
+            .map(|(name, domain)| (name.clone(), domain.clone()))
+            .collect())
+    };
+    let (current, back) = (of(now)?, of(target)?);
+    let names: BTreeSet<&String> = current.keys().chain(back.keys()).collect();
+    Ok(names
+        .into_iter()
+        .filter_map(|name| match (current.get(name), back.get(name)) {
+            (current, Some(back)) if current != Some(back) => Some(back.clone()),
+            (Some(current), None) => Some(DomainMetadata {
+                removed: true,
+                ..current.clone()
+            }),
+            _ => None,
+        })
+        .collect())
+}

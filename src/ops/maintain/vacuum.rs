@@ -1,0 +1,584 @@
+//! VACUUM: files below the table's root that no version in the time of retention needs -> deleted.
+//!
+//! What is needed is the same for every way of looking: live files, files removed since the cutoff,
+//! files of versions that are to be kept, and the deletion vectors of all these. Of what is left, a
+//! file goes only when it is older than the cutoff, too, so that those of writers that are still at
+//! work stay.
+//!
+//! Candidates come from all folders (`full`), from what the log says was removed (the default,
+//! which never touches a file that the log does not name), or from an inventory. Hidden files and
+//! folders, other tables below the root, whatever links lead to, and whatever the log names outside
+//! of the root are left alone. The table is read again between the first commit (`VACUUM START`)
+//! and the first deletion: what came back to life meanwhile stays.
+//!
+//! Protocol: "Vacuum Protocol Check", "Deletion Vectors". Cost: the keys of all files, one listing
+//! of each folder; a file that stays costs its name.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arrow_array::Array;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::commit::Transaction;
+use crate::commit::finish::{Choices, Done};
+use crate::dv::DvPath;
+use crate::error::{Error, Result, ResultExt};
+use crate::exec::{Cancel, Env, SystemEnv, map_all};
+use crate::log::Upkeep;
+use crate::ops::maintain::commit_command::commit_command;
+use crate::ops::maintain::data_files::{Hidden, PlaceSet, Places, name_of, vector_path, walk};
+use crate::parse::checkpoint::FileKind;
+use crate::parse::commit::{self, Take};
+use crate::parse::{FileBatch, Wanted};
+use crate::protocol::{features, properties};
+use crate::snapshot::Snapshot;
+use crate::store::{Folder, ObjectMeta, Store};
+
+/// Files deleted by one request where the store has such requests.
+const CHUNK: usize = 1000;
+/// How many changes of the table's metadata may come between a vacuum's deletions and its end.
+const OTHERS: u32 = 100;
+/// Commits looked through by one job.
+const COMMITS: usize = 64;
+const RETENTION: &str = "delta.deletedFileRetentionDuration";
+
+/// What a caller decides of a vacuum.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VacuumOptions {
+    /// How long removed files are kept, in milliseconds; `delta.deletedFileRetentionDuration` (a
+    /// week where unset) if `None`.
+    pub retention_ms: Option<i64>,
+    /// Only plan.
+    pub dry_run: bool,
+    /// Refuse a shorter time than the table's.
+    pub enforce_retention: bool,
+    /// How the caller is told not to refuse it, for the message.
+    pub force: String,
+    /// Look at every file below the root, not only at those that the log says were removed.
+    pub full: bool,
+    /// Versions that stay readable whatever their age.
+    pub keep_versions: Vec<i64>,
+    /// The time it is, in milliseconds since the epoch; the clock's if `None`.
+    pub now_ms: Option<i64>,
+    /// How its two versions are committed.
+    pub choices: Choices,
+}
+
+impl Default for VacuumOptions {
+    fn default() -> Self {
+        Self {
+            retention_ms: None,
+            dry_run: false,
+            enforce_retention: true,
+            force: String::new(),
+            full: false,
+            keep_versions: Vec::new(),
+            now_ms: None,
+            choices: Choices::default(),
+        }
+    }
+}
+
+/// What a vacuum deleted, or would.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Vacuumed {
+    /// Paths below the table's root, sorted.
+    pub files: Vec<String>,
+    /// Their sizes together.
+    pub bytes: u64,
+    /// Folders that were looked at.
+    pub folders: u64,
+    /// The version that was made, where one was.
+    #[serde(skip)]
+    pub done: Option<Done>,
+}
+
+/// Deletes, or with `dry_run` only finds, what no version in the time of retention needs.
+/// `inventory` lists the table's files where the caller knows them; paths are below the root or
+/// absolute.
+///
+/// # Errors
+/// [`Error::Invalid`] for a retention that is too short, [`Error::Unsupported`] for a table that
+/// this release cannot write or whose catalog does not permit it, [`Error::Storage`]. Nothing that
+/// is needed was deleted, whatever the error.
+pub fn vacuum(
+    snapshot: &Snapshot,
+    options: &VacuumOptions,
+    inventory: Option<Inventory>,
+    cancel: &Cancel,
+) -> Result<Vacuumed> {
+    let root = snapshot.stores().root();
+    features::check_writable(snapshot.protocol())
+        .at_file(root.url())
+        .at_version(snapshot.version())?;
+    snapshot.check_upkeep(Upkeep::Vacuum)?;
+    let of_table = properties::value(&snapshot.metadata().configuration, RETENTION)
+        .and_then(properties::duration_ms)
+        .unwrap_or(0);
+    let retention = options.retention_ms.unwrap_or(of_table);
+    check_retention(retention, of_table, options)?;
+    let cutoff = options
+        .now_ms
+        .unwrap_or_else(|| SystemEnv.now_ms())
+        .saturating_sub(retention);
+
+    let look = Look {
+        options,
+        cutoff,
+        places: Places::new(snapshot.stores()),
+        cancel,
+    };
+    let needed = look.needed(snapshot)?;
+    let mut plan = match inventory {
+        Some(inventory) => look.listed(snapshot, inventory, &needed)?,
+        None if options.full => look.everything(snapshot, needed)?,
+        None => look.removed(snapshot, &needed)?,
+    };
+    if options.dry_run || plan.files.is_empty() {
+        return Ok(plan.sorted());
+    }
+    let mut parameters = json!({"retentionCheckEnabled": options.enforce_retention, "defaultRetentionMillis": of_table});
+    if let (Some(given), Some(parameters)) = (options.retention_ms, parameters.as_object_mut()) {
+        parameters.insert("specifiedRetentionMillis".to_owned(), given.into());
+    }
+    let metrics = json!({"numFilesToDelete": plan.files.len(), "sizeOfDataToDelete": plan.bytes});
+    let begun = commit_command(
+        Transaction::new(snapshot),
+        "VACUUM START",
+        parameters,
+        metrics,
+        &options.choices,
+        cancel,
+    )?;
+    let after = match begun.snapshot {
+        Some(after) => after,
+        None => snapshot.at(begun.version)?,
+    };
+    if after.version() > snapshot.version() + 1 {
+        let needed = look.needed(&after)?;
+        plan.files.retain(|file| !needed.contains(&file.path));
+    }
+    let deleted = delete(root, &plan.files, cancel);
+    let status = if deleted.is_ok() {
+        "COMPLETED"
+    } else {
+        "FAILED"
+    };
+    let done = deleted
+        .as_ref()
+        .map_or_else(|failed| failed.deleted, |()| plan.files.len());
+    let metrics = json!({"numDeletedFiles": done, "numVacuumedDirectories": plan.folders});
+    let ended = told(
+        &after,
+        &options.choices.without_transactions(),
+        &json!({"status": status}),
+        &metrics,
+    );
+    deleted.map_err(|failed| failed.error)?;
+    let mut ended = ended?;
+    ended.warnings.splice(0..0, begun.warnings);
+    Ok(Vacuumed {
+        done: Some(ended),
+        ..plan.sorted()
+    })
+}
+
+/// Says that the vacuum ended, on whatever version: also when the caller wants to stop, and when
+/// others have changed what the table is, since the deletions have happened and depend on nothing
+/// any more.
+fn told(after: &Snapshot, choices: &Choices, parameters: &Value, metrics: &Value) -> Result<Done> {
+    let (mut newest, mut left) = (after.clone(), OTHERS);
+    loop {
+        match commit_command(
+            Transaction::new(&newest),
+            "VACUUM END",
+            parameters.clone(),
+            metrics.clone(),
+            choices,
+            &Cancel::default(),
+        ) {
+            Err(Error::CommitFailed { .. }) if left > 0 => {
+                newest = newest.at(None)?;
+                left -= 1;
+            }
+            ended => return ended,
+        }
+    }
+}
+
+fn check_retention(retention: i64, of_table: i64, options: &VacuumOptions) -> Result<()> {
+    const HOUR: f64 = 3_600_000.0;
+    if retention < 0 {
+        return Err(Error::invalid(
+            "the retention of a vacuum cannot be negative",
+        ));
+    }
+    if options.enforce_retention && retention < of_table {
+        #[allow(clippy::cast_precision_loss)]
+        let hours = |ms: i64| ms as f64 / HOUR;
+        return Err(Error::invalid(format!(
+            "a retention of {} hours is shorter than the table's {} (`{RETENTION}`): readers and writers that are at work may need what it deletes{}",
+            hours(retention),
+            hours(of_table),
+            if options.force.is_empty() {
+                String::new()
+            } else {
+                format!("; {} if there are none", options.force)
+            }
+        )));
+    }
+    Ok(())
+}
+
+/// Files that a caller knows to be in the table's folder.
+pub type Inventory = Box<dyn Iterator<Item = Result<ObjectMeta>>>;
+
+/// What was found to go.
+#[derive(Default)]
+struct Found {
+    files: Vec<ObjectMeta>,
+    bytes: u64,
+    folders: u64,
+}
+
+impl Found {
+    fn of(files: Vec<ObjectMeta>, folders: u64) -> Self {
+        let bytes = files.iter().map(|file| file.size).sum();
+        Self {
+            files,
+            bytes,
+            folders,
+        }
+    }
+
+    fn sorted(self) -> Vacuumed {
+        let mut files: Vec<String> = self.files.into_iter().map(|file| file.path).collect();
+        files.sort_unstable();
+        Vacuumed {
+            files,
+            bytes: self.bytes,
+            folders: self.folders,
+            done: None,
+        }
+    }
+}
+
+struct Look<'a> {
+    options: &'a VacuumOptions,
+    /// What was removed or written before it can go.
+    cutoff: i64,
+    places: Places,
+    cancel: &'a Cancel,
+}
+
+impl Look<'_> {
+    /// The places of all files that must stay.
+    fn needed(&self, snapshot: &Snapshot) -> Result<PlaceSet> {
+        let mut needed = PlaceSet::default();
+        self.note_live(snapshot, &mut needed)?;
+        for batch in snapshot.files(
+            FileKind::Removes,
+            Wanted {
+                time: true,
+                ..Wanted::default()
+            },
+            self.cancel,
+        )? {
+            let batch = batch?;
+            for row in 0..batch.len() {
+                if removed_at(&batch, row) >= self.cutoff {
+                    self.note(&batch, row, &mut needed)?;
+                }
+            }
+        }
+        for version in &self.options.keep_versions {
+            let kept = snapshot.at(Some(*version))?;
+            self.note_live(&kept, &mut needed)?;
+            // Its changes are its own.
+            let segment = kept.segment();
+            let Some(commit) = &segment.last_commit else {
+                continue;
+            };
+            let text = kept.commit_text(commit)?;
+            let take = Take {
+                cdc: Some(Wanted::default()),
+                ..Take::default()
+            };
+            let changes = commit::parse(&text, 0..text.len(), &take, &[])
+                .at_file(&commit.file.path)?
+                .cdc;
+            for row in 0..changes.len() {
+                self.note(&changes, row, &mut needed)?;
+            }
+        }
+        Ok(needed)
+    }
+
+    fn note_live(&self, snapshot: &Snapshot, needed: &mut PlaceSet) -> Result<()> {
+        for batch in snapshot.files(FileKind::Adds, Wanted::default(), self.cancel)? {
+            let batch = batch?;
+            for row in 0..batch.len() {
+                self.note(&batch, row, needed)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&self, batch: &FileBatch, row: usize, needed: &mut PlaceSet) -> Result<()> {
+        if let Some(place) = self.places.of_log(batch.path.value(row)) {
+            needed.insert(&place);
+        }
+        if let Some(vector) = vector_path(batch, row)?
+            && let Some(place) = self.places.of_vector(&vector)
+        {
+            needed.insert(&place);
+        }
+        Ok(())
+    }
+
+    /// Whether a file is old enough. Stores that do not tell times give 0.
+    fn is_old(&self, file: &ObjectMeta) -> bool {
+        file.modified_ms != 0 && file.modified_ms < self.cutoff
+    }
+
+    /// What goes of all files below the root.
+    fn everything(&self, snapshot: &Snapshot, needed: PlaceSet) -> Result<Found> {
+        let hidden = hidden(snapshot);
+        let names = hidden.clone();
+        let mut files = Vec::new();
+        let folders = walk(
+            snapshot.stores().root(),
+            move |place| !names.is(name_of(place)) && !needed.contains(place),
+            |folder, listed| {
+                let is_table = !folder.is_empty()
+                    && listed
+                        .folders
+                        .iter()
+                        .any(|inner| name_of(inner) == "_delta_log");
+                if is_table {
+                    return Ok(Vec::new());
+                }
+                files.extend(listed.objects.into_iter().filter(|file| self.is_old(file)));
+                Ok(listed
+                    .folders
+                    .into_iter()
+                    .filter(|path| !hidden.is(name_of(path)))
+                    .collect())
+            },
+            self.cancel,
+        )?;
+        Ok(Found::of(files, folders))
+    }
+
+    /// What goes of an inventory.
+    fn listed(
+        &self,
+        snapshot: &Snapshot,
+        inventory: Inventory,
+        needed: &PlaceSet,
+    ) -> Result<Found> {
+        let hidden = hidden(snapshot);
+        let mut files = Vec::new();
+        let mut owned: HashMap<String, bool> = HashMap::new();
+        let mut owns = |place: &str| {
+            let folder = place.rsplit_once('/').map_or("", |(folder, _)| folder);
+            owned.get(folder).copied().unwrap_or_else(|| {
+                let owns = snapshot.stores().root().owns(folder);
+                owned.insert(folder.to_owned(), owns);
+                owns
+            })
+        };
+        for file in inventory {
+            let file = file?;
+            let Some(place) = self
+                .places
+                .of_log(&file.path)
+                .map(std::borrow::Cow::into_owned)
+            else {
+                continue;
+            };
+            if !place.split('/').any(|part| hidden.is(part))
+                && !needed.contains(&place)
+                && self.is_old(&file)
+                && owns(&place)
+            {
+                files.push(ObjectMeta {
+                    path: place,
+                    ..file
+                });
+            }
+        }
+        files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        files.dedup_by(|a, b| a.path == b.path);
+        Ok(Found::of(files, 0))
+    }
+
+    /// What goes of the files that the log says were removed, or that held changes of commits
+    /// before the cutoff.
+    fn removed(&self, snapshot: &Snapshot, needed: &PlaceSet) -> Result<Found> {
+        let mut by_folder: BTreeMap<String, hashbrown::HashSet<String>> = BTreeMap::new();
+        let mut note = |place: &str| {
+            if !needed.contains(place) {
+                let (folder, name) = place.rsplit_once('/').unwrap_or(("", place));
+                by_folder
+                    .entry(folder.to_owned())
+                    .or_default()
+                    .insert(name.to_owned());
+            }
+        };
+        let mut note_rows = |batch: &FileBatch, is_old: &dyn Fn(usize) -> bool| -> Result<()> {
+            for row in (0..batch.len()).filter(|row| is_old(*row)) {
+                if let Some(place) = self.places.of_log(batch.path.value(row)) {
+                    note(&place);
+                }
+                if let Some(vector @ DvPath::InTable(_)) = vector_path(batch, row)?
+                    && let Some(place) = self.places.of_vector(&vector)
+                {
+                    note(&place);
+                }
+            }
+            Ok(())
+        };
+        for batch in snapshot.files(
+            FileKind::Removes,
+            Wanted {
+                time: true,
+                ..Wanted::default()
+            },
+            self.cancel,
+        )? {
+            let batch = batch?;
+            note_rows(&batch, &|row| removed_at(&batch, row) < self.cutoff)?;
+        }
+        // Checkpoints forget tombstones when they expire; the commits that are still there do not.
+        let listing = snapshot.log().list(0)?;
+        let commits: Vec<_> = listing
+            .commits
+            .into_values()
+            .filter(|commit| commit.version <= snapshot.version())
+            .collect();
+        let table = snapshot.clone();
+        let batches = map_all(commits.chunks(COMMITS).map(<[_]>::to_vec), move |commits| {
+            let take = Take {
+                removes: Some(Wanted {
+                    time: true,
+                    ..Wanted::default()
+                }),
+                cdc: Some(Wanted::default()),
+                ..Take::default()
+            };
+            let parse = |commit: &crate::log::CommitFile| {
+                let text = match table.commit_text(commit) {
+                    // A cleanup of the log was faster. What only this commit knew of is for a full
+                    // vacuum.
+                    Err(error) if error.is_not_found() => return Ok(None),
+                    text => text?,
+                };
+                let parsed =
+                    commit::parse(&text, 0..text.len(), &take, &[]).at_file(&commit.file.path)?;
+                Ok(Some((parsed.removes, parsed.cdc)))
+            };
+            commits
+                .iter()
+                .filter_map(|commit| parse(commit).transpose())
+                .collect::<Result<Vec<_>>>()
+        })?;
+        for (removes, changes) in batches.iter().flatten() {
+            note_rows(removes, &|row| removed_at(removes, row) < self.cutoff)?;
+            // Files of changes have no time but their own.
+            note_rows(changes, &|_| true)?;
+        }
+        self.cancel.check()?;
+        let (store, folders) = (Arc::clone(snapshot.stores().root()), by_folder.len() as u64);
+        let listed = map_all(by_folder, move |(folder, names)| {
+            if store.owns(&folder) {
+                store.list_folder(&folder, &|name| names.contains(name))
+            } else {
+                Ok(Folder::default())
+            }
+        })?;
+        let files = listed
+            .into_iter()
+            .flat_map(|folder| folder.objects)
+            .filter(|file| self.is_old(file))
+            .collect();
+        Ok(Found::of(files, folders))
+    }
+}
+
+/// When a tombstone was set; one that does not say is older than all others.
+fn removed_at(batch: &FileBatch, row: usize) -> i64 {
+    batch
+        .time
+        .as_ref()
+        .filter(|times| times.is_valid(row))
+        .map_or(0, |times| times.value(row))
+}
+
+/// Names that are nobody's business in this table.
+fn hidden(snapshot: &Snapshot) -> Hidden {
+    let fields = snapshot.partition_fields();
+    Hidden::new(
+        fields
+            .iter()
+            .flat_map(|field| [field.name.as_str(), snapshot.physical_name(field)]),
+    )
+}
+
+/// Deletions that did not go to their end.
+struct Failed {
+    deleted: usize,
+    error: Error,
+}
+
+/// Deletes files, many at once.
+fn delete(
+    store: &Arc<dyn Store>,
+    files: &[ObjectMeta],
+    cancel: &Cancel,
+) -> std::result::Result<(), Failed> {
+    let chunks: Vec<Vec<String>> = files
+        .chunks(CHUNK)
+        .map(|chunk| chunk.iter().map(|file| file.path.clone()).collect())
+        .collect();
+    let (store, stop) = (Arc::clone(store), cancel.clone());
+    cancel.progress().expect(files.len() as u64);
+    // An error is a result here: what the other chunks deleted counts, too.
+    let results = map_all(chunks, move |chunk| {
+        let done = stop.check().and_then(|()| store.delete_batch(&chunk));
+        stop.progress().advance(chunk.len() as u64);
+        Ok(done.map(|failed| (chunk.len() - failed.len(), failed.into_iter().next())))
+    });
+    let (mut deleted, mut first) = (0, None);
+    for result in results.map_err(|error| Failed { deleted: 0, error })? {
+        match result {
+            Ok((done, failed)) => {
+                deleted += done;
+                first = first.or(failed.map(|(_, error)| error));
+            }
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    let Some(error) = first else { return Ok(()) };
+    let all = files.len();
+    Err(Failed {
+        deleted,
+        error: match error {
+            Error::Storage {
+                what,
+                retryable,
+                place,
+            } => Error::Storage {
+                what: format!(
+                    "the vacuum deleted {deleted} of {all} files, then: {what}; run it again"
+                ),
+                retryable,
+                place,
+            },
+            other => other,
+        },
+    })
+}

@@ -1,0 +1,760 @@
+//! CLAUSES: what a MERGE does with a row: which of its clauses takes it, and the values that the
+//! row gets.
+//!
+//! Conditions are evaluated in the order of the clauses and only for rows that no clause before has
+//! taken, values only for the rows of their clause: an expression never fails for a row that is not
+//! its own.
+//!
+//! Cost: one pass over the rows that may be taken.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray, UInt32Array, new_null_array,
+};
+use arrow_cast::cast;
+use arrow_schema::{Field, Fields, Schema, SchemaRef};
+use arrow_select::filter::filter_record_batch;
+use arrow_select::interleave::interleave;
+use arrow_select::nullif::nullif;
+use arrow_select::take::{take, take_record_batch};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::expr::Bound;
+use crate::expr::eval::child;
+use crate::ops::merge::source_buffer::Spool;
+use crate::parse::mask;
+use crate::protocol::calendar::Zone;
+use crate::protocol::schema::{DataType, StructType, TextLayout};
+use crate::write::bound_constraints::Demand;
+use crate::write::cast::{self as fit, Columns};
+use crate::write::constraints::Computed;
+
+/// What a clause does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Deed {
+    /// Gives columns other values.
+    Update,
+    /// Deletes the row.
+    Delete,
+    /// Adds a row.
+    Insert,
+}
+
+impl Deed {
+    pub(in crate::ops) fn name(self) -> &'static str {
+        match self {
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Insert => "insert",
+        }
+    }
+}
+
+/// A clause as the caller bound it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClausePlan {
+    /// What it does.
+    pub deed: Deed,
+    /// For which rows; for all if `None`.
+    #[serde(default)]
+    pub condition: Option<Demand>,
+    /// New values.
+    #[serde(default)]
+    pub values: Vec<ValuePlan>,
+}
+
+/// A new value as the caller bound it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValuePlan {
+    /// The column, and the field in it.
+    pub path: Vec<String>,
+    /// The bound tree.
+    pub tree: Value,
+}
+
+/// The struct columns by which the clauses of matched rows name both sides.
+pub(in crate::ops) const TARGET: &str = "target";
+pub(in crate::ops) const SOURCE: &str = "source";
+
+/// A clause.
+#[derive(Debug, Clone)]
+pub(in crate::ops) struct Clause {
+    pub deed: Deed,
+    pub condition: Option<Bound>,
+    pub values: Vec<(Vec<String>, Bound)>,
+}
+
+impl Clause {
+    pub(in crate::ops) fn of(plans: &[ClausePlan]) -> Result<Vec<Self>> {
+        if plans.len() > 100 {
+            return Err(Error::invalid(
+                "a MERGE takes at most 100 clauses of a kind",
+            ));
+        }
+        let value =
+            |plan: &ValuePlan| Ok((plan.path.clone(), Bound::from_json(&plan.tree.to_string())?));
+        let one = |plan: &ClausePlan| {
+            let condition = plan.condition.as_ref().map(Demand::bound).transpose()?;
+            Ok(Self {
+                deed: plan.deed,
+                condition,
+                values: plan.values.iter().map(value).collect::<Result<_>>()?,
+            })
+        };
+        plans.iter().map(one).collect()
+    }
+}
+
+/// The clause that takes each row: its number from 1 on, or 0.
+pub(in crate::ops) fn decide(clauses: &[Clause], batch: &RecordBatch) -> Result<Vec<u8>> {
+    let mut out = vec![0_u8; batch.num_rows()];
+    for (number, clause) in (1_u8..).zip(clauses) {
+        let open: Vec<usize> = out
+            .iter()
+            .enumerate()
+            .filter(|(_, taken)| **taken == 0)
+            .map(|(row, _)| row)
+            .collect();
+        if open.is_empty() {
+            break;
+        }
+        let held = match &clause.condition {
+            None => None,
+            Some(condition) if open.len() == out.len() => Some(condition.filter_mask(batch)?),
+            Some(condition) => {
+                let few = filter_record_batch(
+                    batch,
+                    &mask(out.iter().map(|taken| *taken == 0).collect()),
+                )?;
+                Some(condition.filter_mask(&few)?)
+            }
+        };
+        for (n, row) in open.into_iter().enumerate() {
+            if held
+                .as_ref()
+                .is_none_or(|held| held.is_valid(n) && held.value(n))
+                && let Some(slot) = out.get_mut(row)
+            {
+                *slot = number;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Columns that expressions need of one side, by their names.
+pub(in crate::ops) fn needed<'a>(
+    exprs: impl Iterator<Item = &'a Bound>,
+    side: &str,
+) -> BTreeSet<String> {
+    let columns = exprs.flat_map(Bound::columns);
+    columns
+        .filter(|path| path.first().is_some_and(|first| first == side))
+        .filter_map(|path| path.get(1).cloned())
+        .collect()
+}
+
+/// All expressions of clauses.
+pub(in crate::ops) fn exprs(clauses: &[Clause], with_values: bool) -> impl Iterator<Item = &Bound> {
+    clauses.iter().flat_map(move |clause| {
+        clause.condition.iter().chain(
+            clause
+                .values
+                .iter()
+                .filter(move |_| with_values)
+                .map(|(_, expr)| expr),
+        )
+    })
+}
+
+/// Columns as one struct.
+fn packed(batch: &RecordBatch) -> Result<ArrayRef> {
+    if batch.num_columns() == 0 {
+        return Ok(Arc::new(StructArray::new_empty_fields(
+            batch.num_rows(),
+            None,
+        )));
+    }
+    let fields: Fields = batch
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| Arc::new(field.as_ref().clone().with_nullable(true)))
+        .collect();
+    Ok(Arc::new(StructArray::try_new(
+        fields,
+        batch.columns().to_vec(),
+        None,
+    )?))
+}
+
+/// Rows of both sides beside each other.
+pub(in crate::ops) fn combined(target: &RecordBatch, source: &RecordBatch) -> Result<RecordBatch> {
+    let arrays = [packed(target)?, packed(source)?];
+    let fields: Vec<Field> = [TARGET, SOURCE]
+        .iter()
+        .zip(&arrays)
+        .map(|(name, array)| Field::new(*name, array.data_type().clone(), false))
+        .collect();
+    Ok(RecordBatch::try_new(
+        Arc::new(Schema::new(fields)),
+        arrays.to_vec(),
+    )?)
+}
+
+/// The columns of a batch by their names.
+pub(in crate::ops) fn projected(
+    batch: &RecordBatch,
+    names: &BTreeSet<String>,
+) -> Result<RecordBatch> {
+    let places = names
+        .iter()
+        .map(|name| batch.schema_ref().index_of(name))
+        .collect::<std::result::Result<Vec<_>, _>>()?;
+    Ok(batch.project(&places)?)
+}
+
+/// A row of the table and what becomes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::ops) struct Entry {
+    /// Position in its file.
+    pub row: u32,
+    /// The source's row that matches it, or [`NO_ROW`].
+    pub source: u32,
+    /// 0 for nothing, from 1 on a clause for matched rows, from [`BY_SOURCE`] on one for rows that
+    /// no row matches.
+    pub action: u8,
+}
+
+pub(in crate::ops) const NO_ROW: u32 = u32::MAX;
+pub(in crate::ops) const BY_SOURCE: u8 = 128;
+
+/// Gives rows of the table their new values.
+pub(in crate::ops) struct Editor {
+    pub spool: Arc<Spool>,
+    /// Columns of the source in the spool.
+    pub source: StructType,
+    /// The table's columns as scans give them.
+    pub before: StructType,
+    /// The table's columns as they are written.
+    pub after: StructType,
+    pub matched: Vec<Clause>,
+    pub by_source: Vec<Clause>,
+    /// Generated columns, which follow the others where they are not assigned.
+    pub generated: Vec<Computed>,
+    pub zone: Option<Zone>,
+    /// Rows that change, by file.
+    pub updates: Vec<Vec<Entry>>,
+    /// The names in files of the columns of row tracking, which stand behind the table's.
+    pub hidden: Vec<String>,
+    /// The columns of the source that [`Self::matched`] needs.
+    pub needs: BTreeSet<String>,
+    /// Places of the table's columns that are not scanned: every row that comes gets new values of
+    /// them.
+    pub unread: BTreeSet<usize>,
+}
+
+fn updates(clauses: &[Clause]) -> impl Iterator<Item = &Clause> {
+    clauses.iter().filter(|clause| clause.deed == Deed::Update)
+}
+
+/// Places of columns that get a new value in each row that a clause updates, and that no such value
+/// is made of.
+pub(in crate::ops) fn replaced_by_all(
+    columns: &StructType,
+    matched: &[Clause],
+    by_source: &[Clause],
+    generated: &[Computed],
+) -> BTreeSet<usize> {
+    fn values(clauses: &[Clause]) -> impl Iterator<Item = &Bound> {
+        updates(clauses).flat_map(|clause| clause.values.iter().map(|(_, expr)| expr))
+    }
+    let mut used = needed(values(matched), TARGET);
+    used.extend(
+        values(by_source)
+            .flat_map(Bound::column_names)
+            .map(str::to_owned),
+    );
+    let gets = |clause: &Clause, name: &str| {
+        let is_assigned = |path: &[String]| path.first().is_some_and(|first| first == name);
+        let is_whole = clause
+            .values
+            .iter()
+            .any(|(path, _)| path.len() == 1 && is_assigned(path));
+        is_whole
+            || generated.iter().any(|rule| rule.column == name)
+                && !clause.values.iter().any(|(path, _)| is_assigned(path))
+    };
+    let is_replaced = |name: &str| {
+        !used.contains(name)
+            && updates(matched)
+                .chain(updates(by_source))
+                .all(|clause| gets(clause, name))
+    };
+    (0..)
+        .zip(&columns.fields)
+        .filter(|(_, field)| is_replaced(&field.name))
+        .map(|(n, _)| n)
+        .collect()
+}
+
+/// New values of some rows: which, and the columns that change.
+type Part = (Vec<u32>, Vec<Option<ArrayRef>>);
+
+impl Editor {
+    /// A batch of a scan with nulls for the columns that were not scanned.
+    fn widened(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        if self.unread.is_empty() {
+            return Ok(batch.clone());
+        }
+        let (schema, mut scanned) = (batch.schema(), (0..).zip(batch.columns()));
+        let mut fields: Vec<Arc<Field>> = Vec::new();
+        let mut arrays: Vec<ArrayRef> = Vec::new();
+        for (n, field) in self.before.fields.iter().enumerate() {
+            if self.unread.contains(&n) {
+                let field = field.to_arrow(TextLayout::Plain).with_nullable(true);
+                arrays.push(new_null_array(field.data_type(), batch.num_rows()));
+                fields.push(Arc::new(field));
+            } else if let Some((n, array)) = scanned.next() {
+                fields.push(Arc::new(schema.field(n).clone()));
+                arrays.push(Arc::clone(array));
+            }
+        }
+        for (n, array) in scanned {
+            fields.push(Arc::new(schema.field(n).clone()));
+            arrays.push(Arc::clone(array));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(
+            Arc::new(Schema::new(fields)),
+            arrays,
+            &options,
+        )?)
+    }
+
+    /// Rows of a scan, behind whose columns the number of the file and the position in it stand, as
+    /// they are to be written.
+    pub(in crate::ops) fn edit(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let batch = &self.widened(batch)?;
+        let rows = batch.num_rows();
+        let table = self.before.fields.len();
+        let lacking = || Error::internal("a scan lacks a column of the table");
+        let place = |n: usize| batch.columns().get(n).ok_or_else(lacking);
+        let tracked: Vec<ArrayRef> = batch
+            .columns()
+            .get(table..table + self.hidden.len())
+            .ok_or_else(lacking)?
+            .to_vec();
+        let file = place(table + self.hidden.len())?
+            .as_primitive_opt::<Int32Type>()
+            .ok_or_else(lacking)?
+            .values()
+            .first()
+            .copied();
+        let index = place(table + self.hidden.len() + 1)?
+            .as_primitive_opt::<Int64Type>()
+            .ok_or_else(lacking)?
+            .values();
+        let columns: Vec<usize> = (0..table).collect();
+        let old = batch.project(&columns)?;
+        let base = if self.before == self.after {
+            old.columns().to_vec()
+        } else {
+            self.fitted(
+                Columns::find(old.schema_ref(), &self.after)?.cast(&old, &self.after, self.zone)?,
+                rows,
+            )?
+        };
+        let entries = file
+            .and_then(|file| self.updates.get(usize::try_from(file).ok()?))
+            .map_or(&[][..], Vec::as_slice);
+        let mut by_action: BTreeMap<u8, (Vec<u32>, Vec<u32>)> = BTreeMap::new();
+        let first = index.first().map_or(0, |first| {
+            entries.partition_point(|entry| i64::from(entry.row) < *first)
+        });
+        let mut at = 0;
+        for entry in entries.get(first..).unwrap_or_default() {
+            while index
+                .get(at)
+                .is_some_and(|index| *index < i64::from(entry.row))
+            {
+                at += 1;
+            }
+            match index.get(at) {
+                None => break,
+                Some(index) if *index == i64::from(entry.row) => {
+                    let (positions, sources) = by_action.entry(entry.action).or_default();
+                    positions.push(at as u32);
+                    sources.push(entry.source);
+                }
+                Some(_) => {}
+            }
+        }
+        let parts = by_action.into_iter().map(|(action, (positions, sources))| {
+            self.part(&old, &base, action, positions, &sources)
+        });
+        let parts = parts.collect::<Result<Vec<Part>>>()?;
+        let mut arrays = Vec::with_capacity(base.len() + tracked.len());
+        for (n, column) in base.iter().enumerate() {
+            arrays.push(replaced(column, &parts, n)?);
+        }
+        for (n, column) in tracked.into_iter().enumerate() {
+            // A row that changes loses its commit version and so gets that of the commit.
+            arrays.push(if n == 1 && !parts.is_empty() {
+                let mut changed = vec![false; rows];
+                for position in parts.iter().flat_map(|(positions, _)| positions) {
+                    if let Some(slot) = changed.get_mut(*position as usize) {
+                        *slot = true;
+                    }
+                }
+                nullif(&column, &mask(changed))?
+            } else {
+                column
+            });
+        }
+        let names = self
+            .after
+            .fields
+            .iter()
+            .map(|field| field.name.as_str())
+            .chain(self.hidden.iter().map(String::as_str));
+        let fields: Vec<Field> = names
+            .zip(&arrays)
+            .map(|(name, array)| Field::new(name, array.data_type().clone(), true))
+            .collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(
+            Arc::new(Schema::new(fields)),
+            arrays,
+            &options,
+        )?)
+    }
+
+    /// Columns of the table's types exactly; nulls where there is none.
+    fn fitted(&self, columns: Vec<Option<ArrayRef>>, rows: usize) -> Result<Vec<ArrayRef>> {
+        let one = |(column, field): (Option<ArrayRef>, &crate::protocol::schema::StructField)| {
+            let plain = field.data_type.to_arrow(TextLayout::Plain);
+            Ok(match column {
+                None => new_null_array(&plain, rows),
+                Some(column) if *column.data_type() == plain => column,
+                Some(column) => cast(&column, &plain)?,
+            })
+        };
+        columns
+            .into_iter()
+            .zip(&self.after.fields)
+            .map(one)
+            .collect()
+    }
+
+    fn part(
+        &self,
+        old: &RecordBatch,
+        base: &[ArrayRef],
+        action: u8,
+        positions: Vec<u32>,
+        sources: &[u32],
+    ) -> Result<Part> {
+        let indices = UInt32Array::from(positions.clone());
+        let (clause, rows) = if action >= BY_SOURCE {
+            (
+                self.by_source.get(usize::from(action - BY_SOURCE)),
+                take_record_batch(old, &indices)?,
+            )
+        } else {
+            let places = self
+                .needs
+                .iter()
+                .filter_map(|name| {
+                    self.source
+                        .fields
+                        .iter()
+                        .position(|field| field.name == *name)
+                })
+                .collect::<Vec<_>>();
+            let clause = self.matched.get(usize::from(action).wrapping_sub(1));
+            let of_target = needed(
+                exprs(clause.map_or(&[][..], std::slice::from_ref), true),
+                TARGET,
+            );
+            let target = if of_target.is_empty() {
+                let options = RecordBatchOptions::new().with_row_count(Some(positions.len()));
+                RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?
+            } else {
+                take_record_batch(&projected(old, &of_target)?, &indices)?
+            };
+            (
+                clause,
+                combined(&target, &self.spool.take(sources, &places)?)?,
+            )
+        };
+        let clause =
+            clause.ok_or_else(|| Error::internal("a row is for a clause that there is not"))?;
+        let mut columns: Vec<Option<ArrayRef>> = vec![None; base.len()];
+        let current = |columns: &[Option<ArrayRef>], n: usize| -> Result<ArrayRef> {
+            match columns.get(n) {
+                Some(Some(column)) => Ok(Arc::clone(column)),
+                _ => Ok(take(
+                    base.get(n)
+                        .ok_or_else(|| Error::internal("a column is missing"))?,
+                    &indices,
+                    None,
+                )?),
+            }
+        };
+        for (path, expr) in &clause.values {
+            let (name, rest) = path
+                .split_first()
+                .ok_or_else(|| Error::internal("a value is for no column"))?;
+            let n = self
+                .after
+                .fields
+                .iter()
+                .position(|field| field.name == *name);
+            let (n, field) = n
+                .and_then(|n| Some((n, self.after.fields.get(n)?)))
+                .ok_or_else(|| Error::invalid(format!("the table has no column `{name}`")))?;
+            let value = expr
+                .evaluate(&rows)
+                .map_err(|e| e.at_column(path.join(".")))?;
+            let value = if rest.is_empty() {
+                value
+            } else {
+                with_field(
+                    &current(&columns, n)?,
+                    &field.data_type,
+                    rest,
+                    &value,
+                    self.zone,
+                )?
+            };
+            let value = fit::value(&value, &field.data_type, name, self.zone)?;
+            let plain = field.data_type.to_arrow(TextLayout::Plain);
+            let value = if *value.data_type() == plain {
+                value
+            } else {
+                cast(&value, &plain)?
+            };
+            if let Some(slot) = columns.get_mut(n) {
+                *slot = Some(value);
+            }
+        }
+        let is_assigned = |name: &str| {
+            clause
+                .values
+                .iter()
+                .any(|(path, _)| path.first().is_some_and(|first| first == name))
+        };
+        let open: Vec<&Computed> = self
+            .generated
+            .iter()
+            .filter(|rule| !is_assigned(&rule.column))
+            .collect();
+        if !open.is_empty() {
+            let names: BTreeSet<&str> = open
+                .iter()
+                .flat_map(|rule| rule.expr.column_names())
+                .collect();
+            let mut arrays: Vec<(&str, ArrayRef, bool)> = Vec::new();
+            for (n, field) in self
+                .after
+                .fields
+                .iter()
+                .enumerate()
+                .filter(|(_, field)| names.contains(field.name.as_str()))
+            {
+                arrays.push((&field.name, current(&columns, n)?, true));
+            }
+            let fields: Vec<Field> = arrays
+                .iter()
+                .map(|(name, array, _)| Field::new(*name, array.data_type().clone(), true))
+                .collect();
+            let options = RecordBatchOptions::new().with_row_count(Some(positions.len()));
+            let batch = RecordBatch::try_new_with_options(
+                Arc::new(Schema::new(fields)),
+                arrays.into_iter().map(|(_, array, _)| array).collect(),
+                &options,
+            )?;
+            for rule in open {
+                let n = self
+                    .after
+                    .fields
+                    .iter()
+                    .position(|field| field.name == rule.column);
+                let value = rule
+                    .expr
+                    .evaluate(&batch)
+                    .map_err(|e| e.at_column(&rule.column))?;
+                if let Some((n, field)) = n.and_then(|n| Some((n, self.after.fields.get(n)?)))
+                    && let Some(slot) = columns.get_mut(n)
+                {
+                    *slot = Some(cast(&value, &field.data_type.to_arrow(TextLayout::Plain))?);
+                }
+            }
+        }
+        Ok((positions, columns))
+    }
+}
+
+/// The column with the new values of some rows.
+fn replaced(column: &ArrayRef, parts: &[Part], n: usize) -> Result<ArrayRef> {
+    let new: Vec<(&Vec<u32>, &ArrayRef)> = parts
+        .iter()
+        .filter_map(|(positions, columns)| Some((positions, columns.get(n)?.as_ref()?)))
+        .collect();
+    match new.as_slice() {
+        [] => return Ok(Arc::clone(column)),
+        // All rows of the batch, in order.
+        [(positions, values)] if positions.len() == column.len() => return Ok(Arc::clone(values)),
+        _ => {}
+    }
+    let mut indices: Vec<(usize, usize)> = (0..column.len()).map(|row| (0, row)).collect();
+    let mut arrays: Vec<&dyn Array> = vec![column.as_ref()];
+    for (positions, values) in new {
+        for (n, position) in positions.iter().enumerate() {
+            if let Some(slot) = indices.get_mut(*position as usize) {
+                *slot = (arrays.len(), n);
+            }
+        }
+        arrays.push(values.as_ref());
+    }
+    Ok(interleave(&arrays, &indices)?)
+}
+
+/// A struct column in which one field has other values; where the struct was null it is there now,
+/// with nulls beside.
+pub(in crate::ops) fn with_field(
+    array: &ArrayRef,
+    data_type: &DataType,
+    path: &[String],
+    value: &ArrayRef,
+    zone: Option<Zone>,
+) -> Result<ArrayRef> {
+    let (DataType::Struct(fields), Some(from), Some((name, rest))) =
+        (data_type, array.as_struct_opt(), path.split_first())
+    else {
+        return Err(Error::internal(
+            "a field is assigned in something that is no struct",
+        ));
+    };
+    let mut arrays = Vec::with_capacity(fields.fields.len());
+    for field in &fields.fields {
+        let now =
+            child(from, &field.name).ok_or_else(|| Error::internal("a struct lacks a field"))?;
+        let plain = field.data_type.to_arrow(TextLayout::Plain);
+        let new = match (field.name == *name, rest.is_empty()) {
+            (false, _) => now,
+            (true, true) => fit::value(value, &field.data_type, name, zone)?,
+            (true, false) => with_field(&now, &field.data_type, rest, value, zone)?,
+        };
+        arrays.push(if *new.data_type() == plain {
+            new
+        } else {
+            cast(&new, &plain)?
+        });
+    }
+    let fields: Fields = fields
+        .fields
+        .iter()
+        .zip(&arrays)
+        .map(|(field, array)| Arc::new(Field::new(&field.name, array.data_type().clone(), true)))
+        .collect();
+    Ok(Arc::new(StructArray::try_new_with_length(
+        fields,
+        arrays,
+        None,
+        array.len(),
+    )?))
+}
+
+/// Makes rows of the source rows of the table.
+pub(in crate::ops) struct Inserter {
+    pub spool: Arc<Spool>,
+    pub clauses: Vec<Clause>,
+    /// Rows of the source that match a row of the table.
+    pub matched: Vec<bool>,
+    /// The columns of each clause's rows.
+    pub schemas: Vec<SchemaRef>,
+}
+
+impl Inserter {
+    pub(in crate::ops) fn new(spool: Arc<Spool>, clauses: Vec<Clause>, matched: Vec<bool>) -> Self {
+        let schema = |clause: &Clause| {
+            let fields = clause.values.iter().filter_map(|(path, expr)| {
+                let data_type = expr.data_type().to_arrow(TextLayout::Plain);
+                Some(Field::new(path.first()?, data_type, true))
+            });
+            Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+        };
+        let schemas = clauses.iter().map(schema).collect();
+        Self {
+            spool,
+            clauses,
+            matched,
+            schemas,
+        }
+    }
+
+    /// The new rows of a batch of the source, by clause.
+    pub(in crate::ops) fn rows(&self, n: usize) -> Result<Vec<RecordBatch>> {
+        let start = self.spool.start(n) as usize;
+        let batch = self.spool.batch(n, None)?;
+        let open: Vec<bool> = (0..batch.num_rows())
+            .map(|row| self.matched.get(start + row) != Some(&true))
+            .collect();
+        if !open.contains(&true) {
+            return Ok(Vec::new());
+        }
+        let batch = if open.contains(&false) {
+            filter_record_batch(&batch, &mask(open))?
+        } else {
+            batch
+        };
+        let taken = decide(&self.clauses, &batch)?;
+        let mut out = Vec::new();
+        for ((number, clause), schema) in (1_u8..).zip(&self.clauses).zip(&self.schemas) {
+            let chosen: Vec<bool> = taken.iter().map(|taken| *taken == number).collect();
+            if !chosen.contains(&true) {
+                continue;
+            }
+            let rows = if chosen.contains(&false) {
+                filter_record_batch(&batch, &mask(chosen))?
+            } else {
+                batch.clone()
+            };
+            let value =
+                |((path, expr), field): (&(Vec<String>, Bound), &Arc<Field>)| -> Result<ArrayRef> {
+                    let value = expr
+                        .evaluate(&rows)
+                        .map_err(|e| e.at_column(path.join(".")))?;
+                    Ok(if value.data_type() == field.data_type() {
+                        value
+                    } else {
+                        cast(&value, field.data_type())?
+                    })
+                };
+            let arrays = clause
+                .values
+                .iter()
+                .zip(schema.fields())
+                .map(value)
+                .collect::<Result<Vec<_>>>()?;
+            let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+            out.push(RecordBatch::try_new_with_options(
+                Arc::clone(schema),
+                arrays,
+                &options,
+            )?);
+        }
+        Ok(out)
+    }
+}

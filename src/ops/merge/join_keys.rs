@@ -1,0 +1,493 @@
+//! JOIN: rows of a source that equal rows of a table in some expressions: what of the table can
+//! match, and the keys by which an engine finds the pairs.
+//!
+//! Keys leave the core as one column of whole numbers or of bytes in which two rows are equal just
+//! where Spark's `=` says so, without nulls that cannot match. So any engine joins them right,
+//! whatever it thinks of `NaN`, zeros or collations.
+//!
+//! Cost: 16 bits of memory for each row of the source, and one look at its keys.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, RecordBatch};
+use arrow_buffer::BooleanBuffer;
+use arrow_cast::cast;
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::DataType as Arrow;
+
+use crate::error::{Error, Result};
+use crate::expr::{Bound, Expr, Function};
+use crate::ops::partition_predicate::joined;
+use crate::ops::write::replace_keys::{Span, comparable};
+use crate::parse::mask;
+use crate::protocol::schema::{DataType, TextLayout};
+
+/// An equality of the join's condition.
+#[derive(Debug, Clone)]
+pub(in crate::ops) struct Equality {
+    /// Over the table's columns.
+    pub target: Bound,
+    /// Over the source's, of the same type.
+    pub source: Bound,
+    /// Whether null equals null.
+    pub null_safe: bool,
+}
+
+/// How keys become one column.
+#[derive(Debug, Clone)]
+pub(in crate::ops) struct KeyColumn {
+    types: Vec<DataType>,
+    null_safe: Vec<bool>,
+    form: Form,
+}
+
+#[derive(Debug, Clone)]
+enum Form {
+    Number,
+    Text,
+    Rows(Arc<RowConverter>),
+}
+
+impl KeyColumn {
+    pub(in crate::ops) fn new(equalities: &[Equality]) -> Result<Self> {
+        let types: Vec<DataType> = equalities
+            .iter()
+            .map(|equality| equality.target.data_type().clone())
+            .collect();
+        for (equality, data_type) in equalities.iter().zip(&types) {
+            if equality.source.data_type() != data_type {
+                return Err(Error::internal(
+                    "the two sides of a key are of different types",
+                ));
+            }
+        }
+        let null_safe: Vec<bool> = equalities
+            .iter()
+            .map(|equality| equality.null_safe)
+            .collect();
+        let form = match (types.as_slice(), null_safe.as_slice()) {
+            (
+                [
+                    DataType::Byte
+                    | DataType::Short
+                    | DataType::Integer
+                    | DataType::Long
+                    | DataType::Date
+                    | DataType::Timestamp
+                    | DataType::TimestampNtz,
+                ],
+                [false],
+            ) => Form::Number,
+            ([DataType::String | DataType::Binary], [false]) => Form::Text,
+            _ => {
+                let fields = types
+                    .iter()
+                    .map(|data_type| SortField::new(data_type.to_arrow(TextLayout::Plain)))
+                    .collect();
+                Form::Rows(Arc::new(RowConverter::new(fields)?))
+            }
+        };
+        Ok(Self {
+            types,
+            null_safe,
+            form,
+        })
+    }
+
+    /// The arrow type of the key column.
+    pub(in crate::ops) fn data_type(&self) -> Arrow {
+        if matches!(self.form, Form::Number) {
+            Arrow::Int64
+        } else {
+            Arrow::Binary
+        }
+    }
+
+    /// The keys of rows, and which of the rows can equal any.
+    pub(in crate::ops) fn make<'a>(
+        &self,
+        exprs: impl Iterator<Item = &'a Bound>,
+        batch: &RecordBatch,
+    ) -> Result<(Vec<ArrayRef>, ArrayRef, BooleanArray)> {
+        let columns = exprs
+            .map(|expr| expr.evaluate(batch))
+            .collect::<Result<Vec<_>>>()?;
+        let (columns, key) = self.of(&columns)?;
+        let strict: Vec<_> = columns
+            .iter()
+            .zip(&self.null_safe)
+            .filter(|(_, safe)| !**safe)
+            .filter_map(|(column, _)| column.logical_nulls())
+            .collect();
+        let usable = match strict.as_slice() {
+            [] => BooleanArray::new(BooleanBuffer::new_set(batch.num_rows()), None),
+            [one] => BooleanArray::new(one.inner().clone(), None),
+            many => mask(
+                (0..batch.num_rows())
+                    .map(|n| many.iter().all(|nulls| nulls.is_valid(n)))
+                    .collect(),
+            ),
+        };
+        Ok((columns, key, usable))
+    }
+
+    /// The keys of rows of which there are the values of the equalities, and those as they are
+    /// compared.
+    pub(in crate::ops) fn of(&self, values: &[ArrayRef]) -> Result<(Vec<ArrayRef>, ArrayRef)> {
+        let columns = values
+            .iter()
+            .zip(&self.types)
+            .map(|(values, data_type)| comparable(values, data_type))
+            .collect::<Result<Vec<_>>>()?;
+        let first = || {
+            columns
+                .first()
+                .ok_or_else(|| Error::internal("a join has no key"))
+        };
+        let key: ArrayRef = match &self.form {
+            Form::Number => {
+                let column = first()?;
+                let column = if column.data_type() == &Arrow::Date32 {
+                    cast(column, &Arrow::Int32)?
+                } else {
+                    Arc::clone(column)
+                };
+                cast(&column, &Arrow::Int64)?
+            }
+            Form::Text => cast(first()?, &Arrow::Binary)?,
+            Form::Rows(converter) => {
+                let rows = converter.convert_columns(&columns)?;
+                Arc::new(BinaryArray::from_iter_values(rows.iter()))
+            }
+        };
+        Ok((columns, key))
+    }
+}
+
+/// What is known of the source's keys once all of them were seen.
+#[derive(Debug)]
+pub(in crate::ops) struct Known {
+    spans: Vec<Span>,
+    filter: Filter,
+    /// Rows that can match any.
+    pub rows: u64,
+}
+
+impl Known {
+    /// Nothing noted yet; `rows` may come.
+    pub(in crate::ops) fn new(equalities: &[Equality], rows: u64) -> Result<Self> {
+        let spans = equalities
+            .iter()
+            .map(|equality| Span::new(equality.source.data_type()))
+            .collect::<Result<_>>()?;
+        Ok(Self {
+            spans,
+            filter: Filter::new(rows),
+            rows: 0,
+        })
+    }
+
+    /// Notes what [`KeyColumn::make`] gave for rows of the source.
+    pub(in crate::ops) fn note(
+        &mut self,
+        columns: &[ArrayRef],
+        key: &ArrayRef,
+        usable: &BooleanArray,
+    ) -> Result<()> {
+        self.rows += usable.true_count() as u64;
+        for (span, column) in self.spans.iter_mut().zip(columns) {
+            span.note(column, usable)?;
+        }
+        self.filter.add(key, usable)
+    }
+
+    /// Forgets single values of those keys of which not all were noted: there are others between
+    /// the bounds.
+    pub(in crate::ops) fn keep_bounds(&mut self, complete: &[bool]) {
+        for (n, span) in self.spans.iter_mut().enumerate() {
+            if complete.get(n) != Some(&true) {
+                span.keep_bounds();
+            }
+        }
+    }
+
+    /// True for every row of the table that can match.
+    pub(in crate::ops) fn predicate(&self, equalities: &[Equality]) -> Result<Option<Expr>> {
+        let mut all = Vec::new();
+        for (equality, span) in equalities.iter().zip(&self.spans) {
+            all.extend(span.predicate(&equality.target.expr)?);
+        }
+        if all.is_empty() {
+            Ok(None)
+        } else {
+            joined(Function::And, all).map(Some)
+        }
+    }
+
+    /// The rows whose keys may be among those of the source.
+    pub(in crate::ops) fn may_match(
+        &self,
+        key: &ArrayRef,
+        usable: &BooleanArray,
+    ) -> Result<BooleanArray> {
+        self.filter.test(key, usable)
+    }
+}
+
+/// A Bloom filter in blocks of a cache line: of a hundred keys that are not there about one passes.
+/// Numbers that follow each other share a block, so that keys which come in some order find it in
+/// the cache.
+#[derive(Debug)]
+struct Filter {
+    words: Vec<u64>,
+    shift: u32,
+}
+
+/// Where the filter has a key: its block in the first bits, the word there in the last, and bits of
+/// that.
+struct Place {
+    block: u64,
+    word: usize,
+    bits: u64,
+}
+
+/// Words of a block.
+const BLOCK: usize = 8;
+
+impl Filter {
+    fn new(keys: u64) -> Self {
+        let blocks = (keys.saturating_mul(16) / (64 * BLOCK as u64))
+            .max(2)
+            .next_power_of_two()
+            .min(1 << 23);
+        Self {
+            words: vec![0; blocks as usize * BLOCK],
+            shift: 64 - blocks.trailing_zeros(),
+        }
+    }
+
+    fn index(&self, place: &Place) -> usize {
+        (place.block >> self.shift) as usize * BLOCK + place.word
+    }
+
+    fn add(&mut self, key: &ArrayRef, usable: &BooleanArray) -> Result<()> {
+        let places = Places::of(key)?;
+        for row in usable.values().set_indices() {
+            let place = places.get(row);
+            let index = self.index(&place);
+            if let Some(word) = self.words.get_mut(index) {
+                *word |= place.bits;
+            }
+        }
+        Ok(())
+    }
+
+    fn test(&self, key: &ArrayRef, usable: &BooleanArray) -> Result<BooleanArray> {
+        let held = |place: Place| {
+            self.words
+                .get(self.index(&place))
+                .is_some_and(|word| word & place.bits == place.bits)
+        };
+        let found = match Places::of(key)? {
+            Places::Numbers(numbers) => {
+                let mut numbers = numbers.iter();
+                BooleanBuffer::collect_bool(numbers.len(), |_| {
+                    numbers
+                        .next()
+                        .is_some_and(|number| held(of_number(*number)))
+                })
+            }
+            places @ Places::Bytes(_) => {
+                BooleanBuffer::collect_bool(key.len(), |row| held(places.get(row)))
+            }
+        };
+        Ok(BooleanArray::new(&found & usable.values(), None))
+    }
+}
+
+/// The places of the keys of a column.
+enum Places<'a> {
+    Numbers(&'a [i64]),
+    Bytes(&'a BinaryArray),
+}
+
+impl<'a> Places<'a> {
+    fn of(key: &'a ArrayRef) -> Result<Self> {
+        if let Some(numbers) = key.as_primitive_opt::<Int64Type>() {
+            return Ok(Self::Numbers(numbers.values()));
+        }
+        key.as_binary_opt::<i32>()
+            .map(Self::Bytes)
+            .ok_or_else(|| Error::internal("a key is neither a number nor bytes"))
+    }
+
+    fn get(&self, row: usize) -> Place {
+        match self {
+            Self::Numbers(numbers) => of_number(numbers.get(row).copied().unwrap_or(0)),
+            Self::Bytes(bytes) => of_bytes(bytes.value(row)),
+        }
+    }
+}
+
+/// As a power of two, how many numbers share a block: all of them fill a fifth of it.
+const NEIGHBOURS: u32 = 5;
+
+fn of_number(number: i64) -> Place {
+    let number = number as u64;
+    // Spreads numbers that follow each other well.
+    place(
+        mixed(number >> NEIGHBOURS),
+        number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 43,
+    )
+}
+
+fn of_bytes(bytes: &[u8]) -> Place {
+    use std::hash::Hasher;
+    let mut hasher = rustc_hash::FxHasher::default();
+    hasher.write(bytes);
+    let hash = mixed(hasher.finish());
+    place(hash, hash)
+}
+
+/// A place of which a hash chooses the block, and 21 bits of another one the word and three bits of
+/// it.
+fn place(block: u64, within: u64) -> Place {
+    let bits = 1 << (within & 63) | 1 << (within >> 6 & 63) | 1 << (within >> 12 & 63);
+    Place {
+        block,
+        word: (within >> 18) as usize % BLOCK,
+        bits,
+    }
+}
+
+/// Spreads the bits of a number over all others.
+fn mixed(mut hash: u64) -> u64 {
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ (hash >> 33)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::calendar::Zone;
+    use arrow_array::{Float64Array, Int64Array, StringArray};
+
+    fn column(name: &str, data_type: DataType) -> Bound {
+        Bound {
+            expr: Expr::Column {
+                path: vec![name.to_owned()],
+                data_type,
+            },
+            ansi: true,
+            zone: Zone::UTC,
+        }
+    }
+
+    fn equality(data_type: DataType, null_safe: bool) -> Equality {
+        Equality {
+            target: column("t", data_type.clone()),
+            source: column("s", data_type),
+            null_safe,
+        }
+    }
+
+    fn made(equality: &Equality, values: ArrayRef) -> (ArrayRef, BooleanArray) {
+        let batch = RecordBatch::try_from_iter_with_nullable(vec![("s", values, true)]).unwrap();
+        let (_, key, usable) = KeyColumn::new(std::slice::from_ref(equality))
+            .unwrap()
+            .make([&equality.source].into_iter(), &batch)
+            .unwrap();
+        (key, usable)
+    }
+
+    #[test]
+    fn keys_are_equal_where_spark_has_it() {
+        let values: ArrayRef = Arc::new(Float64Array::from(vec![
+            Some(0.0),
+            Some(-0.0),
+            Some(f64::NAN),
+            Some(-f64::NAN),
+            None,
+        ]));
+        let (key, usable) = made(&equality(DataType::Double, false), values.clone());
+        let bytes = key.as_binary::<i32>();
+        assert!(
+            bytes.value(0) == bytes.value(1)
+                && bytes.value(2) == bytes.value(3)
+                && bytes.value(0) != bytes.value(2)
+        );
+        assert_eq!(
+            usable.iter().map(Option::unwrap).collect::<Vec<_>>(),
+            [true, true, true, true, false]
+        );
+        let (_, usable) = made(&equality(DataType::Double, true), values);
+        assert_eq!(usable.true_count(), 5);
+        let (key, usable) = made(
+            &equality(DataType::String, false),
+            Arc::new(StringArray::from(vec![Some("a"), None])),
+        );
+        assert_eq!((key.data_type(), usable.true_count()), (&Arrow::Binary, 1));
+    }
+
+    #[test]
+    fn few_keys_pass_that_are_not_there() {
+        let equalities = [equality(DataType::Long, false)];
+        let numbers = |from: i64, step: i64| -> ArrayRef {
+            Arc::new(Int64Array::from(
+                (0..5000).map(|n| from + n * step).collect::<Vec<_>>(),
+            ))
+        };
+        // How far apart keys are, and how far from them those that are not there: the last follow
+        // each other.
+        for (step, from, by) in [
+            (7, 1, 7),
+            (5, 3, 5),
+            (1 << 40, 1 << 39, 1 << 40),
+            (1009, 1, 1),
+            (1, 5000, 1),
+            (-3, 1, 3),
+        ] {
+            let mut known = Known::new(&equalities, 5000).unwrap();
+            let (key, usable) = made(&equalities[0], numbers(0, step));
+            known
+                .note(std::slice::from_ref(&key), &key, &usable)
+                .unwrap();
+            assert_eq!(
+                (
+                    known.rows,
+                    known.may_match(&key, &usable).unwrap().true_count()
+                ),
+                (5000, 5000)
+            );
+            let others = known
+                .may_match(&numbers(from, by), &usable)
+                .unwrap()
+                .true_count();
+            assert!(others < 250, "{step}: {others}");
+            let bounds = known.predicate(&equalities).unwrap().unwrap().to_string();
+            assert!(bounds.contains(&(4999 * step).to_string()), "{bounds}");
+        }
+        assert_eq!(Filter::new(0).words.len(), 2 * BLOCK);
+    }
+
+    #[test]
+    fn few_texts_pass_that_are_not_there() {
+        let equalities = [equality(DataType::String, false)];
+        let texts = |prefix: &str| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values(
+                (0..5000).map(|n| format!("{prefix}{n}")),
+            ))
+        };
+        let mut known = Known::new(&equalities, 5000).unwrap();
+        let (key, usable) = made(&equalities[0], texts("a"));
+        known.note(&[texts("a")], &key, &usable).unwrap();
+        assert_eq!(known.may_match(&key, &usable).unwrap().true_count(), 5000);
+        let (others, _) = made(&equalities[0], texts("b"));
+        assert!(known.may_match(&others, &usable).unwrap().true_count() < 250);
+        let half = mask((0..5000).map(|n| n % 2 == 0).collect());
+        assert_eq!(known.may_match(&key, &half).unwrap().true_count(), 2500);
+    }
+}

@@ -1,0 +1,784 @@
+//! MERGE: rows of a source, matched with rows of a table by a condition, change, delete and add
+//! rows.
+//!
+//! In steps, since expressions are bound and keys are joined outside of the core: [`Merge::plan`]
+//! settles the table's schema and says what is to be bound; [`Merge::read`] reads the source, once,
+//! and learns what of the table can match; an engine joins [`Joining::source_keys`] with
+//! [`Joining::target_keys`]; [`Joining::run`] takes the pairs, lets the clauses decide, writes and
+//! commits. Then either deletion vectors mark rows, whose new values are added beside, or files are
+//! copied.
+//!
+//! Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking". Figures and parameters are
+//! delta-spark's, but that a row that several rows match is no error as long as one of them alone
+//! has a clause. Cost: the source once; the columns of the keys of files that may match; of matched
+//! rows the columns that conditions need; with vectors all columns of rows that change, without
+//! them all rows of files that have any. Memory: 12 bytes a matched row, and the source as far as
+//! it does not go to a temporary file.
+
+pub(super) mod clauses;
+pub(super) mod join_keys;
+mod pairs;
+pub(super) mod source_buffer;
+mod write;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
+use arrow_cast::cast;
+use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
+use arrow_select::filter::{filter, filter_record_batch};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::commit::adds::{all, live};
+use crate::commit::finish::{Choices, Done, listed};
+use crate::error::{Error, Result};
+use crate::exec::{Cancel, Progress, memory_limit};
+use crate::expr::{Bound, Expr, Function};
+use crate::ops::access::SchemaMode;
+use crate::ops::access::{check_changeable, check_writable};
+use crate::ops::dml::retry::{is_about_rows, newest};
+use crate::ops::merge::clauses::{Clause, ClausePlan, Deed, Entry};
+use crate::ops::merge::join_keys::{Equality, KeyColumn, Known};
+use crate::ops::merge::source_buffer::{Limits, Spool};
+use crate::ops::partition_predicate::joined;
+use crate::ops::target::{Encoding, Rows, Target};
+use crate::ops::write::{WriteOptions, settled};
+use crate::protocol::action::Metadata;
+use crate::protocol::commit_line::Add;
+use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
+use crate::scan::{self, Batches, Chosen, Lens, MetadataColumn, ScanRequest};
+use crate::snapshot::Snapshot;
+use crate::write::bound_constraints::{self, Demands};
+use crate::write::cast::Columns;
+use pairs::{places, take_pairs};
+
+use write::on_pool;
+pub(super) use write::{Ending, Figures};
+
+/// How to merge.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MergeOptions {
+    /// How new files are made.
+    pub encoding: Encoding,
+    /// How it is committed.
+    pub choices: Choices,
+    /// Bytes of the source that stay in memory.
+    pub max_spill_size: Option<u64>,
+    /// Bytes of temporary files.
+    pub max_temp_directory_size: Option<u64>,
+    /// How often it is run again on the newest version after another writer changed rows that it
+    /// read.
+    pub max_reruns: u32,
+}
+
+/// What is to be done, bound.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MergePlan {
+    /// The condition, as the caller wrote it.
+    pub on: String,
+    /// Its equalities of something of the table and something of the source.
+    pub equalities: Vec<EqualityPlan>,
+    /// Its part over the table's columns alone.
+    pub target_only: Option<Value>,
+    /// Its part over the source's columns alone.
+    pub source_only: Option<Value>,
+    /// The rest, over the structs `target` and `source`.
+    pub residual: Option<Value>,
+    /// Clauses for matched rows, over these structs.
+    pub matched: Vec<ClausePlan>,
+    /// Clauses for rows of the source that match none, over the source's columns.
+    pub not_matched: Vec<ClausePlan>,
+    /// Clauses for rows of the table that none matches, over the table's columns.
+    pub by_source: Vec<ClausePlan>,
+    /// The table's demands.
+    pub demands: Demands,
+}
+
+/// An equality of a [`MergePlan`].
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EqualityPlan {
+    /// Over the table's columns.
+    pub target: Value,
+    /// Over the source's.
+    pub source: Value,
+    /// Whether null equals null.
+    pub null_safe: bool,
+}
+
+impl MergePlan {
+    pub(super) fn equalities(&self) -> Result<Vec<Equality>> {
+        let tree = |value: &Value| Bound::from_json(&value.to_string());
+        let equality = |plan: &EqualityPlan| {
+            Ok(Equality {
+                target: tree(&plan.target)?,
+                source: tree(&plan.source)?,
+                null_safe: plan.null_safe,
+            })
+        };
+        self.equalities.iter().map(equality).collect()
+    }
+
+    /// As `commitInfo` has them.
+    pub(super) fn parameters(&self) -> Value {
+        let clauses = |plans: &[ClausePlan]| {
+            let one = |plan: &ClausePlan| {
+                let mut out = Map::new();
+                out.extend(plan.condition.as_ref().map(|condition| {
+                    ("predicate".to_owned(), Value::from(condition.sql.as_str()))
+                }));
+                out.insert("actionType".to_owned(), plan.deed.name().into());
+                Value::Object(out)
+            };
+            Value::String(Value::Array(plans.iter().map(one).collect()).to_string())
+        };
+        json!({
+            "predicate": listed(std::slice::from_ref(&self.on)),
+            "matchedPredicates": clauses(&self.matched),
+            "notMatchedPredicates": clauses(&self.not_matched),
+            "notMatchedBySourcePredicates": clauses(&self.by_source),
+        })
+    }
+}
+
+/// A merge whose table is settled.
+#[derive(Debug, Clone)]
+pub struct Merge {
+    pub(super) snapshot: Snapshot,
+    options: MergeOptions,
+    source: StructType,
+    /// The table after the merge.
+    pub(super) target: Target,
+    is_changed: bool,
+    demands: Demands,
+    pub(super) started: Instant,
+}
+
+/// Rows of a batch of the source at most.
+const BATCH_ROWS: usize = 64 << 10;
+/// Pairs that are looked at together where no key joins them.
+const PAIRS: usize = 128 << 10;
+
+impl Merge {
+    /// Settles what the table will be. `evolving` are the columns of the source, and fields in
+    /// them, that may add to the schema, `lacking` the table's columns that a new row may lack.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for tables that this release cannot write, [`Error::SchemaMismatch`]
+    /// for columns that cannot be added.
+    pub fn plan(
+        snapshot: &Snapshot,
+        source: StructType,
+        evolving: &[Vec<String>],
+        lacking: &[String],
+        options: MergeOptions,
+    ) -> Result<Self> {
+        check_writable(snapshot)?;
+        let asking = parts(
+            &source,
+            &evolving.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+        );
+        let merging = WriteOptions {
+            schema_mode: Some(SchemaMode::Merge),
+            ..WriteOptions::default()
+        };
+        let (protocol, metadata, _) = settled(snapshot, &asking, &merging)?;
+        let is_changed = metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
+        let schema = if is_changed {
+            StructType::parse(&metadata.schema_string)?
+        } else {
+            snapshot.schema().clone()
+        };
+        let lacks = |field: &StructField| {
+            lacking.contains(&field.name) || snapshot.schema().field(&field.name).is_none()
+        };
+        let demands = Demands::of(&protocol, &metadata, &schema, lacks)?;
+        let encoding = options.encoding.clone();
+        let target = Target {
+            protocol,
+            metadata,
+            schema,
+            encoding,
+        };
+        Ok(Self {
+            snapshot: snapshot.clone(),
+            options,
+            source,
+            target,
+            is_changed,
+            demands,
+            started: Instant::now(),
+        })
+    }
+
+    /// What is to be bound, against [`Merge::schema`].
+    #[must_use]
+    pub fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    /// The table's schema after the merge.
+    #[must_use]
+    pub fn schema(&self) -> &StructType {
+        &self.target.schema
+    }
+
+    /// Reads the source.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for rows that cannot be kept, an append-only table, clauses that are
+    /// none; what the source says.
+    pub fn read(
+        self,
+        plan: &MergePlan,
+        rows: impl Iterator<Item = Result<RecordBatch>>,
+        cancel: &Cancel,
+    ) -> Result<Joining> {
+        let clauses = Clauses::of(plan)?;
+        if clauses.changes() {
+            check_changeable(&self.snapshot)?;
+        }
+        let bound = |value: &Option<Value>| {
+            value
+                .as_ref()
+                .map(|value| Bound::from_json(&value.to_string()))
+                .transpose()
+        };
+        let equalities = plan.equalities()?;
+        let (target_only, source_only, residual) = (
+            bound(&plan.target_only)?,
+            bound(&plan.source_only)?,
+            bound(&plan.residual)?,
+        );
+        self.check_identities(&clauses)?;
+        let rules = plan.demands.rules(&self.demands, self.identities()?)?;
+        let spool = Arc::new(self.spool(rows, cancel)?);
+        let key = if equalities.is_empty() {
+            None
+        } else {
+            Some(KeyColumn::new(&equalities)?)
+        };
+        let mut known = Known::new(&equalities, spool.len().into())?;
+        if let Some(key) = &key {
+            for n in 0..spool.batches() {
+                cancel.check()?;
+                let batch = chosen(&spool.batch(n, None)?, source_only.as_ref())?;
+                let (columns, key, usable) =
+                    key.make(equalities.iter().map(|equality| &equality.source), &batch)?;
+                known.note(&columns, &key, &usable)?;
+            }
+        }
+        let can_match = spool.len() > 0 && (key.is_none() || known.rows > 0);
+        let reads = self.reads(target_only.as_ref(), &known, &equalities, can_match)?;
+        let files = looked_at(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
+        let read_time = self.started.elapsed();
+        let known = Arc::new(known);
+        Ok(Joining {
+            merge: self,
+            plan: plan.clone(),
+            clauses,
+            rules,
+            spool,
+            equalities,
+            key,
+            known,
+            source_only,
+            residual,
+            reads,
+            can_match,
+            files,
+            read_time,
+            tried: 0,
+        })
+    }
+
+    /// What the table is from now on, where that changes.
+    pub(super) fn changed_metadata(&self) -> Option<Metadata> {
+        self.is_changed.then(|| self.target.metadata.clone())
+    }
+
+    /// True for every row of the table that can match.
+    pub(super) fn reads(
+        &self,
+        target_only: Option<&Bound>,
+        known: &Known,
+        equalities: &[Equality],
+        can_match: bool,
+    ) -> Result<Option<Bound>> {
+        let bounds = if can_match {
+            known.predicate(equalities)?
+        } else {
+            Some(Expr::boolean(Some(false)))
+        };
+        let parts: Vec<Expr> = target_only
+            .filter(|_| can_match)
+            .map(|bound| bound.expr.clone())
+            .into_iter()
+            .chain(bounds)
+            .collect();
+        let zone = self.snapshot.options().zone;
+        Ok(if parts.is_empty() {
+            None
+        } else {
+            Some(Bound {
+                expr: joined(Function::And, parts)?,
+                ansi: true,
+                zone,
+            })
+        })
+    }
+
+    /// Identity columns; rows that stay give their own values, so who may not give any was looked
+    /// at before.
+    fn identities(&self) -> Result<Vec<crate::write::constraints::Identity>> {
+        let mut all = bound_constraints::identities(&self.target.protocol, &self.target.schema)?;
+        for identity in &mut all {
+            identity.allow_explicit = true;
+        }
+        Ok(all)
+    }
+
+    pub(super) fn check_identities(&self, clauses: &Clauses) -> Result<()> {
+        let identities = bound_constraints::identities(&self.target.protocol, &self.target.schema)?;
+        for clause in clauses
+            .matched
+            .iter()
+            .chain(&clauses.not_matched)
+            .chain(&clauses.by_source)
+        {
+            for name in clause.values.iter().filter_map(|(path, _)| path.first()) {
+                match identities.iter().find(|identity| identity.column == *name) {
+                    Some(_) if clause.deed == Deed::Update => {
+                        return Err(Error::invalid("an identity column cannot be updated: its values are the table's to give; leave it out").at_column(name));
+                    }
+                    Some(identity) if !identity.allow_explicit => {
+                        return Err(Error::invalid("new rows give values for an identity column that is GENERATED ALWAYS; leave it out").at_column(name));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of memory for the source.
+    fn memory(&self) -> Result<u64> {
+        self.options
+            .max_spill_size
+            .map_or_else(|| Ok(memory_limit()? / 2), Ok)
+    }
+
+    fn spool(
+        &self,
+        rows: impl Iterator<Item = Result<RecordBatch>>,
+        cancel: &Cancel,
+    ) -> Result<Spool> {
+        let fields: Vec<Field> = self
+            .source
+            .fields
+            .iter()
+            .map(|field| field.to_arrow(TextLayout::Plain).with_nullable(true))
+            .collect();
+        let schema: SchemaRef = Arc::new(Schema::new(fields));
+        let limits = Limits {
+            memory: self.memory()?,
+            file: self.options.max_temp_directory_size,
+        };
+        let mut spool = Spool::new(Arc::clone(&schema), limits);
+        let zone = self.options.encoding.zone()?;
+        for batch in rows {
+            cancel.check()?;
+            let batch = batch?;
+            let columns = Columns::find(batch.schema_ref(), &self.source)?;
+            let mut start = 0;
+            while start < batch.num_rows() {
+                let slice = batch.slice(start, BATCH_ROWS.min(batch.num_rows() - start));
+                start += slice.num_rows();
+                let plain = |(array, field): (Option<ArrayRef>, &Arc<Field>)| -> Result<ArrayRef> {
+                    let array = array.ok_or_else(|| {
+                        Error::invalid("a batch of the source lacks a column")
+                            .at_column(field.name())
+                    })?;
+                    Ok(if array.data_type() == field.data_type() {
+                        array
+                    } else {
+                        cast(&array, field.data_type())?
+                    })
+                };
+                let arrays = columns
+                    .cast(&slice, &self.source, zone)?
+                    .into_iter()
+                    .zip(schema.fields())
+                    .map(plain)
+                    .collect::<Result<Vec<_>>>()?;
+                spool.push(RecordBatch::try_new(Arc::clone(&schema), arrays)?)?;
+            }
+        }
+        Ok(spool)
+    }
+}
+
+/// The columns at some paths, of structs the fields at those.
+fn parts(whole: &StructType, paths: &[&[String]]) -> StructType {
+    let part = |field: &StructField| {
+        let rests: Vec<&[String]> = paths
+            .iter()
+            .filter_map(|path| path.split_first())
+            .filter(|(name, _)| **name == field.name)
+            .map(|(_, rest)| rest)
+            .collect();
+        match &field.data_type {
+            _ if rests.is_empty() => None,
+            DataType::Struct(fields) if rests.iter().all(|rest| !rest.is_empty()) => {
+                Some(StructField {
+                    data_type: DataType::Struct(Arc::new(parts(fields, &rests))),
+                    ..field.clone()
+                })
+            }
+            _ => Some(field.clone()),
+        }
+    };
+    StructType {
+        fields: whole.fields.iter().filter_map(part).collect(),
+    }
+}
+
+/// The files of the table that a merge looks at.
+pub(super) fn looked_at(
+    snapshot: &Snapshot,
+    clauses: &Clauses,
+    reads: Option<&Bound>,
+    can_match: bool,
+    cancel: &Cancel,
+) -> Result<Vec<Add>> {
+    match (reads, clauses.by_source.is_empty()) {
+        (Some(_), true) if !can_match => Ok(Vec::new()),
+        (Some(predicate), true) => {
+            let lens = Lens::new(snapshot, vec![predicate.clone()]);
+            live(snapshot, cancel, |batch| lens.matching(batch))
+        }
+        _ => all(snapshot, cancel),
+    }
+}
+
+/// The rows for which a predicate is true, all without one.
+fn chosen(batch: &RecordBatch, predicate: Option<&Bound>) -> Result<RecordBatch> {
+    match predicate {
+        None => Ok(batch.clone()),
+        Some(predicate) => Ok(filter_record_batch(batch, &predicate.filter_mask(batch)?)?),
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Clauses {
+    pub matched: Vec<Clause>,
+    pub not_matched: Vec<Clause>,
+    pub by_source: Vec<Clause>,
+}
+
+impl Clauses {
+    pub(super) fn of(plan: &MergePlan) -> Result<Self> {
+        let out = Self {
+            matched: Clause::of(&plan.matched)?,
+            not_matched: Clause::of(&plan.not_matched)?,
+            by_source: Clause::of(&plan.by_source)?,
+        };
+        if out.matched.is_empty() && out.not_matched.is_empty() && out.by_source.is_empty() {
+            return Err(Error::invalid("a MERGE needs at least one WHEN clause"));
+        }
+        Ok(out)
+    }
+
+    /// Whether rows that are there may change.
+    pub(super) fn changes(&self) -> bool {
+        !self.matched.is_empty() || !self.by_source.is_empty()
+    }
+
+    /// Whether it does not matter which of several rows matches a row of the table.
+    pub(super) fn takes_many(&self) -> bool {
+        matches!(
+            self.matched.as_slice(),
+            [Clause {
+                deed: Deed::Delete,
+                condition: None,
+                ..
+            }]
+        ) || self.matched.is_empty()
+    }
+}
+
+/// How a try to merge ended.
+#[derive(Debug)]
+pub enum Tried {
+    /// It is done.
+    Done(Box<Done>),
+    /// Another writer changed rows that it read: the same on the newest version, whose keys are to
+    /// be joined anew.
+    Lost(Box<Joining>),
+}
+
+/// A merge that waits for the pairs of rows that match.
+#[derive(Debug, Clone)]
+pub struct Joining {
+    merge: Merge,
+    plan: MergePlan,
+    clauses: Clauses,
+    rules: crate::write::constraints::Rules,
+    spool: Arc<Spool>,
+    equalities: Vec<Equality>,
+    key: Option<KeyColumn>,
+    known: Arc<Known>,
+    source_only: Option<Bound>,
+    residual: Option<Bound>,
+    /// True for every row of the table that can match.
+    reads: Option<Bound>,
+    can_match: bool,
+    /// Files that are looked at.
+    files: Vec<Add>,
+    read_time: Duration,
+    /// How often it was run before.
+    tried: u32,
+}
+
+/// Names of the columns of keys and pairs.
+const KEY: &str = "key";
+const FILE: &str = "file";
+const ROW: &str = "row";
+const SOURCE_ROW: &str = "source_row";
+
+impl Joining {
+    /// Files that are looked at.
+    #[must_use]
+    pub fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Bytes of memory that an engine may take for the join.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where the budget is no number of bytes.
+    pub fn memory(&self) -> Result<u64> {
+        self.merge.memory()
+    }
+
+    /// Whether an engine is to join keys; otherwise [`Joining::run`] needs no pairs.
+    #[must_use]
+    pub fn needs_join(&self) -> bool {
+        self.key.is_some() && self.can_match && !self.files.is_empty()
+    }
+
+    /// The source's keys: `key`, and `source_row` int64.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] where there is no join.
+    pub fn source_keys(&self) -> Result<Batches> {
+        let key = self
+            .key
+            .clone()
+            .ok_or_else(|| Error::internal("there is nothing to join"))?;
+        let fields = vec![
+            Field::new(KEY, key.data_type(), false),
+            Field::new(SOURCE_ROW, Arrow::Int64, false),
+        ];
+        let schema: SchemaRef = Arc::new(Schema::new(fields));
+        let (spool, equalities, source_only, out) = (
+            Arc::clone(&self.spool),
+            self.equalities.clone(),
+            self.source_only.clone(),
+            Arc::clone(&schema),
+        );
+        let batches = (0..self.spool.batches()).map(move |n| {
+            let batch = spool.batch(n, None)?;
+            let start = i64::from(spool.start(n));
+            let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(
+                start..start + batch.num_rows() as i64,
+            ));
+            let (batch, numbers) = match &source_only {
+                None => (batch, numbers),
+                Some(predicate) => {
+                    let held = predicate.filter_mask(&batch)?;
+                    (
+                        filter_record_batch(&batch, &held)?,
+                        filter(&numbers, &held)?,
+                    )
+                }
+            };
+            let (_, key, usable) =
+                key.make(equalities.iter().map(|equality| &equality.source), &batch)?;
+            Ok(RecordBatch::try_new(
+                Arc::clone(&out),
+                vec![filter(&key, &usable)?, filter(&numbers, &usable)?],
+            )?)
+        });
+        Ok(Batches {
+            schema,
+            batches: Box::new(batches),
+            progress: Progress::default(),
+        })
+    }
+
+    /// The keys of rows of the table that may match: `key`, `file` int32, `row` int64.
+    ///
+    /// # Errors
+    /// As [`scan::scan`].
+    pub fn target_keys(&self, cancel: &Cancel) -> Result<Batches> {
+        let key = self
+            .key
+            .clone()
+            .ok_or_else(|| Error::internal("there is nothing to join"))?;
+        let fields = vec![
+            Field::new(KEY, key.data_type(), false),
+            Field::new(FILE, Arrow::Int32, false),
+            Field::new(ROW, Arrow::Int64, false),
+        ];
+        let schema: SchemaRef = Arc::new(Schema::new(fields));
+        let names: BTreeSet<&str> = self
+            .equalities
+            .iter()
+            .flat_map(|equality| equality.target.column_names())
+            .collect();
+        // The bounds of the keys leave out files and pages; of single rows the filter below knows
+        // more.
+        let request = ScanRequest {
+            predicate: self.reads.clone(),
+            filter_rows: self.plan.target_only.is_some(),
+            ..self.scan(names.into_iter().map(str::to_owned).collect(), None, cancel)
+        };
+        let scanned = scan::scan(&self.merge.snapshot, &request)?;
+        let (equalities, known, out) = (
+            self.equalities.clone(),
+            Arc::clone(&self.known),
+            Arc::clone(&schema),
+        );
+        let keys = move |batch: RecordBatch| -> Result<RecordBatch> {
+            let (_, key, usable) =
+                key.make(equalities.iter().map(|equality| &equality.target), &batch)?;
+            let usable = known.may_match(&key, &usable)?;
+            let (file, row) = places(&batch)?;
+            Ok(RecordBatch::try_new(
+                Arc::clone(&out),
+                vec![
+                    filter(&key, &usable)?,
+                    filter(&file, &usable)?,
+                    filter(&row, &usable)?,
+                ],
+            )?)
+        };
+        Ok(Batches {
+            schema,
+            batches: Box::new(on_pool(scanned.batches, keys, cancel)),
+            progress: scanned.progress,
+        })
+    }
+
+    /// A scan of the files, in whose batches the number of the file and the position in it stand
+    /// last.
+    fn scan(&self, columns: Vec<String>, chosen: Option<Chosen>, cancel: &Cancel) -> ScanRequest {
+        let files = self.files.iter().map(|add| add.path.clone()).collect();
+        let metadata = vec![MetadataColumn::FileNumber, MetadataColumn::RowIndex];
+        ScanRequest {
+            columns: Some(columns),
+            metadata,
+            ..Rows {
+                files,
+                predicate: None,
+                chosen,
+            }
+            .scan(cancel)
+        }
+    }
+
+    /// Decides, writes and commits. `pairs` are the rows of the join of both keys: `file`, `row`
+    /// and `source_row`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where several rows of the source would change one row of the table; as
+    /// [`Transaction::commit`]. No file of it is left behind then, unless nobody knows whether
+    /// it was committed.
+    pub fn run(
+        self,
+        pairs: Option<impl Iterator<Item = Result<RecordBatch>>>,
+        cancel: &Cancel,
+    ) -> Result<Tried> {
+        let again = (self.tried < self.merge.options.max_reruns).then(|| self.clone());
+        match (self.run_once(pairs, cancel), again) {
+            (Err(lost), Some(again)) if is_about_rows(&lost) => match again.on_newest(cancel)? {
+                Some(again) => Ok(Tried::Lost(Box::new(again))),
+                None => Err(lost),
+            },
+            (done, _) => Ok(Tried::Done(Box::new(done?))),
+        }
+    }
+
+    /// The same on the newest version; `None` where the table is another than it was.
+    fn on_newest(mut self, cancel: &Cancel) -> Result<Option<Self>> {
+        let Some(snapshot) = newest(
+            &self.merge.snapshot,
+            &mut self.merge.options.choices,
+            self.tried,
+            cancel,
+        )?
+        else {
+            return Ok(None);
+        };
+        self.files = looked_at(
+            &snapshot,
+            &self.clauses,
+            self.reads.as_ref(),
+            self.can_match,
+            cancel,
+        )?;
+        self.merge.snapshot = snapshot;
+        self.tried += 1;
+        Ok(Some(self))
+    }
+
+    fn run_once(
+        self,
+        pairs: Option<impl Iterator<Item = Result<RecordBatch>>>,
+        cancel: &Cancel,
+    ) -> Result<Done> {
+        if pairs.is_none() && self.needs_join() {
+            return Err(Error::internal("the pairs of a join are missing"));
+        }
+        let mut entries: Vec<Vec<Entry>> = vec![Vec::new(); self.files.len()];
+        match pairs {
+            Some(pairs) => take_pairs(pairs, &mut entries, cancel)?,
+            None if self.key.is_none() && self.can_match => {
+                self.compare_all(&mut entries, cancel)?;
+            }
+            None => {}
+        }
+        self.decide(&mut entries, cancel)?;
+        let mut read: BTreeSet<usize> = BTreeSet::new();
+        let mut matched = vec![
+            false;
+            if self.clauses.not_matched.is_empty() {
+                0
+            } else {
+                self.spool.len() as usize
+            }
+        ];
+        for (file, entries) in entries.iter().enumerate() {
+            if !entries.is_empty() {
+                read.insert(file);
+            }
+            for entry in entries {
+                if let Some(slot) = matched.get_mut(entry.source as usize) {
+                    *slot = true;
+                }
+            }
+        }
+        self.settle_many(&mut entries)?;
+        self.decide_by_source(&mut entries, cancel)?;
+        for entries in &mut entries {
+            entries.retain(|entry| entry.action != 0);
+        }
+        self.write(entries, matched, read, cancel)
+    }
+}

@@ -1,0 +1,454 @@
+//! Pairs of rows that match -> the clause that each is for.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, UInt32Array};
+use arrow_cast::cast;
+use arrow_schema::{DataType as Arrow, Schema, SchemaRef};
+use arrow_select::filter::filter_record_batch;
+use arrow_select::take::take_record_batch;
+
+use super::{FILE, Joining, PAIRS, ROW, SOURCE_ROW};
+use crate::dv::Positions;
+use crate::error::{Error, Result};
+use crate::exec::{Cancel, map_all};
+use crate::expr::{Bound, Function};
+use crate::ops::merge::clauses::{
+    BY_SOURCE, Clause, Entry, NO_ROW, SOURCE, TARGET, combined, decide, exprs, needed, projected,
+};
+use crate::ops::partition_predicate::joined;
+use crate::parse::mask;
+use crate::scan::{self, Chosen, ScanRequest};
+
+/// A pair for which the rest of the condition is not true.
+const DROPPED: u8 = 255;
+
+impl Joining {
+    /// Pairs of all rows for which the rest of the condition is true, where no key joins them.
+    pub(super) fn compare_all(&self, entries: &mut [Vec<Entry>], cancel: &Cancel) -> Result<()> {
+        const MOST: usize = 1 << 28;
+        let columns: Vec<String> = needed(self.residual.iter(), TARGET).into_iter().collect();
+        let of_source = needed(self.residual.iter(), SOURCE);
+        let request = ScanRequest {
+            predicate: self.reads.clone(),
+            ..self.scan(columns.clone(), None, cancel)
+        };
+        let (places_of_source, mut found) = (self.source_places(&of_source), 0_usize);
+        for batch in scan::scan(&self.merge.snapshot, &request)?.batches {
+            let batch = batch?;
+            let (file, index) = places(&batch)?;
+            let file = file.as_primitive::<Int32Type>().values().first().copied();
+            let index = index.as_primitive::<Int64Type>();
+            let target = batch.project(&(0..columns.len()).collect::<Vec<_>>())?;
+            let Some(out) = file.and_then(|file| entries.get_mut(usize::try_from(file).ok()?))
+            else {
+                continue;
+            };
+            for n in 0..self.spool.batches() {
+                cancel.check()?;
+                let whole = self.spool.batch(n, None)?;
+                let eligible: Vec<u32> = match &self.source_only {
+                    None => (0..whole.num_rows() as u32).collect(),
+                    Some(predicate) => predicate
+                        .filter_mask(&whole)?
+                        .values()
+                        .set_indices()
+                        .map(|row| row as u32)
+                        .collect(),
+                };
+                let source = whole.project(&places_of_source)?;
+                let step = (PAIRS / eligible.len().max(1)).max(1);
+                for from in (0..target.num_rows()).step_by(step) {
+                    let rows = from..(from + step).min(target.num_rows());
+                    let left: Vec<u32> = rows
+                        .clone()
+                        .flat_map(|row| std::iter::repeat_n(row as u32, eligible.len()))
+                        .collect();
+                    let right: Vec<u32> = rows.flat_map(|_| eligible.iter().copied()).collect();
+                    let held = match &self.residual {
+                        None => mask(vec![true; left.len()]),
+                        Some(residual) => {
+                            let target =
+                                take_record_batch(&target, &UInt32Array::from(left.clone()))?;
+                            let source =
+                                take_record_batch(&source, &UInt32Array::from(right.clone()))?;
+                            residual.filter_mask(&combined(&target, &source)?)?
+                        }
+                    };
+                    for pair in held.values().set_indices() {
+                        let (Some(left), Some(right)) = (left.get(pair), right.get(pair)) else {
+                            continue;
+                        };
+                        out.push(Entry {
+                            row: position(index.value(*left as usize))?,
+                            source: self.spool.start(n) + right,
+                            action: 0,
+                        });
+                        found += 1;
+                    }
+                    if found > MOST {
+                        return Err(Error::unsupported(
+                            "the condition of the MERGE matches more than 268 million pairs of rows; give it an equality of a column of the target and one of the source",
+                        ));
+                    }
+                }
+            }
+        }
+        sort(entries)
+    }
+
+    pub(super) fn source_places(&self, names: &BTreeSet<String>) -> Vec<usize> {
+        names
+            .iter()
+            .filter_map(|name| {
+                self.merge
+                    .source
+                    .fields
+                    .iter()
+                    .position(|field| field.name == *name)
+            })
+            .collect()
+    }
+
+    /// Drops pairs for which the rest of the condition is not true; gives the others the clause
+    /// that takes them.
+    pub(super) fn decide(&self, entries: &mut [Vec<Entry>], cancel: &Cancel) -> Result<()> {
+        let residual = self.residual.as_ref().filter(|_| self.key.is_some());
+        let conditions = exprs(&self.clauses.matched, false);
+        let used: Vec<&Bound> = residual.into_iter().chain(conditions).collect();
+        if used.is_empty() {
+            let action = u8::from(!self.clauses.matched.is_empty());
+            entries
+                .iter_mut()
+                .flatten()
+                .for_each(|entry| entry.action = action);
+            return Ok(());
+        }
+        let of_target = needed(used.iter().copied(), TARGET);
+        let of_source = self.source_places(&needed(used.iter().copied(), SOURCE));
+        let look = |target: &RecordBatch, pairs: &mut [Entry]| -> Result<()> {
+            let sources: Vec<u32> = pairs.iter().map(|entry| entry.source).collect();
+            let mut rows = combined(target, &self.spool.take(&sources, &of_source)?)?;
+            let mut held: Option<BooleanArray> = None;
+            if let Some(residual) = residual {
+                let found = residual.filter_mask(&rows)?;
+                rows = filter_record_batch(&rows, &found)?;
+                held = Some(found);
+            }
+            let mut taken = decide(&self.clauses.matched, &rows)?.into_iter();
+            for (n, entry) in pairs.iter_mut().enumerate() {
+                entry.action = match &held {
+                    Some(held) if !held.value(n) => DROPPED,
+                    _ => taken.next().unwrap_or(0),
+                };
+            }
+            Ok(())
+        };
+        if of_target.is_empty() {
+            let schema: SchemaRef = Arc::new(Schema::empty());
+            for pairs in entries
+                .iter_mut()
+                .flat_map(|entries| entries.chunks_mut(PAIRS))
+            {
+                cancel.check()?;
+                let options =
+                    arrow_array::RecordBatchOptions::new().with_row_count(Some(pairs.len()));
+                look(
+                    &RecordBatch::try_new_with_options(Arc::clone(&schema), Vec::new(), &options)?,
+                    pairs,
+                )?;
+            }
+        } else {
+            let chosen = Chosen::Only(Arc::new(self.positions(entries, |_| true)?));
+            let columns: Vec<String> = of_target.iter().cloned().collect();
+            for batch in scan::scan(
+                &self.merge.snapshot,
+                &self.scan(columns, Some(chosen), cancel),
+            )?
+            .batches
+            {
+                let batch = batch?;
+                let (file, index) = places(&batch)?;
+                let file = file.as_primitive::<Int32Type>().values().first().copied();
+                let index = index.as_primitive::<Int64Type>().values();
+                let (Some(entries), Some(first), Some(last)) = (
+                    file.and_then(|file| entries.get_mut(usize::try_from(file).ok()?)),
+                    index.first(),
+                    index.last(),
+                ) else {
+                    continue;
+                };
+                let from = entries.partition_point(|entry| i64::from(entry.row) < *first);
+                let to = entries.partition_point(|entry| i64::from(entry.row) <= *last);
+                let target = projected(&batch, &of_target)?;
+                let mut at = 0_usize;
+                for pairs in entries
+                    .get_mut(from..to)
+                    .unwrap_or_default()
+                    .chunks_mut(PAIRS)
+                {
+                    let mut rows = Vec::with_capacity(pairs.len());
+                    for entry in pairs.iter() {
+                        while index
+                            .get(at)
+                            .is_some_and(|index| *index < i64::from(entry.row))
+                        {
+                            at += 1;
+                        }
+                        if index.get(at) != Some(&i64::from(entry.row)) {
+                            return Err(Error::internal("a matched row is not where it was"));
+                        }
+                        rows.push(at as u32);
+                    }
+                    look(
+                        &take_record_batch(&target, &UInt32Array::from(rows))?,
+                        pairs,
+                    )?;
+                }
+            }
+        }
+        for entries in entries {
+            entries.retain(|entry| entry.action != DROPPED);
+        }
+        Ok(())
+    }
+
+    /// Rows of files for which `choose` is true, by path.
+    pub(super) fn positions(
+        &self,
+        entries: &[Vec<Entry>],
+        choose: impl Fn(&Entry) -> bool,
+    ) -> Result<HashMap<String, Positions>> {
+        let mut out = HashMap::new();
+        for (add, entries) in self.files.iter().zip(entries) {
+            let mut last = None;
+            let chosen = entries
+                .iter()
+                .filter(|entry| choose(entry))
+                .map(|entry| entry.row);
+            let rows = Positions::from_ascending(
+                chosen
+                    .filter(|row| last.replace(*row) != Some(*row))
+                    .map(u64::from),
+            )?;
+            if !rows.is_empty() {
+                out.insert(add.path.clone(), rows);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Leaves one pair for each row of the table.
+    pub(super) fn settle_many(&self, entries: &mut [Vec<Entry>]) -> Result<()> {
+        let takes_many = self.clauses.takes_many();
+        for (add, entries) in self.files.iter().zip(entries) {
+            if entries
+                .windows(2)
+                .all(|pair| matches!(pair, [one, next] if one.row != next.row))
+            {
+                continue;
+            }
+            let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+            for entry in entries.iter() {
+                match kept.last_mut().filter(|last| last.row == entry.row) {
+                    None => kept.push(*entry),
+                    Some(_) if entry.action == 0 || takes_many => {}
+                    Some(last) if last.action == 0 => *last = *entry,
+                    Some(_) => {
+                        return Err(Error::invalid(format!(
+                            "several rows of the source match row {} of `{}`, and a clause takes more than one of them (duplicate relevant WHEN MATCHED rows): \
+                             which one counts is not said; make the source's keys unique, or the clauses' conditions narrower",
+                            entry.row, add.path
+                        )));
+                    }
+                }
+            }
+            *entries = kept;
+        }
+        Ok(())
+    }
+
+    /// Adds the rows that no row of the source matches and that a clause takes.
+    pub(super) fn decide_by_source(
+        &self,
+        entries: &mut [Vec<Entry>],
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let clauses = &self.clauses.by_source;
+        if clauses.is_empty() {
+            return Ok(());
+        }
+        let mut names: Vec<String> = exprs(clauses, false)
+            .flat_map(Bound::column_names)
+            .map(str::to_owned)
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut any = clauses
+            .iter()
+            .map(|clause| clause.condition.as_ref())
+            .collect::<Option<Vec<_>>>();
+        let predicate = match any
+            .as_mut()
+            .and_then(|any| any.first().copied().map(|first| (first, any)))
+        {
+            None => None,
+            Some((first, any)) => Some(first.with(joined(
+                Function::Or,
+                any.iter().map(|bound| bound.expr.clone()).collect(),
+            )?)),
+        };
+        // It prunes only: it could fail for rows that are matched.
+        let request = ScanRequest {
+            predicate,
+            filter_rows: false,
+            ..self.scan(names.clone(), None, cancel)
+        };
+        let columns: Vec<usize> = (0..names.len()).collect();
+        let mut more: Vec<Vec<Entry>> = vec![Vec::new(); entries.len()];
+        for batch in scan::scan(&self.merge.snapshot, &request)?.batches {
+            let batch = batch?;
+            let (file, index) = places(&batch)?;
+            let file = file
+                .as_primitive::<Int32Type>()
+                .values()
+                .first()
+                .and_then(|file| usize::try_from(*file).ok());
+            let index = index.as_primitive::<Int64Type>().values();
+            let Some((known, out)) =
+                file.and_then(|file| Some((entries.get(file)?, more.get_mut(file)?)))
+            else {
+                continue;
+            };
+            let mut at = index.first().map_or(0, |first| {
+                known.partition_point(|entry| i64::from(entry.row) < *first)
+            });
+            let open = index.iter().map(|row| {
+                while known
+                    .get(at)
+                    .is_some_and(|entry| i64::from(entry.row) < *row)
+                {
+                    at += 1;
+                }
+                known
+                    .get(at)
+                    .is_none_or(|entry| i64::from(entry.row) != *row)
+            });
+            let open: Vec<bool> = open.collect();
+            let rows: Vec<i64> = index
+                .iter()
+                .zip(&open)
+                .filter(|(_, open)| **open)
+                .map(|(row, _)| *row)
+                .collect();
+            let batch = filter_record_batch(&batch.project(&columns)?, &mask(open))?;
+            for (row, taken) in rows.into_iter().zip(decide(clauses, &batch)?) {
+                if taken > 0 {
+                    out.push(Entry {
+                        row: position(row)?,
+                        source: NO_ROW,
+                        action: BY_SOURCE + taken - 1,
+                    });
+                }
+            }
+        }
+        for (entries, more) in entries.iter_mut().zip(more) {
+            entries.extend(more);
+            entries.sort_unstable_by_key(|entry| entry.row);
+        }
+        Ok(())
+    }
+
+    /// The clause that an entry is for.
+    pub(super) fn clause(&self, action: u8) -> Option<&Clause> {
+        if action >= BY_SOURCE {
+            self.clauses.by_source.get(usize::from(action - BY_SOURCE))
+        } else {
+            self.clauses
+                .matched
+                .get(usize::from(action).checked_sub(1)?)
+        }
+    }
+}
+
+/// The last columns of a batch: the number of its file, and positions in it.
+pub(super) fn places(batch: &RecordBatch) -> Result<(ArrayRef, ArrayRef)> {
+    let [.., file, row] = batch.columns() else {
+        return Err(Error::internal("a scan gave no positions"));
+    };
+    if file.data_type() != &Arrow::Int32 || row.data_type() != &Arrow::Int64 {
+        return Err(Error::internal("a scan gave no positions"));
+    }
+    Ok((Arc::clone(file), Arc::clone(row)))
+}
+
+pub(super) fn position(row: i64) -> Result<u32> {
+    u32::try_from(row).map_err(|_| {
+        Error::unsupported("a data file of more than 4,294,967,295 rows cannot be merged into")
+    })
+}
+
+/// Takes over what an engine found.
+pub(super) fn take_pairs(
+    pairs: impl Iterator<Item = Result<RecordBatch>>,
+    entries: &mut [Vec<Entry>],
+    cancel: &Cancel,
+) -> Result<()> {
+    for batch in pairs {
+        cancel.check()?;
+        let batch = batch?;
+        let column = |name: &str| -> Result<Int64Array> {
+            let array = batch
+                .column_by_name(name)
+                .ok_or_else(|| Error::internal(format!("the pairs of a join have no `{name}`")))?;
+            let array = cast(array, &Arrow::Int64)?;
+            Ok(array.as_primitive::<Int64Type>().clone())
+        };
+        let (files, rows, sources) = (column(FILE)?, column(ROW)?, column(SOURCE_ROW)?);
+        for ((file, row), source) in files
+            .values()
+            .iter()
+            .zip(rows.values())
+            .zip(sources.values())
+        {
+            let slot = usize::try_from(*file)
+                .ok()
+                .and_then(|file| entries.get_mut(file));
+            let slot = slot.ok_or_else(|| {
+                Error::internal("a pair of a join is of a file that there is not")
+            })?;
+            let source = u32::try_from(*source)
+                .map_err(|_| Error::internal("a pair of a join is of a row that there is not"))?;
+            slot.push(Entry {
+                row: position(*row)?,
+                source,
+                action: 0,
+            });
+        }
+    }
+    sort(entries)
+}
+
+/// Brings the pairs of each file into the order of its rows.
+fn sort(entries: &mut [Vec<Entry>]) -> Result<()> {
+    let taken: Vec<(usize, Vec<Entry>)> = entries
+        .iter_mut()
+        .enumerate()
+        .filter(|(_, entries)| !entries.is_empty())
+        .map(|(file, entries)| (file, std::mem::take(entries)))
+        .collect();
+    let sorted = map_all(taken, |(file, mut entries)| {
+        // They come in long runs that are in order, of which the stable sort makes use.
+        entries.sort_by_key(|entry| (entry.row, entry.source));
+        Ok((file, entries))
+    })?;
+    for (file, sorted) in sorted {
+        if let Some(slot) = entries.get_mut(file) {
+            *slot = sorted;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,421 @@
+//! Rows and the clauses that take them -> files, deletion vectors and changes, and the commit.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use serde_json::{Value, json};
+
+use super::{Clauses, Joining, Merge};
+use crate::commit::finish::{self, Done};
+use crate::commit::{Operation, Transaction};
+use crate::dv::Positions;
+use crate::error::Result;
+use crate::exec::{Cancel, Source, lanes, parallelism};
+use crate::expr::Bound;
+use crate::ops::dml::delete_update::millis;
+use crate::ops::dml::deletion_vectors::{self, Marked};
+use crate::ops::merge::clauses::{
+    BY_SOURCE, Deed, Editor, Entry, Inserter, SOURCE, exprs, needed, replaced_by_all,
+};
+use crate::ops::optimize::auto_compact;
+use crate::ops::orphans::{Orphans, add_new};
+use crate::ops::target::{change_file, changed};
+use crate::protocol::action::Metadata;
+use crate::protocol::commit_line::{Action, Add};
+use crate::scan::{self, Chosen};
+use crate::write::{Written, write};
+
+impl Joining {
+    pub(super) fn write(
+        self,
+        mut entries: Vec<Vec<Entry>>,
+        matched: Vec<bool>,
+        mut read: BTreeSet<usize>,
+        cancel: &Cancel,
+    ) -> Result<Done> {
+        let scanned = self.merge.started.elapsed();
+        let is_update = |entry: &Entry| {
+            self.clause(entry.action)
+                .is_some_and(|clause| clause.deed == Deed::Update)
+        };
+        let mut figures = Figures::default();
+        for entry in entries.iter().flatten() {
+            *match (is_update(entry), entry.action >= BY_SOURCE) {
+                (true, false) => &mut figures.updated,
+                (true, true) => &mut figures.updated_by_source,
+                (false, false) => &mut figures.deleted,
+                (false, true) => &mut figures.deleted_by_source,
+            } += 1;
+        }
+        read.extend(
+            entries
+                .iter()
+                .enumerate()
+                .filter(|(_, entries)| !entries.is_empty())
+                .map(|(file, _)| file),
+        );
+        let touched: Vec<Add> = self
+            .files
+            .iter()
+            .zip(&entries)
+            .filter(|(_, entries)| !entries.is_empty())
+            .map(|(add, _)| add.clone())
+            .collect();
+        let deleted = Arc::new(self.positions(&entries, |entry| !is_update(entry))?);
+        let updated = Arc::new(self.positions(&entries, is_update)?);
+        let gone = match (deleted.is_empty(), updated.is_empty()) {
+            (true, _) => Arc::clone(&updated),
+            (_, true) => Arc::clone(&deleted),
+            _ => Arc::new(self.positions(&entries, |_| true)?),
+        };
+        if !deleted.is_empty() {
+            for entries in &mut entries {
+                entries.retain(is_update);
+            }
+        }
+        let updates = entries;
+        let (snapshot, target) = (&self.merge.snapshot, &self.merge.target);
+        let mut orphans = Orphans::new(snapshot.stores().root());
+        let mut actions: Vec<Action> = Vec::new();
+        let inserter = Arc::new(Inserter::new(
+            Arc::clone(&self.spool),
+            self.clauses.not_matched.clone(),
+            matched,
+        ));
+        let mut request = target.request(self.rules.clone(), cancel)?;
+        // With vectors all rows that come change; copied files also have others.
+        let unread = if target.has_vectors() {
+            replaced_by_all(
+                snapshot.schema(),
+                &self.clauses.matched,
+                &self.clauses.by_source,
+                &self.rules.generated,
+            )
+        } else {
+            BTreeSet::new()
+        };
+        let read_columns = snapshot
+            .schema()
+            .fields
+            .iter()
+            .enumerate()
+            .filter(|(n, _)| !unread.contains(n))
+            .map(|(_, field)| field.name.clone());
+        let mut scanning = self.scan(read_columns.collect(), None, cancel);
+        let of_place = std::mem::take(&mut scanning.metadata);
+        target.keep_ids(snapshot, &mut request, &mut scanning)?;
+        scanning.metadata.extend(of_place.iter().copied());
+        let editor =
+            |updates: Vec<Vec<Entry>>, hidden: Vec<String>, unread: BTreeSet<usize>| Editor {
+                spool: Arc::clone(&self.spool),
+                source: self.merge.source.clone(),
+                before: snapshot.schema().clone(),
+                after: target.schema.clone(),
+                matched: self.clauses.matched.clone(),
+                by_source: self.clauses.by_source.clone(),
+                generated: self.rules.generated.clone(),
+                zone: request.zone,
+                updates,
+                hidden,
+                needs: needed(exprs(&self.clauses.matched, true), SOURCE),
+                unread,
+            };
+        let with_feed = target.has_feed() && !touched.is_empty();
+        // Without updates an editor only drops the columns that say where a row was, and adds those
+        // that are new.
+        let of_feed = with_feed.then(|| {
+            (
+                editor(Vec::new(), Vec::new(), BTreeSet::new()),
+                editor(Vec::clone(&updates), Vec::new(), BTreeSet::new()),
+            )
+        });
+        // The rows that are written: of files that are copied all that stay, else those that
+        // change.
+        let (mut marked, updates) = if target.has_vectors() {
+            scanning.chosen = Some(Chosen::Only(Arc::clone(&updated)));
+            (
+                deletion_vectors::mark(snapshot, touched.clone(), &gone, &mut orphans, cancel)?,
+                updates,
+            )
+        } else {
+            let present = |add: &Add| {
+                add.num_records().map(|rows| {
+                    rows - add
+                        .deletion_vector
+                        .as_ref()
+                        .map_or(0, |vector| vector.cardinality)
+                })
+            };
+            let stays = |add: &Add| {
+                deleted
+                    .get(&add.path)
+                    .is_none_or(|rows| i64::try_from(rows.len()).ok() != present(add))
+            };
+            let copied = self
+                .files
+                .iter()
+                .zip(updates)
+                .filter(|(add, _)| gone.contains_key(&add.path) && stays(add));
+            let (files, updates): (Vec<String>, Vec<Vec<Entry>>) = copied
+                .map(|(add, updates)| (add.path.clone(), updates))
+                .unzip();
+            scanning.files = Some(files);
+            scanning.chosen = Some(Chosen::Without(Arc::clone(&deleted)));
+            (Marked::ended(&touched), updates)
+        };
+        let edited = editor(updates, request.hidden.clone(), unread);
+        actions.extend(std::mem::take(&mut marked.actions));
+        let inserted = Arc::new(AtomicU64::new(0));
+        let kept = if touched.is_empty() {
+            None
+        } else {
+            Some(on_pool(
+                scan::scan(snapshot, &scanning)?.batches,
+                move |batch| edited.edit(&batch),
+                cancel,
+            ))
+        };
+        let rows = kept.into_iter().flatten().chain(inserts(
+            &inserter,
+            Some(Arc::clone(&inserted)),
+            cancel,
+        ));
+        let written = write(snapshot.stores().root(), &request, rows)?;
+        orphans.add(&written.files);
+        let changes = match of_feed {
+            Some((same, editor)) => {
+                self.feed([&deleted, &updated], same, editor, &inserter, cancel)?
+            }
+            None => Written::default(),
+        };
+        orphans.add(&changes.files);
+        figures.inserted = inserted.load(Ordering::Relaxed);
+        figures.source = self.spool.len().into();
+        let times = [self.merge.started.elapsed(), scanned, self.read_time];
+        let metrics = figures.metrics(&written, changes.files.len(), &marked, times);
+        let mut operation = finish::operation("MERGE", self.plan.parameters(), metrics);
+        let mut metadata = self.merge.changed_metadata();
+        if !written.identities.is_empty() {
+            operation.identity_only = metadata.is_none();
+            metadata = Some(target.marked(&written.identities));
+        }
+        actions.extend(
+            written
+                .files
+                .into_iter()
+                .map(|file| Action::Add(add_new(file, &target.metadata))),
+        );
+        actions.extend(
+            changes
+                .files
+                .into_iter()
+                .map(|file| Action::Cdc(change_file(file))),
+        );
+        let ending = Ending {
+            merge: &self.merge,
+            clauses: &self.clauses,
+            reads: self.reads.as_ref(),
+            read: read
+                .iter()
+                .filter_map(|file| self.files.get(*file))
+                .map(|add| add.path.as_str())
+                .collect(),
+            touches: !touched.is_empty(),
+            operation,
+            metadata,
+            actions,
+        };
+        ending.commit(orphans, cancel)
+    }
+
+    /// Writes the changes, told row by row.
+    fn feed(
+        &self,
+        [deleted, updated]: [&Arc<HashMap<String, Positions>>; 2],
+        same: Editor,
+        editor: Editor,
+        inserter: &Arc<Inserter>,
+        cancel: &Cancel,
+    ) -> Result<Written> {
+        let (snapshot, target) = (&self.merge.snapshot, &self.merge.target);
+        let columns: Vec<String> = snapshot
+            .schema()
+            .fields
+            .iter()
+            .map(|field| field.name.clone())
+            .collect();
+        let scanned = |rows: &Arc<HashMap<String, Positions>>| {
+            let request = self.scan(
+                columns.clone(),
+                Some(Chosen::Only(Arc::clone(rows))),
+                cancel,
+            );
+            scan::scan(snapshot, &request).map(|scanned| scanned.batches)
+        };
+        let same = Arc::new(same);
+        let untouched = |kind: &'static str| {
+            let same = Arc::clone(&same);
+            move |batch: RecordBatch| changed(&same.edit(&batch)?, kind)
+        };
+        let of_deleted = on_pool(scanned(deleted)?, untouched("delete"), cancel);
+        let before = on_pool(scanned(updated)?, untouched("update_preimage"), cancel);
+        let after = on_pool(
+            scanned(updated)?,
+            move |batch| changed(&editor.edit(&batch)?, "update_postimage"),
+            cancel,
+        );
+        let added = inserts(inserter, None, cancel).map(|batch| changed(&batch?, "insert"));
+        // Values of identity columns are given in the same order as to the rows themselves.
+        let request = target.feed_request(self.rules.clone(), cancel)?;
+        write(
+            snapshot.stores().root(),
+            &request,
+            of_deleted.chain(before).chain(after).chain(added),
+        )
+    }
+}
+
+/// Rows by what became of them.
+#[derive(Debug, Default)]
+pub(in crate::ops) struct Figures {
+    /// Rows of the source.
+    pub source: u64,
+    pub updated: u64,
+    pub updated_by_source: u64,
+    pub deleted: u64,
+    pub deleted_by_source: u64,
+    pub inserted: u64,
+}
+
+impl Figures {
+    /// As `commitInfo` has them: so long it took, so long until rows were found, so long until the
+    /// source was read.
+    pub(in crate::ops) fn metrics(
+        &self,
+        written: &Written,
+        changes: usize,
+        marked: &Marked,
+        [whole, scanned, read]: [Duration; 3],
+    ) -> Value {
+        let (updated, deleted) = (
+            self.updated + self.updated_by_source,
+            self.deleted + self.deleted_by_source,
+        );
+        json!({
+            "numSourceRows": self.source,
+            "numTargetRowsInserted": self.inserted,
+            "numTargetRowsUpdated": updated,
+            "numTargetRowsDeleted": deleted,
+            "numTargetRowsMatchedUpdated": self.updated,
+            "numTargetRowsMatchedDeleted": self.deleted,
+            "numTargetRowsNotMatchedBySourceUpdated": self.updated_by_source,
+            "numTargetRowsNotMatchedBySourceDeleted": self.deleted_by_source,
+            "numTargetRowsCopied": written.rows.saturating_sub(self.inserted + updated),
+            "numOutputRows": written.rows,
+            "numTargetFilesAdded": written.files.len(),
+            "numTargetFilesRemoved": marked.ended,
+            "numTargetBytesAdded": written.files.iter().map(|file| file.size).sum::<u64>(),
+            "numTargetBytesRemoved": marked.ended_bytes,
+            "numTargetChangeFilesAdded": changes,
+            "numTargetDeletionVectorsAdded": marked.added,
+            "numTargetDeletionVectorsRemoved": marked.removed,
+            "numTargetDeletionVectorsUpdated": marked.updated,
+            "executionTimeMs": millis(whole),
+            "materializeSourceTimeMs": millis(read),
+            "scanTimeMs": millis(scanned.saturating_sub(read)),
+            "rewriteTimeMs": millis(whole.saturating_sub(scanned)),
+        })
+    }
+}
+
+/// A merge that is done but for its commit.
+pub(in crate::ops) struct Ending<'a> {
+    pub merge: &'a Merge,
+    pub clauses: &'a Clauses,
+    pub reads: Option<&'a Bound>,
+    /// Paths of the files that had rows which matched.
+    pub read: Vec<&'a str>,
+    /// Whether rows that were there changed.
+    pub touches: bool,
+    pub operation: Operation,
+    pub metadata: Option<Metadata>,
+    pub actions: Vec<Action>,
+}
+
+impl Ending<'_> {
+    /// Commits; where nothing changes there is nothing to do.
+    pub(in crate::ops) fn commit(mut self, orphans: Orphans, cancel: &Cancel) -> Result<Done> {
+        let (merge, choices) = (self.merge, &self.merge.options.choices);
+        if self.actions.is_empty() && self.metadata.is_none() {
+            return Ok(Done {
+                metrics: self.operation.metrics,
+                ..Done::unchanged(&merge.snapshot)
+            });
+        }
+        self.operation.row_ids_preserved = self.touches.then(|| merge.target.tracks_rows());
+        let mut transaction = Transaction::new(&merge.snapshot);
+        match self.reads {
+            Some(predicate) if self.clauses.by_source.is_empty() => {
+                transaction.read_rows(predicate.clone());
+            }
+            _ => transaction.read_whole_table(),
+        }
+        transaction.read_files(self.read)?;
+        if merge.is_changed {
+            transaction.push(Action::Protocol(merge.target.protocol.clone()));
+        }
+        transaction.extend(
+            self.metadata
+                .map(|metadata| Action::MetaData(Box::new(metadata))),
+        );
+        transaction.extend(self.actions);
+        let grown = transaction.partitions();
+        let operation = self.operation;
+        let done = orphans.commit(|| finish::commit(transaction, operation, choices, cancel));
+        done.map(|done| auto_compact::follow(done, &grown, choices, cancel))
+    }
+}
+
+/// Does something with each batch on the pool; the order stays.
+pub(super) fn on_pool(
+    batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
+    work: impl Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync + 'static,
+    cancel: &Cancel,
+) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'static {
+    let work = Arc::new(work);
+    let jobs = batches.map(move |batch: Result<RecordBatch>| {
+        let work = Arc::clone(&work);
+        Box::new(std::iter::once_with(move || work(batch?))) as Source<RecordBatch>
+    });
+    lanes(jobs, parallelism() + 1, 1, cancel)
+}
+
+/// The rows that are new to the table, counted.
+fn inserts(
+    inserter: &Arc<Inserter>,
+    count: Option<Arc<AtomicU64>>,
+    cancel: &Cancel,
+) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'static {
+    let batches = if inserter.clauses.is_empty() {
+        0
+    } else {
+        inserter.spool.batches()
+    };
+    let inserter = Arc::clone(inserter);
+    let jobs = (0..batches).map(move |n| {
+        let inserter = Arc::clone(&inserter);
+        Box::new(std::iter::once_with(move || inserter.rows(n))) as Source<Vec<RecordBatch>>
+    });
+    let flat = lanes(jobs, parallelism() + 1, 1, cancel).flat_map(|found| match found {
+        Ok(batches) => batches.into_iter().map(Ok).collect::<Vec<_>>(),
+        Err(error) => vec![Err(error)],
+    });
+    flat.inspect(move |batch| {
+        if let (Some(count), Ok(batch)) = (&count, batch) {
+            count.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+        }
+    })
+}

@@ -1,0 +1,322 @@
+//! Rows of files along a curve through some columns: Z-order, or Hilbert's for clustered tables.
+//!
+//! A sample of the columns gives the curve, and the bounds between which rows are gathered and
+//! sorted; then all columns are read once. Files are as large as any, so the rows of each lie near
+//! to each other in all of the columns.
+//!
+//! Cost: one pass over the columns of the curve, one over all columns; memory is that of the write
+//! and a fraction of the process's budget, the rest goes to disk.
+
+use arrow_array::{ArrayRef, UInt32Array};
+use arrow_select::concat::concat;
+use arrow_select::take::take;
+
+use crate::error::{Error, Result};
+use crate::exec::{Cancel, memory_limit};
+use crate::ops::target::{Rows, Target};
+use crate::protocol::commit_line::Add;
+use crate::protocol::schema::{DataType, StructType};
+use crate::scan::{self, ScanRequest};
+use crate::snapshot::Snapshot;
+use crate::write::Written;
+use crate::write::external_sort::{Sorting, column_at};
+use crate::write::space_filling_curve::{Curve, Shape};
+
+/// Rows of a sample, about.
+const SAMPLE: u64 = 200_000;
+/// Bytes of files whose rows are sorted at a time.
+const GATHERED: u64 = 16 << 20;
+/// Gatherings to a file, where files are counted: at each of their bounds it may end.
+const ENDS: u64 = 16;
+/// Gatherings at most.
+const MOST: u64 = 2048;
+
+/// The columns of a curve: the names of those at the top, and where in them.
+pub(in crate::ops) struct Curved {
+    names: Vec<String>,
+    /// In batches of all columns.
+    paths: Vec<Vec<usize>>,
+    shape: Shape,
+}
+
+impl Curved {
+    /// In the Z-order of these columns of the table.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for columns that are not there, are named twice, have no order, or make
+    /// the partitions.
+    pub(in crate::ops) fn z_order(snapshot: &Snapshot, columns: &[String]) -> Result<Self> {
+        let mut out = Self {
+            names: Vec::new(),
+            paths: Vec::new(),
+            shape: Shape::Morton,
+        };
+        for name in columns {
+            let (path, data_type) = find(snapshot.schema(), name)?;
+            out.push(snapshot, name, path, data_type)?;
+        }
+        Ok(out)
+    }
+
+    /// Along Hilbert's curve through these columns of the table; a column alone is sorted.
+    ///
+    /// # Errors
+    /// As [`Curved::z_order`].
+    pub(in crate::ops) fn hilbert(snapshot: &Snapshot, columns: &[Vec<String>]) -> Result<Self> {
+        let mut out = Self {
+            names: Vec::new(),
+            paths: Vec::new(),
+            shape: Shape::Hilbert,
+        };
+        for parts in columns {
+            let name = parts.join(".");
+            let (path, data_type) =
+                walk(snapshot.schema(), parts.iter().map(String::as_str), &name)?;
+            out.push(snapshot, &name, path, data_type)?;
+        }
+        Ok(out)
+    }
+
+    fn push(
+        &mut self,
+        snapshot: &Snapshot,
+        name: &str,
+        path: Vec<usize>,
+        data_type: &DataType,
+    ) -> Result<()> {
+        let Some(top) = path.first().and_then(|n| snapshot.schema().fields.get(*n)) else {
+            return Ok(());
+        };
+        if snapshot.metadata().partition_columns.contains(&top.name) {
+            // In delta-spark's words, as programs look for them.
+            return Err(Error::invalid(format!(
+                "{name} is a partition column. Z-Ordering can only be performed on data columns"
+            ))
+            .at_column(name));
+        }
+        if !data_type.is_primitive() || matches!(data_type, DataType::Void) {
+            return Err(
+                Error::invalid(format!("values of type {data_type} have no order")).at_column(name),
+            );
+        }
+        check_collation(snapshot.schema(), &path)?;
+        if self.paths.contains(&path) {
+            return Err(Error::invalid("the column is named twice").at_column(name));
+        }
+        self.paths.push(path);
+        if !self.names.contains(&top.name) {
+            self.names.push(top.name.clone());
+        }
+        Ok(())
+    }
+
+    pub(in crate::ops) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The names on the way to each of the columns.
+    pub(in crate::ops) fn name_paths(&self, schema: &StructType) -> Vec<Vec<String>> {
+        let names = |path: &Vec<usize>| {
+            let (mut fields, mut out) = (Some(schema), Vec::new());
+            for n in path {
+                let Some(field) = fields.and_then(|schema| schema.fields.get(*n)) else {
+                    break;
+                };
+                out.push(field.name.clone());
+                fields = if let DataType::Struct(inner) = &field.data_type {
+                    Some(inner)
+                } else {
+                    None
+                };
+            }
+            out
+        };
+        self.paths.iter().map(names).collect()
+    }
+
+    /// Writes the rows of files of a partition anew; into so many files, if that is said.
+    pub(in crate::ops) fn lay(
+        &self,
+        files: Vec<Add>,
+        into: Option<usize>,
+        snapshot: &Snapshot,
+        target: &Target,
+        cancel: &Cancel,
+    ) -> Result<Written> {
+        let bytes: u64 = files
+            .iter()
+            .map(|add| u64::try_from(add.size).unwrap_or(0))
+            .sum();
+        let records: u64 = files
+            .iter()
+            .map(|add| {
+                add.num_records()
+                    .and_then(|rows| u64::try_from(rows).ok())
+                    .unwrap_or(SAMPLE)
+            })
+            .sum();
+        let rows = Rows {
+            files: files.into_iter().map(|add| add.path).collect(),
+            ..Rows::default()
+        };
+        let sample = self.sample(
+            rows.clone(),
+            snapshot,
+            usize::try_from(records / SAMPLE).unwrap_or(0) + 1,
+            cancel,
+        )?;
+        let curve = Curve::new(&sample, self.shape)?;
+        let ends = into
+            .filter(|files| *files > 1)
+            .map_or(0, |files| files as u64 * ENDS);
+        let gatherings = usize::try_from((bytes / GATHERED + 1).max(ends).min(MOST)).unwrap_or(1);
+        let bounds = Sorting::bounds_of(curve.places(&sample)?, gatherings);
+        let sorting = Sorting {
+            curve,
+            columns: self.paths.clone(),
+            bounds,
+            memory: memory_limit()? / 8,
+        };
+        target.copy_sorted(snapshot, rows, sorting, into, cancel)
+    }
+
+    /// Every `step`th row of the curve's columns.
+    fn sample(
+        &self,
+        rows: Rows,
+        snapshot: &Snapshot,
+        step: usize,
+        cancel: &Cancel,
+    ) -> Result<Vec<ArrayRef>> {
+        let request = ScanRequest {
+            columns: Some(self.names.clone()),
+            ..rows.scan(cancel)
+        };
+        let of_sample = |path: &Vec<usize>| -> Result<Vec<usize>> {
+            let name = path
+                .first()
+                .and_then(|n| snapshot.schema().fields.get(*n))
+                .map(|field| &field.name);
+            let place = self
+                .names
+                .iter()
+                .position(|known| Some(known) == name)
+                .ok_or_else(|| Error::internal("a column of the order is not read"))?;
+            Ok(std::iter::once(place)
+                .chain(path.iter().skip(1).copied())
+                .collect())
+        };
+        let paths = self
+            .paths
+            .iter()
+            .map(of_sample)
+            .collect::<Result<Vec<_>>>()?;
+        let mut parts: Vec<Vec<ArrayRef>> = vec![Vec::new(); paths.len()];
+        let mut next = 0;
+        for batch in scan::scan(snapshot, &request)?.batches {
+            let batch = batch?;
+            let chosen = UInt32Array::from_iter_values(
+                (next..batch.num_rows()).step_by(step).map(|row| row as u32),
+            );
+            next = (next + chosen.len() * step).saturating_sub(batch.num_rows());
+            for (part, path) in parts.iter_mut().zip(&paths) {
+                part.push(take(&column_at(&batch, path)?, &chosen, None)?);
+            }
+        }
+        let whole = |(part, path): (Vec<ArrayRef>, &Vec<usize>)| match part
+            .iter()
+            .map(AsRef::as_ref)
+            .collect::<Vec<_>>()
+            .as_slice()
+        {
+            [] => empty(snapshot.schema(), path),
+            some => Ok(concat(some)?),
+        };
+        parts.into_iter().zip(&self.paths).map(whole).collect()
+    }
+}
+
+/// Refuses a column whose order is not that of its bytes.
+fn check_collation(schema: &StructType, path: &[usize]) -> Result<()> {
+    let mut fields = schema;
+    for n in path {
+        let Some(field) = fields.fields.get(*n) else {
+            break;
+        };
+        field.check_byte_order("ordering rows by the column")?;
+        let DataType::Struct(inner) = &field.data_type else {
+            break;
+        };
+        fields = inner;
+    }
+    Ok(())
+}
+
+/// No values of a column.
+fn empty(schema: &StructType, path: &[usize]) -> Result<ArrayRef> {
+    let mut fields = schema;
+    let mut found = &DataType::Void;
+    for n in path {
+        found = fields
+            .fields
+            .get(*n)
+            .map(|field| &field.data_type)
+            .ok_or_else(|| Error::internal("a column of the order is not there"))?;
+        if let DataType::Struct(inner) = found {
+            fields = inner;
+        }
+    }
+    Ok(arrow_array::new_empty_array(
+        &found.to_arrow(crate::protocol::schema::TextLayout::Plain),
+    ))
+}
+
+/// A column by its name, in any case; dots stand before the names of fields.
+fn find<'a>(schema: &'a StructType, name: &str) -> Result<(Vec<usize>, &'a DataType)> {
+    // A name may hold dots itself.
+    let bare = name
+        .strip_prefix('`')
+        .and_then(|name| name.strip_suffix('`'))
+        .unwrap_or(name);
+    if let Some(n) = place(schema, bare) {
+        return Ok((
+            vec![n],
+            &schema.fields.get(n).ok_or_else(|| lacking(name))?.data_type,
+        ));
+    }
+    walk(schema, name.split('.'), name)
+}
+
+/// A column by the names on the way to it.
+fn walk<'a, 'b>(
+    schema: &'a StructType,
+    parts: impl Iterator<Item = &'b str>,
+    name: &str,
+) -> Result<(Vec<usize>, &'a DataType)> {
+    static NONE: StructType = StructType { fields: Vec::new() };
+    let lacking = || lacking(name);
+    let (mut fields, mut out, mut found) = (schema, Vec::new(), None);
+    for part in parts {
+        let n = place(fields, part).ok_or_else(lacking)?;
+        let data_type = &fields.fields.get(n).ok_or_else(lacking)?.data_type;
+        out.push(n);
+        fields = if let DataType::Struct(inner) = data_type {
+            inner
+        } else {
+            &NONE
+        };
+        found = Some(data_type);
+    }
+    found.map(|found| (out, found)).ok_or_else(lacking)
+}
+
+fn place(schema: &StructType, name: &str) -> Option<usize> {
+    schema
+        .fields
+        .iter()
+        .position(|field| field.name.eq_ignore_ascii_case(name))
+}
+
+fn lacking(name: &str) -> Error {
+    Error::invalid(format!("the table has no column `{name}`")).at_column(name)
+}

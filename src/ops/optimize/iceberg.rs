@@ -1,0 +1,121 @@
+//! Tables that Iceberg reads, too: what their files must be like.
+//!
+//! What protocol, metadata and schema must be like is `protocol::iceberg`'s; new files are written
+//! accordingly. Where the switch alone is turned, files that would have to be rewritten refuse it.
+//! An upgrade turns it first and rewrites all files that do not say by their tag that they were
+//! written for it: [`unfit`] are those.
+//!
+//! Protocol: "Writer Requirements for IcebergCompatV1", "Writer Requirements for IcebergCompatV2";
+//! the upgrade and the tag are delta-spark's. Cost: a pass over the live files; the footers of a
+//! partitioned table's for the first version.
+
+use std::collections::BTreeMap;
+
+use crate::commit::adds::all;
+use crate::error::{Error, Result, ResultExt};
+use crate::exec::{Cancel, map_all};
+use crate::pq::survey;
+use crate::protocol::action::Metadata;
+use crate::protocol::commit_line::Add;
+use crate::protocol::data_path;
+use crate::protocol::iceberg::{TAG, promised};
+use crate::protocol::schema::{StructField, StructType};
+use crate::snapshot::Snapshot;
+
+/// Checks the table's files where `metadata` newly promises them to Iceberg; whether it does, so
+/// that no other file may come in between.
+///
+/// # Errors
+/// [`Error::Unsupported`] names a file that would have to be rewritten, and how to have that done.
+pub(in crate::ops) fn check_files(
+    snapshot: &Snapshot,
+    metadata: &Metadata,
+    cancel: &Cancel,
+) -> Result<bool> {
+    let Some((_, version)) = promised(metadata).filter(|(key, _)| !snapshot.metadata().flag(key))
+    else {
+        return Ok(false);
+    };
+    let feature = if version == 1 {
+        "icebergCompatV1"
+    } else {
+        "icebergCompatV2"
+    };
+    let refuse = |path: &str, what: &str| {
+        let what = format!("`{feature}` cannot be switched on: a file {what}");
+        Err(Error::unsupported_feature(feature, what)).at_file(path)
+    };
+    let files = all(snapshot, cancel)?;
+    for add in &files {
+        if add.deletion_vector.is_some() {
+            return refuse(
+                &add.path,
+                "has a deletion vector, which Iceberg would not see; REORG TABLE .. APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2)) rewrites such files",
+            );
+        }
+        if version == 1 && add.num_records().is_none() {
+            return refuse(
+                &add.path,
+                "has no `numRecords` in its statistics; rewrite the table (REORG TABLE in delta-spark, or overwrite it with itself)",
+            );
+        }
+    }
+    let columns: Vec<String> = snapshot
+        .partition_fields()
+        .into_iter()
+        .map(|field| in_files(snapshot, metadata, field))
+        .collect::<Result<_>>()?;
+    if version > 1 || columns.is_empty() {
+        return Ok(true);
+    }
+    let stores = snapshot.stores().clone();
+    let cancel = cancel.clone();
+    let without = map_all(files, move |add: Add| {
+        cancel.check()?;
+        let path = data_path::canonical(&add.path)?;
+        let schema = survey(&stores.file(&path, u64::try_from(add.size).ok())?)?.schema;
+        let lacks = columns
+            .iter()
+            .any(|name| !schema.fields.iter().any(|field| field.name == *name));
+        Ok(lacks.then_some(add.path))
+    })?;
+    match without.into_iter().flatten().next() {
+        Some(path) => refuse(
+            &path,
+            "does not hold the partition columns; rewrite the table (REORG TABLE in delta-spark, or overwrite it with itself)",
+        ),
+        None => Ok(true),
+    }
+}
+
+/// The tags of a new file of a table with these metadata.
+pub(in crate::ops) fn tags(metadata: &Metadata) -> Option<BTreeMap<String, Option<String>>> {
+    let version = needed_tag(metadata)?;
+    Some(BTreeMap::from([(TAG.to_owned(), Some(version))]))
+}
+
+/// Those of some files that were not written for the table's version.
+pub(in crate::ops) fn unfit(snapshot: &Snapshot, mut files: Vec<Add>) -> Vec<Add> {
+    let Some(version) = needed_tag(snapshot.metadata()) else {
+        return Vec::new();
+    };
+    files
+        .retain(|add| add.tags.as_ref().and_then(|tags| tags.get(TAG)?.as_ref()) != Some(&version));
+    files
+}
+
+/// What the tag of files says; of the first version they have none.
+fn needed_tag(metadata: &Metadata) -> Option<String> {
+    promised(metadata)
+        .filter(|(_, version)| *version > 1)
+        .map(|(_, version)| version.to_string())
+}
+
+/// The name that a column has in files of the table once it has these metadata.
+fn in_files(snapshot: &Snapshot, metadata: &Metadata, field: &StructField) -> Result<String> {
+    let schema = StructType::parse(&metadata.schema_string)?;
+    let found = schema.fields.iter().find(|other| other.name == field.name);
+    Ok(found
+        .map_or_else(|| snapshot.physical_name(field), StructField::physical_name)
+        .to_owned())
+}

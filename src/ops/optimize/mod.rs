@@ -1,0 +1,652 @@
+//! OPTIMIZE and REORG: many small files -> few large ones with the same rows, all rows of a
+//! partition in Z-order, those of a clustered table along the curve of its columns (`clustering`),
+//! or files without what is not the table's any more (`purge`), or as Iceberg reads them
+//! (`iceberg`).
+//!
+//! Files of a partition are packed in the order of their making, so that rows that came together
+//! stay together. Files that are large enough stay, unless deletion vectors took a twentieth of
+//! their rows. No row changes: appends and changes of other files go on beside it, and of two runs
+//! over the same files the second one fails.
+//!
+//! Protocol: "Requirements for Writers" (`dataChange`), "Writer Requirements for Row Tracking".
+//! Figures and parameters are delta-spark's. Cost: one pass over the files that are packed.
+
+pub(super) mod auto_compact;
+pub(super) mod clustering;
+pub(super) mod curve_layout;
+pub(super) mod iceberg;
+pub(super) mod purge;
+pub(super) mod rewrite;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::target::{Encoding, Target};
+use crate::commit::Transaction;
+use crate::commit::adds::{all, live};
+use crate::commit::finish::{self, Choices, Done, listed};
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::log::Upkeep;
+use crate::ops::access::check_writable;
+use crate::ops::optimize::clustering::{Clustering, ClusteringFigures};
+use crate::ops::optimize::curve_layout::Curved;
+use crate::ops::optimize::rewrite::Rewritten;
+use crate::protocol::commit_line::{Add, PartitionValues};
+use crate::prune;
+use crate::scan::Lens;
+use crate::snapshot::Snapshot;
+use crate::write::bound_constraints::Demand;
+use crate::write::constraints::Rules;
+
+/// What is done to files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// Those of a clustered table are clustered, others are packed.
+    #[default]
+    Optimize,
+    /// They are clustered.
+    Cluster,
+    /// They are clustered, those too that other columns or providers clustered.
+    ClusterFull,
+    /// Those are written anew that have deletion vectors or dropped columns.
+    Purge,
+    /// Those are written anew that do not fit the version of Iceberg's compatibility which the
+    /// table promises.
+    Upgrade,
+}
+
+impl Task {
+    fn is_reorg(self) -> bool {
+        matches!(self, Self::Purge | Self::Upgrade)
+    }
+}
+
+/// How files are laid out.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OptimizeOptions {
+    /// How new files are made; files are packed up to its target size.
+    pub encoding: Encoding,
+    /// Milliseconds after which what is done is committed before the rest; all in one commit if
+    /// `None`.
+    pub min_commit_interval_ms: Option<u64>,
+    /// How it is committed.
+    pub choices: Choices,
+    /// Columns, with dots before the names of fields, along whose Z-order curve all rows of a
+    /// partition are laid anew.
+    pub z_order_by: Vec<String>,
+    /// What is done.
+    pub task: Task,
+    /// Bytes from which a group of files that were clustered together stays as it is; 100 GiB if
+    /// `None`.
+    pub large_cube: Option<u64>,
+    /// Bytes of files that are clustered together; 150 GiB if `None`.
+    pub cube_size: Option<u64>,
+    /// Where files are packed because a write left many: those below this size are.
+    #[serde(skip)]
+    pub(super) automatic: Option<u64>,
+}
+
+/// Bytes of some files.
+#[derive(Debug, Clone, Default)]
+pub struct Sizes(Vec<i64>);
+
+impl Sizes {
+    /// How many files there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// All bytes.
+    #[must_use]
+    pub fn sum(&self) -> i64 {
+        self.0.iter().sum()
+    }
+
+    /// The size below which this share of the files is, in hundredths; 0 of none.
+    #[must_use]
+    pub fn percentile(&self, hundredths: usize) -> i64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        sorted
+            .get(sorted.len().saturating_sub(1) * hundredths / 100)
+            .copied()
+            .unwrap_or(0)
+    }
+}
+
+/// What became of the files.
+#[derive(Debug, Clone, Default)]
+pub struct Optimized {
+    /// Files that are new.
+    pub added: Sizes,
+    /// Files that ended.
+    pub removed: Sizes,
+    /// Partitions with files that ended.
+    pub partitions: usize,
+    /// Files that the predicate chose.
+    pub considered: usize,
+    /// Files that became one, or were laid along one curve, at most.
+    pub largest_bin: usize,
+    /// How rows lie now: `packed`, `zOrder`, `clustered`.
+    pub layout: &'static str,
+    /// What clustering met and made; `None` where nothing is clustered.
+    pub clustering: Option<ClusteringFigures>,
+    /// The last version that was made; `None` where there was nothing to do.
+    pub done: Option<Done>,
+}
+
+/// Rows that deletion vectors may take of a file before it is copied for that alone, in hundredths.
+const DELETED: i64 = 5;
+
+/// How the rows of a bin come into new files.
+pub(super) enum Layout {
+    /// One bin, one file.
+    Packed,
+    /// The same for files that were clustered: they stay what they were.
+    Purged,
+    /// Z-order.
+    Curved(Curved),
+    /// Each bin is a cube.
+    Clustered(Curved, Clustering),
+}
+
+/// Packs the files of the partitions for which `predicate` is true, of all without one; or lays
+/// their rows anew, as the table or `options` want it.
+///
+/// # Errors
+/// [`Error::Invalid`] for a predicate on other columns, and for what does not fit the table's
+/// clustering; [`Error::Unsupported`] for tables that this release cannot write; as
+/// [`Transaction::commit`]. No file of it is left behind then, unless nobody knows whether it was
+/// committed.
+pub fn optimize(
+    snapshot: &Snapshot,
+    predicate: Option<&Demand>,
+    options: &OptimizeOptions,
+    cancel: &Cancel,
+) -> Result<Optimized> {
+    let files = asked(snapshot, predicate, options, cancel)?;
+    of_files(
+        snapshot,
+        files,
+        predicate.map(|demand| demand.sql.clone()),
+        options,
+        cancel,
+    )
+}
+
+/// The files of a table that may be optimized as it is asked for.
+pub(super) fn asked(
+    snapshot: &Snapshot,
+    predicate: Option<&Demand>,
+    options: &OptimizeOptions,
+    cancel: &Cancel,
+) -> Result<Vec<Add>> {
+    check_writable(snapshot)?;
+    snapshot.check_upkeep(Upkeep::Optimize)?;
+    check(Clustering::of(snapshot)?.as_ref(), predicate, options)?;
+    chosen(snapshot, predicate, cancel)
+}
+
+/// The same for files that were chosen.
+pub(super) fn of_files(
+    snapshot: &Snapshot,
+    files: Vec<Add>,
+    sql: Option<String>,
+    options: &OptimizeOptions,
+    cancel: &Cancel,
+) -> Result<Optimized> {
+    let Plan {
+        layout,
+        bins,
+        size,
+        cluster_by,
+        mut out,
+    } = Plan::of(snapshot, files, options, cancel)?;
+    let sized = |size: u64| {
+        Target::of(
+            snapshot,
+            Encoding {
+                target_file_size: Some(size),
+                ..options.encoding.clone()
+            },
+        )
+    };
+    // A bin becomes one file, even where it grows a little.
+    let target = sized(size.saturating_mul(2));
+    let mut run = Run::new(snapshot, options, sql, cluster_by, &target);
+    // Bins are counted, and not the files that they are made of.
+    let (progress, cancel) = (cancel.progress(), &cancel.uncounted());
+    progress.expect(bins.len() as u64);
+    for bin in bins {
+        let bin = match &layout {
+            Layout::Packed => Rewritten::of(bin, snapshot, &target, cancel)?,
+            Layout::Purged => kept(Rewritten::of(bin, snapshot, &target, cancel)?),
+            Layout::Curved(curve) => Rewritten::new(
+                bin.clone(),
+                curve.lay(bin, None, snapshot, &sized(size), cancel)?,
+                snapshot,
+            ),
+            Layout::Clustered(curve, clustering) => {
+                let into = Some(share(&bin, size));
+                let mut bin = Rewritten::new(
+                    bin.clone(),
+                    curve.lay(bin, into, snapshot, &sized(size), cancel)?,
+                    snapshot,
+                );
+                clustering.tag(&mut bin.added);
+                bin
+            }
+        };
+        run.add(bin, &mut out);
+        progress.advance(1);
+        if options
+            .min_commit_interval_ms
+            .is_some_and(|ms| run.started.elapsed() >= Duration::from_millis(ms))
+        {
+            out.done = run.commit(cancel)?.or(out.done);
+        }
+    }
+    out.done = run.commit(cancel)?.or(out.done);
+    Ok(out)
+}
+
+/// What is done to which files.
+pub(super) struct Plan {
+    pub layout: Layout,
+    /// The files that become one, or are laid along one curve.
+    pub bins: Vec<Vec<Add>>,
+    /// Bytes of a new file.
+    pub size: u64,
+    /// The clustering columns as the history has them.
+    pub cluster_by: Vec<String>,
+    /// What is known before anything is done.
+    pub out: Optimized,
+}
+
+impl Plan {
+    /// For files that were chosen.
+    pub(super) fn of(
+        snapshot: &Snapshot,
+        files: Vec<Add>,
+        options: &OptimizeOptions,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let clustering =
+            Clustering::of(snapshot)?.filter(|clustering| !clustering.paths.is_empty());
+        let size = Target::of(snapshot, options.encoding.clone())
+            .request(Rules::default(), cancel)?
+            .target_file_size;
+        let mut out = Optimized {
+            considered: files.len(),
+            layout: "packed",
+            ..Optimized::default()
+        };
+        let bytes = |size: u64| i64::try_from(size).unwrap_or(i64::MAX);
+        let mut cluster_by = Vec::new();
+        let (layout, bins) = match clustering {
+            _ if options.task == Task::Purge => (
+                Layout::Purged,
+                purged(purge::worn(snapshot, files, cancel)?, bytes(size)),
+            ),
+            _ if options.task == Task::Upgrade => (
+                Layout::Purged,
+                purged(iceberg::unfit(snapshot, files), bytes(size)),
+            ),
+            Some(clustering) => {
+                let large = options.large_cube.map_or(clustering::LARGE_CUBE, bytes);
+                let cube = options.cube_size.map_or(clustering::CUBE, bytes);
+                let plan = clustering.plan(files, options.task == Task::ClusterFull, large, cube);
+                (out.layout, out.clustering) = ("clustered", Some(plan.figures));
+                cluster_by.clone_from(&clustering.names);
+                (
+                    Layout::Clustered(Curved::hilbert(snapshot, &clustering.paths)?, clustering),
+                    plan.cubes,
+                )
+            }
+            None if !options.z_order_by.is_empty() => {
+                out.layout = "zOrder";
+                (
+                    Layout::Curved(Curved::z_order(snapshot, &options.z_order_by)?),
+                    by_partition(files).into_values().collect(),
+                )
+            }
+            None => (
+                Layout::Packed,
+                bins(
+                    files,
+                    options.automatic.map_or(bytes(size), bytes),
+                    bytes(size),
+                ),
+            ),
+        };
+        let mut partitions: Vec<&PartitionValues> = Vec::new();
+        for bin in &bins {
+            out.largest_bin = out.largest_bin.max(bin.len());
+            if let Some(first) = bin
+                .first()
+                .filter(|first| partitions.last() != Some(&&first.partition_values))
+            {
+                partitions.push(&first.partition_values);
+            }
+        }
+        out.partitions = partitions.len();
+        Ok(Self {
+            layout,
+            bins,
+            size,
+            cluster_by,
+            out,
+        })
+    }
+}
+
+/// Refuses what delta-spark refuses to do to tables that are clustered, and to those that are not.
+fn check(
+    clustering: Option<&Clustering>,
+    predicate: Option<&Demand>,
+    options: &OptimizeOptions,
+) -> Result<()> {
+    match (clustering, options.task) {
+        (_, Task::Purge | Task::Upgrade) => Ok(()),
+        (Some(_), _) if predicate.is_some() => Err(Error::invalid(
+            "a clustered table has no partitions to choose from: leave the predicate out, it is optimized as a whole",
+        )),
+        (Some(_), _) if !options.z_order_by.is_empty() => Err(Error::invalid(
+            "a clustered table cannot be laid in Z-order: its clustering columns say where rows lie; optimize it without columns, or change them with `alter.cluster_by`",
+        )),
+        (found, Task::Cluster | Task::ClusterFull)
+            if found.is_none_or(|clustering| clustering.paths.is_empty()) =>
+        {
+            Err(Error::invalid(
+                "only a table with clustering columns can be clustered, and with FULL be clustered anew; name some with `alter.cluster_by` first",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The live files of the partitions for which `predicate` is true, all without one.
+fn chosen(snapshot: &Snapshot, predicate: Option<&Demand>, cancel: &Cancel) -> Result<Vec<Add>> {
+    let Some(demand) = predicate else {
+        return all(snapshot, cancel);
+    };
+    let bound = demand.bound()?;
+    if prune::partition_only(&bound, &snapshot.metadata().partition_columns)
+        .1
+        .is_some()
+    {
+        let partition = &snapshot.metadata().partition_columns;
+        let other = bound.column_names().into_iter().find(|name| {
+            !partition
+                .iter()
+                .any(|column| column.eq_ignore_ascii_case(name))
+        });
+        // In delta-spark's words, as programs look for them.
+        return Err(Error::invalid(other.map_or_else(
+            || format!("files are optimized by whole partitions, which `{}` does not choose", demand.sql),
+            |name| {
+                let known = partition.join(", ");
+                format!("Predicate references non-partition column '{name}'. Only the partition columns may be referenced: [{known}]")
+            },
+        )));
+    }
+    let lens = Lens::new(snapshot, vec![bound]);
+    live(snapshot, cancel, |batch| lens.matching(batch))
+}
+
+/// How many files a cube becomes: as many as delta-spark makes.
+pub(super) fn share(files: &[Add], size: u64) -> usize {
+    let bytes = files
+        .iter()
+        .map(|add| u64::try_from(add.size).unwrap_or(0))
+        .sum::<u64>();
+    usize::try_from(bytes / size.max(1))
+        .unwrap_or(usize::MAX)
+        .max(1)
+}
+
+/// The new file of rows that stay in their order is as clustered as the old one.
+pub(super) fn kept(mut bin: Rewritten) -> Rewritten {
+    if let [old] = bin.removed.as_slice() {
+        clustering::inherit(old, &mut bin.added);
+    }
+    bin
+}
+
+/// What is not committed yet.
+pub(super) struct Run<'a> {
+    options: &'a OptimizeOptions,
+    sql: Option<String>,
+    cluster_by: Vec<String>,
+    /// The newest version, but for `last`.
+    now: Snapshot,
+    /// The last commit. Its version is opened when the next commit begins, so that an error of
+    /// opening does not fail this one.
+    last: Option<Done>,
+    target: &'a Target,
+    bins: Vec<Rewritten>,
+    started: Instant,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        snapshot: &Snapshot,
+        options: &'a OptimizeOptions,
+        sql: Option<String>,
+        cluster_by: Vec<String>,
+        target: &'a Target,
+    ) -> Self {
+        Self {
+            options,
+            sql,
+            cluster_by,
+            now: snapshot.clone(),
+            last: None,
+            target,
+            bins: Vec::new(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Takes a bin that was written.
+    pub(super) fn add(&mut self, bin: Rewritten, out: &mut Optimized) {
+        out.added.0.extend(bin.added.iter().map(|add| add.size));
+        out.removed.0.extend(bin.removed.iter().map(|add| add.size));
+        self.bins.push(bin);
+    }
+
+    pub(super) fn commit(&mut self, cancel: &Cancel) -> Result<Option<Done>> {
+        let bins = std::mem::take(&mut self.bins);
+        self.started = Instant::now();
+        if bins.is_empty() {
+            return Ok(None);
+        }
+        if let Some(last) = self.last.take() {
+            self.now = last.newest(&self.now)?;
+        }
+        let added = Sizes(
+            bins.iter()
+                .flat_map(|bin| &bin.added)
+                .map(|add| add.size)
+                .collect(),
+        );
+        let metrics = json!({
+            "minFileSize": added.percentile(0),
+            "p25FileSize": added.percentile(25),
+            "p50FileSize": added.percentile(50),
+            "p75FileSize": added.percentile(75),
+            "maxFileSize": added.percentile(100),
+        });
+        let operation = finish::operation(
+            if self.options.task.is_reorg() {
+                "REORG"
+            } else {
+                "OPTIMIZE"
+            },
+            self.parameters(),
+            metrics,
+        );
+        let done = rewrite::commit(
+            Transaction::new(&self.now),
+            operation,
+            bins,
+            self.target,
+            &self.options.choices,
+            cancel,
+        )?;
+        self.last = Some(done.clone());
+        Ok(Some(done))
+    }
+
+    fn parameters(&self) -> Value {
+        let predicate = listed(self.sql.as_slice());
+        if self.options.task.is_reorg() {
+            return json!({"predicate": predicate, "applyPurge": true});
+        }
+        let full = (!self.cluster_by.is_empty()).then_some(self.options.task == Task::ClusterFull);
+        json!({
+            "predicate": predicate,
+            "auto": self.options.automatic.is_some(),
+            "clusterBy": listed(&self.cluster_by),
+            "zOrderBy": listed(&self.options.z_order_by),
+            "isFull": full,
+        })
+    }
+}
+
+/// Files of which something is taken, packed where nothing says that they belong together
+/// otherwise.
+fn purged(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
+    let (loose, clustered): (Vec<Add>, Vec<Add>) = files
+        .into_iter()
+        .partition(|add| !clustering::is_clustered(add));
+    let packed = by_partition(loose)
+        .into_values()
+        .flat_map(|files| packed(files, size));
+    packed
+        .chain(clustered.into_iter().map(|add| vec![add]))
+        .collect()
+}
+
+/// The files that become one, partition by partition: those below `small` bytes, up to `size` bytes
+/// together.
+fn bins(files: Vec<Add>, small: i64, size: i64) -> Vec<Vec<Add>> {
+    let mut out: Vec<Vec<Add>> = Vec::new();
+    for (_, mut files) in by_partition(files) {
+        files.retain(|add| add.size < small || is_worn(add));
+        out.extend(packed(files, size));
+    }
+    out.retain(|bin| bin.len() > 1 || bin.iter().any(is_worn));
+    out
+}
+
+/// Files in the order of their making, up to `size` bytes each time.
+fn packed(mut files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
+    files.sort_by(|a, b| (a.modification_time, &a.path).cmp(&(b.modification_time, &b.path)));
+    rewrite::cut(files, size)
+}
+
+fn by_partition(files: Vec<Add>) -> BTreeMap<PartitionValues, Vec<Add>> {
+    let mut out: BTreeMap<PartitionValues, Vec<Add>> = BTreeMap::new();
+    for add in files {
+        out.entry(add.partition_values.clone())
+            .or_default()
+            .push(add);
+    }
+    out
+}
+
+/// Whether many of a file's rows are deleted.
+fn is_worn(add: &Add) -> bool {
+    let deleted = add
+        .deletion_vector
+        .as_ref()
+        .map_or(0, |vector| vector.cardinality);
+    deleted > 0
+        && add
+            .num_records()
+            .is_none_or(|rows| deleted.saturating_mul(100) > rows.saturating_mul(DELETED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dv::Descriptor;
+
+    fn file(path: &str, partition: &str, size: i64, time: i64) -> Add {
+        let partition_values = [("p".to_owned(), Some(partition.to_owned()))].into();
+        Add {
+            path: path.to_owned(),
+            partition_values,
+            size,
+            modification_time: time,
+            stats: Some(r#"{"numRecords":100}"#.to_owned()),
+            ..Add::default()
+        }
+    }
+
+    fn worn(add: Add, cardinality: i64) -> Add {
+        let vector = Descriptor {
+            storage_type: "u".to_owned(),
+            path_or_inline_dv: "x".to_owned(),
+            offset: Some(1),
+            size_in_bytes: 1,
+            cardinality,
+        };
+        Add {
+            deletion_vector: Some(vector),
+            ..add
+        }
+    }
+
+    fn packed(files: Vec<Add>) -> Vec<Vec<String>> {
+        bins(files, 100, 100)
+            .into_iter()
+            .map(|bin| bin.into_iter().map(|add| add.path).collect())
+            .collect()
+    }
+
+    #[test]
+    fn files_are_packed_by_partition_in_the_order_of_their_making() {
+        let files = vec![
+            file("c", "1", 50, 3),
+            file("a", "1", 60, 1),
+            file("b", "1", 40, 2),
+            file("d", "1", 50, 4),
+            file("x", "2", 10, 1),
+            file("y", "1", 100, 0),
+        ];
+        assert_eq!(packed(files), [["a", "b"], ["c", "d"]]);
+    }
+
+    #[test]
+    fn a_file_alone_is_copied_only_where_many_of_its_rows_are_deleted() {
+        let files = vec![
+            worn(file("few", "1", 200, 1), 5),
+            worn(file("many", "2", 200, 1), 6),
+            worn(file("lone", "3", 1, 1), 50),
+            file("small", "4", 1, 1),
+        ];
+        assert_eq!(packed(files), [["many"], ["lone"]]);
+    }
+
+    #[test]
+    fn sizes_are_told_by_rank() {
+        let sizes = Sizes(vec![50, 10, 30, 20, 40]);
+        assert_eq!(
+            [0, 25, 50, 75, 100].map(|p| sizes.percentile(p)),
+            [10, 20, 30, 40, 50]
+        );
+        assert_eq!(
+            (sizes.count(), sizes.sum(), Sizes::default().percentile(50)),
+            (5, 150, 0)
+        );
+    }
+}

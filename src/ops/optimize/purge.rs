@@ -1,0 +1,81 @@
+//! PURGE: files of which something is not the table's any more: rows that deletion vectors took,
+//! columns that were dropped.
+//!
+//! Protocol: "Deletion Vectors", "Column Mapping". Which files: delta-spark's. Cost: a footer for
+//! every file without vector.
+
+use std::collections::HashSet;
+
+use crate::error::{Error, Result};
+use crate::exec::{Cancel, map_all};
+use crate::ops::target::TRACKED;
+use crate::pq::survey;
+use crate::protocol::commit_line::Add;
+use crate::protocol::data_path;
+use crate::protocol::schema::{DataType, StructType};
+use crate::snapshot::Snapshot;
+
+/// Those of some files that hold more than their rows.
+pub(in crate::ops) fn worn(
+    snapshot: &Snapshot,
+    files: Vec<Add>,
+    cancel: &Cancel,
+) -> Result<Vec<Add>> {
+    let (marked, others): (Vec<Add>, Vec<Add>) = files
+        .into_iter()
+        .partition(|add| add.deletion_vector.is_some());
+    let tracked: HashSet<String> = TRACKED
+        .iter()
+        .filter_map(|(_, property)| snapshot.metadata().configuration.get(*property))
+        .map(|name| name.to_lowercase())
+        .collect();
+    let (looked, cancel) = (snapshot.clone(), cancel.clone());
+    let found = map_all(others, move |add: Add| {
+        cancel.check()?;
+        let path = data_path::canonical(&add.path)?;
+        let file = looked.stores().file(&path, u64::try_from(add.size).ok())?;
+        let more = match survey(&file) {
+            Ok(found) => found.schema.fields.iter().any(|field| {
+                match columns(&looked, looked.schema(), &field.name) {
+                    Some(known) => has_more(&looked, known, &field.data_type),
+                    None => !tracked.contains(&field.name.to_lowercase()),
+                }
+            }),
+            // A type that no column of a table has: it was dropped, or never the table's.
+            Err(Error::Unsupported { .. }) => true,
+            Err(error) => return Err(error),
+        };
+        Ok(more.then_some(add))
+    })?;
+    Ok(marked
+        .into_iter()
+        .chain(found.into_iter().flatten())
+        .collect())
+}
+
+/// The type of a table's column by its name in files.
+fn columns<'a>(snapshot: &Snapshot, schema: &'a StructType, name: &str) -> Option<&'a DataType> {
+    schema
+        .fields
+        .iter()
+        .find(|field| snapshot.physical_name(field).eq_ignore_ascii_case(name))
+        .map(|field| &field.data_type)
+}
+
+/// Whether a file's column has fields that the table's has not.
+fn has_more(snapshot: &Snapshot, known: &DataType, found: &DataType) -> bool {
+    match (known, found) {
+        (DataType::Struct(known), DataType::Struct(found)) => found.fields.iter().any(|field| {
+            columns(snapshot, known, &field.name)
+                .is_none_or(|known| has_more(snapshot, known, &field.data_type))
+        }),
+        (DataType::Array(known), DataType::Array(found)) => {
+            has_more(snapshot, &known.element, &found.element)
+        }
+        (DataType::Map(known), DataType::Map(found)) => {
+            has_more(snapshot, &known.key, &found.key)
+                || has_more(snapshot, &known.value, &found.value)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,131 @@
+//! Rows that move into other files and stay what they are: the new files, their actions, the
+//! figures.
+//!
+//! Protocol: "Requirements for Writers" (`dataChange` is false), "Writer Requirements for Row
+//! Tracking". Figures are delta-spark's. Cost: one pass over the rows.
+
+use crate::commit::finish::{self, Choices, Done, figure};
+use crate::commit::{Operation, Transaction};
+use crate::error::Result;
+use crate::exec::Cancel;
+use crate::exec::now_ms;
+use crate::ops::orphans::{Orphans, add_new};
+use crate::ops::target::Target;
+use crate::protocol::commit_line::{Action, Add};
+use crate::snapshot::Snapshot;
+use crate::write::Written;
+
+/// Files whose rows are in others now; the others are deleted again where no version comes to name
+/// them.
+pub(in crate::ops) struct Rewritten {
+    pub removed: Vec<Add>,
+    pub added: Vec<Add>,
+    orphans: Orphans,
+}
+
+impl Rewritten {
+    /// Copies the rows of files into new ones, as `target` has them.
+    pub(in crate::ops) fn of(
+        removed: Vec<Add>,
+        snapshot: &Snapshot,
+        target: &Target,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let written = if removed.is_empty() {
+            Written::default()
+        } else {
+            target.gather(snapshot, removed.clone(), cancel)?
+        };
+        Ok(Self::new(removed, written, snapshot))
+    }
+
+    /// Files that were written in others' place.
+    pub(in crate::ops) fn new(removed: Vec<Add>, written: Written, snapshot: &Snapshot) -> Self {
+        let mut orphans = Orphans::new(snapshot.stores().root());
+        orphans.add(&written.files);
+        let added = written
+            .files
+            .into_iter()
+            .map(|file| Add {
+                data_change: false,
+                ..add_new(file, snapshot.metadata())
+            })
+            .collect();
+        Self {
+            removed,
+            added,
+            orphans,
+        }
+    }
+}
+
+/// Files one after the other, up to `size` bytes each time.
+pub(in crate::ops) fn cut(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
+    let mut out: Vec<Vec<Add>> = Vec::new();
+    let mut bytes = 0_i64;
+    for add in files {
+        bytes = bytes.saturating_add(add.size);
+        match out.last_mut().filter(|_| bytes <= size) {
+            Some(last) => last.push(add),
+            None => {
+                bytes = add.size;
+                out.push(vec![add]);
+            }
+        }
+    }
+    out
+}
+
+/// Makes a version in which the new files have the old ones' place.
+pub(in crate::ops) fn commit(
+    mut transaction: Transaction,
+    mut operation: Operation,
+    all: Vec<Rewritten>,
+    target: &Target,
+    choices: &Choices,
+    cancel: &Cancel,
+) -> Result<Done> {
+    let (mut removed, mut added) = (Vec::new(), Vec::new());
+    let mut orphans: Option<Orphans> = None;
+    for one in all {
+        removed.extend(one.removed);
+        added.extend(one.added);
+        match &mut orphans {
+            Some(orphans) => orphans.join(one.orphans),
+            None => orphans = Some(one.orphans),
+        }
+    }
+    let bytes = |adds: &[Add]| adds.iter().map(|add| add.size).sum::<i64>();
+    let figures = [
+        ("numRemovedFiles", figure(removed.len())),
+        ("numRemovedBytes", figure(bytes(&removed))),
+        (
+            "numDeletionVectorsRemoved",
+            figure(
+                removed
+                    .iter()
+                    .filter(|add| add.deletion_vector.is_some())
+                    .count(),
+            ),
+        ),
+        ("numAddedFiles", figure(added.len())),
+        ("numAddedBytes", figure(bytes(&added))),
+    ];
+    operation
+        .metrics
+        .extend(figures.map(|(name, value)| (name.to_owned(), value)));
+    operation.row_ids_preserved = Some(target.tracks_rows());
+    transaction.read_files(removed.iter().map(|add| add.path.as_str()))?;
+    let now = now_ms();
+    transaction.extend(
+        removed
+            .iter()
+            .map(|add| Action::Remove(add.to_remove(now, false))),
+    );
+    transaction.extend(added.into_iter().map(Action::Add));
+    let commit = || finish::commit(transaction, operation, choices, cancel);
+    match orphans {
+        Some(orphans) => orphans.commit(commit),
+        None => commit(),
+    }
+}

@@ -1,0 +1,116 @@
+//! Files that a command writes: as actions, and deleted again where no version comes to name them.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::ops::optimize::iceberg;
+use crate::protocol::action::Metadata;
+use crate::protocol::commit_line::Add;
+use crate::protocol::data_path;
+use crate::store::Store;
+use crate::write::NewFile;
+
+/// The action that adds a file which was just written for a table of these metadata.
+pub(super) fn add_new(file: NewFile, metadata: &Metadata) -> Add {
+    Add {
+        path: file.path,
+        partition_values: file.partition_values.into_iter().collect(),
+        size: i64::try_from(file.size).unwrap_or(i64::MAX),
+        modification_time: file.modified_ms,
+        data_change: true,
+        stats: file.stats,
+        tags: iceberg::tags(metadata),
+        ..Add::default()
+    }
+}
+
+/// Files that were written and that no version names yet: deleted when they are dropped, as far as
+/// that can be had.
+#[derive(Debug)]
+pub(super) struct Orphans {
+    store: Arc<dyn Store>,
+    paths: Vec<String>,
+}
+
+impl Orphans {
+    pub(super) fn new(store: &Arc<dyn Store>) -> Self {
+        Self {
+            store: Arc::clone(store),
+            paths: Vec::new(),
+        }
+    }
+
+    /// Files of ours by their paths in the log.
+    pub(super) fn add<'a>(&mut self, files: impl IntoIterator<Item = &'a NewFile>) {
+        self.paths.extend(files.into_iter().filter_map(|file| {
+            data_path::canonical(&file.path)
+                .ok()
+                .map(std::borrow::Cow::into_owned)
+        }));
+    }
+
+    /// A file of ours by its path below the table's root.
+    pub(super) fn add_path(&mut self, path: &str) {
+        self.paths.push(path.to_owned());
+    }
+
+    /// Adds the files of another one.
+    pub(super) fn join(&mut self, mut other: Self) {
+        self.paths.append(&mut other.paths);
+    }
+
+    /// Runs `commit`, after which a version may name the files: they are deleted only after an
+    /// error that proves that none does. A commit that panics leaves them, too.
+    pub(super) fn commit<T>(mut self, commit: impl FnOnce() -> Result<T>) -> Result<T> {
+        let paths = std::mem::take(&mut self.paths);
+        let done = commit();
+        if done.as_ref().is_err_and(|error| !error.may_be_committed()) {
+            self.paths = paths;
+        }
+        done
+    }
+}
+
+impl Drop for Orphans {
+    fn drop(&mut self) {
+        if !self.paths.is_empty() {
+            // What cannot be deleted is what vacuum is for.
+            let _ = self.store.delete_batch(&self.paths);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::error::{Conflict, Error};
+    use crate::store::{Options, Role, open};
+
+    #[test]
+    fn files_that_a_version_may_name_are_never_deleted() {
+        let store = open("memory://orphans/t", &Options::new()).unwrap();
+        let is_kept = |commit: &dyn Fn() -> Result<()>| {
+            store
+                .put_if_absent("f", "1".into(), Role::Essential)
+                .unwrap();
+            let mut orphans = Orphans::new(&store);
+            orphans.add_path("f");
+            let _ = catch_unwind(AssertUnwindSafe(|| orphans.commit(commit)));
+            let kept = store.head("f").is_ok();
+            assert!(store.delete_batch(&["f".to_owned()]).unwrap().is_empty());
+            kept
+        };
+        assert!(is_kept(&|| Ok(())));
+        assert!(is_kept(&|| Err(Error::commit_unknown("lost"))));
+        assert!(is_kept(&|| Err(Error::internal("a defect"))));
+        assert!(is_kept(&|| panic!("a defect")));
+        assert!(!is_kept(&|| Err(Error::commit_failed(
+            Conflict::ConcurrentAppend,
+            "other rows"
+        ))));
+        assert!(!is_kept(&|| Err(Error::storage("access denied", false))));
+        assert!(!is_kept(&|| Err(Error::Cancelled)));
+    }
+}

@@ -1,0 +1,477 @@
+//! A table as an operation writes it: how its new files are made, which rows are copied into them,
+//! and what its feed is told.
+//!
+//! Copied rows keep their ids where the table tracks rows; a row that an edit changes gets the
+//! commit's version.
+//!
+//! Protocol: "Change Data Files", "Writer Requirements for Row Tracking". Cost: one pass over the
+//! rows that are copied.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::Schema;
+use arrow_select::filter::filter_record_batch;
+use serde::Deserialize;
+
+use crate::dv::Positions;
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::expr::Bound;
+use crate::ops::write::replace_keys::Keys;
+use crate::pq::{Mapping, WriterProperties};
+use crate::protocol::action::{Metadata, Protocol};
+use crate::protocol::calendar::Zone;
+use crate::protocol::commit_line::{Add, Cdc};
+use crate::protocol::features::{self, ColumnMapping};
+use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
+use crate::protocol::{iceberg, properties};
+use crate::scan::{self, Chosen, MetadataColumn, ScanRequest};
+use crate::snapshot::Snapshot;
+use crate::write::bound_constraints;
+use crate::write::constraints::Rules;
+use crate::write::external_files::{self, Adopted};
+use crate::write::external_sort::Sorting;
+pub(super) use crate::write::with_change_feed::changed;
+use crate::write::{NewFile, WriteRequest, Written, write, write_with};
+
+/// How files are made.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Encoding {
+    /// Bytes of a file after which a new one is begun.
+    pub target_file_size: Option<u64>,
+    /// How files are encoded.
+    pub writer_properties: WriterProperties,
+    /// Files that are written at the same time at most.
+    pub max_open_files: Option<usize>,
+    /// Bytes of memory for rows that are not written yet.
+    pub memory: Option<u64>,
+    /// Where timestamps without a zone are read when the column is an instant; UTC if `None`, an
+    /// empty text refuses them.
+    pub time_zone: Option<String>,
+}
+
+impl Encoding {
+    /// See [`Encoding::time_zone`].
+    pub(super) fn zone(&self) -> Result<Option<Zone>> {
+        match self.time_zone.as_deref() {
+            None => Ok(Some(Zone::UTC)),
+            Some("") => Ok(None),
+            Some(name) => Zone::parse(name).map(Some),
+        }
+    }
+}
+
+/// A table as it is to be written.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub protocol: Protocol,
+    pub metadata: Metadata,
+    pub schema: StructType,
+    pub encoding: Encoding,
+}
+
+/// Rows of some files of a table.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rows {
+    /// Paths of the files in the log.
+    pub files: Vec<String>,
+    /// Only those for which it is true.
+    pub predicate: Option<Bound>,
+    /// Only those at some positions.
+    pub chosen: Option<Chosen>,
+}
+
+/// What becomes of rows on their way: a batch of the table's columns, behind which the columns of
+/// row tracking may stand.
+pub(super) type Edit = Arc<dyn Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync>;
+
+/// Batches of a file that wait to be encoded: encoding takes longer than decoding, so that more
+/// would only be memory.
+const AHEAD: usize = 2;
+
+/// Bytes of a file, however small files are asked for: small ones are mostly footer.
+const LEAST: u64 = 1 << 20;
+
+/// The columns of row tracking and the properties that name them in files, in the order in which
+/// copies have them.
+pub(super) const TRACKED: [(MetadataColumn, &str); 2] = [
+    (
+        MetadataColumn::RowId,
+        "delta.rowTracking.materializedRowIdColumnName",
+    ),
+    (
+        MetadataColumn::RowCommitVersion,
+        "delta.rowTracking.materializedRowCommitVersionColumnName",
+    ),
+];
+
+impl Target {
+    /// The table as it is.
+    pub(super) fn of(snapshot: &Snapshot, encoding: Encoding) -> Self {
+        Self {
+            protocol: snapshot.protocol().clone(),
+            metadata: snapshot.metadata().clone(),
+            schema: snapshot.schema().clone(),
+            encoding,
+        }
+    }
+
+    /// Its metadata once identity columns have come so far.
+    pub(super) fn marked(&self, last: &[(String, i64)]) -> Metadata {
+        Metadata {
+            schema_string: bound_constraints::with_marks(&self.schema, last).to_text(),
+            ..self.metadata.clone()
+        }
+    }
+
+    pub(super) fn has_feed(&self) -> bool {
+        let on = |key: &str| properties::flag(&self.metadata.configuration, key);
+        features::supported(&self.protocol).contains("changeDataFeed")
+            && (on("delta.enableChangeDataFeed") || on("delta.enableChangeDataCapture"))
+    }
+
+    pub(super) fn tracks_rows(&self) -> bool {
+        features::supported(&self.protocol).contains("rowTracking")
+            && self.metadata.flag("delta.enableRowTracking")
+    }
+
+    /// Whether rows are deleted by deletion vectors rather than by copying the others.
+    pub(super) fn has_vectors(&self) -> bool {
+        features::supported(&self.protocol).contains("deletionVectors")
+            && self.metadata.flag("delta.enableDeletionVectors")
+    }
+
+    /// How files of the table are written.
+    pub(super) fn request(&self, rules: Rules, cancel: &Cancel) -> Result<WriteRequest> {
+        let usual = WriteRequest::new(self.schema.clone());
+        let configuration = &self.metadata.configuration;
+        let on = |key: &str| properties::flag(configuration, key);
+        let target = configuration
+            .get("delta.targetFileSize")
+            .and_then(|text| properties::bytes(text));
+        let supported = features::supported(&self.protocol);
+        Ok(WriteRequest {
+            partition_columns: self.metadata.partition_columns.clone(),
+            mapping: match features::column_mapping(&self.protocol, &self.metadata)? {
+                ColumnMapping::None => Mapping::None,
+                ColumnMapping::Name => Mapping::Name,
+                ColumnMapping::Id => Mapping::Id,
+            },
+            properties: configuration.clone(),
+            materialize_partition_columns: supported.contains("materializePartitionColumns")
+                || iceberg::promised(&self.metadata).is_some()
+                || on("delta.writePartitionColumnsToParquet"),
+            writer_properties: self.encoding.writer_properties.clone(),
+            target_file_size: self
+                .encoding
+                .target_file_size
+                .or(target)
+                .unwrap_or(usual.target_file_size)
+                .max(1),
+            max_open_files: self
+                .encoding
+                .max_open_files
+                .unwrap_or(usual.max_open_files)
+                .max(1),
+            gather_partitions: on("delta.autoOptimize.optimizeWrite") || on("delta.autoOptimize"),
+            memory: self.encoding.memory.unwrap_or(usual.memory),
+            zone: self.encoding.zone()?,
+            rules,
+            cancel: cancel.clone(),
+            ..usual
+        })
+    }
+
+    /// The same for change files.
+    pub(super) fn feed_request(&self, rules: Rules, cancel: &Cancel) -> Result<WriteRequest> {
+        Ok(self.request(rules, cancel)?.of_feed())
+    }
+
+    /// Copies rows into new files.
+    pub(super) fn copy(
+        &self,
+        snapshot: &Snapshot,
+        rows: Rows,
+        rules: Rules,
+        edit: Option<Edit>,
+        cancel: &Cancel,
+    ) -> Result<Written> {
+        let (request, scanned) = self.copying(snapshot, rows, rules, cancel)?;
+        let names = request.hidden.clone();
+        let batches = scan::scan(snapshot, &scanned)?.batches;
+        let edited = move |batch: Result<RecordBatch>| match &edit {
+            Some(edit) => edit(batch?).and_then(|batch| rename_last(&batch, &names)),
+            None => rename_last(&batch?, &names),
+        };
+        write(snapshot.stores().root(), &request, batches.map(edited))
+    }
+
+    /// Copies rows into new files in an order of their own; into so many of about as many rows
+    /// each, if that is said.
+    pub(super) fn copy_sorted(
+        &self,
+        snapshot: &Snapshot,
+        rows: Rows,
+        sorting: Sorting,
+        files: Option<usize>,
+        cancel: &Cancel,
+    ) -> Result<Written> {
+        let (mut request, scanned) = self.copying(snapshot, rows, Rules::default(), cancel)?;
+        let names = request.hidden.clone();
+        let (sorted, counts) = sorting.sort(scan::scan(snapshot, &scanned)?.batches, cancel)?;
+        if let Some(files) = files {
+            request.file_rows = Sorting::shares(&counts, files);
+            // How large rows are says little where they are counted: those of some files are larger
+            // than of others.
+            request.target_file_size = request.target_file_size.saturating_mul(8).max(LEAST);
+        }
+        write(
+            snapshot.stores().root(),
+            &request,
+            sorted.map(move |batch| rename_last(&batch?, &names)),
+        )
+    }
+
+    /// Takes over what another engine wrote into a folder of the table: rows, or changes.
+    pub(super) fn adopt(
+        &self,
+        folder: &str,
+        is_feed: bool,
+        snapshot: &Snapshot,
+        cancel: &Cancel,
+    ) -> Result<Adopted> {
+        let request = if is_feed {
+            self.feed_request(Rules::default(), cancel)?
+        } else {
+            let mut request = self.request(Rules::default(), cancel)?;
+            self.keep_ids(snapshot, &mut request, &mut ScanRequest::default())?;
+            request
+        };
+        external_files::adopt(snapshot.stores().root(), &request, folder, cancel)
+    }
+
+    /// How rows are copied: what is written, and what is read for it.
+    fn copying(
+        &self,
+        snapshot: &Snapshot,
+        rows: Rows,
+        rules: Rules,
+        cancel: &Cancel,
+    ) -> Result<(WriteRequest, ScanRequest)> {
+        let mut request = self.request(rules, cancel)?;
+        let mut scanned = rows.scan(cancel);
+        self.keep_ids(snapshot, &mut request, &mut scanned)?;
+        Ok((request, scanned))
+    }
+
+    /// Lets copies of rows keep their ids where the table tracks rows: the columns of [`TRACKED`]
+    /// behind the table's.
+    pub(super) fn keep_ids(
+        &self,
+        snapshot: &Snapshot,
+        request: &mut WriteRequest,
+        scanned: &mut ScanRequest,
+    ) -> Result<()> {
+        if self.tracks_rows() && snapshot.protocol().has_writer_feature("rowTracking") {
+            for (column, property) in TRACKED {
+                let name = self.metadata.configuration.get(property);
+                let name = name.ok_or_else(|| {
+                    Error::corrupt(format!("the table tracks rows and has no `{property}`"))
+                })?;
+                request
+                    .schema
+                    .fields
+                    .push(StructField::new(name, DataType::Long, true));
+                request.hidden.push(name.clone());
+                scanned.metadata.push(column);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts files together: row groups that are worth it are copied as they are, the other files
+    /// row by row.
+    pub(super) fn gather(
+        &self,
+        snapshot: &Snapshot,
+        files: Vec<Add>,
+        cancel: &Cancel,
+    ) -> Result<Written> {
+        let request = self.request(Rules::default(), cancel)?;
+        // Where rows are tracked each needs its id, which a file without such a column does not
+        // hold.
+        let (splices, others) = if self.tracks_rows() {
+            (Vec::new(), files)
+        } else {
+            request.spliceable(files, snapshot.stores())?
+        };
+        let rows = Rows {
+            files: others.into_iter().map(|add| add.path).collect(),
+            ..Rows::default()
+        };
+        if splices.is_empty() {
+            return self.copy(snapshot, rows, Rules::default(), None, cancel);
+        }
+        let batches = scan::scan(snapshot, &rows.scan(cancel))?.batches;
+        write_with(snapshot.stores().root(), &request, splices, batches)
+    }
+
+    /// Writes change files: of each source its rows, edited, as changes of this kind.
+    pub(super) fn changes(
+        &self,
+        snapshot: &Snapshot,
+        sources: [(Rows, &'static str, Option<Edit>); 2],
+        cancel: &Cancel,
+    ) -> Result<Written> {
+        let mut streams = Vec::with_capacity(sources.len());
+        for (rows, kind, edit) in sources {
+            let batches = scan::scan(snapshot, &rows.scan(cancel))?.batches;
+            streams.push(batches.map(move |batch| {
+                let batch = batch?;
+                changed(
+                    &if let Some(edit) = &edit {
+                        edit(batch)?
+                    } else {
+                        batch
+                    },
+                    kind,
+                )
+            }));
+        }
+        write(
+            snapshot.stores().root(),
+            &self.feed_request(Rules::default(), cancel)?,
+            streams.into_iter().flatten(),
+        )
+    }
+}
+
+impl Rows {
+    pub(super) fn scan(self, cancel: &Cancel) -> ScanRequest {
+        ScanRequest {
+            predicate: self.predicate,
+            files: Some(self.files),
+            chosen: self.chosen,
+            layout: TextLayout::Plain,
+            ahead: AHEAD,
+            cancel: cancel.clone(),
+            ..ScanRequest::default()
+        }
+    }
+
+    /// Where they are: positions by path, of the files that have any.
+    pub(super) fn positions(
+        self,
+        snapshot: &Snapshot,
+        keys: Option<&Keys>,
+        cancel: &Cancel,
+    ) -> Result<HashMap<String, Positions>> {
+        let metadata = vec![MetadataColumn::FilePath, MetadataColumn::RowIndex];
+        let request = ScanRequest {
+            columns: Some(keys.map(Keys::columns).unwrap_or_default()),
+            metadata,
+            ..self.scan(cancel)
+        };
+        let mut out = HashMap::new();
+        for batch in scan::scan(snapshot, &request)?.batches {
+            let batch = batch?;
+            match keys {
+                None => note_positions(&batch, &mut out)?,
+                Some(keys) => {
+                    note_positions(&filter_record_batch(&batch, &keys.rows(&batch)?)?, &mut out)?;
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Notes the rows of a batch whose last columns are the file's path and the row's position.
+pub(super) fn note_positions(
+    batch: &RecordBatch,
+    out: &mut HashMap<String, Positions>,
+) -> Result<()> {
+    let [.., paths, index] = batch.columns() else {
+        return Err(Error::internal("a scan gave no positions"));
+    };
+    let (Some(paths), Some(index)) = (
+        paths.as_string_opt::<i32>(),
+        index.as_primitive_opt::<Int64Type>(),
+    ) else {
+        return Err(Error::internal("a scan gave no positions"));
+    };
+    // All rows of a batch are of one file.
+    let Some(path) = paths.iter().flatten().next() else {
+        return Ok(());
+    };
+    let new = Positions::from_ascending(
+        index
+            .values()
+            .iter()
+            .map(|row| u64::try_from(*row).unwrap_or(0)),
+    )?;
+    match out.get_mut(path) {
+        Some(known) => *known = known.union(&new),
+        None => _ = out.insert(path.to_owned(), new),
+    }
+    Ok(())
+}
+
+/// The batch with its last columns under these names.
+fn rename_last(batch: &RecordBatch, names: &[String]) -> Result<RecordBatch> {
+    let first = batch.num_columns().saturating_sub(names.len());
+    let schema = batch.schema();
+    let fields = schema.fields().iter().enumerate().map(|(n, field)| {
+        match n.checked_sub(first).and_then(|n| names.get(n)) {
+            Some(name) => field.as_ref().clone().with_name(name),
+            None => field.as_ref().clone(),
+        }
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(
+        Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+        batch.columns().to_vec(),
+        &options,
+    )?)
+}
+
+/// The action of a change file.
+pub(super) fn change_file(file: NewFile) -> Cdc {
+    Cdc {
+        path: file.path,
+        partition_values: file.partition_values.into_iter().collect(),
+        size: i64::try_from(file.size).unwrap_or(i64::MAX),
+        ..Cdc::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::Int64Array;
+
+    #[test]
+    fn columns_are_named_from_the_end() {
+        let batch = RecordBatch::try_from_iter(vec![(
+            "id",
+            Arc::new(Int64Array::from(vec![1, 2])) as arrow_array::ArrayRef,
+        )])
+        .unwrap();
+        let renamed =
+            rename_last(&changed(&batch, "insert").unwrap(), &["kind".to_owned()]).unwrap();
+        assert_eq!(
+            renamed
+                .schema()
+                .fields()
+                .iter()
+                .map(|f| f.name().as_str())
+                .collect::<Vec<_>>(),
+            ["id", "kind"]
+        );
+    }
+}

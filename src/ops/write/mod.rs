@@ -1,0 +1,1257 @@
+//! WRITE: rows -> a version that has them, added to what is there or in its place.
+//!
+//! In two steps, since expressions are bound outside of the core: [`Write::plan`] settles the
+//! table's schema, protocol and metadata and says what is to be bound; [`Write::run`] writes the
+//! files and commits. What a write replaces is settled before its rows are read: files that match
+//! as a whole end; in the others the rows that a predicate chose are marked by deletion vectors
+//! where the table has them, else the rows that stay are copied, and where the table has a change
+//! data feed these copies are told from changes by change files.
+//!
+//! Protocol: "Requirements for Writers", "Append-only Tables", "Change Data Files", "Row Tracking",
+//! "Identity Columns". Cost: one pass over the rows; replacing by a predicate reads the files that
+//! may match, twice.
+
+pub(super) mod replace_keys;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::create::{
+    CreateOptions, GENERATED, Made, asks_for_values, check_clustering, made, said_of, spelled,
+};
+use super::target::{Encoding, Target, change_file};
+use crate::commit::adds::{all, live};
+use crate::commit::finish::{Choices, Done, commit, figure, listed};
+use crate::commit::{Operation, Transaction};
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::exec::now_ms;
+use crate::exec::uuid;
+use crate::expr::Bound;
+use crate::ops::access::{Mode, Place, SchemaMode, check_changeable, check_writable};
+use crate::ops::clustering_domain::{CLUSTERING, clustering_domain};
+use crate::ops::dml::deletion_vectors;
+use crate::ops::dml::matched_rows::Matched;
+use crate::ops::external::delete_update::left;
+use crate::ops::optimize::auto_compact;
+use crate::ops::optimize::clustering::listed_columns;
+use crate::ops::orphans::{Orphans, add_new};
+use crate::ops::partition_predicate::Partitions;
+use crate::ops::write::replace_keys::{Key, Keys};
+use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
+use crate::protocol::commit_line::{Action, Add, Cdc};
+use crate::protocol::evolution;
+use crate::protocol::features;
+use crate::protocol::iceberg;
+use crate::protocol::properties;
+use crate::protocol::schema::{StructField, StructType, TextLayout};
+use crate::protocol::table::{self, Context};
+use crate::snapshot::Snapshot;
+use crate::write::bound_constraints::{self, Demands};
+use crate::write::cast::Columns;
+use crate::write::constraints::{Identity, Rules};
+use crate::write::external_files::{self, Adopted};
+use crate::write::with_change_feed::write_told;
+use crate::write::{NewFile, WriteRequest, Written, write};
+
+/// How to write.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WriteOptions {
+    /// What to do where there is a table.
+    pub mode: Mode,
+    /// Partition columns of a new table; of an existing one its own, unless its schema is
+    /// replaced.
+    pub partition_by: Option<Vec<String>>,
+    /// Columns by which a new table is clustered.
+    pub cluster_by: Vec<String>,
+    /// Name of a new table.
+    pub name: Option<String>,
+    /// Description of a new table.
+    pub description: Option<String>,
+    /// Properties of a new table.
+    pub configuration: BTreeMap<String, Option<String>>,
+    /// Whether unknown `delta.` properties may be set.
+    pub allow_unknown: bool,
+    /// What the data may do to the schema; nothing if `None`.
+    pub schema_mode: Option<SchemaMode>,
+    /// Whether only the rows are replaced for which a predicate is true, which is bound later.
+    pub has_predicate: bool,
+    /// Whether only the partitions are replaced that the data has rows of.
+    pub dynamic_partitions: bool,
+    /// Whether only the rows are replaced that equal a row of the data in these columns; none for
+    /// all.
+    pub keys: Vec<Key>,
+    /// Whether a table is made of rows as by a statement, an old one being replaced by it with all
+    /// that it is.
+    pub as_select: Option<AsSelect>,
+    /// The batch of a stream that the data is.
+    pub batch: Option<Batch>,
+    /// How files are made.
+    pub encoding: Encoding,
+    /// How it is committed.
+    pub choices: Choices,
+}
+
+/// A batch of a stream.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Batch {
+    /// The streaming query.
+    pub query_id: String,
+    /// The batch's number.
+    pub epoch_id: i64,
+}
+
+/// The statement that makes a table of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AsSelect {
+    /// `CREATE TABLE`.
+    Create,
+    /// `CREATE OR REPLACE TABLE`.
+    CreateOrReplace,
+    /// `REPLACE TABLE`.
+    Replace,
+}
+
+impl AsSelect {
+    /// The name in the log.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE TABLE AS SELECT",
+            Self::CreateOrReplace => "CREATE OR REPLACE TABLE AS SELECT",
+            Self::Replace => "REPLACE TABLE AS SELECT",
+        }
+    }
+}
+
+impl WriteOptions {
+    /// Whether only some rows of the table are replaced.
+    fn is_partial(&self) -> bool {
+        self.has_predicate || self.dynamic_partitions || !self.keys.is_empty()
+    }
+
+    /// What a new table shall be.
+    fn of_new(&self) -> CreateOptions {
+        CreateOptions {
+            mode: self.mode,
+            partition_by: self.partition_by.clone().unwrap_or_default(),
+            cluster_by: self.cluster_by.clone(),
+            name: self.name.clone(),
+            description: self.description.clone(),
+            configuration: self.configuration.clone(),
+            allow_unknown: self.allow_unknown,
+            choices: Choices::default(),
+        }
+    }
+}
+
+/// A write that was found sound, waiting for its expressions and its rows.
+#[derive(Debug, Clone)]
+pub struct Write {
+    place: Place,
+    options: WriteOptions,
+    /// The table after the write.
+    target: Target,
+    /// Whether the table's metadata is news.
+    is_changed: bool,
+    domains: Vec<DomainMetadata>,
+    demands: Demands,
+    /// Identity columns that the data gives no values.
+    counted: Vec<Identity>,
+    /// Those that it gives some.
+    given: Vec<Identity>,
+    /// What is replaced, where that was settled before the rows were written.
+    settled: Option<Settled>,
+    /// Those of the data, where only rows of its keys are replaced.
+    keys: Option<Arc<Mutex<Keys>>>,
+    /// What the caller should hear.
+    warnings: Vec<String>,
+}
+
+const SCHEMA_HINT: &str = "pass schema_mode=\"merge\" to add it to the table";
+
+impl Write {
+    /// Settles what the table will be once data with this schema is written. `None` where there is
+    /// nothing to do.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] and [`Error::SchemaMismatch`] for whatever can be refused before a row is
+    /// read; [`Error::Unsupported`] for tables that this release cannot write.
+    pub fn plan(place: Place, data: &StructType, options: WriteOptions) -> Result<Option<Self>> {
+        check_options(&options)?;
+        let mut warnings = Vec::new();
+        let (protocol, metadata, domains, is_changed) = match (&place, options.mode) {
+            (Place::Table(_), Mode::Ignore) => return Ok(None),
+            (Place::Table(_), Mode::Error) => return Err(place.exists()),
+            (Place::Table(snapshot), _) if options.as_select.is_some() => {
+                check_writable(snapshot)?;
+                check_changeable(snapshot)?;
+                let (protocol, metadata, domains) = made(data, &options.of_new(), Some(snapshot))?;
+                (protocol, metadata, domains, true)
+            }
+            (Place::Table(snapshot), _) => {
+                check_writable(snapshot)?;
+                if options.mode == Mode::Overwrite {
+                    check_changeable(snapshot)?;
+                }
+                warn_of_settings(snapshot, &options, &mut warnings);
+                let (protocol, metadata, domains) = settled(snapshot, data, &options)?;
+                let is_changed =
+                    metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
+                (protocol, metadata, domains, is_changed)
+            }
+            (Place::Nothing(..), _) => {
+                let (protocol, metadata, domains) = made(data, &options.of_new(), None)?;
+                (protocol, metadata, domains, true)
+            }
+        };
+        let schema = StructType::parse(&metadata.schema_string)?;
+        let columns = Columns::find(&data.to_arrow(TextLayout::Plain), &schema).map_err(
+            |error| match error {
+                Error::SchemaMismatch {
+                    what,
+                    expected,
+                    found,
+                    place,
+                } if options.schema_mode.is_none() && what.ends_with("does not have") => {
+                    Error::SchemaMismatch {
+                        what: format!("{what}; {SCHEMA_HINT}"),
+                        expected,
+                        found,
+                        place,
+                    }
+                }
+                other => other,
+            },
+        )?;
+        let lacks = |field: &StructField| {
+            schema
+                .fields
+                .iter()
+                .zip(&columns.places)
+                .any(|(own, place)| own.name == field.name && place.is_none())
+        };
+        let demands = Demands::of(&protocol, &metadata, &schema, lacks)?;
+        // What no row can mend is said before any is read.
+        let names: Vec<&str> = demands
+            .generated
+            .iter()
+            .chain(&demands.defaults)
+            .map(|demand| demand.name.as_str())
+            .collect();
+        let identities = bound_constraints::identities(&protocol, &schema)?;
+        let (counted, given): (Vec<Identity>, Vec<Identity>) = identities
+            .into_iter()
+            .partition(|identity| schema.field(&identity.column).is_some_and(lacks));
+        for field in schema
+            .fields
+            .iter()
+            .filter(|field| !field.nullable && lacks(field))
+        {
+            if !names.contains(&field.name.as_str())
+                && !counted.iter().any(|identity| identity.column == field.name)
+            {
+                return Err(Error::schema_mismatch(
+                    "the data lacks a column that is NOT NULL",
+                    field.data_type.to_string(),
+                    "nothing",
+                )
+                .at_column(&field.name));
+            }
+        }
+        if options.dynamic_partitions {
+            let mut partition = metadata
+                .partition_columns
+                .iter()
+                .filter_map(|name| schema.field(name));
+            partition.try_for_each(|field| {
+                field.check_byte_order("replacing partitions of the column")
+            })?;
+        }
+        let keys = match &place {
+            Place::Table(snapshot) if !options.keys.is_empty() => Some(Keys::new(
+                options.keys.clone(),
+                snapshot.schema(),
+                data,
+                snapshot.options().zone,
+                options.encoding.zone()?,
+            )?),
+            _ => None,
+        };
+        let keys = keys.map(|keys| Arc::new(Mutex::new(keys)));
+        let encoding = options.encoding.clone();
+        Ok(Some(Self {
+            place,
+            options,
+            target: Target {
+                protocol,
+                metadata,
+                schema,
+                encoding,
+            },
+            is_changed,
+            domains,
+            demands,
+            counted,
+            given,
+            settled: None,
+            keys,
+            warnings,
+        }))
+    }
+
+    /// What is to be bound, against [`Write::schema`].
+    #[must_use]
+    pub fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    /// The table's schema after the write.
+    #[must_use]
+    pub fn schema(&self) -> &StructType {
+        &self.target.schema
+    }
+
+    /// Writes the rows and commits.
+    ///
+    /// # Errors
+    /// As [`write`] and [`Transaction::commit`]. No file of this write is left behind then, unless
+    /// nobody knows whether it was committed.
+    pub fn run(
+        self,
+        bound: &Demands,
+        rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+        cancel: &Cancel,
+    ) -> Result<Done> {
+        let rules = bound.rules(
+            &self.demands,
+            bound_constraints::identities(&self.target.protocol, &self.target.schema)?,
+        )?;
+        // Rows that come are counted, and not the files with those that others of them leave.
+        let (progress, cancel) = (cancel.progress().clone(), &cancel.uncounted());
+        let change = self.replaced(bound, cancel)?;
+        let mut orphans = Orphans::new(self.place.store());
+        let request = WriteRequest {
+            progress,
+            ..self.target.request(rules, cancel)?
+        };
+        // The feed of vectors and of whole files follows from the log.
+        let marks = self.marks(&change);
+        let has_feed = self.target.has_feed()
+            && (self.keys.is_some() || (!change.ended.partial.is_empty() && !marks));
+        let rows = noted(rows, self.keys.clone());
+        if has_feed {
+            let both = write_told(self.place.store(), &request, rows)?;
+            for written in both.iter().flatten() {
+                orphans.add(&written.files);
+            }
+            let [written, inserted] = both;
+            return self.finish(
+                bound,
+                change,
+                written?,
+                Feed::Inserted(inserted?),
+                orphans,
+                cancel,
+            );
+        }
+        let written = write(self.place.store(), &request, rows)?;
+        orphans.add(&written.files);
+        self.finish(bound, change, written, Feed::Follows, orphans, cancel)
+    }
+
+    /// Settles what is replaced, for another engine that writes. Says whether that has to write
+    /// changes, too: the rows that end, and the new ones.
+    ///
+    /// # Errors
+    /// Those of reading the files that may have such rows; [`Error::Unsupported`] where the rows
+    /// themselves are needed, [`Error::Invalid`] for values of an identity column that only the
+    /// table may give.
+    pub fn settle(&mut self, bound: &Demands, cancel: &Cancel) -> Result<bool> {
+        if self.keys.is_some() {
+            return Err(Error::unsupported(
+                "another engine cannot replace rows by keys, which needs its rows; write them through the core",
+            ));
+        }
+        self.given.iter().try_for_each(Identity::check_given)?;
+        let change = self.replaced(bound, cancel)?;
+        let has_feed =
+            self.target.has_feed() && !change.ended.partial.is_empty() && !self.marks(&change);
+        self.settled = Some(Settled { change, has_feed });
+        Ok(has_feed)
+    }
+
+    /// The version that is written to; `None` where there is no table.
+    #[must_use]
+    pub fn version(&self) -> Option<i64> {
+        match &self.place {
+            Place::Table(snapshot) => Some(snapshot.version()),
+            Place::Nothing(..) => None,
+        }
+    }
+
+    /// Identity columns that need values.
+    #[must_use]
+    pub fn counted(&self) -> &[Identity] {
+        &self.counted
+    }
+
+    /// Commits what lies in a folder of the table, as the rows of the write, which another engine
+    /// has cast, checked and written there; `changes` is the folder with changes, where
+    /// [`Write::settle`] wants them. What folders hold beside is deleted; on an error all that
+    /// they hold, unless nobody knows whether it was committed.
+    ///
+    /// # Errors
+    /// As [`Write::run`] and [`adopt`](external_files::adopt); [`Error::Unsupported`] where the rows
+    /// themselves are needed.
+    pub fn run_folder(
+        mut self,
+        bound: &Demands,
+        folder: &str,
+        changes: Option<&str>,
+        cancel: &Cancel,
+    ) -> Result<Done> {
+        let store = Arc::clone(self.place.store());
+        let orphans = left(&store, std::iter::once(folder).chain(changes), cancel)?;
+        let rules = Rules {
+            identities: self.counted.clone(),
+            ..Rules::default()
+        };
+        let request = self.target.request(rules, cancel)?;
+        if request.materialize_partition_columns && !request.partition_columns.is_empty() {
+            return Err(Error::unsupported(
+                "the table's files hold the partition columns, too, which needs its rows; write them through the core",
+            ));
+        }
+        let change = self.taken(changes)?;
+        let Adopted {
+            files,
+            mut rest,
+            identities,
+        } = external_files::adopt(&store, &request, folder, cancel)?;
+        let written = Written {
+            rows: files.iter().map(|file| file.num_records).sum(),
+            files,
+            identities,
+        };
+        let feed = self.told(changes, &[], &mut rest, cancel)?;
+        let done = self.finish(bound, change, written, feed, orphans, cancel)?;
+        // What cannot be deleted is what vacuum is for.
+        let _ = store.delete_batch(&rest);
+        Ok(done)
+    }
+
+    /// Commits files that other processes wrote by [`crate::write::write`], with what these know of
+    /// them: rows, and where [`Write::settle`] wants changes those that insert them, beside the
+    /// folder with the others. On an error they are deleted, unless nobody knows whether they
+    /// were committed.
+    ///
+    /// # Errors
+    /// As [`Write::run_folder`].
+    pub fn run_written(
+        mut self,
+        bound: &Demands,
+        written: Written,
+        inserted: &[NewFile],
+        changes: Option<&str>,
+        cancel: &Cancel,
+    ) -> Result<Done> {
+        let store = Arc::clone(self.place.store());
+        let mut orphans = left(&store, changes.into_iter(), cancel)?;
+        orphans.add(&written.files);
+        orphans.add(inserted);
+        let mut rest = Vec::new();
+        let (change, feed) = (
+            self.taken(changes)?,
+            self.told(changes, inserted, &mut rest, cancel)?,
+        );
+        let done = self.finish(bound, change, written, feed, orphans, cancel)?;
+        let _ = store.delete_batch(&rest);
+        Ok(done)
+    }
+
+    /// What [`Write::settle`] found.
+    fn taken(&mut self, changes: Option<&str>) -> Result<Change> {
+        match self.settled.take() {
+            Some(settled) if settled.has_feed == changes.is_some() => Ok(settled.change),
+            Some(_) => Err(Error::internal(
+                "another engine wrote changes where none are wanted, or none where they are",
+            )),
+            None => Err(Error::internal(
+                "a write of another engine is committed before it is settled what it replaces",
+            )),
+        }
+    }
+
+    /// Changes that others wrote: files that are known, and a folder of them.
+    fn told(
+        &self,
+        folder: Option<&str>,
+        known: &[NewFile],
+        rest: &mut Vec<String>,
+        cancel: &Cancel,
+    ) -> Result<Feed> {
+        let (Some(folder), Place::Table(snapshot)) = (folder, &self.place) else {
+            return Ok(Feed::Follows);
+        };
+        let mut told = self.target.adopt(folder, true, snapshot, cancel)?;
+        rest.append(&mut told.rest);
+        told.files.extend_from_slice(known);
+        Ok(Feed::Told(told.files))
+    }
+
+    /// Deletes all that a write left in folders that no version names.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn abandon(&self, folders: &[String], cancel: &Cancel) -> Result<()> {
+        drop(left(
+            self.place.store(),
+            folders.iter().map(String::as_str),
+            cancel,
+        )?);
+        Ok(())
+    }
+
+    /// Protocol and metadata of the table after the write.
+    #[must_use]
+    pub fn target(&self) -> (&Protocol, &Metadata) {
+        (&self.target.protocol, &self.target.metadata)
+    }
+
+    /// Ends what is replaced, once the new files are there, and commits.
+    fn finish(
+        self,
+        bound: &Demands,
+        mut change: Change,
+        written: Written,
+        feed: Feed,
+        mut orphans: Orphans,
+        cancel: &Cancel,
+    ) -> Result<Done> {
+        if self.options.dynamic_partitions {
+            self.end_partitions(&mut change, &written.files, cancel)?;
+        }
+        self.end_keys(&mut change, cancel)?;
+        let mut changes: Vec<Cdc> = match (feed, &self.place) {
+            (Feed::Inserted(inserted), Place::Table(snapshot)) => {
+                let deleted = self.target.changes(
+                    snapshot,
+                    change.ended.chosen().map(|rows| (rows, "delete", None)),
+                    cancel,
+                )?;
+                orphans.add(&deleted.files);
+                deleted
+                    .files
+                    .into_iter()
+                    .chain(inserted.files)
+                    .map(change_file)
+                    .collect()
+            }
+            (Feed::Told(files), _) => files.into_iter().map(change_file).collect(),
+            _ => Vec::new(),
+        };
+        let marks = self.marks(&change);
+        let (mut kept, mut marked) = (Written::default(), Vec::new());
+        match &self.place {
+            Place::Table(snapshot) if marks => {
+                let (whole, partial) = change.ended.split();
+                marked = deletion_vectors::mark(
+                    snapshot,
+                    partial,
+                    &change.ended.partial,
+                    &mut orphans,
+                    cancel,
+                )?
+                .actions;
+                change.ended.files = whole;
+            }
+            _ => kept = self.copy_kept(&change, cancel)?,
+        }
+        orphans.add(&kept.files);
+        let mut operation = self.operation(bound, &written, &change, &kept, changes.len());
+        let mut metadata = self.is_changed.then(|| self.target.metadata.clone());
+        if !written.identities.is_empty() {
+            operation.identity_only = metadata.is_none();
+            metadata = Some(self.target.marked(&written.identities));
+        }
+        let ends = !change.ended.files.is_empty() || marks;
+        operation.row_ids_preserved =
+            ends.then(|| self.target.tracks_rows() || marks || change.ended.partial.is_empty());
+        let adds: Vec<Add> = written
+            .files
+            .into_iter()
+            .chain(kept.files)
+            .map(|file| add_new(file, &self.target.metadata))
+            .collect();
+        let touched = adds
+            .iter()
+            .map(|add| add.partition_values.clone())
+            .collect();
+        let transaction = self
+            .transaction(&change, &adds, metadata, std::mem::take(&mut changes))
+            .and_then(|mut transaction| {
+                transaction.replace(marked)?;
+                Ok(transaction)
+            });
+        let done = orphans.commit(|| {
+            let committed = transaction.and_then(|transaction| {
+                commit(
+                    transaction,
+                    operation.clone(),
+                    &self.options.choices,
+                    cancel,
+                )
+            });
+            match committed {
+                Err(error) if self.can_follow(&error) => {
+                    self.follow(error, &adds, &operation, cancel)
+                }
+                other => other,
+            }
+        });
+        match done {
+            Err(error) if error.may_be_committed() => Err(error),
+            // Where that is no error, the rows are not wanted any more.
+            Err(error) => self.place.overtaken(error, self.options.mode),
+            Ok(mut done) => {
+                done.warnings.splice(0..0, self.warnings.iter().cloned());
+                Ok(auto_compact::follow(
+                    done,
+                    &touched,
+                    &self.options.choices,
+                    cancel,
+                ))
+            }
+        }
+    }
+
+    /// Commits files that somebody else wrote, and the ends of others.
+    ///
+    /// # Errors
+    /// As [`Write::run`]; the files stay in any case.
+    pub fn run_files(self, bound: &Demands, actions: Vec<Action>, cancel: &Cancel) -> Result<Done> {
+        let mut adds: Vec<Add> = Vec::new();
+        let mut removed: Vec<Action> = Vec::new();
+        for action in actions {
+            match action {
+                Action::Add(add) => adds.push(add),
+                Action::Remove(_) => removed.push(action),
+                _ => {
+                    return Err(Error::invalid(
+                        "only `add` and `remove` actions can be committed this way",
+                    ));
+                }
+            }
+        }
+        let change = self.replaced(bound, cancel)?;
+        if !change.ended.partial.is_empty() {
+            return Err(Error::invalid(
+                "the filter must choose whole partitions: some files hold rows of both kinds",
+            ));
+        }
+        let written = Written {
+            files: Vec::new(),
+            rows: 0,
+            identities: Vec::new(),
+        };
+        let mut operation = self.operation(bound, &written, &change, &Written::default(), 0);
+        let bytes: i64 = adds.iter().map(|add| add.size).sum();
+        let rows: i64 = adds.iter().filter_map(Add::num_records).sum();
+        for (key, value) in [
+            (self.files_metric(), figure(adds.len())),
+            ("numOutputRows", figure(rows)),
+            ("numOutputBytes", figure(bytes)),
+        ] {
+            operation.metrics.insert(key.to_owned(), value);
+        }
+        let committed = self
+            .transaction(
+                &change,
+                &adds,
+                self.is_changed.then(|| self.target.metadata.clone()),
+                Vec::new(),
+            )
+            .and_then(|mut transaction| {
+                for action in &removed {
+                    if let Action::Remove(remove) = action {
+                        transaction.read_files([remove.path.as_str()])?;
+                    }
+                }
+                transaction.extend(removed);
+                commit(transaction, operation, &self.options.choices, cancel)
+            });
+        let touched = adds
+            .iter()
+            .map(|add| add.partition_values.clone())
+            .collect();
+        match committed {
+            Ok(done) => Ok(auto_compact::follow(
+                done,
+                &touched,
+                &self.options.choices,
+                cancel,
+            )),
+            Err(error) => self.place.overtaken(error, self.options.mode),
+        }
+    }
+
+    fn transaction(
+        &self,
+        change: &Change,
+        adds: &[Add],
+        metadata: Option<Metadata>,
+        changes: Vec<Cdc>,
+    ) -> Result<Transaction> {
+        let mut transaction = self.place.transaction()?;
+        match &change.read {
+            Read::Nothing => {}
+            Read::All => transaction.read_whole_table(),
+            Read::Rows(predicate) => transaction.read_rows(predicate.clone()),
+        }
+        transaction.read_files(change.ended.files.iter().map(|add| add.path.as_str()))?;
+        if self.is_changed {
+            transaction.push(Action::Protocol(self.target.protocol.clone()));
+        }
+        transaction.extend(metadata.map(|metadata| Action::MetaData(Box::new(metadata))));
+        transaction.extend(self.domains.iter().cloned().map(Action::DomainMetadata));
+        let now = now_ms();
+        transaction.extend(
+            change
+                .ended
+                .files
+                .iter()
+                .map(|add| Action::Remove(add.to_remove(now, true))),
+        );
+        transaction.extend(adds.iter().cloned().map(Action::Add));
+        transaction.extend(changes.into_iter().map(Action::Cdc));
+        Ok(transaction)
+    }
+
+    /// Whether somebody else made the table that this append wanted to make.
+    fn can_follow(&self, error: &Error) -> bool {
+        matches!(self.place, Place::Nothing(..))
+            && self.options.mode == Mode::Append
+            && matches!(error, Error::CommitFailed { .. })
+    }
+
+    /// Appends to the table that somebody else made meanwhile, if it is just the one that was
+    /// wanted.
+    fn follow(
+        &self,
+        error: Error,
+        adds: &[Add],
+        operation: &Operation,
+        cancel: &Cancel,
+    ) -> Result<Done> {
+        let Place::Nothing(log, options) = &self.place else {
+            return Err(error);
+        };
+        let Place::Table(snapshot) = Place::open(log.clone(), *options)? else {
+            return Err(error);
+        };
+        let same = snapshot.schema() == &self.target.schema
+            && snapshot.metadata().partition_columns == self.target.metadata.partition_columns
+            && snapshot.metadata().configuration == self.target.metadata.configuration
+            && snapshot.protocol() == &self.target.protocol
+            && bound_constraints::identities(&self.target.protocol, &self.target.schema)?
+                .is_empty();
+        if !same {
+            return Err(error);
+        }
+        let mut transaction = Transaction::new(&snapshot);
+        transaction.extend(adds.iter().cloned().map(Action::Add));
+        commit(
+            transaction,
+            operation.clone(),
+            &self.options.choices,
+            cancel,
+        )
+    }
+
+    /// What delta-spark calls the number of new files: a stream's batch goes by another name than a
+    /// write.
+    fn files_metric(&self) -> &'static str {
+        if self.options.batch.is_some() {
+            "numAddedFiles"
+        } else {
+            "numFiles"
+        }
+    }
+
+    fn operation(
+        &self,
+        bound: &Demands,
+        written: &Written,
+        change: &Change,
+        kept: &Written,
+        changes: usize,
+    ) -> Operation {
+        let mut operation = Operation::new(self.options.as_select.map_or("WRITE", AsSelect::name));
+        let mut parameters = Map::new();
+        if let Some(batch) = &self.options.batch {
+            "STREAMING UPDATE".clone_into(&mut operation.name);
+            let mode = if self.options.mode == Mode::Overwrite {
+                "Complete"
+            } else {
+                "Append"
+            };
+            parameters.insert("outputMode".to_owned(), mode.into());
+            parameters.insert("queryId".to_owned(), batch.query_id.as_str().into());
+            parameters.insert("epochId".to_owned(), batch.epoch_id.to_string().into());
+        } else if self.options.as_select.is_some() {
+            parameters = said_of(&self.target.metadata, &self.options.cluster_by);
+        } else {
+            parameters.insert("mode".to_owned(), self.options.mode.name().into());
+            parameters.insert(
+                "partitionBy".to_owned(),
+                listed(&self.target.metadata.partition_columns),
+            );
+        }
+        if !self.options.cluster_by.is_empty()
+            && (matches!(self.place, Place::Nothing(..)) || !self.domains.is_empty())
+        {
+            parameters.insert(
+                "clusterBy".to_owned(),
+                listed_columns(&self.options.cluster_by),
+            );
+        }
+        if let Some(predicate) = &bound.predicate {
+            parameters.insert("predicate".to_owned(), predicate.sql.as_str().into());
+        }
+        if self.options.dynamic_partitions {
+            parameters.insert("isDynamicPartitionOverwrite".to_owned(), Value::Bool(true));
+        }
+        if !self.options.keys.is_empty() {
+            parameters.insert(
+                "replaceOn".to_owned(),
+                self.options
+                    .keys
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(" AND ")
+                    .into(),
+            );
+        }
+        operation.parameters = parameters;
+        let bytes = |files: &[NewFile]| files.iter().map(|file| file.size).sum::<u64>();
+        let mut metrics = Map::new();
+        let mut set = |key: &str, value: Value| metrics.insert(key.to_owned(), value);
+        set(
+            self.files_metric(),
+            figure(written.files.len() + kept.files.len()),
+        );
+        set("numOutputRows", figure(written.rows + kept.rows));
+        set(
+            "numOutputBytes",
+            figure(bytes(&written.files) + bytes(&kept.files)),
+        );
+        if self.options.mode == Mode::Overwrite || self.options.batch.is_some() {
+            set("numRemovedFiles", figure(change.ended.files.len()));
+        }
+        if self.options.mode == Mode::Overwrite && self.options.batch.is_none() {
+            set(
+                "numRemovedBytes",
+                figure(change.ended.files.iter().map(|add| add.size).sum::<i64>()),
+            );
+        }
+        if let Some(rows) = change
+            .ended
+            .rows
+            .filter(|_| change.ended.looked || self.options.has_predicate)
+        {
+            set("numDeletedRows", figure(rows));
+            set("numCopiedRows", figure(kept.rows));
+            set("numAddedChangeFiles", figure(changes));
+        }
+        operation.metrics = metrics;
+        operation
+    }
+}
+
+/// What was found before another engine wrote.
+#[derive(Debug, Clone)]
+struct Settled {
+    change: Change,
+    /// Whether it has to write changes.
+    has_feed: bool,
+}
+
+/// Where the feed of a write comes from.
+enum Feed {
+    /// It follows from the log.
+    Follows,
+    /// The new rows are told in these files; those that end are yet to be.
+    Inserted(Written),
+    /// All of it is in these files.
+    Told(Vec<NewFile>),
+}
+
+/// What a write ends.
+#[derive(Debug, Clone, Default)]
+struct Change {
+    /// Rows that end.
+    ended: Matched,
+    read: Read,
+}
+
+/// What of the table a write depends on.
+#[derive(Debug, Clone, Default)]
+enum Read {
+    #[default]
+    Nothing,
+    All,
+    Rows(Bound),
+}
+
+impl Write {
+    /// What is to be replaced, before anything is written.
+    fn replaced(&self, bound: &Demands, cancel: &Cancel) -> Result<Change> {
+        let predicate = bound.replaced()?;
+        if predicate.is_some() != self.options.has_predicate {
+            return Err(Error::internal(
+                "the predicate of a replacement was not bound",
+            ));
+        }
+        let Place::Table(snapshot) = &self.place else {
+            return Ok(Change::default());
+        };
+        if self.options.mode != Mode::Overwrite
+            || self.options.dynamic_partitions
+            || self.keys.is_some()
+        {
+            return Ok(Change::default());
+        }
+        let Some(predicate) = predicate else {
+            return Ok(Change {
+                ended: Matched::whole(all(snapshot, cancel)?),
+                read: Read::All,
+            });
+        };
+        // Columns that the write adds have no values in the rows that are there.
+        let known = predicate
+            .column_names()
+            .into_iter()
+            .all(|name| snapshot.schema().field(name).is_some());
+        if !known {
+            return Err(Error::invalid(
+                "the predicate names a column that the table does not have yet; replace rows by the columns that are there",
+            ));
+        }
+        Ok(Change {
+            ended: Matched::find(snapshot, Some(&predicate), None, cancel)?,
+            read: Read::Rows(predicate),
+        })
+    }
+
+    /// Ends the files of the partitions that were written.
+    fn end_partitions(
+        &self,
+        change: &mut Change,
+        written: &[NewFile],
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let Place::Table(snapshot) = &self.place else {
+            return Ok(());
+        };
+        if snapshot.metadata().partition_columns.is_empty() {
+            change.ended = Matched::whole(all(snapshot, cancel)?);
+            change.read = Read::All;
+            return Ok(());
+        }
+        if written.is_empty() {
+            return Ok(());
+        }
+        let partitions = Partitions::of(snapshot, written)?;
+        change.ended = Matched::whole(live(snapshot, cancel, |batch| partitions.rows(batch))?);
+        change.read = partitions.predicate()?.map_or(Read::All, Read::Rows);
+        Ok(())
+    }
+
+    /// Ends the rows whose keys were written.
+    fn end_keys(&self, change: &mut Change, cancel: &Cancel) -> Result<()> {
+        let (Place::Table(snapshot), Some(keys)) = (&self.place, &self.keys) else {
+            return Ok(());
+        };
+        let keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
+        // Without a key there is nothing that could be replaced.
+        let Some(predicate) = keys.predicate()? else {
+            return Ok(());
+        };
+        *change = Change {
+            ended: Matched::find(snapshot, Some(&predicate), Some(&keys), cancel)?,
+            read: Read::Rows(predicate),
+        };
+        Ok(())
+    }
+
+    /// Whether rows end by deletion vectors, their files staying as they are.
+    fn marks(&self, change: &Change) -> bool {
+        let keeps_schema = self.options.schema_mode != Some(SchemaMode::Overwrite);
+        self.options.has_predicate
+            && keeps_schema
+            && self.target.has_vectors()
+            && !change.ended.partial.is_empty()
+    }
+
+    /// Copies the rows that stay of files that end.
+    fn copy_kept(&self, change: &Change, cancel: &Cancel) -> Result<Written> {
+        match &self.place {
+            Place::Table(snapshot) if !change.ended.partial.is_empty() => self.target.copy(
+                snapshot,
+                change.ended.kept(),
+                Rules::default(),
+                None,
+                cancel,
+            ),
+            _ => Ok(Written::default()),
+        }
+    }
+}
+
+/// The rows, whose keys are noted as they pass.
+fn noted(
+    rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+    keys: Option<Arc<Mutex<Keys>>>,
+) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'static {
+    rows.map(move |batch| {
+        let batch = batch?;
+        if let Some(keys) = &keys {
+            keys.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .note(&batch)?;
+        }
+        Ok(batch)
+    })
+}
+
+fn check_options(options: &WriteOptions) -> Result<()> {
+    if options.schema_mode == Some(SchemaMode::Overwrite) && options.mode == Mode::Append {
+        return Err(Error::invalid(
+            "schema_mode=\"overwrite\" replaces the table's schema, which mode=\"append\" cannot; use mode=\"overwrite\"",
+        ));
+    }
+    let partly = options.is_partial();
+    if partly && options.mode != Mode::Overwrite {
+        let what = if options.has_predicate {
+            "`predicate`"
+        } else if options.dynamic_partitions {
+            "`partition_overwrite_mode`"
+        } else {
+            "`replace_using` or `replace_on`"
+        };
+        return Err(Error::invalid(format!(
+            "{what} says which rows are replaced and needs mode=\"overwrite\""
+        )));
+    }
+    if [
+        options.has_predicate,
+        options.dynamic_partitions,
+        !options.keys.is_empty(),
+    ]
+    .into_iter()
+    .filter(|given| *given)
+    .count()
+        > 1
+    {
+        return Err(Error::invalid(
+            "give one of `predicate`, partition_overwrite_mode=\"dynamic\", `replace_using` and `replace_on`: each says which rows are replaced",
+        ));
+    }
+    if options.as_select.is_some() && (partly || options.schema_mode.is_some()) {
+        return Err(Error::internal(
+            "a table that is made of a query replaces all of an old one",
+        ));
+    }
+    Ok(())
+}
+
+/// What describes a new table changes nothing about one that is there; a caller who thinks it does
+/// should hear of it.
+fn warn_of_settings(snapshot: &Snapshot, options: &WriteOptions, warnings: &mut Vec<String>) {
+    let metadata = snapshot.metadata();
+    let same = |key: &str, value: Option<&String>| {
+        value.is_none_or(|value| {
+            metadata.configuration.get(key) == Some(value) || key.starts_with(properties::FEATURE)
+        })
+    };
+    let differ: Vec<&str> = options
+        .configuration
+        .iter()
+        .filter(|(key, value)| !same(key, value.as_ref()))
+        .map(|(key, _)| key.as_str())
+        .collect();
+    if !differ.is_empty() {
+        warnings.push(format!("`configuration` is for new tables and was not applied to this one ({}); use `alter.set_table_properties`", differ.join(", ")));
+    }
+}
+
+/// Protocol, metadata and changed domains of an existing table after data with this schema is
+/// written.
+pub(super) fn settled(
+    snapshot: &Snapshot,
+    data: &StructType,
+    options: &WriteOptions,
+) -> Result<Made> {
+    let (protocol, metadata) = (snapshot.protocol(), snapshot.metadata());
+    let partly = options.is_partial();
+    let replaces = options.schema_mode == Some(SchemaMode::Overwrite) && !partly;
+    if !options.cluster_by.is_empty() && !replaces {
+        let now = snapshot
+            .sets()?
+            .domains
+            .get(CLUSTERING)
+            .map(|domain| domain.configuration.clone());
+        if now != Some(clustering_domain(snapshot.schema(), &options.cluster_by)?.configuration) {
+            return Err(Error::invalid(
+                "`cluster_by` is not how the table is clustered; leave it out to write to the table as it is",
+            ));
+        }
+    }
+    let asked: Option<Vec<String>> = options.partition_by.as_ref().map(|names| {
+        let schema = if replaces { data } else { snapshot.schema() };
+        names.iter().map(|name| spelled(schema, name)).collect()
+    });
+    if let (false, Some(asked)) = (replaces, &asked)
+        && *asked != metadata.partition_columns
+    {
+        return Err(Error::invalid(format!(
+            "Specified table partitioning does not match table partitioning: expected: {}, got: {}; leave `partition_by` out, or replace the table with mode=\"overwrite\" and schema_mode=\"overwrite\"",
+            json!(metadata.partition_columns),
+            json!(asked)
+        )));
+    }
+    let mut context = Context {
+        allow_unknown: true,
+        now_ms: now_ms(),
+        unique: &mut uuid,
+    };
+    match options.schema_mode {
+        None => Ok((protocol.clone(), metadata.clone(), Vec::new())),
+        Some(SchemaMode::Merge) => {
+            let widens = features::supported(protocol)
+                .iter()
+                .any(|name| name.starts_with("typeWidening"))
+                && metadata.flag("delta.enableTypeWidening");
+            for field in data
+                .fields
+                .iter()
+                .filter(|field| snapshot.schema().field(&field.name).is_none())
+            {
+                if let Some(key) = asks_for_values(field) {
+                    let what = if key == GENERATED {
+                        "Schema evolved fields cannot have generated expressions. Recreate the table to achieve this"
+                    } else {
+                        "a column that is added while writing cannot have values made for it"
+                    };
+                    return Err(Error::schema_mismatch(
+                        what,
+                        format!("no `{key}`"),
+                        format!("`{}` with it", field.name),
+                    )
+                    .at_column(&field.name));
+                }
+            }
+            let merged = evolution::merge(snapshot.schema(), data, widens);
+            if merged == *snapshot.schema() {
+                return Ok((protocol.clone(), metadata.clone(), Vec::new()));
+            }
+            let (protocol, metadata) =
+                table::set_schema(protocol, metadata, &merged, &mut context)?;
+            Ok((protocol, metadata, Vec::new()))
+        }
+        // Rows stay, so the schema must; whoever always passes it loses nothing.
+        Some(SchemaMode::Overwrite) if partly => {
+            let same = |field: &StructField| {
+                snapshot
+                    .schema()
+                    .field(&field.name)
+                    .is_some_and(|known| known.data_type == field.data_type)
+            };
+            if data.fields.len() != snapshot.schema().fields.len() || !data.fields.iter().all(same)
+            {
+                return Err(Error::invalid(
+                    "schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate`, keys or dynamic partitions",
+                ));
+            }
+            Ok((protocol.clone(), metadata.clone(), Vec::new()))
+        }
+        Some(SchemaMode::Overwrite) => {
+            let (mut protocol, mut metadata) = (protocol.clone(), metadata.clone());
+            metadata.partition_columns = asked.unwrap_or(metadata.partition_columns);
+            if !options.cluster_by.is_empty() {
+                if !metadata.partition_columns.is_empty() {
+                    return Err(Error::invalid("a partitioned table cannot be clustered"));
+                }
+                protocol = features::with_features(&protocol, &["clustering".to_owned()].into());
+            }
+            let schema = evolution::replace(snapshot.schema(), data);
+            if schema != *snapshot.schema()
+                || metadata != *snapshot.metadata()
+                || protocol != *snapshot.protocol()
+            {
+                (protocol, metadata) =
+                    table::set_schema(&protocol, &metadata, &schema, &mut context)?;
+            }
+            iceberg::check_partitions(snapshot.metadata(), &metadata)?;
+            let domains = reclustered(snapshot, &metadata, &options.cluster_by)?;
+            Ok((protocol, metadata, domains))
+        }
+    }
+}
+
+/// The clustering once all columns are replaced: that of the write, else none, which is how
+/// delta-spark writes it.
+fn reclustered(
+    snapshot: &Snapshot,
+    metadata: &Metadata,
+    columns: &[String],
+) -> Result<Vec<DomainMetadata>> {
+    let last = snapshot.sets()?.domains.get(CLUSTERING);
+    if last.is_none() && columns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let schema = StructType::parse(&metadata.schema_string)?;
+    check_clustering(&schema, columns, metadata)?;
+    let new = clustering_domain(&schema, columns)?;
+    Ok(if last == Some(&new) {
+        Vec::new()
+    } else {
+        vec![new]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_contradict_each_other_are_refused() {
+        let options = |edit: &dyn Fn(&mut WriteOptions)| {
+            let mut options = WriteOptions {
+                mode: Mode::Overwrite,
+                ..WriteOptions::default()
+            };
+            edit(&mut options);
+            check_options(&options).map_err(|e| e.to_string())
+        };
+        assert!(options(&|_| {}).is_ok());
+        let refused: [&dyn Fn(&mut WriteOptions); 3] = [
+            &|o| (o.mode, o.schema_mode) = (Mode::Append, Some(SchemaMode::Overwrite)),
+            &|o| (o.mode, o.has_predicate) = (Mode::Append, true),
+            &|o| {
+                (o.has_predicate, o.dynamic_partitions) = (true, true);
+            },
+        ];
+        for edit in refused {
+            assert!(options(edit).is_err());
+        }
+    }
+}

@@ -1,0 +1,521 @@
+//! Rows that are chosen by other rows: those whose keys are among the keys of the data that
+//! replaces them.
+//!
+//! The keys are noted as the data passes, and held until it is written: memory is that of the
+//! distinct keys.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow_cast::cast;
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::DataType as Arrow;
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+use crate::expr::{Bound, Expr, Function, Scalar};
+use crate::ops::partition_predicate::{NAMED, joined};
+use crate::parse::mask;
+use crate::protocol::calendar::Zone;
+use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
+use crate::write::cast::Columns;
+
+/// A column of the table that must equal one of the data.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Key {
+    /// The table's column.
+    pub target: String,
+    /// The data's.
+    pub source: String,
+    /// Whether null equals null; otherwise a row with a null matches nothing.
+    #[serde(default)]
+    pub null_safe: bool,
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let quoted = |name: &str| name.replace('`', "``");
+        write!(
+            f,
+            "target.`{}` {} source.`{}`",
+            quoted(&self.target),
+            if self.null_safe { "<=>" } else { "=" },
+            quoted(&self.source)
+        )
+    }
+}
+
+/// The keys of some data.
+#[derive(Debug)]
+pub(in crate::ops) struct Keys {
+    keys: Vec<Key>,
+    /// The table's columns, named as the data's.
+    fields: Vec<StructField>,
+    converter: RowConverter,
+    known: HashSet<Box<[u8]>>,
+    spans: Vec<Span>,
+    zone: Zone,
+    /// Where timestamps of the data without a zone are read.
+    data_zone: Option<Zone>,
+}
+
+/// The values of one column: all of them while they are few, and their bounds.
+#[derive(Debug)]
+pub(in crate::ops) struct Span {
+    converter: RowConverter,
+    /// All of them, while they are few.
+    values: Option<Vec<Scalar>>,
+    seen: HashSet<Box<[u8]>>,
+    least: Option<(Box<[u8]>, Scalar)>,
+    greatest: Option<(Box<[u8]>, Scalar)>,
+    has_null: bool,
+}
+
+impl Keys {
+    /// Nothing noted yet.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for columns that are not there or have no equality.
+    pub(in crate::ops) fn new(
+        mut keys: Vec<Key>,
+        table: &StructType,
+        data: &StructType,
+        zone: Zone,
+        data_zone: Option<Zone>,
+    ) -> Result<Self> {
+        let mut fields = Vec::with_capacity(keys.len());
+        for key in &mut keys {
+            let Some(field) = table.field(&key.target) else {
+                return Err(Error::invalid(format!(
+                    "rows are replaced by `{}`, which is no column of the table",
+                    key.target
+                ))
+                .at_column(&key.target));
+            };
+            let Some(own) = data.field(&key.source) else {
+                return Err(Error::invalid(format!(
+                    "rows are replaced by `{}`, which the data does not have",
+                    key.source
+                ))
+                .at_column(&key.source));
+            };
+            if matches!(
+                field.data_type,
+                DataType::Struct(_)
+                    | DataType::Array(_)
+                    | DataType::Map(_)
+                    | DataType::Variant
+                    | DataType::Void
+            ) {
+                return Err(Error::invalid(format!(
+                    "rows cannot be replaced by a column of type {}",
+                    field.data_type
+                ))
+                .at_column(&key.target));
+            }
+            field.check_byte_order("replacing rows by the column")?;
+            // Names are compared without case; from here on they are the schema's.
+            key.target.clone_from(&field.name);
+            fields.push(StructField {
+                name: own.name.clone(),
+                ..field.clone()
+            });
+        }
+        let sorted =
+            |field: &StructField| SortField::new(field.data_type.to_arrow(TextLayout::Plain));
+        let spans = fields
+            .iter()
+            .map(|field| Span::new(&field.data_type))
+            .collect::<Result<_>>()?;
+        let converter = RowConverter::new(fields.iter().map(sorted).collect())?;
+        Ok(Self {
+            keys,
+            fields,
+            converter,
+            known: HashSet::new(),
+            spans,
+            zone,
+            data_zone,
+        })
+    }
+
+    /// Notes the keys of a batch of the data.
+    pub(in crate::ops) fn note(&mut self, batch: &RecordBatch) -> Result<()> {
+        let column = |field: &StructField| {
+            let (one, alone) = (
+                StructType {
+                    fields: vec![field.clone()],
+                },
+                batch.project(&[batch.schema_ref().index_of(&field.name)?])?,
+            );
+            let cast =
+                Columns::find(alone.schema_ref(), &one)?.cast(&alone, &one, self.data_zone)?;
+            cast.into_iter()
+                .next()
+                .flatten()
+                .ok_or_else(|| Error::internal("a key is missing"))
+        };
+        let columns = self.fields.iter().map(column).collect::<Result<Vec<_>>>()?;
+        let columns = self.comparable(&columns)?;
+        let usable = self.usable(&columns, batch.num_rows());
+        let rows = self.converter.convert_columns(&columns)?;
+        for (n, row) in rows.iter().enumerate() {
+            if usable.value(n) && !self.known.contains(row.as_ref()) {
+                self.known.insert(row.as_ref().into());
+            }
+        }
+        for (span, column) in self.spans.iter_mut().zip(&columns) {
+            span.note(column, &usable)?;
+        }
+        Ok(())
+    }
+
+    /// The table's columns that rows are compared by.
+    pub(in crate::ops) fn columns(&self) -> Vec<String> {
+        self.keys.iter().map(|key| key.target.clone()).collect()
+    }
+
+    /// The rows of the table whose keys were noted; the columns of the batch are [`Self::columns`]
+    /// and any others.
+    pub(in crate::ops) fn rows(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+        let columns =
+            self.comparable(batch.columns().get(..self.fields.len()).unwrap_or_default())?;
+        let usable = self.usable(&columns, batch.num_rows());
+        let rows = self.converter.convert_columns(&columns)?;
+        Ok(mask(
+            rows.iter()
+                .enumerate()
+                .map(|(n, row)| usable.value(n) && self.known.contains(row.as_ref()))
+                .collect(),
+        ))
+    }
+
+    /// True for every row of the table whose keys were noted, and maybe for others; `None` where
+    /// there is none to find.
+    pub(in crate::ops) fn predicate(&self) -> Result<Option<Bound>> {
+        if self.known.is_empty() {
+            return Ok(None);
+        }
+        let mut all = vec![Expr::boolean(Some(true))];
+        for ((key, field), span) in self.keys.iter().zip(&self.fields).zip(&self.spans) {
+            let column = Expr::Column {
+                path: vec![key.target.clone()],
+                data_type: field.data_type.clone(),
+            };
+            all.extend(span.predicate(&column)?);
+        }
+        Ok(Some(Bound {
+            expr: joined(Function::And, all)?,
+            ansi: true,
+            zone: self.zone,
+        }))
+    }
+
+    /// Columns of exactly the table's types, in which equal values are equal bytes: there are two
+    /// zeros and many NaNs.
+    fn comparable(&self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+        columns
+            .iter()
+            .zip(&self.fields)
+            .map(|(column, field)| comparable(column, &field.data_type))
+            .collect()
+    }
+
+    /// Rows that can equal any.
+    fn usable(&self, columns: &[ArrayRef], rows: usize) -> BooleanArray {
+        let strict: Vec<&ArrayRef> = columns
+            .iter()
+            .zip(&self.keys)
+            .filter(|(_, key)| !key.null_safe)
+            .map(|(column, _)| column)
+            .collect();
+        mask(
+            (0..rows)
+                .map(|n| strict.iter().all(|column| column.is_valid(n)))
+                .collect(),
+        )
+    }
+}
+
+/// A column of exactly a type, in which equal values are equal bytes.
+pub(in crate::ops) fn comparable(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    let column = cast(column, &data_type.to_arrow(TextLayout::Plain))?;
+    Ok(match column.data_type() {
+        Arrow::Float32 => Arc::new(
+            column
+                .as_primitive::<Float32Type>()
+                .unary::<_, Float32Type>(|v| if v.is_nan() { f32::NAN } else { v + 0.0 }),
+        ),
+        Arrow::Float64 => Arc::new(
+            column
+                .as_primitive::<Float64Type>()
+                .unary::<_, Float64Type>(|v| if v.is_nan() { f64::NAN } else { v + 0.0 }),
+        ),
+        _ => column,
+    })
+}
+
+impl Span {
+    /// Nothing noted yet.
+    pub(in crate::ops) fn new(data_type: &DataType) -> Result<Self> {
+        let converter =
+            RowConverter::new(vec![SortField::new(data_type.to_arrow(TextLayout::Plain))])?;
+        Ok(Self {
+            converter,
+            values: Some(Vec::new()),
+            seen: HashSet::new(),
+            least: None,
+            greatest: None,
+            has_null: false,
+        })
+    }
+
+    /// Forgets single values: there are others between.
+    pub(in crate::ops) fn keep_bounds(&mut self) {
+        self.values = None;
+    }
+
+    /// Notes the values of usable rows of a column made by [`comparable`].
+    pub(in crate::ops) fn note(&mut self, column: &ArrayRef, usable: &BooleanArray) -> Result<()> {
+        let rows = self
+            .converter
+            .convert_columns(std::slice::from_ref(column))?;
+        let scalar =
+            |n: usize| Scalar::of(column, n).ok_or_else(|| Error::internal("a key is no scalar"));
+        let mut least: Option<(&[u8], usize)> = None;
+        let mut greatest = least;
+        for (n, row) in rows.iter().enumerate().filter(|(n, _)| usable.value(*n)) {
+            if column.is_null(n) {
+                self.has_null = true;
+                continue;
+            }
+            let row: &[u8] = row.data();
+            if least.is_none_or(|(least, _)| row < least) {
+                least = Some((row, n));
+            }
+            if greatest.is_none_or(|(greatest, _)| row > greatest) {
+                greatest = Some((row, n));
+            }
+            if let Some(values) = &mut self.values
+                && !self.seen.contains(row)
+            {
+                self.seen.insert(row.into());
+                values.push(scalar(n)?);
+                if values.len() > NAMED {
+                    (self.values, self.seen) = (None, HashSet::new());
+                }
+            }
+        }
+        if let Some((row, n)) = least.filter(|(row, _)| {
+            self.least
+                .as_ref()
+                .is_none_or(|(least, _)| *row < least.as_ref())
+        }) {
+            self.least = Some((row.into(), scalar(n)?));
+        }
+        if let Some((row, n)) = greatest.filter(|(row, _)| {
+            self.greatest
+                .as_ref()
+                .is_none_or(|(greatest, _)| *row > greatest.as_ref())
+        }) {
+            self.greatest = Some((row.into(), scalar(n)?));
+        }
+        Ok(())
+    }
+
+    /// True where `expr`, which is of the column's type, has one of the values, and maybe
+    /// elsewhere.
+    pub(in crate::ops) fn predicate(&self, expr: &Expr) -> Result<Option<Expr>> {
+        let data_type = expr.data_type();
+        // Where NaN and the zeros stand among statistics is every writer's own matter.
+        if matches!(data_type, DataType::Float | DataType::Double) {
+            return Ok(None);
+        }
+        let compare = |function: Function, value: Scalar| {
+            Expr::call(
+                function,
+                vec![
+                    expr.clone(),
+                    Expr::Literal {
+                        value,
+                        data_type: data_type.clone(),
+                    },
+                ],
+                DataType::Boolean,
+            )
+        };
+        let mut any = Vec::new();
+        match (&self.values, &self.least, &self.greatest) {
+            (Some(values), ..) if values.len() > 1 => {
+                any.push(Expr::in_list(expr.clone(), values.clone())?);
+            }
+            (Some(values), ..) => {
+                for value in values {
+                    any.push(compare(Function::Equal, value.clone())?);
+                }
+            }
+            (None, Some((_, least)), Some((_, greatest))) => {
+                let both = vec![
+                    compare(Function::GreaterEqual, least.clone())?,
+                    compare(Function::LessEqual, greatest.clone())?,
+                ];
+                any.push(joined(Function::And, both)?);
+            }
+            _ => return Ok(None),
+        }
+        if self.has_null {
+            any.push(compare(Function::EqualNullSafe, Scalar::Null)?);
+        }
+        joined(Function::Or, any).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Float64Array, Int32Array, Int64Array, StringArray};
+
+    fn table() -> StructType {
+        StructType::parse(
+            r#"{"type":"struct","fields":[{"name":"Id","type":"long"},{"name":"s","type":"string"},{"name":"x","type":"double"},
+            {"name":"l","type":{"type":"array","elementType":"long","containsNull":true}}]}"#,
+        )
+        .unwrap()
+    }
+
+    fn keys(pairs: &[(&str, &str, bool)]) -> Result<Keys> {
+        let data =
+            StructType::parse(r#"{"type":"struct","fields":[{"name":"id","type":"integer"},{"name":"s","type":"string"},{"name":"x","type":"double"}]}"#)
+                .unwrap();
+        let key = |(target, source, null_safe): &(&str, &str, bool)| Key {
+            target: (*target).into(),
+            source: (*source).into(),
+            null_safe: *null_safe,
+        };
+        Keys::new(
+            pairs.iter().map(key).collect(),
+            &table(),
+            &data,
+            Zone::UTC,
+            None,
+        )
+    }
+
+    fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+        RecordBatch::try_from_iter_with_nullable(
+            columns
+                .into_iter()
+                .map(|(name, column)| (name, column, true)),
+        )
+        .unwrap()
+    }
+
+    fn chosen(keys: &Keys, columns: Vec<(&str, ArrayRef)>) -> Vec<bool> {
+        keys.rows(&batch(columns))
+            .unwrap()
+            .iter()
+            .map(|row| row == Some(true))
+            .collect()
+    }
+
+    #[test]
+    fn null_equals_null_only_where_that_was_asked() {
+        for null_safe in [false, true] {
+            let mut keys = keys(&[("Id", "id", false), ("s", "s", null_safe)]).unwrap();
+            assert!(keys.predicate().unwrap().is_none());
+            let ids: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), Some(2), None]));
+            keys.note(&batch(vec![
+                ("id", ids),
+                (
+                    "s",
+                    Arc::new(StringArray::from(vec![Some("a"), None, Some("c")])),
+                ),
+            ]))
+            .unwrap();
+            let ids: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(2), None, Some(1)]));
+            let texts: ArrayRef = Arc::new(StringArray::from(vec![
+                Some("a"),
+                None,
+                Some("c"),
+                Some("c"),
+            ]));
+            assert_eq!(
+                chosen(
+                    &keys,
+                    vec![("Id", Arc::clone(&ids)), ("s", Arc::clone(&texts))]
+                ),
+                [true, null_safe, false, false]
+            );
+            let rows = batch(vec![("Id", ids), ("s", texts)]);
+            let found = keys
+                .predicate()
+                .unwrap()
+                .unwrap()
+                .filter_mask(&rows)
+                .unwrap();
+            let found: Vec<bool> = found.iter().map(|row| row == Some(true)).collect();
+            assert_eq!(found[..2], [true, null_safe], "what is chosen is found");
+        }
+    }
+
+    #[test]
+    fn zeros_and_nans_are_one() {
+        let mut keys = keys(&[("x", "x", false)]).unwrap();
+        keys.note(&batch(vec![(
+            "x",
+            Arc::new(Float64Array::from(vec![-0.0, f64::NAN])),
+        )]))
+        .unwrap();
+        assert_eq!(
+            chosen(
+                &keys,
+                vec![("x", Arc::new(Float64Array::from(vec![0.0, -f64::NAN, 1.0])))]
+            ),
+            [true, true, false]
+        );
+    }
+
+    #[test]
+    fn many_keys_become_a_span() {
+        let mut keys = keys(&[("Id", "id", false)]).unwrap();
+        keys.note(&batch(vec![(
+            "id",
+            Arc::new(Int32Array::from_iter_values((0..3000).map(|n| n * 2))),
+        )]))
+        .unwrap();
+        let ids: ArrayRef = Arc::new(Int64Array::from(vec![-1, 0, 3, 5998, 5999]));
+        assert_eq!(
+            chosen(&keys, vec![("Id", Arc::clone(&ids))]),
+            [false, true, false, true, false]
+        );
+        let found = keys
+            .predicate()
+            .unwrap()
+            .unwrap()
+            .filter_mask(&batch(vec![("Id", ids)]))
+            .unwrap();
+        assert_eq!(
+            found
+                .iter()
+                .map(|row| row == Some(true))
+                .collect::<Vec<_>>(),
+            [false, true, true, true, false]
+        );
+    }
+
+    #[test]
+    fn columns_that_cannot_be_keys_are_named() {
+        for (pair, expected) in [
+            (("nope", "id", false), "no column of the table"),
+            (("Id", "nope", false), "the data does not have"),
+            (("l", "id", false), "array"),
+        ] {
+            let error = keys(&[pair]).err().unwrap().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

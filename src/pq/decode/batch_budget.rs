@@ -1,0 +1,152 @@
+//! How much text a batch holds: arrays -> bytes as if every value were copied, batches cut to a
+//! budget, pages let go.
+//!
+//! Views of one dictionary entry cost nothing however often it is repeated; the first copy into
+//! offsets and bytes does. A file of a few kilobytes can repeat a long string a million times, so
+//! batches are cut *before* anything is copied.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_buffer::Buffer;
+use arrow_schema::DataType;
+
+/// The most bytes of a value that stands in its view.
+const INLINE: u64 = 12;
+
+/// Bytes of all strings and byte strings in `columns`, at any depth; short ones may count as the
+/// longest such ones.
+pub(in crate::pq) fn text_bytes(columns: &[ArrayRef]) -> u64 {
+    columns.iter().map(of_array).sum()
+}
+
+fn of_array(array: &ArrayRef) -> u64 {
+    // The lowest quarter of a view is its length; that of a null is zero or harmless. Without a
+    // buffer all are short, and views are not touched again.
+    let lengths = |views: &[u128], buffers: &[Buffer]| match buffers {
+        [] => views.len() as u64 * INLINE,
+        _ => views.iter().map(|view| u64::from(*view as u32)).sum(),
+    };
+    match array.data_type() {
+        DataType::Utf8View => lengths(
+            array.as_string_view().views(),
+            array.as_string_view().data_buffers(),
+        ),
+        DataType::BinaryView => lengths(
+            array.as_binary_view().views(),
+            array.as_binary_view().data_buffers(),
+        ),
+        DataType::Utf8 => span(array.as_string::<i32>().value_offsets()),
+        DataType::Binary => span(array.as_binary::<i32>().value_offsets()),
+        DataType::Struct(_) => text_bytes(array.as_struct().columns()),
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            of_part(list.values(), list.value_offsets())
+        }
+        DataType::Map(_, _) => {
+            let map = array.as_map();
+            map.entries()
+                .columns()
+                .iter()
+                .map(|column| of_part(column, map.offsets()))
+                .sum()
+        }
+        _ => 0,
+    }
+}
+
+fn span(offsets: &[i32]) -> u64 {
+    match (offsets.first(), offsets.last()) {
+        (Some(first), Some(last)) => {
+            u64::try_from(i64::from(*last) - i64::from(*first)).unwrap_or(0)
+        }
+        _ => 0,
+    }
+}
+
+fn of_part(values: &ArrayRef, offsets: &[i32]) -> u64 {
+    let from = offsets
+        .first()
+        .and_then(|n| usize::try_from(*n).ok())
+        .unwrap_or(0);
+    let count = usize::try_from(span(offsets)).unwrap_or(0);
+    of_array(&values.slice(
+        from.min(values.len()),
+        count.min(values.len().saturating_sub(from)),
+    ))
+}
+
+/// Text that may be kept alive for nothing, whatever is used of it.
+const SLACK: usize = 64 << 10;
+
+/// Copies the strings that a filter left out of the pages that they alone keep alive, where these
+/// are much larger.
+pub(in crate::pq) fn compacted(batch: RecordBatch) -> RecordBatch {
+    let columns: Vec<ArrayRef> = batch
+        .columns()
+        .iter()
+        .map(|column| compact(column).unwrap_or_else(|| Arc::clone(column)))
+        .collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options).unwrap_or(batch)
+}
+
+/// The array without bytes that it does not use; `None` where that saves little. Lists keep theirs.
+fn compact(array: &ArrayRef) -> Option<ArrayRef> {
+    let wasteful = |buffers: &[Buffer], used: usize| {
+        buffers.iter().map(Buffer::len).sum::<usize>() > used * 2 + SLACK
+    };
+    match array.data_type() {
+        DataType::Utf8View => {
+            let views = array.as_string_view();
+            wasteful(views.data_buffers(), views.total_buffer_bytes_used())
+                .then(|| Arc::new(views.gc()) as ArrayRef)
+        }
+        DataType::BinaryView => {
+            let views = array.as_binary_view();
+            wasteful(views.data_buffers(), views.total_buffer_bytes_used())
+                .then(|| Arc::new(views.gc()) as ArrayRef)
+        }
+        DataType::Struct(fields) => {
+            let structs = array.as_struct();
+            let mut any = false;
+            let columns = structs.columns().iter().map(|column| {
+                let compact = compact(column);
+                any |= compact.is_some();
+                compact.unwrap_or_else(|| Arc::clone(column))
+            });
+            let columns: Vec<ArrayRef> = columns.collect();
+            if !any {
+                return None;
+            }
+            StructArray::try_new(fields.clone(), columns, structs.nulls().cloned())
+                .ok()
+                .map(|structs| Arc::new(structs) as ArrayRef)
+        }
+        _ => None,
+    }
+}
+
+/// Cuts `batch`, which holds `text` bytes, into halves until each holds at most `limit` or a single
+/// row.
+pub(in crate::pq) fn split(
+    batch: RecordBatch,
+    text: u64,
+    limit: u64,
+    out: &mut VecDeque<RecordBatch>,
+) {
+    if text <= limit || batch.num_rows() <= 1 {
+        out.push_back(batch);
+        return;
+    }
+    let half = batch.num_rows() / 2;
+    for part in [
+        batch.slice(0, half),
+        batch.slice(half, batch.num_rows() - half),
+    ] {
+        let text = text_bytes(part.columns());
+        split(part, text, limit, out);
+    }
+}

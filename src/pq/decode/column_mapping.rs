@@ -1,0 +1,563 @@
+//! Which columns of a file are which columns of the table, and how the ones become the others:
+//! table fields x footer -> [`Columns`], the leaves to decode and a [`Plan`] for each column.
+//!
+//! Resolution happens on the Arrow types that the file's own schema decodes to, in which lists and
+//! maps of every legacy form look alike; an `ARROW:schema` in the footer is ignored. Names are
+//! matched exactly first and then without case (an ambiguity is an error), ids by `field_id` at
+//! every level of structs. A column that the file lacks is null, also where the table says NOT
+//! NULL, as delta-spark has it. Types must be equal or one of the protocol's widenings; some
+//! narrower annotations that writers leave out (`INT32` for a short, bytes for a string) are read
+//! with a check of every value.
+//!
+//! Protocol: "Column Mapping", "Delta Data Type to Parquet Type Mappings", "Type Widening",
+//! "Variant Shredding".
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType as Arrow, Field, Fields, TimeUnit};
+use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
+use parquet::basic::Type as Physical;
+use parquet::schema::types::SchemaDescriptor;
+use rustc_hash::FxHashMap;
+
+use crate::error::{Error, Result};
+use crate::pq::decode::calendar_rebase::Legacy;
+use crate::pq::decode::projection::Shape;
+use crate::protocol::schema::{DataType, SparkType, StructField, TextLayout};
+
+/// How the table's columns are found in its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mapping {
+    /// By their names.
+    #[default]
+    None,
+    /// By their physical names.
+    Name,
+    /// By their field ids.
+    Id,
+}
+
+/// How a decoded array becomes one of the table's.
+#[derive(Debug, Clone)]
+pub(in crate::pq) enum Plan {
+    /// The file has no such field.
+    Absent,
+    /// A primitive.
+    Leaf(Leaf),
+    /// The target's fields, each with the place of its source among the decoded fields.
+    Struct(Vec<(Option<usize>, Plan)>),
+    /// The elements.
+    List(Box<Plan>),
+    /// Keys and values.
+    Map(Box<(Plan, Plan)>),
+    /// `metadata`, `value` and perhaps `typed_value`.
+    Variant,
+}
+
+/// What is done to a primitive array. The comments say what may fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::pq) enum Leaf {
+    /// Nothing, or another layout of the same text.
+    Same,
+    /// A conversion of Arrow's: widenings, or narrower integers (out of range).
+    Cast,
+    /// Any unit of time to microseconds, rounded down (overflow).
+    Micros,
+    /// The same with the hybrid calendar made proleptic.
+    RebasedMicros,
+    /// Days of the hybrid calendar.
+    RebasedDays,
+    /// Days to microseconds (overflow).
+    Midnight,
+    /// Bytes to text (not UTF-8).
+    Text,
+}
+
+/// A column to give.
+#[derive(Debug, Clone)]
+pub(in crate::pq) struct Column {
+    /// Its field, as the table has it.
+    pub field: Arc<Field>,
+    /// Its place among the decoded columns.
+    pub source: Option<usize>,
+    pub plan: Plan,
+}
+
+/// What to decode of a file and what to make of it.
+pub(in crate::pq) struct Columns {
+    pub shape: Shape,
+    pub columns: Vec<Column>,
+}
+
+/// One column that is wanted.
+pub(in crate::pq) struct Wanted<'a> {
+    /// Its name in the output.
+    pub field: &'a StructField,
+    /// How to find it.
+    pub mapping: Mapping,
+}
+
+/// A name and an id to look for.
+struct Key<'a> {
+    name: &'a str,
+    id: Option<i32>,
+}
+
+fn key(field: &StructField, mapping: Mapping) -> Key<'_> {
+    match mapping {
+        Mapping::None => Key {
+            name: &field.name,
+            id: None,
+        },
+        Mapping::Name => Key {
+            name: field.physical_name(),
+            id: None,
+        },
+        Mapping::Id => Key {
+            name: field.physical_name(),
+            id: field.field_id(),
+        },
+    }
+}
+
+/// Finds fields among siblings.
+struct Siblings<'a> {
+    exact: FxHashMap<&'a str, usize>,
+    ids: FxHashMap<i32, usize>,
+    names: Vec<&'a str>,
+    /// Names without case, made when one is not found with it.
+    folded: Option<FxHashMap<String, Vec<usize>>>,
+}
+
+impl<'a> Siblings<'a> {
+    fn new(siblings: impl Iterator<Item = (&'a str, Option<i32>)>) -> Self {
+        let mut out = Self {
+            exact: FxHashMap::default(),
+            ids: FxHashMap::default(),
+            names: Vec::new(),
+            folded: None,
+        };
+        for (n, (name, id)) in siblings.enumerate() {
+            out.exact.entry(name).or_insert(n);
+            if let Some(id) = id {
+                out.ids.entry(id).or_insert(n);
+            }
+            out.names.push(name);
+        }
+        out
+    }
+
+    fn find(&mut self, key: &Key<'_>) -> Result<Option<usize>> {
+        if let Some(id) = key.id {
+            return Ok(self.ids.get(&id).copied());
+        }
+        if let Some(n) = self.exact.get(key.name) {
+            return Ok(Some(*n));
+        }
+        let names = &self.names;
+        let folded = self.folded.get_or_insert_with(|| {
+            let mut folded: FxHashMap<String, Vec<usize>> = FxHashMap::default();
+            for (n, name) in names.iter().enumerate() {
+                folded.entry(name.to_lowercase()).or_default().push(n);
+            }
+            folded
+        });
+        match folded.get(&key.name.to_lowercase()).map(Vec::as_slice) {
+            None | Some([]) => Ok(None),
+            Some([one]) => Ok(Some(*one)),
+            Some(_) => Err(Error::corrupt_data(format!(
+                "several columns of the file differ from `{}` only in case",
+                key.name
+            ))),
+        }
+    }
+}
+
+fn id_of(field: &Field) -> Option<i32> {
+    field
+        .metadata()
+        .get(PARQUET_FIELD_ID_META_KEY)
+        .and_then(|id| id.parse().ok())
+}
+
+impl Columns {
+    /// Resolves `wanted` in a file of this schema.
+    pub fn resolve(
+        schema: &SchemaDescriptor,
+        wanted: &[Wanted<'_>],
+        layout: TextLayout,
+        legacy: &Legacy,
+    ) -> Result<Self> {
+        let roots = schema.root_schema().get_fields();
+        let with_id = |node: &parquet::schema::types::TypePtr| {
+            let info = node.get_basic_info();
+            info.has_id().then(|| info.id())
+        };
+        if wanted
+            .iter()
+            .any(|w| w.mapping == Mapping::Id && w.field.field_id().is_some())
+            && !roots.is_empty()
+            && roots.iter().all(|r| with_id(r).is_none())
+        {
+            return Err(Error::corrupt_data(
+                "the file has no field ids, by which the table's column mapping mode `id` finds columns",
+            ));
+        }
+        let mut siblings = Siblings::new(roots.iter().map(|root| (root.name(), with_id(root))));
+        let mut root_wanted = vec![false; roots.len()];
+        for wanted in wanted {
+            if matches!(wanted.field.data_type, DataType::Void) {
+                continue;
+            }
+            if let Some(n) = siblings
+                .find(&key(wanted.field, wanted.mapping))
+                .map_err(|e| e.at_column(&wanted.field.name))?
+                && let Some(root) = root_wanted.get_mut(n)
+            {
+                *root = true;
+            }
+        }
+        let whole = Shape::new(schema, |leaf| {
+            root_wanted
+                .get(schema.get_column_root_idx(leaf))
+                .copied()
+                .unwrap_or(false)
+        })?;
+        let (columns, kept) = plan(&whole, wanted, layout, legacy)?;
+        if kept.iter().all(|kept| *kept) {
+            return Ok(Self {
+                shape: whole,
+                columns,
+            });
+        }
+        // Only parts of structs are wanted: the same again over what is left.
+        let leaves: Vec<usize> = whole
+            .leaves
+            .iter()
+            .zip(&kept)
+            .filter(|(_, kept)| **kept)
+            .map(|(leaf, _)| *leaf)
+            .collect();
+        let shape = Shape::new(schema, |leaf| leaves.binary_search(&leaf).is_ok())?;
+        let (columns, _) = plan(&shape, wanted, layout, legacy)?;
+        Ok(Self { shape, columns })
+    }
+}
+
+/// Plans every column over `shape`, and says which of its leaves are used.
+fn plan(
+    shape: &Shape,
+    wanted: &[Wanted<'_>],
+    layout: TextLayout,
+    legacy: &Legacy,
+) -> Result<(Vec<Column>, Vec<bool>)> {
+    let mut planner = Planner {
+        shape,
+        layout,
+        legacy,
+        kept: vec![false; shape.leaves.len()],
+    };
+    let mut siblings = Siblings::new(
+        shape
+            .fields
+            .iter()
+            .map(|field| (field.name().as_str(), id_of(field))),
+    );
+    let starts = starts(&shape.fields, 0);
+    let columns = wanted
+        .iter()
+        .map(|wanted| {
+            let field = Arc::new(wanted.field.to_arrow(layout));
+            let source = match wanted.field.data_type {
+                DataType::Void => None,
+                _ => siblings.find(&key(wanted.field, wanted.mapping))?,
+            };
+            let found = source.and_then(|n| shape.fields.get(n).zip(starts.get(n)));
+            let plan = match found {
+                Some((from, start)) => planner.plan(
+                    &wanted.field.data_type,
+                    from.data_type(),
+                    *start,
+                    wanted.mapping,
+                    &mut Path::new(&wanted.field.name),
+                )?,
+                None => Plan::Absent,
+            };
+            Ok(Column {
+                field,
+                source,
+                plan,
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok((columns, planner.kept))
+}
+
+/// The first leaf of each field.
+fn starts(fields: &Fields, from: usize) -> Vec<usize> {
+    let mut next = from;
+    fields
+        .iter()
+        .map(|field| {
+            let start = next;
+            next += leaf_count(field.data_type());
+            start
+        })
+        .collect()
+}
+
+pub(in crate::pq) fn leaf_count(data_type: &Arrow) -> usize {
+    match data_type {
+        Arrow::Struct(fields) => fields
+            .iter()
+            .map(|field| leaf_count(field.data_type()))
+            .sum(),
+        Arrow::List(element) => leaf_count(element.data_type()),
+        Arrow::Map(entries, _) => leaf_count(entries.data_type()),
+        _ => 1,
+    }
+}
+
+/// Names from the column down.
+struct Path<'a>(Vec<&'a str>);
+
+impl<'a> Path<'a> {
+    fn new(name: &'a str) -> Self {
+        Self(vec![name])
+    }
+
+    fn within<T>(&mut self, name: &'a str, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.0.push(name);
+        let result = work(self);
+        self.0.pop();
+        result
+    }
+
+    fn text(&self) -> String {
+        self.0.join(".")
+    }
+}
+
+struct Planner<'a> {
+    shape: &'a Shape,
+    layout: TextLayout,
+    legacy: &'a Legacy,
+    kept: Vec<bool>,
+}
+
+impl Planner<'_> {
+    fn keep(&mut self, from: usize, count: usize) {
+        self.kept
+            .iter_mut()
+            .skip(from)
+            .take(count)
+            .for_each(|kept| *kept = true);
+    }
+
+    /// `leaf` is the first leaf of the source.
+    fn plan<'a>(
+        &mut self,
+        to: &'a DataType,
+        from: &Arrow,
+        leaf: usize,
+        mapping: Mapping,
+        path: &mut Path<'a>,
+    ) -> Result<Plan> {
+        match (to, from) {
+            (DataType::Void, _) => Ok(Plan::Absent),
+            (DataType::Spark(SparkType::CalendarInterval), _) => Err(Error::unsupported(format!(
+                "a column of type {to} cannot be read; read the other columns"
+            ))
+            .at_column(path.text())),
+            (DataType::Struct(to), Arrow::Struct(from)) => {
+                let mut siblings = Siblings::new(
+                    from.iter()
+                        .map(|field| (field.name().as_str(), id_of(field))),
+                );
+                let starts = starts(from, leaf);
+                let mut children = Vec::with_capacity(to.fields.len());
+                let mut any = false;
+                for field in &to.fields {
+                    let source = match field.data_type {
+                        DataType::Void => None,
+                        _ => siblings
+                            .find(&key(field, mapping))
+                            .map_err(|e| e.at_column(path.text()))?,
+                    };
+                    let found = source.and_then(|n| from.get(n).zip(starts.get(n)));
+                    let plan = match found {
+                        Some((source, start)) => {
+                            any = true;
+                            path.within(&field.name, |path| {
+                                self.plan(
+                                    &field.data_type,
+                                    source.data_type(),
+                                    *start,
+                                    mapping,
+                                    path,
+                                )
+                            })?
+                        }
+                        None => Plan::Absent,
+                    };
+                    children.push((source, plan));
+                }
+                if !any {
+                    // Some leaf must tell which structs are null.
+                    self.keep(leaf, 1);
+                }
+                Ok(Plan::Struct(children))
+            }
+            (DataType::Array(to), Arrow::List(from)) => {
+                let element = path.within("element", |path| {
+                    self.plan(&to.element, from.data_type(), leaf, mapping, path)
+                })?;
+                self.keep(leaf, usize::from(matches!(element, Plan::Absent)));
+                Ok(Plan::List(Box::new(element)))
+            }
+            (DataType::Map(to), Arrow::Map(entries, _)) => {
+                let Arrow::Struct(entries) = entries.data_type() else {
+                    return Err(Self::mismatch(&DataType::Map(Arc::clone(to)), from, path));
+                };
+                let [key, value] = entries.as_ref() else {
+                    return Err(Self::mismatch(&DataType::Map(Arc::clone(to)), from, path));
+                };
+                let second = leaf + leaf_count(key.data_type());
+                let key = path.within("key", |path| {
+                    self.plan(&to.key, key.data_type(), leaf, mapping, path)
+                })?;
+                let values = leaf_count(value.data_type());
+                let value = path.within("value", |path| {
+                    self.plan(&to.value, value.data_type(), second, mapping, path)
+                })?;
+                self.keep(leaf, second - leaf + values);
+                Ok(Plan::Map(Box::new((key, value))))
+            }
+            (DataType::Variant, Arrow::Struct(fields)) => {
+                let has = |name: &str| {
+                    fields.iter().any(|field| {
+                        field.name() == name && *field.data_type() == Arrow::BinaryView
+                    })
+                };
+                if !has("metadata")
+                    || !(has("value") || fields.iter().any(|field| field.name() == "typed_value"))
+                {
+                    return Err(Self::mismatch(to, from, path));
+                }
+                self.keep(leaf, leaf_count(from));
+                Ok(Plan::Variant)
+            }
+            (_, Arrow::Null) if to.is_primitive() => {
+                self.keep(leaf, 1);
+                Ok(Plan::Absent)
+            }
+            _ => {
+                let how = self
+                    .leaf(to, from, leaf)
+                    .ok_or_else(|| Self::mismatch(to, from, path))?;
+                self.keep(leaf, 1);
+                Ok(Plan::Leaf(how))
+            }
+        }
+    }
+
+    fn mismatch(to: &DataType, from: &Arrow, path: &Path<'_>) -> Error {
+        let found = DataType::from_arrow(from).map_or_else(
+            || from.to_string().to_lowercase(),
+            |found| found.to_string(),
+        );
+        Error::schema_mismatch(
+            "a data file does not fit the table's schema",
+            to.to_string(),
+            found,
+        )
+        .at_column(path.text())
+    }
+
+    fn physical(&self, leaf: usize) -> Option<Physical> {
+        self.shape
+            .schema
+            .columns()
+            .get(leaf)
+            .map(|column| column.physical_type())
+    }
+
+    /// How a primitive of the file becomes one of the table, if it may.
+    fn leaf(&self, to: &DataType, from: &Arrow, leaf: usize) -> Option<Leaf> {
+        use DataType as D;
+        let int96 = self.physical(leaf) == Some(Physical::INT96);
+        let rebased = if int96 {
+            self.legacy.int96
+        } else {
+            self.legacy.datetime
+        };
+        Some(match (to, from) {
+            (D::Date, Arrow::Date32) if self.legacy.datetime => Leaf::RebasedDays,
+            (D::Date, Arrow::Int32) => Leaf::Cast,
+            (D::Timestamp, Arrow::Timestamp(..)) if rebased => Leaf::RebasedMicros,
+            (D::Timestamp | D::TimestampNtz, Arrow::Timestamp(TimeUnit::Microsecond, zone)) => {
+                if zone.is_some() == matches!(to, D::Timestamp)
+                    && zone.as_deref().is_none_or(|zone| zone == "UTC")
+                {
+                    Leaf::Same
+                } else {
+                    Leaf::Micros
+                }
+            }
+            // A wall clock and an instant are the same number in Spark's eyes, which ignores
+            // `isAdjustedToUTC` here.
+            (D::Timestamp | D::TimestampNtz, Arrow::Timestamp(..)) => Leaf::Micros,
+            (D::TimestampNtz, Arrow::Date32) => Leaf::Midnight,
+            (D::String, Arrow::Utf8View) | (D::Binary, Arrow::BinaryView) => Leaf::Same,
+            (D::String, Arrow::BinaryView) => Leaf::Text,
+            (D::Binary, Arrow::Utf8View | Arrow::FixedSizeBinary(_)) => Leaf::Cast,
+            // Integers: equal, widened, or written without the annotation of a narrower one.
+            (
+                D::Byte | D::Short | D::Integer | D::Long,
+                Arrow::Int8 | Arrow::Int16 | Arrow::Int32 | Arrow::UInt8 | Arrow::UInt16,
+            )
+            | (D::Long | D::Integer, Arrow::UInt32)
+            | (D::Long, Arrow::UInt64) => {
+                if to.to_arrow(self.layout) == *from {
+                    Leaf::Same
+                } else {
+                    Leaf::Cast
+                }
+            }
+            (
+                D::Double,
+                Arrow::Int8
+                | Arrow::Int16
+                | Arrow::Int32
+                | Arrow::UInt8
+                | Arrow::UInt16
+                | Arrow::Float32,
+            ) => Leaf::Cast,
+            (D::Decimal(precision, scale), from) => {
+                let (digits, fraction) = match from {
+                    Arrow::Decimal32(p, s)
+                    | Arrow::Decimal64(p, s)
+                    | Arrow::Decimal128(p, s)
+                    | Arrow::Decimal256(p, s) => (*p, *s),
+                    Arrow::Int8 | Arrow::Int16 | Arrow::Int32 | Arrow::UInt8 | Arrow::UInt16 => {
+                        (10, 0)
+                    }
+                    Arrow::Int64 => (20, 0),
+                    _ => return None,
+                };
+                let whole = |p: u8, s: i8| i16::from(p) - i16::from(s);
+                if fraction > *scale || whole(digits, fraction) > whole(*precision, *scale) {
+                    return None;
+                }
+                if *from == Arrow::Decimal128(*precision, *scale) {
+                    Leaf::Same
+                } else {
+                    Leaf::Cast
+                }
+            }
+            (D::Spark(SparkType::Time(_)), Arrow::Time64(_)) => Leaf::Cast,
+            _ if to.to_arrow(self.layout) == *from => Leaf::Same,
+            _ => return None,
+        })
+    }
+}

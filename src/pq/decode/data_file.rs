@@ -1,0 +1,918 @@
+//! One data file: [`FileSpec`] -> batches of the table's logical schema.
+//!
+//! Lazy: nothing is read before the first batch is asked for. Then: footer (cached), columns
+//! resolved, row groups chosen (by byte range, by what is not deleted, by the filter), and row
+//! group by row group the wanted chunks are fetched, decoded, deletions filtered out, and what is
+//! left turned into the table's types. The next row group of a remote file is on its way meanwhile.
+//!
+//! Deletions are filtered *after* decoding: measured faster than row selections at every density.
+//! With a filter whose rows are to be dropped here, its columns are decoded first where the others
+//! cost more; if few rows match, the others are then decoded for the neighbourhood of these rows
+//! alone, and not at all if none does. A filter that turns out to let much through is applied to
+//! whole batches instead.
+//!
+//! Batches are cut so that their text stays within bounds, see `text`.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, UInt64Array,
+};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
+use arrow_schema::{DataType as Arrow, Field, Schema};
+use arrow_select::filter::filter_record_batch;
+use arrow_select::take::take;
+use parquet::arrow::arrow_reader::RowSelection;
+use parquet::file::metadata::ColumnChunkMetaData;
+
+use crate::dv::DeletionVector;
+use crate::error::{Error, Missing, Result};
+use crate::expr::Bound;
+use crate::pq::decode::batch_budget::{compacted, split, text_bytes};
+use crate::pq::decode::calendar_rebase::Legacy;
+use crate::pq::decode::column_mapping::{Column, Columns, Mapping, Wanted};
+use crate::pq::decode::projection::{GroupBatches, Shape, decode, rows_at_once};
+use crate::pq::decode::row_selection::Selector;
+use crate::pq::decode::to_table_types;
+use crate::pq::decoder_errors::guarded;
+use crate::pq::input::column_chunks::{Fetch, Pages, Wish, chunk_range, fetch};
+use crate::pq::input::footer::{End, Footer, FooterCache};
+use crate::protocol::calendar::Zone;
+use crate::protocol::schema::{DataType, StructField, TextLayout};
+use crate::store::File;
+
+/// Name of the column that [`FileSpec::row_index`] adds.
+pub const ROW_INDEX: &str = "__row_index";
+/// Rows of a batch, unless asked otherwise.
+pub const BATCH_ROWS: usize = 32 << 10;
+/// Bytes of decoded values at once, a guess by the footer.
+const BATCH_BYTES: u64 = 64 << 20;
+/// Bytes of text in a batch, counted as if copied.
+const TEXT_BYTES: u64 = 128 << 20;
+/// Rows that any file may have, and rows for each of its bytes beyond that.
+const ROWS: (u64, u64) = (1 << 31, 1 << 20);
+/// The same for bytes of text.
+const TEXT: (u64, u64) = (4 << 30, 1 << 20);
+
+/// Batches of a filter's columns after which it is known whether few rows match.
+const PROBED_BATCHES: usize = 4;
+/// Few rows are less than one in this many.
+const FEW: u64 = 5;
+/// Rows to decode for nothing rather than to interrupt decoding.
+const GAP: u64 = 128;
+
+/// What to read of a file, and how.
+#[derive(Debug, Clone)]
+pub struct FileSpec {
+    /// The file.
+    pub file: File,
+    /// The table's columns to give, in this order; no partition columns.
+    pub columns: Vec<StructField>,
+    /// How the table's columns are found in the file.
+    pub mapping: Mapping,
+    /// How text looks in the batches.
+    pub layout: TextLayout,
+    /// Rows to leave out.
+    pub deleted: Option<Arc<DeletionVector>>,
+    /// Whether to add [`ROW_INDEX`], each row's position in the file.
+    pub row_index: bool,
+    /// Columns to add by their names in the file; null where the file has none.
+    pub raw_columns: Vec<(String, DataType)>,
+    /// Rows of a batch at most.
+    pub batch_rows: usize,
+    /// Only row groups that begin in this range of bytes.
+    pub range: Option<Range<u64>>,
+    /// The session's time zone, for files of old writers that did not name theirs.
+    pub zone: Zone,
+    /// Row groups and pages that cannot hold a row for which this is true are left out. Logical
+    /// names.
+    pub filter: Option<Arc<Bound>>,
+    /// Whether to drop every single row for which `filter` is not true, too.
+    pub filter_rows: bool,
+    /// Columns of the file that `filter` reads and `columns` lacks.
+    pub filter_columns: Vec<StructField>,
+    /// Columns that `filter` reads and no file has (partition columns), each with the one value it
+    /// has in this file's rows.
+    pub constants: Vec<(String, ArrayRef)>,
+}
+
+impl FileSpec {
+    /// A plain reading of `columns`.
+    #[must_use]
+    pub fn new(file: File, columns: Vec<StructField>) -> Self {
+        Self {
+            file,
+            columns,
+            mapping: Mapping::None,
+            layout: TextLayout::View,
+            deleted: None,
+            row_index: false,
+            raw_columns: Vec::new(),
+            batch_rows: BATCH_ROWS,
+            range: None,
+            zone: Zone::UTC,
+            filter: None,
+            filter_rows: false,
+            filter_columns: Vec::new(),
+            constants: Vec::new(),
+        }
+    }
+
+    /// The schema of the batches: the table's columns, [`ROW_INDEX`], the raw columns. A column
+    /// that is NOT NULL in the table and has nulls in a batch is nullable in that batch's own
+    /// schema.
+    #[must_use]
+    pub fn schema(&self) -> Schema {
+        let mut fields: Vec<Field> = self
+            .columns
+            .iter()
+            .map(|column| column.to_arrow(self.layout))
+            .collect();
+        if self.row_index {
+            fields.push(Field::new(ROW_INDEX, Arrow::Int64, false));
+        }
+        fields.extend(self.raw_columns.iter().map(|(name, data_type)| {
+            StructField::new(name, data_type.clone(), true).to_arrow(self.layout)
+        }));
+        Schema::new(fields)
+    }
+}
+
+/// Batches of a file. Ends after the first error.
+pub struct FileBatches {
+    spec: FileSpec,
+    footers: Arc<FooterCache>,
+    state: State,
+}
+
+enum State {
+    Unopened,
+    Open(Box<Open>),
+    Done,
+}
+
+/// Reads a file; see [`FileSpec`]. Nothing happens before the first batch is asked for.
+#[must_use]
+pub fn read(spec: FileSpec, footers: &Arc<FooterCache>) -> FileBatches {
+    FileBatches {
+        spec,
+        footers: Arc::clone(footers),
+        state: State::Unopened,
+    }
+}
+
+impl Iterator for FileBatches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let path = self.spec.file.path.clone();
+        let next = guarded(&path, || {
+            if matches!(self.state, State::Unopened) {
+                self.state = State::Open(Box::new(Open::new(&self.spec, &self.footers)?));
+            }
+            match &mut self.state {
+                State::Open(open) => open.next(&self.spec),
+                State::Unopened | State::Done => Ok(None),
+            }
+        });
+        if !matches!(next, Ok(Some(_))) {
+            self.state = State::Done;
+        }
+        next.map_err(missing_data_file).transpose()
+    }
+}
+
+/// A missing object is a missing data file here.
+fn missing_data_file(error: Error) -> Error {
+    match error {
+        Error::NotFound {
+            kind: Missing::Object,
+            what,
+            place,
+        } => Error::NotFound {
+            kind: Missing::DataFile,
+            what,
+            place,
+        },
+        other => other,
+    }
+}
+
+/// A row group to read.
+struct Chosen {
+    index: usize,
+    first_row: u64,
+    rows: u64,
+    /// The rows that may match, within the group.
+    ranges: Vec<Range<u64>>,
+    /// Where the pages are, if only some are wanted.
+    pages: Option<Pages>,
+}
+
+impl Chosen {
+    /// The rows that may match, by position in the file.
+    fn positions(&self) -> VecDeque<Range<u64>> {
+        self.ranges
+            .iter()
+            .map(|range| self.first_row + range.start..self.first_row + range.end)
+            .collect()
+    }
+
+    fn part(&self) -> Option<(&[Range<u64>], &Pages)> {
+        self.pages
+            .as_ref()
+            .map(|pages| (self.ranges.as_slice(), pages))
+    }
+}
+
+/// A file under reading.
+struct Open {
+    footer: Arc<Footer>,
+    end: Option<End>,
+    legacy: Legacy,
+    /// The columns to give, and behind them those that only the filter reads.
+    full: Columns,
+    /// The columns to give.
+    output: Option<Columns>,
+    /// The filter's columns, if they are to be decoded first.
+    probe: Option<Columns>,
+    groups: VecDeque<Chosen>,
+    /// The next row group, on its way.
+    coming: Option<(Chosen, Fetch)>,
+    current: Option<Current>,
+    ready: VecDeque<RecordBatch>,
+    text_left: u64,
+    /// The last batch's schema, to be shared by the next where it is the same.
+    schema: Arc<Schema>,
+}
+
+/// A row group under decoding.
+struct Current {
+    batches: Source,
+    /// Positions in the file of the rows to come, and how many they are.
+    rows: VecDeque<Range<u64>>,
+    left: u64,
+    /// Which rows to give, by position from the group's first row, if that is settled.
+    settled: Option<(u64, BooleanBuffer)>,
+    /// Whether what comes has the filter's columns too.
+    is_full: bool,
+}
+
+enum Source {
+    Decoded(GroupBatches),
+    /// No column of the file is needed: only its rows count.
+    Rows(usize),
+}
+
+impl Open {
+    fn new(spec: &FileSpec, footers: &FooterCache) -> Result<Self> {
+        let (footer, end) = footers.get(&spec.file)?;
+        let limit = ROWS.1.saturating_mul(footer.size).saturating_add(ROWS.0);
+        if footer.num_rows() > limit {
+            return Err(Error::corrupt_data(format!(
+                "a file of {} bytes claims to have {} rows",
+                footer.size,
+                footer.num_rows()
+            )));
+        }
+        if let Some(last) = spec
+            .deleted
+            .as_ref()
+            .and_then(|deleted| deleted.positions().last())
+            && last >= footer.num_rows()
+        {
+            return Err(Error::corrupt_data(format!(
+                "the file has {} rows and its deletion vector deletes row {last}",
+                footer.num_rows()
+            )));
+        }
+        let legacy = Legacy::of(&footer, spec.zone);
+        let schema = footer.metadata.file_metadata().schema_descr();
+        let raw: Vec<StructField> = spec
+            .raw_columns
+            .iter()
+            .map(|(name, data_type)| StructField::new(name, data_type.clone(), true))
+            .collect();
+        let wanted = || {
+            let of_table = spec.columns.iter().map(|field| Wanted {
+                field,
+                mapping: spec.mapping,
+            });
+            of_table.chain(raw.iter().map(|field| Wanted {
+                field,
+                mapping: Mapping::None,
+            }))
+        };
+        let by_filter = || {
+            spec.filter_columns.iter().map(|field| Wanted {
+                field,
+                mapping: spec.mapping,
+            })
+        };
+        let resolve =
+            |wanted: &[Wanted<'_>]| Columns::resolve(schema, wanted, spec.layout, &legacy);
+        let mut full = resolve(&wanted().collect::<Vec<_>>())?;
+        let (mut output, mut probe) = (None, None);
+        let mut groups = choose(spec, &footer)?;
+        if let Some(filter) = &spec.filter {
+            let names = filter.column_names();
+            let fields: Vec<&StructField> = spec
+                .columns
+                .iter()
+                .chain(&spec.filter_columns)
+                .filter(|field| names.contains(&field.name.as_str()))
+                .collect();
+            let first = resolve(
+                &fields
+                    .iter()
+                    .map(|field| Wanted {
+                        field,
+                        mapping: spec.mapping,
+                    })
+                    .collect::<Vec<_>>(),
+            )?;
+            if spec.filter_rows && !spec.filter_columns.is_empty() {
+                output = Some(std::mem::replace(
+                    &mut full,
+                    resolve(&wanted().chain(by_filter()).collect::<Vec<_>>())?,
+                ));
+            }
+            let selector =
+                Selector::new(filter, &footer, &first, &fields, &spec.constants, &legacy);
+            let leaves = &output.as_ref().unwrap_or(&full).shape.leaves;
+            narrow(spec, &selector, end.as_ref(), leaves, &mut groups)?;
+            if spec.filter_rows && decodes_first(&footer, &first.shape.leaves, leaves, &groups) {
+                probe = Some(first);
+            }
+        }
+        let text_left = TEXT.1.saturating_mul(footer.size).saturating_add(TEXT.0);
+        Ok(Self {
+            footer,
+            end,
+            legacy,
+            full,
+            output,
+            probe,
+            groups,
+            coming: None,
+            current: None,
+            ready: VecDeque::new(),
+            text_left,
+            schema: Arc::new(spec.schema()),
+        })
+    }
+
+    fn next(&mut self, spec: &FileSpec) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(batch));
+            }
+            match &mut self.current {
+                Some(current) => match current.next()? {
+                    Some((rows, batch)) => self.take(spec, &rows, batch)?,
+                    None => self.current = None,
+                },
+                None => {
+                    if !self.start(spec)? {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    fn fetch(&self, spec: &FileSpec, chosen: &Chosen, shape: &Shape) -> Result<Fetch> {
+        fetch(
+            &spec.file,
+            &self.footer,
+            self.end.as_ref(),
+            &Wish {
+                group: chosen.index,
+                leaves: &shape.leaves,
+                part: chosen.part(),
+            },
+        )
+    }
+
+    fn fetch_next(&mut self, spec: &FileSpec) -> Result<()> {
+        if self.coming.is_none()
+            && let Some(chosen) = self.groups.pop_front()
+        {
+            let fetch = self.fetch(
+                spec,
+                &chosen,
+                &self.probe.as_ref().unwrap_or(&self.full).shape,
+            )?;
+            self.coming = Some((chosen, fetch));
+        }
+        Ok(())
+    }
+
+    /// Begins the next row group, if there is one.
+    fn start(&mut self, spec: &FileSpec) -> Result<bool> {
+        self.fetch_next(spec)?;
+        let Some((mut chosen, fetch)) = self.coming.take() else {
+            return Ok(false);
+        };
+        self.fetch_next(spec)?;
+        let Some(probe) = &self.probe else {
+            self.current = Some(self.decode(spec, &chosen, fetch, None)?);
+            return Ok(true);
+        };
+        match self.settle(spec, probe, &chosen, fetch)? {
+            Some(settled) => {
+                if settled.has_true() {
+                    chosen.ranges = neighbourhood(&settled);
+                    let shape = &self.output.as_ref().unwrap_or(&self.full).shape;
+                    let fetch = self.fetch(spec, &chosen, shape)?;
+                    self.current = Some(self.decode(spec, &chosen, fetch, Some(settled))?);
+                }
+            }
+            None => {
+                self.probe = None;
+                // The next row group was asked for the filter's columns alone.
+                if let Some((next, _)) = self.coming.take() {
+                    self.groups.push_front(next);
+                }
+                let fetch = self.fetch(spec, &chosen, &self.full.shape)?;
+                self.current = Some(self.decode(spec, &chosen, fetch, None)?);
+            }
+        }
+        Ok(true)
+    }
+
+    fn decode(
+        &self,
+        spec: &FileSpec,
+        chosen: &Chosen,
+        fetch: Fetch,
+        settled: Option<BooleanBuffer>,
+    ) -> Result<Current> {
+        let is_full = settled.is_none();
+        let columns = if is_full {
+            &self.full
+        } else {
+            self.output.as_ref().unwrap_or(&self.full)
+        };
+        Ok(Current {
+            batches: self.source(spec, &columns.shape, chosen, fetch)?,
+            rows: chosen.positions(),
+            left: chosen
+                .ranges
+                .iter()
+                .map(|range| range.end - range.start)
+                .sum(),
+            settled: settled.map(|settled| (chosen.first_row, settled)),
+            is_full,
+        })
+    }
+
+    fn source(
+        &self,
+        spec: &FileSpec,
+        shape: &Shape,
+        chosen: &Chosen,
+        fetch: Fetch,
+    ) -> Result<Source> {
+        if shape.leaves.is_empty() {
+            return Ok(Source::Rows(spec.batch_rows.max(1)));
+        }
+        let rows = rows_at_once(
+            &self.footer,
+            chosen.index,
+            &shape.leaves,
+            spec.batch_rows,
+            BATCH_BYTES,
+        )?;
+        let selection = match chosen.ranges.as_slice() {
+            [all] if *all == (0..chosen.rows) => None,
+            ranges => {
+                let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+                let ranges = ranges
+                    .iter()
+                    .map(|range| number(range.start)..number(range.end));
+                Some(RowSelection::from_consecutive_ranges(
+                    ranges,
+                    number(chosen.rows),
+                ))
+            }
+        };
+        Ok(Source::Decoded(decode(
+            shape,
+            &fetch.wait()?,
+            rows,
+            selection,
+            &spec.file.path,
+        )?))
+    }
+
+    /// Decodes the filter's columns of a row group and says which rows match and are not deleted;
+    /// `None` if they are many.
+    fn settle(
+        &self,
+        spec: &FileSpec,
+        probe: &Columns,
+        chosen: &Chosen,
+        fetch: Fetch,
+    ) -> Result<Option<BooleanBuffer>> {
+        let mut current = Current {
+            batches: self.source(spec, &probe.shape, chosen, fetch)?,
+            rows: chosen.positions(),
+            left: chosen
+                .ranges
+                .iter()
+                .map(|range| range.end - range.start)
+                .sum(),
+            settled: None,
+            is_full: false,
+        };
+        let mut settled = BooleanBufferBuilder::new(usize::try_from(chosen.rows).unwrap_or(0));
+        let (mut seen, mut matched, mut batches) = (0_u64, 0_u64, 0);
+        while let Some((rows, batch)) = current.next()? {
+            let kept = keep(spec, &rows);
+            let batch = match &kept {
+                Some(kept) => filter_record_batch(&batch, &BooleanArray::new(kept.clone(), None))?,
+                None => batch,
+            };
+            let mask = self.matches(spec, probe.columns.iter(), &batch)?;
+            seen += batch.num_rows() as u64;
+            matched += mask.count_set_bits() as u64;
+            let mask = match &kept {
+                // What is deleted was not asked about.
+                Some(kept) => {
+                    let mut answers = mask.iter();
+                    BooleanBuffer::collect_bool(kept.len(), |n| {
+                        kept.value(n) && answers.next().unwrap_or(false)
+                    })
+                }
+                None => mask,
+            };
+            let mut from = 0;
+            for range in rows {
+                let at = usize::try_from(range.start - chosen.first_row).unwrap_or(0);
+                settled.append_n(at.saturating_sub(settled.len()), false);
+                let length = usize::try_from(range.end - range.start).unwrap_or(0);
+                settled.append_buffer(&mask.slice(from, length));
+                from += length;
+            }
+            batches += 1;
+            if batches == PROBED_BATCHES && matched * FEW > seen {
+                return Ok(None);
+            }
+        }
+        settled.append_n(
+            usize::try_from(chosen.rows)
+                .unwrap_or(0)
+                .saturating_sub(settled.len()),
+            false,
+        );
+        Ok(Some(settled.build()))
+    }
+
+    /// The rows of a decoded batch for which the filter is true.
+    fn matches<'a>(
+        &self,
+        spec: &FileSpec,
+        columns: impl Iterator<Item = &'a Column>,
+        batch: &RecordBatch,
+    ) -> Result<BooleanBuffer> {
+        let rows = batch.num_rows();
+        let Some(filter) = &spec.filter else {
+            return Ok(BooleanBuffer::new_set(rows));
+        };
+        let names = filter.column_names();
+        let mut fields: Vec<Arc<Field>> = Vec::with_capacity(names.len());
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(names.len());
+        for column in columns.filter(|column| names.contains(&column.field.name().as_str())) {
+            let source = column.source.and_then(|n| batch.columns().get(n));
+            let (field, array) = to_table_types::column(column, source, rows, &self.legacy)?;
+            fields.push(field);
+            arrays.push(array);
+        }
+        for (name, value) in spec
+            .constants
+            .iter()
+            .filter(|(name, _)| names.contains(&name.as_str()))
+        {
+            fields.push(Arc::new(Field::new(name, value.data_type().clone(), true)));
+            arrays.push(take(value, &UInt64Array::from_value(0, rows), None)?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch =
+            RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?;
+        Ok(filter.filter_mask(&batch)?.values().clone())
+    }
+
+    /// Drops the rows of a decoded batch that are not wanted, cuts it and makes it the table's.
+    fn take(&mut self, spec: &FileSpec, rows: &[Range<u64>], batch: RecordBatch) -> Result<()> {
+        let Some(current) = &self.current else {
+            return Ok(());
+        };
+        let mut index: Option<ArrayRef> = spec.row_index.then(|| {
+            Arc::new(
+                rows.iter()
+                    .flat_map(|range| range.start.cast_signed()..range.end.cast_signed())
+                    .collect::<Int64Array>(),
+            ) as ArrayRef
+        });
+        let mut batch = batch;
+        let mut filter = |batch: &RecordBatch, keep: BooleanBuffer| -> Result<RecordBatch> {
+            let keep = BooleanArray::new(keep, None);
+            if let Some(index) = &mut index {
+                *index = arrow_select::filter::filter(index, &keep)?;
+            }
+            Ok(filter_record_batch(batch, &keep)?)
+        };
+        let kept = match &current.settled {
+            Some((first, settled)) => Some(pieces(settled, *first, rows)),
+            None => keep(spec, rows),
+        };
+        if let Some(kept) = kept.filter(BooleanBuffer::has_false) {
+            batch = filter(&batch, kept)?;
+        }
+        let is_full = current.is_full;
+        if spec.filter_rows && is_full && spec.filter.is_some() {
+            // Raw columns stand between; the filter does not know them.
+            let (given, rest) = self
+                .full
+                .columns
+                .split_at(spec.columns.len().min(self.full.columns.len()));
+            let mask = self.matches(
+                spec,
+                given.iter().chain(rest.iter().skip(spec.raw_columns.len())),
+                &batch,
+            )?;
+            if mask.has_false() {
+                batch = filter(&batch, mask)?;
+            }
+        }
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        if spec.filter.is_some() && spec.layout == TextLayout::View {
+            batch = compacted(batch);
+        }
+        let text = text_bytes(batch.columns());
+        self.text_left = self.text_left.checked_sub(text).ok_or_else(|| {
+            Error::corrupt_data(format!(
+                "a file of {} bytes expands to an implausible amount of text",
+                self.footer.size
+            ))
+        })?;
+        let mut parts = VecDeque::new();
+        split(batch, text, TEXT_BYTES, &mut parts);
+        let mut from = 0;
+        for part in parts {
+            let index = index
+                .as_ref()
+                .map(|index| index.slice(from, part.num_rows()));
+            from += part.num_rows();
+            let logical = self.logical(spec, is_full, &part, index)?;
+            self.ready.push_back(logical);
+        }
+        Ok(())
+    }
+
+    /// The table's batch of a decoded one.
+    fn logical(
+        &mut self,
+        spec: &FileSpec,
+        is_full: bool,
+        batch: &RecordBatch,
+        index: Option<ArrayRef>,
+    ) -> Result<RecordBatch> {
+        let rows = batch.num_rows();
+        let columns = if is_full {
+            &self.full
+        } else {
+            self.output.as_ref().unwrap_or(&self.full)
+        };
+        let mut fields = Vec::with_capacity(self.schema.fields().len());
+        let mut arrays = Vec::with_capacity(self.schema.fields().len());
+        for column in columns
+            .columns
+            .iter()
+            .take(spec.columns.len() + spec.raw_columns.len())
+        {
+            let source = column.source.and_then(|n| batch.columns().get(n));
+            let (field, array) = to_table_types::column(column, source, rows, &self.legacy)?;
+            fields.push(field);
+            arrays.push(array);
+        }
+        if let Some(index) = index {
+            fields.insert(
+                spec.columns.len(),
+                Arc::new(Field::new(ROW_INDEX, Arrow::Int64, false)),
+            );
+            arrays.insert(spec.columns.len(), index);
+        }
+        if !self.schema.fields().iter().eq(fields.iter()) {
+            self.schema = Arc::new(Schema::new(fields));
+        }
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(&self.schema),
+            arrays,
+            &RecordBatchOptions::new().with_row_count(Some(rows)),
+        )?)
+    }
+}
+
+impl Current {
+    /// The next decoded batch and the rows that it holds.
+    fn next(&mut self) -> Result<Option<(Vec<Range<u64>>, RecordBatch)>> {
+        let left = self.left;
+        let batch = match &mut self.batches {
+            Source::Decoded(batches) => match batches.next().transpose()? {
+                Some(batch) => batch,
+                None if left == 0 => return Ok(None),
+                // Positions count for deletions: a row group that ends early would shift those of
+                // the next.
+                None => {
+                    return Err(Error::corrupt_data(format!(
+                        "a row group ends {left} rows too early"
+                    )));
+                }
+            },
+            Source::Rows(_) if left == 0 => return Ok(None),
+            Source::Rows(most) => {
+                let rows = usize::try_from(left).map_or(*most, |left| left.min(*most));
+                RecordBatch::try_new_with_options(
+                    Arc::new(Schema::empty()),
+                    Vec::new(),
+                    &RecordBatchOptions::new().with_row_count(Some(rows)),
+                )?
+            }
+        };
+        let rows = batch.num_rows() as u64;
+        if rows > left {
+            return Err(Error::corrupt_data(format!(
+                "a row group has {} rows more than it claims",
+                rows - left
+            )));
+        }
+        self.left -= rows;
+        let mut wanted = rows;
+        let mut ranges = Vec::with_capacity(1);
+        while wanted > 0 {
+            let Some(first) = self.rows.front_mut() else {
+                break;
+            };
+            let taken = wanted.min(first.end - first.start);
+            ranges.push(first.start..first.start + taken);
+            first.start += taken;
+            wanted -= taken;
+            if first.start == first.end {
+                self.rows.pop_front();
+            }
+        }
+        Ok(Some((ranges, batch)))
+    }
+}
+
+/// Which of these rows are not deleted; `None` if all are.
+fn keep(spec: &FileSpec, rows: &[Range<u64>]) -> Option<BooleanBuffer> {
+    let deleted = spec.deleted.as_ref()?;
+    if let [range] = rows {
+        return deleted.keep(range.clone());
+    }
+    let mut keep = BooleanBufferBuilder::new(0);
+    for range in rows {
+        match deleted.keep(range.clone()) {
+            Some(part) => keep.append_buffer(&part),
+            None => keep.append_n(usize::try_from(range.end - range.start).unwrap_or(0), true),
+        }
+    }
+    Some(keep.build())
+}
+
+/// The bits of `rows`, where bit 0 is for row `first`.
+fn pieces(bits: &BooleanBuffer, first: u64, rows: &[Range<u64>]) -> BooleanBuffer {
+    let part = |range: &Range<u64>| {
+        let from = usize::try_from(range.start - first)
+            .unwrap_or(0)
+            .min(bits.len());
+        bits.slice(
+            from,
+            usize::try_from(range.end - range.start)
+                .unwrap_or(0)
+                .min(bits.len() - from),
+        )
+    };
+    if let [range] = rows {
+        return part(range);
+    }
+    let mut out = BooleanBufferBuilder::new(0);
+    for range in rows {
+        out.append_buffer(&part(range));
+    }
+    out.build()
+}
+
+/// The ranges around the set bits, joined across small gaps: decoding stops and starts at a cost.
+fn neighbourhood(bits: &BooleanBuffer) -> Vec<Range<u64>> {
+    let mut out: Vec<Range<u64>> = Vec::new();
+    for (from, to) in bits.set_slices() {
+        let (from, to) = (from as u64, to as u64);
+        match out.last_mut() {
+            Some(last) if from - last.end < GAP => last.end = to,
+            _ => out.push(from..to),
+        }
+    }
+    out
+}
+
+/// The row groups that are in the wanted range of bytes and not wholly deleted.
+fn choose(spec: &FileSpec, footer: &Footer) -> Result<VecDeque<Chosen>> {
+    let mut next_row = 0;
+    let mut out = VecDeque::new();
+    for (index, group) in footer.metadata.row_groups().iter().enumerate() {
+        let rows = u64::try_from(group.num_rows()).unwrap_or(0);
+        let first_row = next_row;
+        next_row += rows;
+        if rows == 0 {
+            continue;
+        }
+        if let Some(range) = &spec.range
+            && let Some(column) = group.columns().first()
+            && !range.contains(&chunk_range(column, footer.size)?.start)
+        {
+            continue;
+        }
+        if spec
+            .deleted
+            .as_ref()
+            .is_some_and(|deleted| deleted.count(first_row..next_row) == rows)
+        {
+            continue;
+        }
+        out.push_back(Chosen {
+            index,
+            first_row,
+            rows,
+            ranges: std::iter::once(0..rows).collect(),
+            pages: None,
+        });
+    }
+    Ok(out)
+}
+
+/// Leaves out what cannot match: row groups by their statistics and bloom filters, rows by the page
+/// index.
+fn narrow(
+    spec: &FileSpec,
+    selector: &Selector<'_>,
+    end: Option<&End>,
+    leaves: &[usize],
+    groups: &mut VecDeque<Chosen>,
+) -> Result<()> {
+    let indexes =
+        |groups: &VecDeque<Chosen>| groups.iter().map(|chosen| chosen.index).collect::<Vec<_>>();
+    let retain = |groups: &mut VecDeque<Chosen>, may: Vec<bool>| {
+        let mut may = may.into_iter();
+        groups.retain(|_| may.next().unwrap_or(true));
+    };
+    let may = selector.row_groups(&indexes(groups))?;
+    retain(groups, may);
+    let may = selector.bloom_filters(&spec.file, end, &indexes(groups))?;
+    retain(groups, may);
+    let pages = selector.pages(&spec.file, end, &indexes(groups), leaves)?;
+    for (mut chosen, pages) in std::mem::take(groups).into_iter().zip(pages) {
+        if let Some((ranges, pages)) = pages {
+            if ranges.is_empty() {
+                continue;
+            }
+            chosen.ranges = ranges;
+            chosen.pages = Some(pages);
+        }
+        groups.push_back(chosen);
+    }
+    Ok(())
+}
+
+/// Whether decoding `first` alone before the rest of `leaves` may save something worth having.
+fn decodes_first(
+    footer: &Footer,
+    first: &[usize],
+    leaves: &[usize],
+    groups: &VecDeque<Chosen>,
+) -> bool {
+    let size = |leaf: &usize| -> i64 {
+        let of = |chosen: &Chosen| {
+            footer
+                .metadata
+                .row_groups()
+                .get(chosen.index)
+                .and_then(|group| group.columns().get(*leaf))
+                .map_or(0, ColumnChunkMetaData::uncompressed_size)
+        };
+        groups.iter().map(of).sum()
+    };
+    let rest: i64 = leaves
+        .iter()
+        .filter(|leaf| !first.contains(leaf))
+        .map(size)
+        .sum();
+    !first.is_empty() && rest > first.iter().map(size).sum::<i64>() / 2
+}

@@ -1,0 +1,377 @@
+//! What a file's footer says, for a table that takes the file over: its schema in Delta's types,
+//! its rows, its statistics.
+//!
+//! Only what holds for certain becomes a statistic: bounds of floating point numbers are left out
+//! (footers do not tell of `NaN`), those of columns in an order that old writers got wrong, those
+//! of times that a legacy calendar counted, and counts of nulls of lists and maps (the footer
+//! counts what is in them).
+//!
+//! Cost: one footer, in one or two reads.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType as Arrow, Field, TimeUnit};
+use parquet::basic::{ConvertedType, Type as Physical};
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use parquet::file::statistics::Statistics;
+use parquet::schema::types::{BasicTypeInfo, Type, TypePtr};
+
+use crate::error::{Error, Result, ResultExt};
+use crate::expr::Scalar;
+use crate::pq::decode::calendar_rebase::Legacy;
+use crate::pq::decode::projection::Shape;
+use crate::pq::decoder_errors::guarded;
+use crate::pq::encode::column_statistics::{Kind, LeafFacts, Wanted, bounds};
+use crate::pq::input::footer::{Footer, read_footer};
+use crate::protocol::calendar::Zone;
+use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType};
+use crate::store::File;
+
+/// A file that was looked at.
+#[derive(Debug, Clone)]
+pub struct Survey {
+    /// Its columns; all of them may be null, whatever the file says.
+    pub schema: StructType,
+    footer: Arc<Footer>,
+    legacy: bool,
+}
+
+/// Reads a file's footer.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a file that is no Parquet, [`Error::Unsupported`] for a type that Delta
+/// has not; both name the file.
+pub fn survey(file: &File) -> Result<Survey> {
+    let footer = read_footer(file)?;
+    let schema = guarded(&file.path, || {
+        let descriptor = footer.metadata.file_metadata().schema_descr();
+        let shape = Shape::new(descriptor, |_| true)?;
+        let mut leaves = descriptor
+            .columns()
+            .iter()
+            .map(|column| column.physical_type());
+        let fields = shape
+            .fields
+            .iter()
+            .map(|field| column(field, &mut leaves).map_err(|e| e.at_column(field.name())));
+        Ok(StructType {
+            fields: fields.collect::<Result<_>>()?,
+        })
+    })
+    .at_file(&file.path)?;
+    let legacy = Legacy::of(&footer, Zone::UTC);
+    Ok(Survey {
+        schema,
+        legacy: legacy.datetime || legacy.int96,
+        footer,
+    })
+}
+
+/// Whether the file has each of `fields` by its physical name where it has it by its id: both ways
+/// of looking find the same column, or none, at every level of structs.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a file that is no Parquet.
+pub fn names_have_ids(file: &File, fields: &[StructField]) -> Result<bool> {
+    let footer = read_footer(file)?;
+    names_agree(file, &footer, fields)
+}
+
+fn names_agree(file: &File, footer: &Footer, fields: &[StructField]) -> Result<bool> {
+    guarded(&file.path, || {
+        Ok(level_agrees(
+            footer.metadata.file_metadata().schema_descr().root_schema(),
+            fields,
+        ))
+    })
+}
+
+fn level_agrees(group: &Type, fields: &[StructField]) -> bool {
+    let children = group.get_fields();
+    let id = |node: &TypePtr| {
+        Some(node.get_basic_info())
+            .filter(|info| info.has_id())
+            .map(BasicTypeInfo::id)
+    };
+    fields.iter().all(|field| {
+        let by_name = children
+            .iter()
+            .find(|child| child.name() == field.physical_name());
+        let by_id = children
+            .iter()
+            .find(|child| field.field_id().is_some() && id(child) == field.field_id());
+        match (by_name, by_id) {
+            (None, None) => true,
+            (Some(name), Some(id)) => Arc::ptr_eq(name, id) && type_agrees(name, &field.data_type),
+            _ => false,
+        }
+    })
+}
+
+/// The same for what is in a column; lists and maps of another shape than usual count as
+/// disagreeing.
+fn type_agrees(node: &Type, of: &DataType) -> bool {
+    let child = |node: &Type, n: usize| {
+        if node.is_group() {
+            node.get_fields().get(n).cloned()
+        } else {
+            None
+        }
+    };
+    match of {
+        DataType::Struct(inner) => node.is_group() && level_agrees(node, &inner.fields),
+        DataType::Array(array) if !is_plain(&array.element) => child(node, 0)
+            .and_then(|list| child(&list, 0))
+            .is_some_and(|element| type_agrees(&element, &array.element)),
+        DataType::Map(map) if !is_plain(&map.key) || !is_plain(&map.value) => child(node, 0)
+            .and_then(|entries| Some((child(&entries, 0)?, child(&entries, 1)?)))
+            .is_some_and(|(key, value)| {
+                type_agrees(&key, &map.key) && type_agrees(&value, &map.value)
+            }),
+        _ => true,
+    }
+}
+
+/// Whether no struct is in it.
+fn is_plain(of: &DataType) -> bool {
+    match of {
+        DataType::Struct(_) => false,
+        DataType::Array(array) => is_plain(&array.element),
+        DataType::Map(map) => is_plain(&map.key) && is_plain(&map.value),
+        _ => true,
+    }
+}
+
+fn column(field: &Field, leaves: &mut dyn Iterator<Item = Physical>) -> Result<StructField> {
+    Ok(StructField::new(
+        field.name(),
+        data_type(field, leaves)?,
+        true,
+    ))
+}
+
+/// The Delta type of a column; `leaves` gives the physical types of its leaves.
+fn data_type(field: &Field, leaves: &mut dyn Iterator<Item = Physical>) -> Result<DataType> {
+    Ok(match field.data_type() {
+        Arrow::Struct(fields) => DataType::Struct(Arc::new(StructType {
+            fields: fields
+                .iter()
+                .map(|field| column(field, leaves))
+                .collect::<Result<_>>()?,
+        })),
+        Arrow::List(element) => DataType::Array(Arc::new(ArrayType {
+            element: data_type(element, leaves)?,
+            contains_null: true,
+        })),
+        Arrow::Map(entries, _) => match entries.data_type() {
+            Arrow::Struct(parts) => match parts.as_ref() {
+                [key, value] => DataType::Map(Arc::new(MapType {
+                    key: data_type(key, leaves)?,
+                    value: data_type(value, leaves)?,
+                    value_contains_null: true,
+                })),
+                _ => {
+                    return Err(Error::corrupt_data(
+                        "a map of the file has no key and value",
+                    ));
+                }
+            },
+            _ => return Err(Error::corrupt_data("a map of the file has no entries")),
+        },
+        primitive => {
+            let physical = leaves.next();
+            match primitive {
+                Arrow::UInt8 => DataType::Short,
+                Arrow::UInt16 => DataType::Integer,
+                Arrow::UInt32 => DataType::Long,
+                // What old writers call a timestamp has no type but that.
+                Arrow::Timestamp(..) if physical == Some(Physical::INT96) => DataType::Timestamp,
+                Arrow::UInt64 => return Err(unsupported(primitive)),
+                other => DataType::from_arrow(other).ok_or_else(|| unsupported(other))?,
+            }
+        }
+    })
+}
+
+fn unsupported(found: &Arrow) -> Error {
+    Error::unsupported(format!("Delta has no type for the file's {found}"))
+}
+
+impl Survey {
+    /// Rows in the file.
+    #[must_use]
+    pub fn num_rows(&self) -> u64 {
+        self.footer.num_rows()
+    }
+
+    /// As [`names_have_ids`], of the file that was looked at.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn names_have_ids(&self, file: &File, fields: &[StructField]) -> Result<bool> {
+        names_agree(file, &self.footer, fields)
+    }
+
+    /// What is known of each leaf of `columns` that has statistics, in order; `wanted` says what
+    /// of. Columns that the file lacks are null in every row.
+    #[must_use]
+    pub fn facts(&self, columns: &StructType, wanted: &[Wanted]) -> Vec<LeafFacts> {
+        let mut out = Vec::with_capacity(wanted.len());
+        let mut wanted = wanted.iter().copied();
+        for field in &columns.fields {
+            self.walk(
+                &field.data_type,
+                self.schema.field(&field.name),
+                &mut vec![&field.name],
+                &mut wanted,
+                &mut out,
+            );
+        }
+        out
+    }
+
+    fn walk<'a>(
+        &self,
+        of: &'a DataType,
+        found: Option<&StructField>,
+        path: &mut Vec<&'a str>,
+        wanted: &mut dyn Iterator<Item = Wanted>,
+        out: &mut Vec<LeafFacts>,
+    ) {
+        if let DataType::Struct(inner) = of {
+            for field in inner
+                .fields
+                .iter()
+                .filter(|field| !matches!(field.data_type, DataType::Void))
+            {
+                let found = found.and_then(|found| match &found.data_type {
+                    DataType::Struct(inner) => inner.field(&field.name),
+                    _ => None,
+                });
+                path.push(&field.name);
+                self.walk(&field.data_type, found, path, wanted, out);
+                path.pop();
+            }
+            return;
+        }
+        out.push(match (wanted.next().unwrap_or(Wanted::Nothing), found) {
+            (Wanted::Nothing, _) => LeafFacts::default(),
+            (_, None) => LeafFacts {
+                nulls: self.num_rows(),
+                ..LeafFacts::default()
+            },
+            (wanted, Some(_)) => self.leaf(of, path, wanted),
+        });
+    }
+
+    fn leaf(&self, of: &DataType, path: &[&str], wanted: Wanted) -> LeafFacts {
+        let mut facts = LeafFacts::default();
+        for group in self.footer.metadata.row_groups() {
+            let rows = u64::try_from(group.num_rows()).unwrap_or(0);
+            let mut part = LeafFacts::default();
+            match chunk(group, path).and_then(|chunk| Some((chunk, chunk.statistics()?))) {
+                Some((chunk, statistics)) => {
+                    match statistics.null_count_opt() {
+                        Some(nulls) => part.nulls = nulls,
+                        None => part.uncounted = true,
+                    }
+                    if part.nulls < rows || part.uncounted {
+                        let (min, max) = if wanted == Wanted::Bounds {
+                            self.bounds(of, chunk, statistics)
+                        } else {
+                            (None, None)
+                        };
+                        part.unknown = min.is_none() || max.is_none();
+                        (part.min, part.max) = (min, max);
+                    }
+                }
+                None => (part.uncounted, part.unknown) = (true, rows > 0),
+            }
+            facts.merge(part);
+        }
+        facts
+    }
+
+    fn bounds(
+        &self,
+        of: &DataType,
+        chunk: &ColumnChunkMetaData,
+        statistics: &Statistics,
+    ) -> (Option<Scalar>, Option<Scalar>) {
+        let (kind, is_time) = match of {
+            DataType::Byte | DataType::Short | DataType::Integer | DataType::Long => {
+                (Kind::Long, false)
+            }
+            DataType::Date | DataType::Timestamp | DataType::TimestampNtz => (Kind::Long, true),
+            DataType::Decimal(..) => (Kind::Decimal, false),
+            DataType::String => (Kind::Text, false),
+            _ => return (None, None),
+        };
+        let unsigned = matches!(
+            chunk.column_descr().converted_type(),
+            ConvertedType::UINT_8
+                | ConvertedType::UINT_16
+                | ConvertedType::UINT_32
+                | ConvertedType::UINT_64
+        );
+        // Old writers compared bytes as signed numbers, and told no order.
+        let misordered = statistics.is_min_max_deprecated()
+            && !matches!(statistics, Statistics::Int32(_) | Statistics::Int64(_));
+        if unsigned || misordered || (is_time && self.legacy) {
+            return (None, None);
+        }
+        let (min, max) = bounds(statistics, kind);
+        match (is_time && *of != DataType::Date).then(|| unit(chunk)) {
+            None => (min, max),
+            Some(Some(unit)) => (
+                min.map(|min| micros(min, unit, false)),
+                max.map(|max| micros(max, unit, true)),
+            ),
+            Some(None) => (None, None),
+        }
+    }
+}
+
+fn chunk<'a>(group: &'a RowGroupMetaData, path: &[&str]) -> Option<&'a ColumnChunkMetaData> {
+    group.columns().iter().find(|column| {
+        column
+            .column_path()
+            .parts()
+            .iter()
+            .map(String::as_str)
+            .eq(path.iter().copied())
+    })
+}
+
+/// The unit of a column of times.
+fn unit(chunk: &ColumnChunkMetaData) -> Option<TimeUnit> {
+    use parquet::basic::{LogicalType, TimeUnit as Unit};
+    match (
+        chunk.column_descr().logical_type_ref(),
+        chunk.column_descr().converted_type(),
+    ) {
+        (Some(LogicalType::Timestamp(of)), _) => Some(match of.unit {
+            Unit::MILLIS => TimeUnit::Millisecond,
+            Unit::MICROS => TimeUnit::Microsecond,
+            Unit::NANOS => TimeUnit::Nanosecond,
+        }),
+        (_, ConvertedType::TIMESTAMP_MILLIS) => Some(TimeUnit::Millisecond),
+        (_, ConvertedType::TIMESTAMP_MICROS) => Some(TimeUnit::Microsecond),
+        _ => None,
+    }
+}
+
+/// A bound in microseconds, rounded outwards.
+fn micros(value: Scalar, unit: TimeUnit, up: bool) -> Scalar {
+    let Scalar::Long(value) = value else {
+        return value;
+    };
+    Scalar::Long(match unit {
+        TimeUnit::Second => value.saturating_mul(1_000_000),
+        TimeUnit::Millisecond => value.saturating_mul(1000),
+        TimeUnit::Microsecond => value,
+        TimeUnit::Nanosecond => {
+            value.div_euclid(1000) + i64::from(up && value.rem_euclid(1000) != 0)
+        }
+    })
+}

@@ -1,0 +1,392 @@
+//! The columns to decode: a set of leaves -> a pruned Parquet schema and the Arrow types its arrays
+//! come in.
+//!
+//! Pruning makes a schema of its own in place of a mask over the file's: what is not read is not
+//! even converted, so an odd type elsewhere in the file cannot spoil anything. Group structure is
+//! kept where lists and maps are recognised by it.
+//!
+//! Strings and bytes decode to views (no copy out of pages and dictionaries), INT96 to microseconds
+//! (nanoseconds overflow outside of 1677 to 2262); everything else as arrow-rs has it. Flat columns
+//! are decoded by `flat`, the others by arrow-rs.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups, RowSelection};
+use parquet::arrow::{
+    FieldLevels, ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema_by_columns,
+};
+use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
+use parquet::schema::types::{BasicTypeInfo, SchemaDescriptor, Type, TypePtr};
+
+use crate::error::{Error, Result};
+use crate::pq::decode::column_mapping::leaf_count;
+use crate::pq::decode::flat_column::{FlatColumn, is_flat};
+use crate::pq::decoder_errors::{batch_error, decode_error, guarded};
+use crate::pq::input::column_chunks::{Group, GroupFailure};
+
+/// What to decode of a file.
+pub(in crate::pq) struct Shape {
+    /// Indexes of the leaves in the file, in order.
+    pub leaves: Vec<usize>,
+    /// The decoded columns.
+    pub fields: Fields,
+    /// The pruned schema.
+    pub schema: SchemaDescriptor,
+    levels: FieldLevels,
+}
+
+impl Shape {
+    /// Keeps the leaves of `schema` for which `keep` says so.
+    pub fn new(schema: &SchemaDescriptor, keep: impl Fn(usize) -> bool) -> Result<Self> {
+        let mut pruner = Pruner {
+            keep: &keep,
+            next: 0,
+            leaves: Vec::new(),
+        };
+        let mut roots = Vec::new();
+        for root in schema.root_schema().get_fields() {
+            roots.extend(pruner.prune(root, false)?);
+        }
+        let leaves = pruner.leaves;
+        let root = Type::group_type_builder(schema.name())
+            .with_fields(roots)
+            .build()
+            .map_err(decode_error)?;
+        let pruned = SchemaDescriptor::new(Arc::new(root));
+        let inferred = parquet_to_arrow_schema_by_columns(&pruned, ProjectionMask::all(), None)
+            .map_err(decode_error)?;
+        let mut leaf = 0;
+        let fields: Fields = inferred
+            .fields()
+            .iter()
+            .map(|field| decoded_as(field, &pruned, &mut leaf))
+            .collect();
+        let levels = parquet_to_arrow_field_levels(&pruned, ProjectionMask::all(), Some(&fields))
+            .map_err(decode_error)?;
+        Ok(Self {
+            leaves,
+            fields,
+            schema: pruned,
+            levels,
+        })
+    }
+}
+
+struct Pruner<'a> {
+    keep: &'a dyn Fn(usize) -> bool,
+    next: usize,
+    leaves: Vec<usize>,
+}
+
+impl Pruner<'_> {
+    /// `node` without the leaves that are not kept; `all` keeps them all.
+    fn prune(&mut self, node: &TypePtr, all: bool) -> Result<Option<TypePtr>> {
+        if node.is_primitive() {
+            let leaf = self.next;
+            self.next += 1;
+            if !all && !(self.keep)(leaf) {
+                return Ok(None);
+            }
+            self.leaves.push(leaf);
+            return Ok(Some(Arc::clone(node)));
+        }
+        let info = node.get_basic_info();
+        // The two children of a map's entries tell it from a list, as several children of a list's
+        // repeated group tell a two-level list from a three-level one: such groups are kept
+        // whole if at all.
+        let whole = all
+            || is_map(info)
+            || (is_list(info)
+                && node
+                    .get_fields()
+                    .iter()
+                    .any(|child| is_repeated(child) && several(child)));
+        let whole = whole && {
+            let (from, leaves) = (self.next, self.leaves.len());
+            let mut any = false;
+            for child in node.get_fields() {
+                any |= self.prune(child, all)?.is_some();
+            }
+            if !any {
+                return Ok(None);
+            }
+            self.next = from;
+            self.leaves.truncate(leaves);
+            true
+        };
+        let mut children = Vec::with_capacity(node.get_fields().len());
+        for child in node.get_fields() {
+            children.extend(self.prune(child, whole)?);
+        }
+        if children.is_empty() {
+            return Ok(None);
+        }
+        let mut group = Type::group_type_builder(node.name())
+            .with_converted_type(info.converted_type())
+            .with_logical_type(info.logical_type_ref().cloned())
+            .with_fields(children)
+            .with_id(info.has_id().then(|| info.id()));
+        if info.has_repetition() {
+            group = group.with_repetition(info.repetition());
+        }
+        Ok(Some(Arc::new(group.build().map_err(decode_error)?)))
+    }
+}
+
+/// Whether a group is annotated as a list.
+pub(in crate::pq) fn is_list(info: &BasicTypeInfo) -> bool {
+    info.logical_type_ref() == Some(&LogicalType::List)
+        || info.converted_type() == ConvertedType::LIST
+}
+
+/// Whether a group is annotated as a map.
+pub(in crate::pq) fn is_map(info: &BasicTypeInfo) -> bool {
+    info.logical_type_ref() == Some(&LogicalType::Map)
+        || matches!(
+            info.converted_type(),
+            ConvertedType::MAP | ConvertedType::MAP_KEY_VALUE
+        )
+}
+
+pub(in crate::pq) fn is_repeated(node: &Type) -> bool {
+    node.get_basic_info().has_repetition()
+        && node.get_basic_info().repetition() == Repetition::REPEATED
+}
+
+fn several(node: &Type) -> bool {
+    node.is_group() && node.get_fields().len() > 1
+}
+
+/// The type that a field's arrays are decoded to.
+fn decoded_as(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> Field {
+    let mut child = |field: &Arc<Field>| Arc::new(decoded_as(field, schema, leaf));
+    let data_type = match field.data_type() {
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(&mut child).collect()),
+        DataType::List(element) => DataType::List(child(element)),
+        DataType::Map(entries, sorted) => DataType::Map(child(entries), *sorted),
+        primitive => {
+            let physical = schema
+                .columns()
+                .get(*leaf)
+                .map(|column| column.physical_type());
+            *leaf += 1;
+            match primitive {
+                DataType::Utf8 => DataType::Utf8View,
+                DataType::Binary => DataType::BinaryView,
+                DataType::Timestamp(TimeUnit::Nanosecond, None)
+                    if physical == Some(Physical::INT96) =>
+                {
+                    DataType::Timestamp(TimeUnit::Microsecond, None)
+                }
+                other => other.clone(),
+            }
+        }
+    };
+    field.clone().with_data_type(data_type)
+}
+
+/// Batches of one row group, as they come from the decoder.
+pub(in crate::pq) struct GroupBatches {
+    /// Columns that go the straight way, with their position among the fields, until they have
+    /// given all their rows.
+    flat: Vec<(usize, Option<FlatColumn>)>,
+    /// The others, in order.
+    rest: Option<ParquetRecordBatchReader>,
+    schema: SchemaRef,
+    /// Rows that the row group still has; only counted for flat columns.
+    left: usize,
+    batch_rows: usize,
+    failure: GroupFailure,
+    file: String,
+}
+
+/// Decodes `shape` of `group`, `batch_rows` at a time, only the rows of `selection` if there is
+/// one.
+pub(in crate::pq) fn decode(
+    shape: &Shape,
+    group: &Group,
+    batch_rows: usize,
+    selection: Option<RowSelection>,
+    file: &str,
+) -> Result<GroupBatches> {
+    let failure = group.failure();
+    let batch_rows = batch_rows.max(1);
+    guarded(file, || {
+        // Parts of a column are passed over by arrow-rs' readers, which know how.
+        let flat = if selection.is_none() {
+            flat_columns(shape, group).map_err(|e| failure.or(e))?
+        } else {
+            Vec::new()
+        };
+        let reader = |shape: &Shape, group: &Group| {
+            ParquetRecordBatchReader::try_new_with_row_groups(
+                &shape.levels,
+                group,
+                batch_rows,
+                selection.clone(),
+            )
+            .map_err(|e| failure.or(decode_error(e)))
+        };
+        let rest = match flat.len() {
+            0 => Some(reader(shape, group)?),
+            some if some == shape.fields.len() => None,
+            _ => {
+                let is_flat = |leaf: usize| flat.iter().any(|(_, at, _)| *at == leaf);
+                let rest = Shape::new(&shape.schema, |leaf| !is_flat(leaf))?;
+                Some(reader(&rest, &group.part(&rest.leaves))?)
+            }
+        };
+        Ok(GroupBatches {
+            flat: flat
+                .into_iter()
+                .map(|(field, _, column)| (field, Some(column)))
+                .collect(),
+            rest,
+            schema: Arc::new(Schema::new(shape.fields.clone())),
+            left: group.num_rows(),
+            batch_rows,
+            failure: failure.clone(),
+            file: file.to_owned(),
+        })
+    })
+}
+
+/// The columns of `shape` that go the straight way: position among the fields, leaf, column.
+fn flat_columns(shape: &Shape, group: &Group) -> Result<Vec<(usize, usize, FlatColumn)>> {
+    let mut out = Vec::new();
+    let mut leaf = 0;
+    for (at, field) in shape.fields.iter().enumerate() {
+        let first = leaf;
+        leaf += leaf_count(field.data_type());
+        let Some(column) = group
+            .column(first)
+            .filter(|column| !field.data_type().is_nested() && is_flat(column, field))
+        else {
+            continue;
+        };
+        let pages = group.flat_pages(first).map_err(decode_error)?;
+        out.push((at, first, FlatColumn::new(pages, column, field)?));
+    }
+    Ok(out)
+}
+
+impl GroupBatches {
+    fn advance(&mut self) -> Result<Option<RecordBatch>> {
+        let Self {
+            flat,
+            rest,
+            schema,
+            left,
+            batch_rows,
+            ..
+        } = self;
+        if flat.is_empty() {
+            return Ok(match rest {
+                Some(rest) => rest.next().transpose().map_err(batch_error)?,
+                None => None,
+            });
+        }
+        let rows = (*left).min(*batch_rows);
+        let others = match rest {
+            Some(rest) => rest.next().transpose().map_err(batch_error)?,
+            None => None,
+        };
+        let counted = others.as_ref().map_or(0, RecordBatch::num_rows);
+        if rest.is_some() && counted != rows {
+            return Err(Error::corrupt_data(format!(
+                "the columns of a row group have different numbers of rows ({counted} and {rows})"
+            )));
+        }
+        if rows == 0 && flat.iter().all(|(_, column)| column.is_none()) {
+            return Ok(None);
+        }
+        let mut others = others
+            .iter()
+            .flat_map(|batch| batch.columns().iter().cloned());
+        let mut flat = flat.iter_mut().peekable();
+        let mut arrays = Vec::with_capacity(schema.fields().len());
+        for at in 0..schema.fields().len() {
+            let array = match flat.next_if(|(field, _)| *field == at) {
+                Some((_, column)) => given(column, rows, rows == *left)?,
+                None => others
+                    .next()
+                    .ok_or_else(|| Error::internal("a column is missing"))?,
+            };
+            if array.len() < rows {
+                return Err(Error::corrupt_data(format!(
+                    "a column ends {} rows too early",
+                    *left - array.len()
+                )));
+            }
+            arrays.push(array);
+        }
+        *left -= rows;
+        Ok((rows > 0)
+            .then(|| RecordBatch::try_new(Arc::clone(schema), arrays))
+            .transpose()?)
+    }
+}
+
+/// The next rows of a column. With the last ones it gives back what it holds, before the next
+/// column takes as much.
+fn given(column: &mut Option<FlatColumn>, rows: usize, is_last: bool) -> Result<ArrayRef> {
+    let open = column
+        .as_mut()
+        .ok_or_else(|| Error::internal("a column was read to its end"))?;
+    let array = open.read(rows)?;
+    if is_last {
+        if open.more()? {
+            return Err(Error::corrupt_data(
+                "a column has more rows than its row group claims",
+            ));
+        }
+        *column = None;
+    }
+    Ok(array)
+}
+
+impl Iterator for GroupBatches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let file = self.file.clone();
+        guarded(&file, || self.advance().map_err(|e| self.failure.or(e))).transpose()
+    }
+}
+
+/// How many rows of a group to decode at once: `batch_rows`, fewer where lists are long or values
+/// large.
+pub(in crate::pq) fn rows_at_once(
+    footer: &crate::pq::Footer,
+    group: usize,
+    leaves: &[usize],
+    batch_rows: usize,
+    batch_bytes: u64,
+) -> Result<usize> {
+    let metadata = footer
+        .metadata
+        .row_groups()
+        .get(group)
+        .ok_or_else(|| Error::internal(format!("there is no row group {group}")))?;
+    let rows = u64::try_from(metadata.num_rows()).unwrap_or(0).max(1);
+    let columns = leaves
+        .iter()
+        .filter_map(|leaf| metadata.columns().get(*leaf));
+    let (mut values, mut bytes) = (1_u64, 1_u64);
+    for column in columns {
+        values = values.max(u64::try_from(column.num_values()).unwrap_or(0));
+        bytes = bytes.saturating_add(u64::try_from(column.uncompressed_size()).unwrap_or(0));
+    }
+    let by_values = VALUES_AT_ONCE.saturating_mul(rows) / values.max(rows);
+    let by_bytes = u64::try_from(u128::from(batch_bytes) * u128::from(rows) / u128::from(bytes))
+        .unwrap_or(u64::MAX);
+    let least = by_values.min(by_bytes).max(1);
+    Ok(usize::try_from(least)
+        .map_or(batch_rows, |least| batch_rows.min(least))
+        .max(1))
+}
+
+/// List elements of a column to decode at once.
+const VALUES_AT_ONCE: u64 = 4 << 20;

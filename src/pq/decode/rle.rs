@@ -1,0 +1,261 @@
+//! Parquet's run-length and bit-packing hybrid: levels and dictionary indices.
+//!
+//! Format: "RLE/Bit-Packing Hybrid" of the Parquet format's encodings. Runs are given out as they
+//! stand, so that a repeated value is never expanded to be looked at again.
+
+use bytes::Bytes;
+
+use crate::pq::decode::bit_unpack::{WIDEST, unpack_groups};
+
+/// The text ends before the values do, or is no hybrid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::pq) struct Damaged;
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::pq) enum Run {
+    /// So many times this value; it is taken.
+    Same(u32, usize),
+    /// So many packed values, which [`Hybrid::unpack`] or [`Hybrid::bits`] takes.
+    Packed(usize),
+}
+
+/// A text of runs.
+#[derive(Debug, Clone)]
+pub(in crate::pq) struct Hybrid {
+    bytes: Bytes,
+    /// Where the next run begins.
+    at: usize,
+    width: usize,
+    /// Of a run of one value: which, and how many are left.
+    value: u32,
+    same: usize,
+    /// Of a packed run: where it begins, the next value's place in it, and how many are left.
+    begins: usize,
+    next: usize,
+    packed: usize,
+}
+
+impl Hybrid {
+    /// Values of `width` bits.
+    pub fn new(bytes: Bytes, width: u8) -> Result<Self, Damaged> {
+        let width = usize::from(width);
+        if width > WIDEST {
+            return Err(Damaged);
+        }
+        Ok(Self {
+            bytes,
+            at: 0,
+            width,
+            value: 0,
+            same: 0,
+            begins: 0,
+            next: 0,
+            packed: 0,
+        })
+    }
+
+    /// Whether the last run has been begun and nothing follows it.
+    pub fn is_at_end(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    /// At most `most` values of one run.
+    pub fn run(&mut self, most: usize) -> Result<Run, Damaged> {
+        while self.same == 0 && self.packed == 0 {
+            self.header()?;
+        }
+        if self.same > 0 {
+            let count = self.same.min(most);
+            self.same -= count;
+            return Ok(Run::Same(self.value, count));
+        }
+        Ok(Run::Packed(self.packed.min(most)))
+    }
+
+    fn header(&mut self) -> Result<(), Damaged> {
+        let mut header = 0_u64;
+        for n in 0.. {
+            let byte = *self.bytes.get(self.at).ok_or(Damaged)?;
+            self.at += 1;
+            if n == 5 {
+                return Err(Damaged);
+            }
+            header |= u64::from(byte & 0x7f) << (7 * n);
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        let count = usize::try_from(header >> 1).map_err(|_| Damaged)?;
+        let left = self.bytes.len() - self.at;
+        if header & 1 == 0 {
+            let bytes = self
+                .bytes
+                .get(self.at..self.at + self.width.div_ceil(8))
+                .ok_or(Damaged)?;
+            self.value = bytes
+                .iter()
+                .rev()
+                .fold(0, |value, byte| value << 8 | u32::from(*byte));
+            self.at += bytes.len();
+            self.same = count;
+        } else {
+            // Some writers leave out what no value of the last group needs.
+            let bytes = count.checked_mul(self.width).ok_or(Damaged)?.min(left);
+            self.packed = count
+                .checked_mul(8)
+                .ok_or(Damaged)?
+                .min((bytes * 8).checked_div(self.width).unwrap_or(usize::MAX));
+            (self.begins, self.next) = (self.at, 0);
+            self.at += bytes;
+        }
+        Ok(())
+    }
+
+    /// The bits of `count` values of one bit, of the packed run under way, and the first's place in
+    /// them.
+    pub fn bits(&mut self, count: usize) -> (&[u8], usize) {
+        let from = self.next;
+        self.next += count;
+        self.packed -= count.min(self.packed);
+        (
+            self.bytes.get(self.begins..self.at).unwrap_or_default(),
+            from,
+        )
+    }
+
+    /// Takes values of the packed run under way, which has enough of them.
+    pub fn unpack(&mut self, out: &mut [u32]) {
+        self.packed -= out.len().min(self.packed);
+        let run = self.bytes.get(self.begins..self.at).unwrap_or_default();
+        let mut out = out;
+        while !out.is_empty() {
+            let (group, skip) = (self.next / 8, self.next % 8);
+            if skip == 0 && out.len() >= 8 {
+                let whole = out.len() / 8 * 8;
+                let (now, later) = out.split_at_mut(whole);
+                unpack_groups(
+                    run.get(group * self.width..).unwrap_or_default(),
+                    self.width,
+                    now,
+                );
+                self.next += whole;
+                out = later;
+                continue;
+            }
+            let mut eight = [0; 8];
+            unpack_groups(
+                run.get(group * self.width..).unwrap_or_default(),
+                self.width,
+                &mut eight,
+            );
+            let count = out.len().min(8 - skip);
+            let (now, later) = out.split_at_mut(count);
+            now.copy_from_slice(eight.get(skip..skip + count).unwrap_or_default());
+            self.next += count;
+            out = later;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Runs as they may be written: one value so many times, or groups of eight packed ones.
+    fn encoded(runs: &[(bool, Vec<u32>)], width: usize) -> (Vec<u8>, Vec<u32>) {
+        let (mut out, mut all) = (Vec::new(), Vec::new());
+        let header = |out: &mut Vec<u8>, mut n: usize| {
+            while n >= 0x80 {
+                out.push(u8::try_from(n & 0x7f).unwrap() | 0x80);
+                n >>= 7;
+            }
+            out.push(u8::try_from(n).unwrap());
+        };
+        for (packed, values) in runs {
+            let mask = u32::try_from(u64::MAX >> (64 - width)).unwrap();
+            if *packed {
+                let values: Vec<u32> = values
+                    .iter()
+                    .cycle()
+                    .take(values.len().div_ceil(8) * 8)
+                    .map(|v| v & mask)
+                    .collect();
+                header(&mut out, ((values.len() / 8) << 1) | 1);
+                let mut bits = vec![0_u8; values.len() * width / 8];
+                for (n, value) in values.iter().enumerate() {
+                    for bit in 0..width {
+                        bits[(n * width + bit) / 8] |=
+                            u8::from(value >> bit & 1 == 1) << ((n * width + bit) % 8);
+                    }
+                }
+                out.extend(bits);
+                all.extend(values);
+            } else {
+                let value = values[0] & mask;
+                header(&mut out, values.len() << 1);
+                out.extend(&value.to_le_bytes()[..width.div_ceil(8)]);
+                all.extend(std::iter::repeat_n(value, values.len()));
+            }
+        }
+        (out, all)
+    }
+
+    fn taken(hybrid: &mut Hybrid, mut count: usize, step: usize) -> Result<Vec<u32>, Damaged> {
+        let mut out = Vec::new();
+        while count > 0 {
+            let run = hybrid.run(count.min(step))?;
+            let n = match run {
+                Run::Same(value, n) => {
+                    out.extend(std::iter::repeat_n(value, n));
+                    n
+                }
+                Run::Packed(n) => {
+                    let from = out.len();
+                    out.resize(from + n, 0);
+                    hybrid.unpack(&mut out[from..]);
+                    n
+                }
+            };
+            count -= n;
+        }
+        Ok(out)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 8 } else { 256 }))]
+
+        #[test]
+        fn every_value_comes_back_whatever_the_steps(
+            width in 1..=32_usize,
+            runs in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u32>(), 1..70)), 1..8),
+            step in 1..40_usize,
+        ) {
+            let (bytes, values) = encoded(&runs, width);
+            let mut hybrid = Hybrid::new(bytes.into(), u8::try_from(width).unwrap()).unwrap();
+            prop_assert_eq!(taken(&mut hybrid, values.len(), step), Ok(values));
+            prop_assert_eq!(hybrid.run(1), Err(Damaged));
+        }
+
+        #[test]
+        fn any_bytes_end_in_values_or_in_a_refusal(bytes in prop::collection::vec(any::<u8>(), 0..60), width in 0..=40_u8, step in 1..40_usize) {
+            if let Ok(mut hybrid) = Hybrid::new(bytes.into(), width) {
+                let _ = taken(&mut hybrid, 1000, step);
+            }
+        }
+    }
+
+    #[test]
+    fn bits_are_given_as_they_stand() {
+        let mut hybrid =
+            Hybrid::new(Bytes::from_static(&[0b101, 0b1010_0110, 0b1111_0000]), 1).unwrap();
+        assert_eq!(hybrid.run(100), Ok(Run::Packed(16)));
+        let (bits, from) = hybrid.bits(3);
+        assert_eq!((bits, from), ([0b1010_0110, 0b1111_0000].as_slice(), 0));
+        assert_eq!(hybrid.run(100), Ok(Run::Packed(13)));
+        assert_eq!(hybrid.bits(13).1, 3);
+        assert_eq!(hybrid.run(1), Err(Damaged));
+    }
+}

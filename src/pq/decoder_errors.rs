@@ -1,0 +1,80 @@
+//! Errors of the decoder: panics become errors, and each error names its file.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parquet::errors::ParquetError;
+
+use crate::error::{Error, Result, ResultExt};
+use crate::exec::{panic_error, panic_text};
+
+thread_local! {
+    /// Set while a panic will be turned into an error.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work`, which calls into the decoder; names the file in its errors and turns its panics
+/// into errors.
+pub(super) fn guarded<T>(file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    // A panic over a damaged file is an error like others and is not to be told on the process's
+    // error stream too.
+    static HOOKED: AtomicBool = AtomicBool::new(false);
+    if !HOOKED.load(Ordering::Relaxed) && !HOOKED.swap(true, Ordering::Relaxed) {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                before(panic);
+            }
+        }));
+    }
+    let outer = GUARDED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(outer);
+    let undecodable = |panic: &(dyn Any + Send)| match panic_error("the decoder", panic) {
+        Error::Internal { .. } => Error::corrupt_data(format!(
+            "the Parquet file cannot be decoded: {}",
+            panic_text(panic)
+        )),
+        other => other,
+    };
+    result
+        .unwrap_or_else(|panic| Err(undecodable(&*panic)))
+        .at_file(file)
+}
+
+/// What the decoder says of a file: damage, unless our own error is inside.
+pub(super) fn decode_error(error: ParquetError) -> Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<Error>() {
+            Ok(own) => *own,
+            Err(other) => {
+                Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}"))
+            }
+        },
+        ParquetError::NYI(what) => Error::unsupported(format!(
+            "the Parquet file uses something that is not supported: {what}"
+        )),
+        other => Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}")),
+    }
+}
+
+/// The same for errors that come out of the batch reader as Arrow's.
+pub(super) fn batch_error(error: arrow_schema::ArrowError) -> Error {
+    match error {
+        arrow_schema::ArrowError::ExternalError(inner) => match inner.downcast::<Error>() {
+            Ok(own) => *own,
+            Err(other) => match other.downcast::<ParquetError>() {
+                Ok(parquet) => decode_error(*parquet),
+                Err(other) => {
+                    Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}"))
+                }
+            },
+        },
+        arrow_schema::ArrowError::ParquetError(what) => {
+            Error::corrupt_data(format!("the Parquet file cannot be decoded: {what}"))
+        }
+        other => Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}")),
+    }
+}

@@ -1,0 +1,502 @@
+//! What is learned about a file's columns while they are encoded: nulls, least and greatest value.
+//!
+//! Columns are followed into structs, not into lists, maps and variants: each such *stop* has its
+//! own [`LeafFacts`]. Nulls are counted on the arrays; bounds are the encoder's own, so that
+//! nothing is looked at twice, but those of floating point numbers, of which the encoder leaves out
+//! `NaN`. Where there is one, the file keeps no bounds either: Spark, for which `NaN`
+//! is the greatest, would pass over it.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{ArrowPrimitiveType, Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType as Arrow, Field};
+use parquet::file::statistics::Statistics;
+
+use crate::expr::Scalar;
+use crate::protocol::schema::VARIANT_EXTENSION;
+
+/// What is wanted of a leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Nothing.
+    Nothing,
+    /// The number of nulls.
+    Nulls,
+    /// That, and the least and the greatest value.
+    Bounds,
+}
+
+/// What is known of a leaf.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LeafFacts {
+    /// Rows in which it is null, also because a struct around it is.
+    pub nulls: u64,
+    /// The least value, or one a little less where text is very long. `None`: there is none, or it
+    /// is not known.
+    pub min: Option<Scalar>,
+    /// The greatest value; `NaN` is greater than all others.
+    pub max: Option<Scalar>,
+    /// Whether the number of nulls is not known.
+    pub uncounted: bool,
+    /// Whether the bounds are lost: some part of the file has values and none.
+    pub(in crate::pq) unknown: bool,
+}
+
+impl LeafFacts {
+    /// What somebody else knows of a leaf of so many rows: nulls, the least and the greatest value.
+    #[must_use]
+    pub fn known(
+        rows: u64,
+        nulls: Option<u64>,
+        (min, max): (Option<Scalar>, Option<Scalar>),
+    ) -> Self {
+        let unknown = nulls.is_none_or(|nulls| nulls < rows) && (min.is_none() || max.is_none());
+        let mut out = Self {
+            nulls: nulls.unwrap_or(0),
+            uncounted: nulls.is_none(),
+            unknown,
+            ..Self::default()
+        };
+        out.see(min, max);
+        out
+    }
+
+    /// Adds what is known of more rows.
+    pub(in crate::pq) fn merge(&mut self, other: Self) {
+        self.nulls += other.nulls;
+        self.unknown |= other.unknown;
+        self.uncounted |= other.uncounted;
+        self.see(other.min, other.max);
+    }
+
+    fn see(&mut self, min: Option<Scalar>, max: Option<Scalar>) {
+        self.min = first(self.min.take(), min, lower);
+        self.max = first(self.max.take(), max, |a, b| lower(b, a));
+        if self.unknown {
+            (self.min, self.max) = (None, None);
+        }
+    }
+}
+
+/// Of two values the one for which `before` holds.
+fn first(
+    a: Option<Scalar>,
+    b: Option<Scalar>,
+    before: impl Fn(&Scalar, &Scalar) -> bool,
+) -> Option<Scalar> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if before(&b, &a) { b } else { a }),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Whether `a` is less than `b`; the two zeros are told apart, so that bounds hold for readers who
+/// do so and who do not.
+fn lower(a: &Scalar, b: &Scalar) -> bool {
+    match (a, b) {
+        (Scalar::Double(x), Scalar::Double(y)) if x == y => {
+            x.is_sign_negative() && y.is_sign_positive()
+        }
+        _ => a.compare(b).is_some_and(std::cmp::Ordering::is_lt),
+    }
+}
+
+/// How the encoder's statistics of a leaf are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::pq) enum Kind {
+    /// Not at all.
+    None,
+    /// As integers: also days and microseconds.
+    Long,
+    /// As the unscaled value.
+    Decimal,
+    /// As UTF-8.
+    Text,
+    /// Looked at here.
+    Double,
+}
+
+/// A column's tree down to its stops.
+#[derive(Debug, Clone)]
+enum Node {
+    Struct(Vec<Node>),
+    /// Its place among the column's stops.
+    Stop(usize),
+}
+
+#[derive(Debug, Clone)]
+struct Stop {
+    wanted: Wanted,
+    kind: Kind,
+    /// The first of its leaves in the file, counted within the column.
+    leaf: usize,
+}
+
+/// The plan for one column.
+#[derive(Debug, Clone)]
+pub(in crate::pq) struct Observer {
+    root: Node,
+    stops: Vec<Stop>,
+    /// Leaves of the column in the file.
+    pub(in crate::pq) leaves: usize,
+}
+
+/// Whether a field is a variant, whose parts are not columns.
+fn is_variant(field: &Field) -> bool {
+    field
+        .metadata()
+        .get("ARROW:extension:name")
+        .map(String::as_str)
+        == Some(VARIANT_EXTENSION)
+}
+
+impl Observer {
+    /// The plan for `field`; `wanted` gives what is wanted of one stop after the other.
+    pub(in crate::pq) fn new(field: &Field, wanted: &mut impl Iterator<Item = Wanted>) -> Self {
+        let mut out = Self {
+            root: Node::Struct(Vec::new()),
+            stops: Vec::new(),
+            leaves: 0,
+        };
+        out.root = out.node(field, wanted);
+        out
+    }
+
+    fn node(&mut self, field: &Field, wanted: &mut impl Iterator<Item = Wanted>) -> Node {
+        if let Arrow::Struct(children) = field.data_type()
+            && !is_variant(field)
+        {
+            return Node::Struct(
+                children
+                    .iter()
+                    .map(|child| self.node(child, wanted))
+                    .collect(),
+            );
+        }
+        let kind = match field.data_type() {
+            Arrow::Int8
+            | Arrow::Int16
+            | Arrow::Int32
+            | Arrow::Int64
+            | Arrow::Date32
+            | Arrow::Timestamp(..) => Kind::Long,
+            Arrow::Decimal128(..) => Kind::Decimal,
+            Arrow::Utf8 => Kind::Text,
+            Arrow::Float32 | Arrow::Float64 => Kind::Double,
+            _ => Kind::None,
+        };
+        self.stops.push(Stop {
+            wanted: wanted.next().unwrap_or(Wanted::Nothing),
+            kind,
+            leaf: self.leaves,
+        });
+        self.leaves += leaf_count(field.data_type());
+        Node::Stop(self.stops.len() - 1)
+    }
+
+    /// Facts of no rows.
+    pub(in crate::pq) fn start(&self) -> Vec<LeafFacts> {
+        vec![LeafFacts::default(); self.stops.len()]
+    }
+
+    /// Whether the encoder must keep bounds of a leaf of the column.
+    pub(in crate::pq) fn needs_bounds(&self, leaf: usize) -> bool {
+        self.stops.iter().any(|stop| {
+            stop.leaf == leaf
+                && stop.wanted == Wanted::Bounds
+                && !matches!(stop.kind, Kind::None | Kind::Double)
+        })
+    }
+
+    /// Looks at rows that are about to be encoded.
+    pub(in crate::pq) fn observe(&self, array: &ArrayRef, facts: &mut [LeafFacts]) {
+        self.walk(&self.root, array, None, facts);
+    }
+
+    fn walk(
+        &self,
+        node: &Node,
+        array: &ArrayRef,
+        above: Option<&NullBuffer>,
+        facts: &mut [LeafFacts],
+    ) {
+        match node {
+            Node::Struct(children) => {
+                let Some(array) = array.as_struct_opt() else {
+                    return;
+                };
+                let nulls = NullBuffer::union(above, array.nulls());
+                for (child, array) in children.iter().zip(array.columns()) {
+                    self.walk(child, array, nulls.as_ref(), facts);
+                }
+            }
+            Node::Stop(n) => {
+                let (Some(stop), Some(facts)) = (self.stops.get(*n), facts.get_mut(*n)) else {
+                    return;
+                };
+                if stop.wanted == Wanted::Nothing && stop.kind != Kind::Double {
+                    return;
+                }
+                let nulls = NullBuffer::union(above, array.logical_nulls().as_ref());
+                facts.nulls += nulls.as_ref().map_or(0, |nulls| nulls.null_count() as u64);
+                if stop.kind == Kind::Double {
+                    let bounds = match array.data_type() {
+                        Arrow::Float32 => doubles(
+                            array.as_primitive::<Float32Type>(),
+                            nulls.as_ref(),
+                            f64::from,
+                        ),
+                        Arrow::Float64 => {
+                            doubles(array.as_primitive::<Float64Type>(), nulls.as_ref(), |v| v)
+                        }
+                        _ => None,
+                    };
+                    if let Some((min, max)) = bounds {
+                        facts.see(Some(Scalar::Double(min)), Some(Scalar::Double(max)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes over the encoder's statistics of the column's leaves; `rows` is how many rows were
+    /// encoded.
+    pub(in crate::pq) fn settle(
+        &self,
+        leaves: &[Option<&Statistics>],
+        rows: u64,
+        facts: &mut [LeafFacts],
+    ) {
+        for (stop, facts) in self.stops.iter().zip(facts) {
+            if stop.wanted != Wanted::Bounds || matches!(stop.kind, Kind::None | Kind::Double) {
+                continue;
+            }
+            let (min, max) = leaves
+                .get(stop.leaf)
+                .copied()
+                .flatten()
+                .map_or((None, None), |statistics| bounds(statistics, stop.kind));
+            facts.unknown |= facts.nulls < rows && (min.is_none() || max.is_none());
+            facts.see(min, max);
+        }
+    }
+}
+
+impl Observer {
+    /// The leaves of the column that have a `NaN`, by what was observed.
+    pub(in crate::pq) fn with_nan<'a>(
+        &'a self,
+        facts: &'a [LeafFacts],
+    ) -> impl Iterator<Item = usize> + 'a {
+        let nan =
+            |facts: &LeafFacts| matches!(facts.max, Some(Scalar::Double(max)) if max.is_nan());
+        self.stops
+            .iter()
+            .zip(facts)
+            .filter(move |(stop, facts)| stop.kind == Kind::Double && nan(facts))
+            .map(|(stop, _)| stop.leaf)
+    }
+}
+
+/// Leaves below a type in the file.
+fn leaf_count(data_type: &Arrow) -> usize {
+    match data_type {
+        Arrow::Struct(fields) => fields
+            .iter()
+            .map(|field| leaf_count(field.data_type()))
+            .sum(),
+        Arrow::List(field) | Arrow::Map(field, _) => leaf_count(field.data_type()),
+        _ => 1,
+    }
+}
+
+/// Least and greatest of the valid values, by Spark's order.
+fn doubles<T: ArrowPrimitiveType>(
+    array: &arrow_array::PrimitiveArray<T>,
+    nulls: Option<&NullBuffer>,
+    wide: impl Fn(T::Native) -> f64,
+) -> Option<(f64, f64)> {
+    struct Seen {
+        min: f64,
+        max: f64,
+        nan: bool,
+        any: bool,
+    }
+    let mut seen = Seen {
+        min: f64::INFINITY,
+        max: f64::NEG_INFINITY,
+        nan: false,
+        any: false,
+    };
+    let mut look = |values: &[T::Native]| {
+        seen.any |= !values.is_empty();
+        // Plain comparisons pass over `NaN` and become vector instructions.
+        for value in values {
+            let value = wide(*value);
+            seen.min = if value < seen.min { value } else { seen.min };
+            seen.max = if value > seen.max { value } else { seen.max };
+            seen.nan |= value.is_nan();
+        }
+    };
+    let values: &[T::Native] = array.values();
+    match nulls {
+        None => look(values),
+        Some(nulls) => nulls
+            .valid_slices()
+            .for_each(|(from, to)| look(values.get(from..to).unwrap_or_default())),
+    }
+    if !seen.any {
+        return None;
+    }
+    let valid = |n: usize| nulls.is_none_or(|nulls| nulls.is_valid(n));
+    let has = |wanted: f64| {
+        values
+            .iter()
+            .enumerate()
+            .any(|(n, value)| wide(*value).to_bits() == wanted.to_bits() && valid(n))
+    };
+    if seen.min == 0.0 {
+        seen.min = if has(-0.0) { -0.0 } else { 0.0 };
+    }
+    if seen.max == 0.0 {
+        seen.max = if has(0.0) { 0.0 } else { -0.0 };
+    }
+    let only_nan = seen.nan && seen.min > seen.max;
+    Some((
+        if only_nan { f64::NAN } else { seen.min },
+        if seen.nan { f64::NAN } else { seen.max },
+    ))
+}
+
+pub(in crate::pq) fn bounds(
+    statistics: &Statistics,
+    kind: Kind,
+) -> (Option<Scalar>, Option<Scalar>) {
+    let text = |bytes: &[u8]| {
+        std::str::from_utf8(bytes)
+            .ok()
+            .map(|text| Scalar::Text(text.into()))
+    };
+    match (statistics, kind) {
+        (Statistics::Int32(s), Kind::Long) => (
+            s.min_opt().map(|v| Scalar::Long(i64::from(*v))),
+            s.max_opt().map(|v| Scalar::Long(i64::from(*v))),
+        ),
+        (Statistics::Int64(s), Kind::Long) => (
+            s.min_opt().map(|v| Scalar::Long(*v)),
+            s.max_opt().map(|v| Scalar::Long(*v)),
+        ),
+        (Statistics::Int32(s), Kind::Decimal) => (
+            s.min_opt().map(|v| Scalar::Decimal(i128::from(*v))),
+            s.max_opt().map(|v| Scalar::Decimal(i128::from(*v))),
+        ),
+        (Statistics::Int64(s), Kind::Decimal) => (
+            s.min_opt().map(|v| Scalar::Decimal(i128::from(*v))),
+            s.max_opt().map(|v| Scalar::Decimal(i128::from(*v))),
+        ),
+        (Statistics::FixedLenByteArray(s), Kind::Decimal) => (
+            s.min_bytes_opt().and_then(unscaled),
+            s.max_bytes_opt().and_then(unscaled),
+        ),
+        (Statistics::ByteArray(s), Kind::Text) => (
+            s.min_bytes_opt().and_then(text),
+            s.max_bytes_opt().and_then(text),
+        ),
+        _ => (None, None),
+    }
+}
+
+/// A big-endian number of at most 16 bytes.
+fn unscaled(bytes: &[u8]) -> Option<Scalar> {
+    let mut wide = [if bytes.first()? & 0x80 == 0 { 0 } else { 0xff }; 16];
+    let start = 16_usize.checked_sub(bytes.len())?;
+    wide.get_mut(start..)?.copy_from_slice(bytes);
+    Some(Scalar::Decimal(i128::from_be_bytes(wide)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Float64Array, Int64Array, StructArray};
+    use std::sync::Arc;
+
+    fn of(values: Float64Array) -> (u64, Option<Scalar>, Option<Scalar>) {
+        let observer = Observer::new(
+            &Field::new("f", Arrow::Float64, true),
+            &mut std::iter::once(Wanted::Bounds),
+        );
+        let mut facts = observer.start();
+        observer.observe(&(Arc::new(values) as ArrayRef), &mut facts);
+        let facts = facts.remove(0);
+        (facts.nulls, facts.min, facts.max)
+    }
+
+    #[test]
+    fn nan_is_the_greatest_value_and_zeros_keep_their_sign() {
+        let show = |facts: (u64, Option<Scalar>, Option<Scalar>)| format!("{facts:?}");
+        assert_eq!(
+            show(of(vec![1.0, f64::NAN, -2.0].into())),
+            "(0, Some(Double(-2.0)), Some(Double(NaN)))"
+        );
+        assert_eq!(
+            show(of(vec![f64::NAN].into())),
+            "(0, Some(Double(NaN)), Some(Double(NaN)))"
+        );
+        assert_eq!(
+            show(of(vec![Some(0.0), None, Some(-0.0)].into())),
+            "(1, Some(Double(-0.0)), Some(Double(0.0)))"
+        );
+        assert_eq!(
+            show(of(vec![0.0, 1.0].into())),
+            "(0, Some(Double(0.0)), Some(Double(1.0)))"
+        );
+        assert_eq!(
+            show(of(vec![f64::INFINITY, f64::NEG_INFINITY].into())),
+            "(0, Some(Double(-inf)), Some(Double(inf)))"
+        );
+        assert_eq!(show(of(vec![None, None].into())), "(2, None, None)");
+    }
+
+    #[test]
+    fn nulls_of_a_struct_are_nulls_of_its_fields() {
+        let child = Arc::new(Int64Array::from(vec![Some(1), Some(2), None])) as ArrayRef;
+        let fields = vec![Field::new("a", Arrow::Int64, true)];
+        let array = StructArray::new(
+            fields.clone().into(),
+            vec![child],
+            Some(vec![true, false, true].into()),
+        );
+        let field = Field::new("s", Arrow::Struct(fields.into()), true);
+        let observer = Observer::new(&field, &mut std::iter::once(Wanted::Nulls));
+        let mut facts = observer.start();
+        observer.observe(&(Arc::new(array) as ArrayRef), &mut facts);
+        assert_eq!(facts[0].nulls, 2);
+    }
+
+    #[test]
+    fn bounds_that_a_part_of_the_file_lacks_are_lost() {
+        let part = || LeafFacts {
+            nulls: 0,
+            min: Some(Scalar::Long(1)),
+            max: Some(Scalar::Long(2)),
+            ..LeafFacts::default()
+        };
+        let mut facts = part();
+        facts.merge(LeafFacts {
+            nulls: 3,
+            ..LeafFacts::default()
+        });
+        assert_eq!(
+            (facts.nulls, &facts.max),
+            (3, &Some(Scalar::Long(2))),
+            "a part of nulls alone takes nothing away"
+        );
+        facts.merge(LeafFacts {
+            unknown: true,
+            ..LeafFacts::default()
+        });
+        facts.merge(part());
+        assert_eq!((facts.min, facts.max), (None, None));
+    }
+}

@@ -1,0 +1,934 @@
+//! Bytes of column chunks: footer and wanted leaves -> pages for the decoder.
+//!
+//! A remote row group's chunks are fetched whole in one call (`get_ranges` joins neighbours and
+//! runs the rest at once) that can be under way while the row group before it is decoded. On local
+//! disks small chunks are read at once and others by windows, as the decoder gets to them: memory
+//! stays at a window a column however large the row group is, a limit or a skipped page saves the
+//! reading, and the buffers are used again while still in the processor's cache.
+//!
+//! Where a filter leaves only parts of a row group, the offset index says which pages hold them:
+//! only those are fetched from a remote store, and others are passed over without a look at them.
+//!
+//! Every page header is read here before the decoder sees the page. Decompression allocates what
+//! the header announces, so what a row group holds at once is bounded: the largest page and the
+//! dictionary of each column together may exceed [`HELD`] only as long as they expand their bytes
+//! less than [`RATIO`] times. Real dictionaries do not repeat themselves, so a large one that
+//! compresses a thousandfold is refused; so is a row whose lists have more elements than bytes can
+//! say. Pages are inflated here: the decoder's own way does not stop at the announced size with
+//! Gzip and Brotli, and takes new zeroed memory for every page with the others.
+
+use std::collections::VecDeque;
+use std::io::Read;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::RowGroups;
+use parquet::basic::Encoding;
+use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::page_index::offset_index::PageLocation;
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+use rustc_hash::FxHashMap;
+
+use super::footer::{End, Footer};
+use super::page_check::PageCheck;
+use crate::error::{Error, Result};
+use crate::exec::filled;
+use crate::pq::input::decompress::Inflate;
+use crate::pq::input::header_check::{PageHead, PageKind, page_head};
+use crate::store::{File, Opened, Pending};
+
+/// A local column chunk up to this size is read at once, which fits in the processor's cache.
+const WHOLE: u64 = 1 << 20;
+/// Bytes read at once of a larger one where pages are small.
+const WINDOW: u64 = 128 << 10;
+/// Bytes read beyond a larger page, for the next page's header: then each page costs one read and
+/// none is read twice.
+const LOOK_AHEAD: u64 = 1 << 10;
+/// The longest page header that is looked for; statistics inside it can make it long.
+const HEADER_LIMIT: usize = 4 << 20;
+/// What the pages under decoding of one row group may take together without being asked how.
+const HELD: u64 = if cfg!(test) { 8 << 20 } else { 256 << 20 };
+/// How many times its stored bytes a row group may hold beyond [`HELD`].
+const RATIO: u64 = 64;
+/// A dictionary up to this size may compress as well as it likes.
+const DICTIONARY: u64 = if cfg!(test) { 2 << 20 } else { 16 << 20 };
+/// How many times its stored bytes a larger dictionary may be.
+const DICTIONARY_RATIO: u64 = 1000;
+/// List elements that a row group may have beyond its rows, whatever its bytes.
+const ELEMENTS: u64 = if cfg!(test) { 1 << 20 } else { 64 << 20 };
+
+/// Checks where a column chunk says it is.
+pub(in crate::pq) fn chunk_range(column: &ColumnChunkMetaData, size: u64) -> Result<Range<u64>> {
+    // As the decoder does: a dictionary page, where there is one, comes first.
+    let start = column
+        .dictionary_page_offset()
+        .unwrap_or_else(|| column.data_page_offset());
+    let range = u64::try_from(start)
+        .ok()
+        .zip(u64::try_from(column.compressed_size()).ok())
+        .map(|(start, length)| start..start.saturating_add(length));
+    match range {
+        Some(range) if range.end <= size => Ok(range),
+        _ => Err(Error::corrupt_data(format!(
+            "the Parquet footer puts {} bytes of a column at offset {start} of a file of {size} bytes",
+            column.compressed_size()
+        ))
+        .at_column(column.column_path().string())),
+    }
+}
+
+/// An error that went through the decoder, which keeps only its text.
+type Failure = Arc<Mutex<Option<Error>>>;
+
+/// One column chunk.
+struct Chunk {
+    range: Range<u64>,
+    bytes: ChunkBytes,
+    failure: Failure,
+}
+
+enum ChunkBytes {
+    Whole(Bytes),
+    /// The pages that are wanted, by offset.
+    Pages(Vec<(u64, Bytes)>),
+    /// The bytes around the place of the last read.
+    Window {
+        opened: Arc<dyn Opened>,
+        held: Mutex<(u64, Bytes)>,
+    },
+}
+
+impl Chunk {
+    /// At least `least` bytes from `start`, fewer only at the chunk's end.
+    fn at_least(&self, start: u64, least: usize) -> Result<Bytes> {
+        let outside = || {
+            Error::corrupt_data(format!(
+                "a page lies outside of its column's bytes ({start} of {} to {})",
+                self.range.start, self.range.end
+            ))
+        };
+        if start < self.range.start || start > self.range.end {
+            return Err(outside());
+        }
+        let within = |from: u64, bytes: &Bytes| -> Option<Bytes> {
+            let offset = usize::try_from(start.checked_sub(from)?).ok()?;
+            (offset <= bytes.len()).then(|| bytes.slice(offset..))
+        };
+        match &self.bytes {
+            ChunkBytes::Whole(bytes) => within(self.range.start, bytes).ok_or_else(outside),
+            ChunkBytes::Pages(pages) => {
+                let after = pages.partition_point(|(from, _)| *from <= start);
+                after
+                    .checked_sub(1)
+                    .and_then(|n| pages.get(n))
+                    .and_then(|(from, bytes)| within(*from, bytes))
+                    .ok_or_else(outside)
+            }
+            ChunkBytes::Window { opened, held } => {
+                let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+                let left = self.range.end - start;
+                let enough = usize::try_from(left).map_or(least, |left| least.min(left));
+                if let Some(bytes) = within(held.0, &held.1)
+                    && bytes.len() >= enough
+                {
+                    return Ok(bytes);
+                }
+                let enough = enough as u64;
+                let whole = self.range.end - self.range.start <= WHOLE;
+                let (from, size) = if whole {
+                    (self.range.start, WHOLE)
+                } else if start < held.0 {
+                    // The decoder passes a page's header once more when the page is read: what
+                    // follows is still wanted.
+                    return opened.range(start..start + left.min(enough.max(LOOK_AHEAD)));
+                } else if held.1.is_empty() {
+                    // Nobody knows yet how large pages are.
+                    (start, enough.max(LOOK_AHEAD))
+                } else if enough * 2 < WINDOW {
+                    (start, WINDOW)
+                } else {
+                    (start, enough + LOOK_AHEAD)
+                };
+                // What was held is given back before more is taken.
+                *held = (from, Bytes::new());
+                let bytes = opened.range(from..from.saturating_add(size).min(self.range.end))?;
+                *held = (from, bytes.clone());
+                within(from, &bytes).ok_or_else(outside)
+            }
+        }
+    }
+
+    /// Keeps `error` for [`Group::failed`] and gives the decoder its text.
+    fn fail(&self, error: Error) -> ParquetError {
+        let text = error.to_string();
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(error);
+        ParquetError::General(text)
+    }
+
+    fn head(&self, start: u64) -> Result<PageHead> {
+        let mut wanted = 256;
+        loop {
+            let bytes = self.at_least(start, wanted)?;
+            if let Some(head) = page_head(&bytes) {
+                return Ok(head);
+            }
+            if bytes.len() < wanted || wanted >= HEADER_LIMIT {
+                return Err(Error::corrupt_data(format!(
+                    "the Parquet page header at offset {start} is damaged"
+                )));
+            }
+            wanted = bytes.len().max(wanted) * 4;
+        }
+    }
+}
+
+impl Length for Chunk {
+    fn len(&self) -> u64 {
+        self.range.end
+    }
+}
+
+impl ChunkReader for Chunk {
+    type T = ChunkRead;
+
+    fn get_read(&self, start: u64) -> ParquetResult<ChunkRead> {
+        // Only headers are read this way, and what is held has each whole, since it was looked at
+        // just before. (The decoder asks also when it has the header already, and then at
+        // the page's body.)
+        self.at_least(start, 1)
+            .map(ChunkRead)
+            .map_err(|e| self.fail(e))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        let bytes = self.at_least(start, length).map_err(|e| self.fail(e))?;
+        if length > bytes.len() {
+            return Err(self.fail(Error::corrupt_data(
+                "a Parquet page is longer than its column's bytes",
+            )));
+        }
+        Ok(bytes.slice(..length))
+    }
+}
+
+struct ChunkRead(Bytes);
+
+impl Read for ChunkRead {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = buffer.len().min(self.0.len());
+        let taken = self.0.split_to(count);
+        if let Some(to) = buffer.get_mut(..count) {
+            to.copy_from_slice(&taken);
+        }
+        Ok(count)
+    }
+}
+
+/// What the columns of a row group hold while they are decoded.
+#[derive(Debug, Default)]
+struct Held {
+    bytes: AtomicU64,
+    stored: u64,
+}
+
+/// The page at `start`, inflated to the size that it announces and not a byte further.
+fn inflated(chunk: &Chunk, start: u64, head: &PageHead, how: Inflate) -> Result<Page> {
+    let too_long = || Error::corrupt_data("a Parquet page is longer than its column's bytes");
+    let stored = usize::try_from(head.compressed).map_err(|_| too_long())?;
+    let body = chunk.at_least(start + head.length as u64, stored)?;
+    let body = body
+        .get(..stored)
+        .map(|_| body.slice(..stored))
+        .ok_or_else(too_long)?;
+    if head
+        .checksum
+        .is_some_and(|checksum| checksum != crc32fast::hash(&body))
+    {
+        return Err(Error::corrupt_data("Page CRC checksum mismatch"));
+    }
+    let details = head.details;
+    // The levels of a page V2 stand before its values and are never compressed.
+    let levels = match head.kind {
+        PageKind::DataV2 => details.definition_length as usize + details.repetition_length as usize,
+        _ => 0,
+    };
+    let (levels, values) = body.split_at_checked(levels).ok_or_else(too_long)?;
+    let wanted = usize::try_from(head.uncompressed)
+        .ok()
+        .and_then(|size| size.checked_sub(levels.len()))
+        .ok_or_else(too_long)?;
+    let bytes = if details.is_plain {
+        body.clone()
+    } else {
+        filled(levels.len() + wanted, |out| {
+            let (head, rest) = out
+                .split_at_mut_checked(levels.len())
+                .ok_or_else(too_long)?;
+            head.copy_from_slice(levels);
+            how.fill(values, rest)
+        })?
+    };
+    Ok(match head.kind {
+        PageKind::Dictionary => Page::DictionaryPage {
+            buf: bytes,
+            num_values: details.values,
+            encoding: encoding(details.encoding)?,
+            is_sorted: false,
+        },
+        PageKind::DataV2 => Page::DataPageV2 {
+            buf: bytes,
+            num_values: details.values,
+            encoding: encoding(details.encoding)?,
+            num_nulls: details.nulls,
+            num_rows: details.rows,
+            def_levels_byte_len: details.definition_length,
+            rep_levels_byte_len: details.repetition_length,
+            is_compressed: !details.is_plain,
+            statistics: None,
+        },
+        PageKind::Data | PageKind::Other => Page::DataPage {
+            buf: bytes,
+            num_values: details.values,
+            encoding: encoding(details.encoding)?,
+            def_level_encoding: encoding(details.definition_encoding)?,
+            rep_level_encoding: encoding(details.repetition_encoding)?,
+            statistics: None,
+        },
+    })
+}
+
+/// An encoding by its number in the format.
+fn encoding(number: i32) -> Result<Encoding> {
+    #[allow(deprecated, reason = "old writers used it for levels")]
+    let bit_packed = Encoding::BIT_PACKED;
+    Ok(match number {
+        0 => Encoding::PLAIN,
+        2 => Encoding::PLAIN_DICTIONARY,
+        3 => Encoding::RLE,
+        4 => bit_packed,
+        5 => Encoding::DELTA_BINARY_PACKED,
+        6 => Encoding::DELTA_LENGTH_BYTE_ARRAY,
+        7 => Encoding::DELTA_BYTE_ARRAY,
+        8 => Encoding::RLE_DICTIONARY,
+        9 => Encoding::BYTE_STREAM_SPLIT,
+        other => {
+            return Err(Error::corrupt_data(format!(
+                "a Parquet page has an unknown encoding: {other}"
+            )));
+        }
+    })
+}
+
+/// A decoder's page reader that looks at every page header first.
+struct CheckedPages {
+    inner: SerializedPageReader<Chunk>,
+    chunk: Arc<Chunk>,
+    /// Set where this reader inflates pages itself.
+    inflates: Option<Inflate>,
+    /// Offset of the next page, as the inner reader will find it.
+    next: u64,
+    /// Offsets of the pages after it, where an offset index gives them.
+    listed: Option<VecDeque<u64>>,
+    /// Whether the next of these is a dictionary, which no offset index lists.
+    dictionary_next: bool,
+    /// Whether a dictionary was seen.
+    has_dictionary: bool,
+    /// Its header, once looked at.
+    looked: Option<PageHead>,
+    held: Arc<Held>,
+    largest_page: u64,
+    dictionary: u64,
+    /// Values that the chunk may have in excess of its rows; `None` for columns without lists.
+    rows: Option<u64>,
+    values: u64,
+    /// Values of the chunk as its footer says; `None` once they were compared.
+    announced: Option<u64>,
+    /// The checks of each page.
+    rules: PageCheck,
+}
+
+impl CheckedPages {
+    /// Makes sure that the next page, if any, is one that may be decoded.
+    fn check(&mut self) -> ParquetResult<()> {
+        self.look().map_err(|e| self.chunk.fail(e))
+    }
+
+    fn look(&mut self) -> Result<()> {
+        while self.looked.is_none() && self.next < self.chunk.range.end {
+            let head = self.chunk.head(self.next)?;
+            let body = self.next + head.length as u64;
+            if head.kind == PageKind::Other && self.listed.is_some() {
+                return Err(Error::corrupt_data(
+                    "a Parquet offset index lists a page that holds no data",
+                ));
+            }
+            if head.compressed > self.chunk.range.end.saturating_sub(body) {
+                return Err(Error::corrupt_data(
+                    "a Parquet page is longer than its column's bytes",
+                ));
+            }
+            match head.kind {
+                PageKind::Other => {
+                    self.next = body + head.compressed;
+                    continue;
+                }
+                PageKind::Dictionary => {
+                    if std::mem::replace(&mut self.has_dictionary, true) {
+                        return Err(Error::corrupt_data(
+                            "a Parquet column has more than one dictionary page",
+                        ));
+                    }
+                    if head.uncompressed
+                        > DICTIONARY.max(head.compressed.saturating_mul(DICTIONARY_RATIO))
+                    {
+                        return Err(Error::corrupt_data(format!(
+                            "a Parquet dictionary of {} bytes claims to expand to {} bytes",
+                            head.compressed, head.uncompressed
+                        )));
+                    }
+                    self.hold(head.uncompressed.saturating_sub(self.dictionary))?;
+                    self.dictionary = self.dictionary.max(head.uncompressed);
+                }
+                PageKind::Data | PageKind::DataV2 => {
+                    self.hold(head.uncompressed.saturating_sub(self.largest_page))?;
+                    self.largest_page = self.largest_page.max(head.uncompressed);
+                    self.values = self.values.saturating_add(head.details.values.into());
+                    if let Some(rows) = self.rows
+                        && self.values.saturating_sub(rows)
+                            > ELEMENTS.max(self.held.stored.saturating_mul(RATIO))
+                    {
+                        return Err(Error::corrupt_data(format!(
+                            "the lists of a Parquet column claim {} elements in {rows} rows",
+                            self.values
+                        )));
+                    }
+                }
+            }
+            self.looked = Some(head);
+        }
+        // Without all pages having been seen there is nothing to compare.
+        if self.looked.is_none()
+            && self.listed.is_none()
+            && let Some(announced) = self.announced.take()
+            && announced != self.values
+        {
+            return Err(Error::corrupt_data(format!(
+                "the pages of a Parquet column hold {} values and its footer says {announced}",
+                self.values
+            )));
+        }
+        Ok(())
+    }
+
+    fn hold(&self, more: u64) -> Result<()> {
+        let held = self
+            .held
+            .bytes
+            .fetch_add(more, Ordering::Relaxed)
+            .saturating_add(more);
+        if held > HELD.max(self.held.stored.saturating_mul(RATIO)) {
+            return Err(Error::corrupt_data(format!(
+                "Parquet pages of {} stored bytes claim to expand to {held} bytes at once",
+                self.held.stored
+            )));
+        }
+        Ok(())
+    }
+
+    /// The inner reader went over the next page.
+    fn passed(&mut self) {
+        let looked = self.looked.take();
+        self.dictionary_next = false;
+        match (&mut self.listed, looked) {
+            (Some(listed), _) => self.next = listed.pop_front().unwrap_or(self.chunk.range.end),
+            (None, Some(head)) => self.next += head.length as u64 + head.compressed,
+            (None, None) => {}
+        }
+    }
+
+    /// Whether the inner reader can pass the next page by without reading of it. A dictionary is
+    /// looked at in any case, since it may be decoded after it was passed.
+    fn passes_unseen(&self) -> bool {
+        self.listed.is_some() && !self.dictionary_next
+    }
+}
+
+impl Drop for CheckedPages {
+    fn drop(&mut self) {
+        self.held
+            .bytes
+            .fetch_sub(self.largest_page + self.dictionary, Ordering::Relaxed);
+    }
+}
+
+impl Iterator for CheckedPages {
+    type Item = ParquetResult<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for CheckedPages {
+    fn get_next_page(&mut self) -> ParquetResult<Option<Page>> {
+        self.check()?;
+        let page = match (self.inflates, self.looked) {
+            (Some(how), Some(head)) => {
+                let page =
+                    inflated(&self.chunk, self.next, &head, how).map_err(|e| self.chunk.fail(e))?;
+                self.inner.skip_next_page()?;
+                Some(page)
+            }
+            _ => self.inner.get_next_page()?,
+        };
+        if let Some(page) = &page {
+            self.rules.check(page).map_err(|e| self.chunk.fail(e))?;
+        }
+        self.passed();
+        Ok(page)
+    }
+
+    fn peek_next_page(&mut self) -> ParquetResult<Option<PageMetadata>> {
+        if !self.passes_unseen() {
+            self.check()?;
+        }
+        self.inner.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> ParquetResult<()> {
+        if !self.passes_unseen() {
+            self.check()?;
+        }
+        self.inner.skip_next_page()?;
+        self.passed();
+        Ok(())
+    }
+
+    fn supports_deferred_dictionary(&self) -> bool {
+        // A dictionary that is to be inflated here cannot be left to the inner reader.
+        self.inflates.is_none() && self.inner.supports_deferred_dictionary()
+    }
+
+    fn take_deferred_dictionary(&mut self) -> ParquetResult<Option<Page>> {
+        match self.inflates {
+            // The inner reader passed it by, but it was given.
+            Some(_) => Ok(None),
+            None => self.inner.take_deferred_dictionary(),
+        }
+    }
+
+    fn at_record_boundary(&mut self) -> ParquetResult<bool> {
+        if !self.passes_unseen() {
+            self.check()?;
+        }
+        self.inner.at_record_boundary()
+    }
+}
+
+/// The part of a row group that is wanted.
+#[derive(Debug, Clone, Default)]
+pub(in crate::pq) struct Pages {
+    /// Where the pages of a leaf are, checked by [`Pages::add`]. Leaves without are read as if all
+    /// were wanted.
+    locations: FxHashMap<usize, Vec<PageLocation>>,
+}
+
+impl Pages {
+    /// Adds the pages of a leaf, unless they cannot be right.
+    pub fn add(&mut self, leaf: usize, chunk: &Range<u64>, rows: u64, locations: &[PageLocation]) {
+        let offset = |page: &PageLocation| u64::try_from(page.offset).unwrap_or(u64::MAX);
+        let row = |page: &PageLocation| u64::try_from(page.first_row_index).unwrap_or(u64::MAX);
+        let ends = |page: &PageLocation| {
+            offset(page)
+                .saturating_add(u64::try_from(page.compressed_page_size).unwrap_or(u64::MAX))
+        };
+        let fits = locations
+            .first()
+            .is_some_and(|first| row(first) == 0 && offset(first) >= chunk.start)
+            && locations
+                .last()
+                .is_some_and(|last| row(last) < rows && ends(last) <= chunk.end)
+            && locations
+                .windows(2)
+                .all(|pair| matches!(pair, [a, b] if row(a) < row(b) && ends(a) <= offset(b)));
+        if fits {
+            self.locations.insert(leaf, locations.to_vec());
+        }
+    }
+
+    /// The first rows of a leaf's pages.
+    pub fn first_rows(&self, leaf: usize) -> Option<impl Iterator<Item = u64>> {
+        Some(
+            self.locations
+                .get(&leaf)?
+                .iter()
+                .map(|page| u64::try_from(page.first_row_index).unwrap_or(0)),
+        )
+    }
+
+    /// The byte ranges of a leaf's dictionary and of its pages that hold some of `wanted`.
+    fn ranges(
+        &self,
+        leaf: usize,
+        chunk: &Range<u64>,
+        wanted: &[Range<u64>],
+    ) -> Option<Vec<Range<u64>>> {
+        let locations = self.locations.get(&leaf)?;
+        let number = |n: i64| u64::try_from(n).unwrap_or(0);
+        let mut out: Vec<Range<u64>> = Vec::new();
+        let mut push = |range: Range<u64>| match out.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => out.push(range),
+        };
+        let first = locations
+            .first()
+            .map_or(chunk.end, |first| number(first.offset));
+        if first > chunk.start {
+            push(chunk.start..first);
+        }
+        let ends = locations
+            .iter()
+            .skip(1)
+            .map(|next| number(next.first_row_index))
+            .chain([u64::MAX]);
+        for (page, end) in locations.iter().zip(ends) {
+            let from = number(page.first_row_index);
+            let after = wanted.partition_point(|range| range.end <= from);
+            if wanted.get(after).is_some_and(|range| range.start < end) {
+                let start = number(page.offset);
+                push(start..start + number(page.compressed_page_size.into()));
+            }
+        }
+        Some(out)
+    }
+}
+
+/// A row group whose bytes are being fetched.
+pub(in crate::pq) struct Fetch {
+    footer: Arc<Footer>,
+    group: usize,
+    leaves: Vec<usize>,
+    ranges: Vec<Range<u64>>,
+    bytes: FetchBytes,
+    pages: Pages,
+}
+
+enum FetchBytes {
+    /// In the end of the file, which is known already.
+    Known(Vec<Bytes>),
+    Remote(Pending<Vec<Bytes>>),
+    /// For each leaf the ranges that are fetched, one after the other.
+    Parts(Vec<Vec<Range<u64>>>, Pending<Vec<Bytes>>),
+    Windows(Arc<dyn Opened>),
+}
+
+/// Which leaves (column indexes of the file) of a row group to fetch.
+pub(in crate::pq) struct Wish<'a> {
+    pub group: usize,
+    pub leaves: &'a [usize],
+    /// Rows of the group, ascending, and where the pages are that hold them; `None` for all.
+    pub part: Option<(&'a [Range<u64>], &'a Pages)>,
+}
+
+/// Begins to fetch chunks of a row group.
+pub(in crate::pq) fn fetch(
+    file: &File,
+    footer: &Arc<Footer>,
+    end: Option<&End>,
+    wish: &Wish<'_>,
+) -> Result<Fetch> {
+    let Wish {
+        group,
+        leaves,
+        part,
+    } = wish;
+    let metadata = footer
+        .metadata
+        .row_groups()
+        .get(*group)
+        .ok_or_else(|| Error::internal(format!("there is no row group {group}")))?;
+    let ranges = leaves
+        .iter()
+        .map(|leaf| {
+            let column = metadata
+                .columns()
+                .get(*leaf)
+                .ok_or_else(|| Error::internal(format!("there is no column {leaf}")))?;
+            if column.file_path().is_some_and(|path| !path.is_empty()) {
+                return Err(Error::unsupported(
+                    "the Parquet file keeps its columns in another file, which is not supported",
+                ));
+            }
+            chunk_range(column, footer.size)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let known = end.and_then(|end| {
+        ranges
+            .iter()
+            .map(|range| end.get(range))
+            .collect::<Option<Vec<_>>>()
+    });
+    let opened = if known.is_none() {
+        file.store.opened(&file.path)?
+    } else {
+        None
+    };
+    let bytes = match (known, opened, part) {
+        (Some(bytes), ..) => FetchBytes::Known(bytes),
+        (None, Some(opened), _) => FetchBytes::Windows(opened),
+        (None, None, Some((rows, pages))) => {
+            let parts: Vec<Vec<Range<u64>>> = leaves
+                .iter()
+                .zip(&ranges)
+                .map(|(leaf, chunk)| {
+                    pages
+                        .ranges(*leaf, chunk, rows)
+                        .unwrap_or_else(|| vec![chunk.clone()])
+                })
+                .collect();
+            let all = parts.iter().flatten().cloned().collect();
+            FetchBytes::Parts(parts, file.store.get_ranges(&file.path, all))
+        }
+        (None, None, None) => FetchBytes::Remote(file.store.get_ranges(&file.path, ranges.clone())),
+    };
+    let pages = part.map(|(_, pages)| pages.clone()).unwrap_or_default();
+    Ok(Fetch {
+        footer: Arc::clone(footer),
+        group: *group,
+        leaves: leaves.to_vec(),
+        ranges,
+        bytes,
+        pages,
+    })
+}
+
+impl Fetch {
+    /// Waits for the bytes.
+    pub fn wait(self) -> Result<Group> {
+        let failure = Failure::default();
+        let whole =
+            |bytes: Vec<Bytes>| bytes.into_iter().map(ChunkBytes::Whole).collect::<Vec<_>>();
+        let bytes = match self.bytes {
+            FetchBytes::Known(bytes) => whole(bytes),
+            FetchBytes::Remote(pending) => {
+                let bytes = pending.wait()?;
+                if !bytes
+                    .iter()
+                    .map(|b| b.len() as u64)
+                    .eq(self.ranges.iter().map(|r| r.end - r.start))
+                {
+                    return Err(Error::corrupt_data(
+                        "the file is shorter than its Parquet footer says",
+                    ));
+                }
+                whole(bytes)
+            }
+            FetchBytes::Parts(parts, pending) => {
+                let mut bytes = pending.wait()?.into_iter();
+                let mut take = |range: Range<u64>| match bytes.next() {
+                    Some(bytes) if bytes.len() as u64 == range.end - range.start => {
+                        Ok((range.start, bytes))
+                    }
+                    _ => Err(Error::corrupt_data(
+                        "the file is shorter than its Parquet footer says",
+                    )),
+                };
+                parts
+                    .into_iter()
+                    .map(|ranges| {
+                        Ok(ChunkBytes::Pages(
+                            ranges.into_iter().map(&mut take).collect::<Result<_>>()?,
+                        ))
+                    })
+                    .collect::<Result<_>>()?
+            }
+            FetchBytes::Windows(opened) => self
+                .ranges
+                .iter()
+                .map(|_| ChunkBytes::Window {
+                    opened: Arc::clone(&opened),
+                    held: Mutex::default(),
+                })
+                .collect(),
+        };
+        let stored = self
+            .ranges
+            .iter()
+            .map(|range| range.end - range.start)
+            .sum();
+        let chunks = self
+            .ranges
+            .into_iter()
+            .zip(bytes)
+            .map(|(range, bytes)| {
+                Arc::new(Chunk {
+                    range,
+                    bytes,
+                    failure: Arc::clone(&failure),
+                })
+            })
+            .collect();
+        Ok(Group {
+            footer: self.footer,
+            group: self.group,
+            leaves: self.leaves,
+            chunks,
+            pages: self.pages,
+            held: Arc::new(Held {
+                bytes: AtomicU64::new(0),
+                stored,
+            }),
+            failure,
+        })
+    }
+}
+
+/// A row group whose bytes can be read: what arrow-rs' readers pull pages from. Column `i` is leaf
+/// `leaves[i]` of the file.
+pub(in crate::pq) struct Group {
+    footer: Arc<Footer>,
+    group: usize,
+    leaves: Vec<usize>,
+    chunks: Vec<Arc<Chunk>>,
+    pages: Pages,
+    held: Arc<Held>,
+    failure: Failure,
+}
+
+impl Group {
+    fn metadata(&self) -> Option<&RowGroupMetaData> {
+        self.footer.metadata.row_groups().get(self.group)
+    }
+
+    /// What the footer says of column `i`.
+    pub fn column(&self, i: usize) -> Option<&ColumnChunkMetaData> {
+        self.metadata()?.columns().get(*self.leaves.get(i)?)
+    }
+
+    /// Pages of column `i` for [`crate::pq::decode::flat_column`], which checks levels itself.
+    pub fn flat_pages(&self, i: usize) -> ParquetResult<Box<dyn PageReader>> {
+        Ok(Box::new(self.checked_pages(i, false)?))
+    }
+
+    fn checked_pages(&self, i: usize, checks_levels: bool) -> ParquetResult<CheckedPages> {
+        let missing = || ParquetError::General(format!("there is no column {i}"));
+        let chunk = self.chunks.get(i).ok_or_else(missing)?;
+        let metadata = self.metadata().ok_or_else(missing)?;
+        let leaf = self.leaves.get(i).ok_or_else(missing)?;
+        let column = metadata.columns().get(*leaf).ok_or_else(missing)?;
+        let locations = self.pages.locations.get(leaf).cloned();
+        let mut listed: Option<VecDeque<u64>> = locations.as_ref().map(|pages| {
+            pages
+                .iter()
+                .map(|page| u64::try_from(page.offset).unwrap_or(u64::MAX))
+                .collect()
+        });
+        // What lies before the first listed page is a dictionary.
+        let dictionary_next = listed
+            .as_ref()
+            .is_some_and(|listed| listed.front() != Some(&chunk.range.start));
+        if !dictionary_next && let Some(listed) = &mut listed {
+            listed.pop_front();
+        }
+        let inner =
+            SerializedPageReader::new(Arc::clone(chunk), column, self.num_rows(), locations)?;
+        Ok(CheckedPages {
+            inner,
+            chunk: Arc::clone(chunk),
+            inflates: Inflate::of(column.compression_codec()),
+            next: chunk.range.start,
+            listed,
+            dictionary_next,
+            has_dictionary: false,
+            looked: None,
+            held: Arc::clone(&self.held),
+            largest_page: 0,
+            dictionary: 0,
+            rows: (column.column_descr().max_rep_level() > 0).then_some(self.num_rows() as u64),
+            values: 0,
+            announced: u64::try_from(column.num_values()).ok(),
+            rules: PageCheck::new(column.column_descr(), checks_levels),
+        })
+    }
+
+    /// The group with these of its columns only.
+    pub fn part(&self, columns: &[usize]) -> Self {
+        Self {
+            footer: Arc::clone(&self.footer),
+            group: self.group,
+            leaves: columns
+                .iter()
+                .filter_map(|i| self.leaves.get(*i).copied())
+                .collect(),
+            chunks: columns
+                .iter()
+                .filter_map(|i| self.chunks.get(*i).cloned())
+                .collect(),
+            pages: self.pages.clone(),
+            held: Arc::clone(&self.held),
+            failure: Arc::clone(&self.failure),
+        }
+    }
+
+    /// What to look at when the decoder fails: our own error that made it fail, if there is one.
+    pub fn failure(&self) -> GroupFailure {
+        GroupFailure(Arc::clone(&self.failure))
+    }
+}
+
+/// See [`Group::failure`].
+#[derive(Clone)]
+pub(in crate::pq) struct GroupFailure(Failure);
+
+impl GroupFailure {
+    /// `error`, or the error of ours behind it.
+    pub fn or(&self, error: Error) -> Error {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+            .unwrap_or(error)
+    }
+}
+
+impl RowGroups for Group {
+    fn num_rows(&self) -> usize {
+        self.metadata()
+            .and_then(|m| usize::try_from(m.num_rows()).ok())
+            .unwrap_or(0)
+    }
+
+    fn column_chunks(&self, i: usize) -> ParquetResult<Box<dyn PageIterator>> {
+        Ok(Box::new(OneChunk(Some(self.checked_pages(i, true)?))))
+    }
+
+    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
+        Box::new(self.metadata().into_iter())
+    }
+
+    fn metadata(&self) -> &ParquetMetaData {
+        &self.footer.metadata
+    }
+}
+
+struct OneChunk(Option<CheckedPages>);
+
+impl Iterator for OneChunk {
+    type Item = ParquetResult<Box<dyn PageReader>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0
+            .take()
+            .map(|pages| Ok(Box::new(pages) as Box<dyn PageReader>))
+    }
+}
+
+impl PageIterator for OneChunk {}

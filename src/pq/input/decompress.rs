@@ -1,0 +1,95 @@
+//! Codecs: the stored bytes of a page -> exactly as many as it announces.
+
+use std::cell::RefCell;
+use std::io::Read;
+
+use parquet::basic::CompressionCodec;
+
+use super::snappy;
+use crate::error::{Error, Result};
+
+/// Codecs that are inflated here.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::pq) enum Inflate {
+    Snappy,
+    Zstd,
+    Gzip,
+    Brotli,
+}
+
+thread_local! {
+    /// A decoder is as large as many a page.
+    static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+impl Inflate {
+    /// How pages of `codec` are inflated, if they are here.
+    pub fn of(codec: CompressionCodec) -> Option<Self> {
+        match codec {
+            CompressionCodec::SNAPPY => Some(Self::Snappy),
+            CompressionCodec::ZSTD => Some(Self::Zstd),
+            CompressionCodec::GZIP => Some(Self::Gzip),
+            CompressionCodec::BROTLI => Some(Self::Brotli),
+            _ => None,
+        }
+    }
+
+    /// Inflates `stored` into `out`, which it must fill.
+    pub fn fill(self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let wanted = out.len();
+        // How many bytes there are, as far as is known: one more than wanted stands for all that is
+        // too much.
+        let length = match self {
+            // A page without values may have no bytes at all.
+            _ if wanted == 0 => 0,
+            Self::Snappy => match snappy::size(stored).map_err(damaged)? {
+                length if length == wanted => snappy::expand(stored, out)
+                    .map(|()| length)
+                    .map_err(damaged)?,
+                other => other,
+            },
+            Self::Zstd => ZSTD.with_borrow_mut(|decoder| {
+                let decoder = match decoder {
+                    Some(decoder) => decoder,
+                    None => decoder.insert(zstd::bulk::Decompressor::new().map_err(damaged)?),
+                };
+                decoder.decompress_to_buffer(stored, out).map_err(damaged)
+            })?,
+            Self::Gzip => {
+                exactly(&mut flate2::read::MultiGzDecoder::new(stored), out).map_err(damaged)?
+            }
+            Self::Brotli => {
+                exactly(&mut brotli::Decompressor::new(stored, 4096), out).map_err(damaged)?
+            }
+        };
+        expect(length, wanted)
+    }
+}
+
+fn damaged(error: impl std::fmt::Display) -> Error {
+    Error::corrupt_data(format!("a Parquet page cannot be decompressed: {error}"))
+}
+
+fn expect(length: usize, wanted: usize) -> Result<()> {
+    if length == wanted {
+        return Ok(());
+    }
+    let most = if length > wanted { "more" } else { "fewer" };
+    Err(Error::corrupt_data(format!(
+        "a Parquet page expands to {most} bytes than the {wanted} that it announces"
+    )))
+}
+
+/// Fills `out` and looks whether there is more: the bytes read, one more than asked for if so.
+fn exactly(from: &mut impl Read, out: &mut [u8]) -> std::io::Result<usize> {
+    let mut read = 0;
+    while let Some(rest) = out.get_mut(read..).filter(|rest| !rest.is_empty()) {
+        match from.read(rest) {
+            Ok(0) => return Ok(read),
+            Ok(count) => read += count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read + from.read(&mut [0])?)
+}

@@ -1,0 +1,10 @@
+//! From bytes of a file to checked, decompressed pages.
+
+pub(super) mod bounds_check;
+pub(super) mod column_chunks;
+pub(super) mod decompress;
+pub mod footer;
+pub(super) mod header_check;
+pub(super) mod page_check;
+pub(super) mod page_checksum;
+pub(super) mod snappy;

@@ -1,0 +1,255 @@
+//! Actions that stand alone: the newest protocol and metadata, transactions and domains of a
+//! segment.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::replay::{Texts, is_long, long_singles};
+use crate::error::{Error, Result, ResultExt, shown};
+use crate::exec::map_all;
+use crate::log::{Checksum, CommitFile, Segment};
+use crate::parse::checkpoint::OpenCheckpoint;
+use crate::parse::commit::{self, Single, Take};
+use crate::protocol::action::{DomainMetadata, Metadata, Protocol, Txn};
+use crate::store::Store;
+
+/// Commits looked at together, at first and at most: with a good guess of where the newest metadata
+/// is, fewer than all are read.
+const CHUNK: (usize, usize) = (64, 1024);
+/// Commits that one job reads.
+const JOB: usize = 16;
+
+/// The newest protocol and metadata.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableActions {
+    /// `protocol`
+    pub protocol: Protocol,
+    /// `metaData`
+    pub metadata: Metadata,
+}
+
+impl TableActions {
+    /// The fields that differ in `other`.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<&'static str> {
+        Checksum::differences(
+            (&self.protocol, &self.metadata),
+            (&other.protocol, &other.metadata),
+        )
+    }
+}
+
+/// Transactions by application and domains by name, removed domains left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sets {
+    /// `txn`
+    pub transactions: BTreeMap<String, Txn>,
+    /// `domainMetadata`
+    pub domains: BTreeMap<String, DomainMetadata>,
+}
+
+impl Sets {
+    /// Takes over what newer actions say, the oldest first.
+    pub fn advance(&mut self, singles: &[Single]) {
+        for single in singles {
+            match single {
+                Single::Txn(txn) => _ = self.transactions.insert(txn.app_id.clone(), txn.clone()),
+                Single::Domain(domain) if domain.removed => _ = self.domains.remove(&domain.domain),
+                Single::Domain(domain) => {
+                    _ = self.domains.insert(domain.domain.clone(), domain.clone());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The single actions of each commit, newest commit first, in chunks; `found` ends the walk.
+fn newest_first(
+    commits: &[CommitFile],
+    texts: &Arc<Texts>,
+    take: &Take,
+    mut found: impl FnMut(&CommitFile, Vec<Single>) -> Result<bool>,
+) -> Result<bool> {
+    let mut newest: Vec<CommitFile> = commits.iter().rev().cloned().collect();
+    let mut size = CHUNK.0;
+    while !newest.is_empty() {
+        let rest = newest.split_off(size.min(newest.len()));
+        let jobs: Vec<Vec<CommitFile>> = newest.chunks(JOB).map(<[_]>::to_vec).collect();
+        let (texts, take) = (Arc::clone(texts), take.clone());
+        let parsed = map_all(jobs, move |commits| {
+            let singles = |(commit, text): (&CommitFile, Result<Bytes>)| {
+                let singles = commit::singles(&text?, &take)
+                    .at_file(&commit.file.path)
+                    .at_version(commit.version)?;
+                Ok((commit.clone(), singles))
+            };
+            let mut out: Vec<Result<_>> = Vec::with_capacity(commits.len());
+            // Between those that are too long to be read whole, commits are asked for together.
+            for run in commits.chunk_by(|a, b| !is_long(a) && !is_long(b)) {
+                match run {
+                    [commit] if is_long(commit) => out
+                        .push(long_singles(commit, &take).map(|singles| (commit.clone(), singles))),
+                    run => out.extend(run.iter().zip(texts.get_all(run)).map(singles)),
+                }
+            }
+            Ok(out)
+        })?;
+        // What is wrong with an older commit does not matter once a newer one has everything.
+        for parsed in parsed.into_iter().flatten() {
+            let (commit, singles) = parsed?;
+            if found(&commit, singles)? {
+                return Ok(true);
+            }
+        }
+        newest = rest;
+        size = (size * 2).min(CHUNK.1);
+    }
+    Ok(false)
+}
+
+/// Reads protocol and metadata of a segment, and whether one of them comes from the checkpoint.
+///
+/// # Errors
+/// [`Error::Corrupt`] when there is none, or two in one commit.
+pub fn read_table(
+    segment: &Segment,
+    texts: &Arc<Texts>,
+    store: &Arc<dyn Store>,
+) -> Result<(TableActions, bool)> {
+    let (mut protocol, mut metadata) = (None, None);
+    let take = Take {
+        table: true,
+        ..Take::default()
+    };
+    let mut keep = |version: i64, singles: Vec<Single>, in_checkpoint: bool| -> Result<bool> {
+        let (mut protocols, mut metadatas) = (0, 0);
+        let (had_protocol, had_metadata) = (protocol.is_some(), metadata.is_some());
+        for single in singles {
+            match single {
+                Single::Protocol(p) => {
+                    protocols += 1;
+                    if !had_protocol {
+                        protocol = Some(p);
+                    }
+                }
+                Single::Metadata(m) => {
+                    metadatas += 1;
+                    if !had_metadata {
+                        metadata = Some(*m);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if !in_checkpoint && (protocols > 1 || metadatas > 1) {
+            let name = if metadatas > 1 {
+                "metaData"
+            } else {
+                "protocol"
+            };
+            return Err(
+                Error::corrupt(format!("the commit has more than one `{name}` action"))
+                    .at_file(crate::protocol::log_path::commit(version))
+                    .at_version(version),
+            );
+        }
+        Ok(protocol.is_some() && metadata.is_some())
+    };
+    let complete = newest_first(&segment.replay, texts, &take, |commit, singles| {
+        check_reconciled(commit, &singles)?;
+        keep(commit.version, singles, false)
+    })?;
+    let mut from_checkpoint = false;
+    if !complete && let Some(checkpoint) = &segment.checkpoint {
+        let open = OpenCheckpoint::open(checkpoint, store, false).at_version(checkpoint.version)?;
+        keep(checkpoint.version, open.singles(&take)?, true)?;
+        from_checkpoint = true;
+    }
+    let lacks = |what: &str| {
+        Error::corrupt(format!(
+            "no `{what}` action in the log up to version {}",
+            segment.version
+        ))
+        .at_version(segment.version)
+    };
+    let table = TableActions {
+        protocol: protocol.ok_or_else(|| lacks("protocol"))?,
+        metadata: metadata.ok_or_else(|| lacks("metaData"))?,
+    };
+    Ok((table, from_checkpoint))
+}
+
+/// Refuses a compaction with two actions of one identity: the order of its lines would decide, and
+/// writers differ in which comes first. The commits that it stands for are there.
+fn check_reconciled(commit: &CommitFile, singles: &[Single]) -> Result<()> {
+    if !commit.is_compaction() {
+        return Ok(());
+    }
+    let mut seen = HashSet::new();
+    let identity = |single: &Single| match single {
+        Single::Protocol(_) => Some(("protocol", String::new())),
+        Single::Metadata(_) => Some(("metaData", String::new())),
+        Single::Txn(txn) => Some(("txn", txn.app_id.clone())),
+        Single::Domain(domain) => Some(("domainMetadata", domain.domain.clone())),
+        _ => None,
+    };
+    for (kind, name) in singles.iter().filter_map(identity) {
+        if !seen.insert((kind, name.clone())) {
+            let of = if name.is_empty() {
+                String::new()
+            } else {
+                format!(" of `{}`", shown(&name))
+            };
+            return Err(Error::corrupt(format!(
+                "the log compaction is not reconciled: it has two actions `{kind}`{of}"
+            ))
+            .at_file(&commit.file.path));
+        }
+    }
+    Ok(())
+}
+
+/// Reads transactions and domains of a segment.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::NotFound`] name the file.
+pub fn read_sets(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>) -> Result<Sets> {
+    let take = Take {
+        sets: true,
+        ..Take::default()
+    };
+    let mut transactions: BTreeMap<String, Txn> = BTreeMap::new();
+    let mut domains: BTreeMap<String, DomainMetadata> = BTreeMap::new();
+    let mut keep = |singles: Vec<Single>| {
+        // Within one file the later line is the newer one.
+        for single in singles.into_iter().rev() {
+            match single {
+                Single::Txn(txn) => _ = transactions.entry(txn.app_id.clone()).or_insert(txn),
+                Single::Domain(domain) => {
+                    _ = domains.entry(domain.domain.clone()).or_insert(domain);
+                }
+                _ => {}
+            }
+        }
+    };
+    newest_first(&segment.replay, texts, &take, |commit, singles| {
+        check_reconciled(commit, &singles)?;
+        keep(singles);
+        Ok(false)
+    })?;
+    if let Some(checkpoint) = &segment.checkpoint {
+        keep(
+            OpenCheckpoint::open(checkpoint, store, false)
+                .at_version(checkpoint.version)?
+                .singles(&take)?,
+        );
+    }
+    domains.retain(|_, domain| !domain.removed);
+    Ok(Sets {
+        transactions,
+        domains,
+    })
+}

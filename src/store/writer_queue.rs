@@ -1,0 +1,117 @@
+//! Turns: writers of one machine queue for the next version instead of racing for it again and
+//! again.
+//!
+//! Advisory: who does not queue, on this machine or another, is no danger, since an object is made
+//! if absent or not at all. A turn only spares others the work of losing. It is a lock on the
+//! folder itself (`flock`), so it leaves no file behind and ends with its process. Whoever waits
+//! longer looks more often, so that nobody waits for ever; and a turn that does not come (its owner
+//! is stopped, the file system has no locks) is done without.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::exec::{self, Cancel};
+
+/// The longest wait: a writer that was stopped in its turn must not hold up the others.
+const LONGEST: Duration = Duration::from_secs(3);
+
+/// A turn; over when dropped.
+#[derive(Debug)]
+pub struct Turn(File);
+
+impl Turn {
+    /// Waits for a turn in a local folder.
+    pub(super) fn wait(folder: &Path, cancel: &Cancel) -> Option<Self> {
+        if !cfg!(unix) {
+            // Elsewhere folders cannot be opened.
+            return None;
+        }
+        let folder = File::open(folder).ok()?;
+        let begun = Instant::now();
+        loop {
+            let waited = begun.elapsed();
+            match folder.try_lock() {
+                Ok(()) => return Some(Self(folder)),
+                Err(TryLockError::WouldBlock) if waited < LONGEST && !cancel.is_cancelled() => {
+                    std::thread::sleep(pause(waited, exec::random()));
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// Between 2 and 4 ms at first, a tenth of that after a second.
+fn pause(waited: Duration, random: u64) -> Duration {
+    let waited = u64::try_from(waited.as_millis())
+        .unwrap_or(u64::MAX)
+        .min(10_000);
+    Duration::from_micros((2000 + random % 2000) * 100 / (100 + waited))
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // Said, not left to closing: a process that was forked meanwhile has the file open, too.
+        let _ = self.0.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> std::path::PathBuf {
+        let folder = std::env::temp_dir().join(format!("deltafast-{name}-{}", exec::uuid()));
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn one_after_the_other() {
+        let folder = folder("turns");
+        let inside = std::sync::atomic::AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..5 {
+                        let turn = Turn::wait(&folder, &Cancel::default()).unwrap();
+                        assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
+                        std::thread::sleep(Duration::from_micros(200));
+                        inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                        drop(turn);
+                    }
+                });
+            }
+        });
+        assert_eq!(
+            std::fs::read_dir(&folder).unwrap().count(),
+            0,
+            "nothing is left behind"
+        );
+        std::fs::remove_dir(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_turn_that_does_not_come_is_done_without() {
+        let folder = folder("no-turn");
+        let _held = Turn::wait(&folder, &Cancel::default()).unwrap();
+        let begun = Instant::now();
+        assert!(Turn::wait(&folder, &Cancel::default()).is_none());
+        assert!(begun.elapsed() >= LONGEST);
+        let stopped = Cancel::default();
+        stopped.cancel();
+        assert!(Turn::wait(&folder, &stopped).is_none());
+        assert!(Turn::wait(&folder.join("nothing"), &Cancel::default()).is_none());
+        std::fs::remove_dir(&folder).unwrap();
+    }
+
+    #[test]
+    fn whoever_waits_looks_more_often() {
+        assert!(
+            pause(Duration::ZERO, 0) == Duration::from_millis(2)
+                && pause(Duration::ZERO, 1999) < Duration::from_millis(4)
+        );
+        assert!(pause(Duration::from_secs(1), 1999) < Duration::from_micros(400));
+    }
+}

@@ -1,0 +1,505 @@
+//! What a table demands of its rows, as SQL of the log -> as trees that a caller bound: which texts
+//! there are to bind, and the rules that come of them. SQL is never read here; a demand that comes
+//! back without a tree is an error, not forgotten.
+//!
+//! A demand counts only where the protocol supports its feature.
+//!
+//! Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns", "Default Columns",
+//! "Identity Columns".
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::lengths::ColumnLengths;
+use crate::error::{Error, Result, shown};
+use crate::expr::Bound;
+use crate::protocol::action::{Format, Metadata, Protocol};
+use crate::protocol::features;
+use crate::protocol::properties::CONSTRAINTS;
+use crate::protocol::schema::{DataType, StructField, StructType};
+use crate::protocol::table::base_protocol;
+use crate::write::constraints::{Check, Computed, Identity, REPLACED, Rules};
+
+/// A name (of a constraint, a column) and the SQL that belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Demand {
+    /// The constraint's or the column's name.
+    pub name: String,
+    /// Spark SQL over the table's columns.
+    pub sql: String,
+    /// The tree that the caller bound, of a column's type exactly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<Value>,
+}
+
+impl Demand {
+    fn new(name: impl Into<String>, sql: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            sql: sql.into(),
+            tree: None,
+        }
+    }
+
+    /// The expression.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for one that the core does not have, [`Error::Internal`] where it was
+    /// not bound.
+    pub fn bound(&self) -> Result<Bound> {
+        let tree = self.tree.as_ref().ok_or_else(|| {
+            Error::internal(format!("the expression of `{}` was not bound", self.name))
+        })?;
+        Bound::from_json(&tree.to_string())
+    }
+}
+
+/// Everything that is to be bound for a write.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Demands {
+    /// CHECK constraints and invariants.
+    pub checks: Vec<Demand>,
+    /// Generated columns.
+    pub generated: Vec<Demand>,
+    /// Defaults of columns that the data lacks.
+    pub defaults: Vec<Demand>,
+    /// The rows that a write replaces, where it does.
+    pub predicate: Option<Demand>,
+    /// Limits of `char(n)` and `varchar(n)`, for engines that check their rows themselves; not to
+    /// be bound.
+    pub lengths: Vec<Demand>,
+    /// The same for the core.
+    #[serde(skip)]
+    pub(crate) limits: Vec<ColumnLengths>,
+}
+
+/// Features whose demands are expressions.
+const EXPRESSED: &[&str] = &[
+    "checkConstraints",
+    "invariants",
+    "generatedColumns",
+    "allowColumnDefaults",
+];
+
+/// The text that is stored under a key of a field's metadata.
+fn text<'a>(field: &'a StructField, key: &str) -> Option<&'a str> {
+    field.metadata.get(key).and_then(Value::as_str)
+}
+
+impl Demands {
+    /// What the table demands; of defaults only those of the columns that `lacks` says the data
+    /// lacks.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for an invariant or a declared type that cannot be read;
+    /// [`Error::Unsupported`] for an invariant within a list or map.
+    pub fn of(
+        protocol: &Protocol,
+        metadata: &Metadata,
+        schema: &StructType,
+        lacks: impl Fn(&StructField) -> bool,
+    ) -> Result<Self> {
+        let supported = features::supported(protocol);
+        let mut out = Self::default();
+        if supported.contains("checkConstraints") {
+            let named = metadata
+                .configuration
+                .iter()
+                .filter_map(|(key, sql)| Some((key.strip_prefix(CONSTRAINTS)?, sql)));
+            out.checks
+                .extend(named.map(|(name, sql)| Demand::new(name, sql)));
+        }
+        if supported.contains("invariants") {
+            invariants(schema, &mut Vec::new(), &mut out.checks)?;
+        }
+        for field in &schema.fields {
+            out.limits.extend(ColumnLengths::of(field)?);
+            if supported.contains("generatedColumns")
+                && let Some(sql) = text(field, "delta.generationExpression")
+            {
+                out.generated.push(Demand::new(&field.name, sql));
+            } else if supported.contains("allowColumnDefaults")
+                && lacks(field)
+                && let Some(sql) = text(field, "CURRENT_DEFAULT")
+            {
+                out.defaults.push(Demand::new(&field.name, sql));
+            }
+        }
+        out.lengths = out
+            .limits
+            .iter()
+            .map(|limit| Demand::new(format!("length of {}", limit.column), limit.sql()))
+            .collect();
+        Ok(out)
+    }
+
+    /// What a new table with this schema and these properties will demand, defaults of all columns
+    /// included, so that its expressions can be tried before it is made.
+    ///
+    /// # Errors
+    /// As [`Demands::of`].
+    pub fn of_new(schema: &StructType, configuration: BTreeMap<String, String>) -> Result<Self> {
+        let every = features::with_features(
+            &base_protocol(),
+            &EXPRESSED.iter().map(ToString::to_string).collect(),
+        );
+        let metadata = Metadata {
+            id: String::new(),
+            name: None,
+            description: None,
+            format: Format::default(),
+            schema_string: String::new(),
+            partition_columns: Vec::new(),
+            configuration,
+            created_time: None,
+        };
+        Self::of(&every, &metadata, schema, |_| true)
+    }
+
+    /// The rules, once everything that `asked` for is bound.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for expressions that the core does not have, [`Error::Invalid`] for a
+    /// generated column made from another one, [`Error::Internal`] where something was left
+    /// out.
+    pub fn rules(&self, asked: &Self, identities: Vec<Identity>) -> Result<Rules> {
+        let same = |a: &[Demand], b: &[Demand]| {
+            a.len() == b.len()
+                && a.iter()
+                    .zip(b)
+                    .all(|(a, b)| (&a.name, &a.sql) == (&b.name, &b.sql))
+        };
+        if !same(&self.checks, &asked.checks)
+            || !same(&self.generated, &asked.generated)
+            || !same(&self.defaults, &asked.defaults)
+        {
+            return Err(Error::internal(
+                "what was bound is not what the table demands",
+            ));
+        }
+        let computed = |list: &[Demand]| {
+            let bound = |demand: &Demand| {
+                Ok(Computed {
+                    column: demand.name.clone(),
+                    expr: demand.bound().map_err(|e| e.at_column(&demand.name))?,
+                })
+            };
+            list.iter().map(bound).collect::<Result<Vec<_>>>()
+        };
+        let generated = computed(&self.generated)?;
+        let names: BTreeSet<&str> = generated.iter().map(|rule| rule.column.as_str()).collect();
+        if let Some((rule, base)) = generated.iter().find_map(|rule| {
+            Some((
+                rule,
+                rule.expr
+                    .column_names()
+                    .into_iter()
+                    .find(|name| names.contains(name))?,
+            ))
+        }) {
+            return Err(Error::invalid(format!(
+                "the generated column `{}` is made from `{base}`, which is generated itself",
+                rule.column
+            ))
+            .at_column(&rule.column));
+        }
+        let check = |demand: &Demand| {
+            Ok(Check {
+                name: demand.name.clone(),
+                sql: demand.sql.clone(),
+                expr: demand.bound()?,
+            })
+        };
+        let mut checks = self.checks.iter().map(check).collect::<Result<Vec<_>>>()?;
+        if let Some(predicate) = &self.predicate {
+            checks.push(Check {
+                name: REPLACED.to_owned(),
+                ..check(predicate)?
+            });
+        }
+        Ok(Rules {
+            checks,
+            defaults: computed(&self.defaults)?,
+            generated,
+            identities,
+            lengths: asked.limits.clone(),
+        })
+    }
+
+    /// The predicate whose rows are replaced.
+    ///
+    /// # Errors
+    /// As [`Demands::rules`].
+    pub fn replaced(&self) -> Result<Option<Bound>> {
+        self.predicate.as_ref().map(Demand::bound).transpose()
+    }
+}
+
+fn invariants(schema: &StructType, path: &mut Vec<String>, out: &mut Vec<Demand>) -> Result<()> {
+    fn any(data_type: &DataType) -> bool {
+        match data_type {
+            DataType::Struct(inner) => inner
+                .fields
+                .iter()
+                .any(|f| f.metadata.contains_key("delta.invariants") || any(&f.data_type)),
+            DataType::Array(array) => any(&array.element),
+            DataType::Map(map) => any(&map.key) || any(&map.value),
+            _ => false,
+        }
+    }
+    for field in &schema.fields {
+        path.push(field.name.clone());
+        if let Some(raw) = text(field, "delta.invariants") {
+            let parsed: Option<Value> = serde_json::from_str(raw).ok();
+            let sql = parsed
+                .as_ref()
+                .and_then(|value| value.get("expression")?.get("expression")?.as_str());
+            let sql = sql.ok_or_else(|| {
+                Error::corrupt(format!("the invariant `{}` cannot be read", shown(raw)))
+                    .at_column(path.join("."))
+            })?;
+            out.push(Demand::new(path.join("."), sql));
+        }
+        match &field.data_type {
+            DataType::Struct(inner) => invariants(inner, path, out)?,
+            other if any(other) => {
+                return Err(Error::unsupported_feature(
+                    "invariants",
+                    "an invariant within a list or map cannot be checked",
+                )
+                .at_column(path.join(".")));
+            }
+            _ => {}
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+const START: &str = "delta.identity.start";
+const STEP: &str = "delta.identity.step";
+const MARK: &str = "delta.identity.highWaterMark";
+const EXPLICIT: &str = "delta.identity.allowExplicitInsert";
+
+/// The identity columns of a table, each with the next value to give.
+///
+/// # Errors
+/// [`Error::Corrupt`] for settings that cannot be.
+pub fn identities(protocol: &Protocol, schema: &StructType) -> Result<Vec<Identity>> {
+    if !features::supported(protocol).contains("identityColumns") {
+        return Ok(Vec::new());
+    }
+    let mut out = Vec::new();
+    for field in schema
+        .fields
+        .iter()
+        .filter(|field| field.metadata.contains_key(START))
+    {
+        let number = |key: &str| field.metadata.get(key).and_then(Value::as_i64);
+        let (Some(start), Some(step)) = (number(START), number(STEP).filter(|step| *step != 0))
+        else {
+            return Err(
+                Error::corrupt("an identity column has no start or no step").at_column(&field.name)
+            );
+        };
+        let next = match number(MARK) {
+            None => start,
+            Some(mark) => mark.checked_add(step).ok_or_else(|| {
+                Error::invalid("the identity column has come to the end of its numbers")
+                    .at_column(&field.name)
+            })?,
+        };
+        let allow_explicit = field
+            .metadata
+            .get(EXPLICIT)
+            .and_then(Value::as_bool)
+            .unwrap_or(false);
+        out.push(Identity {
+            column: field.name.clone(),
+            next,
+            step,
+            allow_explicit,
+        });
+    }
+    Ok(out)
+}
+
+/// The mark of an identity column once a value was given that it does not know of: the first of its
+/// own values that is not before it. `None` where the mark stays: that value is before the first,
+/// or before the mark.
+#[must_use]
+pub fn mark_behind(field: &StructField, value: i64) -> Option<i64> {
+    let number = |key: &str| {
+        field
+            .metadata
+            .get(key)
+            .and_then(Value::as_i64)
+            .map(i128::from)
+    };
+    let (start, step) = (number(START)?, number(STEP).filter(|step| *step != 0)?);
+    let beyond = (i128::from(value) - start) * step.signum();
+    if beyond < 0 {
+        return None;
+    }
+    let steps = (beyond + step.abs() - 1) / step.abs();
+    let mark = start + steps * step;
+    let is_news = number(MARK).is_none_or(|old| (mark - old) * step.signum() > 0);
+    is_news.then(|| i64::try_from(mark).ok()).flatten()
+}
+
+/// The schema with the last values that identity columns gave.
+#[must_use]
+pub fn with_marks(schema: &StructType, marks: &[(String, i64)]) -> StructType {
+    let mut out = schema.clone();
+    for field in &mut out.fields {
+        if let Some((_, last)) = marks.iter().find(|(column, _)| *column == field.name) {
+            field.metadata.insert(MARK.to_owned(), (*last).into());
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::features::with_features;
+
+    fn field(name: &str, metadata: &Value) -> StructField {
+        StructField {
+            metadata: metadata.as_object().unwrap().clone(),
+            ..StructField::new(name, DataType::Long, true)
+        }
+    }
+
+    fn metadata(configuration: &[(&str, &str)]) -> Metadata {
+        serde_json::from_value(serde_json::json!({
+            "id": "t", "schemaString": "", "configuration": configuration.iter().copied().collect::<std::collections::BTreeMap<_, _>>()
+        }))
+        .unwrap()
+    }
+
+    fn supporting(names: &[&str]) -> Protocol {
+        with_features(
+            &base_protocol(),
+            &names.iter().map(ToString::to_string).collect(),
+        )
+    }
+
+    fn table() -> StructType {
+        let invariant =
+            serde_json::json!({"delta.invariants": r#"{"expression":{"expression":"a > 1"}}"#});
+        let inner = StructType {
+            fields: vec![field("b", &invariant)],
+        };
+        StructType {
+            fields: vec![
+                field("a", &invariant),
+                StructField::new("s", DataType::Struct(inner.into()), true),
+                field(
+                    "g",
+                    &serde_json::json!({"delta.generationExpression": "a + 1"}),
+                ),
+                field("d", &serde_json::json!({"CURRENT_DEFAULT": "7"})),
+                field("e", &serde_json::json!({"CURRENT_DEFAULT": "8"})),
+                field(
+                    "v",
+                    &serde_json::json!({"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}),
+                ),
+            ],
+        }
+    }
+
+    #[test]
+    fn demands_are_those_of_supported_features() {
+        let constraint = metadata(&[("delta.constraints.c", "a < 9"), ("other", "x")]);
+        let all = Demands::of(
+            &supporting(&[
+                "checkConstraints",
+                "generatedColumns",
+                "allowColumnDefaults",
+            ]),
+            &constraint,
+            &table(),
+            |f| f.name == "d",
+        )
+        .unwrap();
+        let names = |list: &[Demand]| {
+            list.iter()
+                .map(|d| format!("{}: {}", d.name, d.sql))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(&all.checks), ["c: a < 9", "a: a > 1", "s.b: a > 1"]);
+        assert_eq!(
+            names(&all.lengths),
+            ["length of v: (`v` IS NULL OR length(`v`) <= 3)"]
+        );
+        assert_eq!(
+            (names(&all.generated), names(&all.defaults)),
+            (vec!["g: a + 1".to_owned()], vec!["d: 7".to_owned()])
+        );
+        let few = Demands::of(&base_protocol(), &constraint, &table(), |_| true).unwrap();
+        assert_eq!(
+            (
+                few.checks.len(),
+                few.generated.len(),
+                few.defaults.len(),
+                few.lengths.len()
+            ),
+            (2, 0, 0, 1)
+        );
+    }
+
+    #[test]
+    fn a_demand_that_was_not_bound_is_no_rule() {
+        let asked = Demands {
+            checks: vec![Demand::new("c", "a < 9")],
+            ..Demands::default()
+        };
+        assert!(
+            Demands::default()
+                .rules(&asked, Vec::new())
+                .unwrap_err()
+                .to_string()
+                .contains("demands")
+        );
+        assert!(
+            asked
+                .rules(&asked, Vec::new())
+                .unwrap_err()
+                .to_string()
+                .contains("not bound")
+        );
+    }
+
+    #[test]
+    fn identity_columns_go_on_after_their_mark() {
+        let fresh = serde_json::json!({START: 5, STEP: -2, EXPLICIT: true});
+        let used = serde_json::json!({START: 5, STEP: 10, MARK: 25});
+        let schema = StructType {
+            fields: vec![field("a", &fresh), field("b", &used)],
+        };
+        let found = identities(&supporting(&["identityColumns"]), &schema).unwrap();
+        let facts: Vec<_> = found
+            .iter()
+            .map(|i| (i.next, i.step, i.allow_explicit))
+            .collect();
+        assert_eq!(facts, [(5, -2, true), (35, 10, false)]);
+        assert!(identities(&base_protocol(), &schema).unwrap().is_empty());
+        assert_eq!(
+            [4, 5, 6, 7, 0].map(|value| mark_behind(&schema.fields[0], value)),
+            [Some(3), Some(5), None, None, Some(-1)]
+        );
+        assert_eq!(
+            [24, 25, 26, 35, 36, i64::MAX].map(|value| mark_behind(&schema.fields[1], value)),
+            [None, None, Some(35), Some(35), Some(45), None]
+        );
+        let marked = with_marks(&schema, &[("b".to_owned(), 45)]);
+        assert_eq!(
+            identities(&supporting(&["identityColumns"]), &marked).unwrap()[1].next,
+            55
+        );
+    }
+}

@@ -1,0 +1,334 @@
+//! Files that another engine wrote into a folder of the table -> the facts for their `add` actions.
+//!
+//! The engine names columns as the table's files do and partition folders `column=value` as Hive
+//! has it, where a value is text that its type can be read from (a timestamp with its zone).
+//! Statistics come from the footers, which are read side by side; files without rows are not taken
+//! over. How far identity columns came is in the footers, too.
+//!
+//! Protocol: "Add File and Remove File", "Per-file Statistics", "Partition Value Serialization".
+//! Cost: one listing of each folder, one footer a file.
+
+use std::sync::Arc;
+
+use percent_encoding::percent_decode_str;
+
+use super::partition::{canonical, log_path};
+use super::stats::StatsPlan;
+use super::{NewFile, WriteRequest};
+use crate::error::{Error, Result, ResultExt, shown};
+use crate::exec::{Cancel, map_all};
+use crate::expr::Scalar;
+use crate::pq::survey;
+use crate::pq::{LeafFacts, Mapping, Wanted};
+use crate::protocol::calendar::Zone;
+use crate::protocol::partition_value::HIVE_NULL;
+use crate::protocol::schema::{DataType, StructField, StructType};
+use crate::store::{File, ObjectMeta, Store};
+use crate::write::constraints::Identity;
+use crate::write::file_schema::file_name;
+
+/// What lies in the folder.
+#[derive(Debug, Clone, Default)]
+pub struct Adopted {
+    /// Data files with rows.
+    pub files: Vec<NewFile>,
+    /// Everything else, by its path below the table's root: files without rows, marks, checksums
+    /// of Hadoop.
+    pub rest: Vec<String>,
+    /// For each identity column of the request's rules the last of its values.
+    pub identities: Vec<(String, i64)>,
+}
+
+/// Everything that lies below a folder of the table.
+///
+/// # Errors
+/// What the store says.
+pub fn everything(
+    store: &Arc<dyn Store>,
+    folder: &str,
+    cancel: &Cancel,
+) -> Result<Vec<ObjectMeta>> {
+    let mut found = Vec::new();
+    let mut level = vec![folder.trim_matches('/').to_owned()];
+    while !level.is_empty() {
+        cancel.check()?;
+        let store = Arc::clone(store);
+        for listed in map_all(std::mem::take(&mut level), move |folder| {
+            store.list_folder(&folder, &|_| true)
+        })? {
+            found.extend(listed.objects);
+            level.extend(listed.folders);
+        }
+    }
+    found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// Looks at the files of a folder; `request` says what the table is, and which identity columns the
+/// engine gave values.
+///
+/// # Errors
+/// [`Error::Corrupt`] names a file that is no Parquet or lacks bounds of an identity column,
+/// [`Error::SchemaMismatch`] one with columns that the table has not, [`Error::Invalid`] a folder
+/// that is none of its partitions.
+pub fn adopt(
+    store: &Arc<dyn Store>,
+    request: &WriteRequest,
+    folder: &str,
+    cancel: &Cancel,
+) -> Result<Adopted> {
+    let is_partition = |field: &&StructField| request.partition_columns.contains(&field.name);
+    let written = StructType {
+        fields: request
+            .schema
+            .fields
+            .iter()
+            .filter(|field| !is_partition(field) && field.data_type != DataType::Void)
+            .cloned()
+            .collect(),
+    };
+    let partition = request
+        .partition_columns
+        .iter()
+        .map(|name| {
+            request
+                .schema
+                .field(name)
+                .ok_or_else(|| {
+                    Error::invalid("a partition column is not in the schema").at_column(name)
+                })
+                .cloned()
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let stats = StatsPlan::new(&written, &request.hidden, &request.properties, |field| {
+        file_name(field, request.mapping).to_owned()
+    })?;
+    let (columns, wanted) = (
+        Arc::new(in_files(&written, request.mapping)),
+        Arc::new(stats.wanted()),
+    );
+    let identities = &request.rules.identities;
+    let counted: Vec<StructField> = identities
+        .iter()
+        .filter_map(|identity| written.field(&identity.column).cloned())
+        .collect();
+    if counted.len() < identities.len() {
+        return Err(Error::unsupported(
+            "a partition column cannot be an identity column whose values another engine gave",
+        ));
+    }
+    let counted = Arc::new(in_files(&StructType { fields: counted }, request.mapping));
+    let mut out = Adopted::default();
+    let mut data = Vec::new();
+    for object in everything(store, folder, cancel)? {
+        let name = object.path.rsplit('/').next().unwrap_or_default();
+        if name.ends_with(".parquet") && !name.starts_with(['.', '_']) {
+            data.push(object);
+        } else {
+            out.rest.push(object.path);
+        }
+    }
+    let (root, stop) = (Arc::clone(store), cancel.clone());
+    let (by_id, own) = (
+        request.mapping == Mapping::Id,
+        Arc::new(
+            written
+                .fields
+                .iter()
+                .filter(|field| !request.hidden.contains(&field.name))
+                .cloned()
+                .collect::<Vec<_>>(),
+        ),
+    );
+    let surveyed = map_all(data, move |object| {
+        stop.check()?;
+        let file = File {
+            store: Arc::clone(&root),
+            path: object.path.clone(),
+            size: Some(object.size),
+        };
+        let found = survey(&file)?;
+        if by_id && !found.names_have_ids(&file, &own)? {
+            let what =
+                "the file lacks field ids, by which the table's column mapping finds columns";
+            return Err(Error::schema_mismatch(
+                what,
+                "an id at each column",
+                "columns without",
+            ))
+            .at_file(&object.path);
+        }
+        let known = |field: &StructField| {
+            columns
+                .fields
+                .iter()
+                .any(|column| column.name == field.name)
+        };
+        if let Some(field) = found.schema.fields.iter().find(|field| !known(field)) {
+            let what = "the file has a column that the table does not have";
+            return Err(Error::schema_mismatch(
+                what,
+                "no such column",
+                format!("`{}`", shown(&field.name)),
+            ))
+            .at_file(&object.path);
+        }
+        let facts = found.facts(&columns, &wanted);
+        let last = found.facts(&counted, &vec![Wanted::Bounds; counted.fields.len()]);
+        Ok((object, found.num_rows(), facts, last))
+    })?;
+    for (object, rows, facts, last) in surveyed {
+        if rows == 0 {
+            out.rest.push(object.path);
+            continue;
+        }
+        for (identity, facts) in identities.iter().zip(&last) {
+            note_last(identity, facts, &mut out.identities).at_file(&object.path)?;
+        }
+        out.files.push(NewFile {
+            partition_values: values(&object.path, folder, &partition, request.mapping)
+                .at_file(&object.path)?,
+            path: log_path(&object.path),
+            size: object.size,
+            modified_ms: object.modified_ms,
+            num_records: rows,
+            stats: Some(stats.json(rows, &facts)),
+        });
+    }
+    Ok(out)
+}
+
+/// Notes the last value of an identity column in a file, if it is the last of all.
+fn note_last(identity: &Identity, facts: &LeafFacts, all: &mut Vec<(String, i64)>) -> Result<()> {
+    let (Some(Scalar::Long(least)), Some(Scalar::Long(most))) = (&facts.min, &facts.max) else {
+        return Err(
+            Error::corrupt("the file's footer has no bounds of an identity column")
+                .at_column(&identity.column),
+        );
+    };
+    let rises = identity.step > 0;
+    let last = if rises { *most } else { *least };
+    match all
+        .iter_mut()
+        .find(|(column, _)| *column == identity.column)
+    {
+        Some((_, known)) => {
+            *known = if rises {
+                last.max(*known)
+            } else {
+                last.min(*known)
+            }
+        }
+        None => all.push((identity.column.clone(), last)),
+    }
+    Ok(())
+}
+
+/// The columns with the names that files have; what is inside of lists and maps has no statistics
+/// and needs none.
+fn in_files(columns: &StructType, mapping: Mapping) -> StructType {
+    let named = |field: &StructField| {
+        let mut out = field.clone();
+        file_name(field, mapping).clone_into(&mut out.name);
+        if let DataType::Struct(inner) = &field.data_type {
+            out.data_type = DataType::Struct(Arc::new(in_files(inner, mapping)));
+        }
+        out
+    };
+    StructType {
+        fields: columns.fields.iter().map(named).collect(),
+    }
+}
+
+/// The partition values that the folders of a file name, by their names in the log.
+fn values(
+    path: &str,
+    folder: &str,
+    partition: &[StructField],
+    mapping: Mapping,
+) -> Result<Vec<(String, Option<String>)>> {
+    let below = path
+        .strip_prefix(folder.trim_matches('/'))
+        .unwrap_or(path)
+        .trim_start_matches('/');
+    let folders: Vec<&str> = below
+        .rsplit_once('/')
+        .map_or(Vec::new(), |(folders, _)| folders.split('/').collect());
+    if folders.len() != partition.len() {
+        return Err(Error::invalid(format!(
+            "the file lies in {} folders and the table has {} partition columns",
+            folders.len(),
+            partition.len()
+        )));
+    }
+    let decode = |text: &str| {
+        let text = percent_decode_str(text)
+            .decode_utf8()
+            .map_err(|_| Error::invalid("the name of a partition folder is no text"))?;
+        Ok::<_, Error>(text.into_owned())
+    };
+    let value = |(field, folder): (&StructField, &str)| {
+        let name = file_name(field, mapping);
+        let (column, value) = folder.split_once('=').unwrap_or_default();
+        if decode(column)? != name {
+            return Err(Error::invalid(format!(
+                "the folder `{}` is none of the partition column `{name}`",
+                shown(folder)
+            )));
+        }
+        let text = Some(decode(value)?).filter(|text| text != HIVE_NULL);
+        Ok((
+            name.to_owned(),
+            canonical(text.as_deref(), &field.data_type, Zone::UTC)
+                .map_err(|e| e.at_column(&field.name))?,
+        ))
+    };
+    partition.iter().zip(folders).map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_say_partition_values_whatever_they_are() {
+        let fields = [
+            StructField::new("p", DataType::String, true),
+            StructField::new("at", DataType::Timestamp, true),
+            StructField::new("n", DataType::Double, true),
+        ];
+        let found = values(
+            "w/p=a%2Fb=c/at=2020-01-01T00%3A00%3A00.5Z/n=1/f.parquet",
+            "w/",
+            &fields,
+            Mapping::None,
+        )
+        .unwrap();
+        let text = |n: usize| found[n].1.as_deref();
+        assert_eq!(
+            (text(0), text(1), text(2)),
+            (
+                Some("a/b=c"),
+                Some("2020-01-01T00:00:00.500000Z"),
+                Some("1.0")
+            )
+        );
+        let nulls = values(
+            "w/p=__HIVE_DEFAULT_PARTITION__/at=__HIVE_DEFAULT_PARTITION__/n=2.5/f.parquet",
+            "w",
+            &fields,
+            Mapping::None,
+        )
+        .unwrap();
+        assert_eq!(
+            (
+                nulls[0].1.as_deref(),
+                nulls[1].1.as_deref(),
+                nulls[2].1.as_deref()
+            ),
+            (None, None, Some("2.5"))
+        );
+        assert!(values("w/f.parquet", "w", &fields, Mapping::None).is_err());
+        assert!(values("w/p=1/x=2/n=3/f.parquet", "w", &fields, Mapping::None).is_err());
+    }
+}

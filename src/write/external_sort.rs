@@ -1,0 +1,356 @@
+//! SORT: batches of any number -> the same rows along a curve, in bounded memory.
+//!
+//! Each batch is cut by bounds between which lie about equally many rows; what belongs between two
+//! of them is gathered, on disk once there is too much of it, then sorted in memory, one gathering
+//! after the other. So nothing is ever sorted as a whole.
+//!
+//! Cost: two copies of every row, and one to disk and back where it does not fit.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
+use arrow_select::concat::concat_batches;
+use arrow_select::nullif::nullif;
+use arrow_select::take::take_record_batch;
+
+use super::spill::{Place, Spill};
+use crate::error::{Error, Result};
+use crate::exec::{Cancel, Lanes, Source, lanes, parallelism};
+use crate::pq::encode::file_encoder::size_of;
+use crate::write::space_filling_curve::Curve;
+
+/// Rows of a batch that is given on.
+const ROWS: usize = 32 << 10;
+
+/// How rows are put in order.
+#[derive(Debug, Clone)]
+pub struct Sorting {
+    /// The curve.
+    pub curve: Curve,
+    /// Where the curve's columns are: places of columns and of fields within.
+    pub columns: Vec<Vec<usize>>,
+    /// Places on the curve between which rows are gathered, ascending.
+    pub bounds: Vec<u64>,
+    /// Bytes of rows that may be held before they go to disk.
+    pub memory: u64,
+}
+
+impl Sorting {
+    /// Bounds for `count` gatherings of rows like those of a sample.
+    #[must_use]
+    pub fn bounds_of(mut places: Vec<u64>, count: usize) -> Vec<u64> {
+        places.sort_unstable();
+        let mut out: Vec<u64> = (1..count)
+            .filter_map(|n| places.get(n * places.len() / count).copied())
+            .collect();
+        out.dedup();
+        out
+    }
+
+    /// The rows in their order, and how many lie between the bounds.
+    ///
+    /// # Errors
+    /// What `source` gives; [`Error::Storage`] where they cannot be put on disk.
+    pub fn sort(
+        self,
+        source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+        cancel: &Cancel,
+    ) -> Result<(Lanes<RecordBatch>, Vec<usize>)> {
+        let this = Arc::new(self);
+        let of_cut = Arc::clone(&this);
+        let cuts = source.map(move |batch| {
+            let this = Arc::clone(&of_cut);
+            Box::new(std::iter::once_with(move || this.cut(&batch?)))
+                as Source<Vec<(usize, RecordBatch)>>
+        });
+        let mut gathered: Vec<Gathering> = (0..=this.bounds.len())
+            .map(|_| Gathering::default())
+            .collect();
+        let mut held = 0_u64;
+        let spill = Arc::new(Spill::default());
+        for cut in lanes(cuts, parallelism() + 1, 1, cancel) {
+            for (n, piece) in cut? {
+                let Some(gathering) = gathered.get_mut(n) else {
+                    return Err(Error::internal("a row lies behind the last bound"));
+                };
+                held += gathering.push(piece);
+            }
+            if held > this.memory {
+                cancel.check()?;
+                for gathering in &mut gathered {
+                    gathering.spill(&spill)?;
+                }
+                held = 0;
+            }
+        }
+        let counts = gathered.iter().map(|gathering| gathering.rows).collect();
+        let sorted = gathered
+            .into_iter()
+            .filter(|gathering| !gathering.is_empty())
+            .map(move |gathering| {
+                let (this, spill) = (Arc::clone(&this), Arc::clone(&spill));
+                let mut parts: Option<std::vec::IntoIter<RecordBatch>> = None;
+                let mut gathering = Some(gathering);
+                Box::new(std::iter::from_fn(move || {
+                    if let Some(gathering) = gathering.take() {
+                        match this.sorted(gathering, &spill) {
+                            Ok(found) => parts = Some(found.into_iter()),
+                            Err(error) => return Some(Err(error)),
+                        }
+                    }
+                    parts.as_mut().and_then(Iterator::next).map(Ok)
+                })) as Source<RecordBatch>
+            });
+        // One is sorted while the one before is taken.
+        Ok((lanes(sorted, 2, 4, cancel), counts))
+    }
+
+    /// Rows of each of `files` files for rows that lie between bounds like `counts`. Files end at
+    /// bounds, so that rows that are alike stay together, but where more of them are alike than
+    /// make a good file.
+    #[must_use]
+    pub fn shares(counts: &[usize], files: usize) -> Vec<usize> {
+        let all: usize = counts.iter().sum();
+        let share = all / files.max(1);
+        let ends: Vec<usize> = counts
+            .iter()
+            .scan(0, |end, count| {
+                *end += count;
+                Some(*end)
+            })
+            .collect();
+        let (mut out, mut from) = (Vec::new(), 0);
+        for n in 1..=files {
+            let wanted = usize::try_from(all as u128 * n as u128 / files as u128).unwrap_or(all);
+            let near = ends
+                .iter()
+                .copied()
+                .min_by_key(|end| end.abs_diff(wanted))
+                .filter(|end| end.abs_diff(wanted) <= share / 2);
+            let end = if n == files {
+                all
+            } else {
+                near.unwrap_or(wanted)
+            };
+            if end > from {
+                out.push(end - from);
+                from = end;
+            }
+        }
+        out
+    }
+
+    /// The places of a batch's rows on the curve.
+    fn places(&self, batch: &RecordBatch) -> Result<Vec<u64>> {
+        let column = |path: &Vec<usize>| column_at(batch, path);
+        self.curve.places(
+            &self
+                .columns
+                .iter()
+                .map(column)
+                .collect::<Result<Vec<_>>>()?,
+        )
+    }
+
+    /// The rows of a batch by gathering.
+    fn cut(&self, batch: &RecordBatch) -> Result<Vec<(usize, RecordBatch)>> {
+        let numbers: Vec<usize> = self
+            .places(batch)?
+            .into_iter()
+            .map(|place| self.bounds.partition_point(|bound| *bound <= place))
+            .collect();
+        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); self.bounds.len() + 1];
+        for (row, number) in (0_u32..).zip(numbers) {
+            if let Some(rows) = rows.get_mut(number) {
+                rows.push(row);
+            }
+        }
+        rows.into_iter()
+            .enumerate()
+            .filter(|(_, rows)| !rows.is_empty())
+            .map(|(number, rows)| Ok((number, take_record_batch(batch, &UInt32Array::from(rows))?)))
+            .collect()
+    }
+
+    /// The rows of a gathering in their order, in batches.
+    fn sorted(&self, gathering: Gathering, spill: &Spill) -> Result<Vec<RecordBatch>> {
+        let mut batches = Vec::new();
+        for place in gathering.spilled {
+            batches.push(spill.read(place)?);
+        }
+        batches.extend(gathering.pieces);
+        let Some(first) = batches.first() else {
+            return Ok(Vec::new());
+        };
+        let whole = concat_batches(&first.schema(), &batches)?;
+        drop(batches);
+        let mut order: Vec<(u64, u32)> = self.places(&whole)?.into_iter().zip(0_u32..).collect();
+        order.sort_unstable();
+        order
+            .chunks(ROWS)
+            .map(|some| {
+                Ok(take_record_batch(
+                    &whole,
+                    &UInt32Array::from_iter_values(some.iter().map(|(_, row)| *row)),
+                )?)
+            })
+            .collect()
+    }
+}
+
+/// A column of a batch, or a field in it.
+///
+/// # Errors
+/// [`Error::Internal`] where there is none.
+pub fn column_at(batch: &RecordBatch, path: &[usize]) -> Result<ArrayRef> {
+    let lacking = || Error::internal("rows lack a column of their order");
+    let (first, rest) = path.split_first().ok_or_else(lacking)?;
+    let mut column = batch.columns().get(*first).cloned().ok_or_else(lacking)?;
+    for field in rest {
+        let outer = column.as_struct_opt().ok_or_else(lacking)?;
+        let inner = outer.columns().get(*field).ok_or_else(lacking)?;
+        // A field of a null is null.
+        let nulls = outer
+            .nulls()
+            .map(|nulls| BooleanArray::new(!nulls.inner(), None));
+        column = match nulls {
+            Some(nulls) => nullif(inner, &nulls)?,
+            None => Arc::clone(inner),
+        };
+    }
+    Ok(column)
+}
+
+/// Rows between two bounds.
+#[derive(Default)]
+struct Gathering {
+    pieces: Vec<RecordBatch>,
+    spilled: Vec<Place>,
+    rows: usize,
+}
+
+impl Gathering {
+    fn is_empty(&self) -> bool {
+        self.pieces.is_empty() && self.spilled.is_empty()
+    }
+
+    /// Takes rows in; gives their bytes.
+    fn push(&mut self, piece: RecordBatch) -> u64 {
+        let bytes = piece.columns().iter().map(size_of).sum();
+        self.rows += piece.num_rows();
+        self.pieces.push(piece);
+        bytes
+    }
+
+    fn spill(&mut self, spill: &Spill) -> Result<()> {
+        if !self.pieces.is_empty() {
+            self.spilled
+                .push(spill.write(&std::mem::take(&mut self.pieces))?);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write::space_filling_curve::Shape;
+
+    use arrow_array::types::Int64Type;
+    use arrow_array::{Int64Array, StringArray};
+
+    fn batch(from: i64) -> RecordBatch {
+        let ids = (0..1000)
+            .map(|n| (n * 7919 + from) % 10_007)
+            .collect::<Int64Array>();
+        let texts = ids
+            .values()
+            .iter()
+            .map(|id| (id % 3 > 0).then(|| format!("t{id}")))
+            .collect::<StringArray>();
+        RecordBatch::try_from_iter_with_nullable([
+            ("id", Arc::new(ids) as ArrayRef, false),
+            ("text", Arc::new(texts), true),
+        ])
+        .unwrap()
+    }
+
+    fn sorted(memory: u64, bounds: usize) -> Vec<RecordBatch> {
+        let sample = batch(5);
+        let curve = Curve::new(&[Arc::clone(sample.column(0))], Shape::Hilbert).unwrap();
+        let places = curve.places(&[Arc::clone(sample.column(0))]).unwrap();
+        let sorting = Sorting {
+            curve,
+            columns: vec![vec![0]],
+            bounds: Sorting::bounds_of(places, bounds),
+            memory,
+        };
+        let source = (0..20).map(|n| Ok(batch(n * 31)));
+        let (rows, counts) = sorting.sort(source, &Cancel::default()).unwrap();
+        assert_eq!(counts.iter().sum::<usize>(), 20_000);
+        rows.collect::<Result<_>>().unwrap()
+    }
+
+    #[test]
+    fn files_end_between_rows_that_differ() {
+        assert_eq!(Sorting::shares(&[10, 9, 11, 10], 2), [19, 21]);
+        assert_eq!(Sorting::shares(&[10; 40], 4), [100; 4]);
+        assert_eq!(
+            Sorting::shares(&[0, 95, 5], 2),
+            [50, 50],
+            "too many are alike"
+        );
+        assert_eq!(Sorting::shares(&[30, 70], 2), [30, 70]);
+        assert_eq!(Sorting::shares(&[1, 1, 1], 7).iter().sum::<usize>(), 3);
+        assert_eq!(Sorting::shares(&[], 3), Vec::<usize>::new());
+        assert_eq!(Sorting::shares(&[7], 0), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn rows_come_in_order_whether_they_fit_or_not() {
+        for (memory, bounds) in [(u64::MAX, 7), (10_000, 7), (0, 1), (0, 40)] {
+            let found = sorted(memory, bounds);
+            let whole = concat_batches(&found[0].schema(), &found).unwrap();
+            assert_eq!(whole.num_rows(), 20_000);
+            let ids = whole.column(0).as_primitive::<Int64Type>();
+            assert!(ids.values().is_sorted(), "a column alone is sorted");
+            let mut all: Vec<i64> = ids.values().to_vec();
+            let mut wanted: Vec<i64> = (0..20)
+                .flat_map(|n| {
+                    batch(n * 31)
+                        .column(0)
+                        .as_primitive::<Int64Type>()
+                        .values()
+                        .to_vec()
+                })
+                .collect();
+            all.sort_unstable();
+            wanted.sort_unstable();
+            assert_eq!(all, wanted);
+            let texts = whole.column(1).as_string::<i32>();
+            assert!(
+                ids.values()
+                    .iter()
+                    .zip(texts)
+                    .all(|(id, text)| text == (id % 3 > 0).then(|| format!("t{id}")).as_deref())
+            );
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_source_is_the_answer() {
+        let curve = Curve::new(&[Arc::clone(batch(0).column(0))], Shape::Hilbert).unwrap();
+        let sorting = Sorting {
+            curve,
+            columns: vec![vec![0]],
+            bounds: Vec::new(),
+            memory: 0,
+        };
+        let source = [Ok(batch(0)), Err(Error::Cancelled)].into_iter();
+        assert!(matches!(
+            sorting.sort(source, &Cancel::default()).err(),
+            Some(Error::Cancelled)
+        ));
+    }
+}

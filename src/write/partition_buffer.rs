@@ -1,0 +1,136 @@
+//! Rows of more partitions than can be written at a time, kept until it is their turn.
+//!
+//! Without it a partition's file is ended when too many others are open, and a new one begun when
+//! the partition has rows again: where rows come in no order, that makes many small files. Here
+//! rows of such partitions wait, on disk once there are too many of them, in lots of as many
+//! partitions as can be written at a time.
+//!
+//! Cost: one copy of these rows, and one to disk and back where they do not fit.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow_schema::{Field, Schema};
+
+use super::partition::Run;
+use super::spill::{Place, Spill};
+use super::{Prepared, WriteRequest};
+use crate::error::{Error, Result};
+use crate::pq::encode::file_encoder::size_of;
+
+/// The rows that wait, lot by lot.
+#[derive(Default)]
+pub(super) struct Overflow {
+    lots: BTreeMap<usize, Lot>,
+    spill: Spill,
+    /// Bytes that are in memory.
+    held: u64,
+}
+
+/// The rows of some partitions, in the order in which they came.
+#[derive(Default)]
+pub(super) struct Lot {
+    /// Where they are on disk.
+    pub(super) spilled: Vec<Place>,
+    pieces: Vec<RecordBatch>,
+}
+
+impl Overflow {
+    /// Takes the rows of a partition.
+    pub(super) fn hold(
+        &mut self,
+        partition: usize,
+        piece: &[ArrayRef],
+        request: &WriteRequest,
+    ) -> Result<()> {
+        let piece = marked(partition, piece)?;
+        let lot = self
+            .lots
+            .entry(partition / request.max_open_files.max(1))
+            .or_default();
+        // What goes to disk together has one form.
+        if lot
+            .pieces
+            .last()
+            .is_some_and(|last| last.schema() != piece.schema())
+        {
+            lot.spilled
+                .push(self.spill.write(&std::mem::take(&mut lot.pieces))?);
+        }
+        self.held += piece.columns().iter().map(size_of).sum::<u64>();
+        lot.pieces.push(piece);
+        if self.held > request.memory / 8 {
+            request.cancel.check()?;
+            for lot in self.lots.values_mut().filter(|lot| !lot.pieces.is_empty()) {
+                lot.spilled
+                    .push(self.spill.write(&std::mem::take(&mut lot.pieces))?);
+            }
+            self.held = 0;
+        }
+        Ok(())
+    }
+
+    /// The next lot.
+    pub(super) fn next(&mut self) -> Option<Lot> {
+        self.lots.pop_first().map(|(_, lot)| lot)
+    }
+
+    /// Rows that were put on disk.
+    pub(super) fn read(&self, place: Place) -> Result<Prepared> {
+        unmarked(&self.spill.read(place)?)
+    }
+}
+
+impl Lot {
+    /// The rows that are in memory.
+    pub(super) fn rest(self) -> Result<Vec<Prepared>> {
+        self.pieces.iter().map(unmarked).collect()
+    }
+}
+
+/// The rows with their partition's number in front.
+fn marked(partition: usize, piece: &[ArrayRef]) -> Result<RecordBatch> {
+    let rows = piece.first().map_or(0, |array| array.len());
+    let numbers: ArrayRef = Arc::new(UInt64Array::from_value(partition as u64, rows));
+    let columns: Vec<ArrayRef> = std::iter::once(numbers)
+        .chain(piece.iter().cloned())
+        .collect();
+    let field =
+        |(n, array): (usize, &ArrayRef)| Field::new(n.to_string(), array.data_type().clone(), true);
+    let fields: Vec<Field> = columns.iter().enumerate().map(field).collect();
+    Ok(RecordBatch::try_new(
+        Arc::new(Schema::new(fields)),
+        columns,
+    )?)
+}
+
+/// The rows by the partitions that stand in front of them.
+fn unmarked(batch: &RecordBatch) -> Result<Prepared> {
+    let (numbers, columns) = batch
+        .columns()
+        .split_first()
+        .ok_or_else(|| Error::internal("rows on disk lack their partition"))?;
+    let numbers = numbers
+        .as_primitive_opt::<UInt64Type>()
+        .ok_or_else(|| Error::internal("rows on disk lack their partition"))?;
+    let mut runs: Vec<Run> = Vec::new();
+    for (row, number) in numbers.values().iter().enumerate() {
+        let partition = usize::try_from(*number).unwrap_or(usize::MAX);
+        match runs.last_mut().filter(|run| run.partition == partition) {
+            Some(run) => run.length += 1,
+            None => runs.push(Run {
+                partition,
+                start: row,
+                length: 1,
+            }),
+        }
+    }
+    Ok(Prepared {
+        columns: columns.to_vec(),
+        runs,
+        rows: batch.num_rows(),
+    })
+}
