@@ -11,6 +11,8 @@ CACHE ?= .bench
 # Each share of the proof tier runs once in as many commits; `make test PROOF=2/5` runs a certain one.
 PROOF ?= $(shell dev/proof_share)
 PYTEST := $(PY) -m pytest -n 2 --dist worksteal
+# Modules in tests/spark import PySpark.
+CORE := -m "not spark and not proof" --ignore tests/spark
 
 .DEFAULT_GOAL := check
 .PHONY: help demo test test-core test-full check fast bench stages crash fuzz miri wheel build release rust-test clean
@@ -31,7 +33,7 @@ test: $(VENV)/.made ## Set up, build, run the tiers core and spark, and a share 
 test-core: $(VENV)/.made ## Set up, build, run all tests that need no Java
 	$(MAKE) -j 2 $(VENV)/.built $(VENV)/.core
 	$(MAKE) rust-test
-	$(PYTEST) -m "not spark and not proof"
+	$(PYTEST) $(CORE)
 	@echo "Left out: the tiers spark (needs Java 17) and proof (long); make test runs the first and a share of the second."
 
 test-full: $(VENV)/.made ## Set up, build, run all tests there are; takes up to an hour
@@ -89,7 +91,7 @@ wheel: $(VENV)/.wheel ## Build the wheel that is published, test it where there 
 	$(VENV)/bin/uv pip install --quiet --python dist/.venv/bin/python "$$(ls dist/deltafast-*.whl)[pandas]"
 	cd dist && .venv/bin/python ../dev/demo.py --cache $(abspath $(CACHE)) --files 0
 	$(VENV)/bin/uv pip install --quiet --python dist/.venv/bin/python --group test
-	dist/.venv/bin/python -m pytest -n 2 --dist worksteal -m "not spark and not proof"
+	dist/.venv/bin/python -m pytest -n 2 --dist worksteal $(CORE)
 	@ls -l dist/deltafast-*.whl | awk '{printf "%s %.1f MB\n", $$NF, $$5 / 1e6}'
 
 build: $(VENV)/.built
