@@ -18,7 +18,9 @@ from pathlib import Path
 from check_layers import code, is_test
 
 # Associated types (`type Error = ..`) are indented deeper than the items of a module.
-_DEFINITION = re.compile(r"^(?:pub(?:\([^)]*\))?\s+)?(?:unsafe\s+)?(?:struct|enum|trait|union|type)\s+([A-Z]\w*)", re.MULTILINE)
+_DEFINITION = re.compile(
+    r"^(?:pub(?:\([^)]*\))?\s+)?(?:unsafe\s+)?(?:struct|enum|trait|union|type)\s+([A-Z]\w*)", re.MULTILINE
+)
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*")
 
 
