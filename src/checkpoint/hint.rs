@@ -2,9 +2,9 @@
 //!
 //! Protocol: "Last Checkpoint File", "Last Checkpoint File Schema", "JSON checksum".
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::write::CheckpointInfo;
 use crate::error::{Error, Result};
 use crate::exec::now_ms;
 use crate::protocol::canonical_json;
@@ -12,6 +12,30 @@ use crate::protocol::log_path::LAST_CHECKPOINT;
 use crate::protocol::schema::StructType;
 use crate::snapshot::Snapshot;
 use crate::store::replace;
+
+/// A checkpoint that was written.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckpointInfo {
+    /// The version that it holds.
+    pub version: i64,
+    /// Its files, below the table's root: the manifest, or all parts in order.
+    pub files: Vec<String>,
+    /// Number of parts, of a multi-part one.
+    pub parts: Option<u32>,
+    /// Live files in it.
+    pub num_add_files: u64,
+    /// Tombstones in it.
+    pub num_remove_files: u64,
+    /// Actions in it, those of its sidecars included.
+    pub num_actions: u64,
+    /// Bytes of all its files, sidecars included.
+    pub size_in_bytes: u64,
+    /// Its sidecars, as their actions say.
+    pub sidecars: Vec<Value>,
+    /// Whether `_last_checkpoint` points at it: not where a newer one was there.
+    pub is_last: bool,
+}
 
 /// A schema whose text is longer is left out, as delta-spark does.
 const LONGEST_SCHEMA: usize = 16 * 1024;

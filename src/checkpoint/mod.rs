@@ -30,8 +30,9 @@ pub use checksum::{
 };
 pub use cleanup::{CleanupOptions, Plan, cleanup, plan as plan_cleanup};
 pub use compaction::compact;
+pub use hint::CheckpointInfo;
 pub use stats::text as stats_text;
-pub use write::{CheckpointInfo, CheckpointOptions, Form, due, write};
+pub use write::{CheckpointOptions, Form, due, write};
 
 use crate::error::{Result, ResultExt};
 use crate::parse::Wanted;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, BooleanArray, RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::hint;
+use super::hint::{self, CheckpointInfo};
 use super::parts::{part_of_singles, parts_of};
 use super::reuse::{self, Files, Reuse};
 use super::rows::{BATCH_ROWS, Kinds, Layout, repeats};
@@ -77,30 +77,6 @@ impl Default for CheckpointOptions {
             sidecar_rows: SIDECAR_ROWS,
         }
     }
-}
-
-/// A checkpoint that was written.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CheckpointInfo {
-    /// The version that it holds.
-    pub version: i64,
-    /// Its files, below the table's root: the manifest, or all parts in order.
-    pub files: Vec<String>,
-    /// Number of parts, of a multi-part one.
-    pub parts: Option<u32>,
-    /// Live files in it.
-    pub num_add_files: u64,
-    /// Tombstones in it.
-    pub num_remove_files: u64,
-    /// Actions in it, those of its sidecars included.
-    pub num_actions: u64,
-    /// Bytes of all its files, sidecars included.
-    pub size_in_bytes: u64,
-    /// Its sidecars, as their actions say.
-    pub sidecars: Vec<Value>,
-    /// Whether `_last_checkpoint` points at it: not where a newer one was there.
-    pub is_last: bool,
 }
 
 /// Writes the checkpoint of a snapshot's version, then `_last_checkpoint`.

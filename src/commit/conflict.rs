@@ -24,184 +24,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arrow_array::{Array, StringViewArray};
-use bytes::Bytes;
-use serde::Deserialize;
 
 use super::intent::{Intent, Isolation, ROW_TRACKING, canonical, row_id_mark};
 use super::rebase::View;
+use super::winning_commit::{RebasedState, WinningCommit};
 use crate::error::{Conflict, Error, Result, ResultExt};
-use crate::parse::commit::{self, Single, Take};
-use crate::parse::{FileBatch, Wanted};
-use crate::protocol::action::{self, DomainMetadata, Metadata, Protocol, Txn};
+use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::features::{self, ColumnMapping};
-use crate::protocol::log_path;
 use crate::protocol::schema::{DataType, StructType};
 use crate::scan::Lens;
-
-/// The tag of commits whose metadata only moves identity columns' marks.
-pub(super) const IDENTITY_TAG: &str = "delta.identity.schemaUpdate";
-
-/// What conflict checking wants to know of `commitInfo`. Anything may be missing in other writers'
-/// commits.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Info {
-    #[serde(default)]
-    operation: Option<String>,
-    #[serde(default)]
-    is_blind_append: Option<bool>,
-    #[serde(default)]
-    in_commit_timestamp: Option<i64>,
-    #[serde(default)]
-    txn_id: Option<String>,
-    #[serde(default)]
-    tags: Option<BTreeMap<String, serde_json::Value>>,
-}
-
-/// A commit that came before this transaction's.
-#[derive(Debug)]
-pub struct Winner {
-    /// Its version.
-    pub version: i64,
-    /// Time of its file, milliseconds since the epoch.
-    pub modified_ms: i64,
-    /// The transaction that made it, if it says so.
-    pub txn_id: Option<String>,
-    /// Its time, where it has one inside.
-    pub in_commit_timestamp: Option<i64>,
-    /// The new protocol.
-    pub protocol: Option<Protocol>,
-    /// The new metadata.
-    pub metadata: Option<Metadata>,
-    operation: String,
-    is_blind_append: bool,
-    identity_only: bool,
-    txns: Vec<Txn>,
-    domains: Vec<DomainMetadata>,
-    files: Option<(FileBatch, FileBatch)>,
-}
-
-impl Winner {
-    /// Reads a commit; its file actions only where `adds` says with which columns.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] names the line.
-    pub fn parse(
-        version: i64,
-        text: &Bytes,
-        modified_ms: i64,
-        adds: Option<Wanted>,
-    ) -> Result<Self> {
-        let mut out = Self {
-            version,
-            modified_ms,
-            txn_id: None,
-            in_commit_timestamp: None,
-            protocol: None,
-            metadata: None,
-            operation: String::new(),
-            is_blind_append: false,
-            identity_only: false,
-            txns: Vec::new(),
-            domains: Vec::new(),
-            files: None,
-        };
-        let take = Take {
-            table: true,
-            sets: true,
-            info: true,
-            ..Take::default()
-        };
-        let parsed = match adds {
-            None => commit::singles(text, &take),
-            Some(wanted) => {
-                let take = Take {
-                    adds: Some(Wanted {
-                        row_ids: true,
-                        ..wanted
-                    }),
-                    removes: Some(Wanted::default()),
-                    ..take
-                };
-                commit::parse(text, 0..text.len(), &take, &[]).map(|parsed| {
-                    out.files = Some((parsed.adds, parsed.removes));
-                    parsed.singles
-                })
-            }
-        };
-        let mut info = Info::default();
-        for single in parsed
-            .at_file(&log_path::commit(version))
-            .at_version(version)?
-        {
-            match single {
-                Single::Protocol(protocol) => out.protocol = Some(protocol),
-                Single::Metadata(metadata) => out.metadata = Some(*metadata),
-                Single::Txn(txn) => out.txns.push(txn),
-                Single::Domain(domain) => out.domains.push(domain),
-                // What other writers put there in another form says nothing.
-                Single::CommitInfo(text) => {
-                    info = action::from_json("commitInfo", &text).unwrap_or_default();
-                }
-                Single::Sidecar(_) => {}
-            }
-        }
-        out.identity_only = info
-            .tags
-            .as_ref()
-            .and_then(|tags| tags.get(IDENTITY_TAG))
-            .is_some_and(|tag| tag.as_str() == Some("true"));
-        out.operation = info.operation.unwrap_or_default();
-        out.is_blind_append = info.is_blind_append.unwrap_or(false);
-        out.in_commit_timestamp = info.in_commit_timestamp;
-        out.txn_id = info.txn_id;
-        Ok(out)
-    }
-
-    fn is_backfill(&self) -> bool {
-        self.operation == "ROW TRACKING BACKFILL"
-    }
-
-    fn is_unbackfill(&self) -> bool {
-        self.operation == "ROW TRACKING UNBACKFILL"
-    }
-
-    fn adds(&self) -> Option<&FileBatch> {
-        self.files.as_ref().map(|(adds, _)| adds)
-    }
-
-    fn removes(&self) -> Option<&FileBatch> {
-        self.files.as_ref().map(|(_, removes)| removes)
-    }
-
-    /// How messages name it.
-    fn shown(&self) -> String {
-        if self.operation.is_empty() {
-            format!("version {}", self.version)
-        } else {
-            format!("version {} ({})", self.version, self.operation)
-        }
-    }
-}
-
-/// What a transaction takes over from a commit that it may follow.
-#[derive(Debug, Clone, Default)]
-pub struct Adopted {
-    /// The protocol now in force.
-    pub protocol: Option<Protocol>,
-    /// The metadata now in force.
-    pub metadata: Option<Metadata>,
-    /// Row tracking was switched on: rows that were copied have lost their ids.
-    pub row_ids_lost: bool,
-    /// The new high-water mark of row ids.
-    pub row_id_mark: Option<i64>,
-    /// Row ids and versions that a backfill gave to files.
-    pub backfilled: Vec<(String, i64, Option<i64>)>,
-    /// Files that this transaction, a backfill, has nothing to do with any more.
-    pub settled: Vec<String>,
-    /// Domains that the table, being replaced, loses.
-    pub orphaned_domains: Vec<DomainMetadata>,
-}
 
 /// Whether `mine`, which sees the table as `view`, may follow `winner`, the next commit; what it
 /// takes over if so.
@@ -209,7 +40,12 @@ pub struct Adopted {
 /// # Errors
 /// [`Error::CommitFailed`] if not, naming the other commit; [`Error::Unsupported`] when the other
 /// commit made the table one that deltafast cannot write.
-pub fn check(mine: &Intent, view: &View, winner: &Winner, lens: Option<&Lens>) -> Result<Adopted> {
+pub fn check(
+    mine: &Intent,
+    view: &View,
+    winner: &WinningCommit,
+    lens: Option<&Lens>,
+) -> Result<RebasedState> {
     let lost = |conflict: Conflict, what: String| {
         Err(Error::commit_failed(
             conflict,
@@ -218,7 +54,7 @@ pub fn check(mine: &Intent, view: &View, winner: &Winner, lens: Option<&Lens>) -
         .at_version(winner.version))
     };
     let (own, other) = (&mine.operation.name, winner.shown());
-    let mut adopted = Adopted::default();
+    let mut adopted = RebasedState::default();
 
     if let Some(protocol) = &winner.protocol {
         features::check_writable(protocol).at_version(winner.version)?;
@@ -389,7 +225,7 @@ fn shown_path(paths: &StringViewArray, at: usize) -> &str {
 }
 
 /// Whether the other commit removed files that the transaction read.
-fn removes_reads(mine: &Intent, winner: &Winner) -> Result<bool> {
+fn removes_reads(mine: &Intent, winner: &WinningCommit) -> Result<bool> {
     let Some(removes) = winner.removes() else {
         return Ok(false);
     };
@@ -406,7 +242,7 @@ fn removes_reads(mine: &Intent, winner: &Winner) -> Result<bool> {
 }
 
 /// The first file that the transaction should have read and could not.
-fn unseen_add(mine: &Intent, winner: &Winner, lens: Option<&Lens>) -> Option<usize> {
+fn unseen_add(mine: &Intent, winner: &WinningCommit, lens: Option<&Lens>) -> Option<usize> {
     let adds = winner.adds().filter(|adds| !adds.is_empty())?;
     let counts = match mine.isolation {
         Isolation::Snapshot => false,
@@ -424,7 +260,7 @@ fn unseen_add(mine: &Intent, winner: &Winner, lens: Option<&Lens>) -> Option<usi
 }
 
 /// Row ids given to files that exist: by the other commit, or by this one.
-fn check_backfill(mine: &Intent, winner: &Winner, adopted: &mut Adopted) -> Result<()> {
+fn check_backfill(mine: &Intent, winner: &WinningCommit, adopted: &mut RebasedState) -> Result<()> {
     if mine.operation.is_unbackfill()
         && (winner.adds().is_some_and(|a| !a.is_empty())
             || winner.removes().is_some_and(|r| !r.is_empty()))

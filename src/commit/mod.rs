@@ -24,13 +24,15 @@ mod prepare;
 mod protocol;
 mod rebase;
 mod transaction;
+mod winning_commit;
 
 pub use committer::{Backoff, CatalogCommitter, Committer, FileCommitter, Found};
-pub use conflict::{Adopted, Winner, check};
+pub use conflict::check;
 pub use intent::{Intent, Isolation, Operation, Reads};
 pub use protocol::{Event, Machine, Outcome, Step};
 pub use rebase::View;
 pub use transaction::{CommitOptions, Committed, Transaction};
+pub use winning_commit::{RebasedState, WinningCommit};
 
 #[cfg(test)]
 mod tests;

@@ -19,9 +19,10 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::committer::Backoff;
-use super::conflict::{self, Winner};
+use super::conflict;
 use super::intent::Intent;
 use super::rebase::View;
+use super::winning_commit::WinningCommit;
 use crate::error::{Conflict, Error, Result};
 use crate::exec::Env;
 use crate::scan::Lens;
@@ -336,23 +337,23 @@ impl Machine {
         }
     }
 
-    fn winner(&self, version: i64, text: &Bytes, modified_ms: i64) -> Result<Winner> {
+    fn winner(&self, version: i64, text: &Bytes, modified_ms: i64) -> Result<WinningCommit> {
         let wanted = self
             .intent
             .looks_at_files()
             .then(|| self.lens.as_ref().map(Lens::wanted).unwrap_or_default());
-        Winner::parse(version, text, modified_ms, wanted)
+        WinningCommit::parse(version, text, modified_ms, wanted)
     }
 
     /// Takes over a commit of another's, or ends.
-    fn pass(&mut self, winner: &Winner) -> Result<()> {
+    fn pass(&mut self, winner: &WinningCommit) -> Result<()> {
         let adopted = conflict::check(&self.intent, &self.view, winner, self.lens.as_ref())?;
         self.view = self.view.clone().after(winner, adopted)?;
         self.losses += 1;
         Ok(())
     }
 
-    fn after_loss(&mut self, winner: &Winner, env: &dyn Env) -> Result<Step> {
+    fn after_loss(&mut self, winner: &WinningCommit, env: &dyn Env) -> Result<Step> {
         self.pass(winner)?;
         if self.attempts > self.max_retries {
             return Err(Error::commit_failed(

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bytes::Bytes;
 
-use super::conflict::{Adopted, IDENTITY_TAG, Winner};
 use super::intent::{Intent, ROW_TRACKING, canonical, row_id_domain, row_id_mark};
+use super::winning_commit::{IDENTITY_TAG, RebasedState, WinningCommit};
 use crate::error::{Error, Result};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add, CommitInfo, push_line};
@@ -79,7 +79,7 @@ impl View {
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the winner lacks a timestamp that it must have.
-    pub fn after(mut self, winner: &Winner, adopted: Adopted) -> Result<Self> {
+    pub fn after(mut self, winner: &WinningCommit, adopted: RebasedState) -> Result<Self> {
         self.version = winner.version;
         if let Some(protocol) = adopted.protocol {
             self.protocol = protocol;

@@ -86,22 +86,22 @@ fn intent(name: &str, actions: Vec<Action>) -> Intent {
     }
 }
 
-fn winner(info: Value, lines: &[Value]) -> Winner {
+fn winner(info: Value, lines: &[Value]) -> WinningCommit {
     let mut text = json!({"commitInfo": info}).to_string() + "\n";
     for line in lines {
         text += &(line.to_string() + "\n");
     }
-    Winner::parse(1, &text.into(), 5, Some(crate::parse::Wanted::default())).unwrap()
+    WinningCommit::parse(1, &text.into(), 5, Some(crate::parse::Wanted::default())).unwrap()
 }
 
-fn with_metadata(metadata: &Metadata) -> Winner {
+fn with_metadata(metadata: &Metadata) -> WinningCommit {
     winner(
         json!({"operation": "SET TBLPROPERTIES"}),
         &[json!({"metaData": metadata})],
     )
 }
 
-fn lost(result: Result<Adopted>) -> Option<Conflict> {
+fn lost(result: Result<RebasedState>) -> Option<Conflict> {
     match result {
         Ok(_) => None,
         Err(Error::CommitFailed { conflict, .. }) => Some(conflict),

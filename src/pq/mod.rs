@@ -31,6 +31,7 @@ pub mod decode;
 mod decoder_errors;
 pub mod encode;
 pub mod input;
+mod leaf_count;
 #[cfg(test)]
 mod read_tests;
 #[cfg(test)]

@@ -23,6 +23,7 @@ use rustc_hash::FxHashMap;
 use crate::error::{Error, Result};
 use crate::pq::decode::calendar_rebase::Legacy;
 use crate::pq::decode::projection::Shape;
+use crate::pq::leaf_count::leaf_count;
 use crate::protocol::schema::{DataType, SparkType, StructField, TextLayout};
 
 /// How the table's columns are found in its files.
@@ -304,18 +305,6 @@ fn starts(fields: &Fields, from: usize) -> Vec<usize> {
             start
         })
         .collect()
-}
-
-pub(in crate::pq) fn leaf_count(data_type: &Arrow) -> usize {
-    match data_type {
-        Arrow::Struct(fields) => fields
-            .iter()
-            .map(|field| leaf_count(field.data_type()))
-            .sum(),
-        Arrow::List(element) => leaf_count(element.data_type()),
-        Arrow::Map(entries, _) => leaf_count(entries.data_type()),
-        _ => 1,
-    }
 }
 
 /// Names from the column down.

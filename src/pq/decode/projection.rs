@@ -21,10 +21,10 @@ use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::schema::types::{BasicTypeInfo, SchemaDescriptor, Type, TypePtr};
 
 use crate::error::{Error, Result};
-use crate::pq::decode::column_mapping::leaf_count;
 use crate::pq::decode::flat_column::{FlatColumn, is_flat};
 use crate::pq::decoder_errors::{batch_error, decode_error, guarded};
 use crate::pq::input::column_chunks::{Group, GroupFailure};
+use crate::pq::leaf_count::leaf_count;
 
 /// What to decode of a file.
 pub(in crate::pq) struct Shape {

@@ -143,7 +143,7 @@ fn locate(columns: &Columns, fields: &[&StructField], path: &[String]) -> Option
         leaf += siblings
             .iter()
             .take(n)
-            .map(|field| crate::pq::decode::column_mapping::leaf_count(field.data_type()))
+            .map(|field| crate::pq::leaf_count::leaf_count(field.data_type()))
             .sum::<usize>();
         let decoded = siblings.get(n)?;
         match (plan, rest.next()) {

@@ -14,6 +14,7 @@ use arrow_schema::{DataType as Arrow, Field};
 use parquet::file::statistics::Statistics;
 
 use crate::expr::Scalar;
+use crate::pq::leaf_count::leaf_count;
 use crate::protocol::schema::VARIANT_EXTENSION;
 
 /// What is wanted of a leaf.
@@ -296,18 +297,6 @@ impl Observer {
             .zip(facts)
             .filter(move |(stop, facts)| stop.kind == Kind::Double && nan(facts))
             .map(|(stop, _)| stop.leaf)
-    }
-}
-
-/// Leaves below a type in the file.
-fn leaf_count(data_type: &Arrow) -> usize {
-    match data_type {
-        Arrow::Struct(fields) => fields
-            .iter()
-            .map(|field| leaf_count(field.data_type()))
-            .sum(),
-        Arrow::List(field) | Arrow::Map(field, _) => leaf_count(field.data_type()),
-        _ => 1,
     }
 }
 
