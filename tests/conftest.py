@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pathlib
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 pytest.register_assert_rewrite("conformance.compare", "oracle.reference")
 
+# A shell that runs tests in the background lets them ignore Ctrl-C, which tests send to their children.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 temporary.use_memory()
 # Workers have their controller's.
 if "SPARK_HOME" not in os.environ and (pyspark := importlib.util.find_spec("pyspark")) and pyspark.origin:

@@ -9,6 +9,7 @@ sees every fault, and the operations take turns; the proofs run all of them with
 
 from __future__ import annotations
 
+import itertools
 import json
 import pathlib
 import re
@@ -400,6 +401,8 @@ class Saboteur:
         self.bucket, self.root, self._options = cloud.bucket, cloud.root, cloud.options
         self.name = {"s3": "s3", "az": "azure", "gs": "gcs"}[cloud.root.partition(":")[0]]
         self.plans: dict[str, Plan | Denials] = {}
+        # Tests of several tiers try the same cases, each on a table of its own.
+        self._numbers = itertools.count()
         cloud.proxy.disturb = self.disturb
 
     def disturb(self, request: str, behind: Callable[[], servers.Answer]) -> servers.Answer:
@@ -419,8 +422,8 @@ class Saboteur:
         return self._options(**quick)
 
     def case(self, name: str, folder: pathlib.Path, plan: Plan | Denials) -> tuple[str, str]:
-        """Return key and URL of a copy of a folder to which the plan applies."""
-        key = f"ambiguous/{name}"
+        """Return key and URL of a new copy of a folder to which the plan applies."""
+        key = f"ambiguous/{name}-{next(self._numbers)}"
         if folder.exists():
             self.bucket.upload(folder, f"{key}/t")
         self.plans[key] = plan
