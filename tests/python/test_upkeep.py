@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import deltafast
-from deltafast import DeltaTable, convert_to_deltalake
+from deltafast import DeltaTable, convert_to_deltalake, write_deltalake
 from deltafast.exceptions import (
     DataFileNotFoundError,
     DeltaProtocolError,
@@ -884,3 +884,11 @@ def test_every_upkeep_that_commits_leaves_a_checksum_and_tells_what_went_wrong(t
     with pytest.warns(deltafast.exceptions.DeltaWarning, match="checksum"):
         table.restore(0, ignore_missing_files=True, commit_properties=write_one)
     assert table.history(1)[0]["userMetadata"] == "again"
+
+
+def test_a_retention_of_zero_covers_the_commit_before(tmp_path):
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    table = DeltaTable(tmp_path)
+    for _ in range(100):
+        write_deltalake(table, pa.table({"id": [1]}), mode="overwrite")
+        assert len(table.vacuum(0, dry_run=False, enforce_retention_duration=False)) == 1

@@ -16,6 +16,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::Array;
 use serde::{Deserialize, Serialize};
@@ -122,7 +123,7 @@ pub fn vacuum(
     check_retention(retention, of_table, options)?;
     let cutoff = options
         .now_ms
-        .unwrap_or_else(|| SystemEnv.now_ms())
+        .unwrap_or_else(after_all_commits)
         .saturating_sub(retention);
 
     let look = Look {
@@ -207,6 +208,15 @@ fn told(after: &Snapshot, choices: &Choices, parameters: &Value, metrics: &Value
             ended => return ended,
         }
     }
+}
+
+/// The time, of a millisecond in which no commit was made before the call.
+///
+/// What was removed is needed until it is *older* than the retention, and log times are in
+/// milliseconds: without the wait a retention of zero would keep what this process just removed.
+fn after_all_commits() -> i64 {
+    SystemEnv.sleep(Duration::from_millis(1));
+    SystemEnv.now_ms()
 }
 
 fn check_retention(retention: i64, of_table: i64, options: &VacuumOptions) -> Result<()> {
