@@ -21,30 +21,35 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use arbitration::{ArbitrationResult, CheckpointRulings, arbitrate, contradicted};
-pub use files::Files;
+pub use files::SnapshotFiles;
 use identity::CommitFingerprint;
 use segment_cell::SegmentCell;
 
-use crate::error::{Error, Missing, Result, ResultExt};
-use crate::exec::{self, Cancel, now_ms};
-use crate::log::{Checkpoint, Checksum, CommitFile, Listing, Log, Segment, Upkeep};
-use crate::parse::checkpoint::FileKind;
-use crate::parse::commit::{self, Single, Take};
-use crate::parse::{FileBatch, Wanted};
+use crate::error::{Error, NotFoundKind, Result, ResultExt};
+use crate::exec::{self, CancellationToken, now_ms};
+use crate::log::{
+    CheckpointInstance, ChecksumFileContents, CommitFile, DeltaLog, LogListing, LogSegment,
+    MaintenanceOperation,
+};
+use crate::parse::checkpoint::FileActionKind;
+use crate::parse::commit::{self, ActionSelection, NonFileAction};
+use crate::parse::{FileActionProjection, FileBatch};
 use crate::process::ProcessMutex;
 use crate::protocol::action::{self, CommitTimes, Metadata, Protocol};
-use crate::protocol::calendar::Zone;
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::{log_path, properties};
-use crate::reconcile::{self, FileStream, Request, Seen, Sets, TableActions, Texts};
-use crate::store::Stores;
+use crate::reconcile::{
+    self, CommitCache, FileStream, FileStreamRequest, NonFileActions, SeenFileKeys, TableActions,
+};
+use crate::store::TableStores;
 
 /// What a caller decides beside the version.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadOptions {
     /// Where timestamps without a zone are read.
-    pub zone: Zone,
+    pub zone: TimeZoneSpec,
     /// Whether the caller speaks for the table's catalog: gave a log tail, or the newest version
     /// there is.
     pub catalog: bool,
@@ -53,7 +58,7 @@ pub struct ReadOptions {
 impl Default for ReadOptions {
     fn default() -> Self {
         Self {
-            zone: Zone::UTC,
+            zone: TimeZoneSpec::UTC,
             catalog: false,
         }
     }
@@ -61,24 +66,24 @@ impl Default for ReadOptions {
 
 /// A version of a table. Clones share everything.
 #[derive(Debug, Clone)]
-pub struct Snapshot(Arc<Inner>);
+pub struct Snapshot(Arc<SnapshotState>);
 
 #[derive(Debug)]
-struct Inner {
-    log: Log,
+struct SnapshotState {
+    log: DeltaLog,
     options: ReadOptions,
     segment: SegmentCell,
-    texts: Arc<Texts>,
+    texts: Arc<CommitCache>,
     protocol: Protocol,
     metadata: Metadata,
     schema: StructType,
     mapping: ColumnMapping,
-    checksum: Option<Checksum>,
+    checksum: Option<ChecksumFileContents>,
     /// Whether protocol and metadata are the checksum's word, not the log's.
     believed: bool,
-    warnings: ProcessMutex<Warnings>,
+    warnings: ProcessMutex<SnapshotWarnings>,
     rulings: ProcessMutex<CheckpointRulings>,
-    sets: OnceLock<Sets>,
+    sets: OnceLock<NonFileActions>,
     timestamp_ms: OnceLock<i64>,
     /// Of the version's own commit, where that was read.
     fingerprint: OnceLock<CommitFingerprint>,
@@ -87,12 +92,12 @@ struct Inner {
 
 /// What users should hear of a table that could be read all the same; each text once.
 #[derive(Debug, Default)]
-struct Warnings {
+struct SnapshotWarnings {
     all: Vec<String>,
     taken: usize,
 }
 
-impl Warnings {
+impl SnapshotWarnings {
     fn add(&mut self, text: String) {
         if !self.all.contains(&text) {
             self.all.push(text);
@@ -114,7 +119,7 @@ impl Snapshot {
     /// [`Error::NotFound`] for no table or version, [`Error::Invalid`] for a setting,
     /// [`Error::Unsupported`] for one that needs more than deltafast has, [`Error::Corrupt`]
     /// for a damaged log.
-    pub fn open(log: Log, version: Option<i64>, options: ReadOptions) -> Result<Self> {
+    pub fn open(log: DeltaLog, version: Option<i64>, options: ReadOptions) -> Result<Self> {
         // A setting that makes no sense is known before there is work to do.
         exec::memory_limit()?;
         let (listing, segment) = log.segment(version)?;
@@ -122,17 +127,17 @@ impl Snapshot {
     }
 
     fn build(
-        log: Log,
-        listing: &Listing,
-        segment: Segment,
+        log: DeltaLog,
+        listing: &LogListing,
+        segment: LogSegment,
         options: ReadOptions,
-        texts: Arc<Texts>,
+        texts: Arc<CommitCache>,
     ) -> Result<Self> {
         let checksum = segment
             .checksum
             .as_ref()
             .and_then(|file| log.checksum(file));
-        let mut warnings = Warnings::default();
+        let mut warnings = SnapshotWarnings::default();
         if let Some(checksum) = &checksum
             && believable(checksum, &log, &segment, &texts)?
             && let Ok(table) = CheckedTable::new(
@@ -160,9 +165,10 @@ impl Snapshot {
                 .map(|checksum| checksum.against_table(&table.protocol, &table.metadata))
                 .unwrap_or_default()
         };
-        let read = |segment: &Segment| reconcile::read_table(segment, &texts, log.stores().root());
+        let read =
+            |segment: &LogSegment| reconcile::read_table(segment, &texts, log.stores().root());
         let (doubtful, refused) = (Cell::new(false), RefCell::new(None));
-        let read_and_check = |segment: &Segment| {
+        let read_and_check = |segment: &LogSegment| {
             let (actions, from_checkpoint) = read(segment)?;
             doubtful.set(from_checkpoint);
             match (
@@ -195,7 +201,7 @@ impl Snapshot {
             }
         };
         let used = with_fallback(&log, Some(listing), segment, read_and_check);
-        let Used {
+        let FallbackResult {
             done: mut table,
             mut segment,
             damage,
@@ -209,7 +215,7 @@ impl Snapshot {
             && let Some(checkpoint) = &segment.checkpoint
         {
             let same = |other: &TableActions| table.actions.differences(other).is_empty();
-            let replay = |segment: &Segment| read(segment).map(|(table, _)| table);
+            let replay = |segment: &LogSegment| read(segment).map(|(table, _)| table);
             if let ArbitrationResult::Refuted(replayed, weaker) = arbitrate(
                 &log,
                 segment.version,
@@ -243,13 +249,13 @@ impl Snapshot {
     }
 
     fn assemble(
-        log: Log,
-        segment: Segment,
+        log: DeltaLog,
+        segment: LogSegment,
         options: ReadOptions,
-        texts: Arc<Texts>,
+        texts: Arc<CommitCache>,
         table: CheckedTable,
-        (checksum, believed): (Option<Checksum>, bool),
-        warnings: Warnings,
+        (checksum, believed): (Option<ChecksumFileContents>, bool),
+        warnings: SnapshotWarnings,
     ) -> Result<Self> {
         let version = segment.version;
         let known = segment
@@ -271,7 +277,7 @@ impl Snapshot {
             )
             .at_version(version));
         }
-        let snapshot = Self(Arc::new(Inner {
+        let snapshot = Self(Arc::new(SnapshotState {
             log,
             options,
             segment: SegmentCell::new(segment),
@@ -303,19 +309,19 @@ impl Snapshot {
 
     /// Its files in the log.
     #[must_use]
-    pub fn segment(&self) -> Arc<Segment> {
+    pub fn segment(&self) -> Arc<LogSegment> {
         self.0.segment.get()
     }
 
     /// The log that it belongs to.
     #[must_use]
-    pub fn log(&self) -> &Log {
+    pub fn log(&self) -> &DeltaLog {
         &self.0.log
     }
 
     /// The table's stores.
     #[must_use]
-    pub fn stores(&self) -> &Arc<Stores> {
+    pub fn stores(&self) -> &Arc<TableStores> {
         self.0.log.stores()
     }
 
@@ -363,12 +369,12 @@ impl Snapshot {
         new
     }
 
-    fn warnings(&self) -> std::sync::MutexGuard<'_, Warnings> {
+    fn warnings(&self) -> std::sync::MutexGuard<'_, SnapshotWarnings> {
         self.0.warnings.lock()
     }
 
     /// Compares the version checksum with what else turned out of the version.
-    fn check(&self, compare: impl FnOnce(&Checksum) -> Vec<&'static str>) {
+    fn check(&self, compare: impl FnOnce(&ChecksumFileContents) -> Vec<&'static str>) {
         let wrong = self.0.checksum.as_ref().map(compare).unwrap_or_default();
         if !wrong.is_empty() {
             self.warnings().add(wrong_checksum(self.version(), &wrong));
@@ -408,7 +414,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// What `work` met first, when nothing else is left to try.
-    pub fn with_segment<T>(&self, work: impl Fn(&Segment) -> Result<T>) -> Result<T> {
+    pub fn with_segment<T>(&self, work: impl Fn(&LogSegment) -> Result<T>) -> Result<T> {
         let segment = self.segment();
         let used = with_fallback(&self.0.log, None, segment.as_ref().clone(), work)?;
         if let Some(damage) = used.damage {
@@ -421,7 +427,7 @@ impl Snapshot {
     /// Reads this version from a checkpoint of it that was just written, and so do the snapshots
     /// made from this one: what a handle holds and reads again does not grow with the number of
     /// its commits.
-    pub fn use_checkpoint(&self, checkpoint: Checkpoint) {
+    pub fn use_checkpoint(&self, checkpoint: CheckpointInstance) {
         let segment = self.segment().on_checkpoint(checkpoint);
         self.0.texts.forget_before(
             segment
@@ -433,7 +439,7 @@ impl Snapshot {
     }
 
     /// Reads `segment` from now on.
-    fn settle(&self, segment: &Segment) {
+    fn settle(&self, segment: &LogSegment) {
         self.0.segment.replace(segment.clone());
     }
 
@@ -443,7 +449,12 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
-    pub fn files(&self, kind: FileKind, wanted: Wanted, cancel: &Cancel) -> Result<FileStream> {
+    pub fn files(
+        &self,
+        kind: FileActionKind,
+        wanted: FileActionProjection,
+        cancel: &CancellationToken,
+    ) -> Result<FileStream> {
         self.with_segment(|segment| self.files_in(segment, kind, wanted.clone(), cancel))
     }
 
@@ -455,14 +466,14 @@ impl Snapshot {
     /// As [`Snapshot::files`].
     pub fn files_in(
         &self,
-        segment: &Segment,
-        kind: FileKind,
-        wanted: Wanted,
-        cancel: &Cancel,
+        segment: &LogSegment,
+        kind: FileActionKind,
+        wanted: FileActionProjection,
+        cancel: &CancellationToken,
     ) -> Result<FileStream> {
         self.check_not_refuted(segment)?;
         let mut stream = self.uncompared_files(segment, kind, wanted, cancel)?;
-        if kind == FileKind::Adds
+        if kind == FileActionKind::Adds
             && let Some(basis) = self.basis(segment)
         {
             let (snapshot, cancel) = (self.clone(), cancel.clone());
@@ -489,12 +500,12 @@ impl Snapshot {
     /// The same without the comparison.
     fn uncompared_files(
         &self,
-        segment: &Segment,
-        kind: FileKind,
-        wanted: Wanted,
-        cancel: &Cancel,
+        segment: &LogSegment,
+        kind: FileActionKind,
+        wanted: FileActionProjection,
+        cancel: &CancellationToken,
     ) -> Result<FileStream> {
-        let request = Request {
+        let request = FileStreamRequest {
             kind,
             wanted: Arc::new(wanted),
             cancel: cancel.clone(),
@@ -510,30 +521,30 @@ impl Snapshot {
     pub fn files_since(
         &self,
         version: i64,
-        like: &Seen,
-        wanted: Wanted,
-        cancel: &Cancel,
-    ) -> Result<(Vec<FileBatch>, Seen)> {
+        like: &SeenFileKeys,
+        wanted: FileActionProjection,
+        cancel: &CancellationToken,
+    ) -> Result<(Vec<FileBatch>, SeenFileKeys)> {
         let segment = self.segment();
         let commits: Vec<CommitFile> = segment
             .known_commits()
             .filter(|c| c.version > version)
             .cloned()
             .collect();
-        let newer = Segment {
+        let newer = LogSegment {
             checkpoint: None,
             replay: commits.clone(),
             commits,
             checksum: None,
             ..segment.as_ref().clone()
         };
-        let request = Request {
-            kind: FileKind::Adds,
+        let request = FileStreamRequest {
+            kind: FileActionKind::Adds,
             wanted: Arc::new(wanted),
             cancel: cancel.clone(),
         };
         let mut stream = reconcile::files_after(
-            Seen::like(like),
+            SeenFileKeys::like(like),
             &newer,
             &self.0.texts,
             self.stores().root(),
@@ -558,21 +569,23 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
-    pub fn sets(&self) -> Result<&Sets> {
+    pub fn sets(&self) -> Result<&NonFileActions> {
         if let Some(sets) = self.0.sets.get() {
             return Ok(sets);
         }
-        let read =
-            |segment: &Segment| reconcile::read_sets(segment, &self.0.texts, self.stores().root());
+        let read = |segment: &LogSegment| {
+            reconcile::read_sets(segment, &self.0.texts, self.stores().root())
+        };
         let mut sets = self.with_segment(read)?;
         let expires = self
             .0
             .metadata
             .configuration
             .contains_key("delta.setTransactionRetentionDuration");
-        let against = |sets: &Sets| {
-            let of_domains = |checksum: &Checksum| checksum.against_domains(&sets.domains);
-            let of_transactions = |checksum: &Checksum| {
+        let against = |sets: &NonFileActions| {
+            let of_domains =
+                |checksum: &ChecksumFileContents| checksum.against_domains(&sets.domains);
+            let of_transactions = |checksum: &ChecksumFileContents| {
                 if expires {
                     Vec::new()
                 } else {
@@ -679,7 +692,7 @@ impl Snapshot {
             let path = log_path::commit(next);
             match store.head(&path) {
                 Ok(meta) => {
-                    let file = crate::store::File {
+                    let file = crate::store::StoreObject {
                         store: Arc::clone(store),
                         path,
                         size: Some(meta.size),
@@ -729,10 +742,10 @@ impl Snapshot {
             metadata: self.0.metadata.clone(),
         };
         let mut sets = self.0.sets.get().cloned();
-        let take = Take {
+        let take = ActionSelection {
             table: true,
             sets: sets.is_some(),
-            ..Take::default()
+            ..ActionSelection::default()
         };
         for commit in &new {
             if commit.version != longer.version + 1 {
@@ -751,8 +764,8 @@ impl Snapshot {
             }
             for single in singles {
                 match single {
-                    Single::Protocol(protocol) => table.protocol = protocol,
-                    Single::Metadata(metadata) => table.metadata = *metadata,
+                    NonFileAction::Protocol(protocol) => table.protocol = protocol,
+                    NonFileAction::Metadata(metadata) => table.metadata = *metadata,
                     _ => {}
                 }
             }
@@ -770,7 +783,7 @@ impl Snapshot {
             Arc::clone(&self.0.texts),
             table,
             (None, false),
-            Warnings::default(),
+            SnapshotWarnings::default(),
         )?;
         if newer.0.metadata == self.0.metadata && newer.0.protocol == self.0.protocol {
             newer.plan_cache().clone_from(&self.plan_cache());
@@ -793,7 +806,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Unsupported`]; what the catalog says.
-    pub fn check_upkeep(&self, work: Upkeep) -> Result<()> {
+    pub fn check_upkeep(&self, work: MaintenanceOperation) -> Result<()> {
         if self.permits_upkeep(work)? {
             return Ok(());
         }
@@ -811,7 +824,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// What the catalog says.
-    pub fn permits_upkeep(&self, work: Upkeep) -> Result<bool> {
+    pub fn permits_upkeep(&self, work: MaintenanceOperation) -> Result<bool> {
         if !self.protocol().has_writer_feature("catalogManaged") {
             return Ok(true);
         }
@@ -909,7 +922,7 @@ struct CheckedTable {
 }
 
 impl CheckedTable {
-    fn new(actions: TableActions, log: &Log, version: i64) -> Result<Self> {
+    fn new(actions: TableActions, log: &DeltaLog, version: i64) -> Result<Self> {
         let (mapping, schema) = Self::check(&actions, log, version)?;
         Ok(Self {
             actions,
@@ -921,7 +934,7 @@ impl CheckedTable {
     /// The column mapping and schema, if everything that reading needs is valid.
     fn check(
         actions: &TableActions,
-        log: &Log,
+        log: &DeltaLog,
         version: i64,
     ) -> Result<(ColumnMapping, StructType)> {
         let TableActions { protocol, metadata } = actions;
@@ -1026,7 +1039,7 @@ fn validate_mapping(schema: &StructType, mapping: ColumnMapping) -> Result<()> {
 }
 
 /// Leaves out application transactions that are older than the table keeps them.
-fn expire(sets: &mut Sets, metadata: &Metadata) {
+fn expire(sets: &mut NonFileActions, metadata: &Metadata) {
     if let Some(retention) = metadata
         .configuration
         .get("delta.setTransactionRetentionDuration")
@@ -1042,11 +1055,11 @@ fn expire(sets: &mut Sets, metadata: &Metadata) {
 ///
 /// # Errors
 /// [`Error::Corrupt`] when the commit has none.
-pub fn in_commit_timestamp(texts: &Texts, commit: &CommitFile) -> Result<i64> {
+pub fn in_commit_timestamp(texts: &CommitCache, commit: &CommitFile) -> Result<i64> {
     let text = texts.get(commit)?;
-    let take = Take {
+    let take = ActionSelection {
         info: true,
-        ..Take::default()
+        ..ActionSelection::default()
     };
     let missing = || {
         Error::corrupt("the table has in-commit timestamps but the commit has no `commitInfo.inCommitTimestamp`")
@@ -1057,7 +1070,7 @@ pub fn in_commit_timestamp(texts: &Texts, commit: &CommitFile) -> Result<i64> {
         .at_file(&commit.file.path)
         .at_version(commit.version)?
     {
-        if let Single::CommitInfo(info) = single {
+        if let NonFileAction::CommitInfo(info) = single {
             let times: CommitTimes =
                 action::from_json("commitInfo", &info).at_version(commit.version)?;
             return times.in_commit_timestamp.ok_or_else(missing);
@@ -1069,10 +1082,10 @@ pub fn in_commit_timestamp(texts: &Texts, commit: &CommitFile) -> Result<i64> {
 /// Whether the word of a version checksum is taken for protocol and metadata: where the log is far
 /// or long, unless its own commit contradicts it.
 fn believable(
-    checksum: &Checksum,
-    log: &Log,
-    segment: &Segment,
-    texts: &Arc<Texts>,
+    checksum: &ChecksumFileContents,
+    log: &DeltaLog,
+    segment: &LogSegment,
+    texts: &Arc<CommitCache>,
 ) -> Result<bool> {
     // Where looking is cheap, looking beats believing: a local log that is read in a moment needs
     // no summary.
@@ -1099,9 +1112,9 @@ fn believable(
         return Ok(true);
     };
     let text = texts.get(commit)?;
-    let take = Take {
+    let take = ActionSelection {
         table: true,
-        ..Take::default()
+        ..ActionSelection::default()
     };
     let (mut protocol, mut metadata) = (checksum.protocol.clone(), checksum.metadata.clone());
     for single in commit::singles(&text, &take)
@@ -1109,8 +1122,8 @@ fn believable(
         .at_version(commit.version)?
     {
         match single {
-            Single::Protocol(written) => protocol = written,
-            Single::Metadata(written) => metadata = *written,
+            NonFileAction::Protocol(written) => protocol = written,
+            NonFileAction::Metadata(written) => metadata = *written,
             _ => {}
         }
     }
@@ -1134,24 +1147,24 @@ fn read_without(damage: &Error) -> String {
 }
 
 /// What [`with_fallback`] came to.
-struct Used<T> {
+struct FallbackResult<T> {
     done: T,
     /// The segment that worked.
-    segment: Segment,
+    segment: LogSegment,
     /// Why the first one did not.
     damage: Option<Error>,
 }
 
 /// Runs `work` on `segment`, then on ever weaker ones while it fails for damage.
 fn with_fallback<T>(
-    log: &Log,
-    listing: Option<&Listing>,
-    segment: Segment,
-    work: impl Fn(&Segment) -> Result<T>,
-) -> Result<Used<T>> {
+    log: &DeltaLog,
+    listing: Option<&LogListing>,
+    segment: LogSegment,
+    work: impl Fn(&LogSegment) -> Result<T>,
+) -> Result<FallbackResult<T>> {
     let first = match work(&segment) {
         Ok(done) => {
-            return Ok(Used {
+            return Ok(FallbackResult {
                 done,
                 segment,
                 damage: None,
@@ -1171,7 +1184,7 @@ fn with_fallback<T>(
             &full
         }
     };
-    let paths = |segment: &Segment| -> Vec<String> {
+    let paths = |segment: &LogSegment| -> Vec<String> {
         let of_checkpoint = segment
             .checkpoint
             .iter()
@@ -1200,7 +1213,7 @@ fn with_fallback<T>(
         if paths(&weaker) == tried {
             continue;
         }
-        let of = |segment: &Segment| {
+        let of = |segment: &LogSegment| {
             segment
                 .checkpoint
                 .as_ref()
@@ -1211,7 +1224,7 @@ fn with_fallback<T>(
         }
         match work(&weaker) {
             Ok(done) => {
-                return Ok(Used {
+                return Ok(FallbackResult {
                     done,
                     segment: weaker,
                     damage: Some(as_log_damage(first)),
@@ -1229,7 +1242,7 @@ fn is_damage(error: &Error) -> bool {
         || matches!(
             error,
             Error::NotFound {
-                kind: Missing::Object,
+                kind: NotFoundKind::Object,
                 ..
             } | Error::Storage {
                 retryable: false,
@@ -1242,11 +1255,11 @@ fn is_damage(error: &Error) -> bool {
 fn as_log_damage(error: Error) -> Error {
     match error {
         Error::NotFound {
-            kind: Missing::Object,
+            kind: NotFoundKind::Object,
             what,
             place,
         } => Error::Corrupt {
-            kind: crate::error::Damaged::Log,
+            kind: crate::error::CorruptionKind::Log,
             what,
             place,
         },

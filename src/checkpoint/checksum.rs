@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 
 use super::check;
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::Cancel;
-use crate::log::Checksum;
-use crate::parse::checkpoint::FileKind;
-use crate::parse::commit::{self, Single, Take};
-use crate::parse::{FileBatch, Wanted};
+use crate::exec::CancellationToken;
+use crate::log::ChecksumFileContents;
+use crate::parse::checkpoint::FileActionKind;
+use crate::parse::commit::{self, ActionSelection, NonFileAction};
+use crate::parse::{FileActionProjection, FileBatch};
 use crate::protocol::action::{Metadata, Protocol};
 use crate::protocol::log_path;
 use crate::snapshot::Snapshot;
@@ -236,7 +236,7 @@ pub struct VersionChecksum {
     pub deleted_record_counts_histogram_opt: Option<DeletedRecordCountsHistogram>,
     /// What readers use.
     #[serde(flatten)]
-    pub facts: Checksum,
+    pub facts: ChecksumFileContents,
 }
 
 fn has_vectors(protocol: &Protocol) -> bool {
@@ -323,7 +323,7 @@ impl VersionChecksum {
 /// What a checksum takes from `commitInfo`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Info {
+struct ChecksumCommitInfo {
     #[serde(default)]
     txn_id: Option<String>,
     #[serde(default)]
@@ -336,7 +336,7 @@ struct Info {
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::NotFound`] name the file of the log.
-pub fn compute(snapshot: &Snapshot, cancel: &Cancel) -> Result<VersionChecksum> {
+pub fn compute(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<VersionChecksum> {
     let (protocol, metadata) = (snapshot.protocol().clone(), snapshot.metadata().clone());
     let sets = snapshot.sets()?;
     let in_commit_timestamp_opt = snapshot
@@ -352,7 +352,7 @@ pub fn compute(snapshot: &Snapshot, cancel: &Cancel) -> Result<VersionChecksum> 
         num_protocol: 1,
         file_size_histogram: Some(FileSizeHistogram::empty()),
         deleted_record_counts_histogram_opt: None,
-        facts: Checksum {
+        facts: ChecksumFileContents {
             table_size_bytes: 0,
             num_files: 0,
             metadata,
@@ -367,7 +367,11 @@ pub fn compute(snapshot: &Snapshot, cancel: &Cancel) -> Result<VersionChecksum> 
     if has_vectors(&out.facts.protocol) {
         out.count_vectors();
     }
-    for files in snapshot.files(FileKind::Adds, Wanted::default(), cancel)? {
+    for files in snapshot.files(
+        FileActionKind::Adds,
+        FileActionProjection::default(),
+        cancel,
+    )? {
         cancel.check()?;
         if !out.count(&files?, 1) {
             return Err(
@@ -379,21 +383,21 @@ pub fn compute(snapshot: &Snapshot, cancel: &Cancel) -> Result<VersionChecksum> 
 }
 
 /// The `commitInfo` of a snapshot's own commit.
-fn commit_info(snapshot: &Snapshot) -> Result<Info> {
+fn commit_info(snapshot: &Snapshot) -> Result<ChecksumCommitInfo> {
     let segment = snapshot.segment();
     let Some(commit) = &segment.last_commit else {
-        return Ok(Info::default());
+        return Ok(ChecksumCommitInfo::default());
     };
     let text = snapshot.commit_text(commit)?;
-    let take = Take {
+    let take = ActionSelection {
         info: true,
-        ..Take::default()
+        ..ActionSelection::default()
     };
     let singles = commit::singles(&text, &take)
         .at_file(&commit.file.path)
         .at_version(commit.version)?;
     let info = singles.iter().find_map(|single| {
-        if let Single::CommitInfo(info) = single {
+        if let NonFileAction::CommitInfo(info) = single {
             serde_json::from_str(info).ok()
         } else {
             None
@@ -408,33 +412,35 @@ fn commit_info(snapshot: &Snapshot) -> Result<Info> {
 /// # Errors
 /// [`Error::Corrupt`] with the line.
 pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<VersionChecksum>> {
-    let take = Take {
-        adds: Some(Wanted {
+    let take = ActionSelection {
+        adds: Some(FileActionProjection {
             data_change: true,
-            ..Wanted::default()
+            ..FileActionProjection::default()
         }),
-        removes: Some(Wanted::default()),
+        removes: Some(FileActionProjection::default()),
         table: true,
         sets: true,
         info: true,
-        ..Take::default()
+        ..ActionSelection::default()
     };
     let parsed = commit::parse(commit, 0..commit.len(), &take, &[])?;
     let mut out = previous.clone();
-    let mut info = Info::default();
+    let mut info = ChecksumCommitInfo::default();
     let expired = expires(&previous.facts.metadata);
     for single in parsed.singles {
         match single {
-            Single::Protocol(protocol) => out.facts.protocol = protocol,
-            Single::Metadata(metadata) => out.facts.metadata = *metadata,
-            Single::CommitInfo(json) => info = serde_json::from_str(&json).unwrap_or_default(),
-            Single::Txn(txn) => {
+            NonFileAction::Protocol(protocol) => out.facts.protocol = protocol,
+            NonFileAction::Metadata(metadata) => out.facts.metadata = *metadata,
+            NonFileAction::CommitInfo(json) => {
+                info = serde_json::from_str(&json).unwrap_or_default()
+            }
+            NonFileAction::Txn(txn) => {
                 if let Some(all) = &mut out.facts.set_transactions {
                     all.retain(|known| known.app_id != txn.app_id);
                     all.push(txn);
                 }
             }
-            Single::Domain(domain) => {
+            NonFileAction::Domain(domain) => {
                 if let Some(all) = &mut out.facts.domain_metadata {
                     all.retain(|known| known.domain != domain.domain);
                     if !domain.removed {
@@ -442,7 +448,7 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
                     }
                 }
             }
-            Single::Sidecar(_) => {}
+            NonFileAction::Sidecar(_) => {}
         }
     }
     // Files that are named again, to fill in what they lacked, are no new files.
@@ -508,7 +514,7 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
 /// # Errors
 /// [`Error::Unsupported`] for a table that this release cannot write; [`Error::Corrupt`],
 /// [`Error::NotFound`], [`Error::Storage`].
-pub fn write(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
+pub fn write(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<bool> {
     check(snapshot)?;
     match snapshot
         .stores()
@@ -528,7 +534,7 @@ pub fn write(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
 ///
 /// # Errors
 /// As [`write`].
-pub fn write_after_commit(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
+pub fn write_after_commit(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<bool> {
     check(snapshot)?;
     let (store, path) = (
         snapshot.stores().root(),

@@ -13,22 +13,22 @@ use std::sync::Arc;
 
 use arrow_array::BooleanArray;
 
-use super::rows::Layout;
+use super::rows::CheckpointLayout;
 use crate::error::Result;
-use crate::exec::{Cancel, Source, lanes, map_all, parallelism};
-use crate::log::Segment;
-use crate::parse::checkpoint::{FileKind, OpenSidecar};
-use crate::parse::{FileBatch, Wanted};
-use crate::pq::Encoder;
+use crate::exec::{CancellationToken, ItemSource, lanes, map_all, parallelism};
+use crate::log::LogSegment;
+use crate::parse::checkpoint::{FileActionKind, SidecarReader};
+use crate::parse::{FileActionProjection, FileBatch};
+use crate::pq::RowGroupEncoderFactory;
 use crate::protocol::action::Sidecar;
-use crate::reconcile::{self, Request, Seen, Texts};
+use crate::reconcile::{self, CommitCache, FileStreamRequest, SeenFileKeys};
 use crate::snapshot::Snapshot;
 
 /// Files of a version, those of kept sidecars left out.
-pub(super) type Files = Box<dyn Iterator<Item = Result<FileBatch>> + Send>;
+pub(super) type FileBatchIterator = Box<dyn Iterator<Item = Result<FileBatch>> + Send>;
 
 /// What the last checkpoint's sidecars spare.
-pub(super) struct Reuse {
+pub(super) struct SidecarReuse {
     /// Those that stay.
     pub(super) kept: Vec<Sidecar>,
     /// Bytes of them.
@@ -37,13 +37,13 @@ pub(super) struct Reuse {
     pub(super) adds: u64,
     /// Tombstones in them.
     pub(super) removes: u64,
-    segment: Segment,
-    rest: Vec<OpenSidecar>,
-    seen: Arc<Seen>,
+    segment: LogSegment,
+    rest: Vec<SidecarReader>,
+    seen: Arc<SeenFileKeys>,
 }
 
 /// What a sidecar holds, if it can stay.
-struct Kept {
+struct SidecarCounts {
     adds: u64,
     removes: u64,
 }
@@ -52,29 +52,33 @@ struct Kept {
 /// should be: then the whole version is read, which knows how to do without.
 pub(super) fn find(
     snapshot: &Snapshot,
-    encoder: &Encoder,
+    encoder: &RowGroupEncoderFactory,
     least_rows: u64,
     oldest: i64,
-    cancel: &Cancel,
-) -> Option<Reuse> {
+    cancel: &CancellationToken,
+) -> Option<SidecarReuse> {
     let segment = snapshot.segment();
     let checkpoint = segment.checkpoint.as_ref()?;
     let store = snapshot.stores().root();
-    let sidecars = OpenSidecar::open_all(checkpoint, store)
+    let sidecars = SidecarReader::open_all(checkpoint, store)
         .ok()
         .filter(|all| !all.is_empty())?;
     // The keys that commits since then touched; there are none when they are read as the segment
     // without its checkpoint.
-    let newer = Segment {
+    let newer = LogSegment {
         checkpoint: None,
         checksum: None,
         ..segment.as_ref().clone()
     };
     let mut stream = reconcile::files(
         &newer,
-        &Arc::new(Texts::default()),
+        &Arc::new(CommitCache::default()),
         store,
-        request(FileKind::Adds, Wanted::default(), cancel),
+        request(
+            FileActionKind::Adds,
+            FileActionProjection::default(),
+            cancel,
+        ),
     )
     .ok()?;
     for batch in stream.by_ref() {
@@ -93,7 +97,7 @@ pub(super) fn find(
     })
     .ok()?;
     cancel.check().ok()?;
-    let mut out = Reuse {
+    let mut out = SidecarReuse {
         kept: Vec::new(),
         bytes: 0,
         adds: 0,
@@ -116,8 +120,12 @@ pub(super) fn find(
     (!out.kept.is_empty()).then_some(out)
 }
 
-fn request(kind: FileKind, wanted: Wanted, cancel: &Cancel) -> Request {
-    Request {
+fn request(
+    kind: FileActionKind,
+    wanted: FileActionProjection,
+    cancel: &CancellationToken,
+) -> FileStreamRequest {
+    FileStreamRequest {
         kind,
         wanted: Arc::new(wanted),
         cancel: cancel.clone(),
@@ -125,15 +133,19 @@ fn request(kind: FileKind, wanted: Wanted, cancel: &Cancel) -> Request {
 }
 
 /// Counts a sidecar's actions; `None` if one of them is not what it was.
-fn untouched(sidecar: &OpenSidecar, seen: &Seen, oldest: i64) -> Result<Option<Kept>> {
-    let mut kept = Kept {
+fn untouched(
+    sidecar: &SidecarReader,
+    seen: &SeenFileKeys,
+    oldest: i64,
+) -> Result<Option<SidecarCounts>> {
+    let mut kept = SidecarCounts {
         adds: 0,
         removes: 0,
     };
-    for kind in [FileKind::Adds, FileKind::Removes] {
-        let wanted = Arc::new(Wanted {
-            time: kind == FileKind::Removes,
-            ..Wanted::default()
+    for kind in [FileActionKind::Adds, FileActionKind::Removes] {
+        let wanted = Arc::new(FileActionProjection {
+            time: kind == FileActionKind::Removes,
+            ..FileActionProjection::default()
         });
         for batch in sidecar.files(kind, &wanted).into_iter().flatten() {
             let batch = batch?;
@@ -142,7 +154,10 @@ fn untouched(sidecar: &OpenSidecar, seen: &Seen, oldest: i64) -> Result<Option<K
                     return Ok(None);
                 }
             }
-            if let Some(times) = batch.time.as_ref().filter(|_| kind == FileKind::Removes)
+            if let Some(times) = batch
+                .time
+                .as_ref()
+                .filter(|_| kind == FileActionKind::Removes)
                 && times
                     .iter()
                     .any(|time| time.is_none_or(|time| time <= oldest))
@@ -150,35 +165,35 @@ fn untouched(sidecar: &OpenSidecar, seen: &Seen, oldest: i64) -> Result<Option<K
                 return Ok(None);
             }
             match kind {
-                FileKind::Adds => kept.adds += batch.len() as u64,
-                FileKind::Removes => kept.removes += batch.len() as u64,
+                FileActionKind::Adds => kept.adds += batch.len() as u64,
+                FileActionKind::Removes => kept.removes += batch.len() as u64,
             }
         }
     }
     Ok(Some(kept))
 }
 
-impl Reuse {
+impl SidecarReuse {
     /// Live files or tombstones that are in none of the sidecars that stay.
     pub(super) fn files(
         &self,
         snapshot: &Snapshot,
-        kind: FileKind,
-        layout: &Layout,
-        cancel: &Cancel,
-    ) -> Result<Files> {
+        kind: FileActionKind,
+        layout: &CheckpointLayout,
+        cancel: &CancellationToken,
+    ) -> Result<FileBatchIterator> {
         let wanted = match kind {
-            FileKind::Adds => layout.wanted_of_adds(),
-            FileKind::Removes => layout.wanted_of_removes(),
+            FileActionKind::Adds => layout.wanted_of_adds(),
+            FileActionKind::Removes => layout.wanted_of_removes(),
         };
         let shared = Arc::new(wanted.clone());
         let commits = reconcile::files(
             &self.segment,
-            &Arc::new(Texts::default()),
+            &Arc::new(CommitCache::default()),
             snapshot.stores().root(),
             request(kind, wanted, cancel),
         )?;
-        let sources: Vec<Source<FileBatch>> = self
+        let sources: Vec<ItemSource<FileBatch>> = self
             .rest
             .iter()
             .flat_map(|sidecar| sidecar.files(kind, &shared))
@@ -192,7 +207,7 @@ impl Reuse {
                     .map(|row| seen.key(&batch, row).map(|key| !seen.contains(key)))
                     .collect::<Result<Vec<bool>>>()?;
                 batch.filter(&BooleanArray::from(keep))
-            })) as Source<FileBatch>
+            })) as ItemSource<FileBatch>
         });
         Ok(Box::new(commits.chain(lanes(
             unseen,

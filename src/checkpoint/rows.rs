@@ -20,9 +20,9 @@ use serde_json::Value;
 
 use super::stats;
 use crate::error::{Error, Result};
-use crate::parse::{DvColumns, FileBatch, Wanted};
+use crate::parse::{DvColumns, FileActionProjection, FileBatch};
 use crate::protocol::partition_value;
-use crate::protocol::schema::{DataType, MapType, StructField, StructType, TextLayout};
+use crate::protocol::schema::{DataType, MapType, StringLayout, StructField, StructType};
 use crate::snapshot::Snapshot;
 
 /// Rows of the last checkpoint that are decoded at once, and rows of the new one that are made at
@@ -32,7 +32,7 @@ pub(super) const BATCH_ROWS: usize = 1 << 10;
 
 /// The actions that a file of a checkpoint may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kinds {
+pub(super) enum CheckpointFileKind {
     /// V1: all but those of V2.
     V1,
     /// A V2 manifest: all.
@@ -43,17 +43,17 @@ pub(super) enum Kinds {
 
 /// How a table's actions look in its checkpoints.
 #[derive(Debug, Clone)]
-pub(super) struct Layout {
+pub(super) struct CheckpointLayout {
     /// The schema as Delta writes it down.
     pub(super) delta: StructType,
     pub(super) schema: SchemaRef,
     partition: Vec<(String, DataType)>,
-    stats: stats::Shape,
+    stats: stats::StatsLayout,
     /// `delta.checkpoint.writeStatsAsJson`
     json: bool,
     /// `delta.checkpoint.writeStatsAsStruct`
     parsed: bool,
-    zone: crate::protocol::calendar::Zone,
+    zone: crate::protocol::calendar::TimeZoneSpec,
 }
 
 fn field(name: &str, data_type: DataType) -> StructField {
@@ -173,8 +173,8 @@ fn of_v2() -> [StructField; 2] {
     ]
 }
 
-impl Layout {
-    pub(super) fn new(snapshot: &Snapshot, kinds: Kinds) -> Self {
+impl CheckpointLayout {
+    pub(super) fn new(snapshot: &Snapshot, kinds: CheckpointFileKind) -> Self {
         let flag = |name: &str| {
             snapshot
                 .metadata()
@@ -191,13 +191,13 @@ impl Layout {
             delta: StructType::default(),
             schema: Arc::new(Schema::empty()),
             partition,
-            stats: stats::Shape::new(snapshot),
+            stats: stats::StatsLayout::new(snapshot),
             json: flag("delta.checkpoint.writeStatsAsJson"),
             parsed: flag("delta.checkpoint.writeStatsAsStruct"),
             zone: snapshot.options().zone,
         };
         let mut columns = Vec::new();
-        if kinds != Kinds::Sidecar {
+        if kinds != CheckpointFileKind::Sidecar {
             columns.push(structure(
                 "txn",
                 vec![
@@ -208,10 +208,10 @@ impl Layout {
             ));
         }
         columns.extend([out.add(), remove()]);
-        if kinds != Kinds::Sidecar {
+        if kinds != CheckpointFileKind::Sidecar {
             columns.extend(singles());
         }
-        if kinds == Kinds::V2 {
+        if kinds == CheckpointFileKind::V2 {
             columns.extend(of_v2());
         }
         out.schema = Arc::new(Schema::new(
@@ -256,8 +256,8 @@ impl Layout {
     }
 
     /// What must be read of live files.
-    pub(super) fn wanted_of_adds(&self) -> Wanted {
-        Wanted {
+    pub(super) fn wanted_of_adds(&self) -> FileActionProjection {
+        FileActionProjection {
             stats: self.json || self.parsed,
             stats_text: self.json,
             leaves: self.stats.every.clone(),
@@ -268,18 +268,18 @@ impl Layout {
     }
 
     /// What must be read of tombstones.
-    pub(super) fn wanted_of_removes(&self) -> Wanted {
+    pub(super) fn wanted_of_removes(&self) -> FileActionProjection {
         let partition = self
             .partition
             .iter()
             .map(|(name, _)| name.clone())
             .collect();
-        Wanted {
+        FileActionProjection {
             partition,
             time: true,
             row_ids: true,
             batch_rows: Some(BATCH_ROWS),
-            ..Wanted::default()
+            ..FileActionProjection::default()
         }
     }
 
@@ -496,13 +496,13 @@ impl Layout {
 /// A column of the checkpoint in Arrow. Text is views, but in what the parsers make.
 fn arrow_column(column: &StructField) -> Field {
     let DataType::Struct(of) = &column.data_type else {
-        return column.to_arrow(TextLayout::View);
+        return column.to_arrow(StringLayout::View);
     };
     let fields = of.fields.iter().map(|field| match &field.data_type {
         DataType::Struct(inner) if field.name.ends_with("_parsed") => {
             Field::new(&field.name, Arrow::Struct(stats::plain_fields(inner)), true)
         }
-        _ => field.to_arrow(TextLayout::View),
+        _ => field.to_arrow(StringLayout::View),
     });
     Field::new(&column.name, Arrow::Struct(fields.collect()), true)
 }

@@ -11,19 +11,19 @@ use serde_json::{Value, json};
 
 use super::hint::{self, CheckpointInfo};
 use super::parts::{part_of_singles, parts_of};
-use super::reuse::{self, Files, Reuse};
-use super::rows::{BATCH_ROWS, Kinds, Layout, repeats};
+use super::reuse::{self, FileBatchIterator, SidecarReuse};
+use super::rows::{BATCH_ROWS, CheckpointFileKind, CheckpointLayout, repeats};
 use super::{DAY, check, duration};
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::now_ms;
-use crate::exec::{Cancel, Source, lanes, parallelism, uuid};
-use crate::log::{Checkpoint, CheckpointKind};
-use crate::parse::checkpoint::{FileKind, json_value};
+use crate::exec::{CancellationToken, ItemSource, lanes, parallelism, uuid};
+use crate::log::{CheckpointInstance, CheckpointKind};
+use crate::parse::checkpoint::{FileActionKind, json_value};
 use crate::parse::{FileBatch, StatsColumn};
-use crate::pq::{EncodedGroup, Encoder, Sink, SinkCodec};
+use crate::pq::{EncodedRowGroup, ParquetSink, RowGroupEncoderFactory, SinkCodec};
 use crate::protocol::log_path::{self, SIDECAR_DIR};
 use crate::snapshot::Snapshot;
-use crate::store::{File, Role, Store, make};
+use crate::store::{ObjectRole, Store, StoreObject, make};
 
 /// Rows of a row group at most.
 const GROUP_ROWS: usize = 64 * 1024;
@@ -37,7 +37,7 @@ const MOST_PARTS: u32 = 1000;
 /// Which specification a checkpoint follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Form {
+pub enum CheckpointSpec {
     /// V2 where the table's `delta.checkpointPolicy` says so and its protocol allows it, else V1.
     #[default]
     Auto,
@@ -52,7 +52,7 @@ pub enum Form {
 #[serde(default, deny_unknown_fields)]
 pub struct CheckpointOptions {
     /// Its specification.
-    pub form: Form,
+    pub form: CheckpointSpec,
     /// Number of files of a V1 checkpoint; more than one only where nobody may use V2.
     pub parts: u32,
     /// Whether a V2 manifest is JSON, as delta-spark writes it, or Parquet.
@@ -69,7 +69,7 @@ pub struct CheckpointOptions {
 impl Default for CheckpointOptions {
     fn default() -> Self {
         Self {
-            form: Form::Auto,
+            form: CheckpointSpec::Auto,
             parts: 1,
             json: true,
             sidecars: true,
@@ -87,12 +87,12 @@ impl Default for CheckpointOptions {
 pub fn write(
     snapshot: &Snapshot,
     options: &CheckpointOptions,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<CheckpointInfo> {
     check(snapshot)?;
     let is_v2 = is_v2(snapshot, options)?;
     published(snapshot)?;
-    let task = Task {
+    let task = CheckpointWriter {
         snapshot,
         store: snapshot.stores().root(),
         version: snapshot.version(),
@@ -116,15 +116,15 @@ pub fn write(
 fn is_v2(snapshot: &Snapshot, options: &CheckpointOptions) -> Result<bool> {
     let has_v2 = snapshot.protocol().has_writer_feature("v2Checkpoint");
     let is_v2 = match options.form {
-        Form::V2 if !has_v2 => {
+        CheckpointSpec::V2 if !has_v2 => {
             return Err(Error::unsupported_feature(
                 "v2Checkpoint",
                 "a V2 checkpoint needs the table feature `v2Checkpoint`, which this table does not have",
             ));
         }
-        Form::V2 => true,
-        Form::V1 => false,
-        Form::Auto => {
+        CheckpointSpec::V2 => true,
+        CheckpointSpec::V1 => false,
+        CheckpointSpec::Auto => {
             has_v2
                 && snapshot
                     .metadata()
@@ -184,13 +184,13 @@ fn published(snapshot: &Snapshot) -> Result<()> {
 }
 
 /// What a job turns into a row group.
-enum Piece {
+enum CheckpointBatch {
     Singles(Vec<Value>),
     Adds(FileBatch),
     Removes(FileBatch),
 }
 
-impl Piece {
+impl CheckpointBatch {
     fn rows(&self) -> usize {
         match self {
             Self::Singles(actions) => actions.len(),
@@ -241,8 +241,8 @@ impl Piece {
 }
 
 /// A row group, or one for each part, and what is in it.
-struct Encoded {
-    groups: Vec<(u32, EncodedGroup)>,
+struct EncodedActions {
+    groups: Vec<(u32, EncodedRowGroup)>,
     adds: u64,
     removes: u64,
     rows: u64,
@@ -250,15 +250,15 @@ struct Encoded {
 
 /// Sums of what was encoded.
 #[derive(Default)]
-struct Counts {
+struct ActionCounts {
     adds: u64,
     removes: u64,
     rows: u64,
     bytes: u64,
 }
 
-impl Counts {
-    fn add(&mut self, encoded: &Encoded) {
+impl ActionCounts {
+    fn add(&mut self, encoded: &EncodedActions) {
         self.adds += encoded.adds;
         self.removes += encoded.removes;
         self.rows += encoded.rows;
@@ -266,15 +266,16 @@ impl Counts {
 }
 
 /// How a row group is made.
-struct Maker {
-    layout: Layout,
-    encoder: Encoder,
+struct CheckpointEncoder {
+    layout: CheckpointLayout,
+    encoder: RowGroupEncoderFactory,
     parts: u32,
 }
 
-impl Maker {
-    fn new(layout: Layout, parts: u32) -> Result<Arc<Self>> {
-        let encoder = Encoder::new(Arc::clone(&layout.schema), SinkCodec::Snappy, repeats)?;
+impl CheckpointEncoder {
+    fn new(layout: CheckpointLayout, parts: u32) -> Result<Arc<Self>> {
+        let encoder =
+            RowGroupEncoderFactory::new(Arc::clone(&layout.schema), SinkCodec::Snappy, repeats)?;
         Ok(Arc::new(Self {
             layout,
             encoder,
@@ -282,17 +283,20 @@ impl Maker {
         }))
     }
 
-    fn batch(&self, piece: &Piece) -> Result<RecordBatch> {
+    fn batch(&self, piece: &CheckpointBatch) -> Result<RecordBatch> {
         match piece {
-            Piece::Singles(actions) => self.layout.singles(actions),
-            Piece::Adds(files) => self.layout.adds(files),
-            Piece::Removes(files) => self.layout.removes(files),
+            CheckpointBatch::Singles(actions) => self.layout.singles(actions),
+            CheckpointBatch::Adds(files) => self.layout.adds(files),
+            CheckpointBatch::Removes(files) => self.layout.removes(files),
         }
     }
 
     /// Encodes pieces, for one file slice after slice: each is gone before the next is made rows.
-    fn encode(&self, pieces: impl Iterator<Item = Result<Piece>>) -> Result<Encoded> {
-        let mut out = Encoded {
+    fn encode(
+        &self,
+        pieces: impl Iterator<Item = Result<CheckpointBatch>>,
+    ) -> Result<EncodedActions> {
+        let mut out = EncodedActions {
             groups: Vec::new(),
             adds: 0,
             removes: 0,
@@ -305,9 +309,9 @@ impl Maker {
             let rows = piece.rows() as u64;
             out.rows += rows;
             match &piece {
-                Piece::Adds(_) => out.adds += rows,
-                Piece::Removes(_) => out.removes += rows,
-                Piece::Singles(_) => {}
+                CheckpointBatch::Adds(_) => out.adds += rows,
+                CheckpointBatch::Removes(_) => out.removes += rows,
+                CheckpointBatch::Singles(_) => {}
             }
             if self.parts == 1 {
                 piece
@@ -318,8 +322,12 @@ impl Maker {
             }
             let batch = self.batch(&piece)?;
             let part_of: UInt32Array = match &piece {
-                Piece::Singles(actions) => vec![part_of_singles(self.parts); actions.len()].into(),
-                Piece::Adds(files) | Piece::Removes(files) => parts_of(&files.path, self.parts),
+                CheckpointBatch::Singles(actions) => {
+                    vec![part_of_singles(self.parts); actions.len()].into()
+                }
+                CheckpointBatch::Adds(files) | CheckpointBatch::Removes(files) => {
+                    parts_of(&files.path, self.parts)
+                }
             };
             for (part, batches) in (0..).zip(&mut batches) {
                 let rows: UInt32Array = (0..)
@@ -345,18 +353,18 @@ impl Maker {
     }
 }
 
-type Pieces = Box<dyn Iterator<Item = Result<Piece>> + Send>;
+type CheckpointBatches = Box<dyn Iterator<Item = Result<CheckpointBatch>> + Send>;
 
-struct Task<'a> {
+struct CheckpointWriter<'a> {
     snapshot: &'a Snapshot,
     store: &'a Arc<dyn Store>,
     version: i64,
     /// Tombstones up to this time have expired.
     oldest: i64,
-    cancel: &'a Cancel,
+    cancel: &'a CancellationToken,
 }
 
-impl Task<'_> {
+impl CheckpointWriter<'_> {
     /// The actions that stand alone.
     fn singles(&self) -> Result<Vec<Value>> {
         let value = |value: serde_json::Result<Value>| {
@@ -389,23 +397,28 @@ impl Task<'_> {
 
     /// The version's actions: `singles`, tombstones, live files; those in sidecars that stay left
     /// out.
-    fn pieces(&self, layout: &Layout, singles: Vec<Value>, reuse: Option<&Arc<Reuse>>) -> Pieces {
-        let stream = |kind: FileKind| {
+    fn pieces(
+        &self,
+        layout: &CheckpointLayout,
+        singles: Vec<Value>,
+        reuse: Option<&Arc<SidecarReuse>>,
+    ) -> CheckpointBatches {
+        let stream = |kind: FileActionKind| {
             let (snapshot, cancel, layout, reuse) = (
                 self.snapshot.clone(),
                 self.cancel.clone(),
                 layout.clone(),
                 reuse.cloned(),
             );
-            let open = move || -> Result<Files> {
+            let open = move || -> Result<FileBatchIterator> {
                 match (&reuse, kind) {
                     (Some(reuse), _) => reuse.files(&snapshot, kind, &layout, &cancel),
-                    (None, FileKind::Adds) => Ok(Box::new(snapshot.files(
+                    (None, FileActionKind::Adds) => Ok(Box::new(snapshot.files(
                         kind,
                         layout.wanted_of_adds(),
                         &cancel,
                     )?)),
-                    (None, FileKind::Removes) => Ok(Box::new(snapshot.files(
+                    (None, FileActionKind::Removes) => Ok(Box::new(snapshot.files(
                         kind,
                         layout.wanted_of_removes(),
                         &cancel,
@@ -418,7 +431,7 @@ impl Task<'_> {
             })
         };
         let oldest = self.oldest;
-        let removes = stream(FileKind::Removes).map(move |files| {
+        let removes = stream(FileActionKind::Removes).map(move |files| {
             let files = files?;
             let kept: BooleanArray = match &files.time {
                 Some(times) => times
@@ -427,15 +440,15 @@ impl Task<'_> {
                     .collect(),
                 None => BooleanArray::from(vec![false; files.len()]),
             };
-            files.filter(&kept).map(Piece::Removes)
+            files.filter(&kept).map(CheckpointBatch::Removes)
         });
         let counted = self.cancel.clone();
-        let adds = stream(FileKind::Adds).map(move |files| {
+        let adds = stream(FileActionKind::Adds).map(move |files| {
             let files = files?;
             counted.progress().advance(files.len() as u64);
-            Ok(Piece::Adds(files))
+            Ok(CheckpointBatch::Adds(files))
         });
-        let all = std::iter::once(Ok(Piece::Singles(singles)))
+        let all = std::iter::once(Ok(CheckpointBatch::Singles(singles)))
             .chain(removes)
             .chain(adds);
         Box::new(all.filter(|piece| !matches!(piece, Ok(piece) if piece.rows() == 0)))
@@ -446,22 +459,25 @@ impl Task<'_> {
     /// the next ones are gathered, then made on all cores.
     fn encoded(
         &self,
-        maker: &Arc<Maker>,
-        pieces: Pieces,
-    ) -> impl Iterator<Item = Result<Encoded>> + use<> {
-        let (maker, cancel, mut pieces) =
-            (Arc::clone(maker), self.cancel.clone(), Group::new(pieces));
+        maker: &Arc<CheckpointEncoder>,
+        pieces: CheckpointBatches,
+    ) -> impl Iterator<Item = Result<EncodedActions>> + use<> {
+        let (maker, cancel, mut pieces) = (
+            Arc::clone(maker),
+            self.cancel.clone(),
+            RowGroupInput::new(pieces),
+        );
         let first = pieces.begin().then(|| maker.encode(&mut pieces));
         let rest = std::iter::from_fn(move || {
             pieces
                 .begin()
-                .then(|| pieces.by_ref().collect::<Result<Vec<Piece>>>())
+                .then(|| pieces.by_ref().collect::<Result<Vec<CheckpointBatch>>>())
         });
         let jobs = rest.map(move |group| {
             let maker = Arc::clone(&maker);
             Box::new(std::iter::once_with(move || {
                 maker.encode(group?.into_iter().map(Ok))
-            })) as Source<Encoded>
+            })) as ItemSource<EncodedActions>
         });
         let is_whole = !matches!(first, Some(Err(_)));
         first.into_iter().chain(
@@ -472,9 +488,9 @@ impl Task<'_> {
         )
     }
 
-    fn v1(&self, parts: u32) -> Result<(CheckpointInfo, Value, Checkpoint)> {
-        let layout = Layout::new(self.snapshot, Kinds::V1);
-        let maker = Maker::new(layout, parts)?;
+    fn v1(&self, parts: u32) -> Result<(CheckpointInfo, Value, CheckpointInstance)> {
+        let layout = CheckpointLayout::new(self.snapshot, CheckpointFileKind::V1);
+        let maker = CheckpointEncoder::new(layout, parts)?;
         let files: Vec<String> = match parts {
             1 => vec![log_path::classic_checkpoint(self.version)],
             _ => (1..=parts)
@@ -505,20 +521,25 @@ impl Task<'_> {
         info: &CheckpointInfo,
         kind: CheckpointKind,
         size: Option<u64>,
-    ) -> Checkpoint {
-        let file = |path: &String| File {
+    ) -> CheckpointInstance {
+        let file = |path: &String| StoreObject {
             store: Arc::clone(self.store),
             path: path.clone(),
             size,
         };
-        Checkpoint {
+        CheckpointInstance {
             version: self.version,
             kind,
             files: info.files.iter().map(file).collect(),
         }
     }
 
-    fn info(&self, files: Vec<String>, parts: Option<u32>, counts: &Counts) -> CheckpointInfo {
+    fn info(
+        &self,
+        files: Vec<String>,
+        parts: Option<u32>,
+        counts: &ActionCounts,
+    ) -> CheckpointInfo {
         CheckpointInfo {
             version: self.version,
             files,
@@ -533,12 +554,24 @@ impl Task<'_> {
     }
 
     /// Writes actions into files, one for each part.
-    fn fill(&self, maker: &Arc<Maker>, pieces: Pieces, files: &[String]) -> Result<Counts> {
+    fn fill(
+        &self,
+        maker: &Arc<CheckpointEncoder>,
+        pieces: CheckpointBatches,
+        files: &[String],
+    ) -> Result<ActionCounts> {
         let open = |file: &String| {
-            Sink::new(&maker.encoder, self.store.upload(file, Role::Derived)?).at_file(file)
+            ParquetSink::new(
+                &maker.encoder,
+                self.store.upload(file, ObjectRole::Derived)?,
+            )
+            .at_file(file)
         };
-        let mut sinks = files.iter().map(open).collect::<Result<Vec<Sink>>>()?;
-        let mut counts = Counts::default();
+        let mut sinks = files
+            .iter()
+            .map(open)
+            .collect::<Result<Vec<ParquetSink>>>()?;
+        let mut counts = ActionCounts::default();
         for encoded in self.encoded(maker, pieces) {
             let encoded = encoded?;
             counts.add(&encoded);
@@ -556,7 +589,10 @@ impl Task<'_> {
         Ok(counts)
     }
 
-    fn v2(&self, options: &CheckpointOptions) -> Result<(CheckpointInfo, Value, Checkpoint)> {
+    fn v2(
+        &self,
+        options: &CheckpointOptions,
+    ) -> Result<(CheckpointInfo, Value, CheckpointInstance)> {
         let json = options.json && !options.classic_name;
         let path = if options.classic_name {
             log_path::classic_checkpoint(self.version)
@@ -564,10 +600,13 @@ impl Task<'_> {
             log_path::uuid_checkpoint(self.version, &uuid(), json)
         };
         let mut singles = self.singles()?;
-        let manifest = Layout::new(self.snapshot, Kinds::V2);
-        let (mut counts, mut sidecars, mut tags) = (Counts::default(), Vec::new(), json!({}));
+        let manifest = CheckpointLayout::new(self.snapshot, CheckpointFileKind::V2);
+        let (mut counts, mut sidecars, mut tags) = (ActionCounts::default(), Vec::new(), json!({}));
         if options.sidecars {
-            let maker = Maker::new(Layout::new(self.snapshot, Kinds::Sidecar), 1)?;
+            let maker = CheckpointEncoder::new(
+                CheckpointLayout::new(self.snapshot, CheckpointFileKind::Sidecar),
+                1,
+            )?;
             (counts, sidecars) = self.sidecars(&maker, options.sidecar_rows)?;
             tags = json!({
                 "sidecarNumActions": counts.rows.to_string(),
@@ -583,13 +622,13 @@ impl Task<'_> {
         non_file.push(metadata.clone());
         singles.insert(0, metadata);
         singles.extend(sidecars.iter().map(|sidecar| json!({"sidecar": sidecar})));
-        let pieces: Pieces = if options.sidecars {
-            Box::new(std::iter::once(Ok(Piece::Singles(singles))))
+        let pieces: CheckpointBatches = if options.sidecars {
+            Box::new(std::iter::once(Ok(CheckpointBatch::Singles(singles))))
         } else {
             self.pieces(&manifest, singles, None)
         };
         let in_sidecars = counts.bytes;
-        let maker = Maker::new(manifest, 1)?;
+        let maker = CheckpointEncoder::new(manifest, 1)?;
         let top = if json {
             self.lines(&maker, pieces, &path)?
         } else {
@@ -618,11 +657,15 @@ impl Task<'_> {
     }
 
     /// Writes the version's file actions into sidecars; gives their actions.
-    fn sidecars(&self, maker: &Arc<Maker>, most_rows: u64) -> Result<(Counts, Vec<Value>)> {
-        let (mut counts, mut out) = (Counts::default(), Vec::new());
-        let mut open: Option<(String, Sink, u64)> = None;
-        let mut finish = |(name, sink, _): (String, Sink, u64),
-                          counts: &mut Counts|
+    fn sidecars(
+        &self,
+        maker: &Arc<CheckpointEncoder>,
+        most_rows: u64,
+    ) -> Result<(ActionCounts, Vec<Value>)> {
+        let (mut counts, mut out) = (ActionCounts::default(), Vec::new());
+        let mut open: Option<(String, ParquetSink, u64)> = None;
+        let mut finish = |(name, sink, _): (String, ParquetSink, u64),
+                          counts: &mut ActionCounts|
          -> Result<()> {
             let size = sink.finish()?;
             counts.bytes += size;
@@ -652,8 +695,11 @@ impl Task<'_> {
                     let path = format!("{SIDECAR_DIR}/{name}");
                     (
                         name,
-                        Sink::new(&maker.encoder, self.store.upload(&path, Role::Derived)?)
-                            .at_file(&path)?,
+                        ParquetSink::new(
+                            &maker.encoder,
+                            self.store.upload(&path, ObjectRole::Derived)?,
+                        )
+                        .at_file(&path)?,
                         0,
                     )
                 }
@@ -689,23 +735,28 @@ impl Task<'_> {
     }
 
     /// Writes actions as JSON lines.
-    fn lines(&self, maker: &Maker, pieces: Pieces, path: &str) -> Result<Counts> {
-        let mut counts = Counts::default();
-        let mut upload = self.store.upload(path, Role::Derived)?;
+    fn lines(
+        &self,
+        maker: &CheckpointEncoder,
+        pieces: CheckpointBatches,
+        path: &str,
+    ) -> Result<ActionCounts> {
+        let mut counts = ActionCounts::default();
+        let mut upload = self.store.upload(path, ObjectRole::Derived)?;
         for piece in pieces {
             let piece = piece?;
             let mut text = String::new();
             match &piece {
-                Piece::Singles(actions) => {
+                CheckpointBatch::Singles(actions) => {
                     for action in actions {
                         line(action, &mut text);
                     }
                 }
-                Piece::Adds(files) => {
+                CheckpointBatch::Adds(files) => {
                     counts.adds += files.len() as u64;
                     file_lines("add", &maker.layout.adds(files)?, &mut text);
                 }
-                Piece::Removes(files) => {
+                CheckpointBatch::Removes(files) => {
                     counts.removes += files.len() as u64;
                     file_lines("remove", &maker.layout.removes(files)?, &mut text);
                 }
@@ -755,16 +806,16 @@ fn set(object: &mut Value, key: &str, value: Value) {
 }
 
 /// The pieces of a stream, as many as are worth a row group after each [`Group::begin`].
-struct Group {
-    pieces: Pieces,
+struct RowGroupInput {
+    pieces: CheckpointBatches,
     /// The first of the next group.
-    held: Option<Result<Piece>>,
+    held: Option<Result<CheckpointBatch>>,
     rows: usize,
     bytes: u64,
 }
 
-impl Group {
-    fn new(pieces: Pieces) -> Self {
+impl RowGroupInput {
+    fn new(pieces: CheckpointBatches) -> Self {
         Self {
             pieces,
             held: None,
@@ -781,10 +832,10 @@ impl Group {
     }
 }
 
-impl Iterator for Group {
-    type Item = Result<Piece>;
+impl Iterator for RowGroupInput {
+    type Item = Result<CheckpointBatch>;
 
-    fn next(&mut self) -> Option<Result<Piece>> {
+    fn next(&mut self) -> Option<Result<CheckpointBatch>> {
         let piece = self.held.take().or_else(|| self.pieces.next())?;
         let (rows, bytes) = piece
             .as_ref()
@@ -806,15 +857,20 @@ impl Iterator for Group {
 ///
 /// # Errors
 /// As [`write`].
-pub(super) fn classic_copy(snapshot: &Snapshot, version: i64, cancel: &Cancel) -> Result<()> {
+pub(super) fn classic_copy(
+    snapshot: &Snapshot,
+    version: i64,
+    cancel: &CancellationToken,
+) -> Result<()> {
     let listing = snapshot.log().list(version)?;
     let all: Vec<_> = listing
         .checkpoints
         .iter()
         .filter(|c| c.version == version)
         .collect();
-    let is_classic =
-        |c: &&Checkpoint| matches!(c.kind, CheckpointKind::Classic | CheckpointKind::MultiPart);
+    let is_classic = |c: &&CheckpointInstance| {
+        matches!(c.kind, CheckpointKind::Classic | CheckpointKind::MultiPart)
+    };
     let Some(file) = all
         .first()
         .and_then(|c| c.files.first())
@@ -843,16 +899,16 @@ pub(super) fn classic_copy(snapshot: &Snapshot, version: i64, cancel: &Cancel) -
         .any(|action| action.get("add").is_some() || action.get("remove").is_some())
     {
         let options = CheckpointOptions {
-            form: Form::V2,
+            form: CheckpointSpec::V2,
             classic_name: true,
             sidecars: false,
             ..CheckpointOptions::default()
         };
         return write(&snapshot.at(Some(version))?, &options, cancel).map(|_| ());
     }
-    let maker = Maker::new(Layout::new(snapshot, Kinds::V2), 1)?;
+    let maker = CheckpointEncoder::new(CheckpointLayout::new(snapshot, CheckpointFileKind::V2), 1)?;
     let group = maker.encoder.encode(&[maker.layout.singles(&actions)?])?;
-    let mut sink = Sink::new(&maker.encoder, store.upload(&path, Role::Derived)?)?;
+    let mut sink = ParquetSink::new(&maker.encoder, store.upload(&path, ObjectRole::Derived)?)?;
     sink.append(group)?;
     sink.finish().map(|_| ())
 }

@@ -7,15 +7,15 @@ use arrow_array::{Array, Int64Array, StringViewArray};
 
 use crate::checkpoint;
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::Cancel;
-use crate::parse::checkpoint::FileKind;
-use crate::parse::{FileBatch, Wanted};
+use crate::exec::CancellationToken;
+use crate::parse::checkpoint::FileActionKind;
+use crate::parse::{FileActionProjection, FileBatch};
 use crate::protocol::commit_line::Add;
 use crate::snapshot::Snapshot;
 
 /// Everything that an `add` says, with the partition columns in the table's order.
 #[must_use]
-pub fn whole(snapshot: &Snapshot) -> Wanted {
+pub fn whole(snapshot: &Snapshot) -> FileActionProjection {
     checkpoint::wanted_of_adds(snapshot)
 }
 
@@ -81,14 +81,14 @@ pub fn adds(batch: &FileBatch, partition: &[String]) -> Result<Vec<Add>> {
 /// As [`adds`]; what `choose` says; [`Error::Cancelled`].
 pub fn live(
     snapshot: &Snapshot,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
     choose: impl Fn(&FileBatch) -> Result<arrow_array::BooleanArray>,
 ) -> Result<Vec<Add>> {
     let wanted = whole(snapshot);
     let partition = wanted.partition.clone();
     snapshot.with_segment(|segment| {
         let mut out = Vec::new();
-        for batch in snapshot.files_in(segment, FileKind::Adds, wanted.clone(), cancel)? {
+        for batch in snapshot.files_in(segment, FileActionKind::Adds, wanted.clone(), cancel)? {
             let batch = batch?;
             cancel.check()?;
             out.extend(adds(&batch.filter(&choose(&batch)?)?, &partition)?);
@@ -101,7 +101,7 @@ pub fn live(
 ///
 /// # Errors
 /// As [`live`].
-pub fn all(snapshot: &Snapshot, cancel: &Cancel) -> Result<Vec<Add>> {
+pub fn all(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<Vec<Add>> {
     live(snapshot, cancel, |batch| {
         Ok(crate::parse::mask(vec![true; batch.len()]))
     })

@@ -7,22 +7,25 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Env};
-use crate::log::{Catalog, CommitFile, Tail, TailCommit};
+use crate::exec::{CancellationToken, RuntimeEnv};
+use crate::log::{CatalogClient, CommitFile, LogTail, TailCommit};
 use crate::protocol::log_path::{self, LOG_DIR};
-use crate::store::{File, Put, Role, Store, Stores, Turn, make_unique, put_with_retries};
+use crate::store::{
+    ObjectRole, PutOutcome, Store, StoreObject, TableStores, WriterQueueLock, make_unique,
+    put_with_retries,
+};
 
 /// How long to wait after a lost race: a random time up to `base` doubled for every loss, up to
 /// `cap`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Backoff {
+pub struct BackoffPolicy {
     /// The longest wait after the first loss.
     pub base: Duration,
     /// The longest wait of all.
     pub cap: Duration,
 }
 
-impl Backoff {
+impl BackoffPolicy {
     /// The wait after `losses` losses (from 1), by random bits.
     #[must_use]
     pub fn wait(&self, losses: u32, random: u64) -> Duration {
@@ -49,7 +52,7 @@ impl Backoff {
 
 /// A commit that was looked for and is there.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct LoadedCommit {
     /// Its text.
     pub text: Bytes,
     /// Where it is, and since when.
@@ -57,18 +60,18 @@ pub struct Found {
 }
 
 /// Makes commits and reads them.
-pub trait Committer: Debug + Send + Sync {
+pub trait TableCommitter: Debug + Send + Sync {
     /// Tries to make `text` the commit of `version`.
     ///
     /// # Errors
     /// When it is certain that it was not made; see [`Store::put_if_absent`].
-    fn put(&self, version: i64, text: &Bytes) -> Result<Put>;
+    fn put(&self, version: i64, text: &Bytes) -> Result<PutOutcome>;
 
     /// The commit of `version`, if there is one.
     ///
     /// # Errors
     /// [`Error::Storage`] when that cannot be found out.
-    fn read(&self, version: i64) -> Result<Option<Found>>;
+    fn read(&self, version: i64) -> Result<Option<LoadedCommit>>;
 
     /// Does what is due after a commit was made. A failure changes nothing about the commit.
     ///
@@ -79,10 +82,10 @@ pub trait Committer: Debug + Send + Sync {
     }
 
     /// How long to wait between attempts.
-    fn backoff(&self) -> Backoff;
+    fn backoff(&self) -> BackoffPolicy;
 
     /// Waits for a turn among writers that queue; nothing depends on it.
-    fn turn(&self, _cancel: &Cancel) -> Option<Turn> {
+    fn turn(&self, _cancel: &CancellationToken) -> Option<WriterQueueLock> {
         None
     }
 
@@ -93,7 +96,7 @@ pub trait Committer: Debug + Send + Sync {
 }
 
 /// Reads a commit's file; a body that is shorter than the store says counts as unreadable.
-fn read(store: &Arc<dyn Store>, version: i64, path: &str) -> Result<Option<Found>> {
+fn read(store: &Arc<dyn Store>, version: i64, path: &str) -> Result<Option<LoadedCommit>> {
     let (text, meta) = match store.get(path).wait() {
         Ok(found) => found,
         Err(error) if error.is_not_found() => return Ok(None),
@@ -109,12 +112,12 @@ fn read(store: &Arc<dyn Store>, version: i64, path: &str) -> Result<Option<Found
             true,
         ));
     }
-    let file = File {
+    let file = StoreObject {
         store: Arc::clone(store),
         path: path.to_owned(),
         size: Some(meta.size),
     };
-    Ok(Some(Found {
+    Ok(Some(LoadedCommit {
         text,
         file: CommitFile {
             first: version,
@@ -139,33 +142,36 @@ impl FileCommitter {
     }
 }
 
-impl Committer for FileCommitter {
-    fn put(&self, version: i64, text: &Bytes) -> Result<Put> {
-        self.store
-            .put_if_absent(&log_path::commit(version), text.clone(), Role::Essential)
+impl TableCommitter for FileCommitter {
+    fn put(&self, version: i64, text: &Bytes) -> Result<PutOutcome> {
+        self.store.put_if_absent(
+            &log_path::commit(version),
+            text.clone(),
+            ObjectRole::Essential,
+        )
     }
 
-    fn read(&self, version: i64) -> Result<Option<Found>> {
+    fn read(&self, version: i64) -> Result<Option<LoadedCommit>> {
         read(&self.store, version, &log_path::commit(version))
     }
 
-    fn backoff(&self) -> Backoff {
+    fn backoff(&self) -> BackoffPolicy {
         backoff(&self.store)
     }
 
-    fn turn(&self, cancel: &Cancel) -> Option<Turn> {
+    fn turn(&self, cancel: &CancellationToken) -> Option<WriterQueueLock> {
         self.store.turn(LOG_DIR, cancel)
     }
 }
 
-fn backoff(store: &Arc<dyn Store>) -> Backoff {
+fn backoff(store: &Arc<dyn Store>) -> BackoffPolicy {
     if store.url().starts_with("file:") || store.url().starts_with("memory:") {
-        Backoff {
+        BackoffPolicy {
             base: Duration::from_millis(1),
             cap: Duration::from_millis(100),
         }
     } else {
-        Backoff {
+        BackoffPolicy {
             base: Duration::from_millis(20),
             cap: Duration::from_secs(2),
         }
@@ -179,15 +185,19 @@ fn backoff(store: &Arc<dyn Store>) -> Backoff {
 /// yes, whose answer was lost.
 #[derive(Debug, Clone)]
 pub struct CatalogCommitter {
-    stores: Arc<Stores>,
-    catalog: Arc<dyn Catalog>,
-    env: Arc<dyn Env>,
+    stores: Arc<TableStores>,
+    catalog: Arc<dyn CatalogClient>,
+    env: Arc<dyn RuntimeEnv>,
 }
 
 impl CatalogCommitter {
     /// Commits to a table's log by way of `catalog`.
     #[must_use]
-    pub fn new(stores: Arc<Stores>, catalog: Arc<dyn Catalog>, env: Arc<dyn Env>) -> Self {
+    pub fn new(
+        stores: Arc<TableStores>,
+        catalog: Arc<dyn CatalogClient>,
+        env: Arc<dyn RuntimeEnv>,
+    ) -> Self {
         Self {
             stores,
             catalog,
@@ -195,24 +205,24 @@ impl CatalogCommitter {
         }
     }
 
-    fn tail(&self) -> Result<Tail> {
+    fn tail(&self) -> Result<LogTail> {
         let tail = self.catalog.tail()?;
         tail.check()?;
         Ok(tail)
     }
 
-    fn published(&self, version: i64) -> Result<Option<Found>> {
+    fn published(&self, version: i64) -> Result<Option<LoadedCommit>> {
         read(self.stores.root(), version, &log_path::commit(version))
     }
 
-    fn staged(&self, commit: &TailCommit) -> Result<Option<Found>> {
+    fn staged(&self, commit: &TailCommit) -> Result<Option<LoadedCommit>> {
         let file = commit.file(&self.stores)?;
         read(&file.store, commit.version, &file.path)
     }
 }
 
-impl Committer for CatalogCommitter {
-    fn put(&self, version: i64, text: &Bytes) -> Result<Put> {
+impl TableCommitter for CatalogCommitter {
+    fn put(&self, version: i64, text: &Bytes) -> Result<PutOutcome> {
         let commit = TailCommit {
             version,
             path: log_path::staged(version, &self.env.uuid()),
@@ -225,7 +235,7 @@ impl Committer for CatalogCommitter {
         self.catalog.ratify(&commit, text)
     }
 
-    fn read(&self, version: i64) -> Result<Option<Found>> {
+    fn read(&self, version: i64) -> Result<Option<LoadedCommit>> {
         // The catalog's word for a version holds before a published file's, and nothing exists
         // beyond its newest one.
         let tail = self.tail()?;
@@ -275,10 +285,10 @@ impl Committer for CatalogCommitter {
                 self.stores.root().as_ref(),
                 &log_path::commit(commit.version),
                 &staged.text,
-                Role::Essential,
+                ObjectRole::Essential,
             )? {
-                Put::Created => {}
-                Put::Exists => {
+                PutOutcome::Created => {}
+                PutOutcome::Exists => {
                     if self
                         .published(commit.version)?
                         .is_some_and(|published| published.text != staged.text)
@@ -290,7 +300,9 @@ impl Committer for CatalogCommitter {
                         return Err(Error::corrupt(other).at_version(commit.version));
                     }
                 }
-                Put::Unknown(error) | Put::Refused(error) | Put::Unsynced(error) => {
+                PutOutcome::Unknown(error)
+                | PutOutcome::Refused(error)
+                | PutOutcome::Unsynced(error) => {
                     return Err(error);
                 }
             }
@@ -301,7 +313,7 @@ impl Committer for CatalogCommitter {
         }
     }
 
-    fn backoff(&self) -> Backoff {
+    fn backoff(&self) -> BackoffPolicy {
         backoff(self.stores.root())
     }
 

@@ -15,27 +15,27 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::checkpoint::{self, CheckpointOptions, CleanupOptions};
-use crate::commit::{CommitOptions, Committed, Operation, Transaction};
+use crate::commit::{CommitOperation, CommittedVersion, OptimisticTransaction, TransactionOptions};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::manifest;
-use crate::protocol::action::Txn;
+use crate::protocol::action::SetTransaction;
 use crate::protocol::commit_line::{Action, PartitionValues};
 use crate::protocol::iceberg;
 use crate::protocol::log_path;
 use crate::snapshot::Snapshot;
-use crate::store::Turn;
+use crate::store::WriterQueueLock;
 
 /// How an operation is committed, and what follows it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Choices {
+pub struct CommitOptions {
     /// Further keys for `commitInfo`; `userMetadata` is a text of the protocol's.
     pub custom_metadata: Map<String, Value>,
     /// How often to try again after another writer was first.
     pub max_commit_retries: Option<u32>,
     /// Versions of applications that are recorded with the commit.
-    pub app_transactions: Vec<Txn>,
+    pub app_transactions: Vec<SetTransaction>,
     /// Whether a checkpoint is made when it is due; yes, unless said otherwise.
     pub create_checkpoint: Option<bool>,
     /// Whether the log is cleaned up after a checkpoint; if not said, the table's
@@ -46,12 +46,12 @@ pub struct Choices {
     pub log_compaction_interval: Option<u32>,
     /// The turn among this machine's writers, where the command has it already.
     #[serde(skip)]
-    pub turn: Option<Arc<Turn>>,
+    pub turn: Option<Arc<WriterQueueLock>>,
 }
 
 /// An operation that is done.
 #[derive(Debug, Clone)]
-pub struct Done {
+pub struct CommitResult {
     /// The version that was made; `None` where there was nothing to do.
     pub version: Option<i64>,
     /// The table as of that version; `None` when it could not be opened right after.
@@ -64,7 +64,7 @@ pub struct Done {
     pub attempts: u32,
 }
 
-impl Done {
+impl CommitResult {
     /// Nothing was to be done to this version.
     #[must_use]
     pub fn unchanged(snapshot: &Snapshot) -> Self {
@@ -86,7 +86,7 @@ impl Done {
     }
 }
 
-impl Choices {
+impl CommitOptions {
     /// The same for a further commit of the same command, which records no application a second
     /// time.
     #[must_use]
@@ -103,11 +103,11 @@ impl Choices {
 /// # Errors
 /// As [`Transaction::commit`].
 pub fn commit(
-    mut transaction: Transaction,
-    mut operation: Operation,
-    choices: &Choices,
-    cancel: &Cancel,
-) -> Result<Done> {
+    mut transaction: OptimisticTransaction,
+    mut operation: CommitOperation,
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
     for (key, value) in &choices.custom_metadata {
         match (key.as_str(), value) {
             ("userMetadata", Value::String(text)) => operation.user_metadata = Some(text.clone()),
@@ -140,8 +140,8 @@ pub fn commit(
     let metrics = operation.metrics.clone();
     transaction.extend(choices.app_transactions.iter().cloned().map(Action::Txn));
     transaction.set_operation(operation);
-    let usual = CommitOptions::default();
-    let options = CommitOptions {
+    let usual = TransactionOptions::default();
+    let options = TransactionOptions {
         max_retries: choices.max_commit_retries.unwrap_or(usual.max_retries),
         cancel: cancel.clone(),
         turn: choices.turn.clone(),
@@ -175,12 +175,12 @@ const CHECKPOINT_BYTES: u64 = 16 << 20;
 
 /// What is due after a version was made. Nothing here can fail it.
 fn upkeep(
-    committed: Committed,
+    committed: CommittedVersion,
     changed: Option<&BTreeSet<PartitionValues>>,
     metrics: Map<String, Value>,
-    choices: &Choices,
-    cancel: &Cancel,
-) -> Done {
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> CommitResult {
     // What the command counts is done.
     let cancel = &cancel.uncounted();
     let mut warnings: Vec<String> = Vec::new();
@@ -235,7 +235,7 @@ fn upkeep(
                 .map_err(|e| note("its log could not be compacted", &e));
         }
     }
-    Done {
+    CommitResult {
         version: Some(version),
         snapshot: committed.snapshot,
         warnings,
@@ -268,7 +268,7 @@ fn has_short_checksum(snapshot: &Snapshot) -> bool {
             .is_ok()
 }
 
-fn clean(snapshot: &Snapshot, choices: &Choices, cancel: &Cancel) -> Result<()> {
+fn clean(snapshot: &Snapshot, choices: &CommitOptions, cancel: &CancellationToken) -> Result<()> {
     let options = CleanupOptions {
         automatic: choices.cleanup_expired_logs.is_none(),
         ..CleanupOptions::default()
@@ -293,7 +293,7 @@ pub fn figure(number: impl ToString) -> Value {
 
 /// A command's entry in `commitInfo`: parameters and figures that are null are left out.
 #[must_use]
-pub fn operation(name: &str, parameters: Value, metrics: Value) -> Operation {
+pub fn operation(name: &str, parameters: Value, metrics: Value) -> CommitOperation {
     let present = |value: Value| match value {
         Value::Object(map) => map
             .into_iter()
@@ -308,12 +308,12 @@ pub fn operation(name: &str, parameters: Value, metrics: Value) -> Operation {
             figure(value)
         }
     };
-    Operation {
+    CommitOperation {
         parameters: present(parameters),
         metrics: present(metrics)
             .into_iter()
             .map(|(key, value)| (key, text(value)))
             .collect(),
-        ..Operation::new(name)
+        ..CommitOperation::new(name)
     }
 }

@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 
-use super::intent::{Intent, Isolation, Operation, ROW_TRACKING, Reads, canonical, row_id_mark};
-use super::rebase::{View, gives_row_ids, has_timestamps};
+use super::intent::{
+    CommitOperation, IsolationLevel, PreparedTransaction, ROW_TRACKING, ReadSet, canonical,
+    row_id_mark,
+};
+use super::rebase::{CommitBaseState, gives_row_ids, has_timestamps};
 use crate::error::{Error, Result, ResultExt, shown};
-use crate::exec::{Cancel, Env};
-use crate::parse::Wanted;
-use crate::parse::checkpoint::FileKind;
+use crate::exec::{CancellationToken, RuntimeEnv};
+use crate::parse::FileActionProjection;
+use crate::parse::checkpoint::FileActionKind;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add, CommitInfo, PartitionValues};
 use crate::protocol::features::{self, ColumnMapping};
@@ -24,22 +27,22 @@ const TIMESTAMPS: &str = "delta.enableInCommitTimestamps";
 
 /// What a caller put together.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Draft {
-    pub reads: Reads,
+pub(super) struct TransactionDraft {
+    pub reads: ReadSet,
     pub actions: Vec<Action>,
-    pub operation: Operation,
-    pub isolation: Option<Isolation>,
-    pub revalidate: Option<Revalidate>,
+    pub operation: CommitOperation,
+    pub isolation: Option<IsolationLevel>,
+    pub revalidate: Option<RevalidationHook>,
 }
 
 /// A look at the table.
-type Look = dyn Fn(&Snapshot) -> Result<()> + Send + Sync;
+type SnapshotValidator = dyn Fn(&Snapshot) -> Result<()> + Send + Sync;
 
 /// Looks at the table again before an attempt that follows other commits.
 #[derive(Clone)]
-pub(super) struct Revalidate(pub Arc<Look>);
+pub(super) struct RevalidationHook(pub Arc<SnapshotValidator>);
 
-impl std::fmt::Debug for Revalidate {
+impl std::fmt::Debug for RevalidationHook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Revalidate")
     }
@@ -48,12 +51,12 @@ impl std::fmt::Debug for Revalidate {
 /// Checks a draft against the table it was made from (`None` for a new one); gives it with the
 /// table as it sees it.
 pub(super) fn prepare(
-    mut draft: Draft,
+    mut draft: TransactionDraft,
     base: Option<&Snapshot>,
     is_catalog: bool,
-    env: &dyn Env,
-    cancel: &Cancel,
-) -> Result<(Intent, View)> {
+    env: &dyn RuntimeEnv,
+    cancel: &CancellationToken,
+) -> Result<(PreparedTransaction, CommitBaseState)> {
     let now = env.now_ms();
     check_operation(&draft.operation)?;
     let (mut protocol, mut metadata) = take_table(&mut draft.actions)?;
@@ -71,7 +74,7 @@ pub(super) fn prepare(
         }
     }
     check_once(&draft.actions)?;
-    let table = Table::new(base, protocol, metadata)?;
+    let table = TableTransition::new(base, protocol, metadata)?;
     if table.protocol.has_writer_feature("catalogManaged") != is_catalog {
         return Err(if is_catalog {
             Error::invalid(
@@ -120,17 +123,17 @@ pub(super) fn prepare(
             && table.new_metadata.is_none()
             && table.new_protocol.is_none() =>
         {
-            Isolation::Snapshot
+            IsolationLevel::Snapshot
         }
         Some(level) => level,
-        None => Isolation::parse(
+        None => IsolationLevel::parse(
             properties::value(&table.read_metadata.configuration, "delta.isolationLevel")
                 .unwrap_or_default(),
         )
-        .unwrap_or(Isolation::Serializable),
+        .unwrap_or(IsolationLevel::Serializable),
     };
     let view = table.view(base)?;
-    let intent = Intent {
+    let intent = PreparedTransaction {
         txn_id: env.uuid(),
         read_version: base.map_or(-1, Snapshot::version),
         reads,
@@ -146,7 +149,7 @@ pub(super) fn prepare(
     Ok((intent, view))
 }
 
-fn check_operation(operation: &Operation) -> Result<()> {
+fn check_operation(operation: &CommitOperation) -> Result<()> {
     if operation.name.is_empty() {
         return Err(Error::invalid("a commit needs the name of its operation"));
     }
@@ -252,7 +255,7 @@ fn changes_no_rows(actions: &[Action]) -> bool {
 }
 
 /// The table before and after.
-struct Table {
+struct TableTransition {
     read_protocol: Protocol,
     read_metadata: Metadata,
     new_protocol: Option<Protocol>,
@@ -263,7 +266,7 @@ struct Table {
     partition_columns: BTreeSet<String>,
 }
 
-impl Table {
+impl TableTransition {
     fn new(
         base: Option<&Snapshot>,
         protocol: Option<Protocol>,
@@ -381,7 +384,7 @@ impl Table {
                     let vector = remove
                         .deletion_vector
                         .as_ref()
-                        .map(crate::protocol::commit_line::DeletionVector::unique_id);
+                        .map(crate::protocol::commit_line::DeletionVectorDescriptor::unique_id);
                     if removes.insert(path, vector).is_some() {
                         return Err(Error::invalid("a commit can remove a file once, not twice")
                             .at_file(&remove.path));
@@ -461,9 +464,9 @@ impl Table {
                 && features::supported(base.protocol()).contains("rowTracking"))
     }
 
-    fn view(&self, base: Option<&Snapshot>) -> Result<View> {
+    fn view(&self, base: Option<&Snapshot>) -> Result<CommitBaseState> {
         let Some(base) = base else {
-            return Ok(View::new(
+            return Ok(CommitBaseState::new(
                 -1,
                 self.read_protocol.clone(),
                 self.read_metadata.clone(),
@@ -485,7 +488,7 @@ impl Table {
         } else {
             i64::MIN
         };
-        Ok(View::new(
+        Ok(CommitBaseState::new(
             base.version(),
             self.read_protocol.clone(),
             self.read_metadata.clone(),
@@ -498,7 +501,7 @@ impl Table {
 fn vector_of(add: &Add) -> Option<String> {
     add.deletion_vector
         .as_ref()
-        .map(crate::protocol::commit_line::DeletionVector::unique_id)
+        .map(crate::protocol::commit_line::DeletionVectorDescriptor::unique_id)
 }
 
 /// New metadata, against the old where there is any.
@@ -551,7 +554,7 @@ fn check_metadata(
 
 /// Every file must have row ids before rows are promised to have them: those of the table, or this
 /// commit adds it with them.
-fn check_backfilled(base: &Snapshot, actions: &[Action], cancel: &Cancel) -> Result<()> {
+fn check_backfilled(base: &Snapshot, actions: &[Action], cancel: &CancellationToken) -> Result<()> {
     let touched: HashSet<String> = actions
         .iter()
         .filter_map(|action| match action {
@@ -561,10 +564,10 @@ fn check_backfilled(base: &Snapshot, actions: &[Action], cancel: &Cancel) -> Res
         })
         .collect::<Result<_>>()?;
     for batch in base.files(
-        FileKind::Adds,
-        Wanted {
+        FileActionKind::Adds,
+        FileActionProjection {
             row_ids: true,
-            ..Wanted::default()
+            ..FileActionProjection::default()
         },
         cancel,
     )? {

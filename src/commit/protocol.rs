@@ -18,19 +18,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::committer::Backoff;
+use super::committer::BackoffPolicy;
 use super::conflict;
-use super::intent::Intent;
-use super::rebase::View;
+use super::intent::PreparedTransaction;
+use super::rebase::CommitBaseState;
 use super::winning_commit::WinningCommit;
-use crate::error::{Conflict, Error, Result};
-use crate::exec::Env;
-use crate::scan::Lens;
-use crate::store::Put;
+use crate::error::{ConflictKind, Error, Result};
+use crate::exec::RuntimeEnv;
+use crate::scan::FileMatcher;
+use crate::store::PutOutcome;
 
 /// What to do next.
 #[derive(Debug)]
-pub enum Step {
+pub enum CommitStep {
     /// Make `text` the commit of `version` if it has none.
     Put {
         /// The version.
@@ -43,16 +43,16 @@ pub enum Step {
     /// Wait.
     Sleep(Duration),
     /// It is done.
-    Done(Outcome),
+    Done(CommitOutcome),
 }
 
 /// What came of a step.
 #[derive(Debug)]
-pub enum Event {
+pub enum CommitEvent {
     /// Of none: the beginning.
     Start,
     /// Of a put.
-    Put(Result<Put>),
+    Put(Result<PutOutcome>),
     /// Of a read: text and time of the commit in milliseconds since the epoch.
     Read(Result<Option<(Bytes, i64)>>),
     /// Of a wait.
@@ -61,7 +61,7 @@ pub enum Event {
 
 /// A commit that was made.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct CommitOutcome {
     /// Its version.
     pub version: i64,
     /// How often it was tried.
@@ -74,13 +74,16 @@ pub struct Outcome {
 
 /// Where the machine is.
 #[derive(Debug)]
-enum State {
+enum CommitState {
     /// A put is under way.
-    Putting(Attempt),
+    Putting(CommitAttempt),
     /// The version that was tried is being read: it exists, or nobody knows.
-    Settling(Attempt),
+    Settling(CommitAttempt),
     /// Waiting before the version is read or tried again.
-    Waiting { attempt: Attempt, then_put: bool },
+    Waiting {
+        attempt: CommitAttempt,
+        then_put: bool,
+    },
     /// Looking for the next commit of others; nothing of ours is under way.
     Probing { again: u32 },
     /// Waiting before looking on.
@@ -91,7 +94,7 @@ enum State {
 
 /// A text tried at a version.
 #[derive(Debug, Clone)]
-struct Attempt {
+struct CommitAttempt {
     version: i64,
     text: Bytes,
     /// Why the answer is not known, if it is not: the attempt may have come to be, or still come.
@@ -111,27 +114,27 @@ const AGAIN: u32 = 10;
 
 /// See the module's text.
 #[derive(Debug)]
-pub struct Machine {
-    intent: Intent,
-    view: View,
-    lens: Option<Lens>,
+pub struct CommitStateMachine {
+    intent: PreparedTransaction,
+    view: CommitBaseState,
+    lens: Option<FileMatcher>,
     max_retries: u32,
-    backoff: Backoff,
+    backoff: BackoffPolicy,
     attempts: u32,
     losses: u32,
-    state: State,
+    state: CommitState,
 }
 
-impl Machine {
+impl CommitStateMachine {
     /// Ready to try `intent` on the table `view`; at most `max_retries` times after losing a race.
     /// `lens` holds the read predicates.
     #[must_use]
     pub fn new(
-        intent: Intent,
-        view: View,
-        lens: Option<Lens>,
+        intent: PreparedTransaction,
+        view: CommitBaseState,
+        lens: Option<FileMatcher>,
         max_retries: u32,
-        backoff: Backoff,
+        backoff: BackoffPolicy,
     ) -> Self {
         Self {
             intent,
@@ -141,23 +144,23 @@ impl Machine {
             backoff,
             attempts: 0,
             losses: 0,
-            state: State::Idle,
+            state: CommitState::Idle,
         }
     }
 
     /// Whether it is about to look on after another writer was first.
     #[must_use]
     pub fn has_lost(&self) -> bool {
-        matches!(self.state, State::WaitingToProbe { again: 0 })
+        matches!(self.state, CommitState::WaitingToProbe { again: 0 })
     }
 
     /// Whether an earlier attempt may come to be that was not confirmed: the moment not to stop in.
     #[must_use]
     pub fn was_pending(&self) -> bool {
         match &self.state {
-            State::Putting(attempt) | State::Settling(attempt) | State::Waiting { attempt, .. } => {
-                attempt.pending.is_some()
-            }
+            CommitState::Putting(attempt)
+            | CommitState::Settling(attempt)
+            | CommitState::Waiting { attempt, .. } => attempt.pending.is_some(),
             _ => false,
         }
     }
@@ -173,20 +176,24 @@ impl Machine {
     /// # Errors
     /// Ends it: [`Error::CommitFailed`] for a conflict, [`Error::CommitUnknown`] when it cannot be
     /// known whether the commit was made; anything else means that nothing was committed.
-    pub fn next(&mut self, event: Event, env: &dyn Env) -> Result<Step> {
-        match (std::mem::replace(&mut self.state, State::Idle), event) {
-            (State::Idle, Event::Start) => self.put(env),
-            (State::Putting(attempt), Event::Put(result)) => self.after_put(attempt, result, env),
-            (State::Settling(attempt), Event::Read(result)) => {
+    pub fn next(&mut self, event: CommitEvent, env: &dyn RuntimeEnv) -> Result<CommitStep> {
+        match (std::mem::replace(&mut self.state, CommitState::Idle), event) {
+            (CommitState::Idle, CommitEvent::Start) => self.put(env),
+            (CommitState::Putting(attempt), CommitEvent::Put(result)) => {
+                self.after_put(attempt, result, env)
+            }
+            (CommitState::Settling(attempt), CommitEvent::Read(result)) => {
                 self.after_settling(attempt, result, env)
             }
-            (State::Waiting { attempt, then_put }, Event::Slept) => Ok(if then_put {
+            (CommitState::Waiting { attempt, then_put }, CommitEvent::Slept) => Ok(if then_put {
                 self.put_again(attempt)
             } else {
                 self.settle(attempt)
             }),
-            (State::Probing { again }, Event::Read(result)) => self.after_probe(again, result, env),
-            (State::WaitingToProbe { again }, Event::Slept) => Ok(self.probe(again)),
+            (CommitState::Probing { again }, CommitEvent::Read(result)) => {
+                self.after_probe(again, result, env)
+            }
+            (CommitState::WaitingToProbe { again }, CommitEvent::Slept) => Ok(self.probe(again)),
             (state, event) => Err(Error::internal(format!(
                 "the commit was told {event:?} in the state {state:?}"
             ))),
@@ -194,10 +201,10 @@ impl Machine {
     }
 
     /// Tries the next version.
-    fn put(&mut self, env: &dyn Env) -> Result<Step> {
+    fn put(&mut self, env: &dyn RuntimeEnv) -> Result<CommitStep> {
         let version = self.view.version + 1;
         let text = self.view.text(&self.intent, env.now_ms())?;
-        Ok(self.put_again(Attempt {
+        Ok(self.put_again(CommitAttempt {
             version,
             text,
             pending: None,
@@ -207,29 +214,29 @@ impl Machine {
         }))
     }
 
-    fn put_again(&mut self, mut attempt: Attempt) -> Step {
+    fn put_again(&mut self, mut attempt: CommitAttempt) -> CommitStep {
         self.attempts += 1;
         attempt.refusal = None;
-        let step = Step::Put {
+        let step = CommitStep::Put {
             version: attempt.version,
             text: attempt.text.clone(),
         };
-        self.state = State::Putting(attempt);
+        self.state = CommitState::Putting(attempt);
         step
     }
 
-    fn settle(&mut self, attempt: Attempt) -> Step {
-        let step = Step::Read(attempt.version);
-        self.state = State::Settling(attempt);
+    fn settle(&mut self, attempt: CommitAttempt) -> CommitStep {
+        let step = CommitStep::Read(attempt.version);
+        self.state = CommitState::Settling(attempt);
         step
     }
 
-    fn probe(&mut self, again: u32) -> Step {
-        self.state = State::Probing { again };
-        Step::Read(self.view.version + 1)
+    fn probe(&mut self, again: u32) -> CommitStep {
+        self.state = CommitState::Probing { again };
+        CommitStep::Read(self.view.version + 1)
     }
 
-    fn wait(&mut self, attempt: Attempt, then_put: bool, env: &dyn Env) -> Step {
+    fn wait(&mut self, attempt: CommitAttempt, then_put: bool, env: &dyn RuntimeEnv) -> CommitStep {
         let in_trouble = attempt.pending.is_some() || attempt.failed_reads > 0;
         let backoff = if in_trouble {
             self.backoff.in_trouble()
@@ -240,28 +247,28 @@ impl Machine {
             attempt.failed_reads.max(attempt.vanished).max(1),
             env.random(),
         );
-        self.state = State::Waiting { attempt, then_put };
-        Step::Sleep(time)
+        self.state = CommitState::Waiting { attempt, then_put };
+        CommitStep::Sleep(time)
     }
 
     fn after_put(
         &mut self,
-        mut attempt: Attempt,
-        result: Result<Put>,
-        env: &dyn Env,
-    ) -> Result<Step> {
+        mut attempt: CommitAttempt,
+        result: Result<PutOutcome>,
+        env: &dyn RuntimeEnv,
+    ) -> Result<CommitStep> {
         match result {
-            Ok(Put::Created) => Ok(self.done(attempt, false)),
-            Ok(Put::Exists) => Ok(self.settle(attempt)),
-            Ok(Put::Unknown(error)) => {
+            Ok(PutOutcome::Created) => Ok(self.done(attempt, false)),
+            Ok(PutOutcome::Exists) => Ok(self.settle(attempt)),
+            Ok(PutOutcome::Unknown(error)) => {
                 attempt.pending = Some(error);
                 Ok(self.settle(attempt))
             }
-            Ok(Put::Refused(error)) => {
+            Ok(PutOutcome::Refused(error)) => {
                 attempt.refusal = Some(error);
                 Ok(self.settle(attempt))
             }
-            Ok(Put::Unsynced(error)) => Err(Error::commit_unknown(format!(
+            Ok(PutOutcome::Unsynced(error)) => Err(Error::commit_unknown(format!(
                 "version {} is written and visible, but the disk did not confirm that it would survive a loss of power: {error}",
                 attempt.version
             ))
@@ -275,7 +282,12 @@ impl Machine {
     }
 
     /// Reads again after a while, until that was done too often.
-    fn unless_exhausted(&mut self, attempt: Attempt, error: &Error, env: &dyn Env) -> Result<Step> {
+    fn unless_exhausted(
+        &mut self,
+        attempt: CommitAttempt,
+        error: &Error,
+        env: &dyn RuntimeEnv,
+    ) -> Result<CommitStep> {
         if attempt.failed_reads < READS {
             Ok(self.wait(attempt, false, env))
         } else {
@@ -285,10 +297,10 @@ impl Machine {
 
     fn after_settling(
         &mut self,
-        mut attempt: Attempt,
+        mut attempt: CommitAttempt,
         result: Result<Option<(Bytes, i64)>>,
-        env: &dyn Env,
-    ) -> Result<Step> {
+        env: &dyn RuntimeEnv,
+    ) -> Result<CommitStep> {
         let found = match result {
             Ok(Some((text, modified_ms))) => self
                 .winner(attempt.version, &text, modified_ms)
@@ -338,10 +350,12 @@ impl Machine {
     }
 
     fn winner(&self, version: i64, text: &Bytes, modified_ms: i64) -> Result<WinningCommit> {
-        let wanted = self
-            .intent
-            .looks_at_files()
-            .then(|| self.lens.as_ref().map(Lens::wanted).unwrap_or_default());
+        let wanted = self.intent.looks_at_files().then(|| {
+            self.lens
+                .as_ref()
+                .map(FileMatcher::wanted)
+                .unwrap_or_default()
+        });
         WinningCommit::parse(version, text, modified_ms, wanted)
     }
 
@@ -353,11 +367,11 @@ impl Machine {
         Ok(())
     }
 
-    fn after_loss(&mut self, winner: &WinningCommit, env: &dyn Env) -> Result<Step> {
+    fn after_loss(&mut self, winner: &WinningCommit, env: &dyn RuntimeEnv) -> Result<CommitStep> {
         self.pass(winner)?;
         if self.attempts > self.max_retries {
             return Err(Error::commit_failed(
-                Conflict::ConcurrentWrite,
+                ConflictKind::ConcurrentWrite,
                 format!(
                     "other writers were first {} times in a row, and `max_commit_retries` is {}; nothing was committed, run the operation again or allow more retries",
                     self.attempts, self.max_retries
@@ -366,16 +380,16 @@ impl Machine {
             .at_version(winner.version));
         }
         let time = self.backoff.wait(self.attempts, env.random());
-        self.state = State::WaitingToProbe { again: 0 };
-        Ok(Step::Sleep(time))
+        self.state = CommitState::WaitingToProbe { again: 0 };
+        Ok(CommitStep::Sleep(time))
     }
 
     fn after_probe(
         &mut self,
         again: u32,
         result: Result<Option<(Bytes, i64)>>,
-        env: &dyn Env,
-    ) -> Result<Step> {
+        env: &dyn RuntimeEnv,
+    ) -> Result<CommitStep> {
         let version = self.view.version + 1;
         let winner = match result {
             Ok(None) => return self.put(env),
@@ -389,14 +403,16 @@ impl Machine {
             }
             Err(error) if again + 1 >= READS => Err(error),
             Err(_) => {
-                self.state = State::WaitingToProbe { again: again + 1 };
-                Ok(Step::Sleep(self.backoff.wait(again + 1, env.random())))
+                self.state = CommitState::WaitingToProbe { again: again + 1 };
+                Ok(CommitStep::Sleep(
+                    self.backoff.wait(again + 1, env.random()),
+                ))
             }
         }
     }
 
-    fn done(&mut self, attempt: Attempt, was_looked_up: bool) -> Step {
-        Step::Done(Outcome {
+    fn done(&mut self, attempt: CommitAttempt, was_looked_up: bool) -> CommitStep {
+        CommitStep::Done(CommitOutcome {
             version: attempt.version,
             attempts: self.attempts,
             text: attempt.text,
@@ -405,7 +421,7 @@ impl Machine {
     }
 }
 
-fn unknown(attempt: &Attempt, error: &Error) -> Error {
+fn unknown(attempt: &CommitAttempt, error: &Error) -> Error {
     let error = error.to_string();
     let first = attempt
         .pending

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bytes::Bytes;
 
-use super::intent::{Intent, ROW_TRACKING, canonical, row_id_domain, row_id_mark};
+use super::intent::{PreparedTransaction, ROW_TRACKING, canonical, row_id_domain, row_id_mark};
 use super::winning_commit::{IDENTITY_TAG, RebasedState, WinningCommit};
 use crate::error::{Error, Result};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
@@ -21,7 +21,7 @@ const PROTECTED: &str = "delta.requireCheckpointProtectionBeforeVersion";
 
 /// The table before the commit that is tried next.
 #[derive(Debug, Clone)]
-pub struct View {
+pub struct CommitBaseState {
     /// Its version; -1 for none.
     pub version: i64,
     /// The protocol in force.
@@ -51,7 +51,7 @@ pub(super) fn gives_row_ids(protocol: &Protocol, metadata: &Metadata) -> bool {
     protocol.has_writer_feature("rowTracking") && !metadata.flag("delta.rowTrackingSuspended")
 }
 
-impl View {
+impl CommitBaseState {
     /// The table as it was read.
     #[must_use]
     pub fn new(
@@ -121,7 +121,7 @@ impl View {
     /// # Errors
     /// [`Error::Invalid`] when a new file needs row ids and its statistics do not say how many rows
     /// it has.
-    pub fn text(&self, intent: &Intent, now_ms: i64) -> Result<Bytes> {
+    pub fn text(&self, intent: &PreparedTransaction, now_ms: i64) -> Result<Bytes> {
         let version = self.version + 1;
         let protocol = intent.protocol.as_ref().unwrap_or(&self.protocol);
         let mut metadata = intent.metadata.clone();
@@ -241,7 +241,12 @@ impl View {
         Ok(add)
     }
 
-    fn info(&self, intent: &Intent, in_commit_timestamp: Option<i64>, now_ms: i64) -> CommitInfo {
+    fn info(
+        &self,
+        intent: &PreparedTransaction,
+        in_commit_timestamp: Option<i64>,
+        now_ms: i64,
+    ) -> CommitInfo {
         let operation = &intent.operation;
         let mut tags = BTreeMap::new();
         if operation.identity_only {

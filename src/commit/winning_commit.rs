@@ -6,9 +6,9 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::error::{Result, ResultExt};
-use crate::parse::commit::{self, Single, Take};
-use crate::parse::{FileBatch, Wanted};
-use crate::protocol::action::{self, DomainMetadata, Metadata, Protocol, Txn};
+use crate::parse::commit::{self, ActionSelection, NonFileAction};
+use crate::parse::{FileActionProjection, FileBatch};
+use crate::protocol::action::{self, DomainMetadata, Metadata, Protocol, SetTransaction};
 use crate::protocol::log_path;
 
 /// The tag of commits whose metadata only moves identity columns' marks.
@@ -18,7 +18,7 @@ pub(super) const IDENTITY_TAG: &str = "delta.identity.schemaUpdate";
 /// commits.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Info {
+struct WinningCommitInfo {
     #[serde(default)]
     operation: Option<String>,
     #[serde(default)]
@@ -49,7 +49,7 @@ pub struct WinningCommit {
     pub(super) operation: String,
     pub(super) is_blind_append: bool,
     pub(super) identity_only: bool,
-    pub(super) txns: Vec<Txn>,
+    pub(super) txns: Vec<SetTransaction>,
     pub(super) domains: Vec<DomainMetadata>,
     pub(super) files: Option<(FileBatch, FileBatch)>,
 }
@@ -63,7 +63,7 @@ impl WinningCommit {
         version: i64,
         text: &Bytes,
         modified_ms: i64,
-        adds: Option<Wanted>,
+        adds: Option<FileActionProjection>,
     ) -> Result<Self> {
         let mut out = Self {
             version,
@@ -79,21 +79,21 @@ impl WinningCommit {
             domains: Vec::new(),
             files: None,
         };
-        let take = Take {
+        let take = ActionSelection {
             table: true,
             sets: true,
             info: true,
-            ..Take::default()
+            ..ActionSelection::default()
         };
         let parsed = match adds {
             None => commit::singles(text, &take),
             Some(wanted) => {
-                let take = Take {
-                    adds: Some(Wanted {
+                let take = ActionSelection {
+                    adds: Some(FileActionProjection {
                         row_ids: true,
                         ..wanted
                     }),
-                    removes: Some(Wanted::default()),
+                    removes: Some(FileActionProjection::default()),
                     ..take
                 };
                 commit::parse(text, 0..text.len(), &take, &[]).map(|parsed| {
@@ -102,21 +102,21 @@ impl WinningCommit {
                 })
             }
         };
-        let mut info = Info::default();
+        let mut info = WinningCommitInfo::default();
         for single in parsed
             .at_file(&log_path::commit(version))
             .at_version(version)?
         {
             match single {
-                Single::Protocol(protocol) => out.protocol = Some(protocol),
-                Single::Metadata(metadata) => out.metadata = Some(*metadata),
-                Single::Txn(txn) => out.txns.push(txn),
-                Single::Domain(domain) => out.domains.push(domain),
+                NonFileAction::Protocol(protocol) => out.protocol = Some(protocol),
+                NonFileAction::Metadata(metadata) => out.metadata = Some(*metadata),
+                NonFileAction::Txn(txn) => out.txns.push(txn),
+                NonFileAction::Domain(domain) => out.domains.push(domain),
                 // What other writers put there in another form says nothing.
-                Single::CommitInfo(text) => {
+                NonFileAction::CommitInfo(text) => {
                     info = action::from_json("commitInfo", &text).unwrap_or_default();
                 }
-                Single::Sidecar(_) => {}
+                NonFileAction::Sidecar(_) => {}
             }
         }
         out.identity_only = info

@@ -17,9 +17,9 @@ use super::stream::panic_error;
 use crate::error::{Error, Result};
 use crate::process::PerProcess;
 
-type Job = Box<dyn FnOnce() + Send>;
+type PoolJob = Box<dyn FnOnce() + Send>;
 
-static POOL: PerProcess<Pool> = PerProcess::new();
+static POOL: PerProcess<ThreadPool> = PerProcess::new();
 static RUNTIME: PerProcess<Runtime> = PerProcess::new();
 
 /// How many jobs run at once: `DELTAFAST_THREADS`, else the processors this process may use.
@@ -42,8 +42,8 @@ pub fn parallelism() -> usize {
 /// How many jobs may wait for remote stores at once.
 pub const IN_FLIGHT: usize = 32;
 
-struct Pool {
-    crew: Mutex<Crew>,
+struct ThreadPool {
+    crew: Mutex<PoolState>,
     /// There is a job, and a place to compute.
     work: Condvar,
     /// A place to compute was left while a job waits to have its own back.
@@ -51,8 +51,8 @@ struct Pool {
 }
 
 #[derive(Default)]
-struct Crew {
-    jobs: VecDeque<Job>,
+struct PoolState {
+    jobs: VecDeque<PoolJob>,
     threads: usize,
     /// Threads that wait for a job.
     idle: usize,
@@ -64,7 +64,7 @@ struct Crew {
     returning: usize,
 }
 
-impl Crew {
+impl PoolState {
     fn has_place(&self) -> bool {
         self.running + self.returning < parallelism()
     }
@@ -72,11 +72,11 @@ impl Crew {
 
 thread_local! {
     /// The pool that this thread works for, and the pool's process.
-    static EMPLOYER: Cell<Option<(u32, &'static Pool)>> = const { Cell::new(None) };
+    static EMPLOYER: Cell<Option<(u32, &'static ThreadPool)>> = const { Cell::new(None) };
 }
 
-impl Pool {
-    fn crew(&self) -> MutexGuard<'_, Crew> {
+impl ThreadPool {
+    fn crew(&self) -> MutexGuard<'_, PoolState> {
         self.crew.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -103,7 +103,7 @@ impl Pool {
     /// Calls a thread, or starts one, where a job could compute and no thread comes to take it by
     /// itself: one that computes takes the next job when it is done, which costs no change of
     /// threads.
-    fn staff(&'static self, crew: &mut Crew) -> std::io::Result<()> {
+    fn staff(&'static self, crew: &mut PoolState) -> std::io::Result<()> {
         if crew.jobs.len() <= crew.called
             || crew.running + crew.returning + crew.called >= parallelism()
         {
@@ -152,7 +152,7 @@ impl Pool {
 /// [`Error::Resource`] when no thread can be started.
 pub fn spawn(job: impl FnOnce() + Send + 'static) -> Result<()> {
     let pool = POOL.get(|| {
-        Ok::<_, Error>(Pool {
+        Ok::<_, Error>(ThreadPool {
             crew: Mutex::default(),
             work: Condvar::new(),
             left: Condvar::new(),
@@ -173,7 +173,7 @@ pub fn spawn(job: impl FnOnce() + Send + 'static) -> Result<()> {
 /// Runs `wait`, which computes nothing; where the calling thread is one of the pool's, another job
 /// computes in its place.
 pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
-    struct Away(&'static Pool);
+    struct Away(&'static ThreadPool);
     impl Drop for Away {
         fn drop(&mut self) {
             self.0.enter();

@@ -25,4 +25,4 @@ pub mod tree;
 
 pub use function::Function;
 pub use scalar::Scalar;
-pub use tree::{Bound, CastMode, Expr, identifier};
+pub use tree::{BoundExpr, CastMode, Expr, identifier};

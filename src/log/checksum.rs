@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::action::{DomainMetadata, Metadata, Protocol, Txn};
+use crate::protocol::action::{DomainMetadata, Metadata, Protocol, SetTransaction};
 use crate::protocol::schema::StructType;
 
 /// The parts of a version checksum that reading uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Checksum {
+pub struct ChecksumFileContents {
     /// Sum of the sizes of all live files.
     pub table_size_bytes: i64,
     /// Number of live files.
@@ -37,13 +37,13 @@ pub struct Checksum {
     pub in_commit_timestamp_opt: Option<i64>,
     /// Application transactions, where the writer keeps them.
     #[serde(default)]
-    pub set_transactions: Option<Vec<Txn>>,
+    pub set_transactions: Option<Vec<SetTransaction>>,
     /// Domains, where the writer keeps them.
     #[serde(default)]
     pub domain_metadata: Option<Vec<DomainMetadata>>,
 }
 
-impl Checksum {
+impl ChecksumFileContents {
     /// Parses the file; a damaged one says nothing.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
@@ -112,7 +112,7 @@ impl Checksum {
 
     /// The fields in which it contradicts the live files.
     #[must_use]
-    pub fn against_files(&self, totals: &Totals) -> Vec<&'static str> {
+    pub fn against_files(&self, totals: &LiveFileTotals) -> Vec<&'static str> {
         wrong([
             ("numFiles", self.num_files == totals.files),
             ("tableSizeBytes", self.table_size_bytes == totals.bytes),
@@ -131,8 +131,11 @@ impl Checksum {
 
     /// The field, if it contradicts the log's transactions.
     #[must_use]
-    pub fn against_transactions(&self, log: &BTreeMap<String, Txn>) -> Vec<&'static str> {
-        let same = |own: &Vec<Txn>| {
+    pub fn against_transactions(
+        &self,
+        log: &BTreeMap<String, SetTransaction>,
+    ) -> Vec<&'static str> {
+        let same = |own: &Vec<SetTransaction>| {
             own.len() == log.len()
                 && own.iter().all(|txn| {
                     log.get(&txn.app_id)
@@ -183,7 +186,7 @@ fn wrong<const N: usize>(fields: [(&'static str, bool); N]) -> Vec<&'static str>
 
 /// What all live files of a version come to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct LiveFileTotals {
     /// Number of files.
     pub files: i64,
     /// Their bytes.
@@ -194,7 +197,7 @@ pub struct Totals {
     pub deleted: i64,
 }
 
-impl Totals {
+impl LiveFileTotals {
     /// Adds what more files come to.
     pub fn add(&mut self, more: &Self) {
         self.files = self.files.saturating_add(more.files);

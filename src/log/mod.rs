@@ -18,11 +18,13 @@ mod last_checkpoint;
 mod listing;
 mod segment;
 
-pub use catalog::{Catalog, Tail, TailCommit, Upkeep};
-pub use checksum::{Checksum, Totals};
-pub use last_checkpoint::Hint;
-pub use listing::{Listing, Log};
-pub use segment::{Checkpoint, CheckpointCounts, CheckpointKind, CommitFile, Segment, Skip};
+pub use catalog::{CatalogClient, LogTail, MaintenanceOperation, TailCommit};
+pub use checksum::{ChecksumFileContents, LiveFileTotals};
+pub use last_checkpoint::LastCheckpointHint;
+pub use listing::{DeltaLog, LogListing};
+pub use segment::{
+    CheckpointCounts, CheckpointInstance, CheckpointKind, CommitFile, LogSegment, SegmentOptions,
+};
 
 #[cfg(test)]
 mod tests;

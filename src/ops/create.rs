@@ -7,32 +7,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::commit::Operation;
+use crate::commit::CommitOperation;
 use crate::commit::adds::all;
-use crate::commit::finish::{Choices, Done, commit, listed};
+use crate::commit::finish::{CommitOptions, CommitResult, commit, listed};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
-use crate::ops::access::Mode;
-use crate::ops::access::{Place, check_writable};
+use crate::ops::access::SaveMode;
+use crate::ops::access::{TableOrPath, check_writable};
 use crate::ops::clustering_domain::{CLUSTERING, clustering_domain};
 use crate::ops::optimize::clustering::listed_columns;
 use crate::parse::stats::has_bounds;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::Action;
 use crate::protocol::schema::{DataType, StructField, StructType};
-use crate::protocol::table::{self, Context, NewTable};
+use crate::protocol::table::{self, NewTable, TableChangeContext};
 use crate::protocol::{iceberg, properties};
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::Demands;
+use crate::write::bound_constraints::TableConstraints;
 
 /// What a new table shall be.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CreateOptions {
     /// What to do where there is a table.
-    pub mode: Mode,
+    pub mode: SaveMode,
     /// Names of the partition columns.
     pub partition_by: Vec<String>,
     /// Columns by which it is clustered; nested ones with dots.
@@ -46,18 +46,18 @@ pub struct CreateOptions {
     /// Whether unknown `delta.` properties may be set.
     pub allow_unknown: bool,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
 }
 
 /// Protocol, metadata and domains of a table.
-pub(super) type Made = (Protocol, Metadata, Vec<DomainMetadata>);
+pub(super) type TableDefinition = (Protocol, Metadata, Vec<DomainMetadata>);
 
 /// What a table with this schema is made of, new or in the place of `old`.
 pub(super) fn made(
     schema: &StructType,
     options: &CreateOptions,
     old: Option<&Snapshot>,
-) -> Result<Made> {
+) -> Result<TableDefinition> {
     let mut features = BTreeSet::new();
     if !options.cluster_by.is_empty() {
         features.insert("clustering".to_owned());
@@ -79,7 +79,7 @@ pub(super) fn made(
             "a table cannot be both partitioned and clustered; give `partition_by` or `cluster_by`",
         ));
     }
-    let mut context = Context {
+    let mut context = TableChangeContext {
         allow_unknown: options.allow_unknown,
         now_ms: now_ms(),
         unique: &mut uuid,
@@ -227,22 +227,24 @@ pub(super) fn check_clustering(
 /// [`Error::Invalid`] where there is a table that must not be replaced, and for whatever is wrong
 /// with the new one; [`Error::Unsupported`]; as [`crate::commit::Transaction::commit`].
 pub fn create(
-    place: &Place,
+    place: &TableOrPath,
     schema: &StructType,
-    bound: &Demands,
+    bound: &TableConstraints,
     options: &CreateOptions,
-    cancel: &Cancel,
-) -> Result<Done> {
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
     let old = match (place, options.mode) {
-        (_, Mode::Append) => {
+        (_, SaveMode::Append) => {
             return Err(Error::invalid(
                 "a table cannot be created in the mode `append`; use `error`, `overwrite` or `ignore`",
             ));
         }
-        (Place::Table(snapshot), Mode::Ignore) => return Ok(Done::unchanged(snapshot)),
-        (Place::Table(_), Mode::Error) => return Err(place.exists()),
-        (Place::Table(snapshot), Mode::Overwrite) => Some(snapshot),
-        (Place::Nothing(..), _) => None,
+        (TableOrPath::Table(snapshot), SaveMode::Ignore) => {
+            return Ok(CommitResult::unchanged(snapshot));
+        }
+        (TableOrPath::Table(_), SaveMode::Error) => return Err(place.exists()),
+        (TableOrPath::Table(snapshot), SaveMode::Overwrite) => Some(snapshot),
+        (TableOrPath::Nothing(..), _) => None,
     };
     let mut transaction = match place.transaction() {
         Err(error) => return place.overtaken(error, options.mode),
@@ -259,9 +261,12 @@ pub fn create(
         );
     }
     // A table whose rules cannot be applied would take no rows.
-    bound.rules(&Demands::of_new(schema, configured(options))?, Vec::new())?;
+    bound.rules(
+        &TableConstraints::of_new(schema, configured(options))?,
+        Vec::new(),
+    )?;
     let (protocol, metadata, domains) = made(schema, options, old)?;
-    let mut operation = Operation::new(if old.is_some() {
+    let mut operation = CommitOperation::new(if old.is_some() {
         "CREATE OR REPLACE TABLE"
     } else {
         "CREATE TABLE"

@@ -5,16 +5,16 @@ use arrow_array::{ArrayRef, BooleanArray, StringViewArray};
 use arrow_row::{RowConverter, SortField};
 
 use crate::error::{Error, Result, ResultExt};
-use crate::expr::{Bound, Expr, Function, Scalar};
+use crate::expr::{BoundExpr, Expr, Function, Scalar};
 use crate::parse::{FileBatch, mask};
-use crate::protocol::calendar::Zone;
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::partition_value;
 use crate::protocol::schema::{DataType, StructField};
 use crate::snapshot::Snapshot;
-use crate::write::NewFile;
+use crate::write::WrittenDataFile;
 
 /// True for the rows for which `predicate` is false or null.
-pub(super) fn negated(predicate: &Bound) -> Result<Bound> {
+pub(super) fn negated(predicate: &BoundExpr) -> Result<BoundExpr> {
     let held = Expr::call(
         Function::EqualNullSafe,
         vec![predicate.expr.clone(), Expr::boolean(Some(true))],
@@ -28,23 +28,23 @@ pub(super) const NAMED: usize = 1000;
 
 /// Some partitions of a table, compared by the values' meaning: writers spell one instant in
 /// several ways.
-pub(super) struct Partitions {
+pub(super) struct PartitionSet {
     fields: Vec<StructField>,
-    zone: Zone,
+    zone: TimeZoneSpec,
     converter: RowConverter,
     known: std::collections::HashSet<Vec<u8>>,
     /// The values of each.
     values: Vec<Vec<Scalar>>,
 }
 
-impl Partitions {
+impl PartitionSet {
     /// The partitions of files that were just written.
-    pub(super) fn of(snapshot: &Snapshot, files: &[NewFile]) -> Result<Self> {
+    pub(super) fn of(snapshot: &Snapshot, files: &[WrittenDataFile]) -> Result<Self> {
         let fields: Vec<StructField> = snapshot.partition_fields().into_iter().cloned().collect();
         let types = fields.iter().map(|field| {
             field
                 .data_type
-                .to_arrow(crate::protocol::schema::TextLayout::Plain)
+                .to_arrow(crate::protocol::schema::StringLayout::Plain)
         });
         let converter = RowConverter::new(types.map(SortField::new).collect())?;
         let mut out = Self {
@@ -107,7 +107,7 @@ impl Partitions {
 
     /// The predicate that is true for the rows of these partitions; `None` where they are too many
     /// to name.
-    pub(super) fn predicate(&self) -> Result<Option<Bound>> {
+    pub(super) fn predicate(&self) -> Result<Option<BoundExpr>> {
         if self.values.len() > NAMED {
             return Ok(None);
         }
@@ -133,7 +133,7 @@ impl Partitions {
             Function::Or,
             self.values.iter().map(one).collect::<Result<_>>()?,
         )?;
-        Ok(Some(Bound {
+        Ok(Some(BoundExpr {
             expr,
             ansi: true,
             zone: self.zone,

@@ -21,18 +21,18 @@ use arrow_schema::DataType as Arrow;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::batch::{DvColumns, FileBatch, StatsColumn, Wanted};
-use super::commit::{self, Single, Take};
+use super::batch::{DvColumns, FileActionProjection, FileBatch, StatsColumn};
+use super::commit::{self, ActionSelection, NonFileAction};
 use super::json_lines;
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::{Source, map_all};
-use crate::log::{Checkpoint, CheckpointKind};
+use crate::exec::{ItemSource, map_all};
+use crate::log::{CheckpointInstance, CheckpointKind};
 use crate::pq::{RawFile, RawGroup, open_raw};
 use crate::protocol::action::{self, Sidecar};
 use crate::protocol::data_path;
 use crate::protocol::log_path::SIDECAR_DIR;
-use crate::protocol::schema::TextLayout;
-use crate::store::{File, Store};
+use crate::protocol::schema::StringLayout;
+use crate::store::{Store, StoreObject};
 
 /// Rows decoded at once: fewer pay more for each batch, more leave the caches.
 const BATCH_ROWS: usize = 8 * 1024;
@@ -41,14 +41,14 @@ const BATCH_BYTES: u64 = 64 << 20;
 
 /// Which file actions of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
+pub enum FileActionKind {
     /// Live files.
     Adds,
     /// Tombstones.
     Removes,
 }
 
-impl FileKind {
+impl FileActionKind {
     fn column(self) -> &'static str {
         match self {
             Self::Adds => "add",
@@ -59,7 +59,7 @@ impl FileKind {
 
 /// A checkpoint whose files have been looked at: manifest read, footers read.
 #[derive(Debug, Clone)]
-pub struct OpenCheckpoint {
+pub struct CheckpointReader {
     version: i64,
     /// A JSON manifest.
     json: Option<(Bytes, String)>,
@@ -69,13 +69,17 @@ pub struct OpenCheckpoint {
     sidecars: Vec<Arc<RawFile>>,
 }
 
-impl OpenCheckpoint {
+impl CheckpointReader {
     /// Reads the manifest and the footers of the checkpoint's own files; with `files`, those of
     /// sidecars too.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file that is damaged or missing.
-    pub fn open(checkpoint: &Checkpoint, store: &Arc<dyn Store>, files: bool) -> Result<Self> {
+    pub fn open(
+        checkpoint: &CheckpointInstance,
+        store: &Arc<dyn Store>,
+        files: bool,
+    ) -> Result<Self> {
         let mut out = Self {
             version: checkpoint.version,
             json: None,
@@ -165,7 +169,7 @@ impl OpenCheckpoint {
     pub fn has_text_only(&self) -> bool {
         self.own.iter().chain(&self.sidecars).all(|raw| {
             raw.row_groups()
-                .all(|group| !stats_are_parsed(&group, FileKind::Adds, false))
+                .all(|group| !stats_are_parsed(&group, FileActionKind::Adds, false))
         })
     }
 
@@ -189,9 +193,9 @@ impl OpenCheckpoint {
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the file.
-    pub fn singles(&self, take: &Take) -> Result<Vec<Single>> {
+    pub fn singles(&self, take: &ActionSelection) -> Result<Vec<NonFileAction>> {
         if let Some((bytes, path)) = &self.json {
-            let take = Take {
+            let take = ActionSelection {
                 adds: None,
                 removes: None,
                 cdc: None,
@@ -205,13 +209,13 @@ impl OpenCheckpoint {
         for raw in &self.own {
             if take.table {
                 for json in rows_as_json(raw, "protocol", "minReaderVersion")? {
-                    out.push(Single::Protocol(action::from_json(
+                    out.push(NonFileAction::Protocol(action::from_json(
                         "protocol",
                         &json.to_string(),
                     )?));
                 }
                 for json in rows_as_json(raw, "metaData", "id")? {
-                    out.push(Single::Metadata(Box::new(action::from_json(
+                    out.push(NonFileAction::Metadata(Box::new(action::from_json(
                         "metaData",
                         &json.to_string(),
                     )?)));
@@ -219,10 +223,13 @@ impl OpenCheckpoint {
             }
             if take.sets {
                 for json in rows_as_json(raw, "txn", "appId")? {
-                    out.push(Single::Txn(action::from_json("txn", &json.to_string())?));
+                    out.push(NonFileAction::Txn(action::from_json(
+                        "txn",
+                        &json.to_string(),
+                    )?));
                 }
                 for json in rows_as_json(raw, "domainMetadata", "domain")? {
-                    out.push(Single::Domain(action::from_json(
+                    out.push(NonFileAction::Domain(action::from_json(
                         "domainMetadata",
                         &json.to_string(),
                     )?));
@@ -233,20 +240,24 @@ impl OpenCheckpoint {
     }
 
     /// File actions, a source for each piece that can be decoded on its own.
-    pub fn files(&self, kind: FileKind, wanted: &Arc<Wanted>) -> Vec<Source<FileBatch>> {
-        let mut out: Vec<Source<FileBatch>> = Vec::new();
+    pub fn files(
+        &self,
+        kind: FileActionKind,
+        wanted: &Arc<FileActionProjection>,
+    ) -> Vec<ItemSource<FileBatch>> {
+        let mut out: Vec<ItemSource<FileBatch>> = Vec::new();
         if let Some((bytes, path)) = &self.json {
             let (bytes, path, wanted) = (bytes.clone(), path.clone(), Arc::clone(wanted));
             out.push(Box::new(std::iter::once_with(move || {
-                let mut take = Take::default();
+                let mut take = ActionSelection::default();
                 match kind {
-                    FileKind::Adds => take.adds = Some(wanted.as_ref().clone()),
-                    FileKind::Removes => take.removes = Some(wanted.as_ref().clone()),
+                    FileActionKind::Adds => take.adds = Some(wanted.as_ref().clone()),
+                    FileActionKind::Removes => take.removes = Some(wanted.as_ref().clone()),
                 }
                 let parsed = commit::parse(&bytes, 0..bytes.len(), &take, &[]).at_file(&path)?;
                 Ok(match kind {
-                    FileKind::Adds => parsed.adds,
-                    FileKind::Removes => parsed.removes,
+                    FileActionKind::Adds => parsed.adds,
+                    FileActionKind::Removes => parsed.removes,
                 })
             })));
         }
@@ -277,7 +288,7 @@ impl OpenCheckpoint {
                 }
                 let (raw, wanted) = (Arc::clone(raw), Arc::clone(wanted));
                 let parsed_stats = stats_are_parsed(&group, kind, wanted.stats_text);
-                out.push(Box::new(Lazy::new(move || {
+                out.push(Box::new(LazyIterator::new(move || {
                     group_batches(&raw, index, kind, &wanted, parsed_stats)
                 })));
             }
@@ -288,7 +299,7 @@ impl OpenCheckpoint {
 
 /// A sidecar on its own.
 #[derive(Debug, Clone)]
-pub struct OpenSidecar {
+pub struct SidecarReader {
     /// The action that names it.
     pub action: Sidecar,
     /// The file.
@@ -296,12 +307,12 @@ pub struct OpenSidecar {
     version: i64,
 }
 
-impl OpenSidecar {
+impl SidecarReader {
     /// Opens the sidecars of a checkpoint; none where it holds its file actions itself.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file that is damaged or missing.
-    pub fn open_all(checkpoint: &Checkpoint, store: &Arc<dyn Store>) -> Result<Vec<Self>> {
+    pub fn open_all(checkpoint: &CheckpointInstance, store: &Arc<dyn Store>) -> Result<Vec<Self>> {
         if checkpoint.kind == CheckpointKind::MultiPart {
             return Ok(Vec::new());
         }
@@ -321,8 +332,12 @@ impl OpenSidecar {
 
     /// Its file actions, a source for each piece that can be decoded on its own.
     #[must_use]
-    pub fn files(&self, kind: FileKind, wanted: &Arc<Wanted>) -> Vec<Source<FileBatch>> {
-        let alone = OpenCheckpoint {
+    pub fn files(
+        &self,
+        kind: FileActionKind,
+        wanted: &Arc<FileActionProjection>,
+    ) -> Vec<ItemSource<FileBatch>> {
+        let alone = CheckpointReader {
             version: self.version,
             json: None,
             own: Vec::new(),
@@ -336,11 +351,11 @@ impl OpenSidecar {
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::NotFound`] name the file that is damaged or missing.
-pub fn sidecar_names(checkpoint: &Checkpoint) -> Result<Vec<String>> {
+pub fn sidecar_names(checkpoint: &CheckpointInstance) -> Result<Vec<String>> {
     sidecars_of(checkpoint)?.iter().map(sidecar_name).collect()
 }
 
-fn sidecars_of(checkpoint: &Checkpoint) -> Result<Vec<Sidecar>> {
+fn sidecars_of(checkpoint: &CheckpointInstance) -> Result<Vec<Sidecar>> {
     if checkpoint.kind == CheckpointKind::UuidJson {
         let (bytes, path) = manifest(checkpoint)?;
         return sidecars_of_json(&bytes, &path);
@@ -354,7 +369,7 @@ fn sidecars_of(checkpoint: &Checkpoint) -> Result<Vec<Sidecar>> {
 }
 
 /// A JSON manifest and its path.
-fn manifest(checkpoint: &Checkpoint) -> Result<(Bytes, String)> {
+fn manifest(checkpoint: &CheckpointInstance) -> Result<(Bytes, String)> {
     let [file] = checkpoint.files.as_slice() else {
         return Err(Error::internal("a JSON checkpoint has one file"));
     };
@@ -362,9 +377,9 @@ fn manifest(checkpoint: &Checkpoint) -> Result<(Bytes, String)> {
 }
 
 fn sidecars_of_json(bytes: &Bytes, path: &str) -> Result<Vec<Sidecar>> {
-    let take = Take {
+    let take = ActionSelection {
         sidecars: true,
-        ..Take::default()
+        ..ActionSelection::default()
     };
     let singles = commit::parse(bytes, 0..bytes.len(), &take, &[])
         .at_file(path)?
@@ -372,7 +387,7 @@ fn sidecars_of_json(bytes: &Bytes, path: &str) -> Result<Vec<Sidecar>> {
     Ok(singles
         .into_iter()
         .filter_map(|single| {
-            if let Single::Sidecar(sidecar) = single {
+            if let NonFileAction::Sidecar(sidecar) = single {
                 Some(sidecar)
             } else {
                 None
@@ -400,7 +415,7 @@ fn as_log<T>(result: Result<T>) -> Result<T> {
         // What the decoder does not know makes this checkpoint as useless as a damaged one.
         Error::Corrupt { what, place, .. } | Error::Unsupported { what, place, .. } => {
             Error::Corrupt {
-                kind: crate::error::Damaged::Log,
+                kind: crate::error::CorruptionKind::Log,
                 what,
                 place,
             }
@@ -420,9 +435,9 @@ fn sidecar_name(sidecar: &Sidecar) -> Result<String> {
         .ok_or_else(|| Error::corrupt(format!("`{path}` names no sidecar")))
 }
 
-fn sidecar_file(sidecar: &Sidecar, store: &Arc<dyn Store>) -> Result<File> {
+fn sidecar_file(sidecar: &Sidecar, store: &Arc<dyn Store>) -> Result<StoreObject> {
     let name = sidecar_name(sidecar)?;
-    Ok(File {
+    Ok(StoreObject {
         store: Arc::clone(store),
         path: format!("{SIDECAR_DIR}/{name}"),
         size: u64::try_from(sidecar.size_in_bytes).ok(),
@@ -431,7 +446,7 @@ fn sidecar_file(sidecar: &Sidecar, store: &Arc<dyn Store>) -> Result<File> {
 
 /// Whether `stats_parsed` knows of every file of a row group of which the text knows; with
 /// `text_first`, whether it knows of one of which the text does not.
-fn stats_are_parsed(group: &RawGroup<'_>, kind: FileKind, text_first: bool) -> bool {
+fn stats_are_parsed(group: &RawGroup<'_>, kind: FileActionKind, text_first: bool) -> bool {
     let nulls = |path: &[&str]| group.statistics(path).map(|s| s.null_count);
     let parsed = nulls(&[kind.column(), "stats_parsed", "numRecords"]);
     match (parsed, nulls(&[kind.column(), "stats"])) {
@@ -444,12 +459,12 @@ fn stats_are_parsed(group: &RawGroup<'_>, kind: FileKind, text_first: bool) -> b
 }
 
 /// An iterator made when first pulled.
-struct Lazy<F, I> {
+struct LazyIterator<F, I> {
     make: Option<F>,
     made: Option<I>,
 }
 
-impl<F, I> Lazy<F, I> {
+impl<F, I> LazyIterator<F, I> {
     fn new(make: F) -> Self {
         Self {
             make: Some(make),
@@ -458,7 +473,7 @@ impl<F, I> Lazy<F, I> {
     }
 }
 
-impl<T, F: FnOnce() -> Result<I>, I: Iterator<Item = Result<T>>> Iterator for Lazy<F, I> {
+impl<T, F: FnOnce() -> Result<I>, I: Iterator<Item = Result<T>>> Iterator for LazyIterator<F, I> {
     type Item = Result<T>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -472,7 +487,12 @@ impl<T, F: FnOnce() -> Result<I>, I: Iterator<Item = Result<T>>> Iterator for La
     }
 }
 
-fn wants(wanted: &Wanted, kind: FileKind, parsed_stats: bool, path: &[&str]) -> bool {
+fn wants(
+    wanted: &FileActionProjection,
+    kind: FileActionKind,
+    parsed_stats: bool,
+    path: &[&str],
+) -> bool {
     let [column, field, rest @ ..] = path else {
         return false;
     };
@@ -482,8 +502,8 @@ fn wants(wanted: &Wanted, kind: FileKind, parsed_stats: bool, path: &[&str]) -> 
     match *field {
         "path" | "size" | "deletionVector" => true,
         "partitionValues" => !wanted.partition.is_empty(),
-        "modificationTime" => wanted.time && kind == FileKind::Adds,
-        "deletionTimestamp" => wanted.time && kind == FileKind::Removes,
+        "modificationTime" => wanted.time && kind == FileActionKind::Adds,
+        "deletionTimestamp" => wanted.time && kind == FileActionKind::Removes,
         "stats" => wanted.stats && !parsed_stats,
         "stats_parsed" => {
             wanted.stats
@@ -508,15 +528,15 @@ fn wants(wanted: &Wanted, kind: FileKind, parsed_stats: bool, path: &[&str]) -> 
 fn group_batches(
     raw: &RawFile,
     group: usize,
-    kind: FileKind,
-    wanted: &Arc<Wanted>,
+    kind: FileActionKind,
+    wanted: &Arc<FileActionProjection>,
     parsed_stats: bool,
 ) -> Result<impl Iterator<Item = Result<FileBatch>> + use<>> {
     let rows = wanted.batch_rows.unwrap_or(BATCH_ROWS);
     let batches = as_log(raw.read(
         &[group],
         |path| wants(wanted, kind, parsed_stats, path),
-        TextLayout::View,
+        StringLayout::View,
         rows,
         BATCH_BYTES,
     ))?;
@@ -527,7 +547,11 @@ fn group_batches(
 }
 
 /// The columns of one batch, rows of other actions left out.
-fn file_batch(batch: &RecordBatch, kind: FileKind, wanted: &Wanted) -> Result<FileBatch> {
+fn file_batch(
+    batch: &RecordBatch,
+    kind: FileActionKind,
+    wanted: &FileActionProjection,
+) -> Result<FileBatch> {
     let actions = batch.column(0).as_struct_opt().ok_or_else(|| {
         Error::corrupt(format!(
             "the checkpoint's column `{}` is no struct",
@@ -556,7 +580,7 @@ fn file_batch(batch: &RecordBatch, kind: FileKind, wanted: &Wanted) -> Result<Fi
     if size.iter().flatten().any(|size| size < 0) {
         return Err(Error::corrupt("a file action has a negative `size`"));
     }
-    if kind == FileKind::Adds && size.null_count() > 0 {
+    if kind == FileActionKind::Adds && size.null_count() > 0 {
         return Err(Error::corrupt("an `add` has no `size`"));
     }
     let partition = match actions.column_by_name("partitionValues") {
@@ -595,8 +619,8 @@ fn file_batch(batch: &RecordBatch, kind: FileKind, wanted: &Wanted) -> Result<Fi
         _ => wanted.tags.then(|| StringViewArray::new_null(rows)),
     };
     let time = match kind {
-        FileKind::Adds => "modificationTime",
-        FileKind::Removes => "deletionTimestamp",
+        FileActionKind::Adds => "modificationTime",
+        FileActionKind::Removes => "deletionTimestamp",
     };
     let boolean = |name: &str| -> Result<BooleanArray> {
         match actions.column_by_name(name) {
@@ -778,7 +802,7 @@ fn rows_as_json(raw: &RawFile, column: &str, key: &str) -> Result<Vec<Value>> {
     for batch in as_log(raw.read(
         &groups,
         |path| path.first() == Some(&column),
-        TextLayout::View,
+        StringLayout::View,
         BATCH_ROWS,
         BATCH_BYTES,
     ))? {

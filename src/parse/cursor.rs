@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// Where a string's content is, between its quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct StringSpan {
     pub(super) start: usize,
     pub(super) end: usize,
     /// Whether the content holds escapes.
@@ -16,9 +16,9 @@ pub(super) struct Span {
 }
 
 /// What a JSON text does wrong, in a few words.
-pub(super) type Wrong = &'static str;
+pub(super) type JsonSyntaxError = &'static str;
 
-pub(super) struct Cursor<'a> {
+pub(super) struct JsonCursor<'a> {
     text: &'a [u8],
     at: usize,
 }
@@ -26,7 +26,7 @@ pub(super) struct Cursor<'a> {
 /// Deeper nesting than this is refused.
 const DEPTH_LIMIT: usize = 1 << 20;
 
-impl<'a> Cursor<'a> {
+impl<'a> JsonCursor<'a> {
     pub(super) fn new(text: &'a [u8], at: usize) -> Self {
         Self { text, at }
     }
@@ -78,7 +78,7 @@ impl<'a> Cursor<'a> {
 
     /// A string.
     #[inline]
-    pub(super) fn string(&mut self) -> Result<Span, Wrong> {
+    pub(super) fn string(&mut self) -> Result<StringSpan, JsonSyntaxError> {
         if !self.take(b'"') {
             return Err("expected a string");
         }
@@ -92,7 +92,7 @@ impl<'a> Cursor<'a> {
             }
             self.at += step;
             if self.peek() == Some(b'"') {
-                let span = Span {
+                let span = StringSpan {
                     start,
                     end: self.at,
                     escaped,
@@ -107,7 +107,7 @@ impl<'a> Cursor<'a> {
 
     /// A string in which escaped quotes are the rule, such as JSON text inside of JSON text.
     #[inline]
-    pub(super) fn quoted_json(&mut self) -> Result<Span, Wrong> {
+    pub(super) fn quoted_json(&mut self) -> Result<StringSpan, JsonSyntaxError> {
         if !self.take(b'"') {
             return Err("expected a string");
         }
@@ -118,7 +118,7 @@ impl<'a> Cursor<'a> {
             return Err("a string does not end on its line");
         }
         self.at = start + length + 1;
-        Ok(Span {
+        Ok(StringSpan {
             start,
             end: start + length,
             escaped: true,
@@ -126,7 +126,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// `null` or a string.
-    pub(super) fn opt_string(&mut self) -> Result<Option<Span>, Wrong> {
+    pub(super) fn opt_string(&mut self) -> Result<Option<StringSpan>, JsonSyntaxError> {
         if self.take_null() {
             Ok(None)
         } else {
@@ -137,14 +137,14 @@ impl<'a> Cursor<'a> {
     /// `null` or a string; numbers and truth values, which some writers put into string maps, count
     /// as their text.
     #[inline]
-    pub(super) fn opt_string_lossy(&mut self) -> Result<Option<Span>, Wrong> {
+    pub(super) fn opt_string_lossy(&mut self) -> Result<Option<StringSpan>, JsonSyntaxError> {
         self.skip_blanks();
         match self.peek() {
             Some(b'"') => self.string().map(Some),
             Some(b'n') => self.opt_string(),
             Some(b'{' | b'[') => Err("expected a string"),
             _ => self.skip_value().map(|(start, end)| {
-                Some(Span {
+                Some(StringSpan {
                     start,
                     end,
                     escaped: false,
@@ -155,7 +155,7 @@ impl<'a> Cursor<'a> {
 
     /// `null` or an integer of 64 bits.
     #[inline]
-    pub(super) fn opt_i64(&mut self) -> Result<Option<i64>, Wrong> {
+    pub(super) fn opt_i64(&mut self) -> Result<Option<i64>, JsonSyntaxError> {
         if self.take_null() {
             return Ok(None);
         }
@@ -190,7 +190,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// `null`, `true` or `false`.
-    pub(super) fn opt_bool(&mut self) -> Result<Option<bool>, Wrong> {
+    pub(super) fn opt_bool(&mut self) -> Result<Option<bool>, JsonSyntaxError> {
         self.skip_blanks();
         if self.take_literal(b"true") {
             Ok(Some(true))
@@ -204,7 +204,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Any value, skipped; gives the span of its text.
-    pub(super) fn skip_value(&mut self) -> Result<(usize, usize), Wrong> {
+    pub(super) fn skip_value(&mut self) -> Result<(usize, usize), JsonSyntaxError> {
         self.skip_blanks();
         let start = self.at;
         // One entry for each open bracket: true for an object.
@@ -271,7 +271,7 @@ impl<'a> Cursor<'a> {
 
     /// A key and its colon.
     #[inline]
-    pub(super) fn key(&mut self) -> Result<Span, Wrong> {
+    pub(super) fn key(&mut self) -> Result<StringSpan, JsonSyntaxError> {
         let key = self.string()?;
         if self.take(b':') {
             Ok(key)
@@ -285,8 +285,8 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn object(
         &mut self,
-        mut member: impl FnMut(&mut Self, Span) -> Result<(), Wrong>,
-    ) -> Result<bool, Wrong> {
+        mut member: impl FnMut(&mut Self, StringSpan) -> Result<(), JsonSyntaxError>,
+    ) -> Result<bool, JsonSyntaxError> {
         if !self.take(b'{') {
             return if self.take_null() {
                 Ok(false)
@@ -313,7 +313,7 @@ impl<'a> Cursor<'a> {
 
     /// A key with its escapes resolved.
     #[inline]
-    pub(super) fn name(&self, span: Span) -> Result<Cow<'a, [u8]>, Wrong> {
+    pub(super) fn name(&self, span: StringSpan) -> Result<Cow<'a, [u8]>, JsonSyntaxError> {
         if span.escaped {
             unescape(self.slice(span)).map(|name| Cow::Owned(name.into_bytes()))
         } else {
@@ -321,7 +321,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    pub(super) fn slice(&self, span: Span) -> &'a [u8] {
+    pub(super) fn slice(&self, span: StringSpan) -> &'a [u8] {
         self.text.get(span.start..span.end).unwrap_or_default()
     }
 }
@@ -400,7 +400,7 @@ fn slow_bare_quote(text: &[u8], from: usize) -> Option<usize> {
 }
 
 /// Resolves the escapes of a string's content.
-pub(super) fn unescape(content: &[u8]) -> Result<String, Wrong> {
+pub(super) fn unescape(content: &[u8]) -> Result<String, JsonSyntaxError> {
     let mut quoted = Vec::with_capacity(content.len() + 2);
     quoted.push(b'"');
     quoted.extend_from_slice(content);
@@ -413,8 +413,8 @@ pub(super) fn unescape(content: &[u8]) -> Result<String, Wrong> {
 mod tests {
     use super::*;
 
-    fn skip(text: &str) -> Result<usize, Wrong> {
-        Cursor::new(text.as_bytes(), 0)
+    fn skip(text: &str) -> Result<usize, JsonSyntaxError> {
+        JsonCursor::new(text.as_bytes(), 0)
             .skip_value()
             .map(|(_, end)| end)
     }
@@ -453,7 +453,7 @@ mod tests {
     #[test]
     fn quoted_json_ends_at_its_own_quote() {
         let text = br#""{\"a\":\"x\\\"y\",\"b\":\"\\\\\"}","z""#;
-        let mut cursor = Cursor::new(text, 0);
+        let mut cursor = JsonCursor::new(text, 0);
         let span = cursor.quoted_json().unwrap();
         assert_eq!(
             unescape(cursor.slice(span)).unwrap(),
@@ -492,7 +492,7 @@ mod tests {
 
     #[test]
     fn integers_are_exact_or_refused() {
-        let int = |t: &str| Cursor::new(t.as_bytes(), 0).opt_i64();
+        let int = |t: &str| JsonCursor::new(t.as_bytes(), 0).opt_i64();
         assert_eq!(int("-9223372036854775808"), Ok(Some(i64::MIN)));
         assert!(int("9223372036854775808").is_err() && int("1.5").is_err() && int("x").is_err());
     }
@@ -527,7 +527,7 @@ mod tests {
                 "{text}"
             );
         }
-        let int = |t: &str| Cursor::new(t.as_bytes(), 0).opt_i64();
+        let int = |t: &str| JsonCursor::new(t.as_bytes(), 0).opt_i64();
         assert_eq!(
             (int("0"), int("-0"), int("10")),
             (Ok(Some(0)), Ok(Some(0)), Ok(Some(10)))

@@ -9,8 +9,8 @@
 
 use bytes::Bytes;
 
-use crate::error::{Damaged, Error, Result, ResultExt};
-use crate::store::{File, LONGEST_OBJECT, Pending};
+use crate::error::{CorruptionKind, Error, Result, ResultExt};
+use crate::store::{LONGEST_OBJECT, PendingResult, StoreObject};
 
 /// The longest file that is read whole: views of strings have 32 bits for an offset.
 pub const LONGEST: u64 = LONGEST_OBJECT;
@@ -19,11 +19,11 @@ pub const PIECE: u64 = 64 << 20;
 
 /// Begins to read a file.
 #[must_use]
-pub fn begin(file: &File) -> Pending<Bytes> {
+pub fn begin(file: &StoreObject) -> PendingResult<Bytes> {
     let file = file.clone();
     match file.size {
-        Some(size) if size > LONGEST => Pending::lazy(move || Err(too_long(&file, size))),
-        Some(size) if size > PIECE => Pending::lazy(move || in_pieces(&file, size)),
+        Some(size) if size > LONGEST => PendingResult::lazy(move || Err(too_long(&file, size))),
+        Some(size) if size > PIECE => PendingResult::lazy(move || in_pieces(&file, size)),
         _ => file
             .store
             .get(&file.path)
@@ -35,7 +35,7 @@ pub fn begin(file: &File) -> Pending<Bytes> {
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::NotFound`], [`Error::Storage`] name it.
-pub fn read(file: &File) -> Result<Bytes> {
+pub fn read(file: &StoreObject) -> Result<Bytes> {
     begin(file).wait()
 }
 
@@ -43,7 +43,7 @@ pub fn read(file: &File) -> Result<Bytes> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_range(file: &File, start: u64, end: u64) -> Result<Bytes> {
+pub fn read_range(file: &StoreObject, start: u64, end: u64) -> Result<Bytes> {
     let ranges = file
         .store
         .get_ranges(&file.path, std::iter::once(start..end).collect())
@@ -65,14 +65,14 @@ pub fn read_range(file: &File, start: u64, end: u64) -> Result<Bytes> {
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the file.
-pub fn check_is_text(file: &File, bytes: &[u8]) -> Result<()> {
+pub fn check_is_text(file: &StoreObject, bytes: &[u8]) -> Result<()> {
     match memchr::memchr(0, bytes) {
         Some(_) => Err(Error::corrupt("not a JSON action: the file holds zero bytes, as a crash of its file system leaves them").at_file(&file.path)),
         None => Ok(()),
     }
 }
 
-fn in_pieces(file: &File, size: u64) -> Result<Bytes> {
+fn in_pieces(file: &StoreObject, size: u64) -> Result<Bytes> {
     let mut out: Vec<u8> = Vec::new();
     let mut start = 0;
     while start < size {
@@ -92,19 +92,19 @@ fn in_pieces(file: &File, size: u64) -> Result<Bytes> {
     Ok(out.into())
 }
 
-fn whole(file: &File, bytes: Bytes) -> Result<Bytes> {
+fn whole(file: &StoreObject, bytes: Bytes) -> Result<Bytes> {
     match file.size {
         Some(size) if (bytes.len() as u64) < size => Err(shorter(file, bytes.len() as u64)),
         _ => Ok(bytes),
     }
 }
 
-fn shorter(file: &File, found: u64) -> Error {
+fn shorter(file: &StoreObject, found: u64) -> Error {
     let size = file.size.unwrap_or(0);
     Error::corrupt(format!("the file has {found} bytes where the listing of the log says {size}; it was read or written in part")).at_file(&file.path)
 }
 
-fn too_long(file: &File, size: u64) -> Error {
+fn too_long(file: &StoreObject, size: u64) -> Error {
     Error::corrupt(format!(
         "the file is {size} bytes long, more than the {LONGEST} that are read at once"
     ))
@@ -115,7 +115,7 @@ fn too_long(file: &File, size: u64) -> Error {
 fn of_the_log(error: Error) -> Error {
     match error {
         Error::Corrupt { what, place, .. } => Error::Corrupt {
-            kind: Damaged::Log,
+            kind: CorruptionKind::Log,
             what,
             place,
         },

@@ -181,14 +181,14 @@ pub fn note_change(field: &mut StructField, from: &DataType, to: &DataType, path
     }
 }
 
-type Changes = Vec<(DataType, DataType, String)>;
+type TypeChangeList = Vec<(DataType, DataType, String)>;
 
 fn merged_type(
     table: &DataType,
     data: &DataType,
     widens: bool,
     path: &mut Vec<&'static str>,
-    changes: &mut Changes,
+    changes: &mut TypeChangeList,
 ) -> DataType {
     let mut part = |name: &'static str, table: &DataType, data: &DataType| {
         path.push(name);

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// A table feature that deltafast writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Feature {
+pub struct TableFeature {
     /// Its name in the log.
     pub name: &'static str,
     /// The reader version from which it can be there; 0 for a feature of writers only.
@@ -22,7 +22,7 @@ pub struct Feature {
     pub needs: &'static [&'static str],
 }
 
-impl Feature {
+impl TableFeature {
     /// Whether writer versions before 7 could imply it.
     #[must_use]
     pub fn is_legacy(&self) -> bool {
@@ -30,8 +30,8 @@ impl Feature {
     }
 }
 
-const fn legacy(name: &'static str, reader: i32, writer: i32) -> Feature {
-    Feature {
+const fn legacy(name: &'static str, reader: i32, writer: i32) -> TableFeature {
+    TableFeature {
         name,
         reader,
         writer,
@@ -39,8 +39,8 @@ const fn legacy(name: &'static str, reader: i32, writer: i32) -> Feature {
     }
 }
 
-const fn of_writers(name: &'static str, needs: &'static [&'static str]) -> Feature {
-    Feature {
+const fn of_writers(name: &'static str, needs: &'static [&'static str]) -> TableFeature {
+    TableFeature {
         name,
         reader: 0,
         writer: 7,
@@ -48,8 +48,8 @@ const fn of_writers(name: &'static str, needs: &'static [&'static str]) -> Featu
     }
 }
 
-const fn of_both(name: &'static str, needs: &'static [&'static str]) -> Feature {
-    Feature {
+const fn of_both(name: &'static str, needs: &'static [&'static str]) -> TableFeature {
+    TableFeature {
         name,
         reader: 3,
         writer: 7,
@@ -58,7 +58,7 @@ const fn of_both(name: &'static str, needs: &'static [&'static str]) -> Feature 
 }
 
 /// Every feature that deltafast writes, legacy ones first, in the order of their versions.
-pub const FEATURES: &[Feature] = &[
+pub const FEATURES: &[TableFeature] = &[
     legacy("appendOnly", 0, 2),
     legacy("invariants", 0, 2),
     legacy("checkConstraints", 0, 3),
@@ -107,7 +107,7 @@ pub fn canonical_name(name: &str) -> &str {
 
 /// The feature of this name, compared without case.
 #[must_use]
-pub fn feature(name: &str) -> Option<&'static Feature> {
+pub fn feature(name: &str) -> Option<&'static TableFeature> {
     let name = ALIASES
         .iter()
         .find(|(alias, _)| alias.eq_ignore_ascii_case(name))
@@ -182,7 +182,7 @@ pub fn with_features(protocol: &Protocol, names: &BTreeSet<String>) -> Protocol 
     let all: BTreeSet<String> = before.union(&wanted).cloned().collect();
     let only_legacy = all
         .iter()
-        .all(|name| feature(name).is_some_and(Feature::is_legacy));
+        .all(|name| feature(name).is_some_and(TableFeature::is_legacy));
     if protocol.min_writer_version < 7 && only_legacy {
         let needed = || wanted.iter().filter_map(|name| feature(name));
         return Protocol {

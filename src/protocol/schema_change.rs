@@ -306,7 +306,7 @@ pub fn max_column_id(schema: &StructType) -> i64 {
 }
 
 /// How fields without a column mapping get theirs.
-pub struct Assign<'a> {
+pub struct ColumnMappingAssigner<'a> {
     /// The highest id given so far; raised for each new one.
     pub max_id: i64,
     /// Whether the physical name is the logical one: the table has files under that name already.
@@ -317,7 +317,7 @@ pub struct Assign<'a> {
     pub unique: &'a mut dyn FnMut() -> String,
 }
 
-impl Assign<'_> {
+impl ColumnMappingAssigner<'_> {
     /// The schema with an id and a physical name for every field; those that are there stay.
     pub fn schema(&mut self, schema: &StructType) -> StructType {
         StructType {
@@ -538,7 +538,7 @@ mod tests {
             n += 1;
             n.to_string()
         };
-        let mut assign = Assign {
+        let mut assign = ColumnMappingAssigner {
             max_id: max_column_id(&schema),
             keep_names: false,
             nested: true,
@@ -574,7 +574,7 @@ mod tests {
         );
         // A second time nothing changes.
         let mut unique = || unreachable!();
-        let again = Assign {
+        let again = ColumnMappingAssigner {
             max_id: 12,
             keep_names: false,
             nested: true,

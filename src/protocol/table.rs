@@ -8,12 +8,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::action::{Format, Metadata, Protocol};
+use super::action::{FormatSpecification, Metadata, Protocol};
 use super::features::{self, ColumnMapping};
 use super::iceberg;
 use super::properties::{self, CONSTRAINTS, FEATURE, STATS_COLUMNS};
 use super::schema::{DataType, StructField, StructType};
-use super::schema_change::{self, Assign};
+use super::schema_change::{self, ColumnMappingAssigner};
 use crate::error::{Error, Result, shown};
 
 const MODE: &str = "delta.columnMapping.mode";
@@ -40,7 +40,7 @@ pub struct NewTable {
 }
 
 /// What a change may use from outside.
-pub struct Context<'a> {
+pub struct TableChangeContext<'a> {
     /// Whether unknown `delta.` keys may be set.
     pub allow_unknown: bool,
     /// Milliseconds since the epoch.
@@ -156,12 +156,15 @@ pub fn base_protocol() -> Protocol {
 /// # Errors
 /// [`Error::Invalid`] names the column or property that is wrong, [`Error::Unsupported`] what
 /// deltafast has not.
-pub fn create(table: &NewTable, context: &mut Context<'_>) -> Result<(Protocol, Metadata)> {
+pub fn create(
+    table: &NewTable,
+    context: &mut TableChangeContext<'_>,
+) -> Result<(Protocol, Metadata)> {
     let metadata = Metadata {
         id: (context.unique)(),
         name: table.name.clone(),
         description: table.description.clone(),
-        format: Format::default(),
+        format: FormatSpecification::default(),
         schema_string: table.schema.to_text(),
         partition_columns: table.partition_columns.clone(),
         configuration: BTreeMap::new(),
@@ -201,7 +204,7 @@ pub fn replace(
     protocol: &Protocol,
     metadata: &Metadata,
     table: &NewTable,
-    context: &mut Context<'_>,
+    context: &mut TableChangeContext<'_>,
 ) -> Result<(Protocol, Metadata)> {
     let kept = metadata
         .configuration
@@ -239,7 +242,7 @@ pub fn clone(
     source: (&Protocol, &Metadata),
     old: Option<(&Protocol, &Metadata)>,
     changes: &BTreeMap<String, String>,
-    context: &mut Context<'_>,
+    context: &mut TableChangeContext<'_>,
 ) -> Result<(Protocol, Metadata)> {
     let mut metadata = source.1.clone();
     metadata.configuration.retain(|key, _| {
@@ -306,7 +309,7 @@ pub fn set_properties(
     protocol: &Protocol,
     metadata: &Metadata,
     changes: &BTreeMap<String, String>,
-    context: &mut Context<'_>,
+    context: &mut TableChangeContext<'_>,
 ) -> Result<(Protocol, Metadata)> {
     let schema = StructType::parse(&metadata.schema_string)?;
     apply(
@@ -329,7 +332,7 @@ pub fn set_schema(
     protocol: &Protocol,
     metadata: &Metadata,
     schema: &StructType,
-    context: &mut Context<'_>,
+    context: &mut TableChangeContext<'_>,
 ) -> Result<(Protocol, Metadata)> {
     apply(
         protocol,
@@ -387,7 +390,7 @@ fn apply(
     changes: &BTreeMap<String, String>,
     features: &BTreeSet<String>,
     is_new: bool,
-    context: &mut Context<'_>,
+    context: &mut TableChangeContext<'_>,
 ) -> Result<(Protocol, Metadata)> {
     let before = mode(&metadata)?;
     let stats_columns = metadata.configuration.get(STATS_COLUMNS).cloned();
@@ -466,7 +469,7 @@ fn apply(
             .unwrap_or(0);
         let max_id = known.max(schema_change::max_column_id(&schema));
         let keep_names = !is_new && before == ColumnMapping::None;
-        let mut assign = Assign {
+        let mut assign = ColumnMappingAssigner {
             max_id,
             keep_names,
             nested: compat == Some(2),
@@ -590,13 +593,13 @@ mod tests {
         }
     }
 
-    fn with_context<T>(work: impl FnOnce(&mut Context<'_>) -> T) -> T {
+    fn with_context<T>(work: impl FnOnce(&mut TableChangeContext<'_>) -> T) -> T {
         let mut n = 0;
         let mut unique = || {
             n += 1;
             format!("u{n}")
         };
-        work(&mut Context {
+        work(&mut TableChangeContext {
             allow_unknown: false,
             now_ms: 5,
             unique: &mut unique,

@@ -6,7 +6,7 @@
 //!
 //! Protocol: "Partition Value Serialization", "Per-file Statistics".
 
-use super::calendar::{MICROS_PER_DAY, Zone, checked_days};
+use super::calendar::{MICROS_PER_DAY, TimeZoneSpec, checked_days};
 
 /// Reads digits from the front: (value, rest).
 fn digits(text: &[u8], min: usize, max: usize) -> Option<(i64, &[u8])> {
@@ -169,7 +169,7 @@ fn offset(text: &[u8]) -> Option<Option<i64>> {
 
 /// Microseconds since the epoch of an instant; text without an offset is a wall clock in `zone`.
 #[must_use]
-pub fn parse_timestamp(text: &[u8], zone: Zone) -> Option<i64> {
+pub fn parse_timestamp(text: &[u8], zone: TimeZoneSpec) -> Option<i64> {
     match parse_wall_clock(text)? {
         (wall, Some(offset)) => wall.checked_sub(offset),
         (wall, None) => zone.to_utc(wall),
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn every_written_form_is_read() {
-        let utc = Zone::UTC;
+        let utc = TimeZoneSpec::UTC;
         for (text, micros) in [
             ("1970-01-01 00:00:00", 0),
             ("1970-01-01T00:00:00.123456Z", 123_456),
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_wall_clock_without_a_zone_is_in_the_callers() {
-        let zone = Zone::parse("America/Los_Angeles").unwrap();
+        let zone = TimeZoneSpec::parse("America/Los_Angeles").unwrap();
         assert_eq!(
             parse_timestamp(b"1970-01-01 00:00:00", zone),
             Some(8 * 3_600_000_000)
@@ -233,7 +233,10 @@ mod tests {
             parse_timestamp(b"2024-03-10T10:30:00Z", zone)
         );
         assert_eq!(
-            parse_timestamp(b"1970-01-01 05:30:00", Zone::parse("+05:30").unwrap()),
+            parse_timestamp(
+                b"1970-01-01 05:30:00",
+                TimeZoneSpec::parse("+05:30").unwrap()
+            ),
             Some(0)
         );
         assert_eq!(parse_timestamp_ntz(b"1970-01-01 00:00:01"), Some(1_000_000));

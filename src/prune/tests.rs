@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::expr::scalar::compare_doubles;
 use crate::expr::{CastMode, Scalar};
-use crate::protocol::calendar::Zone;
+use crate::protocol::calendar::TimeZoneSpec;
 
 #[derive(Default)]
 struct Known {
@@ -23,7 +23,7 @@ struct Known {
     partitions: BTreeMap<String, ArrayRef>,
 }
 
-impl Facts for Known {
+impl PruningStatistics for Known {
     fn rows(&self) -> usize {
         self.rows
     }
@@ -67,11 +67,11 @@ fn call(function: Function, args: Vec<Expr>) -> Expr {
     Expr::call(function, args, DataType::Boolean).unwrap()
 }
 
-fn bound(expr: Expr) -> Bound {
-    Bound {
+fn bound(expr: Expr) -> BoundExpr {
+    BoundExpr {
         expr,
         ansi: true,
-        zone: Zone::UTC,
+        zone: TimeZoneSpec::UTC,
     }
 }
 
@@ -499,10 +499,10 @@ fn functions_that_keep_the_order_keep_the_bounds() {
     );
     // Without errors sums wrap around.
     let sum = Expr::call(Function::Add, vec![i(), int(1)], DataType::Integer).unwrap();
-    let wrapping = Bound {
+    let wrapping = BoundExpr {
         expr: call(Function::Less, vec![sum, int(0)]),
         ansi: false,
-        zone: Zone::UTC,
+        zone: TimeZoneSpec::UTC,
     };
     assert_eq!(
         keep(&wrapping, &facts)
@@ -915,7 +915,7 @@ proptest! {
         expr in predicate(),
         zone in prop_oneof![Just("UTC"), Just("America/New_York"), Just("+05:30")],
     ) {
-        let bound = Bound { expr, ansi: true, zone: Zone::parse(zone).unwrap() };
+        let bound = BoundExpr { expr, ansi: true, zone: TimeZoneSpec::parse(zone).unwrap() };
         let known = facts(&files);
         let (kept, sure) = (keep(&bound, &known).unwrap(), certain(&bound, &known).unwrap());
         for (n, file) in files.iter().enumerate() {

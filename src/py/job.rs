@@ -13,11 +13,11 @@ use super::arrow::{ArrowStream, import_stream};
 use super::error::to_python;
 use super::runtime::{wait, wait_settled};
 use super::snapshot::Snapshot;
-use super::table::{Answer, answer, optimized, parsed, text};
+use super::table::{CommandOutput, answer, optimized, parsed, text};
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Progress};
+use crate::exec::{CancellationToken, ProgressCounter};
 use crate::ops;
-use crate::scan::Batches;
+use crate::scan::BatchStream;
 
 /// What an engine found, batch by batch.
 pub(super) fn found(stream: RecordBatchStreamReader) -> impl Iterator<Item = Result<RecordBatch>> {
@@ -27,13 +27,13 @@ pub(super) fn found(stream: RecordBatchStreamReader) -> impl Iterator<Item = Res
 }
 
 /// A job, until it is run; and whose table it changes.
-struct Held<J> {
+struct PendingJob<J> {
     job: Mutex<Option<J>>,
     uri: String,
     python_store: bool,
 }
 
-impl<J: Send + 'static> Held<J> {
+impl<J: Send + 'static> PendingJob<J> {
     fn new(job: J, (uri, python_store): (String, bool)) -> Self {
         Self {
             job: Mutex::new(Some(job)),
@@ -55,7 +55,7 @@ impl<J: Send + 'static> Held<J> {
     fn step<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        step: impl FnOnce(&mut J, &Cancel) -> Result<T> + Send + 'static,
+        step: impl FnOnce(&mut J, &CancellationToken) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
         let mut job = self.take(py)?;
         let (job, found) = wait(py, move |cancel| {
@@ -70,7 +70,7 @@ impl<J: Send + 'static> Held<J> {
     fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        run: impl FnOnce(J, &Cancel) -> Result<T> + Send + 'static,
+        run: impl FnOnce(J, &CancellationToken) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
         let job = self.take(py)?;
         wait_settled(py, move |cancel| run(job, cancel))
@@ -79,7 +79,7 @@ impl<J: Send + 'static> Held<J> {
 
 /// A DELETE or an UPDATE that another engine does.
 #[pyclass(frozen, module = "deltafast._core")]
-pub(super) struct ChangeJob(Held<ops::ChangeJob>);
+pub(super) struct ChangeJob(PendingJob<ops::ExternalDmlJob>);
 
 #[pymethods]
 impl ChangeJob {
@@ -98,7 +98,7 @@ impl ChangeJob {
             let predicate = predicate
                 .map(|json| parsed("predicate", json))
                 .transpose()?;
-            ops::ChangeJob::new(
+            ops::ExternalDmlJob::new(
                 snapshot.core(),
                 verb,
                 predicate,
@@ -106,7 +106,7 @@ impl ChangeJob {
             )
         };
         let job = made().map_err(|e| to_python(py, &e))?;
-        Ok(Self(Held::new(job, snapshot.origin())))
+        Ok(Self(PendingJob::new(job, snapshot.origin())))
     }
 
     /// JSON of `JobOutlook`.
@@ -137,7 +137,7 @@ impl ChangeJob {
         py: Python<'_>,
         rows: Option<String>,
         changes: Option<String>,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<CommandOutput> {
         let done = self.0.run(py, move |job, cancel| {
             job.run(rows.as_deref(), changes.as_deref(), cancel)
         })?;
@@ -147,7 +147,7 @@ impl ChangeJob {
 
 /// An OPTIMIZE or a REORG that another engine does.
 #[pyclass(frozen, module = "deltafast._core")]
-pub(super) struct OptimizeJob(Held<ops::OptimizeJob>);
+pub(super) struct OptimizeJob(PendingJob<ops::ExternalOptimizeJob>);
 
 #[pymethods]
 impl OptimizeJob {
@@ -165,14 +165,14 @@ impl OptimizeJob {
             let predicate = predicate
                 .map(|json| parsed("predicate", &json))
                 .transpose()?;
-            ops::OptimizeJob::new(
+            ops::ExternalOptimizeJob::new(
                 &core,
                 predicate.as_ref(),
                 parsed("options", &options)?,
                 cancel,
             )
         })?;
-        Ok(Self(Held::new(job, snapshot.origin())))
+        Ok(Self(PendingJob::new(job, snapshot.origin())))
     }
 
     /// JSON of `OptimizeOutlook`.
@@ -187,17 +187,17 @@ impl OptimizeJob {
             let empty = RecordBatch::new_empty(sample.schema());
             job.curve(std::iter::once(Ok(empty)).chain(found(sample)), cancel)
         })?;
-        let batches = Batches {
+        let batches = BatchStream {
             schema: found.schema(),
             batches: Box::new(std::iter::once(Ok(found))),
-            progress: Progress::default(),
+            progress: ProgressCounter::default(),
         };
         Ok(ArrowStream::new(batches, false))
     }
 
     /// Commits what lies in the folder.
     #[pyo3(signature = (folder=None))]
-    fn run(&self, py: Python<'_>, folder: Option<String>) -> PyResult<Answer> {
+    fn run(&self, py: Python<'_>, folder: Option<String>) -> PyResult<CommandOutput> {
         let done = self
             .0
             .run(py, move |job, cancel| job.run(folder.as_deref(), cancel))?;

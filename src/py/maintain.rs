@@ -13,14 +13,14 @@ use pyo3::prelude::*;
 use super::arrow::import_stream;
 use super::checkpoint::{answer, options};
 use super::runtime::wait_settled;
-use super::snapshot::{Newest, Snapshot, open_log};
+use super::snapshot::{LogTailSource, Snapshot, open_log};
 use super::table::warned;
 use crate::error::{Error, Result};
 use crate::manifest;
-use crate::ops::maintain::{self, Inventory};
+use crate::ops::maintain::{self, FileInventory};
 use crate::store::ObjectMeta;
 
-type Answer = (Option<Snapshot>, String);
+type MaintenanceOutput = (Option<Snapshot>, String);
 
 /// Deletes files that no version in the time of retention needs.
 #[pyfunction]
@@ -30,7 +30,7 @@ pub(super) fn vacuum(
     snapshot: &Snapshot,
     options_json: String,
     inventory: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Answer> {
+) -> PyResult<MaintenanceOutput> {
     let stream = inventory.map(import_stream).transpose()?;
     let core = snapshot.core().clone();
     let (json, done) = wait_settled(py, move |cancel| {
@@ -43,7 +43,7 @@ pub(super) fn vacuum(
             Box::new(rows.flat_map(|rows| match rows {
                 Ok(rows) => rows.into_iter().map(Ok).collect::<Vec<_>>(),
                 Err(error) => vec![Err(error)],
-            })) as Inventory
+            })) as FileInventory
         });
         let done = maintain::vacuum(&core, &options(&options_json)?, inventory, cancel)?;
         Ok((answer(&done)?, done.done))
@@ -115,7 +115,7 @@ pub(super) fn restore(
     py: Python<'_>,
     snapshot: &Snapshot,
     options_json: String,
-) -> PyResult<Answer> {
+) -> PyResult<MaintenanceOutput> {
     let core = snapshot.core().clone();
     let (json, done) = wait_settled(py, move |cancel| {
         let done = maintain::restore(&core, &options(&options_json)?, cancel)?;
@@ -130,7 +130,7 @@ pub(super) fn repair(
     py: Python<'_>,
     snapshot: &Snapshot,
     options_json: String,
-) -> PyResult<Answer> {
+) -> PyResult<MaintenanceOutput> {
     let core = snapshot.core().clone();
     let (json, done) = wait_settled(py, move |cancel| {
         let done = maintain::repair(&core, &options(&options_json)?, cancel)?;
@@ -165,7 +165,7 @@ pub(super) fn clone_table(
             None,
             storage_options.unwrap_or_default(),
             &HashMap::new(),
-            Newest::default(),
+            LogTailSource::default(),
         )?;
         let done = maintain::clone(&core, log, &options(&options_json)?, cancel)?;
         Ok((answer(&done)?, done.done))
@@ -189,7 +189,7 @@ pub(super) fn convert_to_delta(
             None,
             storage_options.unwrap_or_default(),
             &HashMap::new(),
-            Newest::default(),
+            LogTailSource::default(),
         )?;
         let done = maintain::convert(log, &options(&options_json)?, cancel)?;
         Ok((answer(&done)?, done.done))

@@ -15,19 +15,20 @@ use super::catalog::PyCatalog;
 use super::error::to_python;
 use super::job::found;
 use super::runtime::{wait, wait_settled, watched, watched_by};
-use super::snapshot::{Newest, Snapshot, open_log, read_options};
+use super::snapshot::{LogTailSource, Snapshot, open_log, read_options};
 use super::store::PyStore;
-use crate::commit::finish::{Choices, Done};
+use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::error::{Error, Result};
-use crate::exec::Progress;
+use crate::exec::ProgressCounter;
 use crate::ops::{
-    self, Change, CreateOptions, FileFigures, Optimized, Place, Sizes, Write, WriteOptions,
+    self, CreateOptions, FileMetrics, FileSizes, OptimizeResult, TableChange, TableOrPath,
+    WriteCommand, WriteOptions,
 };
 use crate::protocol::commit_line::Action;
 use crate::protocol::schema::StructType;
 use crate::protocol::{evolution, properties};
 use crate::store::Store;
-use crate::write::bound_constraints::Demands;
+use crate::write::bound_constraints::TableConstraints;
 
 pub(super) fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
     serde_json::from_str(json).map_err(|e| Error::invalid(format!("{what}: {e}")))
@@ -38,23 +39,23 @@ pub(super) fn text(value: &impl Serialize) -> Result<String> {
 }
 
 /// Where a table is, as Python says it: a version, or whatever is at a location.
-struct Target {
-    place: TargetPlace,
+struct CommandTarget {
+    place: TargetLocation,
     uri: String,
     python_store: bool,
 }
 
-enum TargetPlace {
+enum TargetLocation {
     Known(crate::snapshot::Snapshot),
     Location(
         Option<Arc<dyn Store>>,
         HashMap<String, String>,
         HashMap<String, String>,
-        Newest,
+        LogTailSource,
     ),
 }
 
-impl Target {
+impl CommandTarget {
     fn new(
         uri: String,
         snapshot: Option<&Snapshot>,
@@ -66,7 +67,7 @@ impl Target {
         if let Some(snapshot) = snapshot {
             let (uri, python_store) = snapshot.origin();
             return Self {
-                place: TargetPlace::Known(snapshot.core().clone()),
+                place: TargetLocation::Known(snapshot.core().clone()),
                 uri,
                 python_store,
             };
@@ -74,10 +75,10 @@ impl Target {
         let python_store = store.is_some() || committer.is_some();
         let store = store.map(|object| Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>);
         let newest = PyCatalog::wrap(committer)
-            .map(Newest::Catalog)
+            .map(LogTailSource::Catalog)
             .unwrap_or_default();
         Self {
-            place: TargetPlace::Location(
+            place: TargetLocation::Location(
                 store,
                 storage.unwrap_or_default(),
                 options.unwrap_or_default(),
@@ -88,10 +89,10 @@ impl Target {
         }
     }
 
-    fn open(place: TargetPlace, uri: &str) -> Result<Place> {
+    fn open(place: TargetLocation, uri: &str) -> Result<TableOrPath> {
         match place {
-            TargetPlace::Known(snapshot) => Ok(Place::Table(snapshot)),
-            TargetPlace::Location(store, storage, options, newest) => Place::open(
+            TargetLocation::Known(snapshot) => Ok(TableOrPath::Table(snapshot)),
+            TargetLocation::Location(store, storage, options, newest) => TableOrPath::open(
                 open_log(uri, store, storage, &options, newest)?,
                 read_options(&options)?,
             ),
@@ -100,12 +101,12 @@ impl Target {
 }
 
 /// (the table after the operation, what is to be said of it)
-pub(super) type Answer = (Option<Snapshot>, String);
+pub(super) type CommandOutput = (Option<Snapshot>, String);
 
 /// Tells Python what a command warns of; gives the table after it.
 pub(super) fn warned(
     py: Python<'_>,
-    done: Option<Done>,
+    done: Option<CommitResult>,
 ) -> PyResult<Option<crate::snapshot::Snapshot>> {
     let Some(done) = done else { return Ok(None) };
     for warning in &done.warnings {
@@ -117,10 +118,10 @@ pub(super) fn warned(
 
 pub(super) fn answer(
     py: Python<'_>,
-    done: Done,
+    done: CommitResult,
     uri: &str,
     python_store: bool,
-) -> PyResult<Answer> {
+) -> PyResult<CommandOutput> {
     let report =
         json!({"version": done.version, "metrics": done.metrics, "attempts": done.attempts})
             .to_string();
@@ -144,17 +145,17 @@ pub(super) fn create_table(
     store: Option<Py<PyAny>>,
     open_options: Option<HashMap<String, String>>,
     committer: Option<Py<PyAny>>,
-) -> PyResult<Answer> {
-    let Target {
+) -> PyResult<CommandOutput> {
+    let CommandTarget {
         place,
         uri,
         python_store,
-    } = Target::new(uri, None, storage_options, store, open_options, committer);
+    } = CommandTarget::new(uri, None, storage_options, store, open_options, committer);
     let name = uri.clone();
     let done = wait_settled(py, move |cancel| {
         let options: CreateOptions = parsed("options", &options)?;
         ops::create(
-            &Target::open(place, &name)?,
+            &CommandTarget::open(place, &name)?,
             &StructType::parse(&schema)?,
             &parsed("demands", &bound)?,
             &options,
@@ -170,7 +171,7 @@ pub(super) fn create_table(
 pub(super) fn demands(py: Python<'_>, schema: &str, configuration: &str) -> PyResult<String> {
     let found = || -> Result<String> {
         let schema = StructType::parse(schema)?;
-        text(&Demands::of_new(
+        text(&TableConstraints::of_new(
             &schema,
             parsed("configuration", configuration)?,
         )?)
@@ -182,7 +183,7 @@ pub(super) fn demands(py: Python<'_>, schema: &str, configuration: &str) -> PyRe
 #[pyfunction]
 pub(super) fn demands_of(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
     let core = snapshot.core();
-    let found = Demands::of(core.protocol(), core.metadata(), core.schema(), |_| false)
+    let found = TableConstraints::of(core.protocol(), core.metadata(), core.schema(), |_| false)
         .and_then(|demands| text(&demands));
     found.map_err(|e| to_python(py, &e))
 }
@@ -204,12 +205,12 @@ pub(super) fn alter(
     change: String,
     bound: String,
     choices: String,
-) -> PyResult<Answer> {
+) -> PyResult<CommandOutput> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
-        let change: Change = parsed("change", &change)?;
-        let choices: Choices = parsed("choices", &choices)?;
+        let change: TableChange = parsed("change", &change)?;
+        let choices: CommitOptions = parsed("choices", &choices)?;
         ops::alter(
             &core,
             &change,
@@ -229,7 +230,7 @@ pub(super) fn drop_feature(
     name: String,
     truncate_history: bool,
     choices: String,
-) -> PyResult<Answer> {
+) -> PyResult<CommandOutput> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
@@ -252,7 +253,7 @@ pub(super) fn delete(
     snapshot: &Snapshot,
     options: String,
     predicate: Option<String>,
-) -> PyResult<Answer> {
+) -> PyResult<CommandOutput> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
@@ -280,7 +281,7 @@ pub(super) fn update(
     assignments: String,
     bound: String,
     predicate: Option<String>,
-) -> PyResult<Answer> {
+) -> PyResult<CommandOutput> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
@@ -304,9 +305,9 @@ pub(super) fn update(
 /// from another thread.
 #[pyclass(frozen, weakref, module = "deltafast._core")]
 pub(super) struct Counter {
-    progress: Progress,
+    progress: ProgressCounter,
     /// Who counted before the block.
-    before: Mutex<Option<Progress>>,
+    before: Mutex<Option<ProgressCounter>>,
 }
 
 #[pymethods]
@@ -314,7 +315,7 @@ impl Counter {
     #[new]
     fn new() -> Self {
         Self {
-            progress: Progress::default(),
+            progress: ProgressCounter::default(),
             before: Mutex::new(None),
         }
     }
@@ -357,7 +358,7 @@ pub(super) fn optimize(
     snapshot: &Snapshot,
     options: String,
     predicate: Option<String>,
-) -> PyResult<Answer> {
+) -> PyResult<CommandOutput> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let found = wait_settled(py, move |cancel| {
@@ -377,12 +378,12 @@ pub(super) fn optimize(
 /// The table after an OPTIMIZE, and its figures.
 pub(super) fn optimized(
     py: Python<'_>,
-    found: Optimized,
+    found: OptimizeResult,
     uri: String,
     python_store: bool,
-) -> PyResult<Answer> {
-    let files = |sizes: &Sizes| json!({"count": sizes.count(), "sum": sizes.sum(), "min": sizes.percentile(0), "max": sizes.percentile(100)});
-    let figures = |files: FileFigures| json!({"numFiles": files.count, "size": files.bytes});
+) -> PyResult<CommandOutput> {
+    let files = |sizes: &FileSizes| json!({"count": sizes.count(), "sum": sizes.sum(), "min": sizes.percentile(0), "max": sizes.percentile(100)});
+    let figures = |files: FileMetrics| json!({"numFiles": files.count, "size": files.bytes});
     let report = json!({
         "version": found.done.as_ref().and_then(|done| done.version),
         "added": files(&found.added),
@@ -404,7 +405,7 @@ pub(super) fn optimized(
 }
 
 /// Rows, or files that hold them.
-enum Input {
+enum WriteInput {
     Rows(RecordBatchStreamReader),
     Files(Vec<Action>),
 }
@@ -412,7 +413,7 @@ enum Input {
 /// A write that waits for its expressions.
 #[pyclass(frozen, module = "deltafast._core")]
 pub(super) struct TableWrite {
-    parts: Mutex<Option<(Write, Input)>>,
+    parts: Mutex<Option<(WriteCommand, WriteInput)>>,
     demands: String,
     schema: String,
     uri: String,
@@ -420,7 +421,7 @@ pub(super) struct TableWrite {
 }
 
 impl TableWrite {
-    fn take(&self, py: Python<'_>) -> PyResult<(Write, Input)> {
+    fn take(&self, py: Python<'_>) -> PyResult<(WriteCommand, WriteInput)> {
         let parts = self
             .parts
             .lock()
@@ -453,11 +454,11 @@ impl TableWrite {
         open_options: Option<HashMap<String, String>>,
         committer: Option<Py<PyAny>>,
     ) -> PyResult<Option<Self>> {
-        let Target {
+        let CommandTarget {
             place,
             uri,
             python_store,
-        } = Target::new(
+        } = CommandTarget::new(
             uri,
             snapshot,
             storage_options,
@@ -475,7 +476,7 @@ impl TableWrite {
                 (None, Some(arrow)) => evolution::of_arrow(&arrow)?,
                 (None, None) => return Err(Error::internal("a write needs data or a schema")),
             };
-            let write = Write::plan(Target::open(place, &name)?, &schema, options)?;
+            let write = WriteCommand::plan(CommandTarget::open(place, &name)?, &schema, options)?;
             let actions = actions
                 .as_deref()
                 .map(Action::from_lines)
@@ -493,7 +494,7 @@ impl TableWrite {
                 .transpose()
         })?;
         Ok(planned.map(|(demands, schema, write, actions)| {
-            let input = stream.map_or(Input::Files(actions), Input::Rows);
+            let input = stream.map_or(WriteInput::Files(actions), WriteInput::Rows);
             Self {
                 parts: Mutex::new(Some((write, input))),
                 demands,
@@ -546,7 +547,7 @@ impl TableWrite {
         bound: String,
         folder: String,
         changes: Option<String>,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<CommandOutput> {
         let (write, _) = self.take(py)?;
         let done = wait_settled(py, move |cancel| {
             write.run_folder(
@@ -567,7 +568,7 @@ impl TableWrite {
         bound: String,
         answers: Vec<String>,
         changes: Option<String>,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<CommandOutput> {
         let (write, _) = self.take(py)?;
         let done = wait_settled(py, move |cancel| {
             let (written, inserted) = super::write::together(&answers)?;
@@ -589,19 +590,19 @@ impl TableWrite {
     }
 
     /// Writes and commits. `bound` is `demands` with a tree at each expression.
-    fn run(&self, py: Python<'_>, bound: String) -> PyResult<Answer> {
+    fn run(&self, py: Python<'_>, bound: String) -> PyResult<CommandOutput> {
         let (write, input) = self.take(py)?;
         let done = wait_settled(py, move |cancel| {
-            let bound: Demands = parsed("demands", &bound)?;
+            let bound: TableConstraints = parsed("demands", &bound)?;
             match input {
-                Input::Rows(stream) => write.run(
+                WriteInput::Rows(stream) => write.run(
                     &bound,
                     stream.map(|batch| {
                         batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}")))
                     }),
                     cancel,
                 ),
-                Input::Files(actions) => write.run_files(&bound, actions, cancel),
+                WriteInput::Files(actions) => write.run_files(&bound, actions, cancel),
             }
         })?;
         answer(py, done, &self.uri, self.python_store)
@@ -615,9 +616,9 @@ enum MergeState {
         StructType,
         RecordBatchStreamReader,
     ),
-    Settled(Box<ops::Merge>, RecordBatchStreamReader),
-    Joining(Box<ops::Joining>),
-    Job(Box<ops::MergeJob>),
+    Settled(Box<ops::MergeCommand>, RecordBatchStreamReader),
+    Joining(Box<ops::MergeJoin>),
+    Job(Box<ops::ExternalMergeJob>),
 }
 
 /// A merge that waits for its expressions, then for the rows that match.
@@ -699,7 +700,7 @@ impl TableMerge {
             return Err(to_python(py, &Error::internal("a merge is settled twice")));
         };
         let (merge, demands) = wait(py, move |_| {
-            let merge = ops::Merge::plan(
+            let merge = ops::MergeCommand::plan(
                 &core,
                 source,
                 &evolving,
@@ -792,7 +793,7 @@ impl TableMerge {
         py: Python<'_>,
         rows: Option<String>,
         changes: Option<String>,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<CommandOutput> {
         let MergeState::Job(job) = self.take(py)? else {
             return Err(to_python(
                 py,
@@ -834,7 +835,11 @@ impl TableMerge {
     /// where another writer changed rows that it read and it is to be run again, with the keys
     /// joined anew.
     #[pyo3(signature = (pairs=None))]
-    fn run(&self, py: Python<'_>, pairs: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Answer>> {
+    fn run(
+        &self,
+        py: Python<'_>,
+        pairs: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<CommandOutput>> {
         let pairs = pairs.map(import_stream).transpose()?;
         let MergeState::Joining(joining) = self.take(py)? else {
             return Err(to_python(
@@ -851,8 +856,10 @@ impl TableMerge {
             joining.run(pairs, cancel)
         })?;
         match tried {
-            ops::Tried::Done(done) => answer(py, *done, &self.uri, self.python_store).map(Some),
-            ops::Tried::Lost(again) => {
+            ops::MergeAttempt::Done(done) => {
+                answer(py, *done, &self.uri, self.python_store).map(Some)
+            }
+            ops::MergeAttempt::Lost(again) => {
                 self.put(MergeState::Joining(again));
                 Ok(None)
             }

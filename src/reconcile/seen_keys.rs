@@ -10,7 +10,7 @@ use crate::protocol::data_path;
 
 /// What an action said of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FileActionState {
     /// The file is live.
     Added,
     /// The file is gone.
@@ -19,7 +19,7 @@ pub enum Verdict {
 
 /// Passes a fingerprint through: it is a hash already.
 #[derive(Debug, Clone, Copy, Default)]
-struct Identity;
+struct FingerprintHashBuilder;
 
 #[derive(Default)]
 struct IdentityHasher(u64);
@@ -41,7 +41,7 @@ impl std::hash::Hasher for IdentityHasher {
     }
 }
 
-impl BuildHasher for Identity {
+impl BuildHasher for FingerprintHashBuilder {
     type Hasher = IdentityHasher;
 
     fn build_hasher(&self) -> IdentityHasher {
@@ -51,12 +51,12 @@ impl BuildHasher for Identity {
 
 /// Keys of logical files and the newest verdict on each.
 #[derive(Debug, Default, Clone)]
-pub struct Seen {
+pub struct SeenFileKeys {
     seeds: (DefaultHashBuilder, DefaultHashBuilder),
-    keys: HashMap<u128, (i64, Verdict), Identity>,
+    keys: HashMap<u128, (i64, FileActionState), FingerprintHashBuilder>,
 }
 
-impl Seen {
+impl SeenFileKeys {
     /// An empty set with the seeds of another, so that their fingerprints agree.
     #[must_use]
     pub fn like(other: &Self) -> Self {
@@ -121,7 +121,7 @@ impl Seen {
         &mut self,
         key: u128,
         version: i64,
-        verdict: Verdict,
+        verdict: FileActionState,
         aggregated: bool,
         path: &str,
     ) -> Result<bool> {

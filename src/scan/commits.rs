@@ -8,22 +8,22 @@
 
 use arrow_array::Array;
 
-use crate::error::{Error, Missing, Result, ResultExt};
-use crate::log::Listing;
-use crate::parse::commit::{self, Single, Take};
-use crate::parse::{FileBatch, Wanted};
+use crate::error::{Error, NotFoundKind, Result, ResultExt};
+use crate::log::LogListing;
+use crate::parse::commit::{self, ActionSelection, NonFileAction};
+use crate::parse::{FileActionProjection, FileBatch};
 use crate::snapshot::Snapshot;
 
 /// The commits of a table from a version on, up to a snapshot's.
 #[derive(Debug, Clone)]
-pub struct Commits {
+pub struct CommitRange {
     snapshot: Snapshot,
-    listing: std::sync::Arc<Listing>,
+    listing: std::sync::Arc<LogListing>,
 }
 
 /// What of a commit a follower needs to know. Files whose rows are only laid out anew do not count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CommitFiles {
+pub struct CommitFileChanges {
     /// Path, as in the log, and bytes of each file whose rows are new.
     pub adds: Vec<(String, i64)>,
     /// Whether rows that were there ended.
@@ -36,7 +36,7 @@ pub struct CommitFiles {
     pub feed_bytes: i64,
 }
 
-impl Commits {
+impl CommitRange {
     /// Lists the commits from `from` on.
     ///
     /// # Errors
@@ -52,10 +52,10 @@ impl Commits {
     ///
     /// # Errors
     /// [`Error::NotFound`] for one that is gone from the log, [`Error::Corrupt`] names the line.
-    pub fn read(&self, version: i64) -> Result<CommitFiles> {
+    pub fn read(&self, version: i64) -> Result<CommitFileChanges> {
         let url = self.snapshot.stores().root().url();
         let gone = || {
-            Error::not_found(Missing::Version, format!("the commit of version {version} is gone from the log: begin anew without a cursor"))
+            Error::not_found(NotFoundKind::Version, format!("the commit of version {version} is gone from the log: begin anew without a cursor"))
                 .at_version(version)
                 .at_file(url)
         };
@@ -64,22 +64,22 @@ impl Commits {
             Err(error) if error.is_not_found() => return Err(gone()),
             text => text?,
         };
-        let wanted = Wanted {
+        let wanted = FileActionProjection {
             data_change: true,
-            ..Wanted::default()
+            ..FileActionProjection::default()
         };
-        let take = Take {
+        let take = ActionSelection {
             adds: Some(wanted.clone()),
             removes: Some(wanted.clone()),
             cdc: Some(wanted),
             table: true,
-            ..Take::default()
+            ..ActionSelection::default()
         };
         let parsed = commit::parse(&text, 0..text.len(), &take, &[])
             .at_file(&commit.file.path)
             .at_version(version)?;
         let table_id = parsed.singles.into_iter().find_map(|single| match single {
-            Single::Metadata(metadata) => Some(metadata.id),
+            NonFileAction::Metadata(metadata) => Some(metadata.id),
             _ => None,
         });
         let adds: Vec<(String, i64)> = changing(&parsed.adds)
@@ -106,7 +106,7 @@ impl Commits {
                     .sum(),
             )
         };
-        Ok(CommitFiles {
+        Ok(CommitFileChanges {
             adds,
             removes: !removed.is_empty(),
             table_id,

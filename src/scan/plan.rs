@@ -15,17 +15,17 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, StringViewArray};
 use arrow_buffer::BooleanBuffer;
 use hashbrown::HashMap;
 
-use super::columns::{Leaves, leaves};
+use super::columns::{LeafColumns, leaves};
 use crate::error::{Result, ResultExt};
-use crate::exec::{Cancel, map_all};
-use crate::expr::Bound;
-use crate::log::Segment;
-use crate::parse::checkpoint::FileKind;
-use crate::parse::stats::{self, Stats};
-use crate::parse::{DvColumns, FileBatch, Wanted};
+use crate::exec::{CancellationToken, map_all};
+use crate::expr::BoundExpr;
+use crate::log::LogSegment;
+use crate::parse::checkpoint::FileActionKind;
+use crate::parse::stats::{self, FileStatsBatch};
+use crate::parse::{DvColumns, FileActionProjection, FileBatch};
 use crate::protocol::{evolution, partition_value};
-use crate::prune::{self, Facts};
-use crate::reconcile::Seen;
+use crate::prune::{self, PruningStatistics};
+use crate::reconcile::SeenFileKeys;
 use crate::snapshot::Snapshot;
 
 /// The most files whose columns a snapshot keeps.
@@ -44,12 +44,12 @@ pub struct PlanBatch {
     /// Partition values, in the order of the metadata's partition columns.
     pub partition: Vec<ArrayRef>,
     /// Statistics of the plan's leaves, where any were asked for.
-    pub stats: Option<Stats>,
+    pub stats: Option<FileStatsBatch>,
 }
 
 /// The outcome of planning.
 #[derive(Debug, Clone, Default)]
-pub struct Plan {
+pub struct ScanPlan {
     /// Batches with their surviving rows.
     pub batches: Vec<(Arc<PlanBatch>, BooleanArray)>,
     /// Live files.
@@ -62,7 +62,7 @@ pub struct Plan {
 
 /// What a snapshot keeps of a plan, and hands on to newer snapshots.
 #[derive(Clone)]
-struct Kept {
+struct CachedPlan {
     /// The version that the batches stand for.
     version: i64,
     logical: Vec<Vec<String>>,
@@ -72,25 +72,25 @@ struct Kept {
     /// How many of them, from the front, are in the index.
     indexed: usize,
     /// Where each file's key is: (batch, row). Made when the first file is removed.
-    index: Option<Arc<Index>>,
+    index: Option<Arc<FileKeyIndex>>,
 }
 
-struct Index {
-    seen: Seen,
+struct FileKeyIndex {
+    seen: SeenFileKeys,
     rows: HashMap<u128, (u32, u32)>,
 }
 
 /// Small batches that newer commits brought are joined when there are so many.
 const MOST_TAIL: usize = 16;
 
-impl Kept {
+impl CachedPlan {
     /// Applies the commits up to `snapshot`'s version; `None` if they are not all there or change
     /// too much.
     fn advance(
         &self,
         snapshot: &Snapshot,
-        leaves: &Arc<Leaves>,
-        cancel: &Cancel,
+        leaves: &Arc<LeafColumns>,
+        cancel: &CancellationToken,
     ) -> Result<Option<Self>> {
         if self.version == snapshot.version() {
             return Ok(Some(self.clone()));
@@ -101,8 +101,8 @@ impl Kept {
         let mut next = self.clone();
         next.version = snapshot.version();
         let like = match &self.index {
-            Some(index) => Seen::like(&index.seen),
-            None => Seen::default(),
+            Some(index) => SeenFileKeys::like(&index.seen),
+            None => SeenFileKeys::default(),
         };
         let (added, touched) = snapshot.files_since(
             self.version,
@@ -123,7 +123,7 @@ impl Kept {
 
     /// Marks rows as dead whose keys newer commits touched: an add of the same key replaces them, a
     /// remove ends them.
-    fn bury(&mut self, touched: &Seen) -> Result<()> {
+    fn bury(&mut self, touched: &SeenFileKeys) -> Result<()> {
         if touched.is_empty() {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl Kept {
             Some(index) => Arc::clone(index),
             None => {
                 let mut rows = HashMap::default();
-                let seen = Seen::like(touched);
+                let seen = SeenFileKeys::like(touched);
                 for (n, (batch, _)) in self.batches.iter().enumerate() {
                     for row in 0..batch.files.len() {
                         rows.insert(
@@ -143,7 +143,7 @@ impl Kept {
                         );
                     }
                 }
-                let index = Arc::new(Index { seen, rows });
+                let index = Arc::new(FileKeyIndex { seen, rows });
                 self.indexed = self.batches.len();
                 self.index = Some(Arc::clone(&index));
                 index
@@ -211,13 +211,13 @@ impl Kept {
     }
 }
 
-struct FileFacts<'a> {
+struct PlanFileStatistics<'a> {
     batch: &'a PlanBatch,
-    leaves: &'a Leaves,
+    leaves: &'a LeafColumns,
     partition_names: &'a [String],
 }
 
-impl Facts for FileFacts<'_> {
+impl PruningStatistics for PlanFileStatistics<'_> {
     fn rows(&self) -> usize {
         self.batch.files.len()
     }
@@ -312,7 +312,7 @@ impl PlanBatch {
     pub(super) fn new(
         snapshot: &Snapshot,
         mut files: FileBatch,
-        leaves: &Leaves,
+        leaves: &LeafColumns,
         with_stats: bool,
     ) -> Result<Self> {
         let zone = snapshot.options().zone;
@@ -380,12 +380,12 @@ impl PlanBatch {
                 arrow_select::concat::concat(&arrays)
             })
             .collect::<Result<_, _>>()?;
-        let stats: Vec<&Stats> = batches.iter().filter_map(|b| b.stats.as_ref()).collect();
+        let stats: Vec<&FileStatsBatch> = batches.iter().filter_map(|b| b.stats.as_ref()).collect();
         let files: Vec<&FileBatch> = batches.iter().map(|b| &b.files).collect();
         Ok(Some(Self {
             files: compact_files(FileBatch::concat(&files)?),
             partition,
-            stats: Stats::concat(&stats)?,
+            stats: FileStatsBatch::concat(&stats)?,
         }))
     }
 
@@ -405,8 +405,12 @@ impl PlanBatch {
     }
 }
 
-pub(super) fn wanted(snapshot: &Snapshot, leaves: &Leaves, with_stats: bool) -> Wanted {
-    Wanted {
+pub(super) fn wanted(
+    snapshot: &Snapshot,
+    leaves: &LeafColumns,
+    with_stats: bool,
+) -> FileActionProjection {
+    FileActionProjection {
         partition: snapshot
             .partition_fields()
             .iter()
@@ -419,7 +423,7 @@ pub(super) fn wanted(snapshot: &Snapshot, leaves: &Leaves, with_stats: bool) -> 
             .map(|leaf| leaf.path.clone())
             .collect(),
         row_ids: true,
-        ..Wanted::default()
+        ..FileActionProjection::default()
     }
 }
 
@@ -430,15 +434,15 @@ fn all(rows: usize) -> BooleanArray {
 /// Verdicts on a batch: (left by partition values, left by everything).
 fn verdict(
     snapshot: &Snapshot,
-    predicate: Option<&(Option<Bound>, Bound)>,
-    leaves: &Leaves,
+    predicate: Option<&(Option<BoundExpr>, BoundExpr)>,
+    leaves: &LeafColumns,
     batch: &PlanBatch,
 ) -> Result<(u64, BooleanArray)> {
     let rows = batch.files.len();
     let Some((on_partitions, whole)) = predicate else {
         return Ok((rows as u64, all(rows)));
     };
-    let facts = FileFacts {
+    let facts = PlanFileStatistics {
         batch,
         leaves,
         partition_names: &snapshot.metadata().partition_columns,
@@ -456,13 +460,13 @@ fn verdict(
 /// The rows of a batch that may hold rows for which the predicate is true.
 pub(super) fn keep(
     snapshot: &Snapshot,
-    predicate: &Bound,
-    leaves: &Leaves,
+    predicate: &BoundExpr,
+    leaves: &LeafColumns,
     batch: &PlanBatch,
 ) -> Result<BooleanArray> {
     prune::keep(
         predicate,
-        &FileFacts {
+        &PlanFileStatistics {
             batch,
             leaves,
             partition_names: &snapshot.metadata().partition_columns,
@@ -475,7 +479,11 @@ pub(super) fn keep(
 /// # Errors
 /// [`crate::error::Error::Corrupt`] names the file of the log; a predicate that cannot be decided
 /// keeps its files.
-pub fn plan(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> Result<Plan> {
+pub fn plan(
+    snapshot: &Snapshot,
+    predicate: Option<&BoundExpr>,
+    cancel: &CancellationToken,
+) -> Result<ScanPlan> {
     evolution::check_changes(snapshot.protocol(), snapshot.schema())?;
     let names = &snapshot.metadata().partition_columns;
     let split = predicate.map(|p| (prune::partition_only(p, names).0, p.clone()));
@@ -488,7 +496,7 @@ pub fn plan(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> 
     let known = snapshot
         .plan_cache()
         .as_ref()
-        .and_then(|kept| Arc::clone(kept).downcast::<Kept>().ok());
+        .and_then(|kept| Arc::clone(kept).downcast::<CachedPlan>().ok());
     if let Some(known) = known {
         if (known.with_stats || !with_stats)
             && wanted_leaves
@@ -530,14 +538,14 @@ pub fn plan(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> 
     Ok(plan)
 }
 
-type Split = Option<Arc<(Option<Bound>, Bound)>>;
+type SplitPredicate = Option<Arc<(Option<BoundExpr>, BoundExpr)>>;
 
 fn from_kept(
     snapshot: &Snapshot,
-    predicate: Split,
-    leaves: &Arc<Leaves>,
+    predicate: SplitPredicate,
+    leaves: &Arc<LeafColumns>,
     batches: &[(Arc<PlanBatch>, Option<BooleanArray>)],
-) -> Result<Plan> {
+) -> Result<ScanPlan> {
     let (snapshot, leaves) = (snapshot.clone(), Arc::clone(leaves));
     let verdicts = map_all(batches.to_vec(), move |(batch, live)| {
         let (mut by_partition, mut keep) =
@@ -550,14 +558,14 @@ fn from_kept(
         }
         Ok((batch, rows, by_partition, keep))
     })?;
-    let mut out = Plan::default();
+    let mut out = ScanPlan::default();
     for (batch, rows, by_partition, keep) in verdicts {
         out.push(batch, rows, by_partition, keep);
     }
     Ok(out)
 }
 
-impl Plan {
+impl ScanPlan {
     fn push(&mut self, batch: Arc<PlanBatch>, rows: u64, by_partition: u64, keep: BooleanArray) {
         self.files_total += rows;
         self.files_after_partition += by_partition;
@@ -570,7 +578,7 @@ impl Plan {
 }
 
 /// `asked` and whatever other leaves fit into what is kept of about `files` files.
-fn with_others(snapshot: &Snapshot, asked: &Leaves, files: u64) -> Leaves {
+fn with_others(snapshot: &Snapshot, asked: &LeafColumns, files: u64) -> LeafColumns {
     let every = leaves(snapshot);
     let mut left = KEPT_BYTES;
     let mut fits = true;
@@ -594,7 +602,7 @@ fn with_others(snapshot: &Snapshot, asked: &Leaves, files: u64) -> Leaves {
 }
 
 /// A batch with the verdict on it.
-struct Judged {
+struct PrunedBatch {
     batch: Arc<PlanBatch>,
     /// Files of the batch before any of them were left out.
     rows: u64,
@@ -602,7 +610,7 @@ struct Judged {
     keep: BooleanArray,
 }
 
-impl Judged {
+impl PrunedBatch {
     /// Only the survivors, in memory of their own.
     fn survivors(self) -> Result<Self> {
         let batch = self.batch.filter(&self.keep)?;
@@ -617,14 +625,14 @@ impl Judged {
 
 fn from_log(
     snapshot: &Snapshot,
-    segment: &Segment,
-    predicate: Split,
-    (asked, with_stats): (&Leaves, bool),
-    cancel: &Cancel,
-) -> Result<(Plan, Option<Kept>)> {
+    segment: &LogSegment,
+    predicate: SplitPredicate,
+    (asked, with_stats): (&LeafColumns, bool),
+    cancel: &CancellationToken,
+) -> Result<(ScanPlan, Option<CachedPlan>)> {
     let stream = snapshot.files_in(
         segment,
-        FileKind::Adds,
+        FileActionKind::Adds,
         wanted(snapshot, asked, with_stats),
         cancel,
     )?;
@@ -639,7 +647,7 @@ fn from_log(
         let batch = PlanBatch::new(&context, files, &parsed, with_stats)?;
         let (by_partition, keep) = verdict(&context, predicate.as_deref(), &parsed, &batch)?;
         let rows = batch.files.len() as u64;
-        let judged = |batch| Judged {
+        let judged = |batch| PrunedBatch {
             batch: Arc::new(batch),
             rows,
             by_partition,
@@ -651,7 +659,7 @@ fn from_log(
             judged(batch).survivors()
         }
     });
-    let mut out = Plan::default();
+    let mut out = ScanPlan::default();
     let mut kept = keeping.then(Vec::new);
     for judged in verdicts {
         let mut judged = judged?;
@@ -671,7 +679,7 @@ fn from_log(
         }
         out.push(judged.batch, judged.rows, judged.by_partition, judged.keep);
     }
-    let kept = kept.map(|batches| Kept {
+    let kept = kept.map(|batches| CachedPlan {
         version: snapshot.version(),
         logical: leaves.logical.clone(),
         with_stats,

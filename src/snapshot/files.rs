@@ -14,29 +14,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Snapshot, with_fallback};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::log::Segment;
-use crate::parse::checkpoint::FileKind;
-use crate::parse::{FileBatch, Wanted};
-use crate::reconcile::{FinishedFiles, Seen, Verdict};
+use crate::exec::CancellationToken;
+use crate::log::LogSegment;
+use crate::parse::checkpoint::FileActionKind;
+use crate::parse::{FileActionProjection, FileBatch};
+use crate::reconcile::{FileActionState, FinishedFiles, SeenFileKeys};
 
-type Finish<T> = dyn Fn(FileBatch) -> Result<T> + Send + Sync;
+type FileBatchTransform<T> = dyn Fn(FileBatch) -> Result<T> + Send + Sync;
 
 /// What a snapshot's files were made into, batch by batch, in the order of the log; see
 /// [`Snapshot::finished_files`].
-pub struct Files<T> {
+pub struct SnapshotFiles<T> {
     snapshot: Snapshot,
-    kind: FileKind,
-    wanted: Wanted,
-    cancel: Cancel,
-    finish: Arc<Finish<T>>,
+    kind: FileActionKind,
+    wanted: FileActionProjection,
+    cancel: CancellationToken,
+    finish: Arc<FileBatchTransform<T>>,
     at_most: Option<u64>,
     /// What is being read, and how many files of it were given out.
-    segment: Segment,
+    segment: LogSegment,
     stream: FinishedFiles<(usize, T)>,
     given: usize,
     /// Keys of files that were given out before it was begun, and how many of them it had too.
-    before: Option<Arc<Seen>>,
+    before: Option<Arc<SeenFileKeys>>,
     found_again: Arc<AtomicUsize>,
 }
 
@@ -49,18 +49,18 @@ impl Snapshot {
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
     pub fn finished_files<T: Send + 'static>(
         &self,
-        kind: FileKind,
-        wanted: Wanted,
-        cancel: &Cancel,
+        kind: FileActionKind,
+        wanted: FileActionProjection,
+        cancel: &CancellationToken,
         finish: impl Fn(FileBatch) -> Result<T> + Send + Sync + 'static,
-    ) -> Result<Files<T>> {
-        let finish: Arc<Finish<T>> = Arc::new(finish);
+    ) -> Result<SnapshotFiles<T>> {
+        let finish: Arc<FileBatchTransform<T>> = Arc::new(finish);
         self.with_segment(|segment| {
             let stream = self.files_in(segment, kind, wanted.clone(), cancel)?;
             let at_most = stream.at_most();
             let own = Arc::clone(&finish);
             let stream = stream.finished(move |batch| Ok((batch.len(), own(batch)?)));
-            Ok(Files {
+            Ok(SnapshotFiles {
                 snapshot: self.clone(),
                 kind,
                 wanted: wanted.clone(),
@@ -77,7 +77,7 @@ impl Snapshot {
     }
 }
 
-impl<T: Send + 'static> Files<T> {
+impl<T: Send + 'static> SnapshotFiles<T> {
     /// At most this many files will come, as far as known before they do.
     #[must_use]
     pub fn at_most(&self) -> Option<u64> {
@@ -128,7 +128,10 @@ impl<T: Send + 'static> Files<T> {
     /// Files of a damaged checkpoint that were given out cannot be taken back, so all of them must
     /// be in the table.
     fn check_given(&mut self) -> Option<Error> {
-        let before = self.before.take().filter(|_| self.kind == FileKind::Adds)?;
+        let before = self
+            .before
+            .take()
+            .filter(|_| self.kind == FileActionKind::Adds)?;
         let wrong = before
             .len()
             .saturating_sub(self.found_again.load(Ordering::Relaxed));
@@ -141,11 +144,11 @@ impl<T: Send + 'static> Files<T> {
     }
 
     /// The keys of all files that were given out.
-    fn keys_given(&self) -> Result<Seen> {
+    fn keys_given(&self) -> Result<SeenFileKeys> {
         let mut seen = self
             .before
             .as_ref()
-            .map_or_else(Seen::default, |before| before.as_ref().clone());
+            .map_or_else(SeenFileKeys::default, |before| before.as_ref().clone());
         let mut left = self.given;
         if left == 0 {
             return Ok(seen);
@@ -165,7 +168,7 @@ impl<T: Send + 'static> Files<T> {
             };
             for row in 0..batch.len().min(left) {
                 let key = seen.key(&batch, row)?;
-                seen.note(key, 0, Verdict::Added, true, "")?;
+                seen.note(key, 0, FileActionState::Added, true, "")?;
             }
             left = left.saturating_sub(batch.len());
             if left == 0 {
@@ -176,7 +179,7 @@ impl<T: Send + 'static> Files<T> {
     }
 }
 
-impl<T: Send + 'static> Iterator for Files<T> {
+impl<T: Send + 'static> Iterator for SnapshotFiles<T> {
     type Item = Result<T>;
 
     fn next(&mut self) -> Option<Self::Item> {

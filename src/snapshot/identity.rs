@@ -13,7 +13,7 @@
 use std::hash::{DefaultHasher, Hasher};
 
 use super::Snapshot;
-use crate::error::{Error, Missing, Result};
+use crate::error::{Error, NotFoundKind, Result};
 use crate::log::CommitFile;
 use crate::protocol::log_path;
 use crate::store::Store;
@@ -145,10 +145,10 @@ impl Snapshot {
         let newest =
             Self::open(self.0.log.clone(), None, self.0.options).map_err(|error| match error {
                 Error::NotFound {
-                    kind: Missing::Table,
+                    kind: NotFoundKind::Table,
                     ..
                 } => Error::not_found(
-                    Missing::Table,
+                    NotFoundKind::Table,
                     format!(
                         "the table at {url} was deleted after it was opened; nothing was written"
                     ),
@@ -162,7 +162,7 @@ impl Snapshot {
                 "version {version} of the table at {url} is another commit than the one that was read, as after its log was restored from a copy; open it again"
             ))),
             CommitMatch::Missing if newest.version() > version => Err(Error::not_found(
-                Missing::Version,
+                NotFoundKind::Version,
                 format!(
                     "version {version} was cleaned up after it was read; update the handle to version {} and run the operation again",
                     newest.version()

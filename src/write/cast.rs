@@ -24,18 +24,20 @@ use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{ArrowError, DataType as Arrow, Field, Fields, Schema, TimeUnit};
 
 use crate::error::{Error, Result};
-use crate::protocol::calendar::{MICROS_PER_DAY, Zone};
-use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType, TextLayout};
+use crate::protocol::calendar::{MICROS_PER_DAY, TimeZoneSpec};
+use crate::protocol::schema::{
+    ArrayType, DataType, MapType, StringLayout, StructField, StructType,
+};
 use crate::write::file_schema::variant_fields;
 
 /// Where the table's columns stand in batches of one schema.
 #[derive(Debug, Clone)]
-pub struct Columns {
+pub struct ColumnPositions {
     /// For each column of the table its place in the batch.
     pub places: Vec<Option<usize>>,
 }
 
-impl Columns {
+impl ColumnPositions {
     /// Finds the table's columns.
     ///
     /// # Errors
@@ -55,13 +57,19 @@ impl Columns {
         &self,
         batch: &RecordBatch,
         table: &StructType,
-        zone: Option<Zone>,
+        zone: Option<TimeZoneSpec>,
     ) -> Result<Vec<Option<ArrayRef>>> {
         let column = |(field, place): (&StructField, &Option<usize>)| {
             let Some(array) = place.and_then(|n| batch.columns().get(n)) else {
                 return Ok(None);
             };
-            array_of(array, &field.data_type, &Path::Column(&field.name), zone).map(Some)
+            array_of(
+                array,
+                &field.data_type,
+                &FieldPath::Column(&field.name),
+                zone,
+            )
+            .map(Some)
         };
         table.fields.iter().zip(&self.places).map(column).collect()
     }
@@ -117,12 +125,12 @@ fn places(found: &Fields, table: &[StructField], path: &str) -> Result<Vec<Optio
 }
 
 /// The way to a field, for messages.
-enum Path<'a> {
+enum FieldPath<'a> {
     Column(&'a str),
-    Field(&'a Path<'a>, &'a str),
+    Field(&'a FieldPath<'a>, &'a str),
 }
 
-impl Path<'_> {
+impl FieldPath<'_> {
     fn text(&self) -> String {
         match self {
             Self::Column(name) => (*name).to_owned(),
@@ -153,16 +161,21 @@ impl Path<'_> {
 ///
 /// # Errors
 /// As [`Columns::cast`].
-pub fn value(array: &ArrayRef, to: &DataType, name: &str, zone: Option<Zone>) -> Result<ArrayRef> {
-    array_of(array, to, &Path::Column(name), zone)
+pub fn value(
+    array: &ArrayRef,
+    to: &DataType,
+    name: &str,
+    zone: Option<TimeZoneSpec>,
+) -> Result<ArrayRef> {
+    array_of(array, to, &FieldPath::Column(name), zone)
 }
 
 /// `array` as the table's type.
 fn array_of(
     array: &ArrayRef,
     to: &DataType,
-    path: &Path<'_>,
-    zone: Option<Zone>,
+    path: &FieldPath<'_>,
+    zone: Option<TimeZoneSpec>,
 ) -> Result<ArrayRef> {
     let found = array.data_type();
     let packed = match found {
@@ -175,7 +188,10 @@ fn array_of(
         return array_of(&plain, to, path, zone);
     }
     if matches!(found, Arrow::Null) {
-        return Ok(new_null_array(&to.to_arrow(TextLayout::Plain), array.len()));
+        return Ok(new_null_array(
+            &to.to_arrow(StringLayout::Plain),
+            array.len(),
+        ));
     }
     match to {
         DataType::Void => void(array, to, path),
@@ -187,7 +203,7 @@ fn array_of(
     }
 }
 
-fn void(array: &ArrayRef, to: &DataType, path: &Path<'_>) -> Result<ArrayRef> {
+fn void(array: &ArrayRef, to: &DataType, path: &FieldPath<'_>) -> Result<ArrayRef> {
     if array.logical_null_count() < array.len() {
         return Err(path.mismatch(to, array.data_type()));
     }
@@ -197,8 +213,8 @@ fn void(array: &ArrayRef, to: &DataType, path: &Path<'_>) -> Result<ArrayRef> {
 fn structure(
     array: &ArrayRef,
     to: &StructType,
-    path: &Path<'_>,
-    zone: Option<Zone>,
+    path: &FieldPath<'_>,
+    zone: Option<TimeZoneSpec>,
 ) -> Result<ArrayRef> {
     let Some(from) = array.as_struct_opt() else {
         return Err(path.mismatch(&DataType::Struct(Arc::new(to.clone())), array.data_type()));
@@ -209,11 +225,11 @@ fn structure(
         .iter()
         .zip(places)
         .map(|(field, place)| {
-            let inner = Path::Field(path, &field.name);
+            let inner = FieldPath::Field(path, &field.name);
             let array = match place.and_then(|n| from.columns().get(n)) {
                 Some(child) => array_of(child, &field.data_type, &inner, zone)?,
                 None if field.nullable => {
-                    new_null_array(&field.data_type.to_arrow(TextLayout::Plain), from.len())
+                    new_null_array(&field.data_type.to_arrow(StringLayout::Plain), from.len())
                 }
                 None => {
                     return Err(Error::schema_mismatch(
@@ -240,7 +256,12 @@ fn field_of(name: &str, array: &ArrayRef) -> Field {
     Field::new(name, array.data_type().clone(), true)
 }
 
-fn list(array: &ArrayRef, to: &ArrayType, path: &Path<'_>, zone: Option<Zone>) -> Result<ArrayRef> {
+fn list(
+    array: &ArrayRef,
+    to: &ArrayType,
+    path: &FieldPath<'_>,
+    zone: Option<TimeZoneSpec>,
+) -> Result<ArrayRef> {
     let element = match array.data_type() {
         Arrow::List(field)
         | Arrow::LargeList(field)
@@ -258,7 +279,7 @@ fn list(array: &ArrayRef, to: &ArrayType, path: &Path<'_>, zone: Option<Zone>) -
     let values = array_of(
         &from.values().slice(from_at, length),
         &to.element,
-        &Path::Field(path, "element"),
+        &FieldPath::Field(path, "element"),
         zone,
     )?;
     let field = Arc::new(field_of("element", &values));
@@ -292,7 +313,12 @@ fn trimmed(offsets: &OffsetBuffer<i32>) -> (OffsetBuffer<i32>, usize, usize) {
     )
 }
 
-fn map(array: &ArrayRef, to: &MapType, path: &Path<'_>, zone: Option<Zone>) -> Result<ArrayRef> {
+fn map(
+    array: &ArrayRef,
+    to: &MapType,
+    path: &FieldPath<'_>,
+    zone: Option<TimeZoneSpec>,
+) -> Result<ArrayRef> {
     let Some(from) = array.as_map_opt() else {
         return Err(path.mismatch(&DataType::Map(Arc::new(to.clone())), array.data_type()));
     };
@@ -300,13 +326,13 @@ fn map(array: &ArrayRef, to: &MapType, path: &Path<'_>, zone: Option<Zone>) -> R
     let keys = array_of(
         &from.keys().slice(from_at, length),
         &to.key,
-        &Path::Field(path, "key"),
+        &FieldPath::Field(path, "key"),
         zone,
     )?;
     let values = array_of(
         &from.values().slice(from_at, length),
         &to.value,
-        &Path::Field(path, "value"),
+        &FieldPath::Field(path, "value"),
         zone,
     )?;
     // Arrow's maps never have null keys, but not every producer knows; an entry of a null map does
@@ -318,7 +344,7 @@ fn map(array: &ArrayRef, to: &MapType, path: &Path<'_>, zone: Option<Zone>) -> R
 }
 
 /// A variant comes as its two parts, in any order and layout, and leaves as the protocol has it.
-fn variant(array: &ArrayRef, path: &Path<'_>) -> Result<ArrayRef> {
+fn variant(array: &ArrayRef, path: &FieldPath<'_>) -> Result<ArrayRef> {
     let Some(from) = array.as_struct_opt() else {
         return Err(path.mismatch(&DataType::Variant, array.data_type()));
     };
@@ -357,11 +383,11 @@ fn variant(array: &ArrayRef, path: &Path<'_>) -> Result<ArrayRef> {
 fn primitive(
     array: &ArrayRef,
     to: &DataType,
-    path: &Path<'_>,
-    zone: Option<Zone>,
+    path: &FieldPath<'_>,
+    zone: Option<TimeZoneSpec>,
 ) -> Result<ArrayRef> {
     let found = array.data_type();
-    let wanted = to.to_arrow(TextLayout::Plain);
+    let wanted = to.to_arrow(StringLayout::Plain);
     if *found == wanted {
         return Ok(Arc::clone(array));
     }
@@ -453,8 +479,8 @@ fn primitive(
         }
         (DataType::Timestamp, Arrow::Timestamp(unit, None)) if zone.is_some() => {
             let wall = micros(array, *unit, to, path)?;
-            let zone = zone.unwrap_or(Zone::UTC);
-            let instants = if zone == Zone::UTC {
+            let zone = zone.unwrap_or(TimeZoneSpec::UTC);
+            let instants = if zone == TimeZoneSpec::UTC {
                 wall
             } else {
                 wall.try_unary::<_, TimestampMicrosecondType, _>(|wall| zone.to_utc(wall).ok_or(()))
@@ -505,7 +531,7 @@ fn decimal(
     precision: u8,
     scale: i8,
     to: &DataType,
-    path: &Path<'_>,
+    path: &FieldPath<'_>,
     found: &Arrow,
 ) -> Result<ArrayRef> {
     let from = array
@@ -539,7 +565,7 @@ fn micros(
     array: &ArrayRef,
     unit: TimeUnit,
     to: &DataType,
-    path: &Path<'_>,
+    path: &FieldPath<'_>,
 ) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
     let found = array.data_type();
     let raw = cast(array, &Arrow::Int64)?;

@@ -6,14 +6,16 @@ use std::collections::BTreeMap;
 use arrow_array::ArrayRef;
 use rustc_hash::FxHashMap;
 
-use super::partition::{Partitions, directory};
-use super::{Prepared, Splice, WriteRequest};
+use super::partition::{PartitionRegistry, directory};
+use super::{PreparedRows, SplicedFile, WriteRequest};
 use crate::error::Result;
 use crate::exec;
 use crate::pq::encode::file_encoder::size_of;
-use crate::pq::{Codec, EncodedFile, Encoders, FileEncoder, LeafFacts};
+use crate::pq::{
+    ColumnStatistics, EncodedFile, FileEncoder, ParallelFileWriter, ParquetCompression,
+};
 use crate::write::file_schema;
-use crate::write::partition_buffer::Overflow;
+use crate::write::partition_buffer::PartitionBuffer;
 
 /// Rows that are worth encoding at once; fewer wait for more of their partition.
 const ROWS: usize = 8 << 10;
@@ -24,7 +26,7 @@ const PREFIX: usize = 2;
 
 /// The rows of one partition that have not been written.
 #[derive(Default)]
-struct Part {
+struct PartitionWriter {
     /// Rows that wait to be encoded.
     pieces: Vec<Vec<ArrayRef>>,
     rows: usize,
@@ -39,30 +41,30 @@ struct Part {
 }
 
 /// All files of a write.
-pub(super) struct Files<'a> {
+pub(super) struct PartitionedFileWriter<'a> {
     request: &'a WriteRequest,
-    encoders: Encoders,
-    codec: Codec,
-    partitions: &'a Partitions,
+    encoders: ParallelFileWriter,
+    codec: ParquetCompression,
+    partitions: &'a PartitionRegistry,
     /// Names of the partition columns in directories.
     names: Vec<String>,
-    parts: FxHashMap<usize, Part>,
+    parts: FxHashMap<usize, PartitionWriter>,
     /// Which partition a file belongs to.
     owners: FxHashMap<u64, usize>,
     open: usize,
     /// Bytes of rows that wait.
     waiting: u64,
     /// Rows of partitions that wait for others to end.
-    overflow: Option<Overflow>,
+    overflow: Option<PartitionBuffer>,
     clock: u64,
 }
 
-impl<'a> Files<'a> {
+impl<'a> PartitionedFileWriter<'a> {
     pub(super) fn new(
         request: &'a WriteRequest,
-        encoders: Encoders,
-        codec: Codec,
-        partitions: &'a Partitions,
+        encoders: ParallelFileWriter,
+        codec: ParquetCompression,
+        partitions: &'a PartitionRegistry,
     ) -> Self {
         let names = request
             .partition_columns
@@ -79,13 +81,13 @@ impl<'a> Files<'a> {
             owners: FxHashMap::default(),
             open: 0,
             waiting: 0,
-            overflow: request.gather_partitions.then(Overflow::default),
+            overflow: request.gather_partitions.then(PartitionBuffer::default),
             clock: 0,
         }
     }
 
     /// Gives every row to its partition.
-    pub(super) fn take(&mut self, prepared: Prepared) -> Result<()> {
+    pub(super) fn take(&mut self, prepared: PreparedRows) -> Result<()> {
         let whole = prepared.runs.len() == 1;
         for run in &prepared.runs {
             let mut piece: Vec<ArrayRef> = if whole {
@@ -193,7 +195,7 @@ impl<'a> Files<'a> {
     /// those columns of a row group that are encoded instead, by their place in files.
     pub(super) fn splice(
         &mut self,
-        splice: &Splice,
+        splice: &SplicedFile,
         mut columns: impl FnMut(usize) -> Result<BTreeMap<usize, Vec<ArrayRef>>>,
     ) -> Result<()> {
         let partition = self.partitions.number(splice.partition.clone());
@@ -207,7 +209,7 @@ impl<'a> Files<'a> {
         else {
             return Ok(());
         };
-        let nothing = vec![LeafFacts::default(); splice.facts.len()];
+        let nothing = vec![ColumnStatistics::default(); splice.facts.len()];
         for group in 0..splice.source.num_groups() {
             // What is known of the file is known of all of its row groups together.
             let columns = columns(group)?;

@@ -15,30 +15,30 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::{Field, Schema};
 
-use super::partition::Run;
-use super::spill::{Place, Spill};
-use super::{Prepared, WriteRequest};
+use super::partition::PartitionRun;
+use super::spill::{SpillFile, SpillOffset};
+use super::{PreparedRows, WriteRequest};
 use crate::error::{Error, Result};
 use crate::pq::encode::file_encoder::size_of;
 
 /// The rows that wait, lot by lot.
 #[derive(Default)]
-pub(super) struct Overflow {
-    lots: BTreeMap<usize, Lot>,
-    spill: Spill,
+pub(super) struct PartitionBuffer {
+    lots: BTreeMap<usize, PartitionRows>,
+    spill: SpillFile,
     /// Bytes that are in memory.
     held: u64,
 }
 
 /// The rows of some partitions, in the order in which they came.
 #[derive(Default)]
-pub(super) struct Lot {
+pub(super) struct PartitionRows {
     /// Where they are on disk.
-    pub(super) spilled: Vec<Place>,
+    pub(super) spilled: Vec<SpillOffset>,
     pieces: Vec<RecordBatch>,
 }
 
-impl Overflow {
+impl PartitionBuffer {
     /// Takes the rows of a partition.
     pub(super) fn hold(
         &mut self,
@@ -74,19 +74,19 @@ impl Overflow {
     }
 
     /// The next lot.
-    pub(super) fn next(&mut self) -> Option<Lot> {
+    pub(super) fn next(&mut self) -> Option<PartitionRows> {
         self.lots.pop_first().map(|(_, lot)| lot)
     }
 
     /// Rows that were put on disk.
-    pub(super) fn read(&self, place: Place) -> Result<Prepared> {
+    pub(super) fn read(&self, place: SpillOffset) -> Result<PreparedRows> {
         unmarked(&self.spill.read(place)?)
     }
 }
 
-impl Lot {
+impl PartitionRows {
     /// The rows that are in memory.
-    pub(super) fn rest(self) -> Result<Vec<Prepared>> {
+    pub(super) fn rest(self) -> Result<Vec<PreparedRows>> {
         self.pieces.iter().map(unmarked).collect()
     }
 }
@@ -108,7 +108,7 @@ fn marked(partition: usize, piece: &[ArrayRef]) -> Result<RecordBatch> {
 }
 
 /// The rows by the partitions that stand in front of them.
-fn unmarked(batch: &RecordBatch) -> Result<Prepared> {
+fn unmarked(batch: &RecordBatch) -> Result<PreparedRows> {
     let (numbers, columns) = batch
         .columns()
         .split_first()
@@ -116,19 +116,19 @@ fn unmarked(batch: &RecordBatch) -> Result<Prepared> {
     let numbers = numbers
         .as_primitive_opt::<UInt64Type>()
         .ok_or_else(|| Error::internal("rows on disk lack their partition"))?;
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<PartitionRun> = Vec::new();
     for (row, number) in numbers.values().iter().enumerate() {
         let partition = usize::try_from(*number).unwrap_or(usize::MAX);
         match runs.last_mut().filter(|run| run.partition == partition) {
             Some(run) => run.length += 1,
-            None => runs.push(Run {
+            None => runs.push(PartitionRun {
                 partition,
                 start: row,
                 length: 1,
             }),
         }
     }
-    Ok(Prepared {
+    Ok(PreparedRows {
         columns: columns.to_vec(),
         runs,
         rows: batch.num_rows(),

@@ -30,14 +30,14 @@ const LONGEST: usize = 256;
 
 /// How a column's values become ranks: bounds between these, ascending.
 #[derive(Debug, Clone)]
-enum Ranks {
+enum RankBounds {
     Numbers(Vec<u64>),
     Texts(Vec<Vec<u8>>),
 }
 
 /// How a curve goes through space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum CurveKind {
     /// Z-order: the bits of all ranks in turn.
     Morton,
     /// From each place to one beside it.
@@ -46,18 +46,18 @@ pub enum Shape {
 
 /// The curve.
 #[derive(Debug, Clone)]
-pub struct Curve {
-    ranks: Vec<Ranks>,
+pub struct SpaceFillingCurve {
+    ranks: Vec<RankBounds>,
     bits: u32,
-    shape: Shape,
+    shape: CurveKind,
 }
 
-impl Curve {
+impl SpaceFillingCurve {
     /// The curve for columns of which `sample` has some rows.
     ///
     /// # Errors
     /// [`Error::Invalid`] for no columns, too many, or types without an order.
-    pub fn new(sample: &[ArrayRef], shape: Shape) -> Result<Self> {
+    pub fn new(sample: &[ArrayRef], shape: CurveKind) -> Result<Self> {
         let count = u32::try_from(sample.len()).unwrap_or(u32::MAX);
         let Some(bits) = 64_u32.checked_div(count).filter(|bits| *bits > 0) else {
             return Err(Error::invalid(format!(
@@ -79,10 +79,10 @@ impl Curve {
     ///
     /// # Errors
     /// As [`Curve::new`].
-    pub fn with_bits(sample: &[ArrayRef], shape: Shape, bits: u32) -> Result<Self> {
+    pub fn with_bits(sample: &[ArrayRef], shape: CurveKind, bits: u32) -> Result<Self> {
         let ranks = sample
             .iter()
-            .map(|column| Ranks::new(column, 1 << bits))
+            .map(|column| RankBounds::new(column, 1 << bits))
             .collect::<Result<_>>()?;
         Ok(Self { ranks, bits, shape })
     }
@@ -105,7 +105,7 @@ impl Curve {
     pub fn places(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
         if let ([ranks], [column]) = (self.ranks.as_slice(), columns) {
             // A column alone keeps its order, numbers without any bounds.
-            return if matches!(ranks, Ranks::Numbers(_)) {
+            return if matches!(ranks, RankBounds::Numbers(_)) {
                 values(column)
             } else {
                 ranks.of(column)
@@ -121,7 +121,7 @@ impl Curve {
             }
         }
         let place = |row: &mut [u64]| {
-            if self.shape == Shape::Hilbert {
+            if self.shape == CurveKind::Hilbert {
                 untangle(row, self.bits);
             }
             interleaved(row, self.bits)
@@ -182,10 +182,10 @@ fn untangle(row: &mut [u64], bits: u32) {
 /// # Errors
 /// As [`Curve::new`].
 pub fn ranges(column: &ArrayRef, count: usize) -> Result<ArrayRef> {
-    Ok(Ranks::new(column, count)?.bounds(column.data_type()))
+    Ok(RankBounds::new(column, count)?.bounds(column.data_type()))
 }
 
-impl Ranks {
+impl RankBounds {
     fn new(sample: &ArrayRef, ranges: usize) -> Result<Self> {
         if let Some(texts) = as_bytes(sample)? {
             let mut all: Vec<Option<&[u8]>> = texts
@@ -384,7 +384,7 @@ mod tests {
             ),
         ];
         for column in ascending {
-            let words = Curve::new(std::slice::from_ref(&column), Shape::Hilbert)
+            let words = SpaceFillingCurve::new(std::slice::from_ref(&column), CurveKind::Hilbert)
                 .unwrap()
                 .places(std::slice::from_ref(&column))
                 .unwrap();
@@ -398,7 +398,8 @@ mod tests {
         let zeros = values(&array(Float64Array::from(vec![-0.0, 0.0]))).unwrap();
         assert_eq!(zeros[0], zeros[1]);
         let none = array(StringArray::from(vec![None::<&str>]));
-        let curve = Curve::new(std::slice::from_ref(&none), Shape::Hilbert).unwrap();
+        let curve =
+            SpaceFillingCurve::new(std::slice::from_ref(&none), CurveKind::Hilbert).unwrap();
         assert_eq!(curve.places(&[none]).unwrap(), [0]);
     }
 
@@ -441,7 +442,7 @@ mod tests {
                     .collect::<StringArray>(),
             )
         };
-        let places = Curve::new(&[texts()], Shape::Hilbert)
+        let places = SpaceFillingCurve::new(&[texts()], CurveKind::Hilbert)
             .unwrap()
             .places(&[texts()])
             .unwrap();
@@ -461,7 +462,7 @@ mod tests {
             "x".repeat(300),
             "y".repeat(300),
         ]));
-        let places = Curve::new(std::slice::from_ref(&long), Shape::Hilbert)
+        let places = SpaceFillingCurve::new(std::slice::from_ref(&long), CurveKind::Hilbert)
             .unwrap()
             .places(&[long])
             .unwrap();
@@ -473,8 +474,8 @@ mod tests {
         let side = 64_i64;
         let x = array((0..side * side).map(|n| n % side).collect::<Int64Array>());
         let y = array((0..side * side).map(|n| n / side).collect::<Int64Array>());
-        for shape in [Shape::Morton, Shape::Hilbert] {
-            let curve = Curve::new(&[Arc::clone(&x), Arc::clone(&y)], shape).unwrap();
+        for shape in [CurveKind::Morton, CurveKind::Hilbert] {
+            let curve = SpaceFillingCurve::new(&[Arc::clone(&x), Arc::clone(&y)], shape).unwrap();
             let places = curve.places(&[Arc::clone(&x), Arc::clone(&y)]).unwrap();
             let mut order: Vec<usize> = (0..places.len()).collect();
             order.sort_by_key(|n| places[*n]);
@@ -529,7 +530,9 @@ mod tests {
     fn a_column_of_few_values_counts_as_much_as_others() {
         let few = array((0..4096).map(|n| n % 4).collect::<Int64Array>());
         let many = array((0..4096).map(|n| n / 4).collect::<Int64Array>());
-        let curve = Curve::new(&[Arc::clone(&many), Arc::clone(&few)], Shape::Morton).unwrap();
+        let curve =
+            SpaceFillingCurve::new(&[Arc::clone(&many), Arc::clone(&few)], CurveKind::Morton)
+                .unwrap();
         let places = curve.places(&[many, few]).unwrap();
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_by_key(|n| places[*n]);
@@ -542,19 +545,19 @@ mod tests {
     #[test]
     fn one_column_is_sorted() {
         let column = array((0..1000).rev().collect::<Int64Array>());
-        let places = Curve::new(std::slice::from_ref(&column), Shape::Hilbert)
+        let places = SpaceFillingCurve::new(std::slice::from_ref(&column), CurveKind::Hilbert)
             .unwrap()
             .places(&[column])
             .unwrap();
         assert!(places.windows(2).all(|pair| pair[0] > pair[1]));
-        assert!(Curve::new(&[], Shape::Morton).is_err());
+        assert!(SpaceFillingCurve::new(&[], CurveKind::Morton).is_err());
         let list = array(
             arrow_array::ListArray::from_iter_primitive::<Int64Type, _, _>(vec![Some(vec![Some(
                 1,
             )])]),
         );
         assert!(
-            Curve::new(&[list], Shape::Morton)
+            SpaceFillingCurve::new(&[list], CurveKind::Morton)
                 .unwrap_err()
                 .to_string()
                 .contains("no order")

@@ -8,7 +8,7 @@ use arrow_array::{RecordBatch, StringArray};
 use arrow_schema::{DataType as Arrow, Field, Schema};
 use crossbeam_channel::{Receiver, bounded};
 
-use super::{WriteRequest, Written, write};
+use super::{WriteOutput, WriteRequest, write};
 use crate::error::{Error, Result};
 use crate::exec::panic_error;
 use crate::protocol::schema::{DataType, StructField};
@@ -55,7 +55,7 @@ pub fn write_told(
     store: &Arc<dyn Store>,
     request: &WriteRequest,
     rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
-) -> Result<[Result<Written>; 2]> {
+) -> Result<[Result<WriteOutput>; 2]> {
     let mut feed = request.clone().of_feed();
     feed.cancel = request.cancel.child();
     let (stop, root) = (feed.cancel.clone(), Arc::clone(store));
@@ -86,11 +86,13 @@ pub fn write_told(
 const WAITING: usize = 4;
 
 /// One end of a tee.
-type End = Receiver<Result<RecordBatch>>;
+type TeeReceiver = Receiver<Result<RecordBatch>>;
 
 /// Two streams of the same batches. The source is pulled by a thread of its own, as long as either
 /// is read.
-fn tee(source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static) -> Result<(End, End)> {
+fn tee(
+    source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+) -> Result<(TeeReceiver, TeeReceiver)> {
     let ((left, data), (right, copy)) = (bounded(WAITING), bounded(WAITING));
     let pump = move || {
         for batch in source {

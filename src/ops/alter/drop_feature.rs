@@ -21,20 +21,20 @@ use serde_json::{Value, json};
 
 use crate::checkpoint::{self, CleanupOptions};
 use crate::commit::adds::{all, live};
-use crate::commit::finish::{Choices, Done, listed};
-use crate::commit::{Operation, Transaction};
+use crate::commit::finish::{CommitOptions, CommitResult, listed};
+use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::dv::DvPath;
-use crate::error::{Conflict, Error, Result, ResultExt, shown};
+use crate::error::{ConflictKind, Error, Result, ResultExt, shown};
 use crate::exec::now_ms;
-use crate::exec::{Cancel, map_all};
+use crate::exec::{CancellationToken, map_all};
 use crate::ops::access::check_writable;
-use crate::ops::alter::multi_commit::Steps;
+use crate::ops::alter::multi_commit::MultiCommitCommand;
 use crate::ops::alter::operation;
 use crate::ops::alter::{feature_usage, row_id_backfill};
 use crate::ops::clustering_domain::{clustering_columns, clustering_domain};
-use crate::ops::target::{Encoding, Target};
-use crate::parse::Wanted;
-use crate::parse::checkpoint::FileKind;
+use crate::ops::target::{DataFileOptions, TargetTable};
+use crate::parse::FileActionProjection;
+use crate::parse::checkpoint::FileActionKind;
 use crate::pq::survey;
 use crate::protocol::action::{DomainMetadata, Metadata};
 use crate::protocol::commit_line::{Action, Add, Remove};
@@ -47,7 +47,7 @@ use crate::snapshot::Snapshot;
 
 /// How a feature is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum DropMode {
     /// History may go on using it: readers of it need not know.
     Plain,
     /// History must be protected, or truncated.
@@ -65,41 +65,45 @@ const RETENTION: &str = "delta.dropFeatureTruncateHistory.retentionDuration";
 /// Characters that columns cannot have in their names where they are not mapped.
 const NOT_IN_NAMES: &str = " ,;{}()\n\t=";
 
-fn way(name: &str) -> Way {
+fn way(name: &str) -> DropMode {
     match name {
         "checkConstraints"
         | "domainMetadata"
         | "inCommitTimestamp"
         | "materializePartitionColumns"
-        | "rowTracking" => Way::Plain,
+        | "rowTracking" => DropMode::Plain,
         "columnMapping"
         | "deletionVectors"
         | "typeWidening"
         | "typeWidening-preview"
         | "v2Checkpoint"
-        | "vacuumProtocolCheck" => Way::Protected,
-        PROTECTION => Way::Truncated,
-        "appendOnly" => Way::Never("set `delta.appendOnly` to `false` instead"),
-        "changeDataFeed" => Way::Never("set `delta.enableChangeDataFeed` to `false` instead"),
-        "clustering" => Way::Never("cluster by no columns instead"),
-        "icebergCompatV1" => Way::Never("set `delta.enableIcebergCompatV1` to `false` instead"),
-        "icebergCompatV2" => Way::Never("set `delta.enableIcebergCompatV2` to `false` instead"),
+        | "vacuumProtocolCheck" => DropMode::Protected,
+        PROTECTION => DropMode::Truncated,
+        "appendOnly" => DropMode::Never("set `delta.appendOnly` to `false` instead"),
+        "changeDataFeed" => DropMode::Never("set `delta.enableChangeDataFeed` to `false` instead"),
+        "clustering" => DropMode::Never("cluster by no columns instead"),
+        "icebergCompatV1" => {
+            DropMode::Never("set `delta.enableIcebergCompatV1` to `false` instead")
+        }
+        "icebergCompatV2" => {
+            DropMode::Never("set `delta.enableIcebergCompatV2` to `false` instead")
+        }
         "allowColumnDefaults" | "generatedColumns" | "identityColumns" | "invariants" => {
-            Way::Never(
+            DropMode::Never(
                 "it asks nothing of writers where no column uses it; take it away from the columns, or drop them, instead",
             )
         }
-        "catalogManaged" => Way::Never("the table is its catalog's"),
+        "catalogManaged" => DropMode::Never("the table is its catalog's"),
         "timestampNtz"
         | "variantType"
         | "variantType-preview"
         | "variantShredding"
         | "variantShredding-preview"
         | "collations"
-        | "collations-preview" => Way::Never(
+        | "collations-preview" => DropMode::Never(
             "files and history hold what its readers have to know; copy the rows into a new table instead",
         ),
-        _ => Way::Never("this release does not know what it leaves behind"),
+        _ => DropMode::Never("this release does not know what it leaves behind"),
     }
 }
 
@@ -114,9 +118,9 @@ pub fn drop_feature(
     snapshot: &Snapshot,
     name: &str,
     truncate_history: bool,
-    choices: &Choices,
-    cancel: &Cancel,
-) -> Result<Done> {
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
     let snapshot = snapshot.at(None)?;
     check_writable(&snapshot)?;
     let name = allowed(
@@ -124,15 +128,15 @@ pub fn drop_feature(
         name,
         truncate_history,
     )?;
-    let mut steps = Steps::new(snapshot, choices, cancel);
+    let mut steps = MultiCommitCommand::new(snapshot, choices, cancel);
     let before = steps.snapshot().version();
     remove_traces(name, &mut steps)?;
-    let protects = way(name) == Way::Protected && !truncate_history;
+    let protects = way(name) == DropMode::Protected && !truncate_history;
     if protects {
         for _ in 0..BARRIERS {
             steps.barrier()?;
         }
-    } else if way(name) == Way::Protected {
+    } else if way(name) == DropMode::Protected {
         let changed = steps.snapshot().version() != before;
         steps.barrier()?;
         truncate(name, changed, &steps)?;
@@ -159,7 +163,7 @@ fn allowed(
         .ok_or_else(|| Error::internal("a table with an unknown feature was writable"))?
         .name;
     let way = way(name);
-    if let Way::Never(instead) = way {
+    if let DropMode::Never(instead) = way {
         return Err(Error::unsupported_feature(
             name,
             format!("the feature `{name}` cannot be dropped, not by delta-spark either; {instead}"),
@@ -173,7 +177,7 @@ fn allowed(
             "the feature `{name}` cannot be dropped while the table has `{other}`, which needs it"
         )));
     }
-    if supported.contains("catalogManaged") && way != Way::Plain {
+    if supported.contains("catalogManaged") && way != DropMode::Plain {
         return Err(Error::unsupported_feature(
             "catalogManaged",
             format!(
@@ -182,10 +186,10 @@ fn allowed(
         ));
     }
     match way {
-        Way::Plain if truncate_history => Err(Error::invalid(format!(
+        DropMode::Plain if truncate_history => Err(Error::invalid(format!(
             "the feature `{name}` is dropped without truncating history: only writers have to know it; leave `truncate_history` out"
         ))),
-        Way::Truncated if !truncate_history => Err(Error::invalid(format!(
+        DropMode::Truncated if !truncate_history => Err(Error::invalid(format!(
             "the feature `{name}` protects history of other dropped features: it is dropped together with it; pass truncate_history=True"
         ))),
         _ => Ok(name),
@@ -194,7 +198,7 @@ fn allowed(
 
 /// Takes away whatever the table's newest version has of the feature, and keeps writers from adding
 /// more.
-fn remove_traces(name: &'static str, steps: &mut Steps<'_>) -> Result<()> {
+fn remove_traces(name: &'static str, steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     if feature_usage::in_version(name, steps.snapshot(), steps.cancel())?.is_none() {
         return if name == "deletionVectors" {
             keep_vectors(steps)
@@ -242,8 +246,8 @@ fn remove_traces(name: &'static str, steps: &mut Steps<'_>) -> Result<()> {
 
 /// Commits other properties.
 fn configure(
-    steps: &mut Steps<'_>,
-    operation: Operation,
+    steps: &mut MultiCommitCommand<'_>,
+    operation: CommitOperation,
     change: impl FnOnce(&mut BTreeMap<String, String>),
 ) -> Result<()> {
     let mut metadata = steps.snapshot().metadata().clone();
@@ -251,13 +255,13 @@ fn configure(
     if metadata == *steps.snapshot().metadata() {
         return Ok(());
     }
-    let mut transaction = Transaction::new(steps.snapshot());
+    let mut transaction = OptimisticTransaction::new(steps.snapshot());
     transaction.push(Action::MetaData(Box::new(metadata)));
     steps.step(transaction, operation)
 }
 
 /// Sets properties where metadata use the feature.
-fn set(steps: &mut Steps<'_>, name: &str, values: &[(&str, &str)]) -> Result<()> {
+fn set(steps: &mut MultiCommitCommand<'_>, name: &str, values: &[(&str, &str)]) -> Result<()> {
     let snapshot = steps.snapshot();
     if feature_usage::in_metadata(name, snapshot.metadata(), snapshot.schema()).is_none() {
         return Ok(());
@@ -275,7 +279,7 @@ fn set(steps: &mut Steps<'_>, name: &str, values: &[(&str, &str)]) -> Result<()>
 }
 
 /// Unsets properties; `off` is set to false if it is on.
-fn unset(steps: &mut Steps<'_>, keys: &[&str], off: Option<&str>) -> Result<()> {
+fn unset(steps: &mut MultiCommitCommand<'_>, keys: &[&str], off: Option<&str>) -> Result<()> {
     let off = off.filter(|key| steps.snapshot().metadata().flag(key));
     let named: Vec<String> = keys.iter().copied().chain(off).map(str::to_owned).collect();
     let operation = operation(
@@ -291,7 +295,7 @@ fn unset(steps: &mut Steps<'_>, keys: &[&str], off: Option<&str>) -> Result<()> 
     })
 }
 
-fn reorg() -> Operation {
+fn reorg() -> CommitOperation {
     operation(
         "REORG",
         [
@@ -301,12 +305,12 @@ fn reorg() -> Operation {
     )
 }
 
-fn whole(snapshot: &Snapshot) -> Target {
-    Target::of(snapshot, Encoding::default())
+fn whole(snapshot: &Snapshot) -> TargetTable {
+    TargetTable::of(snapshot, DataFileOptions::default())
 }
 
 /// Rewrites the files that have deletion vectors.
-fn purge(steps: &mut Steps<'_>) -> Result<()> {
+fn purge(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     steps.again(|steps| {
         let snapshot = steps.snapshot();
         let files = live(snapshot, steps.cancel(), |batch| {
@@ -323,7 +327,7 @@ fn purge(steps: &mut Steps<'_>) -> Result<()> {
 
 /// Names the files of deletion vectors that tombstones need in tombstones of their own: writers who
 /// know of no vectors would delete them with the next vacuum.
-fn keep_vectors(steps: &mut Steps<'_>) -> Result<()> {
+fn keep_vectors(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let snapshot = steps.snapshot();
     let kept = properties::value(
         &snapshot.metadata().configuration,
@@ -334,10 +338,10 @@ fn keep_vectors(steps: &mut Steps<'_>) -> Result<()> {
     let oldest = now.saturating_sub(kept.unwrap_or(0));
     let (mut vectors, mut named) = (BTreeSet::new(), HashSet::new());
     for batch in snapshot.files(
-        FileKind::Removes,
-        Wanted {
+        FileActionKind::Removes,
+        FileActionProjection {
             time: true,
-            ..Wanted::default()
+            ..FileActionProjection::default()
         },
         steps.cancel(),
     )? {
@@ -368,7 +372,7 @@ fn keep_vectors(steps: &mut Steps<'_>) -> Result<()> {
     if vectors.is_empty() {
         return Ok(());
     }
-    let mut transaction = Transaction::new(snapshot);
+    let mut transaction = OptimisticTransaction::new(snapshot);
     transaction.extend(vectors.into_iter().map(|path| {
         Action::Remove(Remove {
             path,
@@ -376,11 +380,14 @@ fn keep_vectors(steps: &mut Steps<'_>) -> Result<()> {
             ..Remove::default()
         })
     }));
-    steps.step(transaction, Operation::new("Deletion Vector Tombstones"))
+    steps.step(
+        transaction,
+        CommitOperation::new("Deletion Vector Tombstones"),
+    )
 }
 
 /// Rewrites all files under the columns' own names.
-fn remove_mapping(steps: &mut Steps<'_>) -> Result<()> {
+fn remove_mapping(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let snapshot = steps.snapshot();
     if feature_usage::in_metadata("columnMapping", snapshot.metadata(), snapshot.schema()).is_none()
     {
@@ -408,7 +415,7 @@ fn remove_mapping(steps: &mut Steps<'_>) -> Result<()> {
     }
     let is_mapped =
         features::column_mapping(snapshot.protocol(), snapshot.metadata())? != ColumnMapping::None;
-    let target = Target {
+    let target = TargetTable {
         metadata: metadata.clone(),
         schema,
         ..whole(snapshot)
@@ -425,7 +432,7 @@ fn remove_mapping(steps: &mut Steps<'_>) -> Result<()> {
         files,
         &target,
         actions,
-        Operation::new("REMOVE COLUMN MAPPING"),
+        CommitOperation::new("REMOVE COLUMN MAPPING"),
     )
 }
 
@@ -447,7 +454,7 @@ fn check_names(schema: &StructType) -> Result<()> {
 }
 
 /// Rewrites the files that have columns in types that the table's were widened from.
-fn rewrite_widened(steps: &mut Steps<'_>) -> Result<()> {
+fn rewrite_widened(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     steps.again(|steps| {
         let snapshot = steps.snapshot().clone();
         let widened: Vec<StructField> = snapshot
@@ -537,7 +544,7 @@ fn differs(snapshot: &Snapshot, table: &DataType, file: &DataType, by_id: bool) 
 }
 
 /// Takes the list of former types out of the schema.
-fn forget_types(steps: &mut Steps<'_>) -> Result<()> {
+fn forget_types(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let snapshot = steps.snapshot();
     let widened: Vec<Value> = snapshot
         .schema()
@@ -550,7 +557,7 @@ fn forget_types(steps: &mut Steps<'_>) -> Result<()> {
         return Ok(());
     }
     let schema = without_metadata(snapshot.schema(), &|key| key == TYPE_CHANGES);
-    let mut transaction = Transaction::new(snapshot);
+    let mut transaction = OptimisticTransaction::new(snapshot);
     transaction.push(Action::MetaData(Box::new(Metadata {
         schema_string: schema.to_text(),
         ..snapshot.metadata().clone()
@@ -564,8 +571,8 @@ fn forget_types(steps: &mut Steps<'_>) -> Result<()> {
     )
 }
 
-fn remove_domains(steps: &mut Steps<'_>) -> Result<()> {
-    let mut transaction = Transaction::new(steps.snapshot());
+fn remove_domains(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
+    let mut transaction = OptimisticTransaction::new(steps.snapshot());
     let domains: Vec<DomainMetadata> = steps.snapshot().sets()?.domains.values().cloned().collect();
     if domains.is_empty() {
         return Ok(());
@@ -596,7 +603,7 @@ fn retention(snapshot: &Snapshot) -> (String, i64) {
 }
 
 /// Deletes history that is old enough.
-fn shorten(steps: &Steps<'_>) -> Result<()> {
+fn shorten(steps: &MultiCommitCommand<'_>) -> Result<()> {
     let options = CleanupOptions {
         retention_ms: Some(retention(steps.snapshot()).1),
         to_the_minute: true,
@@ -606,7 +613,7 @@ fn shorten(steps: &Steps<'_>) -> Result<()> {
 }
 
 /// Makes sure that the history that is left does not use the feature.
-fn truncate(name: &'static str, changed: bool, steps: &Steps<'_>) -> Result<()> {
+fn truncate(name: &'static str, changed: bool, steps: &MultiCommitCommand<'_>) -> Result<()> {
     let (text, _) = retention(steps.snapshot());
     let wait = |what: String| {
         Err(Error::invalid(format!(
@@ -624,7 +631,7 @@ fn truncate(name: &'static str, changed: bool, steps: &Steps<'_>) -> Result<()> 
 }
 
 /// Deletes the history that is protected, and the property that protects it.
-fn unprotect(steps: &mut Steps<'_>) -> Result<()> {
+fn unprotect(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     if !is_truncated(steps.snapshot())? {
         steps.barrier()?;
         shorten(steps)?;
@@ -669,8 +676,8 @@ fn downgrade(
     name: &'static str,
     protects: bool,
     truncate_history: bool,
-    steps: Steps<'_>,
-) -> Result<Done> {
+    steps: MultiCommitCommand<'_>,
+) -> Result<CommitResult> {
     let snapshot = steps.snapshot();
     if let Some(trace) = feature_usage::in_version(name, snapshot, steps.cancel())? {
         return Err(Error::invalid(format!(
@@ -678,7 +685,7 @@ fn downgrade(
         )));
     }
     let mut metadata = snapshot.metadata().clone();
-    let mut transaction = Transaction::new(snapshot);
+    let mut transaction = OptimisticTransaction::new(snapshot);
     match name {
         "rowTracking" => {
             metadata.configuration.retain(|key, _| {
@@ -721,7 +728,7 @@ fn downgrade(
     transaction.revalidate(
         move |now| match feature_usage::in_version(name, now, &cancel)? {
             Some(trace) => Err(Error::commit_failed(
-                Conflict::ProtocolChanged,
+                ConflictKind::ProtocolChanged,
                 format!("another writer used the feature `{name}` while it was dropped: {trace}"),
             )),
             None => Ok(()),
@@ -749,18 +756,18 @@ mod tests {
             let way = way(feature.name);
             assert_ne!(
                 way,
-                Way::Never("this release does not know what it leaves behind"),
+                DropMode::Never("this release does not know what it leaves behind"),
                 "{}",
                 feature.name
             );
             // What readers have to know is never dropped as if the past did not matter.
             assert!(
-                way != Way::Plain || !READER_FEATURES.contains(&feature.name),
+                way != DropMode::Plain || !READER_FEATURES.contains(&feature.name),
                 "{}",
                 feature.name
             );
             assert!(
-                way != Way::Protected || READER_FEATURES.contains(&feature.name),
+                way != DropMode::Protected || READER_FEATURES.contains(&feature.name),
                 "{}",
                 feature.name
             );

@@ -23,40 +23,42 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::create::{GENERATED, asks_for_values, check_clustering};
-use crate::commit::finish::{Choices, Done, commit, listed};
-use crate::commit::{Operation, Transaction};
+use crate::commit::finish::{CommitOptions, CommitResult, commit, listed};
+use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::{Error, Result, shown};
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
-use crate::expr::{Bound, Expr, Function};
-use crate::log::Upkeep;
+use crate::expr::{BoundExpr, Expr, Function};
+use crate::log::MaintenanceOperation;
 use crate::ops::access::check_writable;
 use crate::ops::clustering_domain::{clustering_columns, clustering_domain};
 use crate::ops::optimize::iceberg;
 use crate::ops::partition_predicate;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
-use crate::protocol::calendar::Zone;
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::commit_line::Action;
 use crate::protocol::evolution;
 use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::iceberg::{ATOMIC, promised, property_of};
 use crate::protocol::properties::{self, CONSTRAINTS, FEATURE, STATS_COLUMNS};
-use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType, TextLayout};
-use crate::protocol::table::{self, Context};
+use crate::protocol::schema::{
+    ArrayType, DataType, MapType, StringLayout, StructField, StructType,
+};
+use crate::protocol::table::{self, TableChangeContext};
 use crate::scan::{self, ScanRequest};
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::{self, Demand, Demands};
+use crate::write::bound_constraints::{self, NamedExpression, TableConstraints};
 use crate::write::constraints::row_text;
 
 /// What shall change.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Change {
+pub enum TableChange {
     /// New columns, or new fields of columns that are structs.
     AddColumns {
         /// As in a schema.
-        fields: StructJson,
+        fields: SchemaJson,
         /// Where those come that do not come last, in this order: the column's path, and the name
         /// of the column or field behind which it stands; `None` for the first place.
         #[serde(default)]
@@ -103,7 +105,7 @@ pub enum Change {
     /// Several changes of columns, each of the table as the ones before leave it.
     ChangeColumns {
         /// Those that `CHANGE COLUMN` says of one.
-        changes: Vec<Change>,
+        changes: Vec<TableChange>,
     },
     /// Keys of a column's metadata are set; those with null go.
     SetColumnMetadata {
@@ -115,7 +117,7 @@ pub enum Change {
     /// CHECK constraints; all rows must satisfy them.
     AddConstraints {
         /// Names and expressions, bound.
-        constraints: Vec<Demand>,
+        constraints: Vec<NamedExpression>,
     },
     /// A CHECK constraint goes.
     DropConstraint {
@@ -176,14 +178,14 @@ pub enum Change {
 }
 
 /// A schema as JSON.
-pub type StructJson = Value;
+pub type SchemaJson = Value;
 
 /// The table before and after.
-struct Altered {
+struct AlteredTable {
     protocol: Protocol,
     metadata: Metadata,
     domains: Vec<DomainMetadata>,
-    operation: Operation,
+    operation: CommitOperation,
     /// Whether all rows were looked at.
     reads_all: bool,
 }
@@ -195,24 +197,24 @@ struct Altered {
 /// constraint that rows break; [`Error::Unsupported`]; as [`Transaction::commit`].
 pub fn alter(
     snapshot: &Snapshot,
-    change: &Change,
-    bound: &Demands,
-    choices: &Choices,
-    cancel: &Cancel,
-) -> Result<Done> {
+    change: &TableChange,
+    bound: &TableConstraints,
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
     check_writable(snapshot)?;
-    let asked = Demands::of(
+    let asked = TableConstraints::of(
         snapshot.protocol(),
         snapshot.metadata(),
         snapshot.schema(),
         |_| false,
     )?;
-    let rules = Demands {
+    let rules = TableConstraints {
         predicate: None,
         ..bound.clone()
     }
     .rules(&asked, Vec::new())?;
-    let mut uses: Vec<(String, Bound)> = rules
+    let mut uses: Vec<(String, BoundExpr)> = rules
         .checks
         .into_iter()
         .map(|check| (format!("the constraint `{}`", check.name), check.expr))
@@ -223,13 +225,13 @@ pub fn alter(
             .into_iter()
             .map(|rule| (format!("the generated column `{}`", rule.column), rule.expr)),
     );
-    let mut altered = Alter::of(snapshot, &uses, cancel).altered(change)?;
+    let mut altered = AlterCommand::of(snapshot, &uses, cancel).altered(change)?;
     let filled;
     let snapshot = if altered.metadata.flag(ROW_TRACKING) && !snapshot.metadata().flag(ROW_TRACKING)
     {
         filled = row_id_backfill::backfill(snapshot, &altered.protocol, choices, cancel)?;
         if filled.version() != snapshot.version() {
-            altered = Alter::of(&filled, &uses, cancel).altered(change)?;
+            altered = AlterCommand::of(&filled, &uses, cancel).altered(change)?;
         }
         &filled
     } else {
@@ -239,11 +241,11 @@ pub fn alter(
     let new_metadata = altered.metadata != *snapshot.metadata();
     // A feature that was asked for by name is a version of its own, as in Spark, where it is a
     // property that is set.
-    let always = matches!(change, Change::AddFeatures { .. });
+    let always = matches!(change, TableChange::AddFeatures { .. });
     if !always && !new_protocol && !new_metadata && altered.domains.is_empty() {
-        return Ok(Done::unchanged(snapshot));
+        return Ok(CommitResult::unchanged(snapshot));
     }
-    let mut transaction = Transaction::new(snapshot);
+    let mut transaction = OptimisticTransaction::new(snapshot);
     if altered.reads_all {
         transaction.read_whole_table();
     }
@@ -266,13 +268,13 @@ const ROW_TRACKING: &str = "delta.enableRowTracking";
 pub(super) fn operation(
     name: &str,
     parameters: impl IntoIterator<Item = (&'static str, Value)>,
-) -> Operation {
-    Operation {
+) -> CommitOperation {
+    CommitOperation {
         parameters: parameters
             .into_iter()
             .map(|(key, value)| (key.to_owned(), value))
             .collect(),
-        ..Operation::new(name)
+        ..CommitOperation::new(name)
     }
 }
 
@@ -284,19 +286,23 @@ fn field_json(path: &str, field: &StructField) -> Value {
     json!({"name": path, "type": field.data_type.to_json(), "nullable": field.nullable, "metadata": field.metadata})
 }
 
-struct Alter<'a> {
+struct AlterCommand<'a> {
     snapshot: &'a Snapshot,
     /// The snapshot's, or what changes before this one leave of them.
     protocol: &'a Protocol,
     old: &'a Metadata,
     schema: &'a StructType,
     /// Who reads which columns.
-    uses: &'a [(String, Bound)],
-    cancel: &'a Cancel,
+    uses: &'a [(String, BoundExpr)],
+    cancel: &'a CancellationToken,
 }
 
-impl<'a> Alter<'a> {
-    fn of(snapshot: &'a Snapshot, uses: &'a [(String, Bound)], cancel: &'a Cancel) -> Self {
+impl<'a> AlterCommand<'a> {
+    fn of(
+        snapshot: &'a Snapshot,
+        uses: &'a [(String, BoundExpr)],
+        cancel: &'a CancellationToken,
+    ) -> Self {
         Self {
             snapshot,
             protocol: snapshot.protocol(),
@@ -307,25 +313,27 @@ impl<'a> Alter<'a> {
         }
     }
 
-    fn altered(&self, change: &Change) -> Result<Altered> {
+    fn altered(&self, change: &TableChange) -> Result<AlteredTable> {
         let snapshot = self.snapshot;
         match change {
-            Change::AddColumns { fields, places } => self.add_columns(fields, places),
-            Change::MoveColumn { column, after } => self.move_column(column, after.as_deref()),
-            Change::SyncIdentity { column } => self.sync_identity(column),
-            Change::DropColumns { columns } => self.drop_columns(columns),
-            Change::RenameColumn { column, name } => self.rename_column(column, name),
-            Change::ChangeType { column, data_type } => {
+            TableChange::AddColumns { fields, places } => self.add_columns(fields, places),
+            TableChange::MoveColumn { column, after } => self.move_column(column, after.as_deref()),
+            TableChange::SyncIdentity { column } => self.sync_identity(column),
+            TableChange::DropColumns { columns } => self.drop_columns(columns),
+            TableChange::RenameColumn { column, name } => self.rename_column(column, name),
+            TableChange::ChangeType { column, data_type } => {
                 self.change_type(column, &DataType::from_json(data_type)?)
             }
-            Change::SetNullable { column, nullable } => self.set_nullable(column, *nullable),
-            Change::ChangeColumns { changes } => self.change_columns(changes),
-            Change::SetColumnMetadata { column, metadata } => {
+            TableChange::SetNullable { column, nullable } => self.set_nullable(column, *nullable),
+            TableChange::ChangeColumns { changes } => self.change_columns(changes),
+            TableChange::SetColumnMetadata { column, metadata } => {
                 self.set_column_metadata(column, metadata)
             }
-            Change::AddConstraints { constraints } => self.add_constraints(constraints),
-            Change::DropConstraint { name, if_exists } => self.drop_constraint(name, *if_exists),
-            Change::SetProperties {
+            TableChange::AddConstraints { constraints } => self.add_constraints(constraints),
+            TableChange::DropConstraint { name, if_exists } => {
+                self.drop_constraint(name, *if_exists)
+            }
+            TableChange::SetProperties {
                 properties,
                 allow_unknown,
             } => {
@@ -336,8 +344,8 @@ impl<'a> Alter<'a> {
                     operation("SET TBLPROPERTIES", [("properties", text(&said))]),
                 )
             }
-            Change::UpgradeUniform { version } => self.upgrade_uniform(*version),
-            Change::UnsetProperties { keys, if_exists } => {
+            TableChange::UpgradeUniform { version } => self.upgrade_uniform(*version),
+            TableChange::UnsetProperties { keys, if_exists } => {
                 let metadata = table::unset_properties(snapshot.metadata(), keys, *if_exists)?;
                 let parameters = [
                     ("properties", listed(keys)),
@@ -345,7 +353,7 @@ impl<'a> Alter<'a> {
                 ];
                 Ok(self.metadata(metadata, operation("UNSET TBLPROPERTIES", parameters)))
             }
-            Change::SetName { name } => {
+            TableChange::SetName { name } => {
                 let metadata = Metadata {
                     name: Some(name.clone()),
                     ..snapshot.metadata().clone()
@@ -358,7 +366,7 @@ impl<'a> Alter<'a> {
                     ),
                 ))
             }
-            Change::SetDescription { description } => {
+            TableChange::SetDescription { description } => {
                 let metadata = Metadata {
                     description: Some(description.clone()),
                     ..snapshot.metadata().clone()
@@ -371,19 +379,19 @@ impl<'a> Alter<'a> {
                     ),
                 ))
             }
-            Change::AddFeatures {
+            TableChange::AddFeatures {
                 names,
                 allow_versions,
             } => self.add_features(names, *allow_versions),
-            Change::ClusterBy { columns } => self.cluster_by(columns),
-            Change::SetDomain {
+            TableChange::ClusterBy { columns } => self.cluster_by(columns),
+            TableChange::SetDomain {
                 domain,
                 configuration,
             } => self.set_domain(domain, configuration.as_deref()),
         }
     }
 
-    fn set_domain(&self, domain: &str, configuration: Option<&str>) -> Result<Altered> {
+    fn set_domain(&self, domain: &str, configuration: Option<&str>) -> Result<AlteredTable> {
         if domain.is_empty() || domain.starts_with("delta.") {
             return Err(Error::invalid(format!(
                 "the domain `{domain}` cannot be set or removed by users; names that begin with `delta.` are the protocol's"
@@ -414,14 +422,14 @@ impl<'a> Alter<'a> {
             self.old.clone(),
             operation(name, [("domain", domain.into())]),
         );
-        Ok(Altered {
+        Ok(AlteredTable {
             domains: action.into_iter().collect(),
             ..altered
         })
     }
 
-    fn metadata(&self, metadata: Metadata, operation: Operation) -> Altered {
-        Altered {
+    fn metadata(&self, metadata: Metadata, operation: CommitOperation) -> AlteredTable {
+        AlteredTable {
             protocol: self.protocol.clone(),
             metadata,
             domains: Vec::new(),
@@ -434,16 +442,16 @@ impl<'a> Alter<'a> {
         &self,
         metadata: &Metadata,
         schema: &StructType,
-        operation: Operation,
-    ) -> Result<Altered> {
-        let mut context = Context {
+        operation: CommitOperation,
+    ) -> Result<AlteredTable> {
+        let mut context = TableChangeContext {
             allow_unknown: true,
             now_ms: now_ms(),
             unique: &mut uuid,
         };
         let (protocol, metadata) =
             table::set_schema(self.protocol, metadata, schema, &mut context)?;
-        Ok(Altered {
+        Ok(AlteredTable {
             protocol,
             ..self.metadata(metadata, operation)
         })
@@ -453,11 +461,11 @@ impl<'a> Alter<'a> {
         &self,
         properties: &BTreeMap<String, String>,
         allow_unknown: bool,
-        operation: Operation,
-    ) -> Result<Altered> {
+        operation: CommitOperation,
+    ) -> Result<AlteredTable> {
         let altered = self.with_settled(properties, allow_unknown, operation)?;
         let reads_all = iceberg::check_files(self.snapshot, &altered.metadata, self.cancel)?;
-        Ok(Altered {
+        Ok(AlteredTable {
             reads_all,
             ..altered
         })
@@ -468,11 +476,11 @@ impl<'a> Alter<'a> {
         &self,
         properties: &BTreeMap<String, String>,
         allow_unknown: bool,
-        operation: Operation,
-    ) -> Result<Altered> {
+        operation: CommitOperation,
+    ) -> Result<AlteredTable> {
         let (snapshot, mut context) = (
             self.snapshot,
-            Context {
+            TableChangeContext {
                 allow_unknown,
                 now_ms: now_ms(),
                 unique: &mut uuid,
@@ -501,15 +509,15 @@ impl<'a> Alter<'a> {
                 "a table is given to a catalog by the catalog, not by a property",
             ));
         }
-        Ok(Altered {
+        Ok(AlteredTable {
             protocol,
             ..self.metadata(metadata, operation)
         })
     }
 
-    fn upgrade_uniform(&self, version: u64) -> Result<Altered> {
+    fn upgrade_uniform(&self, version: u64) -> Result<AlteredTable> {
         let (snapshot, metadata) = (self.snapshot, self.old);
-        snapshot.check_upkeep(Upkeep::Optimize)?;
+        snapshot.check_upkeep(MaintenanceOperation::Optimize)?;
         let Some(key) = property_of(version) else {
             return Err(Error::unsupported(format!(
                 "there is no ICEBERG_COMPAT_VERSION {version} that deltafast writes: 1 and 2 are supported"
@@ -551,9 +559,9 @@ impl<'a> Alter<'a> {
 
     fn add_columns(
         &self,
-        fields: &StructJson,
+        fields: &SchemaJson,
         places: &[(String, Option<String>)],
-    ) -> Result<Altered> {
+    ) -> Result<AlteredTable> {
         let added = StructType::parse(&fields.to_string())?;
         let schema = self.schema;
         for field in &added.fields {
@@ -615,7 +623,7 @@ impl<'a> Alter<'a> {
         )
     }
 
-    fn move_column(&self, column: &str, after: Option<&str>) -> Result<Altered> {
+    fn move_column(&self, column: &str, after: Option<&str>) -> Result<AlteredTable> {
         let path = self.path(column)?;
         let mut said = Value::Null;
         let schema = edited(&moved(self.schema, &path, after)?, &path, &mut |field| {
@@ -629,12 +637,12 @@ impl<'a> Alter<'a> {
         self.with_schema(self.old, &schema, operation(CHANGE_COLUMN, parameters))
     }
 
-    fn change_columns(&self, changes: &[Change]) -> Result<Altered> {
+    fn change_columns(&self, changes: &[TableChange]) -> Result<AlteredTable> {
         let (mut protocol, mut metadata, mut reads_all, mut said) =
             (self.protocol.clone(), self.old.clone(), false, Vec::new());
         for change in changes {
             let schema = StructType::parse(&metadata.schema_string)?;
-            let step = Alter {
+            let step = AlterCommand {
                 protocol: &protocol,
                 old: &metadata,
                 schema: &schema,
@@ -656,7 +664,7 @@ impl<'a> Alter<'a> {
             reads_all |= step.reads_all;
             (protocol, metadata) = (step.protocol, step.metadata);
         }
-        Ok(Altered {
+        Ok(AlteredTable {
             protocol,
             reads_all,
             ..self.metadata(
@@ -666,7 +674,7 @@ impl<'a> Alter<'a> {
         })
     }
 
-    fn sync_identity(&self, column: &str) -> Result<Altered> {
+    fn sync_identity(&self, column: &str) -> Result<AlteredTable> {
         let (path, schema) = (self.path(column)?, self.schema);
         let [name] = path.as_slice() else {
             return Err(not_identity(column));
@@ -682,7 +690,7 @@ impl<'a> Alter<'a> {
         };
         let request = ScanRequest {
             columns: Some(vec![name.clone()]),
-            layout: TextLayout::Plain,
+            layout: StringLayout::Plain,
             cancel: self.cancel.clone(),
             ..ScanRequest::default()
         };
@@ -714,7 +722,7 @@ impl<'a> Alter<'a> {
             &schema,
             operation(CHANGE_COLUMN, [("column", text(&said))]),
         )?;
-        Ok(Altered {
+        Ok(AlteredTable {
             reads_all: true,
             ..altered
         })
@@ -772,7 +780,7 @@ impl<'a> Alter<'a> {
         Ok(())
     }
 
-    fn drop_columns(&self, columns: &[String]) -> Result<Altered> {
+    fn drop_columns(&self, columns: &[String]) -> Result<AlteredTable> {
         self.mapped("dropped")?;
         let mut schema = self.schema.clone();
         let (mut paths, mut dropped) = (Vec::new(), Vec::new());
@@ -799,7 +807,7 @@ impl<'a> Alter<'a> {
         )
     }
 
-    fn rename_column(&self, column: &str, name: &str) -> Result<Altered> {
+    fn rename_column(&self, column: &str, name: &str) -> Result<AlteredTable> {
         self.mapped("renamed")?;
         let path = self.path(column)?;
         self.unused(&path, "renamed", false)?;
@@ -846,7 +854,7 @@ impl<'a> Alter<'a> {
         self.with_schema(&metadata, &schema, operation("RENAME COLUMN", parameters))
     }
 
-    fn change_type(&self, column: &str, to: &DataType) -> Result<Altered> {
+    fn change_type(&self, column: &str, to: &DataType) -> Result<AlteredTable> {
         let path = self.path(column)?;
         let metadata = self.old;
         let widens = features::supported(self.protocol)
@@ -890,7 +898,7 @@ impl<'a> Alter<'a> {
         )
     }
 
-    fn set_nullable(&self, column: &str, nullable: bool) -> Result<Altered> {
+    fn set_nullable(&self, column: &str, nullable: bool) -> Result<AlteredTable> {
         let path = self.path(column)?;
         let mut said = Value::Null;
         let schema = edited(self.schema, &path, &mut |field| {
@@ -921,10 +929,10 @@ impl<'a> Alter<'a> {
                 path: path.clone(),
                 data_type,
             };
-            let null = Bound {
+            let null = BoundExpr {
                 expr: Expr::call(Function::IsNull, vec![column], DataType::Boolean)?,
                 ansi: true,
-                zone: Zone::UTC,
+                zone: TimeZoneSpec::UTC,
             };
             if let Some(row) = self.first_row(&null)? {
                 return Err(Error::constraint_violated(
@@ -938,7 +946,11 @@ impl<'a> Alter<'a> {
         Ok(altered)
     }
 
-    fn set_column_metadata(&self, column: &str, metadata: &Map<String, Value>) -> Result<Altered> {
+    fn set_column_metadata(
+        &self,
+        column: &str,
+        metadata: &Map<String, Value>,
+    ) -> Result<AlteredTable> {
         let path = self.path(column)?;
         if let Some(key) = metadata.keys().find(|key| {
             key.starts_with("delta.")
@@ -971,7 +983,7 @@ impl<'a> Alter<'a> {
     }
 
     /// The values of a row for which a predicate is true, if there is one.
-    fn first_row(&self, predicate: &Bound) -> Result<Option<String>> {
+    fn first_row(&self, predicate: &BoundExpr) -> Result<Option<String>> {
         let mut columns: Vec<String> = predicate
             .column_names()
             .into_iter()
@@ -982,7 +994,7 @@ impl<'a> Alter<'a> {
             columns: Some(columns),
             predicate: Some(predicate.clone()),
             limit: Some(1),
-            layout: TextLayout::Plain,
+            layout: StringLayout::Plain,
             cancel: self.cancel.clone(),
             ..ScanRequest::default()
         };
@@ -995,7 +1007,7 @@ impl<'a> Alter<'a> {
         Ok(None)
     }
 
-    fn add_constraints(&self, constraints: &[Demand]) -> Result<Altered> {
+    fn add_constraints(&self, constraints: &[NamedExpression]) -> Result<AlteredTable> {
         let mut metadata = self.old.clone();
         for constraint in constraints {
             let key = format!("{CONSTRAINTS}{}", constraint.name);
@@ -1034,14 +1046,14 @@ impl<'a> Alter<'a> {
             }
         };
         let protocol = table::sufficient(self.protocol, &metadata, self.schema)?;
-        Ok(Altered {
+        Ok(AlteredTable {
             protocol,
             reads_all: true,
             ..self.metadata(metadata, operation("ADD CONSTRAINT", parameters))
         })
     }
 
-    fn drop_constraint(&self, name: &str, if_exists: bool) -> Result<Altered> {
+    fn drop_constraint(&self, name: &str, if_exists: bool) -> Result<AlteredTable> {
         let mut metadata = self.old.clone();
         let key = format!("{CONSTRAINTS}{name}");
         let before = metadata.configuration.len();
@@ -1060,7 +1072,7 @@ impl<'a> Alter<'a> {
         ))
     }
 
-    fn add_features(&self, names: &[String], allow_versions: bool) -> Result<Altered> {
+    fn add_features(&self, names: &[String], allow_versions: bool) -> Result<AlteredTable> {
         let properties = names
             .iter()
             .map(|name| (format!("{FEATURE}{name}"), "supported".to_owned()))
@@ -1086,7 +1098,7 @@ impl<'a> Alter<'a> {
         Ok(altered)
     }
 
-    fn cluster_by(&self, columns: &[String]) -> Result<Altered> {
+    fn cluster_by(&self, columns: &[String]) -> Result<AlteredTable> {
         let (snapshot, metadata) = (self.snapshot, self.old);
         if !metadata.partition_columns.is_empty() {
             return Err(Error::invalid("a partitioned table cannot be clustered"));
@@ -1110,7 +1122,7 @@ impl<'a> Alter<'a> {
             ("oldClusteringColumns", Value::from(old.join(","))),
             ("newClusteringColumns", Value::from(columns.join(","))),
         ];
-        Ok(Altered {
+        Ok(AlteredTable {
             protocol,
             domains,
             ..self.metadata(metadata.clone(), operation("CLUSTER BY", parameters))
@@ -1232,10 +1244,10 @@ fn among(schema: &StructType, name: &str, after: Option<&str>) -> Result<StructT
 }
 
 /// What becomes of a field; `None` where it goes.
-type Edit<'a> = &'a mut dyn FnMut(&StructField) -> Result<Option<StructField>>;
+type FieldTransform<'a> = &'a mut dyn FnMut(&StructField) -> Result<Option<StructField>>;
 
 /// The schema with one field edited.
-fn edited(schema: &StructType, path: &[String], edit: Edit<'_>) -> Result<StructType> {
+fn edited(schema: &StructType, path: &[String], edit: FieldTransform<'_>) -> Result<StructType> {
     let Some((name, rest)) = path.split_first() else {
         return Ok(schema.clone());
     };
@@ -1255,7 +1267,11 @@ fn edited(schema: &StructType, path: &[String], edit: Edit<'_>) -> Result<Struct
     Ok(StructType { fields })
 }
 
-fn edited_type(data_type: &DataType, path: &[String], edit: Edit<'_>) -> Result<DataType> {
+fn edited_type(
+    data_type: &DataType,
+    path: &[String],
+    edit: FieldTransform<'_>,
+) -> Result<DataType> {
     let rest = path.get(1..).unwrap_or_default();
     Ok(match (data_type, path.first().map(String::as_str)) {
         (DataType::Struct(inner), _) => {

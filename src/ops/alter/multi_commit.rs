@@ -6,12 +6,12 @@
 //! Protocol: "Requirements for Writers". Cost: a commit a step.
 
 use crate::checkpoint::{self, CheckpointOptions};
-use crate::commit::finish::{Choices, Done, commit};
-use crate::commit::{Operation, Transaction};
+use crate::commit::finish::{CommitOptions, CommitResult, commit};
+use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::ops::optimize::rewrite::{self, Rewritten};
-use crate::ops::target::Target;
+use crate::exec::CancellationToken;
+use crate::ops::optimize::rewrite::{self, FileRewrite};
+use crate::ops::target::TargetTable;
 use crate::protocol::commit_line::{Action, Add};
 use crate::snapshot::Snapshot;
 
@@ -19,19 +19,19 @@ use crate::snapshot::Snapshot;
 const TRIES: u32 = 10;
 
 /// A command under way.
-pub(in crate::ops) struct Steps<'a> {
+pub(in crate::ops) struct MultiCommitCommand<'a> {
     snapshot: Snapshot,
-    choices: &'a Choices,
-    cancel: &'a Cancel,
+    choices: &'a CommitOptions,
+    cancel: &'a CancellationToken,
     warnings: Vec<String>,
 }
 
-impl<'a> Steps<'a> {
+impl<'a> MultiCommitCommand<'a> {
     /// Begins on a version.
     pub(in crate::ops) fn new(
         snapshot: Snapshot,
-        choices: &'a Choices,
-        cancel: &'a Cancel,
+        choices: &'a CommitOptions,
+        cancel: &'a CancellationToken,
     ) -> Self {
         Self {
             snapshot,
@@ -46,7 +46,7 @@ impl<'a> Steps<'a> {
         &self.snapshot
     }
 
-    pub(in crate::ops) fn cancel(&self) -> &'a Cancel {
+    pub(in crate::ops) fn cancel(&self) -> &'a CancellationToken {
         self.cancel
     }
 
@@ -57,8 +57,8 @@ impl<'a> Steps<'a> {
     /// Makes a version on the way.
     pub(in crate::ops) fn step(
         &mut self,
-        transaction: Transaction,
-        operation: Operation,
+        transaction: OptimisticTransaction,
+        operation: CommitOperation,
     ) -> Result<()> {
         let done = commit(
             transaction,
@@ -69,7 +69,7 @@ impl<'a> Steps<'a> {
         self.follow(done)
     }
 
-    fn follow(&mut self, done: Done) -> Result<()> {
+    fn follow(&mut self, done: CommitResult) -> Result<()> {
         self.snapshot = done.newest(&self.snapshot)?;
         self.warnings.extend(done.warnings);
         Ok(())
@@ -79,10 +79,10 @@ impl<'a> Steps<'a> {
     /// it.
     pub(in crate::ops) fn last(
         self,
-        transaction: Transaction,
-        operation: Operation,
+        transaction: OptimisticTransaction,
+        operation: CommitOperation,
         with_checkpoint: bool,
-    ) -> Result<Done> {
+    ) -> Result<CommitResult> {
         let mut choices = self.choices.clone();
         if with_checkpoint {
             choices.create_checkpoint = Some(false);
@@ -107,13 +107,13 @@ impl<'a> Steps<'a> {
     /// An empty version with a checkpoint: who reads from there on sees nothing of what came
     /// before.
     pub(in crate::ops) fn barrier(&mut self) -> Result<()> {
-        let choices = Choices {
+        let choices = CommitOptions {
             create_checkpoint: Some(false),
             ..self.choices.without_transactions()
         };
         let done = commit(
-            Transaction::new(&self.snapshot),
-            Operation::new("Empty Commit"),
+            OptimisticTransaction::new(&self.snapshot),
+            CommitOperation::new("Empty Commit"),
             &choices,
             self.cancel,
         )?;
@@ -149,16 +149,16 @@ impl<'a> Steps<'a> {
     pub(in crate::ops) fn rewrite(
         &mut self,
         files: Vec<Add>,
-        target: &Target,
+        target: &TargetTable,
         actions: Vec<Action>,
-        operation: Operation,
+        operation: CommitOperation,
     ) -> Result<()> {
-        let mut transaction = Transaction::new(&self.snapshot);
+        let mut transaction = OptimisticTransaction::new(&self.snapshot);
         if !actions.is_empty() {
             transaction.read_whole_table();
         }
         transaction.extend(actions);
-        let moved = Rewritten::of(files, &self.snapshot, target, self.cancel)?;
+        let moved = FileRewrite::of(files, &self.snapshot, target, self.cancel)?;
         let done = rewrite::commit(
             transaction,
             operation,

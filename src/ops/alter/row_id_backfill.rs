@@ -14,13 +14,13 @@ use std::cell::Cell;
 use arrow_array::{Array, BooleanArray};
 use serde_json::json;
 
-use crate::commit::Transaction;
+use crate::commit::OptimisticTransaction;
 use crate::commit::adds::live;
-use crate::commit::finish::Choices;
+use crate::commit::finish::CommitOptions;
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::ops::alter::feature_usage;
-use crate::ops::alter::multi_commit::Steps;
+use crate::ops::alter::multi_commit::MultiCommitCommand;
 use crate::ops::alter::operation;
 use crate::ops::dml::deletion_vectors;
 use crate::parse::{FileBatch, mask};
@@ -38,8 +38,8 @@ const BATCH: usize = 100_000;
 pub(in crate::ops) fn backfill(
     snapshot: &Snapshot,
     protocol: &Protocol,
-    choices: &Choices,
-    cancel: &Cancel,
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
 ) -> Result<Snapshot> {
     let lacks = |batch: &FileBatch| {
         let there = |row: usize| {
@@ -50,7 +50,7 @@ pub(in crate::ops) fn backfill(
         };
         mask((0..batch.len()).map(|row| !there(row)).collect())
     };
-    let mut steps = Steps::new(snapshot.clone(), choices, cancel);
+    let mut steps = MultiCommitCommand::new(snapshot.clone(), choices, cancel);
     if some_files(snapshot, cancel, &lacks)?.is_empty() {
         return Ok(steps.end());
     }
@@ -60,7 +60,7 @@ pub(in crate::ops) fn backfill(
         )));
     }
     if !snapshot.protocol().has_writer_feature(FEATURE) {
-        let mut transaction = Transaction::new(snapshot);
+        let mut transaction = OptimisticTransaction::new(snapshot);
         transaction.push(Action::Protocol(protocol.clone()));
         steps.step(
             transaction,
@@ -88,7 +88,7 @@ pub(in crate::ops) fn backfill(
 }
 
 /// Takes all row ids away. The table must not give new ones.
-pub(in crate::ops) fn unbackfill(steps: &mut Steps<'_>) -> Result<()> {
+pub(in crate::ops) fn unbackfill(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let mut batch = 0;
     loop {
         let more = steps.again(|steps| {
@@ -110,7 +110,7 @@ pub(in crate::ops) fn unbackfill(steps: &mut Steps<'_>) -> Result<()> {
 /// Files of the next batch.
 fn some_files(
     snapshot: &Snapshot,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
     choose: &dyn Fn(&FileBatch) -> BooleanArray,
 ) -> Result<Vec<Add>> {
     let left = Cell::new(BATCH);
@@ -127,11 +127,16 @@ fn some_files(
 }
 
 /// Adds files again; whether there were any.
-fn again(steps: &mut Steps<'_>, files: Vec<Add>, name: &str, batch: u32) -> Result<bool> {
+fn again(
+    steps: &mut MultiCommitCommand<'_>,
+    files: Vec<Add>,
+    name: &str,
+    batch: u32,
+) -> Result<bool> {
     if files.is_empty() {
         return Ok(false);
     }
-    let mut transaction = Transaction::new(steps.snapshot());
+    let mut transaction = OptimisticTransaction::new(steps.snapshot());
     transaction.read_files(files.iter().map(|add| add.path.as_str()))?;
     transaction.extend(files.into_iter().map(|add| {
         Action::Add(Add {

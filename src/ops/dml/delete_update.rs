@@ -18,37 +18,39 @@ use arrow_select::zip::zip;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::commit::Transaction;
-use crate::commit::finish::{self, Choices, Done, listed};
+use crate::commit::OptimisticTransaction;
+use crate::commit::finish::{self, CommitOptions, CommitResult, listed};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::exec::now_ms;
-use crate::expr::Bound;
+use crate::expr::BoundExpr;
 use crate::ops::access::check_changeable;
-use crate::ops::dml::deletion_vectors::{self, Marked};
-use crate::ops::dml::matched_rows::Matched;
+use crate::ops::dml::deletion_vectors::{self, DeletionVectorUpdate};
+use crate::ops::dml::matched_rows::MatchedRows;
 use crate::ops::dml::retry::rerun;
 use crate::ops::dml::rewrite_columns;
 use crate::ops::merge::clauses::{ValuePlan, with_field};
 use crate::ops::optimize::auto_compact;
-use crate::ops::orphans::{Orphans, add_new};
-use crate::ops::target::{Edit, Encoding, Rows, Target, change_file};
+use crate::ops::orphans::{UncommittedFiles, add_new};
+use crate::ops::target::{
+    BatchTransform, DataFileOptions, FileRowSelection, TargetTable, change_file,
+};
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::{Action, Add};
-use crate::protocol::schema::{StructType, TextLayout};
+use crate::protocol::schema::{StringLayout, StructType};
 use crate::snapshot::Snapshot;
-use crate::write::Written;
-use crate::write::bound_constraints::{self, Demand, Demands};
-use crate::write::constraints::{Computed, Rules};
+use crate::write::WriteOutput;
+use crate::write::bound_constraints::{self, NamedExpression, TableConstraints};
+use crate::write::constraints::{ComputedColumn, WriteRules};
 
 /// How rows are changed.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ChangeOptions {
+pub struct DmlOptions {
     /// How new files are made.
-    pub encoding: Encoding,
+    pub encoding: DataFileOptions,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
     /// How often it is run again on the newest version after another writer changed rows that it
     /// read.
     pub max_reruns: u32,
@@ -62,10 +64,10 @@ pub struct ChangeOptions {
 /// whether it was committed.
 pub fn delete(
     snapshot: &Snapshot,
-    predicate: Option<&Demand>,
-    options: &ChangeOptions,
-    cancel: &Cancel,
-) -> Result<Done> {
+    predicate: Option<&NamedExpression>,
+    options: &DmlOptions,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
     rerun(
         snapshot,
         &options.choices,
@@ -75,21 +77,25 @@ pub fn delete(
             check_changeable(snapshot)?;
             delete_once(
                 snapshot,
-                Work::new(snapshot, predicate, &options.encoding, choices, cancel)?,
+                DmlContext::new(snapshot, predicate, &options.encoding, choices, cancel)?,
                 cancel,
             )
         },
     )
 }
 
-fn delete_once(snapshot: &Snapshot, work: Work<'_>, cancel: &Cancel) -> Result<Done> {
-    let mut orphans = Orphans::new(snapshot.stores().root());
+fn delete_once(
+    snapshot: &Snapshot,
+    work: DmlContext<'_>,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
+    let mut orphans = UncommittedFiles::new(snapshot.stores().root());
     let found = work.find()?;
     let scanned = work.started.elapsed();
-    let mut outcome = Outcome {
+    let mut outcome = DmlActions {
         rows: found.rows,
         counts_vectors: true,
-        ..Outcome::default()
+        ..DmlActions::default()
     };
     let (whole, partial) = found.split();
     outcome.end(&whole);
@@ -110,7 +116,7 @@ fn delete_once(snapshot: &Snapshot, work: Work<'_>, cancel: &Cancel) -> Result<D
         }
         let kept = work
             .target
-            .copy(snapshot, found.kept(), Rules::default(), None, cancel)?;
+            .copy(snapshot, found.kept(), WriteRules::default(), None, cancel)?;
         outcome.copied = kept.rows;
         outcome.add(kept, &work.target.metadata, &mut orphans);
         outcome.end(&partial);
@@ -125,12 +131,12 @@ fn delete_once(snapshot: &Snapshot, work: Work<'_>, cancel: &Cancel) -> Result<D
 /// As [`delete`]; [`Error::ConstraintViolated`] for new values that break what the table demands.
 pub fn update(
     snapshot: &Snapshot,
-    predicate: Option<&Demand>,
+    predicate: Option<&NamedExpression>,
     assignments: &[ValuePlan],
-    bound: &Demands,
-    options: &ChangeOptions,
-    cancel: &Cancel,
-) -> Result<Done> {
+    bound: &TableConstraints,
+    options: &DmlOptions,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
     rerun(
         snapshot,
         &options.choices,
@@ -140,7 +146,7 @@ pub fn update(
             check_changeable(snapshot)?;
             update_once(
                 snapshot,
-                Work::new(snapshot, predicate, &options.encoding, choices, cancel)?,
+                DmlContext::new(snapshot, predicate, &options.encoding, choices, cancel)?,
                 assignments,
                 bound,
                 cancel,
@@ -151,39 +157,39 @@ pub fn update(
 
 fn update_once(
     snapshot: &Snapshot,
-    work: Work<'_>,
+    work: DmlContext<'_>,
     assignments: &[ValuePlan],
-    bound: &Demands,
-    cancel: &Cancel,
-) -> Result<Done> {
-    let asked = Demands::of(
+    bound: &TableConstraints,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
+    let asked = TableConstraints::of(
         snapshot.protocol(),
         snapshot.metadata(),
         snapshot.schema(),
         |_| false,
     )?;
-    let rules = Demands {
+    let rules = TableConstraints {
         predicate: None,
         ..bound.clone()
     }
     .rules(&asked, Vec::new())?;
-    let values = Arc::new(NewValues::of(snapshot, assignments, &rules)?);
-    let mut orphans = Orphans::new(snapshot.stores().root());
+    let values = Arc::new(UpdateAssignments::of(snapshot, assignments, &rules)?);
+    let mut orphans = UncommittedFiles::new(snapshot.stores().root());
     let found = work.find()?;
     let scanned = work.started.elapsed();
-    let mut outcome = Outcome {
+    let mut outcome = DmlActions {
         rows: found.rows,
         counts_vectors: found.looked,
-        ..Outcome::default()
+        ..DmlActions::default()
     };
     let files: Vec<String> = found.files.iter().map(|add| add.path.clone()).collect();
     if !files.is_empty() {
-        let matched = Rows {
+        let matched = FileRowSelection {
             files: files.clone(),
             predicate: work.predicate.clone(),
             chosen: None,
         };
-        let of_matched: Edit = {
+        let of_matched: BatchTransform = {
             let values = Arc::clone(&values);
             Arc::new(move |batch| values.apply(&batch, None))
         };
@@ -215,13 +221,13 @@ fn update_once(
             let marked =
                 deletion_vectors::mark(snapshot, partial, &found.partial, &mut orphans, cancel)?;
             // An UPDATE counts every file that it touches, a DELETE those that end.
-            outcome.mark(Marked {
+            outcome.mark(DeletionVectorUpdate {
                 ended: files,
                 ended_bytes: bytes,
                 ..marked
             });
         } else {
-            let update = rewrite_columns::Update {
+            let update = rewrite_columns::ColumnUpdate {
                 snapshot,
                 target: &work.target,
                 values: &values,
@@ -233,7 +239,7 @@ fn update_once(
             outcome.add(spliced, &work.target.metadata, &mut orphans);
             let files: Vec<String> = others.into_iter().map(|add| add.path).collect();
             let predicate = work.predicate.clone();
-            let of_all: Edit = Arc::new(move |batch| {
+            let of_all: BatchTransform = Arc::new(move |batch| {
                 let mask = predicate
                     .as_ref()
                     .map(|predicate| predicate.filter_mask(&batch))
@@ -243,9 +249,9 @@ fn update_once(
             if !files.is_empty() {
                 let written = work.target.copy(
                     snapshot,
-                    Rows {
+                    FileRowSelection {
                         files,
-                        ..Rows::default()
+                        ..FileRowSelection::default()
                     },
                     rules,
                     Some(of_all),
@@ -266,26 +272,26 @@ pub(in crate::ops) fn millis(time: Duration) -> u64 {
 }
 
 /// What both commands do alike, whoever moves the rows.
-pub(in crate::ops) struct Work<'a> {
+pub(in crate::ops) struct DmlContext<'a> {
     snapshot: &'a Snapshot,
-    predicate: Option<Bound>,
+    predicate: Option<BoundExpr>,
     sql: Option<&'a str>,
-    pub target: Target,
-    choices: &'a Choices,
-    cancel: &'a Cancel,
+    pub target: TargetTable,
+    choices: &'a CommitOptions,
+    cancel: &'a CancellationToken,
     pub started: Instant,
 }
 
-impl<'a> Work<'a> {
+impl<'a> DmlContext<'a> {
     pub(in crate::ops) fn new(
         snapshot: &'a Snapshot,
-        predicate: Option<&'a Demand>,
-        encoding: &Encoding,
-        choices: &'a Choices,
-        cancel: &'a Cancel,
+        predicate: Option<&'a NamedExpression>,
+        encoding: &DataFileOptions,
+        choices: &'a CommitOptions,
+        cancel: &'a CancellationToken,
     ) -> Result<Self> {
-        let target = Target::of(snapshot, encoding.clone());
-        let bound = predicate.map(Demand::bound).transpose()?;
+        let target = TargetTable::of(snapshot, encoding.clone());
+        let bound = predicate.map(NamedExpression::bound).transpose()?;
         Ok(Self {
             snapshot,
             predicate: bound,
@@ -297,18 +303,18 @@ impl<'a> Work<'a> {
         })
     }
 
-    pub(in crate::ops) fn find(&self) -> Result<Matched> {
-        Matched::find(self.snapshot, self.predicate.as_ref(), None, self.cancel)
+    pub(in crate::ops) fn find(&self) -> Result<MatchedRows> {
+        MatchedRows::find(self.snapshot, self.predicate.as_ref(), None, self.cancel)
     }
 
     pub(in crate::ops) fn commit(
         self,
         name: &str,
         rows: &str,
-        outcome: Outcome,
+        outcome: DmlActions,
         scanned: Duration,
-        orphans: Orphans,
-    ) -> Result<Done> {
+        orphans: UncommittedFiles,
+    ) -> Result<CommitResult> {
         let whole = self.started.elapsed();
         let metrics = json!({
             "numRemovedFiles": outcome.ended,
@@ -334,14 +340,14 @@ impl<'a> Work<'a> {
             .collect();
         let mut operation = finish::operation(name, json!({"predicate": listed(&said)}), metrics);
         if outcome.actions.is_empty() {
-            return Ok(Done {
+            return Ok(CommitResult {
                 metrics: operation.metrics,
-                ..Done::unchanged(self.snapshot)
+                ..CommitResult::unchanged(self.snapshot)
             });
         }
         operation.row_ids_preserved =
             Some(self.target.tracks_rows() || outcome.copied == 0 && name == "DELETE");
-        let mut transaction = Transaction::new(self.snapshot);
+        let mut transaction = OptimisticTransaction::new(self.snapshot);
         match self.predicate {
             Some(predicate) => transaction.read_rows(predicate),
             None => transaction.read_whole_table(),
@@ -356,7 +362,7 @@ impl<'a> Work<'a> {
 
 /// What a command does to the table.
 #[derive(Default)]
-pub(in crate::ops) struct Outcome {
+pub(in crate::ops) struct DmlActions {
     actions: Vec<Action>,
     pub rows: Option<u64>,
     pub copied: u64,
@@ -365,13 +371,13 @@ pub(in crate::ops) struct Outcome {
     ended: u64,
     ended_bytes: i64,
     change_files: u64,
-    marked: Marked,
+    marked: DeletionVectorUpdate,
     /// Whether vectors of files that end as a whole are counted: in an UPDATE that looks at no row
     /// they are not, as delta-spark has it.
     pub counts_vectors: bool,
 }
 
-impl Outcome {
+impl DmlActions {
     pub(in crate::ops) fn end(&mut self, files: &[Add]) {
         let now = now_ms();
         self.ended += files.len() as u64;
@@ -391,9 +397,9 @@ impl Outcome {
 
     pub(in crate::ops) fn add(
         &mut self,
-        written: Written,
+        written: WriteOutput,
         metadata: &Metadata,
-        orphans: &mut Orphans,
+        orphans: &mut UncommittedFiles,
     ) {
         orphans.add(&written.files);
         self.added += written.files.len() as u64;
@@ -406,7 +412,7 @@ impl Outcome {
         );
     }
 
-    pub(in crate::ops) fn changes(&mut self, written: Written, orphans: &mut Orphans) {
+    pub(in crate::ops) fn changes(&mut self, written: WriteOutput, orphans: &mut UncommittedFiles) {
         orphans.add(&written.files);
         self.change_files += written.files.len() as u64;
         self.actions.extend(
@@ -417,7 +423,7 @@ impl Outcome {
         );
     }
 
-    pub(in crate::ops) fn mark(&mut self, marked: Marked) {
+    pub(in crate::ops) fn mark(&mut self, marked: DeletionVectorUpdate) {
         self.ended += marked.ended;
         self.ended_bytes += marked.ended_bytes;
         self.marked.added += marked.added;
@@ -428,18 +434,18 @@ impl Outcome {
 }
 
 /// A new value: the column's place, the field within it, the expression.
-type Assigned = (usize, Vec<String>, Bound);
+type ColumnAssignment = (usize, Vec<String>, BoundExpr);
 
 /// The values that an UPDATE gives.
-pub(in crate::ops) struct NewValues {
+pub(in crate::ops) struct UpdateAssignments {
     schema: StructType,
-    assigned: Vec<Assigned>,
+    assigned: Vec<ColumnAssignment>,
     /// Generated columns that follow from others and are not assigned themselves.
-    generated: Vec<(usize, Computed)>,
+    generated: Vec<(usize, ComputedColumn)>,
 }
 
-impl NewValues {
-    fn of(snapshot: &Snapshot, assignments: &[ValuePlan], rules: &Rules) -> Result<Self> {
+impl UpdateAssignments {
+    fn of(snapshot: &Snapshot, assignments: &[ValuePlan], rules: &WriteRules) -> Result<Self> {
         let schema = snapshot.schema().clone();
         let identities = bound_constraints::identities(snapshot.protocol(), &schema)?;
         let place = |name: &str| {
@@ -448,7 +454,7 @@ impl NewValues {
                 Error::invalid(format!("the table has no column `{name}`")).at_column(name)
             })
         };
-        let mut assigned: Vec<Assigned> = Vec::new();
+        let mut assigned: Vec<ColumnAssignment> = Vec::new();
         for assignment in assignments {
             let Some((name, rest)) = assignment.path.split_first() else {
                 return Err(Error::internal("a value is for no column"));
@@ -469,7 +475,7 @@ impl NewValues {
             assigned.push((
                 place,
                 rest.to_vec(),
-                Bound::from_json(&assignment.tree.to_string())?,
+                BoundExpr::from_json(&assignment.tree.to_string())?,
             ));
         }
         let generated = rules
@@ -502,13 +508,13 @@ impl NewValues {
             .iter()
             .map(|(place, ..)| name(place))
             .collect::<Option<Vec<_>>>()?;
-        let follows = |rule: &Computed| {
+        let follows = |rule: &ComputedColumn| {
             rule.expr
                 .column_names()
                 .iter()
                 .any(|read| assigned.iter().any(|name| name == read))
         };
-        let generated: Vec<(usize, Computed)> = self
+        let generated: Vec<(usize, ComputedColumn)> = self
             .generated
             .iter()
             .filter(|(_, rule)| follows(rule))
@@ -534,7 +540,7 @@ impl NewValues {
             .iter()
             .map(|(.., expr)| expr)
             .chain(self.generated.iter().map(|(_, rule)| &rule.expr))
-            .flat_map(Bound::column_names)
+            .flat_map(BoundExpr::column_names)
             .collect()
     }
 
@@ -619,8 +625,8 @@ impl NewValues {
 }
 
 /// The values of an expression in the rows of the mask: it must not fail for the others.
-fn masked(expr: &Bound, batch: &RecordBatch, mask: Option<&BooleanArray>) -> Result<ArrayRef> {
-    let plain = expr.data_type().to_arrow(TextLayout::Plain);
+fn masked(expr: &BoundExpr, batch: &RecordBatch, mask: Option<&BooleanArray>) -> Result<ArrayRef> {
+    let plain = expr.data_type().to_arrow(StringLayout::Plain);
     let Some(mask) =
         mask.filter(|mask| mask.true_count() < mask.len() && expr.expr.can_fail(expr.ansi))
     else {

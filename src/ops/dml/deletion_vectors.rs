@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::value::RawValue;
 
-use crate::dv::{self, Descriptor, FileWriter, Positions};
+use crate::dv::{self, DeletionVectorFileWriter, Descriptor, RoaringBitmapArray};
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::exec::now_ms;
-use crate::ops::orphans::Orphans;
+use crate::ops::orphans::UncommittedFiles;
 use crate::pq::survey;
 use crate::protocol::commit_line::{Action, Add};
 use crate::scan::vector_file;
@@ -29,7 +29,7 @@ const PACKED: usize = 2 << 20;
 
 /// What became of the files.
 #[derive(Debug, Default)]
-pub(in crate::ops) struct Marked {
+pub(in crate::ops) struct DeletionVectorUpdate {
     /// Ends and beginnings of files and vectors.
     pub actions: Vec<Action>,
     /// Vectors that were made.
@@ -43,7 +43,7 @@ pub(in crate::ops) struct Marked {
     pub ended_bytes: i64,
 }
 
-impl Marked {
+impl DeletionVectorUpdate {
     /// Files that end as a whole, with their vectors: their rows are elsewhere from now on, or
     /// nowhere.
     pub(in crate::ops) fn ended(files: &[Add]) -> Self {
@@ -68,17 +68,17 @@ impl Marked {
 pub(in crate::ops) fn mark(
     snapshot: &Snapshot,
     files: Vec<Add>,
-    rows: &HashMap<String, Positions>,
-    orphans: &mut Orphans,
-    cancel: &Cancel,
-) -> Result<Marked> {
+    rows: &HashMap<String, RoaringBitmapArray>,
+    orphans: &mut UncommittedFiles,
+    cancel: &CancellationToken,
+) -> Result<DeletionVectorUpdate> {
     let known: Vec<Descriptor> = files
         .iter()
         .filter_map(|add| add.deletion_vector.clone())
         .collect();
     let mut known = dv::load_all(&known, |path| vector_file(snapshot.stores(), path))?.into_iter();
-    let (mut out, now) = (Marked::default(), now_ms());
-    let mut packer = Packer::default();
+    let (mut out, now) = (DeletionVectorUpdate::default(), now_ms());
+    let mut packer = DeletionVectorPacker::default();
     for add in files {
         cancel.check()?;
         let new = rows
@@ -160,16 +160,16 @@ pub(in crate::ops) fn with_members(
 
 /// The file of vectors that is being filled.
 #[derive(Default)]
-struct Packer {
-    open: Option<(dv::NewFile, FileWriter)>,
+struct DeletionVectorPacker {
+    open: Option<(dv::DeletionVectorFile, DeletionVectorFileWriter)>,
 }
 
-impl Packer {
+impl DeletionVectorPacker {
     fn push(
         &mut self,
         snapshot: &Snapshot,
-        positions: &Positions,
-        orphans: &mut Orphans,
+        positions: &RoaringBitmapArray,
+        orphans: &mut UncommittedFiles,
     ) -> Result<Descriptor> {
         if self
             .open
@@ -181,8 +181,8 @@ impl Packer {
         let (file, writer) = match &mut self.open {
             Some(open) => open,
             none => none.insert((
-                dv::NewFile::new(&crate::exec::uuid())?,
-                FileWriter::default(),
+                dv::DeletionVectorFile::new(&crate::exec::uuid())?,
+                DeletionVectorFileWriter::default(),
             )),
         };
         let written = writer.push(positions)?;
@@ -195,7 +195,7 @@ impl Packer {
         })
     }
 
-    fn end(&mut self, snapshot: &Snapshot, orphans: &mut Orphans) -> Result<()> {
+    fn end(&mut self, snapshot: &Snapshot, orphans: &mut UncommittedFiles) -> Result<()> {
         let Some((file, writer)) = self.open.take() else {
             return Ok(());
         };

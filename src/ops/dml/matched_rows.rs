@@ -7,52 +7,52 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::commit::adds::{all, live};
-use crate::dv::Positions;
+use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::expr::Bound;
-use crate::ops::target::Rows;
-use crate::ops::write::replace_keys::Keys;
+use crate::exec::CancellationToken;
+use crate::expr::BoundExpr;
+use crate::ops::target::FileRowSelection;
+use crate::ops::write::replace_keys::ReplaceKeySet;
 use crate::parse::mask;
 use crate::protocol::commit_line::Add;
 use crate::prune;
-use crate::scan::{Chosen, Lens};
+use crate::scan::{FileMatcher, PositionSelection};
 use crate::snapshot::Snapshot;
 
 /// Rows that are chosen.
 #[derive(Debug, Clone, Default)]
-pub(in crate::ops) struct Matched {
+pub(in crate::ops) struct MatchedRows {
     /// Files that have any.
     pub files: Vec<Add>,
     /// Those of them of which rows stay, or may: the rows that do not.
-    pub partial: Arc<HashMap<String, Positions>>,
+    pub partial: Arc<HashMap<String, RoaringBitmapArray>>,
     /// How many, where that is known.
     pub rows: Option<u64>,
     /// Whether rows were looked at: partition values alone did not decide.
     pub looked: bool,
     /// True for all of them, and maybe for others.
-    predicate: Option<Bound>,
+    predicate: Option<BoundExpr>,
 }
 
-impl Matched {
+impl MatchedRows {
     /// The rows for which `predicate` is true, all rows without one; of these only those that have
     /// one of the keys.
     pub(in crate::ops) fn find(
         snapshot: &Snapshot,
-        predicate: Option<&Bound>,
-        keys: Option<&Keys>,
-        cancel: &Cancel,
+        predicate: Option<&BoundExpr>,
+        keys: Option<&ReplaceKeySet>,
+        cancel: &CancellationToken,
     ) -> Result<Self> {
         let Some(predicate) = predicate else {
             return Ok(Self::whole(all(snapshot, cancel)?));
         };
-        let lens = Lens::new(snapshot, vec![predicate.clone()]);
+        let lens = FileMatcher::new(snapshot, vec![predicate.clone()]);
         let mut files = live(snapshot, cancel, |batch| lens.matching(batch))?;
         let by_partition = keys.is_none() && Self::is_decided(snapshot, Some(predicate));
         if by_partition || files.is_empty() {
             return Ok(Self::whole(files));
         }
-        let rows = Rows {
+        let rows = FileRowSelection {
             files: files.iter().map(|add| add.path.clone()).collect(),
             predicate: Some(predicate.clone()),
             chosen: None,
@@ -68,8 +68,8 @@ impl Matched {
     /// Rows that another engine found, by the paths of their files.
     pub(in crate::ops) fn found(
         snapshot: &Snapshot,
-        rows: HashMap<String, Positions>,
-        cancel: &Cancel,
+        rows: HashMap<String, RoaringBitmapArray>,
+        cancel: &CancellationToken,
     ) -> Result<Self> {
         let files = if rows.is_empty() {
             Vec::new()
@@ -91,10 +91,10 @@ impl Matched {
     }
 
     /// Rows of files that all have some.
-    fn at(files: Vec<Add>, mut partial: HashMap<String, Positions>) -> Self {
-        let rows = partial.values().map(Positions::len).sum();
+    fn at(files: Vec<Add>, mut partial: HashMap<String, RoaringBitmapArray>) -> Self {
+        let rows = partial.values().map(RoaringBitmapArray::len).sum();
         for add in &files {
-            if partial.get(&add.path).map(Positions::len) == present(add) {
+            if partial.get(&add.path).map(RoaringBitmapArray::len) == present(add) {
                 partial.remove(&add.path);
             }
         }
@@ -108,7 +108,7 @@ impl Matched {
     }
 
     /// Whether partition values alone say which rows a predicate chooses; without one all are.
-    pub(in crate::ops) fn is_decided(snapshot: &Snapshot, predicate: Option<&Bound>) -> bool {
+    pub(in crate::ops) fn is_decided(snapshot: &Snapshot, predicate: Option<&BoundExpr>) -> bool {
         predicate.is_none_or(|predicate| {
             prune::partition_only(predicate, &snapshot.metadata().partition_columns)
                 .1
@@ -134,19 +134,19 @@ impl Matched {
     }
 
     /// The rows that are chosen, by files that end as a whole and others.
-    pub(in crate::ops) fn chosen(&self) -> [Rows; 2] {
+    pub(in crate::ops) fn chosen(&self) -> [FileRowSelection; 2] {
         let (whole, partial): (Vec<String>, Vec<String>) = self
             .files
             .iter()
             .map(|add| add.path.clone())
             .partition(|path| !self.partial.contains_key(path));
-        let some = Chosen::Only(Arc::clone(&self.partial));
+        let some = PositionSelection::Only(Arc::clone(&self.partial));
         [
-            Rows {
+            FileRowSelection {
                 files: whole,
-                ..Rows::default()
+                ..FileRowSelection::default()
             },
-            Rows {
+            FileRowSelection {
                 files: partial,
                 predicate: self.predicate.clone(),
                 chosen: Some(some),
@@ -155,11 +155,11 @@ impl Matched {
     }
 
     /// The rows that stay in the files that do not end as a whole.
-    pub(in crate::ops) fn kept(&self) -> Rows {
-        Rows {
+    pub(in crate::ops) fn kept(&self) -> FileRowSelection {
+        FileRowSelection {
             files: self.partial.keys().cloned().collect(),
             predicate: None,
-            chosen: Some(Chosen::Without(Arc::clone(&self.partial))),
+            chosen: Some(PositionSelection::Without(Arc::clone(&self.partial))),
         }
     }
 }

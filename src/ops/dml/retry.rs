@@ -10,9 +10,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::commit::finish::{Choices, Done};
-use crate::error::{Conflict, Error, Result};
-use crate::exec::{Cancel, Env, SystemEnv};
+use crate::commit::finish::{CommitOptions, CommitResult};
+use crate::error::{ConflictKind, Error, Result};
+use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv};
 use crate::protocol::log_path::LOG_DIR;
 use crate::snapshot::Snapshot;
 
@@ -26,11 +26,11 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// table is.
 pub(in crate::ops) fn rerun(
     snapshot: &Snapshot,
-    choices: &Choices,
+    choices: &CommitOptions,
     reruns: u32,
-    cancel: &Cancel,
-    mut command: impl FnMut(&Snapshot, &Choices) -> Result<Done>,
-) -> Result<Done> {
+    cancel: &CancellationToken,
+    mut command: impl FnMut(&Snapshot, &CommitOptions) -> Result<CommitResult>,
+) -> Result<CommitResult> {
     let (mut now, mut choices) = (snapshot.clone(), choices.clone());
     for tried in 0..reruns {
         let lost = match command(&now, &choices) {
@@ -52,9 +52,9 @@ pub(in crate::ops) fn rerun(
 /// As [`Snapshot::at`].
 pub(in crate::ops) fn newest(
     now: &Snapshot,
-    choices: &mut Choices,
+    choices: &mut CommitOptions,
     tried: u32,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<Option<Snapshot>> {
     cancel.check()?;
     if choices.turn.is_none() {
@@ -72,7 +72,7 @@ pub(in crate::ops) fn newest(
 
 /// Whether another writer's rows were in the way, and nothing else.
 pub(in crate::ops) fn is_about_rows(error: &Error) -> bool {
-    use Conflict::{ConcurrentAppend, ConcurrentDeleteDelete, ConcurrentDeleteRead};
+    use ConflictKind::{ConcurrentAppend, ConcurrentDeleteDelete, ConcurrentDeleteRead};
     matches!(
         error,
         Error::CommitFailed {
@@ -106,11 +106,11 @@ mod tests {
     #[test]
     fn only_rows_are_tried_again() {
         assert!(is_about_rows(&Error::commit_failed(
-            Conflict::ConcurrentAppend,
+            ConflictKind::ConcurrentAppend,
             ""
         )));
         assert!(!is_about_rows(&Error::commit_failed(
-            Conflict::MetadataChanged,
+            ConflictKind::MetadataChanged,
             ""
         )));
         assert!(!is_about_rows(&Error::invalid("")));

@@ -14,30 +14,32 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use serde::{Deserialize, Serialize};
 
-use crate::commit::finish::{self, Done};
-use crate::dv::Positions;
+use crate::commit::finish::{self, CommitResult};
+use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::expr::Bound;
+use crate::exec::CancellationToken;
+use crate::expr::BoundExpr;
 use crate::ops::access::check_changeable;
-use crate::ops::dml::deletion_vectors::{self, Marked};
-use crate::ops::dml::matched_rows::Matched;
-use crate::ops::external::delete_update::{JobOutlook, Marks, left, rows_left};
-use crate::ops::merge::clauses::Clause;
-use crate::ops::merge::join_keys::{KeyColumn, Known};
-use crate::ops::merge::{Clauses, Ending, Figures, Merge, MergePlan, looked_at};
+use crate::ops::dml::deletion_vectors::{self, DeletionVectorUpdate};
+use crate::ops::dml::matched_rows::MatchedRows;
+use crate::ops::external::delete_update::{RowBitmaps, TableRequirements, left, rows_left};
+use crate::ops::merge::clauses::MergeClause;
+use crate::ops::merge::join_keys::{KeyColumn, SourceKeySummary};
+use crate::ops::merge::{
+    MergeClauses, MergeCommand, MergeCommit, MergeMetrics, MergePlan, looked_at,
+};
 use crate::ops::orphans::add_new;
 use crate::ops::target::change_file;
 use crate::parse::mask;
 use crate::protocol::commit_line::{Action, Add};
-use crate::write::Written;
+use crate::write::WriteOutput;
 use crate::write::bound_constraints;
-use crate::write::constraints::{Identity, advance};
+use crate::write::constraints::{IdentityColumn, advance};
 
 /// What an engine knows of a source.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SourceFacts {
+pub struct SourceStatistics {
     /// Its rows.
     pub rows: u64,
     /// Those of them that can match any row of the table.
@@ -51,40 +53,40 @@ pub struct SourceFacts {
 
 /// What an engine has to know of a table that it merges into.
 #[derive(Debug, Clone, Serialize)]
-pub struct MergeOutlook {
+pub struct MergeRequirements {
     #[serde(flatten)]
-    table: JobOutlook,
+    table: TableRequirements,
     /// Whether it does not matter which of several rows matches a row of the table.
     pub takes_many: bool,
     /// Paths of the files that are to be read.
     pub files: Vec<String>,
     /// Identity columns of new rows, to which clauses that give no values give that of the row's
     /// number.
-    pub identities: Vec<Identity>,
+    pub identities: Vec<IdentityColumn>,
 }
 
 /// A merge that another engine does.
 #[derive(Debug)]
-pub struct MergeJob {
-    merge: Merge,
+pub struct ExternalMergeJob {
+    merge: MergeCommand,
     plan: MergePlan,
-    clauses: Clauses,
+    clauses: MergeClauses,
     /// Identity columns that count new rows, and how far they come with all numbers.
-    identities: Vec<Identity>,
+    identities: Vec<IdentityColumn>,
     last: Vec<(String, i64)>,
-    reads: Option<Bound>,
+    reads: Option<BoundExpr>,
     files: Vec<Add>,
     source_rows: u64,
     read_time: Duration,
-    found: Option<Found>,
+    found: Option<MergeMatches>,
 }
 
 /// Rows that clauses take.
 #[derive(Debug)]
-struct Found {
+struct MergeMatches {
     touched: Vec<Add>,
-    gone: HashMap<String, Positions>,
-    figures: Figures,
+    gone: HashMap<String, RoaringBitmapArray>,
+    figures: MergeMetrics,
     read: Vec<String>,
     scanned: Duration,
 }
@@ -95,7 +97,7 @@ const DELETED: i64 = 2;
 const UPDATED_BY_SOURCE: i64 = 3;
 const DELETED_BY_SOURCE: i64 = 4;
 
-impl Merge {
+impl MergeCommand {
     /// Goes on as a job of another engine. `keys` has a column for each equality of the plan: all
     /// values that the source has there, or the least and the greatest and a null where there
     /// is any.
@@ -105,16 +107,16 @@ impl Merge {
     pub fn job(
         self,
         plan: &MergePlan,
-        facts: &SourceFacts,
+        facts: &SourceStatistics,
         keys: impl Iterator<Item = Result<RecordBatch>>,
-        cancel: &Cancel,
-    ) -> Result<MergeJob> {
-        let clauses = Clauses::of(plan)?;
+        cancel: &CancellationToken,
+    ) -> Result<ExternalMergeJob> {
+        let clauses = MergeClauses::of(plan)?;
         if clauses.changes() {
             check_changeable(&self.snapshot)?;
         }
         self.check_identities(&clauses)?;
-        let gives = |clause: &Clause, column: &str| {
+        let gives = |clause: &MergeClause, column: &str| {
             clause
                 .values
                 .iter()
@@ -137,7 +139,7 @@ impl Merge {
             last.push((identity.column, identity.next.wrapping_sub(identity.step)));
         }
         let equalities = plan.equalities()?;
-        let mut known = Known::new(&equalities, 0)?;
+        let mut known = SourceKeySummary::new(&equalities, 0)?;
         if !equalities.is_empty() {
             let key = KeyColumn::new(&equalities)?;
             for batch in keys {
@@ -151,12 +153,12 @@ impl Merge {
         let target_only = plan
             .target_only
             .as_ref()
-            .map(|tree| Bound::from_json(&tree.to_string()))
+            .map(|tree| BoundExpr::from_json(&tree.to_string()))
             .transpose()?;
         let reads = self.reads(target_only.as_ref(), &known, &equalities, can_match)?;
         let files = looked_at(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
         let read_time = self.started.elapsed();
-        Ok(MergeJob {
+        Ok(ExternalMergeJob {
             merge: self,
             plan: plan.clone(),
             clauses,
@@ -171,15 +173,15 @@ impl Merge {
     }
 }
 
-impl MergeJob {
+impl ExternalMergeJob {
     /// What is to be done.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a table that contradicts itself.
-    pub fn outlook(&self, cancel: &Cancel) -> Result<MergeOutlook> {
-        let table = JobOutlook::of(&self.merge.target, &self.merge.snapshot, cancel)?;
+    pub fn outlook(&self, cancel: &CancellationToken) -> Result<MergeRequirements> {
+        let table = TableRequirements::of(&self.merge.target, &self.merge.snapshot, cancel)?;
         let files = self.files.iter().map(|add| add.path.clone()).collect();
-        Ok(MergeOutlook {
+        Ok(MergeRequirements {
             table,
             takes_many: self.clauses.takes_many(),
             files,
@@ -204,14 +206,14 @@ impl MergeJob {
         marks: impl Iterator<Item = Result<RecordBatch>>,
         files: &BTreeMap<i32, String>,
         read: Vec<String>,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
     ) -> Result<Vec<String>> {
-        let marks = Marks::read(marks, files, cancel)?;
+        let marks = RowBitmaps::read(marks, files, cancel)?;
         let gone = marks.of(|_| true)?;
         let deleted = marks.of(|kind| matches!(kind, DELETED | DELETED_BY_SOURCE))?;
         let counts = marks.counts();
         let count = |kind: i64| counts.get(&kind).copied().unwrap_or(0);
-        let figures = Figures {
+        let figures = MergeMetrics {
             source: self.source_rows,
             updated: count(UPDATED),
             updated_by_source: count(UPDATED_BY_SOURCE),
@@ -219,8 +221,8 @@ impl MergeJob {
             deleted_by_source: count(DELETED_BY_SOURCE),
             inserted: 0,
         };
-        let touched = Matched::found(&self.merge.snapshot, gone.clone(), cancel)?.files;
-        let ended = Matched::found(&self.merge.snapshot, deleted, cancel)?
+        let touched = MatchedRows::found(&self.merge.snapshot, gone.clone(), cancel)?.files;
+        let ended = MatchedRows::found(&self.merge.snapshot, deleted, cancel)?
             .split()
             .0;
         let known: HashSet<&str> = read.iter().map(String::as_str).collect();
@@ -231,7 +233,7 @@ impl MergeJob {
             .cloned()
             .collect();
         let read = read.into_iter().chain(more).collect();
-        self.found = Some(Found {
+        self.found = Some(MergeMatches {
             touched,
             gone,
             figures,
@@ -251,15 +253,15 @@ impl MergeJob {
         mut self,
         rows: Option<&str>,
         changes: Option<&str>,
-        cancel: &Cancel,
-    ) -> Result<Done> {
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         let snapshot = self.merge.snapshot.clone();
         let mut orphans = left(
             snapshot.stores().root(),
             rows.into_iter().chain(changes),
             cancel,
         )?;
-        let Found {
+        let MergeMatches {
             touched,
             gone,
             mut figures,
@@ -271,13 +273,13 @@ impl MergeJob {
             .ok_or_else(|| Error::internal("a job is committed before its rows are found"))?;
         let target = &self.merge.target;
         let mut rest = Vec::new();
-        let mut adopted = |folder: Option<&str>, is_feed: bool| -> Result<Written> {
+        let mut adopted = |folder: Option<&str>, is_feed: bool| -> Result<WriteOutput> {
             let Some(folder) = folder else {
-                return Ok(Written::default());
+                return Ok(WriteOutput::default());
             };
             let found = target.adopt(folder, is_feed, &snapshot, cancel)?;
             rest.extend(found.rest);
-            Ok(Written {
+            Ok(WriteOutput {
                 rows: found.files.iter().map(|file| file.num_records).sum(),
                 files: found.files,
                 identities: Vec::new(),
@@ -293,10 +295,10 @@ impl MergeJob {
         } else {
             let mut stay = 0;
             for add in &touched {
-                let gone = gone.get(&add.path).map_or(0, Positions::len);
+                let gone = gone.get(&add.path).map_or(0, RoaringBitmapArray::len);
                 stay += rows_left(&snapshot, add)?.saturating_sub(gone);
             }
-            (Marked::ended(&touched), stay)
+            (DeletionVectorUpdate::ended(&touched), stay)
         };
         figures.inserted = written
             .rows
@@ -324,7 +326,7 @@ impl MergeJob {
                 .into_iter()
                 .map(|file| Action::Cdc(change_file(file))),
         );
-        let ending = Ending {
+        let ending = MergeCommit {
             merge: &self.merge,
             clauses: &self.clauses,
             reads: self.reads.as_ref(),

@@ -22,19 +22,22 @@ use arrow_select::take::take;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::ops::external::delete_update::{JobOutlook, left};
-use crate::ops::optimize::rewrite::Rewritten;
-use crate::ops::optimize::{Layout, OptimizeOptions, Optimized, Plan, Run, asked, kept, share};
-use crate::ops::target::Target;
+use crate::exec::CancellationToken;
+use crate::ops::external::delete_update::{TableRequirements, left};
+use crate::ops::optimize::rewrite::FileRewrite;
+use crate::ops::optimize::{
+    OptimizeOptions, OptimizePlan, OptimizeResult, OptimizeRun, OptimizeStrategy, asked, kept,
+    share,
+};
+use crate::ops::target::TargetTable;
 use crate::protocol::schema::{DataType, StructField};
 use crate::scan::ScanRequest;
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::Demand;
-use crate::write::constraints::Rules;
-use crate::write::external_sort::Sorting;
-use crate::write::space_filling_curve::{Curve, Shape, ranges};
-use crate::write::{NewFile, Written, external_files};
+use crate::write::bound_constraints::NamedExpression;
+use crate::write::constraints::WriteRules;
+use crate::write::external_sort::CurveSort;
+use crate::write::space_filling_curve::{CurveKind, SpaceFillingCurve, ranges};
+use crate::write::{WriteOutput, WrittenDataFile, external_files};
 
 /// Names the folder of a part.
 const PART: &str = "__deltafast_part";
@@ -45,10 +48,10 @@ const FINER: u32 = 6;
 
 /// What an engine has to know.
 #[derive(Debug, Clone, Serialize)]
-pub struct OptimizeOutlook {
+pub struct OptimizeRequirements {
     /// What there is to know of the table.
     #[serde(flatten)]
-    pub table: JobOutlook,
+    pub table: TableRequirements,
     /// The files of each bin.
     pub bins: Vec<Vec<String>>,
     /// How many parts each bin has; they are numbered bin after bin.
@@ -68,26 +71,26 @@ pub struct OptimizeOutlook {
 }
 
 /// An OPTIMIZE on its way.
-pub struct OptimizeJob {
+pub struct ExternalOptimizeJob {
     snapshot: Snapshot,
     options: OptimizeOptions,
     sql: Option<String>,
-    plan: Plan,
+    plan: OptimizePlan,
 }
 
-impl OptimizeJob {
+impl ExternalOptimizeJob {
     /// The plan.
     ///
     /// # Errors
     /// As [`crate::ops::optimize`].
     pub fn new(
         snapshot: &Snapshot,
-        predicate: Option<&Demand>,
+        predicate: Option<&NamedExpression>,
         options: OptimizeOptions,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
     ) -> Result<Self> {
         let files = asked(snapshot, predicate, &options, cancel)?;
-        let plan = Plan::of(snapshot, files, &options, cancel)?;
+        let plan = OptimizePlan::of(snapshot, files, &options, cancel)?;
         Ok(Self {
             snapshot: snapshot.clone(),
             options,
@@ -96,22 +99,22 @@ impl OptimizeJob {
         })
     }
 
-    fn target(&self) -> Target {
-        Target::of(&self.snapshot, self.options.encoding.clone())
+    fn target(&self) -> TargetTable {
+        TargetTable::of(&self.snapshot, self.options.encoding.clone())
     }
 
     /// What is to be done.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a table that contradicts itself.
-    pub fn outlook(&self, cancel: &Cancel) -> Result<OptimizeOutlook> {
+    pub fn outlook(&self, cancel: &CancellationToken) -> Result<OptimizeRequirements> {
         let all = || self.plan.bins.iter().flatten();
         let curve = match &self.plan.layout {
-            Layout::Packed | Layout::Purged => None,
-            Layout::Curved(curve) | Layout::Clustered(curve, _) => Some(curve),
+            OptimizeStrategy::Packed | OptimizeStrategy::Purged => None,
+            OptimizeStrategy::Curved(curve) | OptimizeStrategy::Clustered(curve, _) => Some(curve),
         };
-        Ok(OptimizeOutlook {
-            table: JobOutlook::of(&self.target(), &self.snapshot, cancel)?,
+        Ok(OptimizeRequirements {
+            table: TableRequirements::of(&self.target(), &self.snapshot, cancel)?,
             bins: self
                 .plan
                 .bins
@@ -129,7 +132,7 @@ impl OptimizeJob {
             columns: curve
                 .map(|curve| curve.name_paths(self.snapshot.schema()))
                 .unwrap_or_default(),
-            is_hilbert: curve.is_some_and(|curve| curve.shape() == Shape::Hilbert),
+            is_hilbert: curve.is_some_and(|curve| curve.shape() == CurveKind::Hilbert),
             bits: self.bits(),
             part: PART,
         })
@@ -138,8 +141,10 @@ impl OptimizeJob {
     /// How many files each bin becomes.
     fn parts(&self) -> Vec<usize> {
         let parts = |bin: &Vec<_>| match &self.plan.layout {
-            Layout::Packed | Layout::Purged => 1,
-            Layout::Curved(_) | Layout::Clustered(..) => share(bin, self.plan.size),
+            OptimizeStrategy::Packed | OptimizeStrategy::Purged => 1,
+            OptimizeStrategy::Curved(_) | OptimizeStrategy::Clustered(..) => {
+                share(bin, self.plan.size)
+            }
         };
         self.plan.bins.iter().map(parts).collect()
     }
@@ -147,8 +152,8 @@ impl OptimizeJob {
     /// Bits of a rank: enough to tell files apart and their rows a little.
     fn bits(&self) -> u32 {
         let columns = match &self.plan.layout {
-            Layout::Packed | Layout::Purged => return 0,
-            Layout::Curved(curve) | Layout::Clustered(curve, _) => {
+            OptimizeStrategy::Packed | OptimizeStrategy::Purged => return 0,
+            OptimizeStrategy::Curved(curve) | OptimizeStrategy::Clustered(curve, _) => {
                 curve.name_paths(self.snapshot.schema()).len()
             }
         };
@@ -174,15 +179,17 @@ impl OptimizeJob {
     pub fn curve(
         &self,
         sample: impl Iterator<Item = Result<RecordBatch>>,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
     ) -> Result<RecordBatch> {
         let shape = match &self.plan.layout {
-            Layout::Packed | Layout::Purged => {
+            OptimizeStrategy::Packed | OptimizeStrategy::Purged => {
                 return Err(Error::internal(
                     "rows are packed, and not laid along a curve",
                 ));
             }
-            Layout::Curved(curve) | Layout::Clustered(curve, _) => curve.shape(),
+            OptimizeStrategy::Curved(curve) | OptimizeStrategy::Clustered(curve, _) => {
+                curve.shape()
+            }
         };
         let batches = sample.collect::<Result<Vec<_>>>()?;
         let Some(first) = batches.first() else {
@@ -223,14 +230,14 @@ impl OptimizeJob {
                 cuts.push(ranges(column, *parts)?);
                 continue;
             }
-            let curve = Curve::with_bits(&some, shape, self.bits())?;
+            let curve = SpaceFillingCurve::with_bits(&some, shape, self.bits())?;
             for ((bounds, bits), (found, width)) in
                 bounds.iter_mut().zip(&mut bits).zip(curve.bounds(&some))
             {
                 bounds.push(found);
                 bits.push(i32::try_from(width).unwrap_or(0));
             }
-            let ends = Sorting::bounds_of(curve.places(&some)?, *parts);
+            let ends = CurveSort::bounds_of(curve.places(&some)?, *parts);
             cuts.push(Arc::new(Int64Array::from_iter_values(
                 ends.into_iter()
                     .map(|place| (place ^ 1 << 63).cast_signed()),
@@ -260,7 +267,7 @@ impl OptimizeJob {
     ///
     /// # Errors
     /// As [`crate::ops::optimize`] and [`adopt`](external_files::adopt).
-    pub fn run(self, folder: Option<&str>, cancel: &Cancel) -> Result<Optimized> {
+    pub fn run(self, folder: Option<&str>, cancel: &CancellationToken) -> Result<OptimizeResult> {
         let orphans = left(self.snapshot.stores().root(), folder.into_iter(), cancel)?;
         let target = self.target();
         let (mut written, rest) = self.written(&target, folder, cancel)?;
@@ -270,20 +277,21 @@ impl OptimizeJob {
             sql,
             plan,
         } = self;
-        let Plan {
+        let OptimizePlan {
             layout,
             bins,
             cluster_by,
             mut out,
             ..
         } = plan;
-        let mut run = Run::new(&snapshot, &options, sql, cluster_by, &target);
+        let mut run = OptimizeRun::new(&snapshot, &options, sql, cluster_by, &target);
         for (n, bin) in bins.into_iter().enumerate() {
-            let files: Vec<NewFile> = written.get_mut(n).map(std::mem::take).unwrap_or_default();
+            let files: Vec<WrittenDataFile> =
+                written.get_mut(n).map(std::mem::take).unwrap_or_default();
             let rows = files.iter().map(|file| file.num_records).sum();
-            let mut bin = Rewritten::new(
+            let mut bin = FileRewrite::new(
                 bin,
-                Written {
+                WriteOutput {
                     files,
                     rows,
                     identities: Vec::new(),
@@ -291,9 +299,9 @@ impl OptimizeJob {
                 &snapshot,
             );
             match &layout {
-                Layout::Packed | Layout::Curved(_) => {}
-                Layout::Purged => bin = kept(bin),
-                Layout::Clustered(_, clustering) => clustering.tag(&mut bin.added),
+                OptimizeStrategy::Packed | OptimizeStrategy::Curved(_) => {}
+                OptimizeStrategy::Purged => bin = kept(bin),
+                OptimizeStrategy::Clustered(_, clustering) => clustering.tag(&mut bin.added),
             }
             run.add(bin, &mut out);
         }
@@ -306,15 +314,15 @@ impl OptimizeJob {
     /// The new files of each bin, and what else lies there.
     fn written(
         &self,
-        target: &Target,
+        target: &TargetTable,
         folder: Option<&str>,
-        cancel: &Cancel,
-    ) -> Result<(Vec<Vec<NewFile>>, Vec<String>)> {
-        let mut out: Vec<Vec<NewFile>> = vec![Vec::new(); self.plan.bins.len()];
+        cancel: &CancellationToken,
+    ) -> Result<(Vec<Vec<WrittenDataFile>>, Vec<String>)> {
+        let mut out: Vec<Vec<WrittenDataFile>> = vec![Vec::new(); self.plan.bins.len()];
         let Some(folder) = folder else {
             return Ok((out, Vec::new()));
         };
-        let mut request = target.request(Rules::default(), cancel)?;
+        let mut request = target.request(WriteRules::default(), cancel)?;
         target.keep_ids(&self.snapshot, &mut request, &mut ScanRequest::default())?;
         request
             .schema

@@ -15,21 +15,21 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::commit::Transaction;
-use crate::commit::finish::{Choices, Done};
+use crate::commit::OptimisticTransaction;
+use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::error::{Error, Result, ResultExt, shown};
-use crate::exec::{Cancel, Env, SystemEnv, map_all, uuid};
-use crate::log::Log;
+use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all, uuid};
+use crate::log::DeltaLog;
 use crate::ops::maintain::commit_command::commit_command;
-use crate::ops::maintain::data_files::{Hidden, name_of, walk};
-use crate::pq::Survey;
+use crate::ops::maintain::data_files::{HiddenNames, name_of, walk};
+use crate::pq::FooterSchema;
 use crate::pq::survey;
 use crate::protocol::commit_line::{Action, Add, PartitionValues};
 use crate::protocol::partition_value::{self, HIVE_NULL};
 use crate::protocol::schema::{DataType, StructField, StructType};
-use crate::protocol::table::{self, Context, NewTable};
+use crate::protocol::table::{self, NewTable, TableChangeContext};
 use crate::snapshot::ReadOptions;
-use crate::store::{File, ObjectMeta};
+use crate::store::{ObjectMeta, StoreObject};
 use crate::write::partition::log_path;
 use crate::write::stats::StatsPlan;
 
@@ -53,7 +53,7 @@ pub struct ConvertOptions {
     /// Do nothing where there is a table already.
     pub ignore_existing: bool,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
 }
 
 impl Default for ConvertOptions {
@@ -66,19 +66,19 @@ impl Default for ConvertOptions {
             configuration: BTreeMap::new(),
             collect_stats: true,
             ignore_existing: false,
-            choices: Choices::default(),
+            choices: CommitOptions::default(),
         }
     }
 }
 
 /// What a conversion made.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Converted {
+pub struct ConvertResult {
     /// Files that the table began with; 0 where there was a table already.
     pub num_files: u64,
     /// The version that was made, where one was.
     #[serde(skip)]
-    pub done: Option<Done>,
+    pub done: Option<CommitResult>,
 }
 
 /// Makes a table of the Parquet files below the root of `log`.
@@ -87,11 +87,15 @@ pub struct Converted {
 /// [`Error::Invalid`] for a folder that is a table, has no files, or has folders that are not those
 /// of the partition columns; [`Error::SchemaMismatch`] for files that contradict each other;
 /// [`Error::Corrupt`] names a file that is no Parquet.
-pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Converted> {
+pub fn convert(
+    log: DeltaLog,
+    options: &ConvertOptions,
+    cancel: &CancellationToken,
+) -> Result<ConvertResult> {
     let root = Arc::clone(log.stores().root());
     let exists = || {
         if options.ignore_existing {
-            return Ok(Converted::default());
+            return Ok(ConvertResult::default());
         }
         Err(Error::invalid(format!(
             "there is a table at {} already; with `mode=\"ignore\"` that is no error",
@@ -121,7 +125,7 @@ pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Co
     let stop = cancel.clone();
     cancel.progress().expect(files.len() as u64);
     let surveys = map_all(
-        files.iter().map(|file| File {
+        files.iter().map(|file| StoreObject {
             store: Arc::clone(&root),
             path: file.path.clone(),
             size: Some(file.size),
@@ -156,7 +160,7 @@ pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Co
         ..NewTable::default()
     };
     let mut unique = uuid;
-    let mut context = Context {
+    let mut context = TableChangeContext {
         allow_unknown: false,
         now_ms: SystemEnv.now_ms(),
         unique: &mut unique,
@@ -169,7 +173,7 @@ pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Co
         |field| field.name.clone(),
     )?;
     let wanted = plan.wanted();
-    let mut tx = match Transaction::create(log, ReadOptions::default()) {
+    let mut tx = match OptimisticTransaction::create(log, ReadOptions::default()) {
         // Made by another writer while the files were looked at.
         Err(Error::Invalid { .. }) => return exists(),
         other => other?,
@@ -206,7 +210,7 @@ pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Co
         Err(Error::CommitFailed { .. }) => return exists(),
         other => other?,
     };
-    Ok(Converted {
+    Ok(ConvertResult {
         num_files: files.len() as u64,
         done: Some(done),
     })
@@ -232,8 +236,12 @@ fn check_properties(configuration: &BTreeMap<String, String>) -> Result<()> {
 }
 
 /// The Parquet files below the root, sorted.
-fn find(log: &Log, partition: &StructType, cancel: &Cancel) -> Result<Vec<ObjectMeta>> {
-    let hidden = Hidden::new(partition.fields.iter().map(|field| field.name.as_str()));
+fn find(
+    log: &DeltaLog,
+    partition: &StructType,
+    cancel: &CancellationToken,
+) -> Result<Vec<ObjectMeta>> {
+    let hidden = HiddenNames::new(partition.fields.iter().map(|field| field.name.as_str()));
     let names = hidden.clone();
     let mut files = Vec::new();
     walk(
@@ -359,7 +367,7 @@ fn check_values(
             let parsed = partition_value::parse(
                 &column,
                 &field.data_type,
-                crate::protocol::calendar::Zone::UTC,
+                crate::protocol::calendar::TimeZoneSpec::UTC,
             );
             parsed.map_err(|error| {
                 Error::invalid(error.to_string())
@@ -372,7 +380,11 @@ fn check_values(
 }
 
 /// The columns of all files but those that the folders give.
-fn union(files: &[ObjectMeta], surveys: &[Survey], partition: &StructType) -> Result<StructType> {
+fn union(
+    files: &[ObjectMeta],
+    surveys: &[FooterSchema],
+    partition: &StructType,
+) -> Result<StructType> {
     let mut out = StructType::default();
     // The first file of each column, for messages.
     let mut first: BTreeMap<String, &str> = BTreeMap::new();

@@ -9,10 +9,10 @@ use percent_encoding::percent_decode_str;
 
 use crate::dv::DvPath;
 use crate::error::{Result, ResultExt};
-use crate::exec::{Cancel, map_all};
+use crate::exec::{CancellationToken, map_all};
 use crate::parse::FileBatch;
 use crate::protocol::data_path;
-use crate::store::{Folder, Store, Stores, TablePath};
+use crate::store::{FolderListing, Store, TablePath, TableStores};
 
 /// The file of a row's deletion vector, if it has one: as `Stores::file` takes it.
 ///
@@ -27,14 +27,14 @@ pub(super) fn vector_path(batch: &FileBatch, row: usize) -> Result<Option<DvPath
 
 /// Finds out where below a table's root a file of its log is.
 #[derive(Debug, Clone)]
-pub(super) struct Places {
-    stores: Arc<Stores>,
+pub(super) struct TablePathResolver {
+    stores: Arc<TableStores>,
     /// The root's URL, decoded; and what it is without links, on a local disk.
     roots: Vec<String>,
 }
 
-impl Places {
-    pub(super) fn new(stores: &Arc<Stores>) -> Self {
+impl TablePathResolver {
+    pub(super) fn new(stores: &Arc<TableStores>) -> Self {
         let url = decoded(stores.root().url());
         let real = url
             .strip_prefix("file://")
@@ -113,8 +113,8 @@ fn is_plain(path: &str) -> bool {
 pub(super) fn walk(
     store: &Arc<dyn Store>,
     take: impl Fn(&str) -> bool + Send + Sync + 'static,
-    mut see: impl FnMut(&str, Folder) -> Result<Vec<String>>,
-    cancel: &Cancel,
+    mut see: impl FnMut(&str, FolderListing) -> Result<Vec<String>>,
+    cancel: &CancellationToken,
 ) -> Result<u64> {
     let take = Arc::new(take);
     let (mut folders, mut level) = (0, vec![String::new()]);
@@ -147,11 +147,11 @@ pub(super) fn name_of(path: &str) -> &str {
 /// Which names are nobody's business: those that begin with a dot or an underscore, but for folders
 /// of changes, of indexes and of partition columns with such names.
 #[derive(Debug, Clone)]
-pub(super) struct Hidden {
+pub(super) struct HiddenNames {
     partitions: Vec<String>,
 }
 
-impl Hidden {
+impl HiddenNames {
     /// `partitions` are all names of partition columns.
     pub(super) fn new<'a>(partitions: impl Iterator<Item = &'a str>) -> Self {
         Self {
@@ -176,12 +176,12 @@ impl Hidden {
 /// A set of places by their hashes. Of two places with one hash both count as being in it: where
 /// the set says what is to be kept, that errs on the safe side.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PlaceSet {
+pub(super) struct PathHashSet {
     seed: DefaultHashBuilder,
     hashes: HashSet<u64>,
 }
 
-impl PlaceSet {
+impl PathHashSet {
     pub(super) fn insert(&mut self, place: &str) {
         self.hashes.insert(self.seed.hash_one(place));
     }

@@ -14,22 +14,22 @@ use arrow_array::BooleanArray;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::commit::Transaction;
+use crate::commit::OptimisticTransaction;
 use crate::commit::adds::{adds, whole};
-use crate::commit::finish::{Choices, Done};
+use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::dv::DvPath;
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Env, SystemEnv, map_all};
-use crate::history::{self, Search};
+use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all};
+use crate::history::{self, TimestampSearch};
 use crate::ops::maintain::commit_command::commit_command;
 use crate::ops::maintain::data_files::vector_path;
-use crate::parse::checkpoint::FileKind;
-use crate::parse::{FileBatch, Wanted};
+use crate::parse::checkpoint::FileActionKind;
+use crate::parse::{FileActionProjection, FileBatch};
 use crate::protocol::action::{DomainMetadata, Metadata};
 use crate::protocol::commit_line::Action;
 use crate::protocol::schema::{StructField, StructType};
 use crate::protocol::{data_path, features};
-use crate::reconcile::{Seen, Verdict};
+use crate::reconcile::{FileActionState, SeenFileKeys};
 use crate::snapshot::Snapshot;
 
 const MAX_ID: &str = "delta.columnMapping.maxColumnId";
@@ -57,12 +57,12 @@ pub struct RestoreOptions {
     /// Take the older version's protocol also where it is lower.
     pub protocol_downgrade_allowed: bool,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
 }
 
 /// What a restore did.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Restored {
+pub struct RestoreResult {
     /// Files that came back.
     pub num_restored_file: u64,
     /// Files that went.
@@ -77,7 +77,7 @@ pub struct Restored {
     pub table_size_after_restore: u64,
     /// The version that was made, where one was.
     #[serde(skip)]
-    pub done: Option<Done>,
+    pub done: Option<CommitResult>,
 }
 
 /// Makes a version that is like an older one.
@@ -86,7 +86,11 @@ pub struct Restored {
 /// [`Error::NotFound`] for a version that cannot be read or a file that is not there any more;
 /// [`Error::Invalid`] for one that does not exist yet, and for a timestamp after the newest
 /// version's; as [`Transaction::commit`].
-pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -> Result<Restored> {
+pub fn restore(
+    snapshot: &Snapshot,
+    options: &RestoreOptions,
+    cancel: &CancellationToken,
+) -> Result<RestoreResult> {
     let version = match (options.version, options.timestamp_ms) {
         (Some(version), None) => version,
         (None, Some(time)) => {
@@ -109,7 +113,7 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
                     text_of(newest)
                 )));
             }
-            history::version_at(snapshot, time, Search::AtOrBefore)?
+            history::version_at(snapshot, time, TimestampSearch::AtOrBefore)?
         }
         _ => {
             return Err(Error::invalid(
@@ -124,16 +128,16 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
         )));
     }
     let target = snapshot.at(Some(version))?;
-    let live = keys(snapshot, &Seen::default(), cancel)?;
+    let live = keys(snapshot, &SeenFileKeys::default(), cancel)?;
     let wanted_live = keys(&target, &live, cancel)?;
 
-    let mut out = Restored::default();
-    let mut tx = Transaction::new(snapshot);
+    let mut out = RestoreResult::default();
+    let mut tx = OptimisticTransaction::new(snapshot);
     tx.read_whole_table();
     let wanted = whole(&target);
     let partition = wanted.partition.clone();
     let mut missing = Vec::new();
-    for batch in target.files(FileKind::Adds, wanted, cancel)? {
+    for batch in target.files(FileActionKind::Adds, wanted, cancel)? {
         let batch = batch?;
         out.num_of_files_after_restore += batch.len() as u64;
         out.table_size_after_restore += bytes(&batch);
@@ -155,7 +159,7 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
     }
     if let Some(first) = missing.first().filter(|_| !options.ignore_missing_files) {
         return Err(Error::not_found(
-            crate::error::Missing::Object,
+            crate::error::NotFoundKind::Object,
             format!(
                 "version {version} cannot be restored: {} of its files are gone, {first} for one; bring back what is left of it with `ignore_missing_files=True`",
                 missing.len()
@@ -165,7 +169,7 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
     let now = SystemEnv.now_ms();
     let wanted = whole(snapshot);
     let partition = wanted.partition.clone();
-    for batch in snapshot.files(FileKind::Adds, wanted, cancel)? {
+    for batch in snapshot.files(FileActionKind::Adds, wanted, cancel)? {
         let going = without(&batch?, &wanted_live)?;
         out.num_removed_file += going.len() as u64;
         out.removed_files_size += bytes(&going);
@@ -209,7 +213,7 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
         "tableSizeAfterRestore": out.table_size_after_restore,
     });
     let done = commit_command(tx, "RESTORE", parameters, metrics, &options.choices, cancel)?;
-    Ok(Restored {
+    Ok(RestoreResult {
         done: Some(done),
         ..out
     })
@@ -223,19 +227,27 @@ fn text_of(ms: i64) -> String {
 }
 
 /// The keys of a version's files, comparable with those of `like`.
-fn keys(snapshot: &Snapshot, like: &Seen, cancel: &Cancel) -> Result<Seen> {
-    let mut seen = Seen::like(like);
-    for batch in snapshot.files(FileKind::Adds, Wanted::default(), cancel)? {
+fn keys(
+    snapshot: &Snapshot,
+    like: &SeenFileKeys,
+    cancel: &CancellationToken,
+) -> Result<SeenFileKeys> {
+    let mut seen = SeenFileKeys::like(like);
+    for batch in snapshot.files(
+        FileActionKind::Adds,
+        FileActionProjection::default(),
+        cancel,
+    )? {
         let batch = batch?;
         for row in 0..batch.len() {
             let key = seen.key(&batch, row)?;
-            seen.note(key, 0, Verdict::Added, true, batch.path.value(row))?;
+            seen.note(key, 0, FileActionState::Added, true, batch.path.value(row))?;
         }
     }
     Ok(seen)
 }
 
-fn without(batch: &FileBatch, keys: &Seen) -> Result<FileBatch> {
+fn without(batch: &FileBatch, keys: &SeenFileKeys) -> Result<FileBatch> {
     let keep = (0..batch.len())
         .map(|row| keys.key(batch, row).map(|key| Some(!keys.contains(key))))
         .collect::<Result<BooleanArray>>()?;
@@ -252,7 +264,7 @@ fn bytes(batch: &FileBatch) -> u64 {
 }
 
 /// Which files of a batch, or deletion vectors of them, are not there.
-fn absent(snapshot: &Snapshot, batch: &FileBatch, cancel: &Cancel) -> Result<Vec<bool>> {
+fn absent(snapshot: &Snapshot, batch: &FileBatch, cancel: &CancellationToken) -> Result<Vec<bool>> {
     let rows: Vec<(String, Option<DvPath>)> = (0..batch.len())
         .map(|row| Ok((batch.path.value(row).to_owned(), vector_path(batch, row)?)))
         .collect::<Result<_>>()?;

@@ -22,20 +22,22 @@ use arrow_array::Array;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::commit::Transaction;
-use crate::commit::finish::{Choices, Done};
+use crate::commit::OptimisticTransaction;
+use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::dv::DvPath;
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::{Cancel, Env, SystemEnv, map_all};
-use crate::log::Upkeep;
+use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all};
+use crate::log::MaintenanceOperation;
 use crate::ops::maintain::commit_command::commit_command;
-use crate::ops::maintain::data_files::{Hidden, PlaceSet, Places, name_of, vector_path, walk};
-use crate::parse::checkpoint::FileKind;
-use crate::parse::commit::{self, Take};
-use crate::parse::{FileBatch, Wanted};
+use crate::ops::maintain::data_files::{
+    HiddenNames, PathHashSet, TablePathResolver, name_of, vector_path, walk,
+};
+use crate::parse::checkpoint::FileActionKind;
+use crate::parse::commit::{self, ActionSelection};
+use crate::parse::{FileActionProjection, FileBatch};
 use crate::protocol::{features, properties};
 use crate::snapshot::Snapshot;
-use crate::store::{Folder, ObjectMeta, Store};
+use crate::store::{FolderListing, ObjectMeta, Store};
 
 /// Files deleted by one request where the store has such requests.
 const CHUNK: usize = 1000;
@@ -65,7 +67,7 @@ pub struct VacuumOptions {
     /// The time it is, in milliseconds since the epoch; the clock's if `None`.
     pub now_ms: Option<i64>,
     /// How its two versions are committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
 }
 
 impl Default for VacuumOptions {
@@ -78,14 +80,14 @@ impl Default for VacuumOptions {
             full: false,
             keep_versions: Vec::new(),
             now_ms: None,
-            choices: Choices::default(),
+            choices: CommitOptions::default(),
         }
     }
 }
 
 /// What a vacuum deleted, or would.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Vacuumed {
+pub struct VacuumResult {
     /// Paths below the table's root, sorted.
     pub files: Vec<String>,
     /// Their sizes together.
@@ -94,7 +96,7 @@ pub struct Vacuumed {
     pub folders: u64,
     /// The version that was made, where one was.
     #[serde(skip)]
-    pub done: Option<Done>,
+    pub done: Option<CommitResult>,
 }
 
 /// Deletes, or with `dry_run` only finds, what no version in the time of retention needs.
@@ -108,14 +110,14 @@ pub struct Vacuumed {
 pub fn vacuum(
     snapshot: &Snapshot,
     options: &VacuumOptions,
-    inventory: Option<Inventory>,
-    cancel: &Cancel,
-) -> Result<Vacuumed> {
+    inventory: Option<FileInventory>,
+    cancel: &CancellationToken,
+) -> Result<VacuumResult> {
     let root = snapshot.stores().root();
     features::check_writable(snapshot.protocol())
         .at_file(root.url())
         .at_version(snapshot.version())?;
-    snapshot.check_upkeep(Upkeep::Vacuum)?;
+    snapshot.check_upkeep(MaintenanceOperation::Vacuum)?;
     let of_table = properties::value(&snapshot.metadata().configuration, RETENTION)
         .and_then(properties::duration_ms)
         .unwrap_or(0);
@@ -126,10 +128,10 @@ pub fn vacuum(
         .unwrap_or_else(after_all_commits)
         .saturating_sub(retention);
 
-    let look = Look {
+    let look = VacuumPlanner {
         options,
         cutoff,
-        places: Places::new(snapshot.stores()),
+        places: TablePathResolver::new(snapshot.stores()),
         cancel,
     };
     let needed = look.needed(snapshot)?;
@@ -147,7 +149,7 @@ pub fn vacuum(
     }
     let metrics = json!({"numFilesToDelete": plan.files.len(), "sizeOfDataToDelete": plan.bytes});
     let begun = commit_command(
-        Transaction::new(snapshot),
+        OptimisticTransaction::new(snapshot),
         "VACUUM START",
         parameters,
         metrics,
@@ -181,7 +183,7 @@ pub fn vacuum(
     deleted.map_err(|failed| failed.error)?;
     let mut ended = ended?;
     ended.warnings.splice(0..0, begun.warnings);
-    Ok(Vacuumed {
+    Ok(VacuumResult {
         done: Some(ended),
         ..plan.sorted()
     })
@@ -190,16 +192,21 @@ pub fn vacuum(
 /// Says that the vacuum ended, on whatever version: also when the caller wants to stop, and when
 /// others have changed what the table is, since the deletions have happened and depend on nothing
 /// any more.
-fn told(after: &Snapshot, choices: &Choices, parameters: &Value, metrics: &Value) -> Result<Done> {
+fn told(
+    after: &Snapshot,
+    choices: &CommitOptions,
+    parameters: &Value,
+    metrics: &Value,
+) -> Result<CommitResult> {
     let (mut newest, mut left) = (after.clone(), OTHERS);
     loop {
         match commit_command(
-            Transaction::new(&newest),
+            OptimisticTransaction::new(&newest),
             "VACUUM END",
             parameters.clone(),
             metrics.clone(),
             choices,
-            &Cancel::default(),
+            &CancellationToken::default(),
         ) {
             Err(Error::CommitFailed { .. }) if left > 0 => {
                 newest = newest.at(None)?;
@@ -244,17 +251,17 @@ fn check_retention(retention: i64, of_table: i64, options: &VacuumOptions) -> Re
 }
 
 /// Files that a caller knows to be in the table's folder.
-pub type Inventory = Box<dyn Iterator<Item = Result<ObjectMeta>>>;
+pub type FileInventory = Box<dyn Iterator<Item = Result<ObjectMeta>>>;
 
 /// What was found to go.
 #[derive(Default)]
-struct Found {
+struct UnreferencedFiles {
     files: Vec<ObjectMeta>,
     bytes: u64,
     folders: u64,
 }
 
-impl Found {
+impl UnreferencedFiles {
     fn of(files: Vec<ObjectMeta>, folders: u64) -> Self {
         let bytes = files.iter().map(|file| file.size).sum();
         Self {
@@ -264,10 +271,10 @@ impl Found {
         }
     }
 
-    fn sorted(self) -> Vacuumed {
+    fn sorted(self) -> VacuumResult {
         let mut files: Vec<String> = self.files.into_iter().map(|file| file.path).collect();
         files.sort_unstable();
-        Vacuumed {
+        VacuumResult {
             files,
             bytes: self.bytes,
             folders: self.folders,
@@ -276,24 +283,24 @@ impl Found {
     }
 }
 
-struct Look<'a> {
+struct VacuumPlanner<'a> {
     options: &'a VacuumOptions,
     /// What was removed or written before it can go.
     cutoff: i64,
-    places: Places,
-    cancel: &'a Cancel,
+    places: TablePathResolver,
+    cancel: &'a CancellationToken,
 }
 
-impl Look<'_> {
+impl VacuumPlanner<'_> {
     /// The places of all files that must stay.
-    fn needed(&self, snapshot: &Snapshot) -> Result<PlaceSet> {
-        let mut needed = PlaceSet::default();
+    fn needed(&self, snapshot: &Snapshot) -> Result<PathHashSet> {
+        let mut needed = PathHashSet::default();
         self.note_live(snapshot, &mut needed)?;
         for batch in snapshot.files(
-            FileKind::Removes,
-            Wanted {
+            FileActionKind::Removes,
+            FileActionProjection {
                 time: true,
-                ..Wanted::default()
+                ..FileActionProjection::default()
             },
             self.cancel,
         )? {
@@ -313,9 +320,9 @@ impl Look<'_> {
                 continue;
             };
             let text = kept.commit_text(commit)?;
-            let take = Take {
-                cdc: Some(Wanted::default()),
-                ..Take::default()
+            let take = ActionSelection {
+                cdc: Some(FileActionProjection::default()),
+                ..ActionSelection::default()
             };
             let changes = commit::parse(&text, 0..text.len(), &take, &[])
                 .at_file(&commit.file.path)?
@@ -327,8 +334,12 @@ impl Look<'_> {
         Ok(needed)
     }
 
-    fn note_live(&self, snapshot: &Snapshot, needed: &mut PlaceSet) -> Result<()> {
-        for batch in snapshot.files(FileKind::Adds, Wanted::default(), self.cancel)? {
+    fn note_live(&self, snapshot: &Snapshot, needed: &mut PathHashSet) -> Result<()> {
+        for batch in snapshot.files(
+            FileActionKind::Adds,
+            FileActionProjection::default(),
+            self.cancel,
+        )? {
             let batch = batch?;
             for row in 0..batch.len() {
                 self.note(&batch, row, needed)?;
@@ -337,7 +348,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    fn note(&self, batch: &FileBatch, row: usize, needed: &mut PlaceSet) -> Result<()> {
+    fn note(&self, batch: &FileBatch, row: usize, needed: &mut PathHashSet) -> Result<()> {
         if let Some(place) = self.places.of_log(batch.path.value(row)) {
             needed.insert(&place);
         }
@@ -355,7 +366,7 @@ impl Look<'_> {
     }
 
     /// What goes of all files below the root.
-    fn everything(&self, snapshot: &Snapshot, needed: PlaceSet) -> Result<Found> {
+    fn everything(&self, snapshot: &Snapshot, needed: PathHashSet) -> Result<UnreferencedFiles> {
         let hidden = hidden(snapshot);
         let names = hidden.clone();
         let mut files = Vec::new();
@@ -380,16 +391,16 @@ impl Look<'_> {
             },
             self.cancel,
         )?;
-        Ok(Found::of(files, folders))
+        Ok(UnreferencedFiles::of(files, folders))
     }
 
     /// What goes of an inventory.
     fn listed(
         &self,
         snapshot: &Snapshot,
-        inventory: Inventory,
-        needed: &PlaceSet,
-    ) -> Result<Found> {
+        inventory: FileInventory,
+        needed: &PathHashSet,
+    ) -> Result<UnreferencedFiles> {
         let hidden = hidden(snapshot);
         let mut files = Vec::new();
         let mut owned: HashMap<String, bool> = HashMap::new();
@@ -423,12 +434,12 @@ impl Look<'_> {
         }
         files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         files.dedup_by(|a, b| a.path == b.path);
-        Ok(Found::of(files, 0))
+        Ok(UnreferencedFiles::of(files, 0))
     }
 
     /// What goes of the files that the log says were removed, or that held changes of commits
     /// before the cutoff.
-    fn removed(&self, snapshot: &Snapshot, needed: &PlaceSet) -> Result<Found> {
+    fn removed(&self, snapshot: &Snapshot, needed: &PathHashSet) -> Result<UnreferencedFiles> {
         let mut by_folder: BTreeMap<String, hashbrown::HashSet<String>> = BTreeMap::new();
         let mut note = |place: &str| {
             if !needed.contains(place) {
@@ -453,10 +464,10 @@ impl Look<'_> {
             Ok(())
         };
         for batch in snapshot.files(
-            FileKind::Removes,
-            Wanted {
+            FileActionKind::Removes,
+            FileActionProjection {
                 time: true,
-                ..Wanted::default()
+                ..FileActionProjection::default()
             },
             self.cancel,
         )? {
@@ -472,13 +483,13 @@ impl Look<'_> {
             .collect();
         let table = snapshot.clone();
         let batches = map_all(commits.chunks(COMMITS).map(<[_]>::to_vec), move |commits| {
-            let take = Take {
-                removes: Some(Wanted {
+            let take = ActionSelection {
+                removes: Some(FileActionProjection {
                     time: true,
-                    ..Wanted::default()
+                    ..FileActionProjection::default()
                 }),
-                cdc: Some(Wanted::default()),
-                ..Take::default()
+                cdc: Some(FileActionProjection::default()),
+                ..ActionSelection::default()
             };
             let parse = |commit: &crate::log::CommitFile| {
                 let text = match table.commit_text(commit) {
@@ -507,7 +518,7 @@ impl Look<'_> {
             if store.owns(&folder) {
                 store.list_folder(&folder, &|name| names.contains(name))
             } else {
-                Ok(Folder::default())
+                Ok(FolderListing::default())
             }
         })?;
         let files = listed
@@ -515,7 +526,7 @@ impl Look<'_> {
             .flat_map(|folder| folder.objects)
             .filter(|file| self.is_old(file))
             .collect();
-        Ok(Found::of(files, folders))
+        Ok(UnreferencedFiles::of(files, folders))
     }
 }
 
@@ -529,9 +540,9 @@ fn removed_at(batch: &FileBatch, row: usize) -> i64 {
 }
 
 /// Names that are nobody's business in this table.
-fn hidden(snapshot: &Snapshot) -> Hidden {
+fn hidden(snapshot: &Snapshot) -> HiddenNames {
     let fields = snapshot.partition_fields();
-    Hidden::new(
+    HiddenNames::new(
         fields
             .iter()
             .flat_map(|field| [field.name.as_str(), snapshot.physical_name(field)]),
@@ -539,7 +550,7 @@ fn hidden(snapshot: &Snapshot) -> Hidden {
 }
 
 /// Deletions that did not go to their end.
-struct Failed {
+struct DeletionFailure {
     deleted: usize,
     error: Error,
 }
@@ -548,8 +559,8 @@ struct Failed {
 fn delete(
     store: &Arc<dyn Store>,
     files: &[ObjectMeta],
-    cancel: &Cancel,
-) -> std::result::Result<(), Failed> {
+    cancel: &CancellationToken,
+) -> std::result::Result<(), DeletionFailure> {
     let chunks: Vec<Vec<String>> = files
         .chunks(CHUNK)
         .map(|chunk| chunk.iter().map(|file| file.path.clone()).collect())
@@ -563,7 +574,7 @@ fn delete(
         Ok(done.map(|failed| (chunk.len() - failed.len(), failed.into_iter().next())))
     });
     let (mut deleted, mut first) = (0, None);
-    for result in results.map_err(|error| Failed { deleted: 0, error })? {
+    for result in results.map_err(|error| DeletionFailure { deleted: 0, error })? {
         match result {
             Ok((done, failed)) => {
                 deleted += done;
@@ -574,7 +585,7 @@ fn delete(
     }
     let Some(error) = first else { return Ok(()) };
     let all = files.len();
-    Err(Failed {
+    Err(DeletionFailure {
         deleted,
         error: match error {
             Error::Storage {

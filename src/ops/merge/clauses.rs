@@ -25,20 +25,20 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::expr::Bound;
+use crate::expr::BoundExpr;
 use crate::expr::eval::child;
-use crate::ops::merge::source_buffer::Spool;
+use crate::ops::merge::source_buffer::SourceBuffer;
 use crate::parse::mask;
-use crate::protocol::calendar::Zone;
-use crate::protocol::schema::{DataType, StructType, TextLayout};
-use crate::write::bound_constraints::Demand;
-use crate::write::cast::{self as fit, Columns};
-use crate::write::constraints::Computed;
+use crate::protocol::calendar::TimeZoneSpec;
+use crate::protocol::schema::{DataType, StringLayout, StructType};
+use crate::write::bound_constraints::NamedExpression;
+use crate::write::cast::{self as fit, ColumnPositions};
+use crate::write::constraints::ComputedColumn;
 
 /// What a clause does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Deed {
+pub enum ClauseAction {
     /// Gives columns other values.
     Update,
     /// Deletes the row.
@@ -47,7 +47,7 @@ pub enum Deed {
     Insert,
 }
 
-impl Deed {
+impl ClauseAction {
     pub(in crate::ops) fn name(self) -> &'static str {
         match self {
             Self::Update => "update",
@@ -62,10 +62,10 @@ impl Deed {
 #[serde(deny_unknown_fields)]
 pub struct ClausePlan {
     /// What it does.
-    pub deed: Deed,
+    pub deed: ClauseAction,
     /// For which rows; for all if `None`.
     #[serde(default)]
-    pub condition: Option<Demand>,
+    pub condition: Option<NamedExpression>,
     /// New values.
     #[serde(default)]
     pub values: Vec<ValuePlan>,
@@ -87,23 +87,31 @@ pub(in crate::ops) const SOURCE: &str = "source";
 
 /// A clause.
 #[derive(Debug, Clone)]
-pub(in crate::ops) struct Clause {
-    pub deed: Deed,
-    pub condition: Option<Bound>,
-    pub values: Vec<(Vec<String>, Bound)>,
+pub(in crate::ops) struct MergeClause {
+    pub deed: ClauseAction,
+    pub condition: Option<BoundExpr>,
+    pub values: Vec<(Vec<String>, BoundExpr)>,
 }
 
-impl Clause {
+impl MergeClause {
     pub(in crate::ops) fn of(plans: &[ClausePlan]) -> Result<Vec<Self>> {
         if plans.len() > 100 {
             return Err(Error::invalid(
                 "a MERGE takes at most 100 clauses of a kind",
             ));
         }
-        let value =
-            |plan: &ValuePlan| Ok((plan.path.clone(), Bound::from_json(&plan.tree.to_string())?));
+        let value = |plan: &ValuePlan| {
+            Ok((
+                plan.path.clone(),
+                BoundExpr::from_json(&plan.tree.to_string())?,
+            ))
+        };
         let one = |plan: &ClausePlan| {
-            let condition = plan.condition.as_ref().map(Demand::bound).transpose()?;
+            let condition = plan
+                .condition
+                .as_ref()
+                .map(NamedExpression::bound)
+                .transpose()?;
             Ok(Self {
                 deed: plan.deed,
                 condition,
@@ -115,7 +123,7 @@ impl Clause {
 }
 
 /// The clause that takes each row: its number from 1 on, or 0.
-pub(in crate::ops) fn decide(clauses: &[Clause], batch: &RecordBatch) -> Result<Vec<u8>> {
+pub(in crate::ops) fn decide(clauses: &[MergeClause], batch: &RecordBatch) -> Result<Vec<u8>> {
     let mut out = vec![0_u8; batch.num_rows()];
     for (number, clause) in (1_u8..).zip(clauses) {
         let open: Vec<usize> = out
@@ -153,10 +161,10 @@ pub(in crate::ops) fn decide(clauses: &[Clause], batch: &RecordBatch) -> Result<
 
 /// Columns that expressions need of one side, by their names.
 pub(in crate::ops) fn needed<'a>(
-    exprs: impl Iterator<Item = &'a Bound>,
+    exprs: impl Iterator<Item = &'a BoundExpr>,
     side: &str,
 ) -> BTreeSet<String> {
-    let columns = exprs.flat_map(Bound::columns);
+    let columns = exprs.flat_map(BoundExpr::columns);
     columns
         .filter(|path| path.first().is_some_and(|first| first == side))
         .filter_map(|path| path.get(1).cloned())
@@ -164,7 +172,10 @@ pub(in crate::ops) fn needed<'a>(
 }
 
 /// All expressions of clauses.
-pub(in crate::ops) fn exprs(clauses: &[Clause], with_values: bool) -> impl Iterator<Item = &Bound> {
+pub(in crate::ops) fn exprs(
+    clauses: &[MergeClause],
+    with_values: bool,
+) -> impl Iterator<Item = &BoundExpr> {
     clauses.iter().flat_map(move |clause| {
         clause.condition.iter().chain(
             clause
@@ -225,7 +236,7 @@ pub(in crate::ops) fn projected(
 
 /// A row of the table and what becomes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::ops) struct Entry {
+pub(in crate::ops) struct MergeRowAction {
     /// Position in its file.
     pub row: u32,
     /// The source's row that matches it, or [`NO_ROW`].
@@ -239,21 +250,21 @@ pub(in crate::ops) const NO_ROW: u32 = u32::MAX;
 pub(in crate::ops) const BY_SOURCE: u8 = 128;
 
 /// Gives rows of the table their new values.
-pub(in crate::ops) struct Editor {
-    pub spool: Arc<Spool>,
+pub(in crate::ops) struct MergeUpdater {
+    pub spool: Arc<SourceBuffer>,
     /// Columns of the source in the spool.
     pub source: StructType,
     /// The table's columns as scans give them.
     pub before: StructType,
     /// The table's columns as they are written.
     pub after: StructType,
-    pub matched: Vec<Clause>,
-    pub by_source: Vec<Clause>,
+    pub matched: Vec<MergeClause>,
+    pub by_source: Vec<MergeClause>,
     /// Generated columns, which follow the others where they are not assigned.
-    pub generated: Vec<Computed>,
-    pub zone: Option<Zone>,
+    pub generated: Vec<ComputedColumn>,
+    pub zone: Option<TimeZoneSpec>,
     /// Rows that change, by file.
-    pub updates: Vec<Vec<Entry>>,
+    pub updates: Vec<Vec<MergeRowAction>>,
     /// The names in files of the columns of row tracking, which stand behind the table's.
     pub hidden: Vec<String>,
     /// The columns of the source that [`Self::matched`] needs.
@@ -263,28 +274,30 @@ pub(in crate::ops) struct Editor {
     pub unread: BTreeSet<usize>,
 }
 
-fn updates(clauses: &[Clause]) -> impl Iterator<Item = &Clause> {
-    clauses.iter().filter(|clause| clause.deed == Deed::Update)
+fn updates(clauses: &[MergeClause]) -> impl Iterator<Item = &MergeClause> {
+    clauses
+        .iter()
+        .filter(|clause| clause.deed == ClauseAction::Update)
 }
 
 /// Places of columns that get a new value in each row that a clause updates, and that no such value
 /// is made of.
 pub(in crate::ops) fn replaced_by_all(
     columns: &StructType,
-    matched: &[Clause],
-    by_source: &[Clause],
-    generated: &[Computed],
+    matched: &[MergeClause],
+    by_source: &[MergeClause],
+    generated: &[ComputedColumn],
 ) -> BTreeSet<usize> {
-    fn values(clauses: &[Clause]) -> impl Iterator<Item = &Bound> {
+    fn values(clauses: &[MergeClause]) -> impl Iterator<Item = &BoundExpr> {
         updates(clauses).flat_map(|clause| clause.values.iter().map(|(_, expr)| expr))
     }
     let mut used = needed(values(matched), TARGET);
     used.extend(
         values(by_source)
-            .flat_map(Bound::column_names)
+            .flat_map(BoundExpr::column_names)
             .map(str::to_owned),
     );
-    let gets = |clause: &Clause, name: &str| {
+    let gets = |clause: &MergeClause, name: &str| {
         let is_assigned = |path: &[String]| path.first().is_some_and(|first| first == name);
         let is_whole = clause
             .values
@@ -308,9 +321,9 @@ pub(in crate::ops) fn replaced_by_all(
 }
 
 /// New values of some rows: which, and the columns that change.
-type Part = (Vec<u32>, Vec<Option<ArrayRef>>);
+type ColumnPatch = (Vec<u32>, Vec<Option<ArrayRef>>);
 
-impl Editor {
+impl MergeUpdater {
     /// A batch of a scan with nulls for the columns that were not scanned.
     fn widened(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if self.unread.is_empty() {
@@ -321,7 +334,7 @@ impl Editor {
         let mut arrays: Vec<ArrayRef> = Vec::new();
         for (n, field) in self.before.fields.iter().enumerate() {
             if self.unread.contains(&n) {
-                let field = field.to_arrow(TextLayout::Plain).with_nullable(true);
+                let field = field.to_arrow(StringLayout::Plain).with_nullable(true);
                 arrays.push(new_null_array(field.data_type(), batch.num_rows()));
                 fields.push(Arc::new(field));
             } else if let Some((n, array)) = scanned.next() {
@@ -370,7 +383,11 @@ impl Editor {
             old.columns().to_vec()
         } else {
             self.fitted(
-                Columns::find(old.schema_ref(), &self.after)?.cast(&old, &self.after, self.zone)?,
+                ColumnPositions::find(old.schema_ref(), &self.after)?.cast(
+                    &old,
+                    &self.after,
+                    self.zone,
+                )?,
                 rows,
             )?
         };
@@ -402,7 +419,7 @@ impl Editor {
         let parts = by_action.into_iter().map(|(action, (positions, sources))| {
             self.part(&old, &base, action, positions, &sources)
         });
-        let parts = parts.collect::<Result<Vec<Part>>>()?;
+        let parts = parts.collect::<Result<Vec<ColumnPatch>>>()?;
         let mut arrays = Vec::with_capacity(base.len() + tracked.len());
         for (n, column) in base.iter().enumerate() {
             arrays.push(replaced(column, &parts, n)?);
@@ -442,7 +459,7 @@ impl Editor {
     /// Columns of the table's types exactly; nulls where there is none.
     fn fitted(&self, columns: Vec<Option<ArrayRef>>, rows: usize) -> Result<Vec<ArrayRef>> {
         let one = |(column, field): (Option<ArrayRef>, &crate::protocol::schema::StructField)| {
-            let plain = field.data_type.to_arrow(TextLayout::Plain);
+            let plain = field.data_type.to_arrow(StringLayout::Plain);
             Ok(match column {
                 None => new_null_array(&plain, rows),
                 Some(column) if *column.data_type() == plain => column,
@@ -463,7 +480,7 @@ impl Editor {
         action: u8,
         positions: Vec<u32>,
         sources: &[u32],
-    ) -> Result<Part> {
+    ) -> Result<ColumnPatch> {
         let indices = UInt32Array::from(positions.clone());
         let (clause, rows) = if action >= BY_SOURCE {
             (
@@ -538,7 +555,7 @@ impl Editor {
                 )?
             };
             let value = fit::value(&value, &field.data_type, name, self.zone)?;
-            let plain = field.data_type.to_arrow(TextLayout::Plain);
+            let plain = field.data_type.to_arrow(StringLayout::Plain);
             let value = if *value.data_type() == plain {
                 value
             } else {
@@ -554,7 +571,7 @@ impl Editor {
                 .iter()
                 .any(|(path, _)| path.first().is_some_and(|first| first == name))
         };
-        let open: Vec<&Computed> = self
+        let open: Vec<&ComputedColumn> = self
             .generated
             .iter()
             .filter(|rule| !is_assigned(&rule.column))
@@ -597,7 +614,10 @@ impl Editor {
                 if let Some((n, field)) = n.and_then(|n| Some((n, self.after.fields.get(n)?)))
                     && let Some(slot) = columns.get_mut(n)
                 {
-                    *slot = Some(cast(&value, &field.data_type.to_arrow(TextLayout::Plain))?);
+                    *slot = Some(cast(
+                        &value,
+                        &field.data_type.to_arrow(StringLayout::Plain),
+                    )?);
                 }
             }
         }
@@ -606,7 +626,7 @@ impl Editor {
 }
 
 /// The column with the new values of some rows.
-fn replaced(column: &ArrayRef, parts: &[Part], n: usize) -> Result<ArrayRef> {
+fn replaced(column: &ArrayRef, parts: &[ColumnPatch], n: usize) -> Result<ArrayRef> {
     let new: Vec<(&Vec<u32>, &ArrayRef)> = parts
         .iter()
         .filter_map(|(positions, columns)| Some((positions, columns.get(n)?.as_ref()?)))
@@ -637,7 +657,7 @@ pub(in crate::ops) fn with_field(
     data_type: &DataType,
     path: &[String],
     value: &ArrayRef,
-    zone: Option<Zone>,
+    zone: Option<TimeZoneSpec>,
 ) -> Result<ArrayRef> {
     let (DataType::Struct(fields), Some(from), Some((name, rest))) =
         (data_type, array.as_struct_opt(), path.split_first())
@@ -650,7 +670,7 @@ pub(in crate::ops) fn with_field(
     for field in &fields.fields {
         let now =
             child(from, &field.name).ok_or_else(|| Error::internal("a struct lacks a field"))?;
-        let plain = field.data_type.to_arrow(TextLayout::Plain);
+        let plain = field.data_type.to_arrow(StringLayout::Plain);
         let new = match (field.name == *name, rest.is_empty()) {
             (false, _) => now,
             (true, true) => fit::value(value, &field.data_type, name, zone)?,
@@ -677,20 +697,24 @@ pub(in crate::ops) fn with_field(
 }
 
 /// Makes rows of the source rows of the table.
-pub(in crate::ops) struct Inserter {
-    pub spool: Arc<Spool>,
-    pub clauses: Vec<Clause>,
+pub(in crate::ops) struct MergeInserter {
+    pub spool: Arc<SourceBuffer>,
+    pub clauses: Vec<MergeClause>,
     /// Rows of the source that match a row of the table.
     pub matched: Vec<bool>,
     /// The columns of each clause's rows.
     pub schemas: Vec<SchemaRef>,
 }
 
-impl Inserter {
-    pub(in crate::ops) fn new(spool: Arc<Spool>, clauses: Vec<Clause>, matched: Vec<bool>) -> Self {
-        let schema = |clause: &Clause| {
+impl MergeInserter {
+    pub(in crate::ops) fn new(
+        spool: Arc<SourceBuffer>,
+        clauses: Vec<MergeClause>,
+        matched: Vec<bool>,
+    ) -> Self {
+        let schema = |clause: &MergeClause| {
             let fields = clause.values.iter().filter_map(|(path, expr)| {
-                let data_type = expr.data_type().to_arrow(TextLayout::Plain);
+                let data_type = expr.data_type().to_arrow(StringLayout::Plain);
                 Some(Field::new(path.first()?, data_type, true))
             });
             Arc::new(Schema::new(fields.collect::<Vec<_>>()))
@@ -732,7 +756,7 @@ impl Inserter {
                 batch.clone()
             };
             let value =
-                |((path, expr), field): (&(Vec<String>, Bound), &Arc<Field>)| -> Result<ArrayRef> {
+                |((path, expr), field): (&(Vec<String>, BoundExpr), &Arc<Field>)| -> Result<ArrayRef> {
                     let value = expr
                         .evaluate(&rows)
                         .map_err(|e| e.at_column(path.join(".")))?;

@@ -33,39 +33,39 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::commit::adds::{all, live};
-use crate::commit::finish::{Choices, Done, listed};
+use crate::commit::finish::{CommitOptions, CommitResult, listed};
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Progress, memory_limit};
-use crate::expr::{Bound, Expr, Function};
+use crate::exec::{CancellationToken, ProgressCounter, memory_limit};
+use crate::expr::{BoundExpr, Expr, Function};
 use crate::ops::access::SchemaMode;
 use crate::ops::access::{check_changeable, check_writable};
 use crate::ops::dml::retry::{is_about_rows, newest};
-use crate::ops::merge::clauses::{Clause, ClausePlan, Deed, Entry};
-use crate::ops::merge::join_keys::{Equality, KeyColumn, Known};
-use crate::ops::merge::source_buffer::{Limits, Spool};
+use crate::ops::merge::clauses::{ClauseAction, ClausePlan, MergeClause, MergeRowAction};
+use crate::ops::merge::join_keys::{JoinEquality, KeyColumn, SourceKeySummary};
+use crate::ops::merge::source_buffer::{SourceBuffer, SpillLimits};
 use crate::ops::partition_predicate::joined;
-use crate::ops::target::{Encoding, Rows, Target};
+use crate::ops::target::{DataFileOptions, FileRowSelection, TargetTable};
 use crate::ops::write::{WriteOptions, settled};
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::Add;
-use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
-use crate::scan::{self, Batches, Chosen, Lens, MetadataColumn, ScanRequest};
+use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
+use crate::scan::{self, BatchStream, FileMatcher, MetadataColumn, PositionSelection, ScanRequest};
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::{self, Demands};
-use crate::write::cast::Columns;
+use crate::write::bound_constraints::{self, TableConstraints};
+use crate::write::cast::ColumnPositions;
 use pairs::{places, take_pairs};
 
 use write::on_pool;
-pub(super) use write::{Ending, Figures};
+pub(super) use write::{MergeCommit, MergeMetrics};
 
 /// How to merge.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MergeOptions {
     /// How new files are made.
-    pub encoding: Encoding,
+    pub encoding: DataFileOptions,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
     /// Bytes of the source that stay in memory.
     pub max_spill_size: Option<u64>,
     /// Bytes of temporary files.
@@ -96,7 +96,7 @@ pub struct MergePlan {
     /// Clauses for rows of the table that none matches, over the table's columns.
     pub by_source: Vec<ClausePlan>,
     /// The table's demands.
-    pub demands: Demands,
+    pub demands: TableConstraints,
 }
 
 /// An equality of a [`MergePlan`].
@@ -112,10 +112,10 @@ pub struct EqualityPlan {
 }
 
 impl MergePlan {
-    pub(super) fn equalities(&self) -> Result<Vec<Equality>> {
-        let tree = |value: &Value| Bound::from_json(&value.to_string());
+    pub(super) fn equalities(&self) -> Result<Vec<JoinEquality>> {
+        let tree = |value: &Value| BoundExpr::from_json(&value.to_string());
         let equality = |plan: &EqualityPlan| {
-            Ok(Equality {
+            Ok(JoinEquality {
                 target: tree(&plan.target)?,
                 source: tree(&plan.source)?,
                 null_safe: plan.null_safe,
@@ -148,14 +148,14 @@ impl MergePlan {
 
 /// A merge whose table is settled.
 #[derive(Debug, Clone)]
-pub struct Merge {
+pub struct MergeCommand {
     pub(super) snapshot: Snapshot,
     options: MergeOptions,
     source: StructType,
     /// The table after the merge.
-    pub(super) target: Target,
+    pub(super) target: TargetTable,
     is_changed: bool,
-    demands: Demands,
+    demands: TableConstraints,
     pub(super) started: Instant,
 }
 
@@ -164,7 +164,7 @@ const BATCH_ROWS: usize = 64 << 10;
 /// Pairs that are looked at together where no key joins them.
 const PAIRS: usize = 128 << 10;
 
-impl Merge {
+impl MergeCommand {
     /// Settles what the table will be. `evolving` are the columns of the source, and fields in
     /// them, that may add to the schema, `lacking` the table's columns that a new row may lack.
     ///
@@ -197,9 +197,9 @@ impl Merge {
         let lacks = |field: &StructField| {
             lacking.contains(&field.name) || snapshot.schema().field(&field.name).is_none()
         };
-        let demands = Demands::of(&protocol, &metadata, &schema, lacks)?;
+        let demands = TableConstraints::of(&protocol, &metadata, &schema, lacks)?;
         let encoding = options.encoding.clone();
-        let target = Target {
+        let target = TargetTable {
             protocol,
             metadata,
             schema,
@@ -218,7 +218,7 @@ impl Merge {
 
     /// What is to be bound, against [`Merge::schema`].
     #[must_use]
-    pub fn demands(&self) -> &Demands {
+    pub fn demands(&self) -> &TableConstraints {
         &self.demands
     }
 
@@ -237,16 +237,16 @@ impl Merge {
         self,
         plan: &MergePlan,
         rows: impl Iterator<Item = Result<RecordBatch>>,
-        cancel: &Cancel,
-    ) -> Result<Joining> {
-        let clauses = Clauses::of(plan)?;
+        cancel: &CancellationToken,
+    ) -> Result<MergeJoin> {
+        let clauses = MergeClauses::of(plan)?;
         if clauses.changes() {
             check_changeable(&self.snapshot)?;
         }
         let bound = |value: &Option<Value>| {
             value
                 .as_ref()
-                .map(|value| Bound::from_json(&value.to_string()))
+                .map(|value| BoundExpr::from_json(&value.to_string()))
                 .transpose()
         };
         let equalities = plan.equalities()?;
@@ -263,7 +263,7 @@ impl Merge {
         } else {
             Some(KeyColumn::new(&equalities)?)
         };
-        let mut known = Known::new(&equalities, spool.len().into())?;
+        let mut known = SourceKeySummary::new(&equalities, spool.len().into())?;
         if let Some(key) = &key {
             for n in 0..spool.batches() {
                 cancel.check()?;
@@ -278,7 +278,7 @@ impl Merge {
         let files = looked_at(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
         let read_time = self.started.elapsed();
         let known = Arc::new(known);
-        Ok(Joining {
+        Ok(MergeJoin {
             merge: self,
             plan: plan.clone(),
             clauses,
@@ -305,11 +305,11 @@ impl Merge {
     /// True for every row of the table that can match.
     pub(super) fn reads(
         &self,
-        target_only: Option<&Bound>,
-        known: &Known,
-        equalities: &[Equality],
+        target_only: Option<&BoundExpr>,
+        known: &SourceKeySummary,
+        equalities: &[JoinEquality],
         can_match: bool,
-    ) -> Result<Option<Bound>> {
+    ) -> Result<Option<BoundExpr>> {
         let bounds = if can_match {
             known.predicate(equalities)?
         } else {
@@ -325,7 +325,7 @@ impl Merge {
         Ok(if parts.is_empty() {
             None
         } else {
-            Some(Bound {
+            Some(BoundExpr {
                 expr: joined(Function::And, parts)?,
                 ansi: true,
                 zone,
@@ -335,7 +335,7 @@ impl Merge {
 
     /// Identity columns; rows that stay give their own values, so who may not give any was looked
     /// at before.
-    fn identities(&self) -> Result<Vec<crate::write::constraints::Identity>> {
+    fn identities(&self) -> Result<Vec<crate::write::constraints::IdentityColumn>> {
         let mut all = bound_constraints::identities(&self.target.protocol, &self.target.schema)?;
         for identity in &mut all {
             identity.allow_explicit = true;
@@ -343,7 +343,7 @@ impl Merge {
         Ok(all)
     }
 
-    pub(super) fn check_identities(&self, clauses: &Clauses) -> Result<()> {
+    pub(super) fn check_identities(&self, clauses: &MergeClauses) -> Result<()> {
         let identities = bound_constraints::identities(&self.target.protocol, &self.target.schema)?;
         for clause in clauses
             .matched
@@ -353,7 +353,7 @@ impl Merge {
         {
             for name in clause.values.iter().filter_map(|(path, _)| path.first()) {
                 match identities.iter().find(|identity| identity.column == *name) {
-                    Some(_) if clause.deed == Deed::Update => {
+                    Some(_) if clause.deed == ClauseAction::Update => {
                         return Err(Error::invalid("an identity column cannot be updated: its values are the table's to give; leave it out").at_column(name));
                     }
                     Some(identity) if !identity.allow_explicit => {
@@ -376,25 +376,25 @@ impl Merge {
     fn spool(
         &self,
         rows: impl Iterator<Item = Result<RecordBatch>>,
-        cancel: &Cancel,
-    ) -> Result<Spool> {
+        cancel: &CancellationToken,
+    ) -> Result<SourceBuffer> {
         let fields: Vec<Field> = self
             .source
             .fields
             .iter()
-            .map(|field| field.to_arrow(TextLayout::Plain).with_nullable(true))
+            .map(|field| field.to_arrow(StringLayout::Plain).with_nullable(true))
             .collect();
         let schema: SchemaRef = Arc::new(Schema::new(fields));
-        let limits = Limits {
+        let limits = SpillLimits {
             memory: self.memory()?,
             file: self.options.max_temp_directory_size,
         };
-        let mut spool = Spool::new(Arc::clone(&schema), limits);
+        let mut spool = SourceBuffer::new(Arc::clone(&schema), limits);
         let zone = self.options.encoding.zone()?;
         for batch in rows {
             cancel.check()?;
             let batch = batch?;
-            let columns = Columns::find(batch.schema_ref(), &self.source)?;
+            let columns = ColumnPositions::find(batch.schema_ref(), &self.source)?;
             let mut start = 0;
             while start < batch.num_rows() {
                 let slice = batch.slice(start, BATCH_ROWS.min(batch.num_rows() - start));
@@ -451,15 +451,15 @@ fn parts(whole: &StructType, paths: &[&[String]]) -> StructType {
 /// The files of the table that a merge looks at.
 pub(super) fn looked_at(
     snapshot: &Snapshot,
-    clauses: &Clauses,
-    reads: Option<&Bound>,
+    clauses: &MergeClauses,
+    reads: Option<&BoundExpr>,
     can_match: bool,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<Vec<Add>> {
     match (reads, clauses.by_source.is_empty()) {
         (Some(_), true) if !can_match => Ok(Vec::new()),
         (Some(predicate), true) => {
-            let lens = Lens::new(snapshot, vec![predicate.clone()]);
+            let lens = FileMatcher::new(snapshot, vec![predicate.clone()]);
             live(snapshot, cancel, |batch| lens.matching(batch))
         }
         _ => all(snapshot, cancel),
@@ -467,7 +467,7 @@ pub(super) fn looked_at(
 }
 
 /// The rows for which a predicate is true, all without one.
-fn chosen(batch: &RecordBatch, predicate: Option<&Bound>) -> Result<RecordBatch> {
+fn chosen(batch: &RecordBatch, predicate: Option<&BoundExpr>) -> Result<RecordBatch> {
     match predicate {
         None => Ok(batch.clone()),
         Some(predicate) => Ok(filter_record_batch(batch, &predicate.filter_mask(batch)?)?),
@@ -475,18 +475,18 @@ fn chosen(batch: &RecordBatch, predicate: Option<&Bound>) -> Result<RecordBatch>
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Clauses {
-    pub matched: Vec<Clause>,
-    pub not_matched: Vec<Clause>,
-    pub by_source: Vec<Clause>,
+pub(super) struct MergeClauses {
+    pub matched: Vec<MergeClause>,
+    pub not_matched: Vec<MergeClause>,
+    pub by_source: Vec<MergeClause>,
 }
 
-impl Clauses {
+impl MergeClauses {
     pub(super) fn of(plan: &MergePlan) -> Result<Self> {
         let out = Self {
-            matched: Clause::of(&plan.matched)?,
-            not_matched: Clause::of(&plan.not_matched)?,
-            by_source: Clause::of(&plan.by_source)?,
+            matched: MergeClause::of(&plan.matched)?,
+            not_matched: MergeClause::of(&plan.not_matched)?,
+            by_source: MergeClause::of(&plan.by_source)?,
         };
         if out.matched.is_empty() && out.not_matched.is_empty() && out.by_source.is_empty() {
             return Err(Error::invalid("a MERGE needs at least one WHEN clause"));
@@ -503,8 +503,8 @@ impl Clauses {
     pub(super) fn takes_many(&self) -> bool {
         matches!(
             self.matched.as_slice(),
-            [Clause {
-                deed: Deed::Delete,
+            [MergeClause {
+                deed: ClauseAction::Delete,
                 condition: None,
                 ..
             }]
@@ -514,29 +514,29 @@ impl Clauses {
 
 /// How a try to merge ended.
 #[derive(Debug)]
-pub enum Tried {
+pub enum MergeAttempt {
     /// It is done.
-    Done(Box<Done>),
+    Done(Box<CommitResult>),
     /// Another writer changed rows that it read: the same on the newest version, whose keys are to
     /// be joined anew.
-    Lost(Box<Joining>),
+    Lost(Box<MergeJoin>),
 }
 
 /// A merge that waits for the pairs of rows that match.
 #[derive(Debug, Clone)]
-pub struct Joining {
-    merge: Merge,
+pub struct MergeJoin {
+    merge: MergeCommand,
     plan: MergePlan,
-    clauses: Clauses,
-    rules: crate::write::constraints::Rules,
-    spool: Arc<Spool>,
-    equalities: Vec<Equality>,
+    clauses: MergeClauses,
+    rules: crate::write::constraints::WriteRules,
+    spool: Arc<SourceBuffer>,
+    equalities: Vec<JoinEquality>,
     key: Option<KeyColumn>,
-    known: Arc<Known>,
-    source_only: Option<Bound>,
-    residual: Option<Bound>,
+    known: Arc<SourceKeySummary>,
+    source_only: Option<BoundExpr>,
+    residual: Option<BoundExpr>,
     /// True for every row of the table that can match.
-    reads: Option<Bound>,
+    reads: Option<BoundExpr>,
     can_match: bool,
     /// Files that are looked at.
     files: Vec<Add>,
@@ -551,7 +551,7 @@ const FILE: &str = "file";
 const ROW: &str = "row";
 const SOURCE_ROW: &str = "source_row";
 
-impl Joining {
+impl MergeJoin {
     /// Files that are looked at.
     #[must_use]
     pub fn files(&self) -> usize {
@@ -576,7 +576,7 @@ impl Joining {
     ///
     /// # Errors
     /// [`Error::Internal`] where there is no join.
-    pub fn source_keys(&self) -> Result<Batches> {
+    pub fn source_keys(&self) -> Result<BatchStream> {
         let key = self
             .key
             .clone()
@@ -615,10 +615,10 @@ impl Joining {
                 vec![filter(&key, &usable)?, filter(&numbers, &usable)?],
             )?)
         });
-        Ok(Batches {
+        Ok(BatchStream {
             schema,
             batches: Box::new(batches),
-            progress: Progress::default(),
+            progress: ProgressCounter::default(),
         })
     }
 
@@ -626,7 +626,7 @@ impl Joining {
     ///
     /// # Errors
     /// As [`scan::scan`].
-    pub fn target_keys(&self, cancel: &Cancel) -> Result<Batches> {
+    pub fn target_keys(&self, cancel: &CancellationToken) -> Result<BatchStream> {
         let key = self
             .key
             .clone()
@@ -669,7 +669,7 @@ impl Joining {
                 ],
             )?)
         };
-        Ok(Batches {
+        Ok(BatchStream {
             schema,
             batches: Box::new(on_pool(scanned.batches, keys, cancel)),
             progress: scanned.progress,
@@ -678,13 +678,18 @@ impl Joining {
 
     /// A scan of the files, in whose batches the number of the file and the position in it stand
     /// last.
-    fn scan(&self, columns: Vec<String>, chosen: Option<Chosen>, cancel: &Cancel) -> ScanRequest {
+    fn scan(
+        &self,
+        columns: Vec<String>,
+        chosen: Option<PositionSelection>,
+        cancel: &CancellationToken,
+    ) -> ScanRequest {
         let files = self.files.iter().map(|add| add.path.clone()).collect();
         let metadata = vec![MetadataColumn::FileNumber, MetadataColumn::RowIndex];
         ScanRequest {
             columns: Some(columns),
             metadata,
-            ..Rows {
+            ..FileRowSelection {
                 files,
                 predicate: None,
                 chosen,
@@ -703,20 +708,20 @@ impl Joining {
     pub fn run(
         self,
         pairs: Option<impl Iterator<Item = Result<RecordBatch>>>,
-        cancel: &Cancel,
-    ) -> Result<Tried> {
+        cancel: &CancellationToken,
+    ) -> Result<MergeAttempt> {
         let again = (self.tried < self.merge.options.max_reruns).then(|| self.clone());
         match (self.run_once(pairs, cancel), again) {
             (Err(lost), Some(again)) if is_about_rows(&lost) => match again.on_newest(cancel)? {
-                Some(again) => Ok(Tried::Lost(Box::new(again))),
+                Some(again) => Ok(MergeAttempt::Lost(Box::new(again))),
                 None => Err(lost),
             },
-            (done, _) => Ok(Tried::Done(Box::new(done?))),
+            (done, _) => Ok(MergeAttempt::Done(Box::new(done?))),
         }
     }
 
     /// The same on the newest version; `None` where the table is another than it was.
-    fn on_newest(mut self, cancel: &Cancel) -> Result<Option<Self>> {
+    fn on_newest(mut self, cancel: &CancellationToken) -> Result<Option<Self>> {
         let Some(snapshot) = newest(
             &self.merge.snapshot,
             &mut self.merge.options.choices,
@@ -741,12 +746,12 @@ impl Joining {
     fn run_once(
         self,
         pairs: Option<impl Iterator<Item = Result<RecordBatch>>>,
-        cancel: &Cancel,
-    ) -> Result<Done> {
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         if pairs.is_none() && self.needs_join() {
             return Err(Error::internal("the pairs of a join are missing"));
         }
-        let mut entries: Vec<Vec<Entry>> = vec![Vec::new(); self.files.len()];
+        let mut entries: Vec<Vec<MergeRowAction>> = vec![Vec::new(); self.files.len()];
         match pairs {
             Some(pairs) => take_pairs(pairs, &mut entries, cancel)?,
             None if self.key.is_none() && self.can_match => {

@@ -11,24 +11,29 @@ use arrow_schema::{DataType as Arrow, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take_record_batch;
 
-use super::{FILE, Joining, PAIRS, ROW, SOURCE_ROW};
-use crate::dv::Positions;
+use super::{FILE, MergeJoin, PAIRS, ROW, SOURCE_ROW};
+use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, map_all};
-use crate::expr::{Bound, Function};
+use crate::exec::{CancellationToken, map_all};
+use crate::expr::{BoundExpr, Function};
 use crate::ops::merge::clauses::{
-    BY_SOURCE, Clause, Entry, NO_ROW, SOURCE, TARGET, combined, decide, exprs, needed, projected,
+    BY_SOURCE, MergeClause, MergeRowAction, NO_ROW, SOURCE, TARGET, combined, decide, exprs,
+    needed, projected,
 };
 use crate::ops::partition_predicate::joined;
 use crate::parse::mask;
-use crate::scan::{self, Chosen, ScanRequest};
+use crate::scan::{self, PositionSelection, ScanRequest};
 
 /// A pair for which the rest of the condition is not true.
 const DROPPED: u8 = 255;
 
-impl Joining {
+impl MergeJoin {
     /// Pairs of all rows for which the rest of the condition is true, where no key joins them.
-    pub(super) fn compare_all(&self, entries: &mut [Vec<Entry>], cancel: &Cancel) -> Result<()> {
+    pub(super) fn compare_all(
+        &self,
+        entries: &mut [Vec<MergeRowAction>],
+        cancel: &CancellationToken,
+    ) -> Result<()> {
         const MOST: usize = 1 << 28;
         let columns: Vec<String> = needed(self.residual.iter(), TARGET).into_iter().collect();
         let of_source = needed(self.residual.iter(), SOURCE);
@@ -82,7 +87,7 @@ impl Joining {
                         let (Some(left), Some(right)) = (left.get(pair), right.get(pair)) else {
                             continue;
                         };
-                        out.push(Entry {
+                        out.push(MergeRowAction {
                             row: position(index.value(*left as usize))?,
                             source: self.spool.start(n) + right,
                             action: 0,
@@ -115,10 +120,14 @@ impl Joining {
 
     /// Drops pairs for which the rest of the condition is not true; gives the others the clause
     /// that takes them.
-    pub(super) fn decide(&self, entries: &mut [Vec<Entry>], cancel: &Cancel) -> Result<()> {
+    pub(super) fn decide(
+        &self,
+        entries: &mut [Vec<MergeRowAction>],
+        cancel: &CancellationToken,
+    ) -> Result<()> {
         let residual = self.residual.as_ref().filter(|_| self.key.is_some());
         let conditions = exprs(&self.clauses.matched, false);
-        let used: Vec<&Bound> = residual.into_iter().chain(conditions).collect();
+        let used: Vec<&BoundExpr> = residual.into_iter().chain(conditions).collect();
         if used.is_empty() {
             let action = u8::from(!self.clauses.matched.is_empty());
             entries
@@ -129,7 +138,7 @@ impl Joining {
         }
         let of_target = needed(used.iter().copied(), TARGET);
         let of_source = self.source_places(&needed(used.iter().copied(), SOURCE));
-        let look = |target: &RecordBatch, pairs: &mut [Entry]| -> Result<()> {
+        let look = |target: &RecordBatch, pairs: &mut [MergeRowAction]| -> Result<()> {
             let sources: Vec<u32> = pairs.iter().map(|entry| entry.source).collect();
             let mut rows = combined(target, &self.spool.take(&sources, &of_source)?)?;
             let mut held: Option<BooleanArray> = None;
@@ -162,7 +171,7 @@ impl Joining {
                 )?;
             }
         } else {
-            let chosen = Chosen::Only(Arc::new(self.positions(entries, |_| true)?));
+            let chosen = PositionSelection::Only(Arc::new(self.positions(entries, |_| true)?));
             let columns: Vec<String> = of_target.iter().cloned().collect();
             for batch in scan::scan(
                 &self.merge.snapshot,
@@ -219,9 +228,9 @@ impl Joining {
     /// Rows of files for which `choose` is true, by path.
     pub(super) fn positions(
         &self,
-        entries: &[Vec<Entry>],
-        choose: impl Fn(&Entry) -> bool,
-    ) -> Result<HashMap<String, Positions>> {
+        entries: &[Vec<MergeRowAction>],
+        choose: impl Fn(&MergeRowAction) -> bool,
+    ) -> Result<HashMap<String, RoaringBitmapArray>> {
         let mut out = HashMap::new();
         for (add, entries) in self.files.iter().zip(entries) {
             let mut last = None;
@@ -229,7 +238,7 @@ impl Joining {
                 .iter()
                 .filter(|entry| choose(entry))
                 .map(|entry| entry.row);
-            let rows = Positions::from_ascending(
+            let rows = RoaringBitmapArray::from_ascending(
                 chosen
                     .filter(|row| last.replace(*row) != Some(*row))
                     .map(u64::from),
@@ -242,7 +251,7 @@ impl Joining {
     }
 
     /// Leaves one pair for each row of the table.
-    pub(super) fn settle_many(&self, entries: &mut [Vec<Entry>]) -> Result<()> {
+    pub(super) fn settle_many(&self, entries: &mut [Vec<MergeRowAction>]) -> Result<()> {
         let takes_many = self.clauses.takes_many();
         for (add, entries) in self.files.iter().zip(entries) {
             if entries
@@ -251,7 +260,7 @@ impl Joining {
             {
                 continue;
             }
-            let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+            let mut kept: Vec<MergeRowAction> = Vec::with_capacity(entries.len());
             for entry in entries.iter() {
                 match kept.last_mut().filter(|last| last.row == entry.row) {
                     None => kept.push(*entry),
@@ -274,15 +283,15 @@ impl Joining {
     /// Adds the rows that no row of the source matches and that a clause takes.
     pub(super) fn decide_by_source(
         &self,
-        entries: &mut [Vec<Entry>],
-        cancel: &Cancel,
+        entries: &mut [Vec<MergeRowAction>],
+        cancel: &CancellationToken,
     ) -> Result<()> {
         let clauses = &self.clauses.by_source;
         if clauses.is_empty() {
             return Ok(());
         }
         let mut names: Vec<String> = exprs(clauses, false)
-            .flat_map(Bound::column_names)
+            .flat_map(BoundExpr::column_names)
             .map(str::to_owned)
             .collect();
         names.sort_unstable();
@@ -308,7 +317,7 @@ impl Joining {
             ..self.scan(names.clone(), None, cancel)
         };
         let columns: Vec<usize> = (0..names.len()).collect();
-        let mut more: Vec<Vec<Entry>> = vec![Vec::new(); entries.len()];
+        let mut more: Vec<Vec<MergeRowAction>> = vec![Vec::new(); entries.len()];
         for batch in scan::scan(&self.merge.snapshot, &request)?.batches {
             let batch = batch?;
             let (file, index) = places(&batch)?;
@@ -347,7 +356,7 @@ impl Joining {
             let batch = filter_record_batch(&batch.project(&columns)?, &mask(open))?;
             for (row, taken) in rows.into_iter().zip(decide(clauses, &batch)?) {
                 if taken > 0 {
-                    out.push(Entry {
+                    out.push(MergeRowAction {
                         row: position(row)?,
                         source: NO_ROW,
                         action: BY_SOURCE + taken - 1,
@@ -363,7 +372,7 @@ impl Joining {
     }
 
     /// The clause that an entry is for.
-    pub(super) fn clause(&self, action: u8) -> Option<&Clause> {
+    pub(super) fn clause(&self, action: u8) -> Option<&MergeClause> {
         if action >= BY_SOURCE {
             self.clauses.by_source.get(usize::from(action - BY_SOURCE))
         } else {
@@ -394,8 +403,8 @@ pub(super) fn position(row: i64) -> Result<u32> {
 /// Takes over what an engine found.
 pub(super) fn take_pairs(
     pairs: impl Iterator<Item = Result<RecordBatch>>,
-    entries: &mut [Vec<Entry>],
-    cancel: &Cancel,
+    entries: &mut [Vec<MergeRowAction>],
+    cancel: &CancellationToken,
 ) -> Result<()> {
     for batch in pairs {
         cancel.check()?;
@@ -422,7 +431,7 @@ pub(super) fn take_pairs(
             })?;
             let source = u32::try_from(*source)
                 .map_err(|_| Error::internal("a pair of a join is of a row that there is not"))?;
-            slot.push(Entry {
+            slot.push(MergeRowAction {
                 row: position(*row)?,
                 source,
                 action: 0,
@@ -433,8 +442,8 @@ pub(super) fn take_pairs(
 }
 
 /// Brings the pairs of each file into the order of its rows.
-fn sort(entries: &mut [Vec<Entry>]) -> Result<()> {
-    let taken: Vec<(usize, Vec<Entry>)> = entries
+fn sort(entries: &mut [Vec<MergeRowAction>]) -> Result<()> {
+    let taken: Vec<(usize, Vec<MergeRowAction>)> = entries
         .iter_mut()
         .enumerate()
         .filter(|(_, entries)| !entries.is_empty())

@@ -14,11 +14,11 @@ use arrow_select::take::take_record_batch;
 
 use crate::error::{Error, Result};
 use crate::pq::encode::file_encoder::size_of;
-use crate::write::spill::{Place, Spill};
+use crate::write::spill::{SpillFile, SpillOffset};
 
 /// Where batches may be kept.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::ops) struct Limits {
+pub(in crate::ops) struct SpillLimits {
     /// Bytes of memory.
     pub memory: u64,
     /// Bytes of the temporary file.
@@ -27,25 +27,25 @@ pub(in crate::ops) struct Limits {
 
 /// The rows.
 #[derive(Debug)]
-pub(in crate::ops) struct Spool {
+pub(in crate::ops) struct SourceBuffer {
     schema: SchemaRef,
-    slots: Vec<Slot>,
+    slots: Vec<BufferedBatch>,
     /// The number of the first row of each batch.
     starts: Vec<u32>,
     rows: u32,
-    limits: Limits,
+    limits: SpillLimits,
     held: u64,
-    spill: Spill,
+    spill: SpillFile,
 }
 
 #[derive(Debug)]
-enum Slot {
+enum BufferedBatch {
     Held(RecordBatch),
-    Spilled(Place),
+    Spilled(SpillOffset),
 }
 
-impl Spool {
-    pub(in crate::ops) fn new(schema: SchemaRef, limits: Limits) -> Self {
+impl SourceBuffer {
+    pub(in crate::ops) fn new(schema: SchemaRef, limits: SpillLimits) -> Self {
         Self {
             schema,
             slots: Vec::new(),
@@ -53,7 +53,7 @@ impl Spool {
             rows: 0,
             limits,
             held: 0,
-            spill: Spill::default(),
+            spill: SpillFile::default(),
         }
     }
 
@@ -82,7 +82,7 @@ impl Spool {
         let bytes: u64 = batch.columns().iter().map(size_of).sum();
         let slot = if self.held + bytes <= self.limits.memory {
             self.held += bytes;
-            Slot::Held(batch)
+            BufferedBatch::Held(batch)
         } else {
             let place = self.spill.write(&[batch])?;
             if let Some(most) = self.limits.file.filter(|most| self.spill.size() > *most) {
@@ -90,7 +90,7 @@ impl Spool {
                     "the source needs more than the {most} bytes of temporary files that `max_temp_directory_size` allows"
                 )));
             }
-            Slot::Spilled(place)
+            BufferedBatch::Spilled(place)
         };
         self.slots.push(slot);
         self.starts.push(self.rows);
@@ -102,8 +102,8 @@ impl Spool {
     pub(in crate::ops) fn batch(&self, n: usize, columns: Option<&[usize]>) -> Result<RecordBatch> {
         let batch = match self.slots.get(n) {
             None => return Err(Error::internal("there is no such batch")),
-            Some(Slot::Held(batch)) => batch.clone(),
-            Some(Slot::Spilled(place)) => self.spill.read(*place)?,
+            Some(BufferedBatch::Held(batch)) => batch.clone(),
+            Some(BufferedBatch::Spilled(place)) => self.spill.read(*place)?,
         };
         match columns {
             Some(columns) => Ok(batch.project(columns)?),
@@ -205,8 +205,8 @@ mod tests {
             .unwrap()
     }
 
-    fn spool(memory: u64) -> Spool {
-        let mut spool = Spool::new(batch(0, 0).schema(), Limits { memory, file: None });
+    fn spool(memory: u64) -> SourceBuffer {
+        let mut spool = SourceBuffer::new(batch(0, 0).schema(), SpillLimits { memory, file: None });
         for n in 0..10 {
             spool.push(batch(n * 100, n * 100 + 100)).unwrap();
         }
@@ -236,9 +236,9 @@ mod tests {
 
     #[test]
     fn the_file_has_a_limit() {
-        let mut small = Spool::new(
+        let mut small = SourceBuffer::new(
             batch(0, 0).schema(),
-            Limits {
+            SpillLimits {
                 memory: 0,
                 file: Some(10),
             },

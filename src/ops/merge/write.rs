@@ -8,40 +8,41 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use serde_json::{Value, json};
 
-use super::{Clauses, Joining, Merge};
-use crate::commit::finish::{self, Done};
-use crate::commit::{Operation, Transaction};
-use crate::dv::Positions;
+use super::{MergeClauses, MergeCommand, MergeJoin};
+use crate::commit::finish::{self, CommitResult};
+use crate::commit::{CommitOperation, OptimisticTransaction};
+use crate::dv::RoaringBitmapArray;
 use crate::error::Result;
-use crate::exec::{Cancel, Source, lanes, parallelism};
-use crate::expr::Bound;
+use crate::exec::{CancellationToken, ItemSource, lanes, parallelism};
+use crate::expr::BoundExpr;
 use crate::ops::dml::delete_update::millis;
-use crate::ops::dml::deletion_vectors::{self, Marked};
+use crate::ops::dml::deletion_vectors::{self, DeletionVectorUpdate};
 use crate::ops::merge::clauses::{
-    BY_SOURCE, Deed, Editor, Entry, Inserter, SOURCE, exprs, needed, replaced_by_all,
+    BY_SOURCE, ClauseAction, MergeInserter, MergeRowAction, MergeUpdater, SOURCE, exprs, needed,
+    replaced_by_all,
 };
 use crate::ops::optimize::auto_compact;
-use crate::ops::orphans::{Orphans, add_new};
+use crate::ops::orphans::{UncommittedFiles, add_new};
 use crate::ops::target::{change_file, changed};
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::{Action, Add};
-use crate::scan::{self, Chosen};
-use crate::write::{Written, write};
+use crate::scan::{self, PositionSelection};
+use crate::write::{WriteOutput, write};
 
-impl Joining {
+impl MergeJoin {
     pub(super) fn write(
         self,
-        mut entries: Vec<Vec<Entry>>,
+        mut entries: Vec<Vec<MergeRowAction>>,
         matched: Vec<bool>,
         mut read: BTreeSet<usize>,
-        cancel: &Cancel,
-    ) -> Result<Done> {
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         let scanned = self.merge.started.elapsed();
-        let is_update = |entry: &Entry| {
+        let is_update = |entry: &MergeRowAction| {
             self.clause(entry.action)
-                .is_some_and(|clause| clause.deed == Deed::Update)
+                .is_some_and(|clause| clause.deed == ClauseAction::Update)
         };
-        let mut figures = Figures::default();
+        let mut figures = MergeMetrics::default();
         for entry in entries.iter().flatten() {
             *match (is_update(entry), entry.action >= BY_SOURCE) {
                 (true, false) => &mut figures.updated,
@@ -78,9 +79,9 @@ impl Joining {
         }
         let updates = entries;
         let (snapshot, target) = (&self.merge.snapshot, &self.merge.target);
-        let mut orphans = Orphans::new(snapshot.stores().root());
+        let mut orphans = UncommittedFiles::new(snapshot.stores().root());
         let mut actions: Vec<Action> = Vec::new();
-        let inserter = Arc::new(Inserter::new(
+        let inserter = Arc::new(MergeInserter::new(
             Arc::clone(&self.spool),
             self.clauses.not_matched.clone(),
             matched,
@@ -108,21 +109,22 @@ impl Joining {
         let of_place = std::mem::take(&mut scanning.metadata);
         target.keep_ids(snapshot, &mut request, &mut scanning)?;
         scanning.metadata.extend(of_place.iter().copied());
-        let editor =
-            |updates: Vec<Vec<Entry>>, hidden: Vec<String>, unread: BTreeSet<usize>| Editor {
-                spool: Arc::clone(&self.spool),
-                source: self.merge.source.clone(),
-                before: snapshot.schema().clone(),
-                after: target.schema.clone(),
-                matched: self.clauses.matched.clone(),
-                by_source: self.clauses.by_source.clone(),
-                generated: self.rules.generated.clone(),
-                zone: request.zone,
-                updates,
-                hidden,
-                needs: needed(exprs(&self.clauses.matched, true), SOURCE),
-                unread,
-            };
+        let editor = |updates: Vec<Vec<MergeRowAction>>,
+                      hidden: Vec<String>,
+                      unread: BTreeSet<usize>| MergeUpdater {
+            spool: Arc::clone(&self.spool),
+            source: self.merge.source.clone(),
+            before: snapshot.schema().clone(),
+            after: target.schema.clone(),
+            matched: self.clauses.matched.clone(),
+            by_source: self.clauses.by_source.clone(),
+            generated: self.rules.generated.clone(),
+            zone: request.zone,
+            updates,
+            hidden,
+            needs: needed(exprs(&self.clauses.matched, true), SOURCE),
+            unread,
+        };
         let with_feed = target.has_feed() && !touched.is_empty();
         // Without updates an editor only drops the columns that say where a row was, and adds those
         // that are new.
@@ -135,7 +137,7 @@ impl Joining {
         // The rows that are written: of files that are copied all that stay, else those that
         // change.
         let (mut marked, updates) = if target.has_vectors() {
-            scanning.chosen = Some(Chosen::Only(Arc::clone(&updated)));
+            scanning.chosen = Some(PositionSelection::Only(Arc::clone(&updated)));
             (
                 deletion_vectors::mark(snapshot, touched.clone(), &gone, &mut orphans, cancel)?,
                 updates,
@@ -159,12 +161,12 @@ impl Joining {
                 .iter()
                 .zip(updates)
                 .filter(|(add, _)| gone.contains_key(&add.path) && stays(add));
-            let (files, updates): (Vec<String>, Vec<Vec<Entry>>) = copied
+            let (files, updates): (Vec<String>, Vec<Vec<MergeRowAction>>) = copied
                 .map(|(add, updates)| (add.path.clone(), updates))
                 .unzip();
             scanning.files = Some(files);
-            scanning.chosen = Some(Chosen::Without(Arc::clone(&deleted)));
-            (Marked::ended(&touched), updates)
+            scanning.chosen = Some(PositionSelection::Without(Arc::clone(&deleted)));
+            (DeletionVectorUpdate::ended(&touched), updates)
         };
         let edited = editor(updates, request.hidden.clone(), unread);
         actions.extend(std::mem::take(&mut marked.actions));
@@ -189,7 +191,7 @@ impl Joining {
             Some((same, editor)) => {
                 self.feed([&deleted, &updated], same, editor, &inserter, cancel)?
             }
-            None => Written::default(),
+            None => WriteOutput::default(),
         };
         orphans.add(&changes.files);
         figures.inserted = inserted.load(Ordering::Relaxed);
@@ -214,7 +216,7 @@ impl Joining {
                 .into_iter()
                 .map(|file| Action::Cdc(change_file(file))),
         );
-        let ending = Ending {
+        let ending = MergeCommit {
             merge: &self.merge,
             clauses: &self.clauses,
             reads: self.reads.as_ref(),
@@ -234,12 +236,12 @@ impl Joining {
     /// Writes the changes, told row by row.
     fn feed(
         &self,
-        [deleted, updated]: [&Arc<HashMap<String, Positions>>; 2],
-        same: Editor,
-        editor: Editor,
-        inserter: &Arc<Inserter>,
-        cancel: &Cancel,
-    ) -> Result<Written> {
+        [deleted, updated]: [&Arc<HashMap<String, RoaringBitmapArray>>; 2],
+        same: MergeUpdater,
+        editor: MergeUpdater,
+        inserter: &Arc<MergeInserter>,
+        cancel: &CancellationToken,
+    ) -> Result<WriteOutput> {
         let (snapshot, target) = (&self.merge.snapshot, &self.merge.target);
         let columns: Vec<String> = snapshot
             .schema()
@@ -247,10 +249,10 @@ impl Joining {
             .iter()
             .map(|field| field.name.clone())
             .collect();
-        let scanned = |rows: &Arc<HashMap<String, Positions>>| {
+        let scanned = |rows: &Arc<HashMap<String, RoaringBitmapArray>>| {
             let request = self.scan(
                 columns.clone(),
-                Some(Chosen::Only(Arc::clone(rows))),
+                Some(PositionSelection::Only(Arc::clone(rows))),
                 cancel,
             );
             scan::scan(snapshot, &request).map(|scanned| scanned.batches)
@@ -280,7 +282,7 @@ impl Joining {
 
 /// Rows by what became of them.
 #[derive(Debug, Default)]
-pub(in crate::ops) struct Figures {
+pub(in crate::ops) struct MergeMetrics {
     /// Rows of the source.
     pub source: u64,
     pub updated: u64,
@@ -290,14 +292,14 @@ pub(in crate::ops) struct Figures {
     pub inserted: u64,
 }
 
-impl Figures {
+impl MergeMetrics {
     /// As `commitInfo` has them: so long it took, so long until rows were found, so long until the
     /// source was read.
     pub(in crate::ops) fn metrics(
         &self,
-        written: &Written,
+        written: &WriteOutput,
         changes: usize,
-        marked: &Marked,
+        marked: &DeletionVectorUpdate,
         [whole, scanned, read]: [Duration; 3],
     ) -> Value {
         let (updated, deleted) = (
@@ -332,31 +334,35 @@ impl Figures {
 }
 
 /// A merge that is done but for its commit.
-pub(in crate::ops) struct Ending<'a> {
-    pub merge: &'a Merge,
-    pub clauses: &'a Clauses,
-    pub reads: Option<&'a Bound>,
+pub(in crate::ops) struct MergeCommit<'a> {
+    pub merge: &'a MergeCommand,
+    pub clauses: &'a MergeClauses,
+    pub reads: Option<&'a BoundExpr>,
     /// Paths of the files that had rows which matched.
     pub read: Vec<&'a str>,
     /// Whether rows that were there changed.
     pub touches: bool,
-    pub operation: Operation,
+    pub operation: CommitOperation,
     pub metadata: Option<Metadata>,
     pub actions: Vec<Action>,
 }
 
-impl Ending<'_> {
+impl MergeCommit<'_> {
     /// Commits; where nothing changes there is nothing to do.
-    pub(in crate::ops) fn commit(mut self, orphans: Orphans, cancel: &Cancel) -> Result<Done> {
+    pub(in crate::ops) fn commit(
+        mut self,
+        orphans: UncommittedFiles,
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         let (merge, choices) = (self.merge, &self.merge.options.choices);
         if self.actions.is_empty() && self.metadata.is_none() {
-            return Ok(Done {
+            return Ok(CommitResult {
                 metrics: self.operation.metrics,
-                ..Done::unchanged(&merge.snapshot)
+                ..CommitResult::unchanged(&merge.snapshot)
             });
         }
         self.operation.row_ids_preserved = self.touches.then(|| merge.target.tracks_rows());
-        let mut transaction = Transaction::new(&merge.snapshot);
+        let mut transaction = OptimisticTransaction::new(&merge.snapshot);
         match self.reads {
             Some(predicate) if self.clauses.by_source.is_empty() => {
                 transaction.read_rows(predicate.clone());
@@ -383,21 +389,21 @@ impl Ending<'_> {
 pub(super) fn on_pool(
     batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
     work: impl Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync + 'static,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'static {
     let work = Arc::new(work);
     let jobs = batches.map(move |batch: Result<RecordBatch>| {
         let work = Arc::clone(&work);
-        Box::new(std::iter::once_with(move || work(batch?))) as Source<RecordBatch>
+        Box::new(std::iter::once_with(move || work(batch?))) as ItemSource<RecordBatch>
     });
     lanes(jobs, parallelism() + 1, 1, cancel)
 }
 
 /// The rows that are new to the table, counted.
 fn inserts(
-    inserter: &Arc<Inserter>,
+    inserter: &Arc<MergeInserter>,
     count: Option<Arc<AtomicU64>>,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'static {
     let batches = if inserter.clauses.is_empty() {
         0
@@ -407,7 +413,7 @@ fn inserts(
     let inserter = Arc::clone(inserter);
     let jobs = (0..batches).map(move |n| {
         let inserter = Arc::clone(&inserter);
-        Box::new(std::iter::once_with(move || inserter.rows(n))) as Source<Vec<RecordBatch>>
+        Box::new(std::iter::once_with(move || inserter.rows(n))) as ItemSource<Vec<RecordBatch>>
     });
     let flat = lanes(jobs, parallelism() + 1, 1, cancel).flat_map(|found| match found {
         Ok(batches) => batches.into_iter().map(Ok).collect::<Vec<_>>(),

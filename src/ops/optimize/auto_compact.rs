@@ -15,12 +15,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use arrow_array::Array;
 
 use crate::commit::adds::live;
-use crate::commit::finish::{Choices, Done};
+use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::log::Upkeep;
-use crate::ops::optimize::{OptimizeOptions, Optimized, of_files};
-use crate::ops::target::Encoding;
+use crate::exec::CancellationToken;
+use crate::log::MaintenanceOperation;
+use crate::ops::optimize::{OptimizeOptions, OptimizeResult, of_files};
+use crate::ops::target::DataFileOptions;
 use crate::parse::mask;
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::{Add, PartitionValues};
@@ -36,11 +36,11 @@ const SIZE: u64 = 128 << 20;
 
 /// Packs small files where that is due after a version that added files to some partitions.
 pub(in crate::ops) fn follow(
-    mut done: Done,
+    mut done: CommitResult,
     touched: &BTreeSet<PartitionValues>,
-    choices: &Choices,
-    cancel: &Cancel,
-) -> Done {
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> CommitResult {
     let Some(snapshot) = done
         .snapshot
         .clone()
@@ -78,12 +78,12 @@ fn is_on(metadata: &Metadata) -> bool {
 fn compact(
     snapshot: &Snapshot,
     touched: &BTreeSet<PartitionValues>,
-    choices: &Choices,
-    cancel: &Cancel,
-) -> Result<Option<Done>> {
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> Result<Option<CommitResult>> {
     // Auto compaction was not requested, so it is skipped without a warning where the catalog
     // forbids it.
-    if !snapshot.permits_upkeep(Upkeep::Optimize)? {
+    if !snapshot.permits_upkeep(MaintenanceOperation::Optimize)? {
         return Ok(None);
     }
     let small = i64::try_from(SIZE / 2).unwrap_or(i64::MAX);
@@ -116,12 +116,12 @@ fn compact(
         .collect();
     let sql = (!partitions.is_empty()).then(|| partitions.join(" OR "));
     let options = OptimizeOptions {
-        encoding: Encoding {
+        encoding: DataFileOptions {
             target_file_size: Some(SIZE),
-            ..Encoding::default()
+            ..DataFileOptions::default()
         },
         // What the caller says of the commit is said of his own.
-        choices: Choices {
+        choices: CommitOptions {
             custom_metadata: serde_json::Map::new(),
             ..choices.without_transactions()
         },
@@ -129,7 +129,8 @@ fn compact(
         ..OptimizeOptions::default()
     };
     let files = chosen.into_iter().flat_map(|(_, files)| files).collect();
-    let Optimized { done, .. } = of_files(snapshot, files, sql, &options, &cancel.uncounted())?;
+    let OptimizeResult { done, .. } =
+        of_files(snapshot, files, sql, &options, &cancel.uncounted())?;
     Ok(done)
 }
 

@@ -34,7 +34,7 @@ pub(in crate::ops) const CUBE: i64 = 150 << 30;
 
 /// How a table is clustered.
 #[derive(Debug, Clone)]
-pub(in crate::ops) struct Clustering {
+pub(in crate::ops) struct LiquidClustering {
     /// The columns, by the names on the way to them; none where the table is no longer clustered
     /// by any.
     pub paths: Vec<Vec<String>>,
@@ -44,7 +44,7 @@ pub(in crate::ops) struct Clustering {
 
 /// Some files of a figure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FileFigures {
+pub struct FileMetrics {
     /// How many.
     pub count: usize,
     /// Bytes.
@@ -53,33 +53,33 @@ pub struct FileFigures {
 
 /// What clustering met and made, as delta-spark counts it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ClusteringFigures {
+pub struct ClusteringMetrics {
     /// Files of cubes made by the table's columns; of any, where all is laid anew.
-    pub input_cube_files: FileFigures,
+    pub input_cube_files: FileMetrics,
     /// The other files.
-    pub input_other_files: FileFigures,
+    pub input_other_files: FileMetrics,
     /// Cubes that were there.
     pub input_cubes: usize,
     /// Files that are laid anew.
-    pub merged_files: FileFigures,
+    pub merged_files: FileMetrics,
     /// Cubes that are new.
     pub output_cubes: usize,
 }
 
 /// What is to be done: the files of each new cube.
-pub(in crate::ops) struct Plan {
+pub(in crate::ops) struct ClusteringPlan {
     pub cubes: Vec<Vec<Add>>,
-    pub figures: ClusteringFigures,
+    pub figures: ClusteringMetrics,
 }
 
-impl FileFigures {
+impl FileMetrics {
     fn note(&mut self, add: &Add) {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(add.size);
     }
 }
 
-impl Clustering {
+impl LiquidClustering {
     /// How the table is clustered; `None` of one that cannot be.
     pub(in crate::ops) fn of(snapshot: &Snapshot) -> Result<Option<Self>> {
         if !features::supported(snapshot.protocol()).contains("clustering") {
@@ -102,7 +102,7 @@ impl Clustering {
         full: bool,
         large: i64,
         size: i64,
-    ) -> Plan {
+    ) -> ClusteringPlan {
         // Files of no cube first, then cube after cube.
         files.sort_by_cached_key(|add| {
             (
@@ -111,11 +111,11 @@ impl Clustering {
                 add.path.clone(),
             )
         });
-        let mut figures = ClusteringFigures::default();
+        let mut figures = ClusteringMetrics::default();
         let mut met = None;
         let (mut candidates, mut others): (Vec<Add>, Vec<Add>) = (Vec::new(), Vec::new());
         for add in files {
-            let cube = Cube::of(&add);
+            let cube = ZCubeInfo::of(&add);
             match cube
                 .as_ref()
                 .filter(|cube| full || cube.columns == self.names)
@@ -141,20 +141,21 @@ impl Clustering {
         }
         let mut sizes: BTreeMap<String, i64> = BTreeMap::new();
         for add in &candidates {
-            if let Some(cube) = Cube::of(add) {
+            if let Some(cube) = ZCubeInfo::of(add) {
                 let bytes = sizes.entry(cube.id).or_default();
                 *bytes = bytes.saturating_add(live_bytes(add));
             }
         }
         candidates.retain(|add| {
-            Cube::of(add).is_none_or(|cube| sizes.get(&cube.id).is_none_or(|bytes| *bytes < large))
+            ZCubeInfo::of(add)
+                .is_none_or(|cube| sizes.get(&cube.id).is_none_or(|bytes| *bytes < large))
         });
         if full && !others.is_empty() {
             candidates.extend(others);
         } else {
             let cubes: BTreeSet<Option<String>> = candidates
                 .iter()
-                .map(|add| Cube::of(add).map(|cube| cube.id))
+                .map(|add| ZCubeInfo::of(add).map(|cube| cube.id))
                 .collect();
             if cubes.len() == 1 && !cubes.contains(&None) {
                 candidates.clear();
@@ -165,7 +166,7 @@ impl Clustering {
         }
         let cubes = cut(candidates, size.max(large));
         figures.output_cubes = cubes.len();
-        Plan { cubes, figures }
+        ClusteringPlan { cubes, figures }
     }
 
     /// Says of the files of a new cube that they are.
@@ -197,12 +198,12 @@ fn spelled<'a>(path: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// The cube that a file is of, and the columns it was made by.
-struct Cube {
+struct ZCubeInfo {
     id: String,
     columns: Vec<String>,
 }
 
-impl Cube {
+impl ZCubeInfo {
     fn of(add: &Add) -> Option<Self> {
         let columns = add.tags.as_ref()?.get(COLUMNS)?.as_deref()?;
         Some(Self {
@@ -259,8 +260,8 @@ mod tests {
     use super::*;
     use crate::dv::Descriptor;
 
-    fn clustering() -> Clustering {
-        Clustering {
+    fn clustering() -> LiquidClustering {
+        LiquidClustering {
             paths: vec![vec!["a".to_owned()], vec!["b".to_owned()]],
             names: vec!["a".to_owned(), "b".to_owned()],
         }
@@ -297,7 +298,7 @@ mod tests {
 
     const OURS: &str = r#"["a","b"]"#;
 
-    fn planned(files: Vec<Add>, full: bool) -> (Vec<Vec<String>>, ClusteringFigures) {
+    fn planned(files: Vec<Add>, full: bool) -> (Vec<Vec<String>>, ClusteringMetrics) {
         let plan = clustering().plan(files, full, 100, 150);
         (
             plan.cubes
@@ -322,11 +323,11 @@ mod tests {
         assert_eq!(
             (figures.input_cube_files, figures.input_other_files),
             (
-                FileFigures {
+                FileMetrics {
                     count: 3,
                     bytes: 140
                 },
-                FileFigures {
+                FileMetrics {
                     count: 1,
                     bytes: 10
                 }
@@ -335,7 +336,7 @@ mod tests {
         assert_eq!(
             (figures.merged_files, figures.output_cubes),
             (
-                FileFigures {
+                FileMetrics {
                     count: 2,
                     bytes: 30
                 },
@@ -357,7 +358,7 @@ mod tests {
                 figures.merged_files,
                 figures.output_cubes
             ),
-            (1, FileFigures::default(), 0)
+            (1, FileMetrics::default(), 0)
         );
         assert_eq!(
             planned(vec![of_cube("1", 20, "x", OURS)], true).0,
@@ -436,7 +437,7 @@ mod tests {
     fn files_of_a_cube_say_so() {
         let mut files = vec![file("a", 1), file("b", 1)];
         clustering().tag(&mut files);
-        let cubes: Vec<Cube> = files.iter().filter_map(Cube::of).collect();
+        let cubes: Vec<ZCubeInfo> = files.iter().filter_map(ZCubeInfo::of).collect();
         assert_eq!(cubes.len(), 2);
         assert!(cubes.iter().all(|cube| cube.id == cubes[0].id
             && cube.id.len() == 36

@@ -12,15 +12,15 @@ use arrow_select::concat::concat;
 use arrow_select::take::take;
 
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, memory_limit};
-use crate::ops::target::{Rows, Target};
+use crate::exec::{CancellationToken, memory_limit};
+use crate::ops::target::{FileRowSelection, TargetTable};
 use crate::protocol::commit_line::Add;
 use crate::protocol::schema::{DataType, StructType};
 use crate::scan::{self, ScanRequest};
 use crate::snapshot::Snapshot;
-use crate::write::Written;
-use crate::write::external_sort::{Sorting, column_at};
-use crate::write::space_filling_curve::{Curve, Shape};
+use crate::write::WriteOutput;
+use crate::write::external_sort::{CurveSort, column_at};
+use crate::write::space_filling_curve::{CurveKind, SpaceFillingCurve};
 
 /// Rows of a sample, about.
 const SAMPLE: u64 = 200_000;
@@ -32,14 +32,14 @@ const ENDS: u64 = 16;
 const MOST: u64 = 2048;
 
 /// The columns of a curve: the names of those at the top, and where in them.
-pub(in crate::ops) struct Curved {
+pub(in crate::ops) struct CurveLayout {
     names: Vec<String>,
     /// In batches of all columns.
     paths: Vec<Vec<usize>>,
-    shape: Shape,
+    shape: CurveKind,
 }
 
-impl Curved {
+impl CurveLayout {
     /// In the Z-order of these columns of the table.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Curved {
         let mut out = Self {
             names: Vec::new(),
             paths: Vec::new(),
-            shape: Shape::Morton,
+            shape: CurveKind::Morton,
         };
         for name in columns {
             let (path, data_type) = find(snapshot.schema(), name)?;
@@ -66,7 +66,7 @@ impl Curved {
         let mut out = Self {
             names: Vec::new(),
             paths: Vec::new(),
-            shape: Shape::Hilbert,
+            shape: CurveKind::Hilbert,
         };
         for parts in columns {
             let name = parts.join(".");
@@ -110,7 +110,7 @@ impl Curved {
         Ok(())
     }
 
-    pub(in crate::ops) fn shape(&self) -> Shape {
+    pub(in crate::ops) fn shape(&self) -> CurveKind {
         self.shape
     }
 
@@ -140,9 +140,9 @@ impl Curved {
         files: Vec<Add>,
         into: Option<usize>,
         snapshot: &Snapshot,
-        target: &Target,
-        cancel: &Cancel,
-    ) -> Result<Written> {
+        target: &TargetTable,
+        cancel: &CancellationToken,
+    ) -> Result<WriteOutput> {
         let bytes: u64 = files
             .iter()
             .map(|add| u64::try_from(add.size).unwrap_or(0))
@@ -155,9 +155,9 @@ impl Curved {
                     .unwrap_or(SAMPLE)
             })
             .sum();
-        let rows = Rows {
+        let rows = FileRowSelection {
             files: files.into_iter().map(|add| add.path).collect(),
-            ..Rows::default()
+            ..FileRowSelection::default()
         };
         let sample = self.sample(
             rows.clone(),
@@ -165,13 +165,13 @@ impl Curved {
             usize::try_from(records / SAMPLE).unwrap_or(0) + 1,
             cancel,
         )?;
-        let curve = Curve::new(&sample, self.shape)?;
+        let curve = SpaceFillingCurve::new(&sample, self.shape)?;
         let ends = into
             .filter(|files| *files > 1)
             .map_or(0, |files| files as u64 * ENDS);
         let gatherings = usize::try_from((bytes / GATHERED + 1).max(ends).min(MOST)).unwrap_or(1);
-        let bounds = Sorting::bounds_of(curve.places(&sample)?, gatherings);
-        let sorting = Sorting {
+        let bounds = CurveSort::bounds_of(curve.places(&sample)?, gatherings);
+        let sorting = CurveSort {
             curve,
             columns: self.paths.clone(),
             bounds,
@@ -183,10 +183,10 @@ impl Curved {
     /// Every `step`th row of the curve's columns.
     fn sample(
         &self,
-        rows: Rows,
+        rows: FileRowSelection,
         snapshot: &Snapshot,
         step: usize,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
     ) -> Result<Vec<ArrayRef>> {
         let request = ScanRequest {
             columns: Some(self.names.clone()),
@@ -267,7 +267,7 @@ fn empty(schema: &StructType, path: &[usize]) -> Result<ArrayRef> {
         }
     }
     Ok(arrow_array::new_empty_array(
-        &found.to_arrow(crate::protocol::schema::TextLayout::Plain),
+        &found.to_arrow(crate::protocol::schema::StringLayout::Plain),
     ))
 }
 

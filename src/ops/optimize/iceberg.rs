@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use crate::commit::adds::all;
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::{Cancel, map_all};
+use crate::exec::{CancellationToken, map_all};
 use crate::pq::survey;
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::Add;
@@ -30,7 +30,7 @@ use crate::snapshot::Snapshot;
 pub(in crate::ops) fn check_files(
     snapshot: &Snapshot,
     metadata: &Metadata,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<bool> {
     let Some((_, version)) = promised(metadata).filter(|(key, _)| !snapshot.metadata().flag(key))
     else {

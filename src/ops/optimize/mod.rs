@@ -24,28 +24,28 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::target::{Encoding, Target};
-use crate::commit::Transaction;
+use super::target::{DataFileOptions, TargetTable};
+use crate::commit::OptimisticTransaction;
 use crate::commit::adds::{all, live};
-use crate::commit::finish::{self, Choices, Done, listed};
+use crate::commit::finish::{self, CommitOptions, CommitResult, listed};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::log::Upkeep;
+use crate::exec::CancellationToken;
+use crate::log::MaintenanceOperation;
 use crate::ops::access::check_writable;
-use crate::ops::optimize::clustering::{Clustering, ClusteringFigures};
-use crate::ops::optimize::curve_layout::Curved;
-use crate::ops::optimize::rewrite::Rewritten;
+use crate::ops::optimize::clustering::{ClusteringMetrics, LiquidClustering};
+use crate::ops::optimize::curve_layout::CurveLayout;
+use crate::ops::optimize::rewrite::FileRewrite;
 use crate::protocol::commit_line::{Add, PartitionValues};
 use crate::prune;
-use crate::scan::Lens;
+use crate::scan::FileMatcher;
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::Demand;
-use crate::write::constraints::Rules;
+use crate::write::bound_constraints::NamedExpression;
+use crate::write::constraints::WriteRules;
 
 /// What is done to files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Task {
+pub enum OptimizeTask {
     /// Those of a clustered table are clustered, others are packed.
     #[default]
     Optimize,
@@ -60,7 +60,7 @@ pub enum Task {
     Upgrade,
 }
 
-impl Task {
+impl OptimizeTask {
     fn is_reorg(self) -> bool {
         matches!(self, Self::Purge | Self::Upgrade)
     }
@@ -71,17 +71,17 @@ impl Task {
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizeOptions {
     /// How new files are made; files are packed up to its target size.
-    pub encoding: Encoding,
+    pub encoding: DataFileOptions,
     /// Milliseconds after which what is done is committed before the rest; all in one commit if
     /// `None`.
     pub min_commit_interval_ms: Option<u64>,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
     /// Columns, with dots before the names of fields, along whose Z-order curve all rows of a
     /// partition are laid anew.
     pub z_order_by: Vec<String>,
     /// What is done.
-    pub task: Task,
+    pub task: OptimizeTask,
     /// Bytes from which a group of files that were clustered together stays as it is; 100 GiB if
     /// `None`.
     pub large_cube: Option<u64>,
@@ -94,9 +94,9 @@ pub struct OptimizeOptions {
 
 /// Bytes of some files.
 #[derive(Debug, Clone, Default)]
-pub struct Sizes(Vec<i64>);
+pub struct FileSizes(Vec<i64>);
 
-impl Sizes {
+impl FileSizes {
     /// How many files there are.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -123,11 +123,11 @@ impl Sizes {
 
 /// What became of the files.
 #[derive(Debug, Clone, Default)]
-pub struct Optimized {
+pub struct OptimizeResult {
     /// Files that are new.
-    pub added: Sizes,
+    pub added: FileSizes,
     /// Files that ended.
-    pub removed: Sizes,
+    pub removed: FileSizes,
     /// Partitions with files that ended.
     pub partitions: usize,
     /// Files that the predicate chose.
@@ -137,24 +137,24 @@ pub struct Optimized {
     /// How rows lie now: `packed`, `zOrder`, `clustered`.
     pub layout: &'static str,
     /// What clustering met and made; `None` where nothing is clustered.
-    pub clustering: Option<ClusteringFigures>,
+    pub clustering: Option<ClusteringMetrics>,
     /// The last version that was made; `None` where there was nothing to do.
-    pub done: Option<Done>,
+    pub done: Option<CommitResult>,
 }
 
 /// Rows that deletion vectors may take of a file before it is copied for that alone, in hundredths.
 const DELETED: i64 = 5;
 
 /// How the rows of a bin come into new files.
-pub(super) enum Layout {
+pub(super) enum OptimizeStrategy {
     /// One bin, one file.
     Packed,
     /// The same for files that were clustered: they stay what they were.
     Purged,
     /// Z-order.
-    Curved(Curved),
+    Curved(CurveLayout),
     /// Each bin is a cube.
-    Clustered(Curved, Clustering),
+    Clustered(CurveLayout, LiquidClustering),
 }
 
 /// Packs the files of the partitions for which `predicate` is true, of all without one; or lays
@@ -167,10 +167,10 @@ pub(super) enum Layout {
 /// committed.
 pub fn optimize(
     snapshot: &Snapshot,
-    predicate: Option<&Demand>,
+    predicate: Option<&NamedExpression>,
     options: &OptimizeOptions,
-    cancel: &Cancel,
-) -> Result<Optimized> {
+    cancel: &CancellationToken,
+) -> Result<OptimizeResult> {
     let files = asked(snapshot, predicate, options, cancel)?;
     of_files(
         snapshot,
@@ -184,13 +184,13 @@ pub fn optimize(
 /// The files of a table that may be optimized as it is asked for.
 pub(super) fn asked(
     snapshot: &Snapshot,
-    predicate: Option<&Demand>,
+    predicate: Option<&NamedExpression>,
     options: &OptimizeOptions,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<Vec<Add>> {
     check_writable(snapshot)?;
-    snapshot.check_upkeep(Upkeep::Optimize)?;
-    check(Clustering::of(snapshot)?.as_ref(), predicate, options)?;
+    snapshot.check_upkeep(MaintenanceOperation::Optimize)?;
+    check(LiquidClustering::of(snapshot)?.as_ref(), predicate, options)?;
     chosen(snapshot, predicate, cancel)
 }
 
@@ -200,19 +200,19 @@ pub(super) fn of_files(
     files: Vec<Add>,
     sql: Option<String>,
     options: &OptimizeOptions,
-    cancel: &Cancel,
-) -> Result<Optimized> {
-    let Plan {
+    cancel: &CancellationToken,
+) -> Result<OptimizeResult> {
+    let OptimizePlan {
         layout,
         bins,
         size,
         cluster_by,
         mut out,
-    } = Plan::of(snapshot, files, options, cancel)?;
+    } = OptimizePlan::of(snapshot, files, options, cancel)?;
     let sized = |size: u64| {
-        Target::of(
+        TargetTable::of(
             snapshot,
-            Encoding {
+            DataFileOptions {
                 target_file_size: Some(size),
                 ..options.encoding.clone()
             },
@@ -220,22 +220,22 @@ pub(super) fn of_files(
     };
     // A bin becomes one file, even where it grows a little.
     let target = sized(size.saturating_mul(2));
-    let mut run = Run::new(snapshot, options, sql, cluster_by, &target);
+    let mut run = OptimizeRun::new(snapshot, options, sql, cluster_by, &target);
     // Bins are counted, and not the files that they are made of.
     let (progress, cancel) = (cancel.progress(), &cancel.uncounted());
     progress.expect(bins.len() as u64);
     for bin in bins {
         let bin = match &layout {
-            Layout::Packed => Rewritten::of(bin, snapshot, &target, cancel)?,
-            Layout::Purged => kept(Rewritten::of(bin, snapshot, &target, cancel)?),
-            Layout::Curved(curve) => Rewritten::new(
+            OptimizeStrategy::Packed => FileRewrite::of(bin, snapshot, &target, cancel)?,
+            OptimizeStrategy::Purged => kept(FileRewrite::of(bin, snapshot, &target, cancel)?),
+            OptimizeStrategy::Curved(curve) => FileRewrite::new(
                 bin.clone(),
                 curve.lay(bin, None, snapshot, &sized(size), cancel)?,
                 snapshot,
             ),
-            Layout::Clustered(curve, clustering) => {
+            OptimizeStrategy::Clustered(curve, clustering) => {
                 let into = Some(share(&bin, size));
-                let mut bin = Rewritten::new(
+                let mut bin = FileRewrite::new(
                     bin.clone(),
                     curve.lay(bin, into, snapshot, &sized(size), cancel)?,
                     snapshot,
@@ -258,8 +258,8 @@ pub(super) fn of_files(
 }
 
 /// What is done to which files.
-pub(super) struct Plan {
-    pub layout: Layout,
+pub(super) struct OptimizePlan {
+    pub layout: OptimizeStrategy,
     /// The files that become one, or are laid along one curve.
     pub bins: Vec<Vec<Add>>,
     /// Bytes of a new file.
@@ -267,58 +267,66 @@ pub(super) struct Plan {
     /// The clustering columns as the history has them.
     pub cluster_by: Vec<String>,
     /// What is known before anything is done.
-    pub out: Optimized,
+    pub out: OptimizeResult,
 }
 
-impl Plan {
+impl OptimizePlan {
     /// For files that were chosen.
     pub(super) fn of(
         snapshot: &Snapshot,
         files: Vec<Add>,
         options: &OptimizeOptions,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
     ) -> Result<Self> {
         let clustering =
-            Clustering::of(snapshot)?.filter(|clustering| !clustering.paths.is_empty());
-        let size = Target::of(snapshot, options.encoding.clone())
-            .request(Rules::default(), cancel)?
+            LiquidClustering::of(snapshot)?.filter(|clustering| !clustering.paths.is_empty());
+        let size = TargetTable::of(snapshot, options.encoding.clone())
+            .request(WriteRules::default(), cancel)?
             .target_file_size;
-        let mut out = Optimized {
+        let mut out = OptimizeResult {
             considered: files.len(),
             layout: "packed",
-            ..Optimized::default()
+            ..OptimizeResult::default()
         };
         let bytes = |size: u64| i64::try_from(size).unwrap_or(i64::MAX);
         let mut cluster_by = Vec::new();
         let (layout, bins) = match clustering {
-            _ if options.task == Task::Purge => (
-                Layout::Purged,
+            _ if options.task == OptimizeTask::Purge => (
+                OptimizeStrategy::Purged,
                 purged(purge::worn(snapshot, files, cancel)?, bytes(size)),
             ),
-            _ if options.task == Task::Upgrade => (
-                Layout::Purged,
+            _ if options.task == OptimizeTask::Upgrade => (
+                OptimizeStrategy::Purged,
                 purged(iceberg::unfit(snapshot, files), bytes(size)),
             ),
             Some(clustering) => {
                 let large = options.large_cube.map_or(clustering::LARGE_CUBE, bytes);
                 let cube = options.cube_size.map_or(clustering::CUBE, bytes);
-                let plan = clustering.plan(files, options.task == Task::ClusterFull, large, cube);
+                let plan = clustering.plan(
+                    files,
+                    options.task == OptimizeTask::ClusterFull,
+                    large,
+                    cube,
+                );
                 (out.layout, out.clustering) = ("clustered", Some(plan.figures));
                 cluster_by.clone_from(&clustering.names);
                 (
-                    Layout::Clustered(Curved::hilbert(snapshot, &clustering.paths)?, clustering),
+                    OptimizeStrategy::Clustered(
+                        CurveLayout::hilbert(snapshot, &clustering.paths)?,
+                        clustering,
+                    ),
                     plan.cubes,
                 )
             }
             None if !options.z_order_by.is_empty() => {
                 out.layout = "zOrder";
                 (
-                    Layout::Curved(Curved::z_order(snapshot, &options.z_order_by)?),
+                    OptimizeStrategy::Curved(CurveLayout::z_order(snapshot, &options.z_order_by)?),
                     by_partition(files).into_values().collect(),
                 )
             }
             None => (
-                Layout::Packed,
+                OptimizeStrategy::Packed,
                 bins(
                     files,
                     options.automatic.map_or(bytes(size), bytes),
@@ -349,19 +357,19 @@ impl Plan {
 
 /// Refuses what delta-spark refuses to do to tables that are clustered, and to those that are not.
 fn check(
-    clustering: Option<&Clustering>,
-    predicate: Option<&Demand>,
+    clustering: Option<&LiquidClustering>,
+    predicate: Option<&NamedExpression>,
     options: &OptimizeOptions,
 ) -> Result<()> {
     match (clustering, options.task) {
-        (_, Task::Purge | Task::Upgrade) => Ok(()),
+        (_, OptimizeTask::Purge | OptimizeTask::Upgrade) => Ok(()),
         (Some(_), _) if predicate.is_some() => Err(Error::invalid(
             "a clustered table has no partitions to choose from: leave the predicate out, it is optimized as a whole",
         )),
         (Some(_), _) if !options.z_order_by.is_empty() => Err(Error::invalid(
             "a clustered table cannot be laid in Z-order: its clustering columns say where rows lie; optimize it without columns, or change them with `alter.cluster_by`",
         )),
-        (found, Task::Cluster | Task::ClusterFull)
+        (found, OptimizeTask::Cluster | OptimizeTask::ClusterFull)
             if found.is_none_or(|clustering| clustering.paths.is_empty()) =>
         {
             Err(Error::invalid(
@@ -373,7 +381,11 @@ fn check(
 }
 
 /// The live files of the partitions for which `predicate` is true, all without one.
-fn chosen(snapshot: &Snapshot, predicate: Option<&Demand>, cancel: &Cancel) -> Result<Vec<Add>> {
+fn chosen(
+    snapshot: &Snapshot,
+    predicate: Option<&NamedExpression>,
+    cancel: &CancellationToken,
+) -> Result<Vec<Add>> {
     let Some(demand) = predicate else {
         return all(snapshot, cancel);
     };
@@ -397,7 +409,7 @@ fn chosen(snapshot: &Snapshot, predicate: Option<&Demand>, cancel: &Cancel) -> R
             },
         )));
     }
-    let lens = Lens::new(snapshot, vec![bound]);
+    let lens = FileMatcher::new(snapshot, vec![bound]);
     live(snapshot, cancel, |batch| lens.matching(batch))
 }
 
@@ -413,7 +425,7 @@ pub(super) fn share(files: &[Add], size: u64) -> usize {
 }
 
 /// The new file of rows that stay in their order is as clustered as the old one.
-pub(super) fn kept(mut bin: Rewritten) -> Rewritten {
+pub(super) fn kept(mut bin: FileRewrite) -> FileRewrite {
     if let [old] = bin.removed.as_slice() {
         clustering::inherit(old, &mut bin.added);
     }
@@ -421,7 +433,7 @@ pub(super) fn kept(mut bin: Rewritten) -> Rewritten {
 }
 
 /// What is not committed yet.
-pub(super) struct Run<'a> {
+pub(super) struct OptimizeRun<'a> {
     options: &'a OptimizeOptions,
     sql: Option<String>,
     cluster_by: Vec<String>,
@@ -429,19 +441,19 @@ pub(super) struct Run<'a> {
     now: Snapshot,
     /// The last commit. Its version is opened when the next commit begins, so that an error of
     /// opening does not fail this one.
-    last: Option<Done>,
-    target: &'a Target,
-    bins: Vec<Rewritten>,
+    last: Option<CommitResult>,
+    target: &'a TargetTable,
+    bins: Vec<FileRewrite>,
     started: Instant,
 }
 
-impl<'a> Run<'a> {
+impl<'a> OptimizeRun<'a> {
     pub(super) fn new(
         snapshot: &Snapshot,
         options: &'a OptimizeOptions,
         sql: Option<String>,
         cluster_by: Vec<String>,
-        target: &'a Target,
+        target: &'a TargetTable,
     ) -> Self {
         Self {
             options,
@@ -456,13 +468,13 @@ impl<'a> Run<'a> {
     }
 
     /// Takes a bin that was written.
-    pub(super) fn add(&mut self, bin: Rewritten, out: &mut Optimized) {
+    pub(super) fn add(&mut self, bin: FileRewrite, out: &mut OptimizeResult) {
         out.added.0.extend(bin.added.iter().map(|add| add.size));
         out.removed.0.extend(bin.removed.iter().map(|add| add.size));
         self.bins.push(bin);
     }
 
-    pub(super) fn commit(&mut self, cancel: &Cancel) -> Result<Option<Done>> {
+    pub(super) fn commit(&mut self, cancel: &CancellationToken) -> Result<Option<CommitResult>> {
         let bins = std::mem::take(&mut self.bins);
         self.started = Instant::now();
         if bins.is_empty() {
@@ -471,7 +483,7 @@ impl<'a> Run<'a> {
         if let Some(last) = self.last.take() {
             self.now = last.newest(&self.now)?;
         }
-        let added = Sizes(
+        let added = FileSizes(
             bins.iter()
                 .flat_map(|bin| &bin.added)
                 .map(|add| add.size)
@@ -494,7 +506,7 @@ impl<'a> Run<'a> {
             metrics,
         );
         let done = rewrite::commit(
-            Transaction::new(&self.now),
+            OptimisticTransaction::new(&self.now),
             operation,
             bins,
             self.target,
@@ -510,7 +522,8 @@ impl<'a> Run<'a> {
         if self.options.task.is_reorg() {
             return json!({"predicate": predicate, "applyPurge": true});
         }
-        let full = (!self.cluster_by.is_empty()).then_some(self.options.task == Task::ClusterFull);
+        let full =
+            (!self.cluster_by.is_empty()).then_some(self.options.task == OptimizeTask::ClusterFull);
         json!({
             "predicate": predicate,
             "auto": self.options.automatic.is_some(),
@@ -639,13 +652,17 @@ mod tests {
 
     #[test]
     fn sizes_are_told_by_rank() {
-        let sizes = Sizes(vec![50, 10, 30, 20, 40]);
+        let sizes = FileSizes(vec![50, 10, 30, 20, 40]);
         assert_eq!(
             [0, 25, 50, 75, 100].map(|p| sizes.percentile(p)),
             [10, 20, 30, 40, 50]
         );
         assert_eq!(
-            (sizes.count(), sizes.sum(), Sizes::default().percentile(50)),
+            (
+                sizes.count(),
+                sizes.sum(),
+                FileSizes::default().percentile(50)
+            ),
             (5, 150, 0)
         );
     }

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, map_all};
+use crate::exec::{CancellationToken, map_all};
 use crate::ops::target::TRACKED;
 use crate::pq::survey;
 use crate::protocol::commit_line::Add;
@@ -19,7 +19,7 @@ use crate::snapshot::Snapshot;
 pub(in crate::ops) fn worn(
     snapshot: &Snapshot,
     files: Vec<Add>,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<Vec<Add>> {
     let (marked, others): (Vec<Add>, Vec<Add>) = files
         .into_iter()

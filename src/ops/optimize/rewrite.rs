@@ -4,35 +4,35 @@
 //! Protocol: "Requirements for Writers" (`dataChange` is false), "Writer Requirements for Row
 //! Tracking". Figures are delta-spark's. Cost: one pass over the rows.
 
-use crate::commit::finish::{self, Choices, Done, figure};
-use crate::commit::{Operation, Transaction};
+use crate::commit::finish::{self, CommitOptions, CommitResult, figure};
+use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::Result;
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::exec::now_ms;
-use crate::ops::orphans::{Orphans, add_new};
-use crate::ops::target::Target;
+use crate::ops::orphans::{UncommittedFiles, add_new};
+use crate::ops::target::TargetTable;
 use crate::protocol::commit_line::{Action, Add};
 use crate::snapshot::Snapshot;
-use crate::write::Written;
+use crate::write::WriteOutput;
 
 /// Files whose rows are in others now; the others are deleted again where no version comes to name
 /// them.
-pub(in crate::ops) struct Rewritten {
+pub(in crate::ops) struct FileRewrite {
     pub removed: Vec<Add>,
     pub added: Vec<Add>,
-    orphans: Orphans,
+    orphans: UncommittedFiles,
 }
 
-impl Rewritten {
+impl FileRewrite {
     /// Copies the rows of files into new ones, as `target` has them.
     pub(in crate::ops) fn of(
         removed: Vec<Add>,
         snapshot: &Snapshot,
-        target: &Target,
-        cancel: &Cancel,
+        target: &TargetTable,
+        cancel: &CancellationToken,
     ) -> Result<Self> {
         let written = if removed.is_empty() {
-            Written::default()
+            WriteOutput::default()
         } else {
             target.gather(snapshot, removed.clone(), cancel)?
         };
@@ -40,8 +40,12 @@ impl Rewritten {
     }
 
     /// Files that were written in others' place.
-    pub(in crate::ops) fn new(removed: Vec<Add>, written: Written, snapshot: &Snapshot) -> Self {
-        let mut orphans = Orphans::new(snapshot.stores().root());
+    pub(in crate::ops) fn new(
+        removed: Vec<Add>,
+        written: WriteOutput,
+        snapshot: &Snapshot,
+    ) -> Self {
+        let mut orphans = UncommittedFiles::new(snapshot.stores().root());
         orphans.add(&written.files);
         let added = written
             .files
@@ -78,15 +82,15 @@ pub(in crate::ops) fn cut(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
 
 /// Makes a version in which the new files have the old ones' place.
 pub(in crate::ops) fn commit(
-    mut transaction: Transaction,
-    mut operation: Operation,
-    all: Vec<Rewritten>,
-    target: &Target,
-    choices: &Choices,
-    cancel: &Cancel,
-) -> Result<Done> {
+    mut transaction: OptimisticTransaction,
+    mut operation: CommitOperation,
+    all: Vec<FileRewrite>,
+    target: &TargetTable,
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
     let (mut removed, mut added) = (Vec::new(), Vec::new());
-    let mut orphans: Option<Orphans> = None;
+    let mut orphans: Option<UncommittedFiles> = None;
     for one in all {
         removed.extend(one.removed);
         added.extend(one.added);

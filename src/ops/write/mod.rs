@@ -21,49 +21,50 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::create::{
-    CreateOptions, GENERATED, Made, asks_for_values, check_clustering, made, said_of, spelled,
+    CreateOptions, GENERATED, TableDefinition, asks_for_values, check_clustering, made, said_of,
+    spelled,
 };
-use super::target::{Encoding, Target, change_file};
+use super::target::{DataFileOptions, TargetTable, change_file};
 use crate::commit::adds::{all, live};
-use crate::commit::finish::{Choices, Done, commit, figure, listed};
-use crate::commit::{Operation, Transaction};
+use crate::commit::finish::{CommitOptions, CommitResult, commit, figure, listed};
+use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
-use crate::expr::Bound;
-use crate::ops::access::{Mode, Place, SchemaMode, check_changeable, check_writable};
+use crate::expr::BoundExpr;
+use crate::ops::access::{SaveMode, SchemaMode, TableOrPath, check_changeable, check_writable};
 use crate::ops::clustering_domain::{CLUSTERING, clustering_domain};
 use crate::ops::dml::deletion_vectors;
-use crate::ops::dml::matched_rows::Matched;
+use crate::ops::dml::matched_rows::MatchedRows;
 use crate::ops::external::delete_update::left;
 use crate::ops::optimize::auto_compact;
 use crate::ops::optimize::clustering::listed_columns;
-use crate::ops::orphans::{Orphans, add_new};
-use crate::ops::partition_predicate::Partitions;
-use crate::ops::write::replace_keys::{Key, Keys};
+use crate::ops::orphans::{UncommittedFiles, add_new};
+use crate::ops::partition_predicate::PartitionSet;
+use crate::ops::write::replace_keys::{ReplaceKey, ReplaceKeySet};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add, Cdc};
 use crate::protocol::evolution;
 use crate::protocol::features;
 use crate::protocol::iceberg;
 use crate::protocol::properties;
-use crate::protocol::schema::{StructField, StructType, TextLayout};
-use crate::protocol::table::{self, Context};
+use crate::protocol::schema::{StringLayout, StructField, StructType};
+use crate::protocol::table::{self, TableChangeContext};
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::{self, Demands};
-use crate::write::cast::Columns;
-use crate::write::constraints::{Identity, Rules};
-use crate::write::external_files::{self, Adopted};
+use crate::write::bound_constraints::{self, TableConstraints};
+use crate::write::cast::ColumnPositions;
+use crate::write::constraints::{IdentityColumn, WriteRules};
+use crate::write::external_files::{self, ExternalFileSet};
 use crate::write::with_change_feed::write_told;
-use crate::write::{NewFile, WriteRequest, Written, write};
+use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write};
 
 /// How to write.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WriteOptions {
     /// What to do where there is a table.
-    pub mode: Mode,
+    pub mode: SaveMode,
     /// Partition columns of a new table; of an existing one its own, unless its schema is
     /// replaced.
     pub partition_by: Option<Vec<String>>,
@@ -85,22 +86,22 @@ pub struct WriteOptions {
     pub dynamic_partitions: bool,
     /// Whether only the rows are replaced that equal a row of the data in these columns; none for
     /// all.
-    pub keys: Vec<Key>,
+    pub keys: Vec<ReplaceKey>,
     /// Whether a table is made of rows as by a statement, an old one being replaced by it with all
     /// that it is.
     pub as_select: Option<AsSelect>,
     /// The batch of a stream that the data is.
-    pub batch: Option<Batch>,
+    pub batch: Option<StreamingBatch>,
     /// How files are made.
-    pub encoding: Encoding,
+    pub encoding: DataFileOptions,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
 }
 
 /// A batch of a stream.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Batch {
+pub struct StreamingBatch {
     /// The streaming query.
     pub query_id: String,
     /// The batch's number.
@@ -146,58 +147,62 @@ impl WriteOptions {
             description: self.description.clone(),
             configuration: self.configuration.clone(),
             allow_unknown: self.allow_unknown,
-            choices: Choices::default(),
+            choices: CommitOptions::default(),
         }
     }
 }
 
 /// A write that was found sound, waiting for its expressions and its rows.
 #[derive(Debug, Clone)]
-pub struct Write {
-    place: Place,
+pub struct WriteCommand {
+    place: TableOrPath,
     options: WriteOptions,
     /// The table after the write.
-    target: Target,
+    target: TargetTable,
     /// Whether the table's metadata is news.
     is_changed: bool,
     domains: Vec<DomainMetadata>,
-    demands: Demands,
+    demands: TableConstraints,
     /// Identity columns that the data gives no values.
-    counted: Vec<Identity>,
+    counted: Vec<IdentityColumn>,
     /// Those that it gives some.
-    given: Vec<Identity>,
+    given: Vec<IdentityColumn>,
     /// What is replaced, where that was settled before the rows were written.
-    settled: Option<Settled>,
+    settled: Option<ReplacementPlan>,
     /// Those of the data, where only rows of its keys are replaced.
-    keys: Option<Arc<Mutex<Keys>>>,
+    keys: Option<Arc<Mutex<ReplaceKeySet>>>,
     /// What the caller should hear.
     warnings: Vec<String>,
 }
 
 const SCHEMA_HINT: &str = "pass schema_mode=\"merge\" to add it to the table";
 
-impl Write {
+impl WriteCommand {
     /// Settles what the table will be once data with this schema is written. `None` where there is
     /// nothing to do.
     ///
     /// # Errors
     /// [`Error::Invalid`] and [`Error::SchemaMismatch`] for whatever can be refused before a row is
     /// read; [`Error::Unsupported`] for tables that this release cannot write.
-    pub fn plan(place: Place, data: &StructType, options: WriteOptions) -> Result<Option<Self>> {
+    pub fn plan(
+        place: TableOrPath,
+        data: &StructType,
+        options: WriteOptions,
+    ) -> Result<Option<Self>> {
         check_options(&options)?;
         let mut warnings = Vec::new();
         let (protocol, metadata, domains, is_changed) = match (&place, options.mode) {
-            (Place::Table(_), Mode::Ignore) => return Ok(None),
-            (Place::Table(_), Mode::Error) => return Err(place.exists()),
-            (Place::Table(snapshot), _) if options.as_select.is_some() => {
+            (TableOrPath::Table(_), SaveMode::Ignore) => return Ok(None),
+            (TableOrPath::Table(_), SaveMode::Error) => return Err(place.exists()),
+            (TableOrPath::Table(snapshot), _) if options.as_select.is_some() => {
                 check_writable(snapshot)?;
                 check_changeable(snapshot)?;
                 let (protocol, metadata, domains) = made(data, &options.of_new(), Some(snapshot))?;
                 (protocol, metadata, domains, true)
             }
-            (Place::Table(snapshot), _) => {
+            (TableOrPath::Table(snapshot), _) => {
                 check_writable(snapshot)?;
-                if options.mode == Mode::Overwrite {
+                if options.mode == SaveMode::Overwrite {
                     check_changeable(snapshot)?;
                 }
                 warn_of_settings(snapshot, &options, &mut warnings);
@@ -206,13 +211,13 @@ impl Write {
                     metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
                 (protocol, metadata, domains, is_changed)
             }
-            (Place::Nothing(..), _) => {
+            (TableOrPath::Nothing(..), _) => {
                 let (protocol, metadata, domains) = made(data, &options.of_new(), None)?;
                 (protocol, metadata, domains, true)
             }
         };
         let schema = StructType::parse(&metadata.schema_string)?;
-        let columns = Columns::find(&data.to_arrow(TextLayout::Plain), &schema).map_err(
+        let columns = ColumnPositions::find(&data.to_arrow(StringLayout::Plain), &schema).map_err(
             |error| match error {
                 Error::SchemaMismatch {
                     what,
@@ -237,7 +242,7 @@ impl Write {
                 .zip(&columns.places)
                 .any(|(own, place)| own.name == field.name && place.is_none())
         };
-        let demands = Demands::of(&protocol, &metadata, &schema, lacks)?;
+        let demands = TableConstraints::of(&protocol, &metadata, &schema, lacks)?;
         // What no row can mend is said before any is read.
         let names: Vec<&str> = demands
             .generated
@@ -246,7 +251,7 @@ impl Write {
             .map(|demand| demand.name.as_str())
             .collect();
         let identities = bound_constraints::identities(&protocol, &schema)?;
-        let (counted, given): (Vec<Identity>, Vec<Identity>) = identities
+        let (counted, given): (Vec<IdentityColumn>, Vec<IdentityColumn>) = identities
             .into_iter()
             .partition(|identity| schema.field(&identity.column).is_some_and(lacks));
         for field in schema
@@ -275,7 +280,7 @@ impl Write {
             })?;
         }
         let keys = match &place {
-            Place::Table(snapshot) if !options.keys.is_empty() => Some(Keys::new(
+            TableOrPath::Table(snapshot) if !options.keys.is_empty() => Some(ReplaceKeySet::new(
                 options.keys.clone(),
                 snapshot.schema(),
                 data,
@@ -289,7 +294,7 @@ impl Write {
         Ok(Some(Self {
             place,
             options,
-            target: Target {
+            target: TargetTable {
                 protocol,
                 metadata,
                 schema,
@@ -308,7 +313,7 @@ impl Write {
 
     /// What is to be bound, against [`Write::schema`].
     #[must_use]
-    pub fn demands(&self) -> &Demands {
+    pub fn demands(&self) -> &TableConstraints {
         &self.demands
     }
 
@@ -325,10 +330,10 @@ impl Write {
     /// nobody knows whether it was committed.
     pub fn run(
         self,
-        bound: &Demands,
+        bound: &TableConstraints,
         rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
-        cancel: &Cancel,
-    ) -> Result<Done> {
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         let rules = bound.rules(
             &self.demands,
             bound_constraints::identities(&self.target.protocol, &self.target.schema)?,
@@ -336,7 +341,7 @@ impl Write {
         // Rows that come are counted, and not the files with those that others of them leave.
         let (progress, cancel) = (cancel.progress().clone(), &cancel.uncounted());
         let change = self.replaced(bound, cancel)?;
-        let mut orphans = Orphans::new(self.place.store());
+        let mut orphans = UncommittedFiles::new(self.place.store());
         let request = WriteRequest {
             progress,
             ..self.target.request(rules, cancel)?
@@ -356,14 +361,21 @@ impl Write {
                 bound,
                 change,
                 written?,
-                Feed::Inserted(inserted?),
+                ChangeDataSource::Inserted(inserted?),
                 orphans,
                 cancel,
             );
         }
         let written = write(self.place.store(), &request, rows)?;
         orphans.add(&written.files);
-        self.finish(bound, change, written, Feed::Follows, orphans, cancel)
+        self.finish(
+            bound,
+            change,
+            written,
+            ChangeDataSource::Follows,
+            orphans,
+            cancel,
+        )
     }
 
     /// Settles what is replaced, for another engine that writes. Says whether that has to write
@@ -373,17 +385,19 @@ impl Write {
     /// Those of reading the files that may have such rows; [`Error::Unsupported`] where the rows
     /// themselves are needed, [`Error::Invalid`] for values of an identity column that only the
     /// table may give.
-    pub fn settle(&mut self, bound: &Demands, cancel: &Cancel) -> Result<bool> {
+    pub fn settle(&mut self, bound: &TableConstraints, cancel: &CancellationToken) -> Result<bool> {
         if self.keys.is_some() {
             return Err(Error::unsupported(
                 "another engine cannot replace rows by keys, which needs its rows; write them through the core",
             ));
         }
-        self.given.iter().try_for_each(Identity::check_given)?;
+        self.given
+            .iter()
+            .try_for_each(IdentityColumn::check_given)?;
         let change = self.replaced(bound, cancel)?;
         let has_feed =
             self.target.has_feed() && !change.ended.partial.is_empty() && !self.marks(&change);
-        self.settled = Some(Settled { change, has_feed });
+        self.settled = Some(ReplacementPlan { change, has_feed });
         Ok(has_feed)
     }
 
@@ -391,14 +405,14 @@ impl Write {
     #[must_use]
     pub fn version(&self) -> Option<i64> {
         match &self.place {
-            Place::Table(snapshot) => Some(snapshot.version()),
-            Place::Nothing(..) => None,
+            TableOrPath::Table(snapshot) => Some(snapshot.version()),
+            TableOrPath::Nothing(..) => None,
         }
     }
 
     /// Identity columns that need values.
     #[must_use]
-    pub fn counted(&self) -> &[Identity] {
+    pub fn counted(&self) -> &[IdentityColumn] {
         &self.counted
     }
 
@@ -412,16 +426,16 @@ impl Write {
     /// themselves are needed.
     pub fn run_folder(
         mut self,
-        bound: &Demands,
+        bound: &TableConstraints,
         folder: &str,
         changes: Option<&str>,
-        cancel: &Cancel,
-    ) -> Result<Done> {
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         let store = Arc::clone(self.place.store());
         let orphans = left(&store, std::iter::once(folder).chain(changes), cancel)?;
-        let rules = Rules {
+        let rules = WriteRules {
             identities: self.counted.clone(),
-            ..Rules::default()
+            ..WriteRules::default()
         };
         let request = self.target.request(rules, cancel)?;
         if request.materialize_partition_columns && !request.partition_columns.is_empty() {
@@ -430,12 +444,12 @@ impl Write {
             ));
         }
         let change = self.taken(changes)?;
-        let Adopted {
+        let ExternalFileSet {
             files,
             mut rest,
             identities,
         } = external_files::adopt(&store, &request, folder, cancel)?;
-        let written = Written {
+        let written = WriteOutput {
             rows: files.iter().map(|file| file.num_records).sum(),
             files,
             identities,
@@ -456,12 +470,12 @@ impl Write {
     /// As [`Write::run_folder`].
     pub fn run_written(
         mut self,
-        bound: &Demands,
-        written: Written,
-        inserted: &[NewFile],
+        bound: &TableConstraints,
+        written: WriteOutput,
+        inserted: &[WrittenDataFile],
         changes: Option<&str>,
-        cancel: &Cancel,
-    ) -> Result<Done> {
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         let store = Arc::clone(self.place.store());
         let mut orphans = left(&store, changes.into_iter(), cancel)?;
         orphans.add(&written.files);
@@ -477,7 +491,7 @@ impl Write {
     }
 
     /// What [`Write::settle`] found.
-    fn taken(&mut self, changes: Option<&str>) -> Result<Change> {
+    fn taken(&mut self, changes: Option<&str>) -> Result<ReplacedRows> {
         match self.settled.take() {
             Some(settled) if settled.has_feed == changes.is_some() => Ok(settled.change),
             Some(_) => Err(Error::internal(
@@ -493,24 +507,24 @@ impl Write {
     fn told(
         &self,
         folder: Option<&str>,
-        known: &[NewFile],
+        known: &[WrittenDataFile],
         rest: &mut Vec<String>,
-        cancel: &Cancel,
-    ) -> Result<Feed> {
-        let (Some(folder), Place::Table(snapshot)) = (folder, &self.place) else {
-            return Ok(Feed::Follows);
+        cancel: &CancellationToken,
+    ) -> Result<ChangeDataSource> {
+        let (Some(folder), TableOrPath::Table(snapshot)) = (folder, &self.place) else {
+            return Ok(ChangeDataSource::Follows);
         };
         let mut told = self.target.adopt(folder, true, snapshot, cancel)?;
         rest.append(&mut told.rest);
         told.files.extend_from_slice(known);
-        Ok(Feed::Told(told.files))
+        Ok(ChangeDataSource::Told(told.files))
     }
 
     /// Deletes all that a write left in folders that no version names.
     ///
     /// # Errors
     /// What the store says.
-    pub fn abandon(&self, folders: &[String], cancel: &Cancel) -> Result<()> {
+    pub fn abandon(&self, folders: &[String], cancel: &CancellationToken) -> Result<()> {
         drop(left(
             self.place.store(),
             folders.iter().map(String::as_str),
@@ -528,19 +542,19 @@ impl Write {
     /// Ends what is replaced, once the new files are there, and commits.
     fn finish(
         self,
-        bound: &Demands,
-        mut change: Change,
-        written: Written,
-        feed: Feed,
-        mut orphans: Orphans,
-        cancel: &Cancel,
-    ) -> Result<Done> {
+        bound: &TableConstraints,
+        mut change: ReplacedRows,
+        written: WriteOutput,
+        feed: ChangeDataSource,
+        mut orphans: UncommittedFiles,
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         if self.options.dynamic_partitions {
             self.end_partitions(&mut change, &written.files, cancel)?;
         }
         self.end_keys(&mut change, cancel)?;
         let mut changes: Vec<Cdc> = match (feed, &self.place) {
-            (Feed::Inserted(inserted), Place::Table(snapshot)) => {
+            (ChangeDataSource::Inserted(inserted), TableOrPath::Table(snapshot)) => {
                 let deleted = self.target.changes(
                     snapshot,
                     change.ended.chosen().map(|rows| (rows, "delete", None)),
@@ -554,13 +568,13 @@ impl Write {
                     .map(change_file)
                     .collect()
             }
-            (Feed::Told(files), _) => files.into_iter().map(change_file).collect(),
+            (ChangeDataSource::Told(files), _) => files.into_iter().map(change_file).collect(),
             _ => Vec::new(),
         };
         let marks = self.marks(&change);
-        let (mut kept, mut marked) = (Written::default(), Vec::new());
+        let (mut kept, mut marked) = (WriteOutput::default(), Vec::new());
         match &self.place {
-            Place::Table(snapshot) if marks => {
+            TableOrPath::Table(snapshot) if marks => {
                 let (whole, partial) = change.ended.split();
                 marked = deletion_vectors::mark(
                     snapshot,
@@ -636,7 +650,12 @@ impl Write {
     ///
     /// # Errors
     /// As [`Write::run`]; the files stay in any case.
-    pub fn run_files(self, bound: &Demands, actions: Vec<Action>, cancel: &Cancel) -> Result<Done> {
+    pub fn run_files(
+        self,
+        bound: &TableConstraints,
+        actions: Vec<Action>,
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         let mut adds: Vec<Add> = Vec::new();
         let mut removed: Vec<Action> = Vec::new();
         for action in actions {
@@ -656,12 +675,12 @@ impl Write {
                 "the filter must choose whole partitions: some files hold rows of both kinds",
             ));
         }
-        let written = Written {
+        let written = WriteOutput {
             files: Vec::new(),
             rows: 0,
             identities: Vec::new(),
         };
-        let mut operation = self.operation(bound, &written, &change, &Written::default(), 0);
+        let mut operation = self.operation(bound, &written, &change, &WriteOutput::default(), 0);
         let bytes: i64 = adds.iter().map(|add| add.size).sum();
         let rows: i64 = adds.iter().filter_map(Add::num_records).sum();
         for (key, value) in [
@@ -704,16 +723,16 @@ impl Write {
 
     fn transaction(
         &self,
-        change: &Change,
+        change: &ReplacedRows,
         adds: &[Add],
         metadata: Option<Metadata>,
         changes: Vec<Cdc>,
-    ) -> Result<Transaction> {
+    ) -> Result<OptimisticTransaction> {
         let mut transaction = self.place.transaction()?;
         match &change.read {
-            Read::Nothing => {}
-            Read::All => transaction.read_whole_table(),
-            Read::Rows(predicate) => transaction.read_rows(predicate.clone()),
+            ReadDependency::Nothing => {}
+            ReadDependency::All => transaction.read_whole_table(),
+            ReadDependency::Rows(predicate) => transaction.read_rows(predicate.clone()),
         }
         transaction.read_files(change.ended.files.iter().map(|add| add.path.as_str()))?;
         if self.is_changed {
@@ -736,8 +755,8 @@ impl Write {
 
     /// Whether somebody else made the table that this append wanted to make.
     fn can_follow(&self, error: &Error) -> bool {
-        matches!(self.place, Place::Nothing(..))
-            && self.options.mode == Mode::Append
+        matches!(self.place, TableOrPath::Nothing(..))
+            && self.options.mode == SaveMode::Append
             && matches!(error, Error::CommitFailed { .. })
     }
 
@@ -747,13 +766,13 @@ impl Write {
         &self,
         error: Error,
         adds: &[Add],
-        operation: &Operation,
-        cancel: &Cancel,
-    ) -> Result<Done> {
-        let Place::Nothing(log, options) = &self.place else {
+        operation: &CommitOperation,
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
+        let TableOrPath::Nothing(log, options) = &self.place else {
             return Err(error);
         };
-        let Place::Table(snapshot) = Place::open(log.clone(), *options)? else {
+        let TableOrPath::Table(snapshot) = TableOrPath::open(log.clone(), *options)? else {
             return Err(error);
         };
         let same = snapshot.schema() == &self.target.schema
@@ -765,7 +784,7 @@ impl Write {
         if !same {
             return Err(error);
         }
-        let mut transaction = Transaction::new(&snapshot);
+        let mut transaction = OptimisticTransaction::new(&snapshot);
         transaction.extend(adds.iter().cloned().map(Action::Add));
         commit(
             transaction,
@@ -787,17 +806,18 @@ impl Write {
 
     fn operation(
         &self,
-        bound: &Demands,
-        written: &Written,
-        change: &Change,
-        kept: &Written,
+        bound: &TableConstraints,
+        written: &WriteOutput,
+        change: &ReplacedRows,
+        kept: &WriteOutput,
         changes: usize,
-    ) -> Operation {
-        let mut operation = Operation::new(self.options.as_select.map_or("WRITE", AsSelect::name));
+    ) -> CommitOperation {
+        let mut operation =
+            CommitOperation::new(self.options.as_select.map_or("WRITE", AsSelect::name));
         let mut parameters = Map::new();
         if let Some(batch) = &self.options.batch {
             "STREAMING UPDATE".clone_into(&mut operation.name);
-            let mode = if self.options.mode == Mode::Overwrite {
+            let mode = if self.options.mode == SaveMode::Overwrite {
                 "Complete"
             } else {
                 "Append"
@@ -815,7 +835,7 @@ impl Write {
             );
         }
         if !self.options.cluster_by.is_empty()
-            && (matches!(self.place, Place::Nothing(..)) || !self.domains.is_empty())
+            && (matches!(self.place, TableOrPath::Nothing(..)) || !self.domains.is_empty())
         {
             parameters.insert(
                 "clusterBy".to_owned(),
@@ -841,7 +861,7 @@ impl Write {
             );
         }
         operation.parameters = parameters;
-        let bytes = |files: &[NewFile]| files.iter().map(|file| file.size).sum::<u64>();
+        let bytes = |files: &[WrittenDataFile]| files.iter().map(|file| file.size).sum::<u64>();
         let mut metrics = Map::new();
         let mut set = |key: &str, value: Value| metrics.insert(key.to_owned(), value);
         set(
@@ -853,10 +873,10 @@ impl Write {
             "numOutputBytes",
             figure(bytes(&written.files) + bytes(&kept.files)),
         );
-        if self.options.mode == Mode::Overwrite || self.options.batch.is_some() {
+        if self.options.mode == SaveMode::Overwrite || self.options.batch.is_some() {
             set("numRemovedFiles", figure(change.ended.files.len()));
         }
-        if self.options.mode == Mode::Overwrite && self.options.batch.is_none() {
+        if self.options.mode == SaveMode::Overwrite && self.options.batch.is_none() {
             set(
                 "numRemovedBytes",
                 figure(change.ended.files.iter().map(|add| add.size).sum::<i64>()),
@@ -878,61 +898,65 @@ impl Write {
 
 /// What was found before another engine wrote.
 #[derive(Debug, Clone)]
-struct Settled {
-    change: Change,
+struct ReplacementPlan {
+    change: ReplacedRows,
     /// Whether it has to write changes.
     has_feed: bool,
 }
 
 /// Where the feed of a write comes from.
-enum Feed {
+enum ChangeDataSource {
     /// It follows from the log.
     Follows,
     /// The new rows are told in these files; those that end are yet to be.
-    Inserted(Written),
+    Inserted(WriteOutput),
     /// All of it is in these files.
-    Told(Vec<NewFile>),
+    Told(Vec<WrittenDataFile>),
 }
 
 /// What a write ends.
 #[derive(Debug, Clone, Default)]
-struct Change {
+struct ReplacedRows {
     /// Rows that end.
-    ended: Matched,
-    read: Read,
+    ended: MatchedRows,
+    read: ReadDependency,
 }
 
 /// What of the table a write depends on.
 #[derive(Debug, Clone, Default)]
-enum Read {
+enum ReadDependency {
     #[default]
     Nothing,
     All,
-    Rows(Bound),
+    Rows(BoundExpr),
 }
 
-impl Write {
+impl WriteCommand {
     /// What is to be replaced, before anything is written.
-    fn replaced(&self, bound: &Demands, cancel: &Cancel) -> Result<Change> {
+    fn replaced(
+        &self,
+        bound: &TableConstraints,
+        cancel: &CancellationToken,
+    ) -> Result<ReplacedRows> {
         let predicate = bound.replaced()?;
         if predicate.is_some() != self.options.has_predicate {
             return Err(Error::internal(
                 "the predicate of a replacement was not bound",
             ));
         }
-        let Place::Table(snapshot) = &self.place else {
-            return Ok(Change::default());
+        let TableOrPath::Table(snapshot) = &self.place else {
+            return Ok(ReplacedRows::default());
         };
-        if self.options.mode != Mode::Overwrite
+        if self.options.mode != SaveMode::Overwrite
             || self.options.dynamic_partitions
             || self.keys.is_some()
         {
-            return Ok(Change::default());
+            return Ok(ReplacedRows::default());
         }
         let Some(predicate) = predicate else {
-            return Ok(Change {
-                ended: Matched::whole(all(snapshot, cancel)?),
-                read: Read::All,
+            return Ok(ReplacedRows {
+                ended: MatchedRows::whole(all(snapshot, cancel)?),
+                read: ReadDependency::All,
             });
         };
         // Columns that the write adds have no values in the rows that are there.
@@ -945,39 +969,41 @@ impl Write {
                 "the predicate names a column that the table does not have yet; replace rows by the columns that are there",
             ));
         }
-        Ok(Change {
-            ended: Matched::find(snapshot, Some(&predicate), None, cancel)?,
-            read: Read::Rows(predicate),
+        Ok(ReplacedRows {
+            ended: MatchedRows::find(snapshot, Some(&predicate), None, cancel)?,
+            read: ReadDependency::Rows(predicate),
         })
     }
 
     /// Ends the files of the partitions that were written.
     fn end_partitions(
         &self,
-        change: &mut Change,
-        written: &[NewFile],
-        cancel: &Cancel,
+        change: &mut ReplacedRows,
+        written: &[WrittenDataFile],
+        cancel: &CancellationToken,
     ) -> Result<()> {
-        let Place::Table(snapshot) = &self.place else {
+        let TableOrPath::Table(snapshot) = &self.place else {
             return Ok(());
         };
         if snapshot.metadata().partition_columns.is_empty() {
-            change.ended = Matched::whole(all(snapshot, cancel)?);
-            change.read = Read::All;
+            change.ended = MatchedRows::whole(all(snapshot, cancel)?);
+            change.read = ReadDependency::All;
             return Ok(());
         }
         if written.is_empty() {
             return Ok(());
         }
-        let partitions = Partitions::of(snapshot, written)?;
-        change.ended = Matched::whole(live(snapshot, cancel, |batch| partitions.rows(batch))?);
-        change.read = partitions.predicate()?.map_or(Read::All, Read::Rows);
+        let partitions = PartitionSet::of(snapshot, written)?;
+        change.ended = MatchedRows::whole(live(snapshot, cancel, |batch| partitions.rows(batch))?);
+        change.read = partitions
+            .predicate()?
+            .map_or(ReadDependency::All, ReadDependency::Rows);
         Ok(())
     }
 
     /// Ends the rows whose keys were written.
-    fn end_keys(&self, change: &mut Change, cancel: &Cancel) -> Result<()> {
-        let (Place::Table(snapshot), Some(keys)) = (&self.place, &self.keys) else {
+    fn end_keys(&self, change: &mut ReplacedRows, cancel: &CancellationToken) -> Result<()> {
+        let (TableOrPath::Table(snapshot), Some(keys)) = (&self.place, &self.keys) else {
             return Ok(());
         };
         let keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
@@ -985,15 +1011,15 @@ impl Write {
         let Some(predicate) = keys.predicate()? else {
             return Ok(());
         };
-        *change = Change {
-            ended: Matched::find(snapshot, Some(&predicate), Some(&keys), cancel)?,
-            read: Read::Rows(predicate),
+        *change = ReplacedRows {
+            ended: MatchedRows::find(snapshot, Some(&predicate), Some(&keys), cancel)?,
+            read: ReadDependency::Rows(predicate),
         };
         Ok(())
     }
 
     /// Whether rows end by deletion vectors, their files staying as they are.
-    fn marks(&self, change: &Change) -> bool {
+    fn marks(&self, change: &ReplacedRows) -> bool {
         let keeps_schema = self.options.schema_mode != Some(SchemaMode::Overwrite);
         self.options.has_predicate
             && keeps_schema
@@ -1002,16 +1028,16 @@ impl Write {
     }
 
     /// Copies the rows that stay of files that end.
-    fn copy_kept(&self, change: &Change, cancel: &Cancel) -> Result<Written> {
+    fn copy_kept(&self, change: &ReplacedRows, cancel: &CancellationToken) -> Result<WriteOutput> {
         match &self.place {
-            Place::Table(snapshot) if !change.ended.partial.is_empty() => self.target.copy(
+            TableOrPath::Table(snapshot) if !change.ended.partial.is_empty() => self.target.copy(
                 snapshot,
                 change.ended.kept(),
-                Rules::default(),
+                WriteRules::default(),
                 None,
                 cancel,
             ),
-            _ => Ok(Written::default()),
+            _ => Ok(WriteOutput::default()),
         }
     }
 }
@@ -1019,7 +1045,7 @@ impl Write {
 /// The rows, whose keys are noted as they pass.
 fn noted(
     rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
-    keys: Option<Arc<Mutex<Keys>>>,
+    keys: Option<Arc<Mutex<ReplaceKeySet>>>,
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'static {
     rows.map(move |batch| {
         let batch = batch?;
@@ -1033,13 +1059,13 @@ fn noted(
 }
 
 fn check_options(options: &WriteOptions) -> Result<()> {
-    if options.schema_mode == Some(SchemaMode::Overwrite) && options.mode == Mode::Append {
+    if options.schema_mode == Some(SchemaMode::Overwrite) && options.mode == SaveMode::Append {
         return Err(Error::invalid(
             "schema_mode=\"overwrite\" replaces the table's schema, which mode=\"append\" cannot; use mode=\"overwrite\"",
         ));
     }
     let partly = options.is_partial();
-    if partly && options.mode != Mode::Overwrite {
+    if partly && options.mode != SaveMode::Overwrite {
         let what = if options.has_predicate {
             "`predicate`"
         } else if options.dynamic_partitions {
@@ -1099,7 +1125,7 @@ pub(super) fn settled(
     snapshot: &Snapshot,
     data: &StructType,
     options: &WriteOptions,
-) -> Result<Made> {
+) -> Result<TableDefinition> {
     let (protocol, metadata) = (snapshot.protocol(), snapshot.metadata());
     let partly = options.is_partial();
     let replaces = options.schema_mode == Some(SchemaMode::Overwrite) && !partly;
@@ -1128,7 +1154,7 @@ pub(super) fn settled(
             json!(asked)
         )));
     }
-    let mut context = Context {
+    let mut context = TableChangeContext {
         allow_unknown: true,
         now_ms: now_ms(),
         unique: &mut uuid,
@@ -1236,7 +1262,7 @@ mod tests {
     fn options_that_contradict_each_other_are_refused() {
         let options = |edit: &dyn Fn(&mut WriteOptions)| {
             let mut options = WriteOptions {
-                mode: Mode::Overwrite,
+                mode: SaveMode::Overwrite,
                 ..WriteOptions::default()
             };
             edit(&mut options);
@@ -1244,8 +1270,8 @@ mod tests {
         };
         assert!(options(&|_| {}).is_ok());
         let refused: [&dyn Fn(&mut WriteOptions); 3] = [
-            &|o| (o.mode, o.schema_mode) = (Mode::Append, Some(SchemaMode::Overwrite)),
-            &|o| (o.mode, o.has_predicate) = (Mode::Append, true),
+            &|o| (o.mode, o.schema_mode) = (SaveMode::Append, Some(SchemaMode::Overwrite)),
+            &|o| (o.mode, o.has_predicate) = (SaveMode::Append, true),
             &|o| {
                 (o.has_predicate, o.dynamic_partitions) = (true, true);
             },

@@ -16,17 +16,17 @@ use arrow_schema::DataType as Arrow;
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
-use crate::expr::{Bound, Expr, Function, Scalar};
+use crate::expr::{BoundExpr, Expr, Function, Scalar};
 use crate::ops::partition_predicate::{NAMED, joined};
 use crate::parse::mask;
-use crate::protocol::calendar::Zone;
-use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
-use crate::write::cast::Columns;
+use crate::protocol::calendar::TimeZoneSpec;
+use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
+use crate::write::cast::ColumnPositions;
 
 /// A column of the table that must equal one of the data.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Key {
+pub struct ReplaceKey {
     /// The table's column.
     pub target: String,
     /// The data's.
@@ -36,7 +36,7 @@ pub struct Key {
     pub null_safe: bool,
 }
 
-impl std::fmt::Display for Key {
+impl std::fmt::Display for ReplaceKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let quoted = |name: &str| name.replace('`', "``");
         write!(
@@ -51,21 +51,21 @@ impl std::fmt::Display for Key {
 
 /// The keys of some data.
 #[derive(Debug)]
-pub(in crate::ops) struct Keys {
-    keys: Vec<Key>,
+pub(in crate::ops) struct ReplaceKeySet {
+    keys: Vec<ReplaceKey>,
     /// The table's columns, named as the data's.
     fields: Vec<StructField>,
     converter: RowConverter,
     known: HashSet<Box<[u8]>>,
-    spans: Vec<Span>,
-    zone: Zone,
+    spans: Vec<KeyDomain>,
+    zone: TimeZoneSpec,
     /// Where timestamps of the data without a zone are read.
-    data_zone: Option<Zone>,
+    data_zone: Option<TimeZoneSpec>,
 }
 
 /// The values of one column: all of them while they are few, and their bounds.
 #[derive(Debug)]
-pub(in crate::ops) struct Span {
+pub(in crate::ops) struct KeyDomain {
     converter: RowConverter,
     /// All of them, while they are few.
     values: Option<Vec<Scalar>>,
@@ -75,17 +75,17 @@ pub(in crate::ops) struct Span {
     has_null: bool,
 }
 
-impl Keys {
+impl ReplaceKeySet {
     /// Nothing noted yet.
     ///
     /// # Errors
     /// [`Error::Invalid`] for columns that are not there or have no equality.
     pub(in crate::ops) fn new(
-        mut keys: Vec<Key>,
+        mut keys: Vec<ReplaceKey>,
         table: &StructType,
         data: &StructType,
-        zone: Zone,
-        data_zone: Option<Zone>,
+        zone: TimeZoneSpec,
+        data_zone: Option<TimeZoneSpec>,
     ) -> Result<Self> {
         let mut fields = Vec::with_capacity(keys.len());
         for key in &mut keys {
@@ -126,10 +126,10 @@ impl Keys {
             });
         }
         let sorted =
-            |field: &StructField| SortField::new(field.data_type.to_arrow(TextLayout::Plain));
+            |field: &StructField| SortField::new(field.data_type.to_arrow(StringLayout::Plain));
         let spans = fields
             .iter()
-            .map(|field| Span::new(&field.data_type))
+            .map(|field| KeyDomain::new(&field.data_type))
             .collect::<Result<_>>()?;
         let converter = RowConverter::new(fields.iter().map(sorted).collect())?;
         Ok(Self {
@@ -152,8 +152,11 @@ impl Keys {
                 },
                 batch.project(&[batch.schema_ref().index_of(&field.name)?])?,
             );
-            let cast =
-                Columns::find(alone.schema_ref(), &one)?.cast(&alone, &one, self.data_zone)?;
+            let cast = ColumnPositions::find(alone.schema_ref(), &one)?.cast(
+                &alone,
+                &one,
+                self.data_zone,
+            )?;
             cast.into_iter()
                 .next()
                 .flatten()
@@ -196,7 +199,7 @@ impl Keys {
 
     /// True for every row of the table whose keys were noted, and maybe for others; `None` where
     /// there is none to find.
-    pub(in crate::ops) fn predicate(&self) -> Result<Option<Bound>> {
+    pub(in crate::ops) fn predicate(&self) -> Result<Option<BoundExpr>> {
         if self.known.is_empty() {
             return Ok(None);
         }
@@ -208,7 +211,7 @@ impl Keys {
             };
             all.extend(span.predicate(&column)?);
         }
-        Ok(Some(Bound {
+        Ok(Some(BoundExpr {
             expr: joined(Function::And, all)?,
             ansi: true,
             zone: self.zone,
@@ -243,7 +246,7 @@ impl Keys {
 
 /// A column of exactly a type, in which equal values are equal bytes.
 pub(in crate::ops) fn comparable(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
-    let column = cast(column, &data_type.to_arrow(TextLayout::Plain))?;
+    let column = cast(column, &data_type.to_arrow(StringLayout::Plain))?;
     Ok(match column.data_type() {
         Arrow::Float32 => Arc::new(
             column
@@ -259,11 +262,12 @@ pub(in crate::ops) fn comparable(column: &ArrayRef, data_type: &DataType) -> Res
     })
 }
 
-impl Span {
+impl KeyDomain {
     /// Nothing noted yet.
     pub(in crate::ops) fn new(data_type: &DataType) -> Result<Self> {
-        let converter =
-            RowConverter::new(vec![SortField::new(data_type.to_arrow(TextLayout::Plain))])?;
+        let converter = RowConverter::new(vec![SortField::new(
+            data_type.to_arrow(StringLayout::Plain),
+        )])?;
         Ok(Self {
             converter,
             values: Some(Vec::new()),
@@ -387,20 +391,20 @@ mod tests {
         .unwrap()
     }
 
-    fn keys(pairs: &[(&str, &str, bool)]) -> Result<Keys> {
+    fn keys(pairs: &[(&str, &str, bool)]) -> Result<ReplaceKeySet> {
         let data =
             StructType::parse(r#"{"type":"struct","fields":[{"name":"id","type":"integer"},{"name":"s","type":"string"},{"name":"x","type":"double"}]}"#)
                 .unwrap();
-        let key = |(target, source, null_safe): &(&str, &str, bool)| Key {
+        let key = |(target, source, null_safe): &(&str, &str, bool)| ReplaceKey {
             target: (*target).into(),
             source: (*source).into(),
             null_safe: *null_safe,
         };
-        Keys::new(
+        ReplaceKeySet::new(
             pairs.iter().map(key).collect(),
             &table(),
             &data,
-            Zone::UTC,
+            TimeZoneSpec::UTC,
             None,
         )
     }
@@ -414,7 +418,7 @@ mod tests {
         .unwrap()
     }
 
-    fn chosen(keys: &Keys, columns: Vec<(&str, ArrayRef)>) -> Vec<bool> {
+    fn chosen(keys: &ReplaceKeySet, columns: Vec<(&str, ArrayRef)>) -> Vec<bool> {
         keys.rows(&batch(columns))
             .unwrap()
             .iter()

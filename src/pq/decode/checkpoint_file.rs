@@ -15,13 +15,13 @@ use parquet::file::statistics::Statistics;
 
 use crate::error::{Error, Result, ResultExt};
 use crate::pq::decode::batch_budget::{split, text_bytes};
-use crate::pq::decode::projection::{GroupBatches, Shape, decode, rows_at_once};
+use crate::pq::decode::projection::{ParquetProjection, RowGroupBatches, decode, rows_at_once};
 use crate::pq::decoder_errors::guarded;
-use crate::pq::input::column_chunks::{Fetch, Wish, fetch};
-use crate::pq::input::footer::{End, Footer, read_with_end};
+use crate::pq::input::column_chunks::{ChunkRequest, RowGroupFetch, fetch};
+use crate::pq::input::footer::{FileTail, ParquetFooter, read_with_end};
 use crate::pq::input::header_check::renamed_column;
-use crate::protocol::schema::TextLayout;
-use crate::store::File;
+use crate::protocol::schema::StringLayout;
+use crate::store::StoreObject;
 
 /// Rows that any file may have, and rows for each of its bytes beyond that.
 const ROWS: (u64, u64) = (1 << 20, 256);
@@ -31,9 +31,9 @@ const TEXT: (u64, u64) = (64 << 20, 4096);
 /// A Parquet file as it is.
 #[derive(Debug, Clone)]
 pub struct RawFile {
-    file: File,
-    footer: Arc<Footer>,
-    end: Arc<End>,
+    file: StoreObject,
+    footer: Arc<ParquetFooter>,
+    end: Arc<FileTail>,
 }
 
 /// A row group.
@@ -71,7 +71,7 @@ pub enum LeafBound {
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the file; [`Error::NotFound`], [`Error::Storage`].
-pub fn open_raw(file: &File) -> Result<RawFile> {
+pub fn open_raw(file: &StoreObject) -> Result<RawFile> {
     let (footer, end) = read_with_end(file)?;
     let limit = ROWS.1.saturating_mul(footer.size).saturating_add(ROWS.0);
     if footer.num_rows() > limit {
@@ -156,7 +156,7 @@ impl RawGroup<'_> {
 /// Refuses a footer whose parts contradict each other: names of columns and numbers of rows are in
 /// it twice, so one flipped bit in either place shows, where the other copy alone would make a
 /// column vanish.
-fn check_consistent(footer: &Footer, bytes: Option<&[u8]>) -> Result<()> {
+fn check_consistent(footer: &ParquetFooter, bytes: Option<&[u8]>) -> Result<()> {
     let contradiction = |what: String| {
         Err(Error::corrupt_data(format!(
             "the Parquet footer contradicts itself: {what}"
@@ -309,11 +309,15 @@ impl RawFile {
     ///
     /// # Errors
     /// [`Error::Corrupt`] for types that make no sense.
-    pub fn schema(&self, leaf: impl Fn(&[&str]) -> bool, layout: TextLayout) -> Result<SchemaRef> {
+    pub fn schema(
+        &self,
+        leaf: impl Fn(&[&str]) -> bool,
+        layout: StringLayout,
+    ) -> Result<SchemaRef> {
         guarded(&self.file.path, || Ok(laid_out(&self.shape(leaf)?, layout)))
     }
 
-    fn shape(&self, leaf: impl Fn(&[&str]) -> bool) -> Result<Shape> {
+    fn shape(&self, leaf: impl Fn(&[&str]) -> bool) -> Result<ParquetProjection> {
         let schema = self.footer.metadata.file_metadata().schema_descr();
         let kept: Vec<bool> = schema
             .columns()
@@ -329,7 +333,7 @@ impl RawFile {
                 )
             })
             .collect();
-        Shape::new(schema, |n| kept.get(n).copied().unwrap_or(false))
+        ParquetProjection::new(schema, |n| kept.get(n).copied().unwrap_or(false))
     }
 
     /// Reads row groups `groups`, only the leaves that `leaf` takes (both of a map's), at most
@@ -341,7 +345,7 @@ impl RawFile {
         &self,
         groups: &[usize],
         leaf: impl Fn(&[&str]) -> bool,
-        layout: TextLayout,
+        layout: StringLayout,
         batch_rows: usize,
         max_batch_bytes: u64,
     ) -> Result<RawBatches> {
@@ -370,7 +374,7 @@ impl RawFile {
 }
 
 /// The schema of `shape` in the layout asked for.
-fn laid_out(shape: &Shape, layout: TextLayout) -> SchemaRef {
+fn laid_out(shape: &ParquetProjection, layout: StringLayout) -> SchemaRef {
     fn plain(field: &Arc<Field>) -> Arc<Field> {
         let data_type = match field.data_type() {
             DataType::Utf8View => DataType::Utf8,
@@ -383,20 +387,20 @@ fn laid_out(shape: &Shape, layout: TextLayout) -> SchemaRef {
         Arc::new(field.as_ref().clone().with_data_type(data_type))
     }
     Arc::new(match layout {
-        TextLayout::View => Schema::new(shape.fields.clone()),
-        TextLayout::Plain => Schema::new(shape.fields.iter().map(plain).collect::<Vec<_>>()),
+        StringLayout::View => Schema::new(shape.fields.clone()),
+        StringLayout::Plain => Schema::new(shape.fields.iter().map(plain).collect::<Vec<_>>()),
     })
 }
 
 /// Batches of a [`RawFile`]. Ends after the first error.
 pub struct RawBatches {
     file: RawFile,
-    shape: Shape,
+    shape: ParquetProjection,
     schema: SchemaRef,
     groups: VecDeque<usize>,
     /// The next row group, on its way while the current one is decoded.
-    coming: Option<(usize, Fetch)>,
-    batches: Option<GroupBatches>,
+    coming: Option<(usize, RowGroupFetch)>,
+    batches: Option<RowGroupBatches>,
     ready: VecDeque<RecordBatch>,
     batch_rows: usize,
     max_batch_bytes: u64,
@@ -414,7 +418,7 @@ impl RawBatches {
         if self.coming.is_none()
             && let Some(group) = self.groups.pop_front()
         {
-            let wish = Wish {
+            let wish = ChunkRequest {
                 group,
                 leaves: &self.shape.leaves,
                 part: None,
@@ -555,12 +559,15 @@ mod tests {
         );
         let keep = |path: &[&str]| path == ["add", "size"];
         let batch = raw
-            .read(&[0], keep, TextLayout::Plain, 100, 1 << 20)
+            .read(&[0], keep, StringLayout::Plain, 100, 1 << 20)
             .unwrap()
             .next()
             .unwrap()
             .unwrap();
-        assert_eq!(batch.schema(), raw.schema(keep, TextLayout::Plain).unwrap());
+        assert_eq!(
+            batch.schema(),
+            raw.schema(keep, StringLayout::Plain).unwrap()
+        );
         assert_eq!(batch.num_columns(), 1);
         let add = batch.column(0).as_struct();
         assert_eq!((add.num_columns(), add.null_count()), (1, 1));
@@ -589,7 +596,7 @@ mod tests {
     fn no_leaf_at_all_still_counts_rows() {
         let raw = open_raw(&file_of(&write(&ints(1000), None))).unwrap();
         let rows: usize = raw
-            .read(&[0], |_| false, TextLayout::View, 300, 1 << 20)
+            .read(&[0], |_| false, StringLayout::View, 300, 1 << 20)
             .unwrap()
             .map(|b| b.unwrap().num_rows())
             .sum();
@@ -602,7 +609,7 @@ mod tests {
         let total: usize = text.iter().flatten().map(str::len).sum();
         let batch = RecordBatch::try_from_iter([("s", Arc::new(text) as ArrayRef)]).unwrap();
         let raw = open_raw(&file_of(&write(&batch, None))).unwrap();
-        for layout in [TextLayout::Plain, TextLayout::View] {
+        for layout in [StringLayout::Plain, StringLayout::View] {
             let batches: Vec<_> = raw
                 .read(&[0], |_| true, layout, 10_000, 2000)
                 .unwrap()
@@ -638,7 +645,7 @@ mod tests {
         assert!(bytes.len() < 4096, "{}", bytes.len());
         let raw = open_raw(&file_of(&bytes)).unwrap();
         let results: Vec<_> = raw
-            .read(&[0], |_| true, TextLayout::Plain, 10_000, 16 << 20)
+            .read(&[0], |_| true, StringLayout::Plain, 10_000, 16 << 20)
             .unwrap()
             .collect();
         let errors: Vec<_> = results.iter().filter_map(|r| r.as_ref().err()).collect();

@@ -28,20 +28,24 @@ use parquet::arrow::arrow_reader::RowSelection;
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::dv::DeletionVector;
-use crate::error::{Error, Missing, Result};
-use crate::expr::Bound;
+use crate::error::{Error, NotFoundKind, Result};
+use crate::expr::BoundExpr;
 use crate::pq::decode::batch_budget::{compacted, split, text_bytes};
-use crate::pq::decode::calendar_rebase::Legacy;
-use crate::pq::decode::column_mapping::{Column, Columns, Mapping, Wanted};
-use crate::pq::decode::projection::{GroupBatches, Shape, decode, rows_at_once};
-use crate::pq::decode::row_selection::Selector;
+use crate::pq::decode::calendar_rebase::CalendarRebase;
+use crate::pq::decode::column_mapping::{
+    ColumnMappingMode, OutputColumn, ProjectedColumns, RequestedColumn,
+};
+use crate::pq::decode::projection::{ParquetProjection, RowGroupBatches, decode, rows_at_once};
+use crate::pq::decode::row_selection::RowGroupPruner;
 use crate::pq::decode::to_table_types;
 use crate::pq::decoder_errors::guarded;
-use crate::pq::input::column_chunks::{Fetch, Pages, Wish, chunk_range, fetch};
-use crate::pq::input::footer::{End, Footer, FooterCache};
-use crate::protocol::calendar::Zone;
-use crate::protocol::schema::{DataType, StructField, TextLayout};
-use crate::store::File;
+use crate::pq::input::column_chunks::{
+    ChunkRequest, RowGroupFetch, SelectedPageLocations, chunk_range, fetch,
+};
+use crate::pq::input::footer::{FileTail, FooterCache, ParquetFooter};
+use crate::protocol::calendar::TimeZoneSpec;
+use crate::protocol::schema::{DataType, StringLayout, StructField};
+use crate::store::StoreObject;
 
 /// Name of the column that [`FileSpec::row_index`] adds.
 pub const ROW_INDEX: &str = "__row_index";
@@ -67,13 +71,13 @@ const GAP: u64 = 128;
 #[derive(Debug, Clone)]
 pub struct FileSpec {
     /// The file.
-    pub file: File,
+    pub file: StoreObject,
     /// The table's columns to give, in this order; no partition columns.
     pub columns: Vec<StructField>,
     /// How the table's columns are found in the file.
-    pub mapping: Mapping,
+    pub mapping: ColumnMappingMode,
     /// How text looks in the batches.
-    pub layout: TextLayout,
+    pub layout: StringLayout,
     /// Rows to leave out.
     pub deleted: Option<Arc<DeletionVector>>,
     /// Whether to add [`ROW_INDEX`], each row's position in the file.
@@ -85,10 +89,10 @@ pub struct FileSpec {
     /// Only row groups that begin in this range of bytes.
     pub range: Option<Range<u64>>,
     /// The session's time zone, for files of old writers that did not name theirs.
-    pub zone: Zone,
+    pub zone: TimeZoneSpec,
     /// Row groups and pages that cannot hold a row for which this is true are left out. Logical
     /// names.
-    pub filter: Option<Arc<Bound>>,
+    pub filter: Option<Arc<BoundExpr>>,
     /// Whether to drop every single row for which `filter` is not true, too.
     pub filter_rows: bool,
     /// Columns of the file that `filter` reads and `columns` lacks.
@@ -101,18 +105,18 @@ pub struct FileSpec {
 impl FileSpec {
     /// A plain reading of `columns`.
     #[must_use]
-    pub fn new(file: File, columns: Vec<StructField>) -> Self {
+    pub fn new(file: StoreObject, columns: Vec<StructField>) -> Self {
         Self {
             file,
             columns,
-            mapping: Mapping::None,
-            layout: TextLayout::View,
+            mapping: ColumnMappingMode::None,
+            layout: StringLayout::View,
             deleted: None,
             row_index: false,
             raw_columns: Vec::new(),
             batch_rows: BATCH_ROWS,
             range: None,
-            zone: Zone::UTC,
+            zone: TimeZoneSpec::UTC,
             filter: None,
             filter_rows: false,
             filter_columns: Vec::new(),
@@ -144,12 +148,12 @@ impl FileSpec {
 pub struct FileBatches {
     spec: FileSpec,
     footers: Arc<FooterCache>,
-    state: State,
+    state: FileReadState,
 }
 
-enum State {
+enum FileReadState {
     Unopened,
-    Open(Box<Open>),
+    Open(Box<OpenDataFile>),
     Done,
 }
 
@@ -159,7 +163,7 @@ pub fn read(spec: FileSpec, footers: &Arc<FooterCache>) -> FileBatches {
     FileBatches {
         spec,
         footers: Arc::clone(footers),
-        state: State::Unopened,
+        state: FileReadState::Unopened,
     }
 }
 
@@ -169,16 +173,17 @@ impl Iterator for FileBatches {
     fn next(&mut self) -> Option<Self::Item> {
         let path = self.spec.file.path.clone();
         let next = guarded(&path, || {
-            if matches!(self.state, State::Unopened) {
-                self.state = State::Open(Box::new(Open::new(&self.spec, &self.footers)?));
+            if matches!(self.state, FileReadState::Unopened) {
+                self.state =
+                    FileReadState::Open(Box::new(OpenDataFile::new(&self.spec, &self.footers)?));
             }
             match &mut self.state {
-                State::Open(open) => open.next(&self.spec),
-                State::Unopened | State::Done => Ok(None),
+                FileReadState::Open(open) => open.next(&self.spec),
+                FileReadState::Unopened | FileReadState::Done => Ok(None),
             }
         });
         if !matches!(next, Ok(Some(_))) {
-            self.state = State::Done;
+            self.state = FileReadState::Done;
         }
         next.map_err(missing_data_file).transpose()
     }
@@ -188,11 +193,11 @@ impl Iterator for FileBatches {
 fn missing_data_file(error: Error) -> Error {
     match error {
         Error::NotFound {
-            kind: Missing::Object,
+            kind: NotFoundKind::Object,
             what,
             place,
         } => Error::NotFound {
-            kind: Missing::DataFile,
+            kind: NotFoundKind::DataFile,
             what,
             place,
         },
@@ -201,17 +206,17 @@ fn missing_data_file(error: Error) -> Error {
 }
 
 /// A row group to read.
-struct Chosen {
+struct SelectedRowGroup {
     index: usize,
     first_row: u64,
     rows: u64,
     /// The rows that may match, within the group.
     ranges: Vec<Range<u64>>,
     /// Where the pages are, if only some are wanted.
-    pages: Option<Pages>,
+    pages: Option<SelectedPageLocations>,
 }
 
-impl Chosen {
+impl SelectedRowGroup {
     /// The rows that may match, by position in the file.
     fn positions(&self) -> VecDeque<Range<u64>> {
         self.ranges
@@ -220,7 +225,7 @@ impl Chosen {
             .collect()
     }
 
-    fn part(&self) -> Option<(&[Range<u64>], &Pages)> {
+    fn part(&self) -> Option<(&[Range<u64>], &SelectedPageLocations)> {
         self.pages
             .as_ref()
             .map(|pages| (self.ranges.as_slice(), pages))
@@ -228,20 +233,20 @@ impl Chosen {
 }
 
 /// A file under reading.
-struct Open {
-    footer: Arc<Footer>,
-    end: Option<End>,
-    legacy: Legacy,
+struct OpenDataFile {
+    footer: Arc<ParquetFooter>,
+    end: Option<FileTail>,
+    legacy: CalendarRebase,
     /// The columns to give, and behind them those that only the filter reads.
-    full: Columns,
+    full: ProjectedColumns,
     /// The columns to give.
-    output: Option<Columns>,
+    output: Option<ProjectedColumns>,
     /// The filter's columns, if they are to be decoded first.
-    probe: Option<Columns>,
-    groups: VecDeque<Chosen>,
+    probe: Option<ProjectedColumns>,
+    groups: VecDeque<SelectedRowGroup>,
     /// The next row group, on its way.
-    coming: Option<(Chosen, Fetch)>,
-    current: Option<Current>,
+    coming: Option<(SelectedRowGroup, RowGroupFetch)>,
+    current: Option<RowGroupInDecode>,
     ready: VecDeque<RecordBatch>,
     text_left: u64,
     /// The last batch's schema, to be shared by the next where it is the same.
@@ -249,8 +254,8 @@ struct Open {
 }
 
 /// A row group under decoding.
-struct Current {
-    batches: Source,
+struct RowGroupInDecode {
+    batches: RowGroupSource,
     /// Positions in the file of the rows to come, and how many they are.
     rows: VecDeque<Range<u64>>,
     left: u64,
@@ -260,13 +265,13 @@ struct Current {
     is_full: bool,
 }
 
-enum Source {
-    Decoded(GroupBatches),
+enum RowGroupSource {
+    Decoded(RowGroupBatches),
     /// No column of the file is needed: only its rows count.
     Rows(usize),
 }
 
-impl Open {
+impl OpenDataFile {
     fn new(spec: &FileSpec, footers: &FooterCache) -> Result<Self> {
         let (footer, end) = footers.get(&spec.file)?;
         let limit = ROWS.1.saturating_mul(footer.size).saturating_add(ROWS.0);
@@ -288,7 +293,7 @@ impl Open {
                 footer.num_rows()
             )));
         }
-        let legacy = Legacy::of(&footer, spec.zone);
+        let legacy = CalendarRebase::of(&footer, spec.zone);
         let schema = footer.metadata.file_metadata().schema_descr();
         let raw: Vec<StructField> = spec
             .raw_columns
@@ -296,23 +301,24 @@ impl Open {
             .map(|(name, data_type)| StructField::new(name, data_type.clone(), true))
             .collect();
         let wanted = || {
-            let of_table = spec.columns.iter().map(|field| Wanted {
+            let of_table = spec.columns.iter().map(|field| RequestedColumn {
                 field,
                 mapping: spec.mapping,
             });
-            of_table.chain(raw.iter().map(|field| Wanted {
+            of_table.chain(raw.iter().map(|field| RequestedColumn {
                 field,
-                mapping: Mapping::None,
+                mapping: ColumnMappingMode::None,
             }))
         };
         let by_filter = || {
-            spec.filter_columns.iter().map(|field| Wanted {
+            spec.filter_columns.iter().map(|field| RequestedColumn {
                 field,
                 mapping: spec.mapping,
             })
         };
-        let resolve =
-            |wanted: &[Wanted<'_>]| Columns::resolve(schema, wanted, spec.layout, &legacy);
+        let resolve = |wanted: &[RequestedColumn<'_>]| {
+            ProjectedColumns::resolve(schema, wanted, spec.layout, &legacy)
+        };
         let mut full = resolve(&wanted().collect::<Vec<_>>())?;
         let (mut output, mut probe) = (None, None);
         let mut groups = choose(spec, &footer)?;
@@ -327,7 +333,7 @@ impl Open {
             let first = resolve(
                 &fields
                     .iter()
-                    .map(|field| Wanted {
+                    .map(|field| RequestedColumn {
                         field,
                         mapping: spec.mapping,
                     })
@@ -340,7 +346,7 @@ impl Open {
                 ));
             }
             let selector =
-                Selector::new(filter, &footer, &first, &fields, &spec.constants, &legacy);
+                RowGroupPruner::new(filter, &footer, &first, &fields, &spec.constants, &legacy);
             let leaves = &output.as_ref().unwrap_or(&full).shape.leaves;
             narrow(spec, &selector, end.as_ref(), leaves, &mut groups)?;
             if spec.filter_rows && decodes_first(&footer, &first.shape.leaves, leaves, &groups) {
@@ -383,12 +389,17 @@ impl Open {
         }
     }
 
-    fn fetch(&self, spec: &FileSpec, chosen: &Chosen, shape: &Shape) -> Result<Fetch> {
+    fn fetch(
+        &self,
+        spec: &FileSpec,
+        chosen: &SelectedRowGroup,
+        shape: &ParquetProjection,
+    ) -> Result<RowGroupFetch> {
         fetch(
             &spec.file,
             &self.footer,
             self.end.as_ref(),
-            &Wish {
+            &ChunkRequest {
                 group: chosen.index,
                 leaves: &shape.leaves,
                 part: chosen.part(),
@@ -446,17 +457,17 @@ impl Open {
     fn decode(
         &self,
         spec: &FileSpec,
-        chosen: &Chosen,
-        fetch: Fetch,
+        chosen: &SelectedRowGroup,
+        fetch: RowGroupFetch,
         settled: Option<BooleanBuffer>,
-    ) -> Result<Current> {
+    ) -> Result<RowGroupInDecode> {
         let is_full = settled.is_none();
         let columns = if is_full {
             &self.full
         } else {
             self.output.as_ref().unwrap_or(&self.full)
         };
-        Ok(Current {
+        Ok(RowGroupInDecode {
             batches: self.source(spec, &columns.shape, chosen, fetch)?,
             rows: chosen.positions(),
             left: chosen
@@ -472,12 +483,12 @@ impl Open {
     fn source(
         &self,
         spec: &FileSpec,
-        shape: &Shape,
-        chosen: &Chosen,
-        fetch: Fetch,
-    ) -> Result<Source> {
+        shape: &ParquetProjection,
+        chosen: &SelectedRowGroup,
+        fetch: RowGroupFetch,
+    ) -> Result<RowGroupSource> {
         if shape.leaves.is_empty() {
-            return Ok(Source::Rows(spec.batch_rows.max(1)));
+            return Ok(RowGroupSource::Rows(spec.batch_rows.max(1)));
         }
         let rows = rows_at_once(
             &self.footer,
@@ -499,7 +510,7 @@ impl Open {
                 ))
             }
         };
-        Ok(Source::Decoded(decode(
+        Ok(RowGroupSource::Decoded(decode(
             shape,
             &fetch.wait()?,
             rows,
@@ -513,11 +524,11 @@ impl Open {
     fn settle(
         &self,
         spec: &FileSpec,
-        probe: &Columns,
-        chosen: &Chosen,
-        fetch: Fetch,
+        probe: &ProjectedColumns,
+        chosen: &SelectedRowGroup,
+        fetch: RowGroupFetch,
     ) -> Result<Option<BooleanBuffer>> {
-        let mut current = Current {
+        let mut current = RowGroupInDecode {
             batches: self.source(spec, &probe.shape, chosen, fetch)?,
             rows: chosen.positions(),
             left: chosen
@@ -575,7 +586,7 @@ impl Open {
     fn matches<'a>(
         &self,
         spec: &FileSpec,
-        columns: impl Iterator<Item = &'a Column>,
+        columns: impl Iterator<Item = &'a OutputColumn>,
         batch: &RecordBatch,
     ) -> Result<BooleanBuffer> {
         let rows = batch.num_rows();
@@ -651,7 +662,7 @@ impl Open {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        if spec.filter.is_some() && spec.layout == TextLayout::View {
+        if spec.filter.is_some() && spec.layout == StringLayout::View {
             batch = compacted(batch);
         }
         let text = text_bytes(batch.columns());
@@ -719,12 +730,12 @@ impl Open {
     }
 }
 
-impl Current {
+impl RowGroupInDecode {
     /// The next decoded batch and the rows that it holds.
     fn next(&mut self) -> Result<Option<(Vec<Range<u64>>, RecordBatch)>> {
         let left = self.left;
         let batch = match &mut self.batches {
-            Source::Decoded(batches) => match batches.next().transpose()? {
+            RowGroupSource::Decoded(batches) => match batches.next().transpose()? {
                 Some(batch) => batch,
                 None if left == 0 => return Ok(None),
                 // Positions count for deletions: a row group that ends early would shift those of
@@ -735,8 +746,8 @@ impl Current {
                     )));
                 }
             },
-            Source::Rows(_) if left == 0 => return Ok(None),
-            Source::Rows(most) => {
+            RowGroupSource::Rows(_) if left == 0 => return Ok(None),
+            RowGroupSource::Rows(most) => {
                 let rows = usize::try_from(left).map_or(*most, |left| left.min(*most));
                 RecordBatch::try_new_with_options(
                     Arc::new(Schema::empty()),
@@ -824,7 +835,7 @@ fn neighbourhood(bits: &BooleanBuffer) -> Vec<Range<u64>> {
 }
 
 /// The row groups that are in the wanted range of bytes and not wholly deleted.
-fn choose(spec: &FileSpec, footer: &Footer) -> Result<VecDeque<Chosen>> {
+fn choose(spec: &FileSpec, footer: &ParquetFooter) -> Result<VecDeque<SelectedRowGroup>> {
     let mut next_row = 0;
     let mut out = VecDeque::new();
     for (index, group) in footer.metadata.row_groups().iter().enumerate() {
@@ -847,7 +858,7 @@ fn choose(spec: &FileSpec, footer: &Footer) -> Result<VecDeque<Chosen>> {
         {
             continue;
         }
-        out.push_back(Chosen {
+        out.push_back(SelectedRowGroup {
             index,
             first_row,
             rows,
@@ -862,14 +873,15 @@ fn choose(spec: &FileSpec, footer: &Footer) -> Result<VecDeque<Chosen>> {
 /// index.
 fn narrow(
     spec: &FileSpec,
-    selector: &Selector<'_>,
-    end: Option<&End>,
+    selector: &RowGroupPruner<'_>,
+    end: Option<&FileTail>,
     leaves: &[usize],
-    groups: &mut VecDeque<Chosen>,
+    groups: &mut VecDeque<SelectedRowGroup>,
 ) -> Result<()> {
-    let indexes =
-        |groups: &VecDeque<Chosen>| groups.iter().map(|chosen| chosen.index).collect::<Vec<_>>();
-    let retain = |groups: &mut VecDeque<Chosen>, may: Vec<bool>| {
+    let indexes = |groups: &VecDeque<SelectedRowGroup>| {
+        groups.iter().map(|chosen| chosen.index).collect::<Vec<_>>()
+    };
+    let retain = |groups: &mut VecDeque<SelectedRowGroup>, may: Vec<bool>| {
         let mut may = may.into_iter();
         groups.retain(|_| may.next().unwrap_or(true));
     };
@@ -893,13 +905,13 @@ fn narrow(
 
 /// Whether decoding `first` alone before the rest of `leaves` may save something worth having.
 fn decodes_first(
-    footer: &Footer,
+    footer: &ParquetFooter,
     first: &[usize],
     leaves: &[usize],
-    groups: &VecDeque<Chosen>,
+    groups: &VecDeque<SelectedRowGroup>,
 ) -> bool {
     let size = |leaf: &usize| -> i64 {
-        let of = |chosen: &Chosen| {
+        let of = |chosen: &SelectedRowGroup| {
             footer
                 .metadata
                 .row_groups()

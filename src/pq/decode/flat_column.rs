@@ -26,8 +26,8 @@ use parquet::column::page::{Page, PageReader};
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::error::{Error, Result};
-use crate::exec::Filling;
-use crate::pq::decode::rle::{Damaged, Hybrid, Run};
+use crate::exec::PooledBuilder;
+use crate::pq::decode::rle::{HybridRleDecoder, RleDecodeError, RleRun};
 use crate::pq::decoder_errors::decode_error;
 use crate::pq::input::page_check::level_above;
 
@@ -38,7 +38,7 @@ const INDICES: usize = 1024;
 pub(in crate::pq) struct FlatColumn {
     pages: Box<dyn PageReader>,
     optional: bool,
-    out: Box<dyn Output>,
+    out: Box<dyn FlatArrayBuilder>,
     page: DataPage,
     /// Rows of the array under construction, and which of them are valid once one is not.
     rows: usize,
@@ -48,24 +48,24 @@ pub(in crate::pq) struct FlatColumn {
 /// What is left of a page.
 struct DataPage {
     left: usize,
-    levels: Option<Hybrid>,
-    values: Stream,
+    levels: Option<HybridRleDecoder>,
+    values: PageValueDecoder,
 }
 
-enum Stream {
-    Plain(Plain),
-    Indices(Hybrid),
+enum PageValueDecoder {
+    Plain(PlainPageValues),
+    Indices(HybridRleDecoder),
 }
 
 /// Values one after the other.
-struct Plain {
+struct PlainPageValues {
     bytes: Bytes,
     at: usize,
     /// The page's number among the buffers of the array under construction.
     buffer: Option<u32>,
 }
 
-impl Plain {
+impl PlainPageValues {
     fn new(bytes: Bytes) -> Self {
         Self {
             bytes,
@@ -89,15 +89,15 @@ fn ends_early() -> Error {
     Error::corrupt_data("a Parquet page ends before its values do")
 }
 
-fn damaged(_: Damaged) -> Error {
+fn damaged(_: RleDecodeError) -> Error {
     Error::corrupt_data("the levels or indices of a Parquet page are damaged")
 }
 
 /// Values on their way into an array.
-trait Output: Send {
+trait FlatArrayBuilder: Send {
     fn reserve(&mut self, rows: usize);
     fn dictionary(&mut self, bytes: Bytes, values: usize) -> Result<()>;
-    fn plain(&mut self, page: &mut Plain, count: usize) -> Result<()>;
+    fn plain(&mut self, page: &mut PlainPageValues, count: usize) -> Result<()>;
     /// Entries of the dictionary.
     fn gather(&mut self, indices: &[u32]) -> Result<()>;
     fn repeat(&mut self, index: u32, count: usize) -> Result<()>;
@@ -108,7 +108,7 @@ trait Output: Send {
 }
 
 /// A number as it stands in a page.
-trait Stored: Copy + Send + 'static {
+trait PlainEncodedNumber: Copy + Send + 'static {
     const SIZE: usize;
     /// Its bytes.
     type Bytes: Copy;
@@ -119,7 +119,7 @@ trait Stored: Copy + Send + 'static {
 
 macro_rules! stored {
     ($($t:ty),*) => {$(
-        impl Stored for $t {
+        impl PlainEncodedNumber for $t {
             const SIZE: usize = size_of::<$t>();
             type Bytes = [u8; size_of::<$t>()];
             fn all(bytes: &[u8]) -> &[Self::Bytes] {
@@ -135,15 +135,15 @@ macro_rules! stored {
 stored!(i32, i64, f32, f64);
 
 /// The values of an array under construction.
-struct Values<T> {
+struct ArrayValueBuffer<T> {
     /// Entries of the dictionary that are the array, as long as nothing else is: values that do
     /// not repeat are written in the order of their entries, and need no copy.
     whole: Range<usize>,
-    out: Option<Filling<T>>,
+    out: Option<PooledBuilder<T>>,
     rows: usize,
 }
 
-impl<T: ArrowNativeType> Values<T> {
+impl<T: ArrowNativeType> ArrayValueBuffer<T> {
     fn new() -> Self {
         Self {
             whole: 0..0,
@@ -158,7 +158,7 @@ impl<T: ArrowNativeType> Values<T> {
             0 => self
                 .out
                 .as_ref()
-                .is_none_or(Filling::is_empty)
+                .is_none_or(PooledBuilder::is_empty)
                 .then(|| run.clone()),
             _ => (self.whole.end == run.start).then_some(self.whole.start..run.end),
         };
@@ -169,9 +169,11 @@ impl<T: ArrowNativeType> Values<T> {
     fn out<I: ExactSizeIterator<Item = T>>(
         &mut self,
         entries: impl FnOnce(Range<usize>) -> I,
-    ) -> &mut Filling<T> {
+    ) -> &mut PooledBuilder<T> {
         let whole = std::mem::replace(&mut self.whole, 0..0);
-        let out = self.out.get_or_insert_with(|| Filling::new(self.rows));
+        let out = self
+            .out
+            .get_or_insert_with(|| PooledBuilder::new(self.rows));
         if !whole.is_empty() {
             out.extend(entries(whole));
         }
@@ -198,16 +200,16 @@ impl<T: ArrowNativeType> Values<T> {
 }
 
 /// Numbers: `S` in the page, `T` in the array.
-struct Numbers<S, T> {
+struct NumberArrayBuilder<S, T> {
     /// As it stands in its page.
     dictionary: Bytes,
-    values: Values<T>,
+    values: ArrayValueBuffer<T>,
     data_type: DataType,
     stored: PhantomData<S>,
 }
 
 /// The numbers of a page.
-fn numbers<S: Stored, T: From<S>>(
+fn numbers<S: PlainEncodedNumber, T: From<S>>(
     bytes: &[u8],
     range: Range<usize>,
 ) -> impl ExactSizeIterator<Item = T> {
@@ -218,11 +220,11 @@ fn numbers<S: Stored, T: From<S>>(
         .map(|bytes| T::from(S::read(*bytes)))
 }
 
-impl<S: Stored, T: ArrowNativeType + From<S>> Numbers<S, T> {
-    fn boxed(data_type: &DataType) -> Box<dyn Output> {
+impl<S: PlainEncodedNumber, T: ArrowNativeType + From<S>> NumberArrayBuilder<S, T> {
+    fn boxed(data_type: &DataType) -> Box<dyn FlatArrayBuilder> {
         Box::new(Self {
             dictionary: Bytes::new(),
-            values: Values::new(),
+            values: ArrayValueBuffer::new(),
             data_type: data_type.clone(),
             stored: PhantomData,
         })
@@ -232,7 +234,7 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Numbers<S, T> {
         self.dictionary.len() / S::SIZE
     }
 
-    fn out(&mut self) -> &mut Filling<T> {
+    fn out(&mut self) -> &mut PooledBuilder<T> {
         self.values
             .out(|whole| numbers::<S, T>(&self.dictionary, whole))
     }
@@ -248,7 +250,9 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Numbers<S, T> {
     }
 }
 
-impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
+impl<S: PlainEncodedNumber, T: ArrowNativeType + From<S>> FlatArrayBuilder
+    for NumberArrayBuilder<S, T>
+{
     fn reserve(&mut self, rows: usize) {
         self.values.rows = rows;
     }
@@ -263,7 +267,7 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
         Ok(())
     }
 
-    fn plain(&mut self, page: &mut Plain, count: usize) -> Result<()> {
+    fn plain(&mut self, page: &mut PlainPageValues, count: usize) -> Result<()> {
         let bytes = page.take(count.checked_mul(S::SIZE).ok_or_else(ends_early)?)?;
         self.out().extend(numbers::<S, T>(bytes, 0..count));
         Ok(())
@@ -352,7 +356,7 @@ fn in_order(indices: &[u32]) -> Option<Range<usize>> {
 fn gather<E: Copy, T: ArrowNativeType>(
     dictionary: &[E],
     indices: &[u32],
-    out: &mut Filling<T>,
+    out: &mut PooledBuilder<T>,
     value: impl Fn(E) -> T,
 ) -> Result<()> {
     // One bit says of all indices at once whether any is negative, seen as signed, or above the
@@ -374,7 +378,7 @@ fn gather<E: Copy, T: ArrowNativeType>(
 
 /// Moves the last values of `out` apart, so that each stands where its bit is; nothing is said of
 /// the slots between.
-fn spread<T: ArrowNativeType>(out: &mut Filling<T>, valid: &BooleanBuffer) {
+fn spread<T: ArrowNativeType>(out: &mut PooledBuilder<T>, valid: &BooleanBuffer) {
     let values = valid.count_set_bits();
     let Some(from) = out.len().checked_sub(values) else {
         return;
@@ -395,10 +399,10 @@ fn spread<T: ArrowNativeType>(out: &mut Filling<T>, valid: &BooleanBuffer) {
 }
 
 /// Strings or byte strings, as views into pages.
-struct Views {
+struct ByteViewArrayBuilder {
     text: bool,
     dictionary: ScalarBuffer<u128>,
-    values: Values<u128>,
+    values: ArrayValueBuffer<u128>,
     dictionary_bytes: Option<Buffer>,
     /// The dictionary's number among the buffers, and the one that its views name.
     dictionary_buffer: Option<u32>,
@@ -423,12 +427,12 @@ fn view_length(view: u128) -> u32 {
     }
 }
 
-impl Views {
-    fn boxed(text: bool) -> Box<dyn Output> {
+impl ByteViewArrayBuilder {
+    fn boxed(text: bool) -> Box<dyn FlatArrayBuilder> {
         Box::new(Self {
             text,
             dictionary: ScalarBuffer::default(),
-            values: Values::new(),
+            values: ArrayValueBuffer::new(),
             dictionary_bytes: None,
             dictionary_buffer: None,
             named: 0,
@@ -436,7 +440,7 @@ impl Views {
         })
     }
 
-    fn out(&mut self) -> &mut Filling<u128> {
+    fn out(&mut self) -> &mut PooledBuilder<u128> {
         self.values.out(|whole| entries(&self.dictionary, whole))
     }
 
@@ -455,7 +459,7 @@ impl Views {
             let named = |view: &u128| {
                 *view & !(u128::from(u32::MAX) << BUFFER_BITS) | u128::from(at) << BUFFER_BITS
             };
-            let mut renamed = Filling::new(self.dictionary.len());
+            let mut renamed = PooledBuilder::new(self.dictionary.len());
             renamed.extend(self.dictionary.iter().map(|view| {
                 if view_length(*view) > INLINE {
                     named(view)
@@ -541,7 +545,7 @@ fn last_head(bytes: &[u8]) -> Result<u128> {
     Ok(u128::from_le_bytes(head))
 }
 
-impl Output for Views {
+impl FlatArrayBuilder for ByteViewArrayBuilder {
     fn reserve(&mut self, rows: usize) {
         self.values.rows = rows;
     }
@@ -551,7 +555,7 @@ impl Output for Views {
             return Err(ends_early());
         }
         self.out();
-        let mut views = Filling::new(values);
+        let mut views = PooledBuilder::new(values);
         let (_, long) = read_views(&bytes, 0, self.text, 0, views.more(values))?;
         self.dictionary = views.into();
         self.dictionary_bytes = long.then(|| Buffer::from(bytes));
@@ -559,7 +563,7 @@ impl Output for Views {
         Ok(())
     }
 
-    fn plain(&mut self, page: &mut Plain, count: usize) -> Result<()> {
+    fn plain(&mut self, page: &mut PlainPageValues, count: usize) -> Result<()> {
         let next = u32::try_from(self.buffers.len()).unwrap_or(u32::MAX);
         let buffer = page.buffer.unwrap_or(next);
         let text = self.text;
@@ -635,7 +639,7 @@ impl Output for Views {
 }
 
 /// Where values of this column go; `None` if the column is not for this way.
-fn output(column: &ColumnChunkMetaData, field: &Field) -> Option<Box<dyn Output>> {
+fn output(column: &ColumnChunkMetaData, field: &Field) -> Option<Box<dyn FlatArrayBuilder>> {
     let described = column.column_descr();
     if described.max_rep_level() > 0 || described.max_def_level() > 1 {
         return None;
@@ -652,17 +656,21 @@ fn output(column: &ColumnChunkMetaData, field: &Field) -> Option<Box<dyn Output>
     let data_type = field.data_type();
     Some(match (column.column_type(), data_type) {
         (Physical::INT32, DataType::Int32 | DataType::Date32) => {
-            Numbers::<i32, i32>::boxed(data_type)
+            NumberArrayBuilder::<i32, i32>::boxed(data_type)
         }
-        (Physical::INT32, DataType::Decimal128(_, _)) => Numbers::<i32, i128>::boxed(data_type),
+        (Physical::INT32, DataType::Decimal128(_, _)) => {
+            NumberArrayBuilder::<i32, i128>::boxed(data_type)
+        }
         (Physical::INT64, DataType::Int64 | DataType::Timestamp(_, _)) => {
-            Numbers::<i64, i64>::boxed(data_type)
+            NumberArrayBuilder::<i64, i64>::boxed(data_type)
         }
-        (Physical::INT64, DataType::Decimal128(_, _)) => Numbers::<i64, i128>::boxed(data_type),
-        (Physical::FLOAT, DataType::Float32) => Numbers::<f32, f32>::boxed(data_type),
-        (Physical::DOUBLE, DataType::Float64) => Numbers::<f64, f64>::boxed(data_type),
-        (Physical::BYTE_ARRAY, DataType::Utf8View) => Views::boxed(true),
-        (Physical::BYTE_ARRAY, DataType::BinaryView) => Views::boxed(false),
+        (Physical::INT64, DataType::Decimal128(_, _)) => {
+            NumberArrayBuilder::<i64, i128>::boxed(data_type)
+        }
+        (Physical::FLOAT, DataType::Float32) => NumberArrayBuilder::<f32, f32>::boxed(data_type),
+        (Physical::DOUBLE, DataType::Float64) => NumberArrayBuilder::<f64, f64>::boxed(data_type),
+        (Physical::BYTE_ARRAY, DataType::Utf8View) => ByteViewArrayBuilder::boxed(true),
+        (Physical::BYTE_ARRAY, DataType::BinaryView) => ByteViewArrayBuilder::boxed(false),
         _ => return None,
     })
 }
@@ -683,7 +691,7 @@ impl FlatColumn {
         let page = DataPage {
             left: 0,
             levels: None,
-            values: Stream::Plain(Plain::new(Bytes::new())),
+            values: PageValueDecoder::Plain(PlainPageValues::new(Bytes::new())),
         };
         Ok(Self {
             pages,
@@ -699,7 +707,7 @@ impl FlatColumn {
     pub fn read(&mut self, rows: usize) -> Result<ArrayRef> {
         self.out.reserve(rows);
         self.rows = 0;
-        if let Stream::Plain(page) = &mut self.page.values {
+        if let PageValueDecoder::Plain(page) = &mut self.page.values {
             page.buffer = None;
         }
         while self.rows < rows && self.more()? {
@@ -707,10 +715,10 @@ impl FlatColumn {
             let taken = match &mut self.page.levels {
                 None => self.valid(most)?,
                 Some(levels) => match levels.run(most).map_err(damaged)? {
-                    Run::Same(0, count) => self.nulls(count),
-                    Run::Same(1, count) => self.valid(count)?,
-                    Run::Same(level, _) => return Err(level_above(level, 1)),
-                    Run::Packed(count) => {
+                    RleRun::Same(0, count) => self.nulls(count),
+                    RleRun::Same(1, count) => self.valid(count)?,
+                    RleRun::Same(level, _) => return Err(level_above(level, 1)),
+                    RleRun::Packed(count) => {
                         let (bits, from) = levels.bits(count);
                         let valid = BooleanBuffer::new(Buffer::from(bits), from, count);
                         self.mixed(&valid)?
@@ -806,16 +814,17 @@ impl FlatColumn {
         self.page = DataPage {
             left: left as usize,
             levels: levels
-                .map(|levels| Hybrid::new(levels, 1))
+                .map(|levels| HybridRleDecoder::new(levels, 1))
                 .transpose()
                 .map_err(damaged)?,
             values: match encoding {
-                Encoding::PLAIN => Stream::Plain(Plain::new(values)),
+                Encoding::PLAIN => PageValueDecoder::Plain(PlainPageValues::new(values)),
                 Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
                     // A page of nulls may have no values at all.
                     let width = values.first().copied().unwrap_or(0);
-                    Stream::Indices(
-                        Hybrid::new(values.slice(values.len().min(1)..), width).map_err(damaged)?,
+                    PageValueDecoder::Indices(
+                        HybridRleDecoder::new(values.slice(values.len().min(1)..), width)
+                            .map_err(damaged)?,
                     )
                 }
                 other => {
@@ -831,17 +840,17 @@ impl FlatColumn {
     /// Appends values.
     fn values(&mut self, count: usize) -> Result<()> {
         match &mut self.page.values {
-            Stream::Plain(page) => self.out.plain(page, count),
-            Stream::Indices(indices) => {
+            PageValueDecoder::Plain(page) => self.out.plain(page, count),
+            PageValueDecoder::Indices(indices) => {
                 let mut left = count;
                 let mut unpacked = [0; INDICES];
                 while left > 0 {
                     left -= match indices.run(left.min(INDICES)).map_err(damaged)? {
-                        Run::Same(index, count) => {
+                        RleRun::Same(index, count) => {
                             self.out.repeat(index, count)?;
                             count
                         }
-                        Run::Packed(count) => {
+                        RleRun::Packed(count) => {
                             let unpacked = unpacked.get_mut(..count).ok_or_else(ends_early)?;
                             indices.unpack(unpacked);
                             self.out.gather(unpacked)?;
@@ -904,7 +913,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pq::decode::projection::{Shape, decode};
+    use crate::pq::decode::projection::{ParquetProjection, decode};
     use crate::pq::input::{column_chunks, footer};
     use crate::pq::tests::{file_of, write};
 
@@ -964,10 +973,10 @@ mod tests {
         let file = file_of(bytes);
         let (footer, end) = footer::read_with_end(&file).unwrap();
         let schema = footer.metadata.file_metadata().schema_descr();
-        let shape = Shape::new(schema, |_| true).unwrap();
+        let shape = ParquetProjection::new(schema, |_| true).unwrap();
         let (mut out, mut flat) = (Vec::new(), 0);
         for group in 0..footer.metadata.num_row_groups() {
-            let wish = column_chunks::Wish {
+            let wish = column_chunks::ChunkRequest {
                 group,
                 leaves: &shape.leaves,
                 part: None,

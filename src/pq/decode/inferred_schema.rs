@@ -18,21 +18,21 @@ use parquet::schema::types::{BasicTypeInfo, Type, TypePtr};
 
 use crate::error::{Error, Result, ResultExt};
 use crate::expr::Scalar;
-use crate::pq::decode::calendar_rebase::Legacy;
-use crate::pq::decode::projection::Shape;
+use crate::pq::decode::calendar_rebase::CalendarRebase;
+use crate::pq::decode::projection::ParquetProjection;
 use crate::pq::decoder_errors::guarded;
-use crate::pq::encode::column_statistics::{Kind, LeafFacts, Wanted, bounds};
-use crate::pq::input::footer::{Footer, read_footer};
-use crate::protocol::calendar::Zone;
+use crate::pq::encode::column_statistics::{BoundsType, ColumnStatistics, StatisticsLevel, bounds};
+use crate::pq::input::footer::{ParquetFooter, read_footer};
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType};
-use crate::store::File;
+use crate::store::StoreObject;
 
 /// A file that was looked at.
 #[derive(Debug, Clone)]
-pub struct Survey {
+pub struct FooterSchema {
     /// Its columns; all of them may be null, whatever the file says.
     pub schema: StructType,
-    footer: Arc<Footer>,
+    footer: Arc<ParquetFooter>,
     legacy: bool,
 }
 
@@ -41,11 +41,11 @@ pub struct Survey {
 /// # Errors
 /// [`Error::Corrupt`] for a file that is no Parquet, [`Error::Unsupported`] for a type that Delta
 /// has not; both name the file.
-pub fn survey(file: &File) -> Result<Survey> {
+pub fn survey(file: &StoreObject) -> Result<FooterSchema> {
     let footer = read_footer(file)?;
     let schema = guarded(&file.path, || {
         let descriptor = footer.metadata.file_metadata().schema_descr();
-        let shape = Shape::new(descriptor, |_| true)?;
+        let shape = ParquetProjection::new(descriptor, |_| true)?;
         let mut leaves = descriptor
             .columns()
             .iter()
@@ -59,8 +59,8 @@ pub fn survey(file: &File) -> Result<Survey> {
         })
     })
     .at_file(&file.path)?;
-    let legacy = Legacy::of(&footer, Zone::UTC);
-    Ok(Survey {
+    let legacy = CalendarRebase::of(&footer, TimeZoneSpec::UTC);
+    Ok(FooterSchema {
         schema,
         legacy: legacy.datetime || legacy.int96,
         footer,
@@ -72,12 +72,12 @@ pub fn survey(file: &File) -> Result<Survey> {
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a file that is no Parquet.
-pub fn names_have_ids(file: &File, fields: &[StructField]) -> Result<bool> {
+pub fn names_have_ids(file: &StoreObject, fields: &[StructField]) -> Result<bool> {
     let footer = read_footer(file)?;
     names_agree(file, &footer, fields)
 }
 
-fn names_agree(file: &File, footer: &Footer, fields: &[StructField]) -> Result<bool> {
+fn names_agree(file: &StoreObject, footer: &ParquetFooter, fields: &[StructField]) -> Result<bool> {
     guarded(&file.path, || {
         Ok(level_agrees(
             footer.metadata.file_metadata().schema_descr().root_schema(),
@@ -197,7 +197,7 @@ fn unsupported(found: &Arrow) -> Error {
     Error::unsupported(format!("Delta has no type for the file's {found}"))
 }
 
-impl Survey {
+impl FooterSchema {
     /// Rows in the file.
     #[must_use]
     pub fn num_rows(&self) -> u64 {
@@ -208,14 +208,14 @@ impl Survey {
     ///
     /// # Errors
     /// As there.
-    pub fn names_have_ids(&self, file: &File, fields: &[StructField]) -> Result<bool> {
+    pub fn names_have_ids(&self, file: &StoreObject, fields: &[StructField]) -> Result<bool> {
         names_agree(file, &self.footer, fields)
     }
 
     /// What is known of each leaf of `columns` that has statistics, in order; `wanted` says what
     /// of. Columns that the file lacks are null in every row.
     #[must_use]
-    pub fn facts(&self, columns: &StructType, wanted: &[Wanted]) -> Vec<LeafFacts> {
+    pub fn facts(&self, columns: &StructType, wanted: &[StatisticsLevel]) -> Vec<ColumnStatistics> {
         let mut out = Vec::with_capacity(wanted.len());
         let mut wanted = wanted.iter().copied();
         for field in &columns.fields {
@@ -235,8 +235,8 @@ impl Survey {
         of: &'a DataType,
         found: Option<&StructField>,
         path: &mut Vec<&'a str>,
-        wanted: &mut dyn Iterator<Item = Wanted>,
-        out: &mut Vec<LeafFacts>,
+        wanted: &mut dyn Iterator<Item = StatisticsLevel>,
+        out: &mut Vec<ColumnStatistics>,
     ) {
         if let DataType::Struct(inner) = of {
             for field in inner
@@ -254,21 +254,23 @@ impl Survey {
             }
             return;
         }
-        out.push(match (wanted.next().unwrap_or(Wanted::Nothing), found) {
-            (Wanted::Nothing, _) => LeafFacts::default(),
-            (_, None) => LeafFacts {
-                nulls: self.num_rows(),
-                ..LeafFacts::default()
+        out.push(
+            match (wanted.next().unwrap_or(StatisticsLevel::Nothing), found) {
+                (StatisticsLevel::Nothing, _) => ColumnStatistics::default(),
+                (_, None) => ColumnStatistics {
+                    nulls: self.num_rows(),
+                    ..ColumnStatistics::default()
+                },
+                (wanted, Some(_)) => self.leaf(of, path, wanted),
             },
-            (wanted, Some(_)) => self.leaf(of, path, wanted),
-        });
+        );
     }
 
-    fn leaf(&self, of: &DataType, path: &[&str], wanted: Wanted) -> LeafFacts {
-        let mut facts = LeafFacts::default();
+    fn leaf(&self, of: &DataType, path: &[&str], wanted: StatisticsLevel) -> ColumnStatistics {
+        let mut facts = ColumnStatistics::default();
         for group in self.footer.metadata.row_groups() {
             let rows = u64::try_from(group.num_rows()).unwrap_or(0);
-            let mut part = LeafFacts::default();
+            let mut part = ColumnStatistics::default();
             match chunk(group, path).and_then(|chunk| Some((chunk, chunk.statistics()?))) {
                 Some((chunk, statistics)) => {
                     match statistics.null_count_opt() {
@@ -276,7 +278,7 @@ impl Survey {
                         None => part.uncounted = true,
                     }
                     if part.nulls < rows || part.uncounted {
-                        let (min, max) = if wanted == Wanted::Bounds {
+                        let (min, max) = if wanted == StatisticsLevel::Bounds {
                             self.bounds(of, chunk, statistics)
                         } else {
                             (None, None)
@@ -300,11 +302,13 @@ impl Survey {
     ) -> (Option<Scalar>, Option<Scalar>) {
         let (kind, is_time) = match of {
             DataType::Byte | DataType::Short | DataType::Integer | DataType::Long => {
-                (Kind::Long, false)
+                (BoundsType::Long, false)
             }
-            DataType::Date | DataType::Timestamp | DataType::TimestampNtz => (Kind::Long, true),
-            DataType::Decimal(..) => (Kind::Decimal, false),
-            DataType::String => (Kind::Text, false),
+            DataType::Date | DataType::Timestamp | DataType::TimestampNtz => {
+                (BoundsType::Long, true)
+            }
+            DataType::Decimal(..) => (BoundsType::Decimal, false),
+            DataType::String => (BoundsType::Text, false),
             _ => return (None, None),
         };
         let unsigned = matches!(

@@ -23,11 +23,11 @@ use parquet::schema::types::{BasicTypeInfo, SchemaDescriptor, Type, TypePtr};
 use crate::error::{Error, Result};
 use crate::pq::decode::flat_column::{FlatColumn, is_flat};
 use crate::pq::decoder_errors::{batch_error, decode_error, guarded};
-use crate::pq::input::column_chunks::{Group, GroupFailure};
+use crate::pq::input::column_chunks::{FetchedRowGroup, GroupFailure};
 use crate::pq::leaf_count::leaf_count;
 
 /// What to decode of a file.
-pub(in crate::pq) struct Shape {
+pub(in crate::pq) struct ParquetProjection {
     /// Indexes of the leaves in the file, in order.
     pub leaves: Vec<usize>,
     /// The decoded columns.
@@ -37,10 +37,10 @@ pub(in crate::pq) struct Shape {
     levels: FieldLevels,
 }
 
-impl Shape {
+impl ParquetProjection {
     /// Keeps the leaves of `schema` for which `keep` says so.
     pub fn new(schema: &SchemaDescriptor, keep: impl Fn(usize) -> bool) -> Result<Self> {
-        let mut pruner = Pruner {
+        let mut pruner = SchemaPruner {
             keep: &keep,
             next: 0,
             leaves: Vec::new(),
@@ -74,13 +74,13 @@ impl Shape {
     }
 }
 
-struct Pruner<'a> {
+struct SchemaPruner<'a> {
     keep: &'a dyn Fn(usize) -> bool,
     next: usize,
     leaves: Vec<usize>,
 }
 
-impl Pruner<'_> {
+impl SchemaPruner<'_> {
     /// `node` without the leaves that are not kept; `all` keeps them all.
     fn prune(&mut self, node: &TypePtr, all: bool) -> Result<Option<TypePtr>> {
         if node.is_primitive() {
@@ -188,7 +188,7 @@ fn decoded_as(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> Fie
 }
 
 /// Batches of one row group, as they come from the decoder.
-pub(in crate::pq) struct GroupBatches {
+pub(in crate::pq) struct RowGroupBatches {
     /// Columns that go the straight way, with their position among the fields, until they have
     /// given all their rows.
     flat: Vec<(usize, Option<FlatColumn>)>,
@@ -205,12 +205,12 @@ pub(in crate::pq) struct GroupBatches {
 /// Decodes `shape` of `group`, `batch_rows` at a time, only the rows of `selection` if there is
 /// one.
 pub(in crate::pq) fn decode(
-    shape: &Shape,
-    group: &Group,
+    shape: &ParquetProjection,
+    group: &FetchedRowGroup,
     batch_rows: usize,
     selection: Option<RowSelection>,
     file: &str,
-) -> Result<GroupBatches> {
+) -> Result<RowGroupBatches> {
     let failure = group.failure();
     let batch_rows = batch_rows.max(1);
     guarded(file, || {
@@ -220,7 +220,7 @@ pub(in crate::pq) fn decode(
         } else {
             Vec::new()
         };
-        let reader = |shape: &Shape, group: &Group| {
+        let reader = |shape: &ParquetProjection, group: &FetchedRowGroup| {
             ParquetRecordBatchReader::try_new_with_row_groups(
                 &shape.levels,
                 group,
@@ -234,11 +234,11 @@ pub(in crate::pq) fn decode(
             some if some == shape.fields.len() => None,
             _ => {
                 let is_flat = |leaf: usize| flat.iter().any(|(_, at, _)| *at == leaf);
-                let rest = Shape::new(&shape.schema, |leaf| !is_flat(leaf))?;
+                let rest = ParquetProjection::new(&shape.schema, |leaf| !is_flat(leaf))?;
                 Some(reader(&rest, &group.part(&rest.leaves))?)
             }
         };
-        Ok(GroupBatches {
+        Ok(RowGroupBatches {
             flat: flat
                 .into_iter()
                 .map(|(field, _, column)| (field, Some(column)))
@@ -254,7 +254,10 @@ pub(in crate::pq) fn decode(
 }
 
 /// The columns of `shape` that go the straight way: position among the fields, leaf, column.
-fn flat_columns(shape: &Shape, group: &Group) -> Result<Vec<(usize, usize, FlatColumn)>> {
+fn flat_columns(
+    shape: &ParquetProjection,
+    group: &FetchedRowGroup,
+) -> Result<Vec<(usize, usize, FlatColumn)>> {
     let mut out = Vec::new();
     let mut leaf = 0;
     for (at, field) in shape.fields.iter().enumerate() {
@@ -272,7 +275,7 @@ fn flat_columns(shape: &Shape, group: &Group) -> Result<Vec<(usize, usize, FlatC
     Ok(out)
 }
 
-impl GroupBatches {
+impl RowGroupBatches {
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
         let Self {
             flat,
@@ -347,7 +350,7 @@ fn given(column: &mut Option<FlatColumn>, rows: usize, is_last: bool) -> Result<
     Ok(array)
 }
 
-impl Iterator for GroupBatches {
+impl Iterator for RowGroupBatches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -359,7 +362,7 @@ impl Iterator for GroupBatches {
 /// How many rows of a group to decode at once: `batch_rows`, fewer where lists are long or values
 /// large.
 pub(in crate::pq) fn rows_at_once(
-    footer: &crate::pq::Footer,
+    footer: &crate::pq::ParquetFooter,
     group: usize,
     leaves: &[usize],
     batch_rows: usize,

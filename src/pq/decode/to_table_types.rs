@@ -21,18 +21,18 @@ use arrow_schema::{ArrowError, DataType as Arrow, Field, Fields, TimeUnit};
 use parquet::variant::{VariantArray, unshred_variant};
 
 use crate::error::{Error, Result};
-use crate::pq::decode::calendar_rebase::Legacy;
-use crate::pq::decode::column_mapping::{Column, Leaf, Plan};
+use crate::pq::decode::calendar_rebase::CalendarRebase;
+use crate::pq::decode::column_mapping::{ArrayConversion, LeafConversion, OutputColumn};
 use crate::pq::decode::view_to_offset::plain;
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 /// The table's array for `column`, and its field.
 pub(in crate::pq) fn column(
-    column: &Column,
+    column: &OutputColumn,
     source: Option<&ArrayRef>,
     rows: usize,
-    legacy: &Legacy,
+    legacy: &CalendarRebase,
 ) -> Result<(Arc<Field>, ArrayRef)> {
     let array = match source {
         Some(source) => convert(&column.plan, source, column.field.data_type(), legacy)
@@ -69,11 +69,16 @@ fn fitting(field: &Arc<Field>, array: &ArrayRef, parent: Option<&NullBuffer>) ->
     )
 }
 
-fn convert(plan: &Plan, array: &ArrayRef, to: &Arrow, legacy: &Legacy) -> Result<ArrayRef> {
+fn convert(
+    plan: &ArrayConversion,
+    array: &ArrayRef,
+    to: &Arrow,
+    legacy: &CalendarRebase,
+) -> Result<ArrayRef> {
     match (plan, to) {
-        (Plan::Absent, _) => Ok(absent(to, array.len())),
-        (Plan::Leaf(how), _) => leaf(*how, array, to, legacy),
-        (Plan::Struct(children), Arrow::Struct(fields)) => {
+        (ArrayConversion::Absent, _) => Ok(absent(to, array.len())),
+        (ArrayConversion::Leaf(how), _) => leaf(*how, array, to, legacy),
+        (ArrayConversion::Struct(children), Arrow::Struct(fields)) => {
             let from = array.as_struct_opt().ok_or_else(shape_error)?;
             let (fields, arrays) = children
                 .iter()
@@ -93,7 +98,7 @@ fn convert(plan: &Plan, array: &ArrayRef, to: &Arrow, legacy: &Legacy) -> Result
                 from.len(),
             )?))
         }
-        (Plan::List(element), Arrow::List(field)) => {
+        (ArrayConversion::List(element), Arrow::List(field)) => {
             let from = array.as_list_opt::<i32>().ok_or_else(shape_error)?;
             let values = convert(element, from.values(), field.data_type(), legacy)?;
             Ok(Arc::new(ListArray::try_new(
@@ -103,7 +108,7 @@ fn convert(plan: &Plan, array: &ArrayRef, to: &Arrow, legacy: &Legacy) -> Result
                 from.nulls().cloned(),
             )?))
         }
-        (Plan::Map(plans), Arrow::Map(entries, sorted)) => {
+        (ArrayConversion::Map(plans), Arrow::Map(entries, sorted)) => {
             let from = array.as_map_opt().ok_or_else(shape_error)?;
             let Arrow::Struct(fields) = entries.data_type() else {
                 return Err(shape_error());
@@ -136,7 +141,7 @@ fn convert(plan: &Plan, array: &ArrayRef, to: &Arrow, legacy: &Legacy) -> Result
                 *sorted,
             )?))
         }
-        (Plan::Variant, Arrow::Struct(fields)) => variant(array, fields),
+        (ArrayConversion::Variant, Arrow::Struct(fields)) => variant(array, fields),
         _ => Err(shape_error()),
     }
 }
@@ -196,25 +201,25 @@ fn cast(array: &ArrayRef, to: &Arrow) -> Result<ArrayRef> {
 
 /// A primitive array made the table's.
 pub(in crate::pq) fn leaf(
-    how: Leaf,
+    how: LeafConversion,
     array: &ArrayRef,
     to: &Arrow,
-    legacy: &Legacy,
+    legacy: &CalendarRebase,
 ) -> Result<ArrayRef> {
     match how {
-        Leaf::Same | Leaf::Cast | Leaf::Text => cast(array, to),
-        Leaf::Micros => Ok(Arc::new(micros(array)?.with_data_type(to.clone()))),
-        Leaf::RebasedMicros => Ok(Arc::new(
+        LeafConversion::Same | LeafConversion::Cast | LeafConversion::Text => cast(array, to),
+        LeafConversion::Micros => Ok(Arc::new(micros(array)?.with_data_type(to.clone()))),
+        LeafConversion::RebasedMicros => Ok(Arc::new(
             legacy.micros(&micros(array)?).with_data_type(to.clone()),
         )),
-        Leaf::RebasedDays => Ok(Arc::new(
+        LeafConversion::RebasedDays => Ok(Arc::new(
             legacy.days(
                 array
                     .as_primitive_opt::<Date32Type>()
                     .ok_or_else(shape_error)?,
             ),
         )),
-        Leaf::Midnight => {
+        LeafConversion::Midnight => {
             let days = array
                 .as_primitive_opt::<Date32Type>()
                 .ok_or_else(shape_error)?;

@@ -19,7 +19,7 @@ use crate::protocol::schema::VARIANT_EXTENSION;
 
 /// What is wanted of a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum StatisticsLevel {
     /// Nothing.
     Nothing,
     /// The number of nulls.
@@ -30,7 +30,7 @@ pub enum Wanted {
 
 /// What is known of a leaf.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct LeafFacts {
+pub struct ColumnStatistics {
     /// Rows in which it is null, also because a struct around it is.
     pub nulls: u64,
     /// The least value, or one a little less where text is very long. `None`: there is none, or it
@@ -44,7 +44,7 @@ pub struct LeafFacts {
     pub(in crate::pq) unknown: bool,
 }
 
-impl LeafFacts {
+impl ColumnStatistics {
     /// What somebody else knows of a leaf of so many rows: nulls, the least and the greatest value.
     #[must_use]
     pub fn known(
@@ -105,7 +105,7 @@ fn lower(a: &Scalar, b: &Scalar) -> bool {
 
 /// How the encoder's statistics of a leaf are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pq) enum Kind {
+pub(in crate::pq) enum BoundsType {
     /// Not at all.
     None,
     /// As integers: also days and microseconds.
@@ -120,25 +120,25 @@ pub(in crate::pq) enum Kind {
 
 /// A column's tree down to its stops.
 #[derive(Debug, Clone)]
-enum Node {
-    Struct(Vec<Node>),
+enum StatisticsNode {
+    Struct(Vec<StatisticsNode>),
     /// Its place among the column's stops.
     Stop(usize),
 }
 
 #[derive(Debug, Clone)]
-struct Stop {
-    wanted: Wanted,
-    kind: Kind,
+struct StatisticsLeaf {
+    wanted: StatisticsLevel,
+    kind: BoundsType,
     /// The first of its leaves in the file, counted within the column.
     leaf: usize,
 }
 
 /// The plan for one column.
 #[derive(Debug, Clone)]
-pub(in crate::pq) struct Observer {
-    root: Node,
-    stops: Vec<Stop>,
+pub(in crate::pq) struct StatisticsCollector {
+    root: StatisticsNode,
+    stops: Vec<StatisticsLeaf>,
     /// Leaves of the column in the file.
     pub(in crate::pq) leaves: usize,
 }
@@ -152,11 +152,14 @@ fn is_variant(field: &Field) -> bool {
         == Some(VARIANT_EXTENSION)
 }
 
-impl Observer {
+impl StatisticsCollector {
     /// The plan for `field`; `wanted` gives what is wanted of one stop after the other.
-    pub(in crate::pq) fn new(field: &Field, wanted: &mut impl Iterator<Item = Wanted>) -> Self {
+    pub(in crate::pq) fn new(
+        field: &Field,
+        wanted: &mut impl Iterator<Item = StatisticsLevel>,
+    ) -> Self {
         let mut out = Self {
-            root: Node::Struct(Vec::new()),
+            root: StatisticsNode::Struct(Vec::new()),
             stops: Vec::new(),
             leaves: 0,
         };
@@ -164,11 +167,15 @@ impl Observer {
         out
     }
 
-    fn node(&mut self, field: &Field, wanted: &mut impl Iterator<Item = Wanted>) -> Node {
+    fn node(
+        &mut self,
+        field: &Field,
+        wanted: &mut impl Iterator<Item = StatisticsLevel>,
+    ) -> StatisticsNode {
         if let Arrow::Struct(children) = field.data_type()
             && !is_variant(field)
         {
-            return Node::Struct(
+            return StatisticsNode::Struct(
                 children
                     .iter()
                     .map(|child| self.node(child, wanted))
@@ -181,49 +188,49 @@ impl Observer {
             | Arrow::Int32
             | Arrow::Int64
             | Arrow::Date32
-            | Arrow::Timestamp(..) => Kind::Long,
-            Arrow::Decimal128(..) => Kind::Decimal,
-            Arrow::Utf8 => Kind::Text,
-            Arrow::Float32 | Arrow::Float64 => Kind::Double,
-            _ => Kind::None,
+            | Arrow::Timestamp(..) => BoundsType::Long,
+            Arrow::Decimal128(..) => BoundsType::Decimal,
+            Arrow::Utf8 => BoundsType::Text,
+            Arrow::Float32 | Arrow::Float64 => BoundsType::Double,
+            _ => BoundsType::None,
         };
-        self.stops.push(Stop {
-            wanted: wanted.next().unwrap_or(Wanted::Nothing),
+        self.stops.push(StatisticsLeaf {
+            wanted: wanted.next().unwrap_or(StatisticsLevel::Nothing),
             kind,
             leaf: self.leaves,
         });
         self.leaves += leaf_count(field.data_type());
-        Node::Stop(self.stops.len() - 1)
+        StatisticsNode::Stop(self.stops.len() - 1)
     }
 
     /// Facts of no rows.
-    pub(in crate::pq) fn start(&self) -> Vec<LeafFacts> {
-        vec![LeafFacts::default(); self.stops.len()]
+    pub(in crate::pq) fn start(&self) -> Vec<ColumnStatistics> {
+        vec![ColumnStatistics::default(); self.stops.len()]
     }
 
     /// Whether the encoder must keep bounds of a leaf of the column.
     pub(in crate::pq) fn needs_bounds(&self, leaf: usize) -> bool {
         self.stops.iter().any(|stop| {
             stop.leaf == leaf
-                && stop.wanted == Wanted::Bounds
-                && !matches!(stop.kind, Kind::None | Kind::Double)
+                && stop.wanted == StatisticsLevel::Bounds
+                && !matches!(stop.kind, BoundsType::None | BoundsType::Double)
         })
     }
 
     /// Looks at rows that are about to be encoded.
-    pub(in crate::pq) fn observe(&self, array: &ArrayRef, facts: &mut [LeafFacts]) {
+    pub(in crate::pq) fn observe(&self, array: &ArrayRef, facts: &mut [ColumnStatistics]) {
         self.walk(&self.root, array, None, facts);
     }
 
     fn walk(
         &self,
-        node: &Node,
+        node: &StatisticsNode,
         array: &ArrayRef,
         above: Option<&NullBuffer>,
-        facts: &mut [LeafFacts],
+        facts: &mut [ColumnStatistics],
     ) {
         match node {
-            Node::Struct(children) => {
+            StatisticsNode::Struct(children) => {
                 let Some(array) = array.as_struct_opt() else {
                     return;
                 };
@@ -232,16 +239,16 @@ impl Observer {
                     self.walk(child, array, nulls.as_ref(), facts);
                 }
             }
-            Node::Stop(n) => {
+            StatisticsNode::Stop(n) => {
                 let (Some(stop), Some(facts)) = (self.stops.get(*n), facts.get_mut(*n)) else {
                     return;
                 };
-                if stop.wanted == Wanted::Nothing && stop.kind != Kind::Double {
+                if stop.wanted == StatisticsLevel::Nothing && stop.kind != BoundsType::Double {
                     return;
                 }
                 let nulls = NullBuffer::union(above, array.logical_nulls().as_ref());
                 facts.nulls += nulls.as_ref().map_or(0, |nulls| nulls.null_count() as u64);
-                if stop.kind == Kind::Double {
+                if stop.kind == BoundsType::Double {
                     let bounds = match array.data_type() {
                         Arrow::Float32 => doubles(
                             array.as_primitive::<Float32Type>(),
@@ -267,10 +274,12 @@ impl Observer {
         &self,
         leaves: &[Option<&Statistics>],
         rows: u64,
-        facts: &mut [LeafFacts],
+        facts: &mut [ColumnStatistics],
     ) {
         for (stop, facts) in self.stops.iter().zip(facts) {
-            if stop.wanted != Wanted::Bounds || matches!(stop.kind, Kind::None | Kind::Double) {
+            if stop.wanted != StatisticsLevel::Bounds
+                || matches!(stop.kind, BoundsType::None | BoundsType::Double)
+            {
                 continue;
             }
             let (min, max) = leaves
@@ -284,18 +293,17 @@ impl Observer {
     }
 }
 
-impl Observer {
+impl StatisticsCollector {
     /// The leaves of the column that have a `NaN`, by what was observed.
     pub(in crate::pq) fn with_nan<'a>(
         &'a self,
-        facts: &'a [LeafFacts],
+        facts: &'a [ColumnStatistics],
     ) -> impl Iterator<Item = usize> + 'a {
-        let nan =
-            |facts: &LeafFacts| matches!(facts.max, Some(Scalar::Double(max)) if max.is_nan());
+        let nan = |facts: &ColumnStatistics| matches!(facts.max, Some(Scalar::Double(max)) if max.is_nan());
         self.stops
             .iter()
             .zip(facts)
-            .filter(move |(stop, facts)| stop.kind == Kind::Double && nan(facts))
+            .filter(move |(stop, facts)| stop.kind == BoundsType::Double && nan(facts))
             .map(|(stop, _)| stop.leaf)
     }
 }
@@ -360,7 +368,7 @@ fn doubles<T: ArrowPrimitiveType>(
 
 pub(in crate::pq) fn bounds(
     statistics: &Statistics,
-    kind: Kind,
+    kind: BoundsType,
 ) -> (Option<Scalar>, Option<Scalar>) {
     let text = |bytes: &[u8]| {
         std::str::from_utf8(bytes)
@@ -368,27 +376,27 @@ pub(in crate::pq) fn bounds(
             .map(|text| Scalar::Text(text.into()))
     };
     match (statistics, kind) {
-        (Statistics::Int32(s), Kind::Long) => (
+        (Statistics::Int32(s), BoundsType::Long) => (
             s.min_opt().map(|v| Scalar::Long(i64::from(*v))),
             s.max_opt().map(|v| Scalar::Long(i64::from(*v))),
         ),
-        (Statistics::Int64(s), Kind::Long) => (
+        (Statistics::Int64(s), BoundsType::Long) => (
             s.min_opt().map(|v| Scalar::Long(*v)),
             s.max_opt().map(|v| Scalar::Long(*v)),
         ),
-        (Statistics::Int32(s), Kind::Decimal) => (
+        (Statistics::Int32(s), BoundsType::Decimal) => (
             s.min_opt().map(|v| Scalar::Decimal(i128::from(*v))),
             s.max_opt().map(|v| Scalar::Decimal(i128::from(*v))),
         ),
-        (Statistics::Int64(s), Kind::Decimal) => (
+        (Statistics::Int64(s), BoundsType::Decimal) => (
             s.min_opt().map(|v| Scalar::Decimal(i128::from(*v))),
             s.max_opt().map(|v| Scalar::Decimal(i128::from(*v))),
         ),
-        (Statistics::FixedLenByteArray(s), Kind::Decimal) => (
+        (Statistics::FixedLenByteArray(s), BoundsType::Decimal) => (
             s.min_bytes_opt().and_then(unscaled),
             s.max_bytes_opt().and_then(unscaled),
         ),
-        (Statistics::ByteArray(s), Kind::Text) => (
+        (Statistics::ByteArray(s), BoundsType::Text) => (
             s.min_bytes_opt().and_then(text),
             s.max_bytes_opt().and_then(text),
         ),
@@ -411,9 +419,9 @@ mod tests {
     use std::sync::Arc;
 
     fn of(values: Float64Array) -> (u64, Option<Scalar>, Option<Scalar>) {
-        let observer = Observer::new(
+        let observer = StatisticsCollector::new(
             &Field::new("f", Arrow::Float64, true),
-            &mut std::iter::once(Wanted::Bounds),
+            &mut std::iter::once(StatisticsLevel::Bounds),
         );
         let mut facts = observer.start();
         observer.observe(&(Arc::new(values) as ArrayRef), &mut facts);
@@ -457,7 +465,8 @@ mod tests {
             Some(vec![true, false, true].into()),
         );
         let field = Field::new("s", Arrow::Struct(fields.into()), true);
-        let observer = Observer::new(&field, &mut std::iter::once(Wanted::Nulls));
+        let observer =
+            StatisticsCollector::new(&field, &mut std::iter::once(StatisticsLevel::Nulls));
         let mut facts = observer.start();
         observer.observe(&(Arc::new(array) as ArrayRef), &mut facts);
         assert_eq!(facts[0].nulls, 2);
@@ -465,25 +474,25 @@ mod tests {
 
     #[test]
     fn bounds_that_a_part_of_the_file_lacks_are_lost() {
-        let part = || LeafFacts {
+        let part = || ColumnStatistics {
             nulls: 0,
             min: Some(Scalar::Long(1)),
             max: Some(Scalar::Long(2)),
-            ..LeafFacts::default()
+            ..ColumnStatistics::default()
         };
         let mut facts = part();
-        facts.merge(LeafFacts {
+        facts.merge(ColumnStatistics {
             nulls: 3,
-            ..LeafFacts::default()
+            ..ColumnStatistics::default()
         });
         assert_eq!(
             (facts.nulls, &facts.max),
             (3, &Some(Scalar::Long(2))),
             "a part of nulls alone takes nothing away"
         );
-        facts.merge(LeafFacts {
+        facts.merge(ColumnStatistics {
             unknown: true,
-            ..LeafFacts::default()
+            ..ColumnStatistics::default()
         });
         facts.merge(part());
         assert_eq!((facts.min, facts.max), (None, None));

@@ -34,13 +34,13 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use rustc_hash::FxHashMap;
 
-use super::footer::{End, Footer};
+use super::footer::{FileTail, ParquetFooter};
 use super::page_check::PageCheck;
 use crate::error::{Error, Result};
 use crate::exec::filled;
-use crate::pq::input::decompress::Inflate;
+use crate::pq::input::decompress::PageDecompressor;
 use crate::pq::input::header_check::{PageHead, PageKind, page_head};
-use crate::store::{File, Opened, Pending};
+use crate::store::{ObjectReader, PendingResult, StoreObject};
 
 /// A local column chunk up to this size is read at once, which fits in the processor's cache.
 const WHOLE: u64 = 1 << 20;
@@ -83,13 +83,13 @@ pub(in crate::pq) fn chunk_range(column: &ColumnChunkMetaData, size: u64) -> Res
 }
 
 /// An error that went through the decoder, which keeps only its text.
-type Failure = Arc<Mutex<Option<Error>>>;
+type SharedDecodeError = Arc<Mutex<Option<Error>>>;
 
 /// One column chunk.
-struct Chunk {
+struct ColumnChunkData {
     range: Range<u64>,
     bytes: ChunkBytes,
-    failure: Failure,
+    failure: SharedDecodeError,
 }
 
 enum ChunkBytes {
@@ -98,12 +98,12 @@ enum ChunkBytes {
     Pages(Vec<(u64, Bytes)>),
     /// The bytes around the place of the last read.
     Window {
-        opened: Arc<dyn Opened>,
+        opened: Arc<dyn ObjectReader>,
         held: Mutex<(u64, Bytes)>,
     },
 }
 
-impl Chunk {
+impl ColumnChunkData {
     /// At least `least` bytes from `start`, fewer only at the chunk's end.
     fn at_least(&self, start: u64, least: usize) -> Result<Bytes> {
         let outside = || {
@@ -190,13 +190,13 @@ impl Chunk {
     }
 }
 
-impl Length for Chunk {
+impl Length for ColumnChunkData {
     fn len(&self) -> u64 {
         self.range.end
     }
 }
 
-impl ChunkReader for Chunk {
+impl ChunkReader for ColumnChunkData {
     type T = ChunkRead;
 
     fn get_read(&self, start: u64) -> ParquetResult<ChunkRead> {
@@ -234,13 +234,18 @@ impl Read for ChunkRead {
 
 /// What the columns of a row group hold while they are decoded.
 #[derive(Debug, Default)]
-struct Held {
+struct DecodeMemoryUse {
     bytes: AtomicU64,
     stored: u64,
 }
 
 /// The page at `start`, inflated to the size that it announces and not a byte further.
-fn inflated(chunk: &Chunk, start: u64, head: &PageHead, how: Inflate) -> Result<Page> {
+fn inflated(
+    chunk: &ColumnChunkData,
+    start: u64,
+    head: &PageHead,
+    how: PageDecompressor,
+) -> Result<Page> {
     let too_long = || Error::corrupt_data("a Parquet page is longer than its column's bytes");
     let stored = usize::try_from(head.compressed).map_err(|_| too_long())?;
     let body = chunk.at_least(start + head.length as u64, stored)?;
@@ -329,10 +334,10 @@ fn encoding(number: i32) -> Result<Encoding> {
 
 /// A decoder's page reader that looks at every page header first.
 struct CheckedPages {
-    inner: SerializedPageReader<Chunk>,
-    chunk: Arc<Chunk>,
+    inner: SerializedPageReader<ColumnChunkData>,
+    chunk: Arc<ColumnChunkData>,
     /// Set where this reader inflates pages itself.
-    inflates: Option<Inflate>,
+    inflates: Option<PageDecompressor>,
     /// Offset of the next page, as the inner reader will find it.
     next: u64,
     /// Offsets of the pages after it, where an offset index gives them.
@@ -343,7 +348,7 @@ struct CheckedPages {
     has_dictionary: bool,
     /// Its header, once looked at.
     looked: Option<PageHead>,
-    held: Arc<Held>,
+    held: Arc<DecodeMemoryUse>,
     largest_page: u64,
     dictionary: u64,
     /// Values that the chunk may have in excess of its rows; `None` for columns without lists.
@@ -535,13 +540,13 @@ impl PageReader for CheckedPages {
 
 /// The part of a row group that is wanted.
 #[derive(Debug, Clone, Default)]
-pub(in crate::pq) struct Pages {
+pub(in crate::pq) struct SelectedPageLocations {
     /// Where the pages of a leaf are, checked by [`Pages::add`]. Leaves without are read as if all
     /// were wanted.
     locations: FxHashMap<usize, Vec<PageLocation>>,
 }
 
-impl Pages {
+impl SelectedPageLocations {
     /// Adds the pages of a leaf, unless they cannot be right.
     pub fn add(&mut self, leaf: usize, chunk: &Range<u64>, rows: u64, locations: &[PageLocation]) {
         let offset = |page: &PageLocation| u64::try_from(page.offset).unwrap_or(u64::MAX);
@@ -612,40 +617,40 @@ impl Pages {
 }
 
 /// A row group whose bytes are being fetched.
-pub(in crate::pq) struct Fetch {
-    footer: Arc<Footer>,
+pub(in crate::pq) struct RowGroupFetch {
+    footer: Arc<ParquetFooter>,
     group: usize,
     leaves: Vec<usize>,
     ranges: Vec<Range<u64>>,
     bytes: FetchBytes,
-    pages: Pages,
+    pages: SelectedPageLocations,
 }
 
 enum FetchBytes {
     /// In the end of the file, which is known already.
     Known(Vec<Bytes>),
-    Remote(Pending<Vec<Bytes>>),
+    Remote(PendingResult<Vec<Bytes>>),
     /// For each leaf the ranges that are fetched, one after the other.
-    Parts(Vec<Vec<Range<u64>>>, Pending<Vec<Bytes>>),
-    Windows(Arc<dyn Opened>),
+    Parts(Vec<Vec<Range<u64>>>, PendingResult<Vec<Bytes>>),
+    Windows(Arc<dyn ObjectReader>),
 }
 
 /// Which leaves (column indexes of the file) of a row group to fetch.
-pub(in crate::pq) struct Wish<'a> {
+pub(in crate::pq) struct ChunkRequest<'a> {
     pub group: usize,
     pub leaves: &'a [usize],
     /// Rows of the group, ascending, and where the pages are that hold them; `None` for all.
-    pub part: Option<(&'a [Range<u64>], &'a Pages)>,
+    pub part: Option<(&'a [Range<u64>], &'a SelectedPageLocations)>,
 }
 
 /// Begins to fetch chunks of a row group.
 pub(in crate::pq) fn fetch(
-    file: &File,
-    footer: &Arc<Footer>,
-    end: Option<&End>,
-    wish: &Wish<'_>,
-) -> Result<Fetch> {
-    let Wish {
+    file: &StoreObject,
+    footer: &Arc<ParquetFooter>,
+    end: Option<&FileTail>,
+    wish: &ChunkRequest<'_>,
+) -> Result<RowGroupFetch> {
+    let ChunkRequest {
         group,
         leaves,
         part,
@@ -700,7 +705,7 @@ pub(in crate::pq) fn fetch(
         (None, None, None) => FetchBytes::Remote(file.store.get_ranges(&file.path, ranges.clone())),
     };
     let pages = part.map(|(_, pages)| pages.clone()).unwrap_or_default();
-    Ok(Fetch {
+    Ok(RowGroupFetch {
         footer: Arc::clone(footer),
         group: *group,
         leaves: leaves.to_vec(),
@@ -710,10 +715,10 @@ pub(in crate::pq) fn fetch(
     })
 }
 
-impl Fetch {
+impl RowGroupFetch {
     /// Waits for the bytes.
-    pub fn wait(self) -> Result<Group> {
-        let failure = Failure::default();
+    pub fn wait(self) -> Result<FetchedRowGroup> {
+        let failure = SharedDecodeError::default();
         let whole =
             |bytes: Vec<Bytes>| bytes.into_iter().map(ChunkBytes::Whole).collect::<Vec<_>>();
         let bytes = match self.bytes {
@@ -769,20 +774,20 @@ impl Fetch {
             .into_iter()
             .zip(bytes)
             .map(|(range, bytes)| {
-                Arc::new(Chunk {
+                Arc::new(ColumnChunkData {
                     range,
                     bytes,
                     failure: Arc::clone(&failure),
                 })
             })
             .collect();
-        Ok(Group {
+        Ok(FetchedRowGroup {
             footer: self.footer,
             group: self.group,
             leaves: self.leaves,
             chunks,
             pages: self.pages,
-            held: Arc::new(Held {
+            held: Arc::new(DecodeMemoryUse {
                 bytes: AtomicU64::new(0),
                 stored,
             }),
@@ -793,17 +798,17 @@ impl Fetch {
 
 /// A row group whose bytes can be read: what arrow-rs' readers pull pages from. Column `i` is leaf
 /// `leaves[i]` of the file.
-pub(in crate::pq) struct Group {
-    footer: Arc<Footer>,
+pub(in crate::pq) struct FetchedRowGroup {
+    footer: Arc<ParquetFooter>,
     group: usize,
     leaves: Vec<usize>,
-    chunks: Vec<Arc<Chunk>>,
-    pages: Pages,
-    held: Arc<Held>,
-    failure: Failure,
+    chunks: Vec<Arc<ColumnChunkData>>,
+    pages: SelectedPageLocations,
+    held: Arc<DecodeMemoryUse>,
+    failure: SharedDecodeError,
 }
 
-impl Group {
+impl FetchedRowGroup {
     fn metadata(&self) -> Option<&RowGroupMetaData> {
         self.footer.metadata.row_groups().get(self.group)
     }
@@ -843,7 +848,7 @@ impl Group {
         Ok(CheckedPages {
             inner,
             chunk: Arc::clone(chunk),
-            inflates: Inflate::of(column.compression_codec()),
+            inflates: PageDecompressor::of(column.compression_codec()),
             next: chunk.range.start,
             listed,
             dictionary_next,
@@ -886,7 +891,7 @@ impl Group {
 
 /// See [`Group::failure`].
 #[derive(Clone)]
-pub(in crate::pq) struct GroupFailure(Failure);
+pub(in crate::pq) struct GroupFailure(SharedDecodeError);
 
 impl GroupFailure {
     /// `error`, or the error of ours behind it.
@@ -899,7 +904,7 @@ impl GroupFailure {
     }
 }
 
-impl RowGroups for Group {
+impl RowGroups for FetchedRowGroup {
     fn num_rows(&self) -> usize {
         self.metadata()
             .and_then(|m| usize::try_from(m.num_rows()).ok())

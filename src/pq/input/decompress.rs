@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// Codecs that are inflated here.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::pq) enum Inflate {
+pub(in crate::pq) enum PageDecompressor {
     Snappy,
     Zstd,
     Gzip,
@@ -22,7 +22,7 @@ thread_local! {
     static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-impl Inflate {
+impl PageDecompressor {
     /// How pages of `codec` are inflated, if they are here.
     pub fn of(codec: CompressionCodec) -> Option<Self> {
         match codec {

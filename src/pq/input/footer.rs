@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::pq::decoder_errors::{decode_error, guarded};
 use crate::pq::input::header_check::schema_depth;
 use crate::process::ProcessMutex;
-use crate::store::File;
+use crate::store::StoreObject;
 
 /// How much of a file's end is read at first.
 const GUESS: u64 = 64 << 10;
@@ -37,7 +37,7 @@ const TAIL: u64 = 8;
 
 /// A file's metadata.
 #[derive(Debug)]
-pub struct Footer {
+pub struct ParquetFooter {
     /// As decoded by the `parquet` crate.
     pub(in crate::pq) metadata: ParquetMetaData,
     /// The file's true size.
@@ -46,7 +46,7 @@ pub struct Footer {
     weight: usize,
 }
 
-impl Footer {
+impl ParquetFooter {
     /// Rows in the file.
     #[must_use]
     pub fn num_rows(&self) -> u64 {
@@ -72,12 +72,12 @@ impl Footer {
 
 /// The last bytes of a file, from `start` on.
 #[derive(Debug, Clone)]
-pub(in crate::pq) struct End {
+pub(in crate::pq) struct FileTail {
     pub start: u64,
     pub bytes: Bytes,
 }
 
-impl End {
+impl FileTail {
     /// The serialized metadata, if it is among these bytes.
     pub fn metadata(&self) -> Option<&[u8]> {
         let (rest, tail) = self.bytes.split_last_chunk::<8>()?;
@@ -101,12 +101,12 @@ impl End {
 /// # Errors
 /// [`Error::Corrupt`] names the file and what is wrong with it; [`Error::NotFound`],
 /// [`Error::Storage`].
-pub fn read_footer(file: &File) -> Result<Arc<Footer>> {
+pub fn read_footer(file: &StoreObject) -> Result<Arc<ParquetFooter>> {
     read_with_end(file).map(|(footer, _)| footer)
 }
 
 /// The same, with the bytes of the file's end that were read on the way.
-pub(in crate::pq) fn read_with_end(file: &File) -> Result<(Arc<Footer>, End)> {
+pub(in crate::pq) fn read_with_end(file: &StoreObject) -> Result<(Arc<ParquetFooter>, FileTail)> {
     guarded(&file.path, || {
         let Some(claimed) = file.size else {
             return read_sized(file, file.size()?);
@@ -123,7 +123,7 @@ pub(in crate::pq) fn read_with_end(file: &File) -> Result<(Arc<Footer>, End)> {
     })
 }
 
-fn read_sized(file: &File, size: u64) -> Result<(Arc<Footer>, End)> {
+fn read_sized(file: &StoreObject, size: u64) -> Result<(Arc<ParquetFooter>, FileTail)> {
     if size < TAIL + 4 {
         return Err(Error::corrupt_data(format!(
             "not a Parquet file: it has only {size} bytes"
@@ -143,7 +143,7 @@ fn read_sized(file: &File, size: u64) -> Result<(Arc<Footer>, End)> {
             Err(Error::corrupt_data("the file is shorter than the log says"))
         }
     };
-    let mut end = End {
+    let mut end = FileTail {
         start: size.saturating_sub(GUESS),
         bytes: Bytes::new(),
     };
@@ -184,7 +184,7 @@ fn read_sized(file: &File, size: u64) -> Result<(Arc<Footer>, End)> {
             let mut all = Vec::with_capacity(before.len() + end.bytes.len());
             all.extend_from_slice(&before);
             all.extend_from_slice(&end.bytes);
-            end = End {
+            end = FileTail {
                 start: range.start,
                 bytes: all.into(),
             };
@@ -195,7 +195,7 @@ fn read_sized(file: &File, size: u64) -> Result<(Arc<Footer>, End)> {
     Ok((Arc::new(decode(&bytes, size)?), end))
 }
 
-fn decode(bytes: &[u8], size: u64) -> Result<Footer> {
+fn decode(bytes: &[u8], size: u64) -> Result<ParquetFooter> {
     match schema_depth(bytes) {
         Some(depth) if depth <= DEPTH_LIMIT => {}
         Some(depth) => {
@@ -232,7 +232,7 @@ fn decode(bytes: &[u8], size: u64) -> Result<Footer> {
             )));
         }
     }
-    Ok(Footer {
+    Ok(ParquetFooter {
         metadata: without_impossible(metadata, bytes)?,
         size,
         weight: bytes.len(),
@@ -243,13 +243,13 @@ fn decode(bytes: &[u8], size: u64) -> Result<Footer> {
 /// stale.
 #[derive(Debug)]
 pub struct FooterCache {
-    inner: ProcessMutex<Inner>,
+    inner: ProcessMutex<FooterCacheState>,
     limit: usize,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    footers: FxHashMap<(String, u64), Arc<Footer>>,
+struct FooterCacheState {
+    footers: FxHashMap<(String, u64), Arc<ParquetFooter>>,
     /// Keys by age, oldest first.
     order: VecDeque<(String, u64)>,
     weight: usize,
@@ -268,12 +268,15 @@ impl FooterCache {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, FooterCacheState> {
         self.inner.lock()
     }
 
     /// The footer of `file`, read unless known, and the file's end if it was read.
-    pub(in crate::pq) fn get(&self, file: &File) -> Result<(Arc<Footer>, Option<End>)> {
+    pub(in crate::pq) fn get(
+        &self,
+        file: &StoreObject,
+    ) -> Result<(Arc<ParquetFooter>, Option<FileTail>)> {
         let key = file.size.map(|size| (file.url(), size));
         if let Some(key) = &key
             && let Some(footer) = self.lock().footers.get(key)

@@ -16,8 +16,8 @@ use parquet::schema::types::ColumnDescriptor;
 
 use crate::error::{Error, Result};
 use crate::pq::decode::bit_unpack::{WIDEST, unpack_groups};
-use crate::pq::decode::rle::{Hybrid, Run};
-use crate::pq::input::header_check::Skim;
+use crate::pq::decode::rle::{HybridRleDecoder, RleRun};
+use crate::pq::input::header_check::CompactProtocolReader;
 
 /// Levels unpacked at once.
 const LEVELS: usize = 1024;
@@ -277,22 +277,22 @@ fn count_highest(
     let mut highest = 0;
     match levels {
         PageLevels::Runs(bytes) => {
-            let mut runs =
-                Hybrid::new(bytes, u8::try_from(width).unwrap_or(u8::MAX)).map_err(damaged)?;
+            let mut runs = HybridRleDecoder::new(bytes, u8::try_from(width).unwrap_or(u8::MAX))
+                .map_err(damaged)?;
             let mut unpacked = [0; LEVELS];
             let mut left = count;
             while left > 0 {
                 left -= match runs.run(left).map_err(damaged)? {
-                    Run::Same(level, _) if level > max => return Err(level_above(level, max)),
-                    Run::Same(level, run) => {
+                    RleRun::Same(level, _) if level > max => return Err(level_above(level, max)),
+                    RleRun::Same(level, run) => {
                         highest += if level == max { run } else { 0 };
                         run
                     }
-                    Run::Packed(run) if is_full && !counts => {
+                    RleRun::Packed(run) if is_full && !counts => {
                         runs.bits(run);
                         run
                     }
-                    Run::Packed(run) => {
+                    RleRun::Packed(run) => {
                         let unpacked = unpacked.get_mut(..run.min(LEVELS)).unwrap_or_default();
                         runs.unpack(unpacked);
                         highest += looked_at(unpacked, max)?;
@@ -332,7 +332,7 @@ fn looked_at(levels: &[u32], max: u32) -> Result<usize> {
 /// Lengths encoded as `DELTA_BINARY_PACKED`, at most `most`, and the bytes after them.
 fn delta_lengths(bytes: &[u8], most: usize) -> Result<(Vec<u64>, &[u8])> {
     let damaged = || Error::corrupt_data("the lengths in a Parquet page are damaged");
-    let mut from = Skim::new(bytes);
+    let mut from = CompactProtocolReader::new(bytes);
     let lengths = deltas(&mut from, most).ok_or_else(damaged)?;
     // A negative number is not a length.
     let lengths = lengths
@@ -342,7 +342,7 @@ fn delta_lengths(bytes: &[u8], most: usize) -> Result<(Vec<u64>, &[u8])> {
     Ok((lengths, from.rest()))
 }
 
-fn deltas(from: &mut Skim<'_>, most: usize) -> Option<Vec<i32>> {
+fn deltas(from: &mut CompactProtocolReader<'_>, most: usize) -> Option<Vec<i32>> {
     let mut natural = || usize::try_from(from.varint()?).ok();
     let (block, parts, total) = (natural()?, natural()?, natural()?);
     // Integers are decoded by 32 bits, whatever wraps.
@@ -697,7 +697,7 @@ mod tests {
         #[test]
         fn lengths_come_back(numbers in prop::collection::vec(any::<i32>().prop_map(|n| n >> (n & 31)), 0..300), rest in prop::collection::vec(any::<u8>(), 0..9)) {
             let bytes = [packed(&numbers), rest.clone()].concat();
-            let mut from = Skim::new(&bytes);
+            let mut from = CompactProtocolReader::new(&bytes);
             prop_assert_eq!(deltas(&mut from, numbers.len()), Some(numbers));
             prop_assert_eq!(from.rest(), rest.as_slice());
         }
