@@ -229,49 +229,49 @@ pub enum Error {
     NotFound {
         kind: NotFoundKind,
         what: String,
-        place: Box<ErrorContext>,
+        context: Box<ErrorContext>,
     },
     /// Bytes that break the protocol or their own format.
     Corrupt {
         kind: CorruptionKind,
         what: String,
-        place: Box<ErrorContext>,
+        context: Box<ErrorContext>,
     },
     /// A well-formed thing that this version of deltafast does not do.
     Unsupported {
         feature: Option<String>,
         what: String,
-        place: Box<ErrorContext>,
+        context: Box<ErrorContext>,
     },
     /// An argument of the caller's is wrong.
     Invalid {
         what: String,
-        place: Box<ErrorContext>,
+        context: Box<ErrorContext>,
     },
     /// Data and schema do not fit.
     SchemaMismatch {
         what: String,
         expected: String,
         found: String,
-        place: Box<ErrorContext>,
+        context: Box<ErrorContext>,
     },
     /// A row breaks a constraint of the table: `constraint` names it.
     ConstraintViolated {
         constraint: String,
         what: String,
-        place: Box<ErrorContext>,
+        context: Box<ErrorContext>,
     },
     /// Rows were asked for that the change feed did not record.
     NotRecorded {
         what: String,
-        place: Box<ErrorContext>,
+        context: Box<ErrorContext>,
     },
     /// Another writer's commit came first and this one cannot follow it. Nothing was committed; the
     /// operation may be run again.
     CommitFailed {
         conflict: ConflictKind,
         what: String,
-        place: Box<ErrorContext>,
+        context: Box<ErrorContext>,
     },
     /// Whether the commit was made could not be found out. To be looked up, not run again blindly.
     CommitUnknown {
@@ -305,7 +305,7 @@ impl Error {
         Self::NotFound {
             kind,
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -314,7 +314,7 @@ impl Error {
         Self::Corrupt {
             kind: CorruptionKind::Log,
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -323,7 +323,7 @@ impl Error {
         Self::Corrupt {
             kind: CorruptionKind::Data,
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -332,7 +332,7 @@ impl Error {
         Self::Unsupported {
             feature: None,
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -341,7 +341,7 @@ impl Error {
         Self::Unsupported {
             feature: Some(feature.into()),
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -349,7 +349,7 @@ impl Error {
     pub fn invalid(what: impl Into<String>) -> Self {
         Self::Invalid {
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -363,7 +363,7 @@ impl Error {
             what: what.into(),
             expected: expected.into(),
             found: found.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -372,7 +372,7 @@ impl Error {
         Self::ConstraintViolated {
             constraint: constraint.into(),
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -380,7 +380,7 @@ impl Error {
     pub fn not_recorded(what: impl Into<String>) -> Self {
         Self::NotRecorded {
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -475,7 +475,7 @@ impl Error {
         Self::CommitFailed {
             conflict,
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -505,14 +505,14 @@ impl Error {
 
     fn edit(mut self, edit: impl FnOnce(&mut ErrorContext)) -> Self {
         match &mut self {
-            Self::NotFound { place, .. }
-            | Self::Corrupt { place, .. }
-            | Self::Unsupported { place, .. }
-            | Self::Invalid { place, .. }
-            | Self::SchemaMismatch { place, .. }
-            | Self::ConstraintViolated { place, .. }
-            | Self::NotRecorded { place, .. }
-            | Self::CommitFailed { place, .. }
+            Self::NotFound { context: place, .. }
+            | Self::Corrupt { context: place, .. }
+            | Self::Unsupported { context: place, .. }
+            | Self::Invalid { context: place, .. }
+            | Self::SchemaMismatch { context: place, .. }
+            | Self::ConstraintViolated { context: place, .. }
+            | Self::NotRecorded { context: place, .. }
+            | Self::CommitFailed { context: place, .. }
             | Self::CommitUnknown { place, .. }
             | Self::Storage { place, .. }
             | Self::Resource { place, .. }
@@ -556,16 +556,16 @@ impl Error {
 
     /// Where the error is, as far as known.
     #[must_use]
-    pub fn place(&self) -> Option<&ErrorContext> {
+    pub fn context(&self) -> Option<&ErrorContext> {
         match self {
-            Self::NotFound { place, .. }
-            | Self::Corrupt { place, .. }
-            | Self::Unsupported { place, .. }
-            | Self::Invalid { place, .. }
-            | Self::SchemaMismatch { place, .. }
-            | Self::ConstraintViolated { place, .. }
-            | Self::NotRecorded { place, .. }
-            | Self::CommitFailed { place, .. }
+            Self::NotFound { context: place, .. }
+            | Self::Corrupt { context: place, .. }
+            | Self::Unsupported { context: place, .. }
+            | Self::Invalid { context: place, .. }
+            | Self::SchemaMismatch { context: place, .. }
+            | Self::ConstraintViolated { context: place, .. }
+            | Self::NotRecorded { context: place, .. }
+            | Self::CommitFailed { context: place, .. }
             | Self::CommitUnknown { place, .. }
             | Self::Storage { place, .. }
             | Self::Resource { place, .. }
@@ -623,7 +623,7 @@ impl fmt::Display for Error {
                 )?;
             }
         }
-        match self.place() {
+        match self.context() {
             // A missing version is what the text is about.
             Some(_)
                 if matches!(
@@ -716,7 +716,10 @@ mod tests {
     #[test]
     fn the_deepest_place_wins() {
         let error = Error::corrupt("x").at_file("inner").at_file("outer");
-        assert_eq!(error.place().and_then(|p| p.file.as_deref()), Some("inner"));
+        assert_eq!(
+            error.context().and_then(|p| p.file.as_deref()),
+            Some("inner")
+        );
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub struct HistoryEntry {
 /// [`Error::Corrupt`] names the commit.
 pub fn history(snapshot: &Snapshot, limit: Option<usize>) -> Result<Vec<HistoryEntry>> {
     let commits = commits(snapshot, &snapshot.log().list(0)?);
-    let times = file_times(&commits);
+    let times = monotonic_file_times(&commits);
     let since = snapshot
         .in_commit_timestamps_since()
         .map_or(i64::MAX, |(version, _)| version);
@@ -53,7 +53,7 @@ pub fn history(snapshot: &Snapshot, limit: Option<usize>) -> Result<Vec<HistoryE
             info: true,
             ..ActionSelection::default()
         };
-        let singles = commit::singles(&text, &take)
+        let singles = commit::non_file_actions(&text, &take)
             .at_file(&commit.file.path)
             .at_version(commit.version)?;
         let info = singles.into_iter().find_map(|single| match single {
@@ -95,7 +95,7 @@ fn commits(snapshot: &Snapshot, listing: &LogListing) -> Vec<CommitFile> {
 }
 
 /// File times, made to grow by at least a millisecond a version.
-fn file_times(commits: &[CommitFile]) -> Vec<i64> {
+fn monotonic_file_times(commits: &[CommitFile]) -> Vec<i64> {
     let mut last = i64::MIN;
     commits
         .iter()
@@ -111,14 +111,14 @@ fn file_times(commits: &[CommitFile]) -> Vec<i64> {
 ///
 /// # Errors
 /// [`Error::Corrupt`] names a commit without the in-commit timestamp that it must have.
-pub fn times(
+pub fn version_timestamps(
     snapshot: &Snapshot,
     listing: &LogListing,
     from: i64,
     to: i64,
 ) -> Result<Vec<(i64, i64)>> {
     let commits = commits(snapshot, listing);
-    let times = file_times(&commits);
+    let times = monotonic_file_times(&commits);
     let since = snapshot
         .in_commit_timestamps_since()
         .map_or(i64::MAX, |(version, _)| version);
@@ -159,7 +159,7 @@ pub enum TimestampSearch {
 /// [`Error::NotFound`] for a time before the first version left, or after the last one.
 pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: TimestampSearch) -> Result<i64> {
     let commits = commits(snapshot, &snapshot.log().list(0)?);
-    let times = file_times(&commits);
+    let times = monotonic_file_times(&commits);
     let since = snapshot
         .in_commit_timestamps_since()
         .map_or(i64::MAX, |(version, _)| version);

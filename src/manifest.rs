@@ -55,7 +55,7 @@ pub fn is_enabled(metadata: &Metadata) -> bool {
 pub fn generate(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<GeneratedManifests> {
     let manifests = manifests(snapshot, None, cancel)?;
     let written: Vec<String> = manifests.keys().cloned().collect();
-    let deleted: Vec<String> = present(snapshot)?
+    let deleted: Vec<String> = existing_manifests(snapshot)?
         .into_iter()
         .filter(|path| written.binary_search(path).is_err())
         .collect();
@@ -231,7 +231,7 @@ fn url(root: &str, path: &str) -> Result<String> {
 }
 
 /// The manifests that are there.
-fn present(snapshot: &Snapshot) -> Result<BTreeSet<String>> {
+fn existing_manifests(snapshot: &Snapshot) -> Result<BTreeSet<String>> {
     let (mut out, mut level) = (BTreeSet::new(), vec![FOLDER.to_owned()]);
     while !level.is_empty() {
         level.retain(|folder| snapshot.stores().root().owns(folder));

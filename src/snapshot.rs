@@ -20,7 +20,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use arbitration::{ArbitrationResult, CheckpointRulings, arbitrate, contradicted};
+use arbitration::{ArbitrationResult, CheckpointRulings, arbitrate, contradiction_error};
 pub use files::SnapshotFiles;
 use identity::CommitFingerprint;
 use segment_cell::SegmentCell;
@@ -73,17 +73,17 @@ struct SnapshotState {
     log: DeltaLog,
     options: ReadOptions,
     segment: SegmentCell,
-    texts: Arc<CommitCache>,
+    commit_cache: Arc<CommitCache>,
     protocol: Protocol,
     metadata: Metadata,
     schema: StructType,
     mapping: ColumnMapping,
     checksum: Option<ChecksumFileContents>,
     /// Whether protocol and metadata are the checksum's word, not the log's.
-    believed: bool,
+    is_from_checksum: bool,
     warnings: ProcessMutex<SnapshotWarnings>,
     rulings: ProcessMutex<CheckpointRulings>,
-    sets: OnceLock<NonFileActions>,
+    non_file_actions: OnceLock<NonFileActions>,
     timestamp_ms: OnceLock<i64>,
     /// Of the version's own commit, where that was read.
     fingerprint: OnceLock<CommitFingerprint>,
@@ -94,7 +94,7 @@ struct SnapshotState {
 #[derive(Debug, Default)]
 struct SnapshotWarnings {
     all: Vec<String>,
-    taken: usize,
+    reported: usize,
 }
 
 impl SnapshotWarnings {
@@ -139,7 +139,7 @@ impl Snapshot {
             .and_then(|file| log.checksum(file));
         let mut warnings = SnapshotWarnings::default();
         if let Some(checksum) = &checksum
-            && believable(checksum, &log, &segment, &texts)?
+            && is_checksum_credible(checksum, &log, &segment, &texts)?
             && let Ok(table) = CheckedTable::new(
                 TableActions {
                     protocol: checksum.protocol.clone(),
@@ -165,8 +165,9 @@ impl Snapshot {
                 .map(|checksum| checksum.against_table(&table.protocol, &table.metadata))
                 .unwrap_or_default()
         };
-        let read =
-            |segment: &LogSegment| reconcile::read_table(segment, &texts, log.stores().root());
+        let read = |segment: &LogSegment| {
+            reconcile::read_table_actions(segment, &texts, log.stores().root())
+        };
         let (doubtful, refused) = (Cell::new(false), RefCell::new(None));
         let read_and_check = |segment: &LogSegment| {
             let (actions, from_checkpoint) = read(segment)?;
@@ -202,12 +203,12 @@ impl Snapshot {
         };
         let used = with_fallback(&log, Some(listing), segment, read_and_check);
         let FallbackResult {
-            done: mut table,
+            value: mut table,
             mut segment,
             damage,
         } = used.map_err(|error| refused.take().unwrap_or(error))?;
         if let Some(damage) = damage {
-            warnings.add(read_without(&damage));
+            warnings.add(fallback_warning(&damage));
         }
         let mut wrong = against(&table.actions);
         if !wrong.is_empty()
@@ -225,7 +226,7 @@ impl Snapshot {
                 |table| against(table).is_empty(),
             )? {
                 let fields = table.actions.differences(&replayed).join("`, `");
-                warnings.add(read_without(&contradicted(
+                warnings.add(fallback_warning(&contradiction_error(
                     checkpoint,
                     &format!("the commits that it stands for in `{fields}`"),
                 )));
@@ -235,7 +236,7 @@ impl Snapshot {
             }
         }
         if !wrong.is_empty() {
-            warnings.add(wrong_checksum(segment.version, &wrong));
+            warnings.add(checksum_warning(segment.version, &wrong));
         }
         Self::assemble(
             log,
@@ -261,7 +262,7 @@ impl Snapshot {
         let known = segment
             .last_commit
             .as_ref()
-            .and_then(|commit| texts.known(commit.version));
+            .and_then(|commit| texts.cached(commit.version));
         let CheckedTable {
             actions: TableActions { protocol, metadata },
             mapping,
@@ -281,16 +282,16 @@ impl Snapshot {
             log,
             options,
             segment: SegmentCell::new(segment),
-            texts,
+            commit_cache: texts,
             protocol,
             metadata,
             schema,
             mapping,
             checksum,
-            believed,
+            is_from_checksum: believed,
             warnings: ProcessMutex::new(warnings),
             rulings: ProcessMutex::default(),
-            sets: OnceLock::new(),
+            non_file_actions: OnceLock::new(),
             timestamp_ms: OnceLock::new(),
             fingerprint: OnceLock::new(),
             plan_cache: ProcessMutex::default(),
@@ -362,10 +363,10 @@ impl Snapshot {
         let mut warnings = self.warnings();
         let new = warnings
             .all
-            .get(warnings.taken..)
+            .get(warnings.reported..)
             .unwrap_or_default()
             .to_vec();
-        warnings.taken = warnings.all.len();
+        warnings.reported = warnings.all.len();
         new
     }
 
@@ -377,7 +378,8 @@ impl Snapshot {
     fn check(&self, compare: impl FnOnce(&ChecksumFileContents) -> Vec<&'static str>) {
         let wrong = self.0.checksum.as_ref().map(compare).unwrap_or_default();
         if !wrong.is_empty() {
-            self.warnings().add(wrong_checksum(self.version(), &wrong));
+            self.warnings()
+                .add(checksum_warning(self.version(), &wrong));
         }
     }
 
@@ -419,9 +421,9 @@ impl Snapshot {
         let used = with_fallback(&self.0.log, None, segment.as_ref().clone(), work)?;
         if let Some(damage) = used.damage {
             self.warn_of_checkpoint(&damage);
-            self.settle(&used.segment);
+            self.replace_segment(&used.segment);
         }
-        Ok(used.done)
+        Ok(used.value)
     }
 
     /// Reads this version from a checkpoint of it that was just written, and so do the snapshots
@@ -429,17 +431,17 @@ impl Snapshot {
     /// its commits.
     pub fn use_checkpoint(&self, checkpoint: CheckpointInstance) {
         let segment = self.segment().on_checkpoint(checkpoint);
-        self.0.texts.forget_before(
+        self.0.commit_cache.evict_before(
             segment
                 .known_commits()
                 .next()
                 .map_or(segment.version, |first| first.version),
         );
-        self.settle(&segment);
+        self.replace_segment(&segment);
     }
 
     /// Reads `segment` from now on.
-    fn settle(&self, segment: &LogSegment) {
+    fn replace_segment(&self, segment: &LogSegment) {
         self.0.segment.replace(segment.clone());
     }
 
@@ -474,10 +476,11 @@ impl Snapshot {
         self.check_not_refuted(segment)?;
         let mut stream = self.uncompared_files(segment, kind, wanted, cancel)?;
         if kind == FileActionKind::Adds
-            && let Some(basis) = self.basis(segment)
+            && let Some(basis) = self.comparison_basis(segment)
         {
             let (snapshot, cancel) = (self.clone(), cancel.clone());
-            stream = stream.checked(move |counts| snapshot.check_counts(&basis, &counts, &cancel));
+            stream = stream
+                .with_end_check(move |counts| snapshot.check_counts(&basis, &counts, &cancel));
         }
         // What fits in memory is read to its end here, so that damage anywhere in a checkpoint is
         // known before the first file is given out.
@@ -510,7 +513,7 @@ impl Snapshot {
             wanted: Arc::new(wanted),
             cancel: cancel.clone(),
         };
-        reconcile::files(segment, &self.0.texts, self.stores().root(), request)
+        reconcile::files(segment, &self.0.commit_cache, self.stores().root(), request)
     }
 
     /// The files that commits after `version` added and that are live, and all keys that these
@@ -544,9 +547,9 @@ impl Snapshot {
             cancel: cancel.clone(),
         };
         let mut stream = reconcile::files_after(
-            SeenFileKeys::like(like),
+            SeenFileKeys::with_same_seeds(like),
             &newer,
-            &self.0.texts,
+            &self.0.commit_cache,
             self.stores().root(),
             request,
         )?;
@@ -569,12 +572,12 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
-    pub fn sets(&self) -> Result<&NonFileActions> {
-        if let Some(sets) = self.0.sets.get() {
+    pub fn non_file_actions(&self) -> Result<&NonFileActions> {
+        if let Some(sets) = self.0.non_file_actions.get() {
             return Ok(sets);
         }
         let read = |segment: &LogSegment| {
-            reconcile::read_sets(segment, &self.0.texts, self.stores().root())
+            reconcile::read_non_file_actions(segment, &self.0.commit_cache, self.stores().root())
         };
         let mut sets = self.with_segment(read)?;
         let expires = self
@@ -610,16 +613,16 @@ impl Snapshot {
                 |sets| against(sets).is_empty(),
             )?
         {
-            self.warn_of_checkpoint(&contradicted(
+            self.warn_of_checkpoint(&contradiction_error(
                 checkpoint,
                 "the commits that it stands for in transactions or domains",
             ));
-            self.settle(&weaker);
+            self.replace_segment(&weaker);
             sets = replayed;
         }
-        expire(&mut sets, &self.0.metadata);
+        drop_expired_txns(&mut sets, &self.0.metadata);
         self.check(|_| against(&sets));
-        Ok(self.0.sets.get_or_init(|| sets))
+        Ok(self.0.non_file_actions.get_or_init(|| sets))
     }
 
     /// The snapshot of `version` (the newest if `None`); this one itself if that is its version.
@@ -633,7 +636,7 @@ impl Snapshot {
             return Ok(self.clone());
         }
         if version.is_none_or(|v| v > current)
-            && let Some(newer) = self.forward(version)?
+            && let Some(newer) = self.advance_to(version)?
         {
             return Ok(newer);
         }
@@ -657,7 +660,7 @@ impl Snapshot {
 
     /// Reads the commits after this version one by one; `None` when that is not the way (too many,
     /// or a gap).
-    fn forward(&self, version: Option<i64>) -> Result<Option<Self>> {
+    fn advance_to(&self, version: Option<i64>) -> Result<Option<Self>> {
         /// Beyond this many commits a new listing finds a newer checkpoint.
         const STEPS: i64 = 100;
         let segment = self.segment();
@@ -725,7 +728,7 @@ impl Snapshot {
         match new.is_empty() {
             _ if !is_current => Ok(None),
             true => Ok(Some(self.clone())),
-            false => self.extended(new).map(Some),
+            false => self.with_commits(new).map(Some),
         }
     }
 
@@ -734,17 +737,17 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::open`]; [`Error::Invalid`] when the table at this place is another one by
     /// now.
-    pub fn extended(&self, new: Vec<CommitFile>) -> Result<Self> {
+    pub fn with_commits(&self, new: Vec<CommitFile>) -> Result<Self> {
         let segment = self.segment();
         let mut longer = segment.as_ref().clone();
         let mut table = TableActions {
             protocol: self.0.protocol.clone(),
             metadata: self.0.metadata.clone(),
         };
-        let mut sets = self.0.sets.get().cloned();
+        let mut sets = self.0.non_file_actions.get().cloned();
         let take = ActionSelection {
-            table: true,
-            sets: sets.is_some(),
+            protocol_and_metadata: true,
+            transactions_and_domains: sets.is_some(),
             ..ActionSelection::default()
         };
         for commit in &new {
@@ -755,8 +758,8 @@ impl Snapshot {
                 )));
             }
             longer.version = commit.version;
-            let text = self.0.texts.get(commit)?;
-            let singles = commit::singles(&text, &take)
+            let text = self.0.commit_cache.get(commit)?;
+            let singles = commit::non_file_actions(&text, &take)
                 .at_file(&commit.file.path)
                 .at_version(commit.version)?;
             if let Some(sets) = &mut sets {
@@ -780,7 +783,7 @@ impl Snapshot {
             self.0.log.clone(),
             longer,
             self.0.options,
-            Arc::clone(&self.0.texts),
+            Arc::clone(&self.0.commit_cache),
             table,
             (None, false),
             SnapshotWarnings::default(),
@@ -789,16 +792,16 @@ impl Snapshot {
             newer.plan_cache().clone_from(&self.plan_cache());
             // With a changed retention what was left out would have to be read again.
             if let Some(mut sets) = sets {
-                expire(&mut sets, &newer.0.metadata);
-                let _ = newer.0.sets.set(sets);
+                drop_expired_txns(&mut sets, &newer.0.metadata);
+                let _ = newer.0.non_file_actions.set(sets);
             }
         }
         Ok(newer)
     }
 
     /// Keeps the text of a commit that is known without reading it.
-    pub fn keep_commit_text(&self, version: i64, text: &bytes::Bytes) {
-        self.0.texts.know(version, text);
+    pub fn cache_commit(&self, version: i64, text: &bytes::Bytes) {
+        self.0.commit_cache.insert(version, text);
     }
 
     /// Refuses work that the protocol leaves to the catalog of a catalog-managed table, unless the
@@ -806,8 +809,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Unsupported`]; what the catalog says.
-    pub fn check_upkeep(&self, work: MaintenanceOperation) -> Result<()> {
-        if self.permits_upkeep(work)? {
+    pub fn check_maintenance(&self, work: MaintenanceOperation) -> Result<()> {
+        if self.permits_maintenance(work)? {
             return Ok(());
         }
         let name = work.name();
@@ -824,7 +827,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// What the catalog says.
-    pub fn permits_upkeep(&self, work: MaintenanceOperation) -> Result<bool> {
+    pub fn permits_maintenance(&self, work: MaintenanceOperation) -> Result<bool> {
         if !self.protocol().has_writer_feature("catalogManaged") {
             return Ok(true);
         }
@@ -884,12 +887,12 @@ impl Snapshot {
                     .0
                     .checksum
                     .as_ref()
-                    .filter(|_| self.0.believed)
+                    .filter(|_| self.0.is_from_checksum)
                     .and_then(|c| c.in_commit_timestamp_opt)
                 {
                     Some(time) => time,
                     None => {
-                        let time = in_commit_timestamp(&self.0.texts, commit)?;
+                        let time = in_commit_timestamp(&self.0.commit_cache, commit)?;
                         self.check(|checksum| checksum.against_time(time));
                         time
                     }
@@ -909,8 +912,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Storage`] name the file.
-    pub fn commit_text(&self, commit: &CommitFile) -> Result<bytes::Bytes> {
-        self.0.texts.get(commit)
+    pub fn commit_bytes(&self, commit: &CommitFile) -> Result<bytes::Bytes> {
+        self.0.commit_cache.get(commit)
     }
 }
 
@@ -1039,7 +1042,7 @@ fn validate_mapping(schema: &StructType, mapping: ColumnMapping) -> Result<()> {
 }
 
 /// Leaves out application transactions that are older than the table keeps them.
-fn expire(sets: &mut NonFileActions, metadata: &Metadata) {
+fn drop_expired_txns(sets: &mut NonFileActions, metadata: &Metadata) {
     if let Some(retention) = metadata
         .configuration
         .get("delta.setTransactionRetentionDuration")
@@ -1066,7 +1069,7 @@ pub fn in_commit_timestamp(texts: &CommitCache, commit: &CommitFile) -> Result<i
             .at_file(&commit.file.path)
             .at_version(commit.version)
     };
-    for single in commit::singles(&text, &take)
+    for single in commit::non_file_actions(&text, &take)
         .at_file(&commit.file.path)
         .at_version(commit.version)?
     {
@@ -1081,7 +1084,7 @@ pub fn in_commit_timestamp(texts: &CommitCache, commit: &CommitFile) -> Result<i
 
 /// Whether the word of a version checksum is taken for protocol and metadata: where the log is far
 /// or long, unless its own commit contradicts it.
-fn believable(
+fn is_checksum_credible(
     checksum: &ChecksumFileContents,
     log: &DeltaLog,
     segment: &LogSegment,
@@ -1113,11 +1116,11 @@ fn believable(
     };
     let text = texts.get(commit)?;
     let take = ActionSelection {
-        table: true,
+        protocol_and_metadata: true,
         ..ActionSelection::default()
     };
     let (mut protocol, mut metadata) = (checksum.protocol.clone(), checksum.metadata.clone());
-    for single in commit::singles(&text, &take)
+    for single in commit::non_file_actions(&text, &take)
         .at_file(&commit.file.path)
         .at_version(commit.version)?
     {
@@ -1130,7 +1133,7 @@ fn believable(
     Ok(checksum.against_table(&protocol, &metadata).is_empty())
 }
 
-fn wrong_checksum(version: i64, fields: &[&str]) -> String {
+fn checksum_warning(version: i64, fields: &[&str]) -> String {
     let named = fields
         .iter()
         .map(|field| format!("`{field}`"))
@@ -1142,13 +1145,13 @@ fn wrong_checksum(version: i64, fields: &[&str]) -> String {
     )
 }
 
-fn read_without(damage: &Error) -> String {
+fn fallback_warning(damage: &Error) -> String {
     format!("{damage}; the table was read without this file")
 }
 
 /// What [`with_fallback`] came to.
 struct FallbackResult<T> {
-    done: T,
+    value: T,
     /// The segment that worked.
     segment: LogSegment,
     /// Why the first one did not.
@@ -1165,7 +1168,7 @@ fn with_fallback<T>(
     let first = match work(&segment) {
         Ok(done) => {
             return Ok(FallbackResult {
-                done,
+                value: done,
                 segment,
                 damage: None,
             });
@@ -1225,7 +1228,7 @@ fn with_fallback<T>(
         match work(&weaker) {
             Ok(done) => {
                 return Ok(FallbackResult {
-                    done,
+                    value: done,
                     segment: weaker,
                     damage: Some(as_log_damage(first)),
                 });
@@ -1257,11 +1260,11 @@ fn as_log_damage(error: Error) -> Error {
         Error::NotFound {
             kind: NotFoundKind::Object,
             what,
-            place,
+            context: place,
         } => Error::Corrupt {
             kind: crate::error::CorruptionKind::Log,
             what,
-            place,
+            context: place,
         },
         other => other,
     }

@@ -154,7 +154,7 @@ impl FileSizeHistogram {
         }
     }
 
-    fn is_sound(&self) -> bool {
+    fn is_consistent(&self) -> bool {
         let bins = self.sorted_bin_boundaries.len();
         self.sorted_bin_boundaries.first() == Some(&0)
             && self.sorted_bin_boundaries.is_sorted()
@@ -239,7 +239,7 @@ pub struct VersionChecksum {
     pub facts: ChecksumFileContents,
 }
 
-fn has_vectors(protocol: &Protocol) -> bool {
+fn has_deletion_vectors(protocol: &Protocol) -> bool {
     protocol.has_reader_feature("deletionVectors")
 }
 
@@ -258,7 +258,7 @@ impl VersionChecksum {
         let sound = parsed
             .file_size_histogram
             .as_ref()
-            .is_none_or(FileSizeHistogram::is_sound)
+            .is_none_or(FileSizeHistogram::is_consistent)
             && parsed
                 .deleted_record_counts_histogram_opt
                 .as_ref()
@@ -312,7 +312,7 @@ impl VersionChecksum {
     }
 
     /// Begins to count rows that vectors delete: so far no file can have one.
-    fn count_vectors(&mut self) {
+    fn count_deletion_vectors(&mut self) {
         self.facts.num_deletion_vectors_opt = Some(0);
         self.facts.num_deleted_records_opt = Some(0);
         self.deleted_record_counts_histogram_opt =
@@ -338,7 +338,7 @@ struct ChecksumCommitInfo {
 /// [`Error::Corrupt`], [`Error::NotFound`] name the file of the log.
 pub fn compute(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<VersionChecksum> {
     let (protocol, metadata) = (snapshot.protocol().clone(), snapshot.metadata().clone());
-    let sets = snapshot.sets()?;
+    let sets = snapshot.non_file_actions()?;
     let in_commit_timestamp_opt = snapshot
         .in_commit_timestamps_since()
         .map(|_| snapshot.timestamp_ms())
@@ -364,8 +364,8 @@ pub fn compute(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<Versio
             domain_metadata: Some(sets.domains.values().cloned().collect()),
         },
     };
-    if has_vectors(&out.facts.protocol) {
-        out.count_vectors();
+    if has_deletion_vectors(&out.facts.protocol) {
+        out.count_deletion_vectors();
     }
     for files in snapshot.files(
         FileActionKind::Adds,
@@ -388,12 +388,12 @@ fn commit_info(snapshot: &Snapshot) -> Result<ChecksumCommitInfo> {
     let Some(commit) = &segment.last_commit else {
         return Ok(ChecksumCommitInfo::default());
     };
-    let text = snapshot.commit_text(commit)?;
+    let text = snapshot.commit_bytes(commit)?;
     let take = ActionSelection {
         info: true,
         ..ActionSelection::default()
     };
-    let singles = commit::singles(&text, &take)
+    let singles = commit::non_file_actions(&text, &take)
         .at_file(&commit.file.path)
         .at_version(commit.version)?;
     let info = singles.iter().find_map(|single| {
@@ -418,8 +418,8 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
             ..FileActionProjection::default()
         }),
         removes: Some(FileActionProjection::default()),
-        table: true,
-        sets: true,
+        protocol_and_metadata: true,
+        transactions_and_domains: true,
         info: true,
         ..ActionSelection::default()
     };
@@ -427,7 +427,7 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
     let mut out = previous.clone();
     let mut info = ChecksumCommitInfo::default();
     let expired = expires(&previous.facts.metadata);
-    for single in parsed.singles {
+    for single in parsed.non_file_actions {
         match single {
             NonFileAction::Protocol(protocol) => out.facts.protocol = protocol,
             NonFileAction::Metadata(metadata) => out.facts.metadata = *metadata,
@@ -467,9 +467,9 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
     if again || filled_in {
         return Ok(None);
     }
-    if has_vectors(&out.facts.protocol) {
-        if !has_vectors(&previous.facts.protocol) {
-            out.count_vectors();
+    if has_deletion_vectors(&out.facts.protocol) {
+        if !has_deletion_vectors(&previous.facts.protocol) {
+            out.count_deletion_vectors();
         }
     } else {
         out.facts.num_deletion_vectors_opt = None;
@@ -571,7 +571,7 @@ fn from_previous(snapshot: &Snapshot) -> Result<Option<VersionChecksum>> {
     else {
         return Ok(None);
     };
-    let text = snapshot.commit_text(commit)?;
+    let text = snapshot.commit_bytes(commit)?;
     let next = next(&previous, &text)
         .at_file(&commit.file.path)
         .at_version(commit.version)?;

@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::write::classic_copy;
-use super::{DAY, check, duration};
+use super::{DAY, check, duration_property_ms};
 use crate::error::Result;
 use crate::exec::now_ms;
 use crate::exec::{CancellationToken, map_all};
@@ -77,10 +77,10 @@ pub fn plan(
     cancel: &CancellationToken,
 ) -> Result<CleanupPlan> {
     check(snapshot)?;
-    if options.automatic && !snapshot.permits_upkeep(MaintenanceOperation::Cleanup)? {
+    if options.automatic && !snapshot.permits_maintenance(MaintenanceOperation::Cleanup)? {
         return Ok(CleanupPlan::default());
     }
-    snapshot.check_upkeep(MaintenanceOperation::Cleanup)?;
+    snapshot.check_maintenance(MaintenanceOperation::Cleanup)?;
     let property = |name: &str| snapshot.metadata().configuration.get(name);
     if options.automatic
         && property("delta.enableExpiredLogCleanup")
@@ -91,14 +91,14 @@ pub fn plan(
     let now = options.now_ms.unwrap_or_else(now_ms);
     let retention = options
         .retention_ms
-        .unwrap_or_else(|| duration(snapshot, "delta.logRetentionDuration", 30 * DAY));
+        .unwrap_or_else(|| duration_property_ms(snapshot, "delta.logRetentionDuration", 30 * DAY));
     let end = now.saturating_sub(retention);
     let end = if options.to_the_minute {
         end.div_euclid(MINUTE).saturating_mul(MINUTE)
     } else {
         midnight(end)
     };
-    if options.automatic && is_all_younger(snapshot, end) {
+    if options.automatic && has_no_expired_commits(snapshot, end) {
         return Ok(CleanupPlan::default());
     }
     let cutoff = match history::version_at(snapshot, end, TimestampSearch::AtOrBefore) {
@@ -165,7 +165,7 @@ pub fn plan(
             _ => {}
         }
     }
-    unfinished.extend(old_staged(snapshot, kept, yesterday)?);
+    unfinished.extend(expired_staged_commits(snapshot, kept, yesterday)?);
     let mut files: Vec<String> = files.into_iter().flatten().collect();
     if !files.is_empty() || snapshot.protocol().has_writer_feature("v2Checkpoint") {
         let staying: Vec<CheckpointInstance> = listing
@@ -174,7 +174,7 @@ pub fn plan(
             .filter(|c| c.version >= kept)
             .cloned()
             .collect();
-        files.extend(unnamed_sidecars(snapshot, staying, yesterday)?);
+        files.extend(unreferenced_sidecars(snapshot, staying, yesterday)?);
     }
     if files.is_empty() {
         Ok(CleanupPlan::default())
@@ -188,7 +188,7 @@ pub fn plan(
 
 /// Whether the very first commit is there and younger, and so are all: for what nobody asked for
 /// one look is enough, where a listing costs the more the longer a log is.
-fn is_all_younger(snapshot: &Snapshot, end: i64) -> bool {
+fn has_no_expired_commits(snapshot: &Snapshot, end: i64) -> bool {
     !snapshot.metadata().flag("delta.enableInCommitTimestamps")
         && snapshot
             .stores()
@@ -203,8 +203,8 @@ fn is_readable(snapshot: &Snapshot, checkpoint: &CheckpointInstance) -> bool {
     let Ok(open) = CheckpointReader::open(checkpoint, snapshot.stores().root(), true) else {
         return false;
     };
-    let Ok(singles) = open.singles(&ActionSelection {
-        table: true,
+    let Ok(singles) = open.non_file_actions(&ActionSelection {
+        protocol_and_metadata: true,
         ..ActionSelection::default()
     }) else {
         return false;
@@ -224,7 +224,7 @@ fn is_before(modified: i64, time: i64) -> bool {
 
 /// Staged commits, older than `before`, of versions that nobody needs from there any more: those
 /// before `kept`. What was staged and never ratified goes with them.
-fn old_staged(snapshot: &Snapshot, kept: i64, before: i64) -> Result<Vec<String>> {
+fn expired_staged_commits(snapshot: &Snapshot, kept: i64, before: i64) -> Result<Vec<String>> {
     if !snapshot.protocol().has_writer_feature("catalogManaged")
         || !snapshot.stores().root().owns(STAGED_DIR)
     {
@@ -241,7 +241,7 @@ fn old_staged(snapshot: &Snapshot, kept: i64, before: i64) -> Result<Vec<String>
 
 /// Sidecars older than `before` that no checkpoint names; none where one of the checkpoints cannot
 /// be read.
-fn unnamed_sidecars(
+fn unreferenced_sidecars(
     snapshot: &Snapshot,
     staying: Vec<CheckpointInstance>,
     before: i64,

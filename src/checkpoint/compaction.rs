@@ -242,7 +242,7 @@ mod tests {
         );
         let error = compacted(&["{\"txn\":null}\n{\"add\":{}}"]).unwrap_err();
         assert!(
-            error.to_string().contains("`path`") && error.place().unwrap().line == Some(2),
+            error.to_string().contains("`path`") && error.context().unwrap().line == Some(2),
             "{error}"
         );
     }

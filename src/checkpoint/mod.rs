@@ -31,8 +31,8 @@ pub use checksum::{
 pub use cleanup::{CleanupOptions, CleanupPlan, cleanup, plan as plan_cleanup};
 pub use compaction::compact;
 pub use hint::CheckpointInfo;
-pub use stats::text as stats_text;
-pub use write::{CheckpointOptions, CheckpointSpec, due, write};
+pub use stats::stats_json as stats_text;
+pub use write::{CheckpointOptions, CheckpointSpec, is_due, write};
 
 use crate::error::{Result, ResultExt};
 use crate::parse::FileActionProjection;
@@ -49,7 +49,7 @@ fn check(snapshot: &Snapshot) -> Result<()> {
 }
 
 /// A property that is a duration, in milliseconds; `default` where it is not set or is no duration.
-fn duration(snapshot: &Snapshot, property: &str, default: i64) -> i64 {
+fn duration_property_ms(snapshot: &Snapshot, property: &str, default: i64) -> i64 {
     snapshot
         .metadata()
         .configuration
@@ -60,11 +60,11 @@ fn duration(snapshot: &Snapshot, property: &str, default: i64) -> i64 {
 
 /// Everything that an `add` of the version says, statistics as text where there is text.
 #[must_use]
-pub fn wanted_of_adds(snapshot: &Snapshot) -> FileActionProjection {
+pub fn add_columns(snapshot: &Snapshot) -> FileActionProjection {
     FileActionProjection {
         stats: true,
         stats_text: true,
-        ..CheckpointLayout::new(snapshot, CheckpointFileKind::Sidecar).wanted_of_adds()
+        ..CheckpointLayout::new(snapshot, CheckpointFileKind::Sidecar).add_columns()
     }
 }
 

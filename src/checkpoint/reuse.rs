@@ -15,7 +15,7 @@ use arrow_array::BooleanArray;
 
 use super::rows::CheckpointLayout;
 use crate::error::Result;
-use crate::exec::{CancellationToken, ItemSource, lanes, map_all, parallelism};
+use crate::exec::{CancellationToken, ItemSource, map_all, ordered_prefetch, parallelism};
 use crate::log::LogSegment;
 use crate::parse::checkpoint::{FileActionKind, SidecarReader};
 use crate::parse::{FileActionProjection, FileBatch};
@@ -30,7 +30,7 @@ pub(super) type FileBatchIterator = Box<dyn Iterator<Item = Result<FileBatch>> +
 /// What the last checkpoint's sidecars spare.
 pub(super) struct SidecarReuse {
     /// Those that stay.
-    pub(super) kept: Vec<Sidecar>,
+    pub(super) reused_sidecars: Vec<Sidecar>,
     /// Bytes of them.
     pub(super) bytes: u64,
     /// Live files in them.
@@ -38,7 +38,7 @@ pub(super) struct SidecarReuse {
     /// Tombstones in them.
     pub(super) removes: u64,
     segment: LogSegment,
-    rest: Vec<SidecarReader>,
+    other_sidecars: Vec<SidecarReader>,
     seen: Arc<SeenFileKeys>,
 }
 
@@ -50,7 +50,7 @@ struct SidecarCounts {
 
 /// Looks for sidecars that can stay; `None` where there are none, or where something is not as it
 /// should be: then the whole version is read, which knows how to do without.
-pub(super) fn find(
+pub(super) fn find_reusable_sidecars(
     snapshot: &Snapshot,
     encoder: &RowGroupEncoderFactory,
     least_rows: u64,
@@ -87,9 +87,9 @@ pub(super) fn find(
     let seen = Arc::new(stream.into_seen());
     let (encoder, keys) = (encoder.clone(), Arc::clone(&seen));
     let looked_at = map_all(sidecars, move |sidecar| {
-        let fits = sidecar.raw.num_rows() >= least_rows && encoder.is_like(&sidecar.raw);
+        let fits = sidecar.raw.num_rows() >= least_rows && encoder.has_schema_of(&sidecar.raw);
         let kept = if fits {
-            untouched(&sidecar, &keys, oldest)?
+            count_if_unchanged(&sidecar, &keys, oldest)?
         } else {
             None
         };
@@ -98,12 +98,12 @@ pub(super) fn find(
     .ok()?;
     cancel.check().ok()?;
     let mut out = SidecarReuse {
-        kept: Vec::new(),
+        reused_sidecars: Vec::new(),
         bytes: 0,
         adds: 0,
         removes: 0,
         segment: newer,
-        rest: Vec::new(),
+        other_sidecars: Vec::new(),
         seen,
     };
     for (sidecar, kept) in looked_at {
@@ -112,12 +112,12 @@ pub(super) fn find(
                 out.adds += kept.adds;
                 out.removes += kept.removes;
                 out.bytes += sidecar.raw.size();
-                out.kept.push(sidecar.action);
+                out.reused_sidecars.push(sidecar.action);
             }
-            None => out.rest.push(sidecar),
+            None => out.other_sidecars.push(sidecar),
         }
     }
-    (!out.kept.is_empty()).then_some(out)
+    (!out.reused_sidecars.is_empty()).then_some(out)
 }
 
 fn request(
@@ -133,7 +133,7 @@ fn request(
 }
 
 /// Counts a sidecar's actions; `None` if one of them is not what it was.
-fn untouched(
+fn count_if_unchanged(
     sidecar: &SidecarReader,
     seen: &SeenFileKeys,
     oldest: i64,
@@ -183,8 +183,8 @@ impl SidecarReuse {
         cancel: &CancellationToken,
     ) -> Result<FileBatchIterator> {
         let wanted = match kind {
-            FileActionKind::Adds => layout.wanted_of_adds(),
-            FileActionKind::Removes => layout.wanted_of_removes(),
+            FileActionKind::Adds => layout.add_columns(),
+            FileActionKind::Removes => layout.remove_columns(),
         };
         let shared = Arc::new(wanted.clone());
         let commits = reconcile::files(
@@ -194,7 +194,7 @@ impl SidecarReuse {
             request(kind, wanted, cancel),
         )?;
         let sources: Vec<ItemSource<FileBatch>> = self
-            .rest
+            .other_sidecars
             .iter()
             .flat_map(|sidecar| sidecar.files(kind, &shared))
             .collect();
@@ -209,7 +209,7 @@ impl SidecarReuse {
                 batch.filter(&BooleanArray::from(keep))
             })) as ItemSource<FileBatch>
         });
-        Ok(Box::new(commits.chain(lanes(
+        Ok(Box::new(commits.chain(ordered_prefetch(
             unseen,
             parallelism() + 1,
             2,

@@ -45,7 +45,7 @@ pub(super) enum CheckpointFileKind {
 #[derive(Debug, Clone)]
 pub(super) struct CheckpointLayout {
     /// The schema as Delta writes it down.
-    pub(super) delta: StructType,
+    pub(super) delta_schema: StructType,
     pub(super) schema: SchemaRef,
     partition: Vec<(String, DataType)>,
     stats: stats::StatsLayout,
@@ -60,7 +60,7 @@ fn field(name: &str, data_type: DataType) -> StructField {
     StructField::new(name, data_type, true)
 }
 
-fn structure(name: &str, fields: Vec<StructField>) -> StructField {
+fn struct_field(name: &str, fields: Vec<StructField>) -> StructField {
     field(name, DataType::Struct(Arc::new(StructType { fields })))
 }
 
@@ -79,8 +79,8 @@ fn string_list() -> DataType {
     }))
 }
 
-fn vector() -> StructField {
-    structure(
+fn deletion_vector_field() -> StructField {
+    struct_field(
         "deletionVector",
         vec![
             field("storageType", DataType::String),
@@ -93,7 +93,7 @@ fn vector() -> StructField {
 }
 
 fn remove() -> StructField {
-    structure(
+    struct_field(
         "remove",
         vec![
             field("path", DataType::String),
@@ -102,7 +102,7 @@ fn remove() -> StructField {
             field("extendedFileMetadata", DataType::Boolean),
             field("partitionValues", string_map()),
             field("size", DataType::Long),
-            vector(),
+            deletion_vector_field(),
             field("baseRowId", DataType::Long),
             field("defaultRowCommitVersion", DataType::Long),
         ],
@@ -111,7 +111,7 @@ fn remove() -> StructField {
 
 /// The actions that stand alone.
 fn singles() -> Vec<StructField> {
-    let format = structure(
+    let format = struct_field(
         "format",
         vec![
             field("provider", DataType::String),
@@ -119,7 +119,7 @@ fn singles() -> Vec<StructField> {
         ],
     );
     vec![
-        structure(
+        struct_field(
             "metaData",
             vec![
                 field("id", DataType::String),
@@ -132,7 +132,7 @@ fn singles() -> Vec<StructField> {
                 field("createdTime", DataType::Long),
             ],
         ),
-        structure(
+        struct_field(
             "protocol",
             vec![
                 field("minReaderVersion", DataType::Integer),
@@ -141,7 +141,7 @@ fn singles() -> Vec<StructField> {
                 field("writerFeatures", string_list()),
             ],
         ),
-        structure(
+        struct_field(
             "domainMetadata",
             vec![
                 field("domain", DataType::String),
@@ -152,16 +152,16 @@ fn singles() -> Vec<StructField> {
     ]
 }
 
-fn of_v2() -> [StructField; 2] {
+fn v2_action_fields() -> [StructField; 2] {
     [
-        structure(
+        struct_field(
             "checkpointMetadata",
             vec![
                 field("version", DataType::Long),
                 field("tags", string_map()),
             ],
         ),
-        structure(
+        struct_field(
             "sidecar",
             vec![
                 field("path", DataType::String),
@@ -188,7 +188,7 @@ impl CheckpointLayout {
             .map(|f| (snapshot.physical_name(f).to_owned(), f.data_type.clone()))
             .collect();
         let mut out = Self {
-            delta: StructType::default(),
+            delta_schema: StructType::default(),
             schema: Arc::new(Schema::empty()),
             partition,
             stats: stats::StatsLayout::new(snapshot),
@@ -198,7 +198,7 @@ impl CheckpointLayout {
         };
         let mut columns = Vec::new();
         if kinds != CheckpointFileKind::Sidecar {
-            columns.push(structure(
+            columns.push(struct_field(
                 "txn",
                 vec![
                     field("appId", DataType::String),
@@ -212,12 +212,12 @@ impl CheckpointLayout {
             columns.extend(singles());
         }
         if kinds == CheckpointFileKind::V2 {
-            columns.extend(of_v2());
+            columns.extend(v2_action_fields());
         }
         out.schema = Arc::new(Schema::new(
             columns.iter().map(arrow_column).collect::<Fields>(),
         ));
-        out.delta = StructType { fields: columns };
+        out.delta_schema = StructType { fields: columns };
         out
     }
 
@@ -229,7 +229,7 @@ impl CheckpointLayout {
             field("modificationTime", DataType::Long),
             field("dataChange", DataType::Boolean),
             field("tags", string_map()),
-            vector(),
+            deletion_vector_field(),
             field("baseRowId", DataType::Long),
             field("defaultRowCommitVersion", DataType::Long),
             field("clusteringProvider", DataType::String),
@@ -245,30 +245,30 @@ impl CheckpointLayout {
                 .map(|(name, data_type)| field(name, data_type.clone()))
                 .collect();
             if !typed.is_empty() {
-                fields.push(structure("partitionValues_parsed", typed));
+                fields.push(struct_field("partitionValues_parsed", typed));
             }
             fields.push(field(
                 "stats_parsed",
                 DataType::Struct(Arc::new(self.stats.data_type())),
             ));
         }
-        structure("add", fields)
+        struct_field("add", fields)
     }
 
     /// What must be read of live files.
-    pub(super) fn wanted_of_adds(&self) -> FileActionProjection {
+    pub(super) fn add_columns(&self) -> FileActionProjection {
         FileActionProjection {
             stats: self.json || self.parsed,
             stats_text: self.json,
-            leaves: self.stats.every.clone(),
+            leaves: self.stats.all_leaf_paths.clone(),
             tags: true,
             clustering: true,
-            ..self.wanted_of_removes()
+            ..self.remove_columns()
         }
     }
 
     /// What must be read of tombstones.
-    pub(super) fn wanted_of_removes(&self) -> FileActionProjection {
+    pub(super) fn remove_columns(&self) -> FileActionProjection {
         let partition = self
             .partition
             .iter()
@@ -291,18 +291,19 @@ impl CheckpointLayout {
         let rows = files.len();
         self.batch("add", rows, |field| {
             Ok(match field.name().as_str() {
-                "modificationTime" => int(files.time.as_ref(), rows),
+                "modificationTime" => int_column(files.time.as_ref(), rows),
                 "tags" => tags(files.tags.as_ref(), field, rows)?,
-                "clusteringProvider" => text(files.clustering.as_ref(), rows),
-                "stats" => Arc::new(stats::text(files.stats.as_ref(), rows)),
+                "clusteringProvider" => string_column(files.clustering.as_ref(), rows),
+                "stats" => Arc::new(stats::stats_json(files.stats.as_ref(), rows)),
                 "partitionValues_parsed" => self.typed_partition(files, field)?,
                 "stats_parsed" => match field.data_type() {
                     Arrow::Struct(fields) => {
-                        self.stats.parsed(files.stats.as_ref(), fields, rows)?
+                        self.stats
+                            .stats_parsed_column(files.stats.as_ref(), fields, rows)?
                     }
                     other => new_null_array(other, rows),
                 },
-                _ => return self.common(files, field, None),
+                _ => return self.common_column(files, field, None),
             })
         })
     }
@@ -327,15 +328,15 @@ impl CheckpointLayout {
         let present = NullBuffer::new(extended.values().clone());
         self.batch("remove", rows, |field| {
             Ok(match field.name().as_str() {
-                "deletionTimestamp" => int(files.time.as_ref(), rows),
+                "deletionTimestamp" => int_column(files.time.as_ref(), rows),
                 "extendedFileMetadata" => Arc::new(extended.clone()),
-                _ => return self.common(files, field, Some(&present)),
+                _ => return self.common_column(files, field, Some(&present)),
             })
         })
     }
 
     /// Fields that adds and removes share.
-    fn common(
+    fn common_column(
         &self,
         files: &FileBatch,
         field: &Field,
@@ -348,9 +349,11 @@ impl CheckpointLayout {
             // A checkpoint changes no data.
             "dataChange" => Arc::new(BooleanArray::from(vec![false; rows])),
             "partitionValues" => self.partition_map(files, field, partition_present)?,
-            "deletionVector" => vectors(files.dv.as_ref(), field, rows)?,
-            "baseRowId" => int(files.base_row_id.as_ref(), rows),
-            "defaultRowCommitVersion" => int(files.default_row_commit_version.as_ref(), rows),
+            "deletionVector" => deletion_vector_column(files.dv.as_ref(), field, rows)?,
+            "baseRowId" => int_column(files.base_row_id.as_ref(), rows),
+            "defaultRowCommitVersion" => {
+                int_column(files.default_row_commit_version.as_ref(), rows)
+            }
             other => {
                 return Err(Error::internal(format!(
                     "a file action has no field `{other}`"
@@ -529,21 +532,21 @@ pub(super) fn repeats(path: &[String]) -> bool {
     }
 }
 
-fn int(array: Option<&Int64Array>, rows: usize) -> ArrayRef {
+fn int_column(array: Option<&Int64Array>, rows: usize) -> ArrayRef {
     array.map_or_else(
         || Arc::new(Int64Array::new_null(rows)) as ArrayRef,
         |array| Arc::new(array.clone()),
     )
 }
 
-fn text(array: Option<&StringViewArray>, rows: usize) -> ArrayRef {
+fn string_column(array: Option<&StringViewArray>, rows: usize) -> ArrayRef {
     array.map_or_else(
         || Arc::new(StringViewArray::new_null(rows)) as ArrayRef,
         |array| Arc::new(array.clone()),
     )
 }
 
-fn vectors(dv: Option<&DvColumns>, field: &Field, rows: usize) -> Result<ArrayRef> {
+fn deletion_vector_column(dv: Option<&DvColumns>, field: &Field, rows: usize) -> Result<ArrayRef> {
     let (Some(dv), Arrow::Struct(fields)) = (dv, field.data_type()) else {
         return Ok(new_null_array(field.data_type(), rows));
     };

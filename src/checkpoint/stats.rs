@@ -43,7 +43,7 @@ pub(super) struct StatsLayout {
     nodes: Vec<StatsLayoutNode>,
     leaves: Vec<StatsLeafColumn>,
     /// Paths of all leaves of the schema, indexed or not.
-    pub(super) every: Vec<Vec<String>>,
+    pub(super) all_leaf_paths: Vec<Vec<String>>,
     tight_bounds: bool,
     zone: TimeZoneSpec,
 }
@@ -52,17 +52,17 @@ pub(super) struct StatsLayout {
 struct StatsLayoutBuilder<'a> {
     snapshot: &'a Snapshot,
     /// Leaves left to take.
-    left: i64,
+    remaining_leaves: i64,
     /// Logical names of the columns to take instead.
-    chosen: Option<Vec<Vec<String>>>,
+    selected_columns: Option<Vec<Vec<String>>>,
     shape: StatsLayout,
     logical: Vec<String>,
     physical: Vec<String>,
 }
 
 impl StatsLayoutBuilder<'_> {
-    fn is_chosen(&self) -> bool {
-        self.chosen.as_ref().is_none_or(|chosen| {
+    fn is_selected(&self) -> bool {
+        self.selected_columns.as_ref().is_none_or(|chosen| {
             chosen.iter().any(|path| {
                 path.len() <= self.logical.len()
                     && path
@@ -88,9 +88,9 @@ impl StatsLayoutBuilder<'_> {
                     out.push(StatsLayoutNode::Parent(name, children));
                 }
             } else {
-                self.shape.every.push(self.physical.clone());
-                if self.is_chosen() && self.left > 0 {
-                    self.left -= 1;
+                self.shape.all_leaf_paths.push(self.physical.clone());
+                if self.is_selected() && self.remaining_leaves > 0 {
+                    self.remaining_leaves -= 1;
                     out.push(StatsLayoutNode::Leaf(name, self.shape.leaves.len()));
                     // Bounds of collated text are in another order than the bytes.
                     let bounds = has_bounds(&field.data_type) && !field.is_collated();
@@ -125,14 +125,14 @@ impl StatsLayout {
         let shape = Self {
             nodes: Vec::new(),
             leaves: Vec::new(),
-            every: Vec::new(),
+            all_leaf_paths: Vec::new(),
             tight_bounds: snapshot.protocol().has_reader_feature("deletionVectors"),
             zone: snapshot.options().zone,
         };
         let mut walk = StatsLayoutBuilder {
             snapshot,
-            left,
-            chosen,
+            remaining_leaves: left,
+            selected_columns: chosen,
             shape,
             logical: Vec::new(),
             physical: Vec::new(),
@@ -201,7 +201,7 @@ impl StatsLayout {
     }
 
     /// `stats_parsed` of a batch, with the fields of [`Shape::data_type`].
-    pub(super) fn parsed(
+    pub(super) fn stats_parsed_column(
         &self,
         column: Option<&StatsColumn>,
         fields: &Fields,
@@ -241,12 +241,12 @@ impl StatsLayout {
             "maxValues" => |leaf| leaf.max.clone(),
             _ => |leaf| Some(Arc::new(leaf.null_count.clone())),
         };
-        build(&self.nodes, data_type, stats, nulls, pick)
+        build_stats_struct(&self.nodes, data_type, stats, nulls, pick)
     }
 }
 
 /// The struct of this type, from the leaves that `pick` takes.
-fn build(
+fn build_stats_struct(
     nodes: &[StatsLayoutNode],
     data_type: &Arrow,
     stats: &FileStatsBatch,
@@ -260,9 +260,13 @@ fn build(
         let node = nodes.iter().find(|node| matches!(node, StatsLayoutNode::Leaf(name, _) | StatsLayoutNode::Parent(name, _) if name == field.name()));
         let array = match node {
             Some(StatsLayoutNode::Leaf(_, index)) => stats.leaves.get(*index).and_then(pick),
-            Some(StatsLayoutNode::Parent(_, children)) => {
-                Some(build(children, field.data_type(), stats, nulls, pick)?)
-            }
+            Some(StatsLayoutNode::Parent(_, children)) => Some(build_stats_struct(
+                children,
+                field.data_type(),
+                stats,
+                nulls,
+                pick,
+            )?),
             None => None,
         };
         let array =
@@ -283,13 +287,13 @@ fn build(
 
 /// `stats` of a batch.
 #[must_use]
-pub fn text(column: Option<&StatsColumn>, rows: usize) -> StringViewArray {
+pub fn stats_json(column: Option<&StatsColumn>, rows: usize) -> StringViewArray {
     match column {
         None => StringViewArray::new_null(rows),
         Some(StatsColumn::Json(text)) => text.clone(),
         Some(StatsColumn::EscapedJson(escaped)) => unescaped(escaped),
         Some(StatsColumn::Parsed(parsed)) => (0..parsed.len())
-            .map(|row| parsed.is_valid(row).then(|| row_text(parsed, row)))
+            .map(|row| parsed.is_valid(row).then(|| row_json(parsed, row)))
             .collect(),
     }
 }
@@ -342,13 +346,13 @@ fn unescape(content: &str, out: &mut String) -> bool {
 }
 
 /// A row of `stats_parsed` as the JSON of `stats`. Nulls are left out.
-pub(super) fn row_text(parsed: &StructArray, row: usize) -> String {
+pub(super) fn row_json(parsed: &StructArray, row: usize) -> String {
     let mut out = String::new();
-    object(parsed, row, &mut out);
+    push_json_object(parsed, row, &mut out);
     out
 }
 
-fn object(of: &StructArray, row: usize, out: &mut String) {
+fn push_json_object(of: &StructArray, row: usize, out: &mut String) {
     out.push('{');
     let mut first = true;
     for (field, column) in of.fields().iter().zip(of.columns()) {
@@ -359,9 +363,9 @@ fn object(of: &StructArray, row: usize, out: &mut String) {
         if !first {
             out.push(',');
         }
-        quoted(field.name(), out);
+        push_json_string(field.name(), out);
         out.push(':');
-        if value(column, row, out) {
+        if push_json_value(column, row, out) {
             first = false;
         } else {
             out.truncate(before);
@@ -370,12 +374,12 @@ fn object(of: &StructArray, row: usize, out: &mut String) {
     out.push('}');
 }
 
-fn quoted(text: &str, out: &mut String) {
+fn push_json_string(text: &str, out: &mut String) {
     out.push_str(&serde_json::Value::from(text).to_string());
 }
 
 /// Appends a value as the protocol writes it in statistics; false for types that have none there.
-fn value(array: &ArrayRef, row: usize, out: &mut String) -> bool {
+fn push_json_value(array: &ArrayRef, row: usize, out: &mut String) -> bool {
     // Writing to a string cannot fail.
     macro_rules! number {
         ($type:ty) => {
@@ -426,11 +430,11 @@ fn value(array: &ArrayRef, row: usize, out: &mut String) -> bool {
         .is_ok(),
         Arrow::Boolean => write!(out, "{}", array.as_boolean().value(row)).is_ok(),
         Arrow::Utf8View => {
-            quoted(array.as_string_view().value(row), out);
+            push_json_string(array.as_string_view().value(row), out);
             true
         }
         Arrow::Utf8 => {
-            quoted(array.as_string::<i32>().value(row), out);
+            push_json_string(array.as_string::<i32>().value(row), out);
             true
         }
         Arrow::Date32 => match array.as_primitive::<Date32Type>().value_as_date(row) {
@@ -454,11 +458,11 @@ fn value(array: &ArrayRef, row: usize, out: &mut String) -> bool {
             array,
             &Arrow::Timestamp(TimeUnit::Microsecond, zone_of(array.data_type())),
         ) {
-            Ok(micros) => value(&micros, row, out),
+            Ok(micros) => push_json_value(&micros, row, out),
             Err(_) => false,
         },
         Arrow::Struct(_) => {
-            object(array.as_struct(), row, out);
+            push_json_object(array.as_struct(), row, out);
             true
         }
         _ => false,
@@ -534,7 +538,7 @@ mod tests {
         let shape = StatsLayout {
             nodes,
             leaves,
-            every: Vec::new(),
+            all_leaf_paths: Vec::new(),
             tight_bounds: true,
             zone: TimeZoneSpec::UTC,
         };
@@ -544,9 +548,9 @@ mod tests {
             .collect();
         let fields = plain_fields(&shape.data_type());
         let first = shape
-            .parsed(Some(&StatsColumn::Json(texts)), &fields, 3)
+            .stats_parsed_column(Some(&StatsColumn::Json(texts)), &fields, 3)
             .unwrap();
-        let written = text(Some(&StatsColumn::Parsed(first.as_struct().clone())), 3);
+        let written = stats_json(Some(&StatsColumn::Parsed(first.as_struct().clone())), 3);
         assert!(written.is_null(1));
         assert!(
             written
@@ -557,7 +561,7 @@ mod tests {
             written.value(0)
         );
         let again = shape
-            .parsed(Some(&StatsColumn::Json(written)), &fields, 3)
+            .stats_parsed_column(Some(&StatsColumn::Json(written)), &fields, 3)
             .unwrap();
         assert_eq!(format!("{first:?}"), format!("{again:?}"));
     }

@@ -248,7 +248,7 @@ fn every_form_stands_for_the_commits_before_it() {
             ],
         );
         let before = table.newest();
-        let (live, sets) = (adds(&before), before.sets().unwrap().clone());
+        let (live, sets) = (adds(&before), before.non_file_actions().unwrap().clone());
         let info = table.checkpoint(7, &options);
         assert_eq!(
             (info.num_add_files, info.num_remove_files, info.is_last),
@@ -260,7 +260,11 @@ fn every_form_stands_for_the_commits_before_it() {
         }
         let after = table.newest();
         assert_eq!(
-            (after.version(), adds(&after), after.sets().unwrap()),
+            (
+                after.version(),
+                adds(&after),
+                after.non_file_actions().unwrap()
+            ),
             (7, live, &sets),
             "{options:?}"
         );
@@ -366,7 +370,7 @@ fn every_field_of_many_files_stays_with_its_file() {
                     .filter(|c| arrow_array::Array::is_valid(*c, row))
                     .map(|c| c.value(row).to_owned())
             };
-            let stats = super::stats::text(files.stats.as_ref(), files.len());
+            let stats = super::stats::stats_json(files.stats.as_ref(), files.len());
             for row in 0..files.len() {
                 let ids = [&files.base_row_id, &files.default_row_commit_version].map(|c| {
                     c.as_ref()
@@ -613,7 +617,7 @@ fn expired_transactions_are_left_out() {
     assert_eq!(
         table
             .newest()
-            .sets()
+            .non_file_actions()
             .unwrap()
             .transactions
             .keys()
@@ -632,17 +636,17 @@ fn a_checkpoint_is_due_by_interval_and_weight() {
     );
     assert_eq!(
         (0..=6)
-            .map(|v| due(&named.at(v)).unwrap())
+            .map(|v| is_due(&named.at(v)).unwrap())
             .collect::<Vec<_>>(),
         [false, false, false, true, false, false, true]
     );
     named.checkpoint(3, &CheckpointOptions::default());
     assert!(
-        due(&named.newest()).unwrap(),
+        is_due(&named.newest()).unwrap(),
         "what the table says is done, whatever it weighs"
     );
     let unnamed = Table::of("due-unnamed", 10, &[], json!({}));
-    assert!(due(&unnamed.newest()).unwrap());
+    assert!(is_due(&unnamed.newest()).unwrap());
     let many: Vec<Value> = (0..100_000)
         .map(|n| add(&format!("{n:040}-{}", n * 7919 % 100_003), n))
         .collect();
@@ -652,10 +656,10 @@ fn a_checkpoint_is_due_by_interval_and_weight() {
         unnamed.commit(version, &[add(&format!("g{version}"), 1)]);
     }
     assert!(
-        !due(&unnamed.at(20)).unwrap(),
+        !is_due(&unnamed.at(20)).unwrap(),
         "ten small commits after a large checkpoint"
     );
-    assert!(due(&unnamed.at(110)).unwrap(), "a hundred of them");
+    assert!(is_due(&unnamed.at(110)).unwrap(), "a hundred of them");
     unnamed.commit(
         20,
         &many
@@ -666,7 +670,7 @@ fn a_checkpoint_is_due_by_interval_and_weight() {
             })
             .collect::<Vec<_>>(),
     );
-    assert!(due(&unnamed.at(20)).unwrap(), "a heavy commit");
+    assert!(is_due(&unnamed.at(20)).unwrap(), "a heavy commit");
 }
 
 // --- cleanup
@@ -1297,7 +1301,7 @@ fn what_a_snapshot_holds_does_not_grow_with_its_commits() {
     assert_eq!(files(&snapshot, FileActionKind::Adds).len(), 601);
     // Their contents were dropped, too: this one would have to be read.
     std::fs::remove_file(table.path(&format!("{:020}.json", 0))).unwrap();
-    assert!(snapshot.commit_text(&first).is_err());
+    assert!(snapshot.commit_bytes(&first).is_err());
 }
 
 #[test]
@@ -1368,7 +1372,7 @@ fn a_hint_that_cannot_be_read_is_no_obstacle() {
             ),
             (12, Some(10))
         );
-        assert!(due(&table.at(10)).is_ok());
+        assert!(is_due(&table.at(10)).is_ok());
     }
     assert!(hint.exists());
 }

@@ -10,13 +10,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::hint::{self, CheckpointInfo};
-use super::parts::{part_of_singles, parts_of};
+use super::parts::{part_of_non_file_actions, parts_of};
 use super::reuse::{self, FileBatchIterator, SidecarReuse};
 use super::rows::{BATCH_ROWS, CheckpointFileKind, CheckpointLayout, repeats};
-use super::{DAY, check, duration};
+use super::{DAY, check, duration_property_ms};
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::now_ms;
-use crate::exec::{CancellationToken, ItemSource, lanes, parallelism, uuid};
+use crate::exec::{CancellationToken, ItemSource, ordered_prefetch, parallelism, uuid};
 use crate::log::{CheckpointInstance, CheckpointKind};
 use crate::parse::checkpoint::{FileActionKind, json_value};
 use crate::parse::{FileBatch, StatsColumn};
@@ -91,12 +91,12 @@ pub fn write(
 ) -> Result<CheckpointInfo> {
     check(snapshot)?;
     let is_v2 = is_v2(snapshot, options)?;
-    published(snapshot)?;
+    check_published(snapshot)?;
     let task = CheckpointWriter {
         snapshot,
         store: snapshot.stores().root(),
         version: snapshot.version(),
-        oldest: now_ms().saturating_sub(duration(
+        tombstone_cutoff_ms: now_ms().saturating_sub(duration_property_ms(
             snapshot,
             "delta.deletedFileRetentionDuration",
             7 * DAY,
@@ -157,7 +157,7 @@ fn is_v2(snapshot: &Snapshot, options: &CheckpointOptions) -> Result<bool> {
 
 /// Checks that the snapshot's commit is published and is still the one that was read, as a
 /// checkpoint of it requires.
-fn published(snapshot: &Snapshot) -> Result<()> {
+fn check_published(snapshot: &Snapshot) -> Result<()> {
     let version = snapshot.version();
     if snapshot.log().is_authority() {
         return snapshot.check_in_log();
@@ -185,7 +185,7 @@ fn published(snapshot: &Snapshot) -> Result<()> {
 
 /// What a job turns into a row group.
 enum CheckpointBatch {
-    Singles(Vec<Value>),
+    NonFile(Vec<Value>),
     Adds(FileBatch),
     Removes(FileBatch),
 }
@@ -193,7 +193,7 @@ enum CheckpointBatch {
 impl CheckpointBatch {
     fn rows(&self) -> usize {
         match self {
-            Self::Singles(actions) => actions.len(),
+            Self::NonFile(actions) => actions.len(),
             Self::Adds(files) | Self::Removes(files) => files.len(),
         }
     }
@@ -207,7 +207,7 @@ impl CheckpointBatch {
                 .collect::<Vec<_>>()
         };
         match self {
-            Self::Singles(_) => vec![self],
+            Self::NonFile(_) => vec![self],
             Self::Adds(files) => cut(&files).into_iter().map(Self::Adds).collect(),
             Self::Removes(files) => cut(&files).into_iter().map(Self::Removes).collect(),
         }
@@ -225,7 +225,7 @@ impl CheckpointBatch {
                 .sum::<u64>()
         };
         match self {
-            Self::Singles(_) => 0,
+            Self::NonFile(_) => 0,
             Self::Adds(files) | Self::Removes(files) => {
                 text(&files.path)
                     + match &files.stats {
@@ -285,7 +285,7 @@ impl CheckpointEncoder {
 
     fn batch(&self, piece: &CheckpointBatch) -> Result<RecordBatch> {
         match piece {
-            CheckpointBatch::Singles(actions) => self.layout.singles(actions),
+            CheckpointBatch::NonFile(actions) => self.layout.singles(actions),
             CheckpointBatch::Adds(files) => self.layout.adds(files),
             CheckpointBatch::Removes(files) => self.layout.removes(files),
         }
@@ -302,7 +302,7 @@ impl CheckpointEncoder {
             removes: 0,
             rows: 0,
         };
-        let mut only = self.encoder.group()?;
+        let mut only = self.encoder.row_group_encoder()?;
         let mut batches: Vec<Vec<RecordBatch>> = (0..self.parts).map(|_| Vec::new()).collect();
         for piece in pieces {
             let piece = piece?;
@@ -311,7 +311,7 @@ impl CheckpointEncoder {
             match &piece {
                 CheckpointBatch::Adds(_) => out.adds += rows,
                 CheckpointBatch::Removes(_) => out.removes += rows,
-                CheckpointBatch::Singles(_) => {}
+                CheckpointBatch::NonFile(_) => {}
             }
             if self.parts == 1 {
                 piece
@@ -322,8 +322,8 @@ impl CheckpointEncoder {
             }
             let batch = self.batch(&piece)?;
             let part_of: UInt32Array = match &piece {
-                CheckpointBatch::Singles(actions) => {
-                    vec![part_of_singles(self.parts); actions.len()].into()
+                CheckpointBatch::NonFile(actions) => {
+                    vec![part_of_non_file_actions(self.parts); actions.len()].into()
                 }
                 CheckpointBatch::Adds(files) | CheckpointBatch::Removes(files) => {
                     parts_of(&files.path, self.parts)
@@ -360,13 +360,13 @@ struct CheckpointWriter<'a> {
     store: &'a Arc<dyn Store>,
     version: i64,
     /// Tombstones up to this time have expired.
-    oldest: i64,
+    tombstone_cutoff_ms: i64,
     cancel: &'a CancellationToken,
 }
 
 impl CheckpointWriter<'_> {
     /// The actions that stand alone.
-    fn singles(&self) -> Result<Vec<Value>> {
+    fn non_file_actions(&self) -> Result<Vec<Value>> {
         let value = |value: serde_json::Result<Value>| {
             value.map_err(|e| Error::internal(format!("an action is no JSON: {e}")))
         };
@@ -381,7 +381,7 @@ impl CheckpointWriter<'_> {
         };
         protocol.reader_features = list(protocol.min_reader_version >= 3, protocol.reader_features);
         protocol.writer_features = list(protocol.min_writer_version >= 7, protocol.writer_features);
-        let sets = self.snapshot.sets()?;
+        let sets = self.snapshot.non_file_actions()?;
         let mut out = vec![
             json!({"protocol": value(serde_json::to_value(protocol))?}),
             json!({"metaData": value(serde_json::to_value(self.snapshot.metadata()))?}),
@@ -415,12 +415,12 @@ impl CheckpointWriter<'_> {
                     (Some(reuse), _) => reuse.files(&snapshot, kind, &layout, &cancel),
                     (None, FileActionKind::Adds) => Ok(Box::new(snapshot.files(
                         kind,
-                        layout.wanted_of_adds(),
+                        layout.add_columns(),
                         &cancel,
                     )?)),
                     (None, FileActionKind::Removes) => Ok(Box::new(snapshot.files(
                         kind,
-                        layout.wanted_of_removes(),
+                        layout.remove_columns(),
                         &cancel,
                     )?)),
                 }
@@ -430,7 +430,7 @@ impl CheckpointWriter<'_> {
                 opened.unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
             })
         };
-        let oldest = self.oldest;
+        let oldest = self.tombstone_cutoff_ms;
         let removes = stream(FileActionKind::Removes).map(move |files| {
             let files = files?;
             let kept: BooleanArray = match &files.time {
@@ -448,7 +448,7 @@ impl CheckpointWriter<'_> {
             counted.progress().advance(files.len() as u64);
             Ok(CheckpointBatch::Adds(files))
         });
-        let all = std::iter::once(Ok(CheckpointBatch::Singles(singles)))
+        let all = std::iter::once(Ok(CheckpointBatch::NonFile(singles)))
             .chain(removes)
             .chain(adds);
         Box::new(all.filter(|piece| !matches!(piece, Ok(piece) if piece.rows() == 0)))
@@ -457,7 +457,7 @@ impl CheckpointWriter<'_> {
     /// Row groups of `pieces`, in order. The first is encoded as its pieces come, so that a process
     /// which writes the checkpoints of a growing table holds a slice of its files and not all;
     /// the next ones are gathered, then made on all cores.
-    fn encoded(
+    fn encode_row_groups(
         &self,
         maker: &Arc<CheckpointEncoder>,
         pieces: CheckpointBatches,
@@ -467,10 +467,10 @@ impl CheckpointWriter<'_> {
             self.cancel.clone(),
             RowGroupInput::new(pieces),
         );
-        let first = pieces.begin().then(|| maker.encode(&mut pieces));
+        let first = pieces.begin_row_group().then(|| maker.encode(&mut pieces));
         let rest = std::iter::from_fn(move || {
             pieces
-                .begin()
+                .begin_row_group()
                 .then(|| pieces.by_ref().collect::<Result<Vec<CheckpointBatch>>>())
         });
         let jobs = rest.map(move |group| {
@@ -482,7 +482,7 @@ impl CheckpointWriter<'_> {
         let is_whole = !matches!(first, Some(Err(_)));
         first.into_iter().chain(
             is_whole
-                .then(|| lanes(jobs, parallelism() + 1, 1, &cancel))
+                .then(|| ordered_prefetch(jobs, parallelism() + 1, 1, &cancel))
                 .into_iter()
                 .flatten(),
         )
@@ -497,15 +497,15 @@ impl CheckpointWriter<'_> {
                 .map(|part| log_path::checkpoint_part(self.version, part, parts))
                 .collect(),
         };
-        let counts = self.fill(
+        let counts = self.write_parts(
             &maker,
-            self.pieces(&maker.layout, self.singles()?, None),
+            self.pieces(&maker.layout, self.non_file_actions()?, None),
             &files,
         )?;
         let parts = (parts > 1).then_some(parts);
         let info = self.info(files, parts, &counts);
-        let mut hint = hint::of(&info);
-        hint::add_schema(&mut hint, &maker.layout.delta);
+        let mut hint = hint::hint_json(&info);
+        hint::add_schema(&mut hint, &maker.layout.delta_schema);
         let (kind, size) = if parts.is_some() {
             (CheckpointKind::MultiPart, None)
         } else {
@@ -554,7 +554,7 @@ impl CheckpointWriter<'_> {
     }
 
     /// Writes actions into files, one for each part.
-    fn fill(
+    fn write_parts(
         &self,
         maker: &Arc<CheckpointEncoder>,
         pieces: CheckpointBatches,
@@ -572,7 +572,7 @@ impl CheckpointWriter<'_> {
             .map(open)
             .collect::<Result<Vec<ParquetSink>>>()?;
         let mut counts = ActionCounts::default();
-        for encoded in self.encoded(maker, pieces) {
+        for encoded in self.encode_row_groups(maker, pieces) {
             let encoded = encoded?;
             counts.add(&encoded);
             for (part, group) in encoded.groups {
@@ -599,7 +599,7 @@ impl CheckpointWriter<'_> {
         } else {
             log_path::uuid_checkpoint(self.version, &uuid(), json)
         };
-        let mut singles = self.singles()?;
+        let mut singles = self.non_file_actions()?;
         let manifest = CheckpointLayout::new(self.snapshot, CheckpointFileKind::V2);
         let (mut counts, mut sidecars, mut tags) = (ActionCounts::default(), Vec::new(), json!({}));
         if options.sidecars {
@@ -613,7 +613,7 @@ impl CheckpointWriter<'_> {
                 "sidecarSizeInBytes": counts.bytes.to_string(),
                 "numOfAddFiles": counts.adds.to_string(),
             });
-            if let Some(schema) = hint::small_schema(&maker.layout.delta) {
+            if let Some(schema) = hint::small_schema(&maker.layout.delta_schema) {
                 set(&mut tags, "sidecarFileSchema", schema.to_string().into());
             }
         }
@@ -623,16 +623,16 @@ impl CheckpointWriter<'_> {
         singles.insert(0, metadata);
         singles.extend(sidecars.iter().map(|sidecar| json!({"sidecar": sidecar})));
         let pieces: CheckpointBatches = if options.sidecars {
-            Box::new(std::iter::once(Ok(CheckpointBatch::Singles(singles))))
+            Box::new(std::iter::once(Ok(CheckpointBatch::NonFile(singles))))
         } else {
             self.pieces(&manifest, singles, None)
         };
         let in_sidecars = counts.bytes;
         let maker = CheckpointEncoder::new(manifest, 1)?;
         let top = if json {
-            self.lines(&maker, pieces, &path)?
+            self.write_json_manifest(&maker, pieces, &path)?
         } else {
-            self.fill(&maker, pieces, std::slice::from_ref(&path))?
+            self.write_parts(&maker, pieces, std::slice::from_ref(&path))?
         };
         counts.adds += top.adds;
         counts.removes += top.removes;
@@ -640,12 +640,12 @@ impl CheckpointWriter<'_> {
         counts.bytes += top.bytes;
         let mut info = self.info(vec![path], None, &counts);
         info.sidecars = sidecars;
-        let mut hint = hint::of(&info);
+        let mut hint = hint::hint_json(&info);
         if !options.classic_name {
             hint::add_v2(&mut hint, &info, counts.bytes - in_sidecars, non_file);
         }
         if !json {
-            hint::add_schema(&mut hint, &maker.layout.delta);
+            hint::add_schema(&mut hint, &maker.layout.delta_schema);
         }
         let kind = match (options.classic_name, json) {
             (true, _) => CheckpointKind::Classic,
@@ -674,15 +674,15 @@ impl CheckpointWriter<'_> {
         };
         // Smaller ones are joined with what is new, so that their number does not grow with that of
         // checkpoints.
-        let reuse = reuse::find(
+        let reuse = reuse::find_reusable_sidecars(
             self.snapshot,
             &maker.encoder,
             most_rows.div_ceil(2),
-            self.oldest,
+            self.tombstone_cutoff_ms,
             self.cancel,
         )
         .map(Arc::new);
-        for encoded in self.encoded(
+        for encoded in self.encode_row_groups(
             maker,
             self.pieces(&maker.layout, Vec::new(), reuse.as_ref()),
         ) {
@@ -722,7 +722,7 @@ impl CheckpointWriter<'_> {
             counts.removes += reuse.removes;
             counts.rows += reuse.adds + reuse.removes;
             counts.bytes += reuse.bytes;
-            for sidecar in &reuse.kept {
+            for sidecar in &reuse.reused_sidecars {
                 out.push(json!({
                     "path": sidecar.path,
                     "sizeInBytes": sidecar.size_in_bytes,
@@ -735,7 +735,7 @@ impl CheckpointWriter<'_> {
     }
 
     /// Writes actions as JSON lines.
-    fn lines(
+    fn write_json_manifest(
         &self,
         maker: &CheckpointEncoder,
         pieces: CheckpointBatches,
@@ -747,18 +747,18 @@ impl CheckpointWriter<'_> {
             let piece = piece?;
             let mut text = String::new();
             match &piece {
-                CheckpointBatch::Singles(actions) => {
+                CheckpointBatch::NonFile(actions) => {
                     for action in actions {
-                        line(action, &mut text);
+                        push_json_line(action, &mut text);
                     }
                 }
                 CheckpointBatch::Adds(files) => {
                     counts.adds += files.len() as u64;
-                    file_lines("add", &maker.layout.adds(files)?, &mut text);
+                    push_file_lines("add", &maker.layout.adds(files)?, &mut text);
                 }
                 CheckpointBatch::Removes(files) => {
                     counts.removes += files.len() as u64;
-                    file_lines("remove", &maker.layout.removes(files)?, &mut text);
+                    push_file_lines("remove", &maker.layout.removes(files)?, &mut text);
                 }
             }
             counts.rows += piece.rows() as u64;
@@ -770,12 +770,12 @@ impl CheckpointWriter<'_> {
     }
 }
 
-fn line(action: &Value, out: &mut String) {
+fn push_json_line(action: &Value, out: &mut String) {
     out.push_str(&action.to_string());
     out.push('\n');
 }
 
-fn file_lines(name: &str, batch: &RecordBatch, out: &mut String) {
+fn push_file_lines(name: &str, batch: &RecordBatch, out: &mut String) {
     let Some(actions) = batch.column_by_name(name) else {
         return;
     };
@@ -791,11 +791,11 @@ fn file_lines(name: &str, batch: &RecordBatch, out: &mut String) {
             if let Some(parsed) = stats.filter(|parsed| parsed.is_valid(row)) {
                 action.insert(
                     "stats".to_owned(),
-                    super::stats::row_text(parsed.as_struct(), row).into(),
+                    super::stats::row_json(parsed.as_struct(), row).into(),
                 );
             }
         }
-        line(&json!({ name: action }), out);
+        push_json_line(&json!({ name: action }), out);
     }
 }
 
@@ -809,7 +809,7 @@ fn set(object: &mut Value, key: &str, value: Value) {
 struct RowGroupInput {
     pieces: CheckpointBatches,
     /// The first of the next group.
-    held: Option<Result<CheckpointBatch>>,
+    lookahead: Option<Result<CheckpointBatch>>,
     rows: usize,
     bytes: u64,
 }
@@ -818,17 +818,17 @@ impl RowGroupInput {
     fn new(pieces: CheckpointBatches) -> Self {
         Self {
             pieces,
-            held: None,
+            lookahead: None,
             rows: 0,
             bytes: 0,
         }
     }
 
     /// Begins the next group; false where nothing is left.
-    fn begin(&mut self) -> bool {
+    fn begin_row_group(&mut self) -> bool {
         (self.rows, self.bytes) = (0, 0);
-        self.held = self.held.take().or_else(|| self.pieces.next());
-        self.held.is_some()
+        self.lookahead = self.lookahead.take().or_else(|| self.pieces.next());
+        self.lookahead.is_some()
     }
 }
 
@@ -836,14 +836,14 @@ impl Iterator for RowGroupInput {
     type Item = Result<CheckpointBatch>;
 
     fn next(&mut self) -> Option<Result<CheckpointBatch>> {
-        let piece = self.held.take().or_else(|| self.pieces.next())?;
+        let piece = self.lookahead.take().or_else(|| self.pieces.next())?;
         let (rows, bytes) = piece
             .as_ref()
             .map_or((0, 0), |piece| (piece.rows(), piece.bytes()));
         let is_full =
             self.rows > 0 && (self.rows + rows > GROUP_ROWS || self.bytes + bytes > GROUP_BYTES);
         if is_full {
-            self.held = Some(piece);
+            self.lookahead = Some(piece);
             return None;
         }
         (self.rows, self.bytes) = (self.rows + rows, self.bytes + bytes);
@@ -922,7 +922,7 @@ pub(super) fn classic_copy(
 ///
 /// # Errors
 /// [`Error::Storage`].
-pub fn due(snapshot: &Snapshot) -> Result<bool> {
+pub fn is_due(snapshot: &Snapshot) -> Result<bool> {
     const INTERVAL: i64 = 10;
     const MOST_COMMITS: usize = 100;
     let version = snapshot.version();

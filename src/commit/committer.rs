@@ -28,7 +28,7 @@ pub struct BackoffPolicy {
 impl BackoffPolicy {
     /// The wait after `losses` losses (from 1), by random bits.
     #[must_use]
-    pub fn wait(&self, losses: u32, random: u64) -> Duration {
+    pub fn delay(&self, losses: u32, random: u64) -> Duration {
         let limit = self
             .base
             .saturating_mul(1 << losses.saturating_sub(1).min(16))
@@ -42,7 +42,7 @@ impl BackoffPolicy {
     /// The same for a failing store (429, 503, broken connections), which needs longer waits than a
     /// lost race.
     #[must_use]
-    pub fn in_trouble(self) -> Self {
+    pub fn for_store_errors(self) -> Self {
         Self {
             base: self.base.saturating_mul(5),
             cap: self.cap.saturating_mul(8),
@@ -54,7 +54,7 @@ impl BackoffPolicy {
 #[derive(Debug, Clone)]
 pub struct LoadedCommit {
     /// Its text.
-    pub text: Bytes,
+    pub bytes: Bytes,
     /// Where it is, and since when.
     pub file: CommitFile,
 }
@@ -85,7 +85,7 @@ pub trait TableCommitter: Debug + Send + Sync {
     fn backoff(&self) -> BackoffPolicy;
 
     /// Waits for a turn among writers that queue; nothing depends on it.
-    fn turn(&self, _cancel: &CancellationToken) -> Option<WriterQueueLock> {
+    fn lock_writer_queue(&self, _cancel: &CancellationToken) -> Option<WriterQueueLock> {
         None
     }
 
@@ -118,7 +118,7 @@ fn read(store: &Arc<dyn Store>, version: i64, path: &str) -> Result<Option<Loade
         size: Some(meta.size),
     };
     Ok(Some(LoadedCommit {
-        text,
+        bytes: text,
         file: CommitFile {
             first: version,
             version,
@@ -159,8 +159,8 @@ impl TableCommitter for FileCommitter {
         backoff(&self.store)
     }
 
-    fn turn(&self, cancel: &CancellationToken) -> Option<WriterQueueLock> {
-        self.store.turn(LOG_DIR, cancel)
+    fn lock_writer_queue(&self, cancel: &CancellationToken) -> Option<WriterQueueLock> {
+        self.store.lock_writer_queue(LOG_DIR, cancel)
     }
 }
 
@@ -211,11 +211,11 @@ impl CatalogCommitter {
         Ok(tail)
     }
 
-    fn published(&self, version: i64) -> Result<Option<LoadedCommit>> {
+    fn read_published(&self, version: i64) -> Result<Option<LoadedCommit>> {
         read(self.stores.root(), version, &log_path::commit(version))
     }
 
-    fn staged(&self, commit: &TailCommit) -> Result<Option<LoadedCommit>> {
+    fn read_staged(&self, commit: &TailCommit) -> Result<Option<LoadedCommit>> {
         let file = commit.file(&self.stores)?;
         read(&file.store, commit.version, &file.path)
     }
@@ -244,12 +244,12 @@ impl TableCommitter for CatalogCommitter {
         }
         let staged = tail
             .get(version)
-            .map(|commit| self.staged(commit))
+            .map(|commit| self.read_staged(commit))
             .transpose()?
             .flatten();
         match staged {
             Some(found) => Ok(Some(found)),
-            None => match self.published(version)? {
+            None => match self.read_published(version)? {
                 Some(found) => Ok(Some(found)),
                 None => Err(Error::storage(
                     format!(
@@ -269,8 +269,8 @@ impl TableCommitter for CatalogCommitter {
             .filter(|commit| commit.version <= version)
         {
             // In order: a version is published after the one before it.
-            let Some(staged) = self.staged(commit)? else {
-                match self.published(commit.version)? {
+            let Some(staged) = self.read_staged(commit)? else {
+                match self.read_published(commit.version)? {
                     Some(_) => continue,
                     None => {
                         return Err(Error::storage(
@@ -284,14 +284,14 @@ impl TableCommitter for CatalogCommitter {
             match put_with_retries(
                 self.stores.root().as_ref(),
                 &log_path::commit(commit.version),
-                &staged.text,
+                &staged.bytes,
                 ObjectRole::Essential,
             )? {
                 PutOutcome::Created => {}
                 PutOutcome::Exists => {
                     if self
-                        .published(commit.version)?
-                        .is_some_and(|published| published.text != staged.text)
+                        .read_published(commit.version)?
+                        .is_some_and(|published| published.bytes != staged.bytes)
                     {
                         let other = format!(
                             "`{}` is not the commit that the catalog ratified: somebody wrote past it",

@@ -25,7 +25,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arrow_array::{Array, StringViewArray};
 
-use super::intent::{IsolationLevel, PreparedTransaction, ROW_TRACKING, canonical, row_id_mark};
+use super::intent::{
+    IsolationLevel, PreparedTransaction, ROW_TRACKING, canonical, parse_high_water_mark,
+};
 use super::rebase::CommitBaseState;
 use super::winning_commit::{RebasedState, WinningCommit};
 use crate::error::{ConflictKind, Error, Result, ResultExt};
@@ -53,7 +55,7 @@ pub fn check(
         )
         .at_version(winner.version))
     };
-    let (own, other) = (&mine.operation.name, winner.shown());
+    let (own, other) = (&mine.operation.name, winner.description());
     let mut adopted = RebasedState::default();
 
     if let Some(protocol) = &winner.protocol {
@@ -158,11 +160,11 @@ pub fn check(
     }
 
     let tracks_rows = supported.contains("rowTracking");
-    adopted.row_id_mark = winner
+    adopted.row_id_high_water_mark = winner
         .domains
         .iter()
         .find(|d| d.domain == ROW_TRACKING && !d.removed)
-        .and_then(|d| row_id_mark(&d.configuration));
+        .and_then(|d| parse_high_water_mark(&d.configuration));
     if tracks_rows {
         check_backfill(mine, winner, &mut adopted)?;
     }
@@ -171,7 +173,7 @@ pub fn check(
         || mine.operation.is_backfill()
         || mine.operation.is_unbackfill();
     if !backfills && let Some(at) = unseen_add(mine, winner, lens) {
-        let file = winner.adds().map_or("", |adds| shown_path(&adds.path, at));
+        let file = winner.adds().map_or("", |adds| path_at(&adds.path, at));
         let also = if removes_reads(mine, winner)? {
             ", and removed files that it read"
         } else {
@@ -183,7 +185,7 @@ pub fn check(
         );
     }
     if let Some(removes) = winner.removes() {
-        let settled: BTreeSet<&String> = adopted.settled.iter().collect();
+        let settled: BTreeSet<&String> = adopted.superseded_files.iter().collect();
         let mut deleted_twice = None;
         for at in 0..removes.len() {
             let path = canonical(removes.path.value(at))?;
@@ -202,7 +204,7 @@ pub fn check(
                 ConflictKind::ConcurrentDeleteRead,
                 format!(
                     "{other} removed the file {}, and {own} read the whole table",
-                    shown_path(&removes.path, 0)
+                    path_at(&removes.path, 0)
                 ),
             );
         }
@@ -216,7 +218,7 @@ pub fn check(
     Ok(adopted)
 }
 
-fn shown_path(paths: &StringViewArray, at: usize) -> &str {
+fn path_at(paths: &StringViewArray, at: usize) -> &str {
     if at < paths.len() {
         paths.value(at)
     } else {
@@ -275,7 +277,7 @@ fn check_backfill(
     {
         return Err(Error::commit_failed(
             ConflictKind::ConcurrentWrite,
-            format!("{} changed files while row ids were taken away from them; run the operation again on the newest version", winner.shown()),
+            format!("{} changed files while row ids were taken away from them; run the operation again on the newest version", winner.description()),
         )
         .at_version(winner.version));
     }
@@ -290,7 +292,7 @@ fn check_backfill(
             .map(|batch| &batch.path)
         {
             for at in 0..paths.len() {
-                adopted.settled.push(canonical(paths.value(at))?);
+                adopted.superseded_files.push(canonical(paths.value(at))?);
             }
         }
     }

@@ -144,7 +144,7 @@ pub fn commit(
     let options = TransactionOptions {
         max_retries: choices.max_commit_retries.unwrap_or(usual.max_retries),
         cancel: cancel.clone(),
-        turn: choices.turn.clone(),
+        writer_queue_lock: choices.turn.clone(),
         ..usual
     };
     let old = transaction
@@ -158,8 +158,8 @@ pub fn commit(
     let log = transaction.log().clone();
     let changed = transaction.changed_partitions();
     let committed = transaction.commit(&options)?;
-    let mut done = upkeep(committed, changed.as_ref(), metrics, choices, cancel);
-    if !promised.is_empty() && (log.warns_first() || is_changed) {
+    let mut done = run_maintenance(committed, changed.as_ref(), metrics, choices, cancel);
+    if !promised.is_empty() && (log.take_first_warning() || is_changed) {
         done.warnings.push(format!(
             "`{}` is set, but deltafast makes no metadata for {}: an engine that has a converter makes them with its next commit",
             iceberg::FORMATS,
@@ -174,7 +174,7 @@ pub fn commit(
 const CHECKPOINT_BYTES: u64 = 16 << 20;
 
 /// What is due after a version was made. Nothing here can fail it.
-fn upkeep(
+fn run_maintenance(
     committed: CommittedVersion,
     changed: Option<&BTreeSet<PartitionValues>>,
     metrics: Map<String, Value>,
@@ -182,7 +182,7 @@ fn upkeep(
     cancel: &CancellationToken,
 ) -> CommitResult {
     // What the command counts is done.
-    let cancel = &cancel.uncounted();
+    let cancel = &cancel.without_progress();
     let mut warnings: Vec<String> = Vec::new();
     let version = committed.version;
     if let Some(snapshot) = committed
@@ -212,7 +212,7 @@ fn upkeep(
     }
     if let Some(snapshot) = &committed.snapshot {
         let due = choices.create_checkpoint.unwrap_or(true)
-            && checkpoint::due(snapshot)
+            && checkpoint::is_due(snapshot)
                 .map_err(|e| note("whether a checkpoint is due is unknown", &e))
                 .unwrap_or(false);
         if due || has_short_checksum(snapshot) {
@@ -222,7 +222,7 @@ fn upkeep(
         if due {
             match checkpoint::write(snapshot, &CheckpointOptions::default(), cancel) {
                 Ok(_) => {
-                    _ = clean(snapshot, choices, cancel)
+                    _ = clean_up_log(snapshot, choices, cancel)
                         .map_err(|e| note("its log could not be cleaned up", &e));
                 }
                 Err(error) => note("its checkpoint could not be written", &error),
@@ -268,7 +268,11 @@ fn has_short_checksum(snapshot: &Snapshot) -> bool {
             .is_ok()
 }
 
-fn clean(snapshot: &Snapshot, choices: &CommitOptions, cancel: &CancellationToken) -> Result<()> {
+fn clean_up_log(
+    snapshot: &Snapshot,
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> Result<()> {
     let options = CleanupOptions {
         automatic: choices.cleanup_expired_logs.is_none(),
         ..CleanupOptions::default()
@@ -281,13 +285,13 @@ fn clean(snapshot: &Snapshot, choices: &CommitOptions, cancel: &CancellationToke
 
 /// A list as it stands in a commit's parameters: JSON in a text.
 #[must_use]
-pub fn listed(names: &[String]) -> Value {
+pub fn json_string_list(names: &[String]) -> Value {
     Value::String(serde_json::json!(names).to_string())
 }
 
 /// A figure of a commit: a text, as delta-spark has them.
 #[must_use]
-pub fn figure(number: impl ToString) -> Value {
+pub fn metric_value(number: impl ToString) -> Value {
     Value::String(number.to_string())
 }
 
@@ -305,7 +309,7 @@ pub fn operation(name: &str, parameters: Value, metrics: Value) -> CommitOperati
         if value.is_string() {
             value
         } else {
-            figure(value)
+            metric_value(value)
         }
     };
     CommitOperation {

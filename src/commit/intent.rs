@@ -72,7 +72,7 @@ pub struct ReadSet {
 impl ReadSet {
     /// Whether anything of the table's rows was read.
     #[must_use]
-    pub fn any_rows(&self) -> bool {
+    pub fn reads_rows(&self) -> bool {
         self.whole_table || !self.predicates.is_empty() || !self.files.is_empty()
     }
 }
@@ -180,8 +180,8 @@ impl PreparedTransaction {
     }
 
     /// Whether other commits' files matter to it.
-    pub(super) fn looks_at_files(&self) -> bool {
-        self.reads.any_rows()
+    pub(super) fn depends_on_files(&self) -> bool {
+        self.reads.reads_rows()
             || !self.removed.is_empty()
             || self.operation.is_backfill()
             || self.operation.is_unbackfill()
@@ -196,7 +196,7 @@ pub(super) fn canonical(path: &str) -> Result<String> {
 }
 
 /// The high-water mark in a configuration of [`ROW_TRACKING`].
-pub(super) fn row_id_mark(configuration: &str) -> Option<i64> {
+pub(super) fn parse_high_water_mark(configuration: &str) -> Option<i64> {
     let values: BTreeMap<String, Value> = serde_json::from_str(configuration).ok()?;
     values
         .get("rowIdHighWaterMark")

@@ -8,9 +8,9 @@ use arrow_array::Array;
 
 use super::intent::{
     CommitOperation, IsolationLevel, PreparedTransaction, ROW_TRACKING, ReadSet, canonical,
-    row_id_mark,
+    parse_high_water_mark,
 };
-use super::rebase::{CommitBaseState, gives_row_ids, has_timestamps};
+use super::rebase::{CommitBaseState, assigns_row_ids, has_in_commit_timestamps};
 use crate::error::{Error, Result, ResultExt, shown};
 use crate::exec::{CancellationToken, RuntimeEnv};
 use crate::parse::FileActionProjection;
@@ -59,7 +59,7 @@ pub(super) fn prepare(
 ) -> Result<(PreparedTransaction, CommitBaseState)> {
     let now = env.now_ms();
     check_operation(&draft.operation)?;
-    let (mut protocol, mut metadata) = take_table(&mut draft.actions)?;
+    let (mut protocol, mut metadata) = take_protocol_metadata(&mut draft.actions)?;
     if is_catalog {
         // Whatever a catalog makes it manages, and what it manages has timestamps in its commits.
         if base.is_none() {
@@ -73,7 +73,7 @@ pub(super) fn prepare(
                 .or_insert_with(|| "true".to_owned());
         }
     }
-    check_once(&draft.actions)?;
+    check_unique_actions(&draft.actions)?;
     let table = TableTransition::new(base, protocol, metadata)?;
     if table.protocol.has_writer_feature("catalogManaged") != is_catalog {
         return Err(if is_catalog {
@@ -92,7 +92,7 @@ pub(super) fn prepare(
             "`{TIMESTAMPS}` must stay true: a catalog manages the table"
         )));
     }
-    complete(&mut draft.actions, now);
+    fill_action_defaults(&mut draft.actions, now);
     let removed = table.check_files(base, &draft.actions)?;
     table.check_domains(&draft.actions)?;
     if let Some(base) = base
@@ -117,7 +117,7 @@ pub(super) fn prepare(
             .filter(|a| matches!(a, Action::Add(_) | Action::Remove(_) | Action::Cdc(_)))
     };
     let only_adds = files().all(|a| matches!(a, Action::Add(_)));
-    let is_blind_append = only_adds && !reads.any_rows();
+    let is_blind_append = only_adds && !reads.reads_rows();
     let isolation = match draft.isolation {
         _ if changes_no_rows(&draft.actions)
             && table.new_metadata.is_none()
@@ -132,7 +132,7 @@ pub(super) fn prepare(
         )
         .unwrap_or(IsolationLevel::Serializable),
     };
-    let view = table.view(base)?;
+    let view = table.base_state(base)?;
     let intent = PreparedTransaction {
         txn_id: env.uuid(),
         read_version: base.map_or(-1, Snapshot::version),
@@ -167,7 +167,9 @@ fn check_operation(operation: &CommitOperation) -> Result<()> {
 }
 
 /// Takes protocol and metadata out of the actions.
-fn take_table(actions: &mut Vec<Action>) -> Result<(Option<Protocol>, Option<Metadata>)> {
+fn take_protocol_metadata(
+    actions: &mut Vec<Action>,
+) -> Result<(Option<Protocol>, Option<Metadata>)> {
     let (mut protocol, mut metadata) = (None, None);
     let mut rest = Vec::with_capacity(actions.len());
     let twice = |name: &str| {
@@ -189,7 +191,7 @@ fn take_table(actions: &mut Vec<Action>) -> Result<(Option<Protocol>, Option<Met
 }
 
 /// One transaction an application, one action a domain.
-fn check_once(actions: &[Action]) -> Result<()> {
+fn check_unique_actions(actions: &[Action]) -> Result<()> {
     let (mut apps, mut domains) = (HashSet::new(), HashSet::new());
     for action in actions {
         match action {
@@ -212,7 +214,7 @@ fn check_once(actions: &[Action]) -> Result<()> {
 }
 
 /// Fills in what every writer writes.
-fn complete(actions: &mut [Action], now: i64) {
+fn fill_action_defaults(actions: &mut [Action], now: i64) {
     // A file that gets another deletion vector stays the file it was.
     let kept: HashMap<String, (Option<i64>, Option<i64>)> = actions
         .iter()
@@ -322,13 +324,13 @@ impl TableTransition {
     /// Checks the file actions; gives the canonical paths of the removed files.
     fn check_files(&self, base: Option<&Snapshot>, actions: &[Action]) -> Result<HashSet<String>> {
         let (vectors, tracks_rows) = (
-            self.protocol_has("deletionVectors"),
-            self.protocol_has("rowTracking"),
+            self.supports_feature("deletionVectors"),
+            self.supports_feature("rowTracking"),
         );
-        let row_ids = gives_row_ids(&self.protocol, &self.metadata);
+        let row_ids = assigns_row_ids(&self.protocol, &self.metadata);
         let appends_only =
-            self.protocol_has("appendOnly") && self.metadata.flag("delta.appendOnly");
-        let iceberg = iceberg::promised(&self.metadata).is_some();
+            self.supports_feature("appendOnly") && self.metadata.flag("delta.appendOnly");
+        let iceberg = iceberg::enabled_iceberg_compat(&self.metadata).is_some();
         let mut adds: HashMap<String, Option<String>> = HashMap::new();
         let mut removes: HashMap<String, Option<String>> = HashMap::new();
         for action in actions {
@@ -364,7 +366,7 @@ impl TableTransition {
                         )
                         .at_file(&add.path));
                     }
-                    if adds.insert(path, vector_of(add)).is_some() {
+                    if adds.insert(path, deletion_vector_id(add)).is_some() {
                         return refuse("a commit can add a file once, not twice".to_owned());
                     }
                 }
@@ -406,7 +408,7 @@ impl TableTransition {
         Ok(removes.into_keys().collect())
     }
 
-    fn protocol_has(&self, feature: &str) -> bool {
+    fn supports_feature(&self, feature: &str) -> bool {
         features::supported(&self.protocol).contains(feature)
     }
 
@@ -443,7 +445,7 @@ impl TableTransition {
             _ => None,
         });
         match domain {
-            Some(DomainMetadata { domain, .. }) if !self.protocol_has("domainMetadata") => {
+            Some(DomainMetadata { domain, .. }) if !self.supports_feature("domainMetadata") => {
                 Err(Error::unsupported_feature(
                     "domainMetadata",
                     format!(
@@ -464,7 +466,7 @@ impl TableTransition {
                 && features::supported(base.protocol()).contains("rowTracking"))
     }
 
-    fn view(&self, base: Option<&Snapshot>) -> Result<CommitBaseState> {
+    fn base_state(&self, base: Option<&Snapshot>) -> Result<CommitBaseState> {
         let Some(base) = base else {
             return Ok(CommitBaseState::new(
                 -1,
@@ -474,16 +476,16 @@ impl TableTransition {
                 i64::MIN,
             ));
         };
-        let mark = if self.protocol_has("rowTracking") {
-            base.sets()?
+        let mark = if self.supports_feature("rowTracking") {
+            base.non_file_actions()?
                 .domains
                 .get(ROW_TRACKING)
-                .and_then(|d| row_id_mark(&d.configuration))
+                .and_then(|d| parse_high_water_mark(&d.configuration))
                 .unwrap_or(-1)
         } else {
             -1
         };
-        let time = if has_timestamps(&self.protocol, &self.metadata) {
+        let time = if has_in_commit_timestamps(&self.protocol, &self.metadata) {
             base.timestamp_ms()?
         } else {
             i64::MIN
@@ -498,7 +500,7 @@ impl TableTransition {
     }
 }
 
-fn vector_of(add: &Add) -> Option<String> {
+fn deletion_vector_id(add: &Add) -> Option<String> {
     add.deletion_vector
         .as_ref()
         .map(crate::protocol::commit_line::DeletionVectorDescriptor::unique_id)

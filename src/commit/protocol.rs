@@ -69,7 +69,7 @@ pub struct CommitOutcome {
     /// Its text.
     pub text: Bytes,
     /// Whether the answer was lost and the commit found by looking.
-    pub was_looked_up: bool,
+    pub found_by_lookup: bool,
 }
 
 /// Where the machine is.
@@ -78,7 +78,7 @@ enum CommitState {
     /// A put is under way.
     Putting(CommitAttempt),
     /// The version that was tried is being read: it exists, or nobody knows.
-    Settling(CommitAttempt),
+    ReadingAttempt(CommitAttempt),
     /// Waiting before the version is read or tried again.
     Waiting {
         attempt: CommitAttempt,
@@ -104,7 +104,7 @@ struct CommitAttempt {
     /// Reads that failed.
     failed_reads: u32,
     /// Times that the version was said to exist, or nobody knew, and then was not there.
-    vanished: u32,
+    missing_reads: u32,
 }
 
 /// Failed reads in a row that are put up with.
@@ -117,7 +117,7 @@ const AGAIN: u32 = 10;
 pub struct CommitStateMachine {
     intent: PreparedTransaction,
     view: CommitBaseState,
-    lens: Option<FileMatcher>,
+    file_matcher: Option<FileMatcher>,
     max_retries: u32,
     backoff: BackoffPolicy,
     attempts: u32,
@@ -139,7 +139,7 @@ impl CommitStateMachine {
         Self {
             intent,
             view,
-            lens,
+            file_matcher: lens,
             max_retries,
             backoff,
             attempts: 0,
@@ -159,7 +159,7 @@ impl CommitStateMachine {
     pub fn was_pending(&self) -> bool {
         match &self.state {
             CommitState::Putting(attempt)
-            | CommitState::Settling(attempt)
+            | CommitState::ReadingAttempt(attempt)
             | CommitState::Waiting { attempt, .. } => attempt.pending.is_some(),
             _ => false,
         }
@@ -182,13 +182,13 @@ impl CommitStateMachine {
             (CommitState::Putting(attempt), CommitEvent::Put(result)) => {
                 self.after_put(attempt, result, env)
             }
-            (CommitState::Settling(attempt), CommitEvent::Read(result)) => {
-                self.after_settling(attempt, result, env)
+            (CommitState::ReadingAttempt(attempt), CommitEvent::Read(result)) => {
+                self.after_attempt_read(attempt, result, env)
             }
             (CommitState::Waiting { attempt, then_put }, CommitEvent::Slept) => Ok(if then_put {
                 self.put_again(attempt)
             } else {
-                self.settle(attempt)
+                self.read_attempted_version(attempt)
             }),
             (CommitState::Probing { again }, CommitEvent::Read(result)) => {
                 self.after_probe(again, result, env)
@@ -203,14 +203,14 @@ impl CommitStateMachine {
     /// Tries the next version.
     fn put(&mut self, env: &dyn RuntimeEnv) -> Result<CommitStep> {
         let version = self.view.version + 1;
-        let text = self.view.text(&self.intent, env.now_ms())?;
+        let text = self.view.commit_bytes(&self.intent, env.now_ms())?;
         Ok(self.put_again(CommitAttempt {
             version,
             text,
             pending: None,
             refusal: None,
             failed_reads: 0,
-            vanished: 0,
+            missing_reads: 0,
         }))
     }
 
@@ -225,9 +225,9 @@ impl CommitStateMachine {
         step
     }
 
-    fn settle(&mut self, attempt: CommitAttempt) -> CommitStep {
+    fn read_attempted_version(&mut self, attempt: CommitAttempt) -> CommitStep {
         let step = CommitStep::Read(attempt.version);
-        self.state = CommitState::Settling(attempt);
+        self.state = CommitState::ReadingAttempt(attempt);
         step
     }
 
@@ -239,12 +239,12 @@ impl CommitStateMachine {
     fn wait(&mut self, attempt: CommitAttempt, then_put: bool, env: &dyn RuntimeEnv) -> CommitStep {
         let in_trouble = attempt.pending.is_some() || attempt.failed_reads > 0;
         let backoff = if in_trouble {
-            self.backoff.in_trouble()
+            self.backoff.for_store_errors()
         } else {
             self.backoff
         };
-        let time = backoff.wait(
-            attempt.failed_reads.max(attempt.vanished).max(1),
+        let time = backoff.delay(
+            attempt.failed_reads.max(attempt.missing_reads).max(1),
             env.random(),
         );
         self.state = CommitState::Waiting { attempt, then_put };
@@ -259,14 +259,14 @@ impl CommitStateMachine {
     ) -> Result<CommitStep> {
         match result {
             Ok(PutOutcome::Created) => Ok(self.done(attempt, false)),
-            Ok(PutOutcome::Exists) => Ok(self.settle(attempt)),
+            Ok(PutOutcome::Exists) => Ok(self.read_attempted_version(attempt)),
             Ok(PutOutcome::Unknown(error)) => {
                 attempt.pending = Some(error);
-                Ok(self.settle(attempt))
+                Ok(self.read_attempted_version(attempt))
             }
             Ok(PutOutcome::Refused(error)) => {
                 attempt.refusal = Some(error);
-                Ok(self.settle(attempt))
+                Ok(self.read_attempted_version(attempt))
             }
             Ok(PutOutcome::Unsynced(error)) => Err(Error::commit_unknown(format!(
                 "version {} is written and visible, but the disk did not confirm that it would survive a loss of power: {error}",
@@ -276,13 +276,13 @@ impl CommitStateMachine {
             Err(error) if attempt.pending.is_none() => Err(error),
             Err(error) => {
                 attempt.failed_reads += 1;
-                self.unless_exhausted(attempt, &error, env)
+                self.retry_read_or_fail(attempt, &error, env)
             }
         }
     }
 
     /// Reads again after a while, until that was done too often.
-    fn unless_exhausted(
+    fn retry_read_or_fail(
         &mut self,
         attempt: CommitAttempt,
         error: &Error,
@@ -291,11 +291,11 @@ impl CommitStateMachine {
         if attempt.failed_reads < READS {
             Ok(self.wait(attempt, false, env))
         } else {
-            Err(unknown(&attempt, error))
+            Err(commit_unknown_error(&attempt, error))
         }
     }
 
-    fn after_settling(
+    fn after_attempt_read(
         &mut self,
         mut attempt: CommitAttempt,
         result: Result<Option<(Bytes, i64)>>,
@@ -322,12 +322,14 @@ impl CommitStateMachine {
             },
             Ok(None) => {
                 attempt.failed_reads = 0;
-                attempt.vanished += 1;
+                attempt.missing_reads += 1;
                 match (&attempt.refusal, &attempt.pending) {
                     // Nothing else was sent for this version.
                     (Some(refusal), None) => return Err(refusal.clone()),
-                    (Some(reason), Some(_)) | (None, Some(reason)) if attempt.vanished >= AGAIN => {
-                        return Err(unknown(&attempt, reason));
+                    (Some(reason), Some(_)) | (None, Some(reason))
+                        if attempt.missing_reads >= AGAIN =>
+                    {
+                        return Err(commit_unknown_error(&attempt, reason));
                     }
                     (_, Some(_)) => {}
                     // The existing object may be our own, which a later read finds.
@@ -344,31 +346,32 @@ impl CommitStateMachine {
             Err(error) => {
                 attempt.failed_reads += 1;
                 // That it exists may have been said of our own, sent twice.
-                self.unless_exhausted(attempt, &error, env)
+                self.retry_read_or_fail(attempt, &error, env)
             }
         }
     }
 
     fn winner(&self, version: i64, text: &Bytes, modified_ms: i64) -> Result<WinningCommit> {
-        let wanted = self.intent.looks_at_files().then(|| {
-            self.lens
+        let wanted = self.intent.depends_on_files().then(|| {
+            self.file_matcher
                 .as_ref()
-                .map(FileMatcher::wanted)
+                .map(FileMatcher::required_columns)
                 .unwrap_or_default()
         });
         WinningCommit::parse(version, text, modified_ms, wanted)
     }
 
     /// Takes over a commit of another's, or ends.
-    fn pass(&mut self, winner: &WinningCommit) -> Result<()> {
-        let adopted = conflict::check(&self.intent, &self.view, winner, self.lens.as_ref())?;
-        self.view = self.view.clone().after(winner, adopted)?;
+    fn rebase_onto(&mut self, winner: &WinningCommit) -> Result<()> {
+        let adopted =
+            conflict::check(&self.intent, &self.view, winner, self.file_matcher.as_ref())?;
+        self.view = self.view.clone().rebased_onto(winner, adopted)?;
         self.losses += 1;
         Ok(())
     }
 
     fn after_loss(&mut self, winner: &WinningCommit, env: &dyn RuntimeEnv) -> Result<CommitStep> {
-        self.pass(winner)?;
+        self.rebase_onto(winner)?;
         if self.attempts > self.max_retries {
             return Err(Error::commit_failed(
                 ConflictKind::ConcurrentWrite,
@@ -379,7 +382,7 @@ impl CommitStateMachine {
             )
             .at_version(winner.version));
         }
-        let time = self.backoff.wait(self.attempts, env.random());
+        let time = self.backoff.delay(self.attempts, env.random());
         self.state = CommitState::WaitingToProbe { again: 0 };
         Ok(CommitStep::Sleep(time))
     }
@@ -398,14 +401,14 @@ impl CommitStateMachine {
         };
         match winner {
             Ok(winner) => {
-                self.pass(&winner)?;
+                self.rebase_onto(&winner)?;
                 Ok(self.probe(0))
             }
             Err(error) if again + 1 >= READS => Err(error),
             Err(_) => {
                 self.state = CommitState::WaitingToProbe { again: again + 1 };
                 Ok(CommitStep::Sleep(
-                    self.backoff.wait(again + 1, env.random()),
+                    self.backoff.delay(again + 1, env.random()),
                 ))
             }
         }
@@ -416,12 +419,12 @@ impl CommitStateMachine {
             version: attempt.version,
             attempts: self.attempts,
             text: attempt.text,
-            was_looked_up,
+            found_by_lookup: was_looked_up,
         })
     }
 }
 
-fn unknown(attempt: &CommitAttempt, error: &Error) -> Error {
+fn commit_unknown_error(attempt: &CommitAttempt, error: &Error) -> Error {
     let error = error.to_string();
     let first = attempt
         .pending

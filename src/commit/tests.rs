@@ -116,7 +116,7 @@ fn lost(result: Result<RebasedState>) -> Option<ConflictKind> {
 }
 
 fn lines(view: &CommitBaseState, intent: &PreparedTransaction) -> Vec<Value> {
-    let text = view.text(intent, 100).unwrap();
+    let text = view.commit_bytes(intent, 100).unwrap();
     std::str::from_utf8(&text)
         .unwrap()
         .lines()
@@ -251,7 +251,7 @@ fn metadata_taken_over_holds_for_the_commit() {
     );
     let mine = intent("WRITE", vec![Action::Add(add("x"))]);
     let adopted = check(&mine, &view(), &other, None).unwrap();
-    let lines = lines(&view().after(&other, adopted).unwrap(), &mine);
+    let lines = lines(&view().rebased_onto(&other, adopted).unwrap(), &mine);
     assert_eq!(
         lines[0]["commitInfo"]["inCommitTimestamp"], 501,
         "after the other's, though our clock is behind"
@@ -268,7 +268,7 @@ fn metadata_taken_over_holds_for_the_commit() {
     );
     let other = with_metadata(&rows);
     let adopted = check(&mine, &view(), &other, None).unwrap();
-    let lines = self::lines(&view().after(&other, adopted).unwrap(), &mine);
+    let lines = self::lines(&view().rebased_onto(&other, adopted).unwrap(), &mine);
     assert_eq!(
         lines[0]["commitInfo"]["tags"]["delta.rowTracking.preserved"],
         "false"
@@ -365,7 +365,7 @@ fn row_ids_follow_the_mark_of_the_newest_commit() {
     assert_eq!(ids(&view()), [(10, 1), (3, 0), (15, 1)]);
     let other = winner(json!({}), &[mark]);
     let view = view()
-        .after(&other, check(&mine, &view(), &other, None).unwrap())
+        .rebased_onto(&other, check(&mine, &view(), &other, None).unwrap())
         .unwrap();
     assert_eq!(ids(&view), [(20, 2), (3, 0), (25, 2)]);
     assert_eq!(
@@ -380,7 +380,7 @@ fn row_ids_follow_the_mark_of_the_newest_commit() {
         })],
     );
     assert!(
-        view.text(&uncounted, 1)
+        view.commit_bytes(&uncounted, 1)
             .unwrap_err()
             .to_string()
             .contains("numRecords")
@@ -403,7 +403,7 @@ fn a_backfill_and_what_it_meets_agree_on_row_ids() {
         ..mine
     };
     let adopted = check(&mine, &view(), &other, None).unwrap();
-    let remove = lines(&view().after(&other, adopted).unwrap(), &mine)
+    let remove = lines(&view().rebased_onto(&other, adopted).unwrap(), &mine)
         .pop()
         .unwrap();
     assert_eq!(
@@ -430,7 +430,7 @@ fn a_backfill_and_what_it_meets_agree_on_row_ids() {
         ..backfill
     };
     let adopted = check(&backfill, &view(), &gone, None).unwrap();
-    let lines = lines(&view().after(&gone, adopted).unwrap(), &backfill);
+    let lines = lines(&view().rebased_onto(&gone, adopted).unwrap(), &backfill);
     let paths: Vec<&str> = lines
         .iter()
         .filter_map(|l| l.get("add"))
@@ -458,7 +458,7 @@ fn a_replaced_table_loses_domains_that_came_meanwhile() {
     let other = winner(json!({}), &[json!({"domainMetadata": domain})]);
     let mine = intent("REPLACE TABLE", vec![]);
     let adopted = check(&mine, &view(), &other, None).unwrap();
-    let lines = lines(&view().after(&other, adopted).unwrap(), &mine);
+    let lines = lines(&view().rebased_onto(&other, adopted).unwrap(), &mine);
     assert_eq!(
         lines[1]["domainMetadata"],
         json!({"domain": "theirs", "configuration": "c", "removed": true})
@@ -473,7 +473,7 @@ fn waits_are_random_and_bounded() {
     };
     let longest = |losses| {
         (0..1000_u64)
-            .map(|n| backoff.wait(losses, n.wrapping_mul(7919)))
+            .map(|n| backoff.delay(losses, n.wrapping_mul(7919)))
             .max()
             .unwrap()
     };
@@ -483,9 +483,9 @@ fn waits_are_random_and_bounded() {
             && longest(1000) <= Duration::from_millis(100)
     );
     assert!(longest(3) > Duration::from_millis(5));
-    assert_eq!(backoff.wait(5, 0), Duration::ZERO);
+    assert_eq!(backoff.delay(5, 0), Duration::ZERO);
     assert_eq!(
-        backoff.in_trouble(),
+        backoff.for_store_errors(),
         BackoffPolicy {
             base: Duration::from_millis(50),
             cap: Duration::from_millis(800)

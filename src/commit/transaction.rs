@@ -36,7 +36,7 @@ pub struct TransactionOptions {
     /// Stops the trying, but never between an attempt and its answer.
     pub cancel: CancellationToken,
     /// The turn among this machine's writers, where the caller has it already.
-    pub turn: Option<Arc<WriterQueueLock>>,
+    pub writer_queue_lock: Option<Arc<WriterQueueLock>>,
 }
 
 impl Default for TransactionOptions {
@@ -47,7 +47,7 @@ impl Default for TransactionOptions {
             env: Arc::new(SystemEnv),
             committer: None,
             cancel: CancellationToken::default(),
-            turn: None,
+            writer_queue_lock: None,
         }
     }
 }
@@ -78,9 +78,9 @@ pub struct CommittedVersion {
     /// How often it was tried.
     pub attempts: u32,
     /// Commits of others that came in between.
-    pub passed: u32,
+    pub concurrent_commits: u32,
     /// Whether the answer was lost and the commit found by looking.
-    pub was_looked_up: bool,
+    pub found_by_lookup: bool,
     /// Time to check the transaction.
     pub prepare_time: Duration,
     /// Time from the first attempt to the answer.
@@ -200,7 +200,11 @@ impl OptimisticTransaction {
     pub fn read_app(&mut self, app_id: &str) -> Result<Option<SetTransaction>> {
         self.draft.reads.apps.insert(app_id.to_owned());
         self.snapshot().map_or(Ok(None), |snapshot| {
-            Ok(snapshot.sets()?.transactions.get(app_id).cloned())
+            Ok(snapshot
+                .non_file_actions()?
+                .transactions
+                .get(app_id)
+                .cloned())
         })
     }
 
@@ -211,7 +215,7 @@ impl OptimisticTransaction {
     pub fn read_domain(&mut self, domain: &str) -> Result<Option<DomainMetadata>> {
         self.draft.reads.domains.insert(domain.to_owned());
         self.snapshot().map_or(Ok(None), |snapshot| {
-            Ok(snapshot.sets()?.domains.get(domain).cloned())
+            Ok(snapshot.non_file_actions()?.domains.get(domain).cloned())
         })
     }
 
@@ -317,11 +321,12 @@ impl OptimisticTransaction {
                 base.check_in_log()
             }
             (Some(base), Some(RevalidationHook(look))) if !seen.is_empty() => {
-                look(&extended(base, seen)?)
+                look(&snapshot_with_commits(base, seen)?)
             }
             _ => Ok(()),
         };
-        let outcome = drive(&mut machine, committer.as_ref(), options, &look, &mut seen)?;
+        let outcome =
+            run_state_machine(&mut machine, committer.as_ref(), options, &look, &mut seen)?;
         let commit_time = started.elapsed().saturating_sub(prepare_time);
 
         // From here on nothing may look like a failure: the version is made.
@@ -330,7 +335,7 @@ impl OptimisticTransaction {
             .publish(outcome.version)
             .map_err(|error| warnings.push(error))
             .is_ok();
-        let snapshot = after(
+        let snapshot = committed_snapshot(
             &self.base,
             &log,
             committer.as_ref(),
@@ -344,8 +349,8 @@ impl OptimisticTransaction {
             version: outcome.version,
             snapshot,
             attempts: outcome.attempts,
-            passed: machine.losses(),
-            was_looked_up: outcome.was_looked_up,
+            concurrent_commits: machine.losses(),
+            found_by_lookup: outcome.found_by_lookup,
             prepare_time,
             commit_time,
             files_added: stats.files_added,
@@ -358,7 +363,7 @@ impl OptimisticTransaction {
 }
 
 /// Does what the machine says until it is done.
-fn drive(
+fn run_state_machine(
     machine: &mut CommitStateMachine,
     committer: &dyn TableCommitter,
     options: &TransactionOptions,
@@ -366,13 +371,13 @@ fn drive(
     seen: &mut Vec<LoadedCommit>,
 ) -> Result<CommitOutcome> {
     let mut event = CommitEvent::Start;
-    let mut turn = options.turn.clone();
+    let mut turn = options.writer_queue_lock.clone();
     loop {
         event = match machine.next(event, options.env.as_ref())? {
             CommitStep::Done(outcome) => return Ok(outcome),
             CommitStep::Put { version, text } => {
                 if turn.is_none() {
-                    turn = committer.turn(&options.cancel).map(Arc::new);
+                    turn = committer.lock_writer_queue(&options.cancel).map(Arc::new);
                 }
                 if !machine.was_pending() {
                     options.cancel.check()?;
@@ -382,7 +387,7 @@ fn drive(
             }
             CommitStep::Read(version) => CommitEvent::Read(committer.read(version).map(|found| {
                 found.map(|found| {
-                    let event = (found.text.clone(), found.file.modified_ms);
+                    let event = (found.bytes.clone(), found.file.modified_ms);
                     seen.retain(|known| known.file.version != version);
                     seen.push(found);
                     event
@@ -392,7 +397,7 @@ fn drive(
                 // Whoever was first before this turn came is done; any other wait is for a store in
                 // trouble.
                 if turn.is_none() || !machine.has_lost() {
-                    turn.clone_from(&options.turn);
+                    turn.clone_from(&options.writer_queue_lock);
                     options.env.sleep(time);
                 }
                 CommitEvent::Slept
@@ -403,7 +408,7 @@ fn drive(
 
 /// The snapshot of the version that was made: the one before with the commits that came since,
 /// which were all read. `is_published` says that they all lie in the log by now.
-fn after(
+fn committed_snapshot(
     base: &TransactionBase,
     log: &DeltaLog,
     committer: &dyn TableCommitter,
@@ -423,7 +428,7 @@ fn after(
             found.file.file = StoreObject {
                 store: Arc::clone(log.stores().root()),
                 path: log_path::commit(found.file.version),
-                size: Some(found.text.len() as u64),
+                size: Some(found.bytes.len() as u64),
             };
         }
     }
@@ -438,25 +443,25 @@ fn after(
                 .flatten()
             {
                 Some(found) => found,
-                None => own(log, outcome),
+                None => own_commit(log, outcome),
             },
         );
     }
-    extended(snapshot, &seen)
+    snapshot_with_commits(snapshot, &seen)
 }
 
 /// The snapshot with commits that were read.
-fn extended(snapshot: &Snapshot, seen: &[LoadedCommit]) -> Result<Snapshot> {
+fn snapshot_with_commits(snapshot: &Snapshot, seen: &[LoadedCommit]) -> Result<Snapshot> {
     for found in seen {
-        snapshot.keep_commit_text(found.file.version, &found.text);
+        snapshot.cache_commit(found.file.version, &found.bytes);
     }
     let mut files: Vec<CommitFile> = seen.iter().map(|found| found.file.clone()).collect();
     files.sort_by_key(|file| file.version);
-    snapshot.extended(files)
+    snapshot.with_commits(files)
 }
 
 /// The commit that was just written to the log.
-fn own(log: &DeltaLog, outcome: &CommitOutcome) -> LoadedCommit {
+fn own_commit(log: &DeltaLog, outcome: &CommitOutcome) -> LoadedCommit {
     let path = log_path::commit(outcome.version);
     let file = StoreObject {
         store: Arc::clone(log.stores().root()),
@@ -464,7 +469,7 @@ fn own(log: &DeltaLog, outcome: &CommitOutcome) -> LoadedCommit {
         size: Some(outcome.text.len() as u64),
     };
     LoadedCommit {
-        text: outcome.text.clone(),
+        bytes: outcome.text.clone(),
         file: CommitFile {
             first: outcome.version,
             version: outcome.version,

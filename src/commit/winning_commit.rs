@@ -80,13 +80,13 @@ impl WinningCommit {
             files: None,
         };
         let take = ActionSelection {
-            table: true,
-            sets: true,
+            protocol_and_metadata: true,
+            transactions_and_domains: true,
             info: true,
             ..ActionSelection::default()
         };
         let parsed = match adds {
-            None => commit::singles(text, &take),
+            None => commit::non_file_actions(text, &take),
             Some(wanted) => {
                 let take = ActionSelection {
                     adds: Some(FileActionProjection {
@@ -98,7 +98,7 @@ impl WinningCommit {
                 };
                 commit::parse(text, 0..text.len(), &take, &[]).map(|parsed| {
                     out.files = Some((parsed.adds, parsed.removes));
-                    parsed.singles
+                    parsed.non_file_actions
                 })
             }
         };
@@ -148,7 +148,7 @@ impl WinningCommit {
     }
 
     /// How messages name it.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn description(&self) -> String {
         if self.operation.is_empty() {
             format!("version {}", self.version)
         } else {
@@ -167,11 +167,11 @@ pub struct RebasedState {
     /// Row tracking was switched on: rows that were copied have lost their ids.
     pub row_ids_lost: bool,
     /// The new high-water mark of row ids.
-    pub row_id_mark: Option<i64>,
+    pub row_id_high_water_mark: Option<i64>,
     /// Row ids and versions that a backfill gave to files.
     pub backfilled: Vec<(String, i64, Option<i64>)>,
     /// Files that this transaction, a backfill, has nothing to do with any more.
-    pub settled: Vec<String>,
+    pub superseded_files: Vec<String>,
     /// Domains that the table, being replaced, loses.
     pub orphaned_domains: Vec<DomainMetadata>,
 }

@@ -64,19 +64,22 @@ impl Eq for RoaringBitmapArray {}
 /// Bytes to be taken from the front.
 struct BitmapReader<'a>(&'a [u8]);
 
-fn short() -> Error {
+fn truncated_error() -> Error {
     Error::corrupt_data("the bitmap ends too early")
 }
 
 impl<'a> BitmapReader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(short)?;
+        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(truncated_error)?;
         self.0 = rest;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or_else(short)?;
+        let (taken, rest) = self
+            .0
+            .split_first_chunk::<N>()
+            .ok_or_else(truncated_error)?;
         self.0 = rest;
         Ok(*taken)
     }
@@ -363,7 +366,10 @@ impl RoaringBitmapArray {
     }
 
     /// The containers that touch `range`, each with the position of its first value.
-    fn touched(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, &RoaringContainer)> {
+    fn overlapping_containers(
+        &self,
+        range: &Range<u64>,
+    ) -> impl Iterator<Item = (u64, &RoaringContainer)> {
         let end = range.end.div_ceil(SPAN);
         let from = self
             .containers
@@ -379,7 +385,7 @@ impl RoaringBitmapArray {
     /// How many positions lie in `range`.
     #[must_use]
     pub fn count(&self, range: Range<u64>) -> u64 {
-        self.touched(&range)
+        self.overlapping_containers(&range)
             .map(|(base, container)| {
                 container.count(range.start.saturating_sub(base), range.end - base)
             })
@@ -389,9 +395,9 @@ impl RoaringBitmapArray {
     /// A bit for each position of `range`, set where the position is *not* in the set; `None` if
     /// none of them is.
     #[must_use]
-    pub fn keep(&self, range: Range<u64>) -> Option<BooleanBuffer> {
+    pub fn live_row_mask(&self, range: Range<u64>) -> Option<BooleanBuffer> {
         let rows = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
-        let mut touched = self.touched(&range).peekable();
+        let mut touched = self.overlapping_containers(&range).peekable();
         touched.peek()?;
         let mut words = vec![u64::MAX; rows.div_ceil(64)];
         let mut any = false;
@@ -770,7 +776,7 @@ mod tests {
             let range = (high << 32) + start..(high << 32) + start + rows;
             let inside: Vec<u64> = values.range(range.clone()).copied().collect();
             prop_assert_eq!(set.count(range.clone()), inside.len() as u64);
-            match set.keep(range.clone()) {
+            match set.live_row_mask(range.clone()) {
                 None => prop_assert!(inside.is_empty()),
                 Some(mask) => {
                     prop_assert_eq!(mask.len() as u64, rows);
@@ -882,6 +888,6 @@ mod tests {
     fn an_empty_set_is_a_set() {
         let empty = RoaringBitmapArray::default();
         let read = RoaringBitmapArray::deserialize(&empty.serialize()).unwrap();
-        assert!(read.is_empty() && read.keep(0..1000).is_none() && !read.contains(0));
+        assert!(read.is_empty() && read.live_row_mask(0..1000).is_none() && !read.contains(0));
     }
 }

@@ -172,7 +172,7 @@ impl DeletionVectorFetch {
                 else {
                     return Err(Error::internal("a range of deletion vectors was not read"));
                 };
-                unframe(
+                read_frame(
                     bytes,
                     frame.start - range.start,
                     frame.end - frame.start - FRAME,
@@ -183,7 +183,7 @@ impl DeletionVectorFetch {
 }
 
 /// The data of `size` bytes in the frame at `start`, if size and checksum are right.
-fn unframe(bytes: &Bytes, start: u64, size: u64) -> Result<Bytes> {
+fn read_frame(bytes: &Bytes, start: u64, size: u64) -> Result<Bytes> {
     let early = || Error::corrupt_data("its file ends too early");
     let at = usize::try_from(start).map_err(|_| early())?;
     let (head, rest) = bytes

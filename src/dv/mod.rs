@@ -80,8 +80,8 @@ impl DeletionVector {
 
     /// A bit for each of these rows, set where the row is to be kept; `None` if all are.
     #[must_use]
-    pub fn keep(&self, rows: Range<u64>) -> Option<BooleanBuffer> {
-        self.positions.keep(rows)
+    pub fn live_row_mask(&self, rows: Range<u64>) -> Option<BooleanBuffer> {
+        self.positions.live_row_mask(rows)
     }
 
     /// Decodes a vector's bytes and compares them with what the log says.
@@ -99,16 +99,16 @@ impl DeletionVector {
 }
 
 /// Says that an error is about a deletion vector.
-fn about(error: Error) -> Error {
+fn with_vector_context(error: Error) -> Error {
     match error {
         Error::Corrupt {
             kind: crate::error::CorruptionKind::Data,
             what,
-            place,
+            context: place,
         } => Error::Corrupt {
             kind: crate::error::CorruptionKind::Data,
             what: format!("damaged deletion vector: {what}"),
-            place,
+            context: place,
         },
         other => other,
     }
@@ -139,13 +139,13 @@ pub fn load_all(
     let mut out: Vec<Option<Arc<DeletionVector>>> = vec![None; descriptors.len()];
     let mut by_file: FxHashMap<DvPath, Vec<(usize, &Descriptor)>> = FxHashMap::default();
     for (n, (descriptor, out)) in descriptors.iter().zip(&mut out).enumerate() {
-        match format::path(descriptor).map_err(about)? {
+        match format::path(descriptor).map_err(with_vector_context)? {
             Some(path) => by_file.entry(path).or_default().push((n, descriptor)),
             None => {
                 *out = Some(Arc::new(
                     format::inline(descriptor)
                         .and_then(|bytes| DeletionVector::decode(&bytes, descriptor))
-                        .map_err(about)?,
+                        .map_err(with_vector_context)?,
                 ));
             }
         }
@@ -157,16 +157,18 @@ pub fn load_all(
             let file = resolve(path)?;
             let descriptors: Vec<&Descriptor> =
                 wanted.iter().map(|(_, descriptor)| *descriptor).collect();
-            let fetch =
-                format::fetch(&file, &descriptors).map_err(|e| about(e).at_file(&file.path))?;
+            let fetch = format::fetch(&file, &descriptors)
+                .map_err(|e| with_vector_context(e).at_file(&file.path))?;
             Ok((wanted, file, fetch))
         })
         .collect::<Result<Vec<_>>>()?;
     for (wanted, file, fetch) in fetches {
-        let vectors = fetch.wait().map_err(|e| about(e).at_file(&file.path))?;
+        let vectors = fetch
+            .wait()
+            .map_err(|e| with_vector_context(e).at_file(&file.path))?;
         for ((n, descriptor), bytes) in wanted.iter().zip(vectors) {
             let vector = DeletionVector::decode(&bytes, descriptor)
-                .map_err(|e| about(e).at_file(&file.path))?;
+                .map_err(|e| with_vector_context(e).at_file(&file.path))?;
             if let Some(out) = out.get_mut(*n) {
                 *out = Some(Arc::new(vector));
             }

@@ -140,7 +140,7 @@ pub fn filled(size: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result
 
 /// Numbers that become a buffer of an array.
 pub struct PooledBuilder<T> {
-    lent: PooledBuffer,
+    pooled_buffer: PooledBuffer,
     length: usize,
     of: PhantomData<T>,
 }
@@ -154,7 +154,7 @@ impl<T: ArrowNativeType> PooledBuilder<T> {
     #[must_use]
     pub fn new(room: usize) -> Self {
         Self {
-            lent: PooledBuffer::or_panic(room.saturating_mul(size_of::<T>())),
+            pooled_buffer: PooledBuffer::or_panic(room.saturating_mul(size_of::<T>())),
             length: 0,
             of: PhantomData,
         }
@@ -175,7 +175,7 @@ impl<T: ArrowNativeType> PooledBuilder<T> {
     /// Those from `from` on.
     pub fn tail(&mut self, from: usize) -> &mut [T] {
         let length = self.length;
-        self.lent
+        self.pooled_buffer
             .buffer
             .typed_data_mut()
             .get_mut(from..length)
@@ -186,7 +186,7 @@ impl<T: ArrowNativeType> PooledBuilder<T> {
     pub fn more(&mut self, count: usize) -> &mut [T] {
         let from = self.length;
         self.length += count;
-        if self.lent.buffer.len() < self.length * size_of::<T>() {
+        if self.pooled_buffer.buffer.len() < self.length * size_of::<T>() {
             self.grow(from);
         }
         self.tail(from)
@@ -207,18 +207,20 @@ impl<T: ArrowNativeType> PooledBuilder<T> {
         let bytes = filled * size_of::<T>();
         if let (Some(to), Some(from)) = (
             larger.buffer.get_mut(..bytes),
-            self.lent.buffer.get(..bytes),
+            self.pooled_buffer.buffer.get(..bytes),
         ) {
             to.copy_from_slice(from);
         }
-        self.lent = larger;
+        self.pooled_buffer = larger;
     }
 }
 
 impl<T: ArrowNativeType> From<PooledBuilder<T>> for ScalarBuffer<T> {
     fn from(filling: PooledBuilder<T>) -> Self {
         let PooledBuilder {
-            mut lent, length, ..
+            pooled_buffer: mut lent,
+            length,
+            ..
         } = filling;
         lent.size = length * size_of::<T>();
         Self::new(Bytes::from_owner(lent).into(), 0, length)

@@ -20,7 +20,7 @@ struct CancellationState {
 impl CancellationToken {
     /// A flag of work that somebody watches.
     #[must_use]
-    pub fn watched(progress: ProgressCounter) -> Self {
+    pub fn with_progress(progress: ProgressCounter) -> Self {
         Self(Arc::new(CancellationState {
             progress,
             ..CancellationState::default()
@@ -30,16 +30,16 @@ impl CancellationToken {
     /// A flag for a part of the work: set with this one, or alone.
     #[must_use]
     pub fn child(&self) -> Self {
-        self.counting(self.0.progress.clone())
+        self.child_with_progress(self.0.progress.clone())
     }
 
     /// The same for a part whose own units are not those that are counted here.
     #[must_use]
-    pub fn uncounted(&self) -> Self {
-        self.counting(ProgressCounter::default())
+    pub fn without_progress(&self) -> Self {
+        self.child_with_progress(ProgressCounter::default())
     }
 
-    fn counting(&self, progress: ProgressCounter) -> Self {
+    fn child_with_progress(&self, progress: ProgressCounter) -> Self {
         Self(Arc::new(CancellationState {
             set: AtomicBool::new(false),
             parent: Some(self.clone()),

@@ -24,5 +24,5 @@ pub use pool::{IN_FLIGHT, blocking, parallelism, runtime, spawn};
 pub use random::{random, uuid};
 #[cfg(feature = "python")]
 pub(crate) use stream::AFTER_FORK;
-pub use stream::{ItemSource, OrderedPrefetch, lanes, map_all};
+pub use stream::{ItemSource, OrderedPrefetch, map_all, ordered_prefetch};
 pub(crate) use stream::{panic_error, panic_text};

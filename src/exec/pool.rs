@@ -43,11 +43,11 @@ pub fn parallelism() -> usize {
 pub const IN_FLIGHT: usize = 32;
 
 struct ThreadPool {
-    crew: Mutex<PoolState>,
+    state: Mutex<PoolState>,
     /// There is a job, and a place to compute.
-    work: Condvar,
+    job_ready: Condvar,
     /// A place to compute was left while a job waits to have its own back.
-    left: Condvar,
+    slot_freed: Condvar,
 }
 
 #[derive(Default)]
@@ -65,7 +65,7 @@ struct PoolState {
 }
 
 impl PoolState {
-    fn has_place(&self) -> bool {
+    fn has_free_slot(&self) -> bool {
         self.running + self.returning < parallelism()
     }
 }
@@ -76,34 +76,37 @@ thread_local! {
 }
 
 impl ThreadPool {
-    fn crew(&self) -> MutexGuard<'_, PoolState> {
-        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn enter(&self) {
-        let mut crew = self.crew();
+        let mut crew = self.lock_state();
         crew.returning += 1;
         while crew.running >= parallelism() {
-            crew = self.left.wait(crew).unwrap_or_else(PoisonError::into_inner);
+            crew = self
+                .slot_freed
+                .wait(crew)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         crew.returning -= 1;
         crew.running += 1;
     }
 
     fn leave(&'static self) {
-        let mut crew = self.crew();
+        let mut crew = self.lock_state();
         crew.running -= 1;
         if crew.returning > 0 {
-            self.left.notify_one();
+            self.slot_freed.notify_one();
         }
         // Without another thread there is only less at once.
-        let _ = self.staff(&mut crew);
+        let _ = self.wake_or_spawn(&mut crew);
     }
 
     /// Calls a thread, or starts one, where a job could compute and no thread comes to take it by
     /// itself: one that computes takes the next job when it is done, which costs no change of
     /// threads.
-    fn staff(&'static self, crew: &mut PoolState) -> std::io::Result<()> {
+    fn wake_or_spawn(&'static self, crew: &mut PoolState) -> std::io::Result<()> {
         if crew.jobs.len() <= crew.called
             || crew.running + crew.returning + crew.called >= parallelism()
         {
@@ -111,7 +114,7 @@ impl ThreadPool {
         }
         if crew.idle > crew.called {
             crew.called += 1;
-            self.work.notify_one();
+            self.job_ready.notify_one();
         } else if crew.threads < parallelism() + IN_FLIGHT {
             thread::Builder::new()
                 .name(format!("deltafast-{}", crew.threads))
@@ -123,22 +126,29 @@ impl ThreadPool {
 
     fn work(&'static self) {
         EMPLOYER.set(Some((std::process::id(), self)));
-        let mut crew = self.crew();
+        let mut crew = self.lock_state();
         loop {
-            if let Some(job) = crew.has_place().then(|| crew.jobs.pop_front()).flatten() {
+            if let Some(job) = crew
+                .has_free_slot()
+                .then(|| crew.jobs.pop_front())
+                .flatten()
+            {
                 crew.running += 1;
                 drop(crew);
                 // A job reports its own failure through its output; here the thread is only kept
                 // alive.
                 let _ = catch_unwind(AssertUnwindSafe(job));
-                crew = self.crew();
+                crew = self.lock_state();
                 crew.running -= 1;
                 if crew.returning > 0 {
-                    self.left.notify_one();
+                    self.slot_freed.notify_one();
                 }
             } else {
                 crew.idle += 1;
-                crew = self.work.wait(crew).unwrap_or_else(PoisonError::into_inner);
+                crew = self
+                    .job_ready
+                    .wait(crew)
+                    .unwrap_or_else(PoisonError::into_inner);
                 crew.idle -= 1;
                 crew.called = crew.called.saturating_sub(1);
             }
@@ -153,14 +163,14 @@ impl ThreadPool {
 pub fn spawn(job: impl FnOnce() + Send + 'static) -> Result<()> {
     let pool = POOL.get(|| {
         Ok::<_, Error>(ThreadPool {
-            crew: Mutex::default(),
-            work: Condvar::new(),
-            left: Condvar::new(),
+            state: Mutex::default(),
+            job_ready: Condvar::new(),
+            slot_freed: Condvar::new(),
         })
     })?;
-    let mut crew = pool.crew();
+    let mut crew = pool.lock_state();
     crew.jobs.push_back(Box::new(job));
-    match pool.staff(&mut crew) {
+    match pool.wake_or_spawn(&mut crew) {
         Err(error) if crew.threads == 0 => {
             crew.jobs.pop_back();
             Err(Error::no_thread(&error))

@@ -23,7 +23,7 @@ pub type ItemSource<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
 struct LaneState<T> {
     queue: VecDeque<(Result<T>, BudgetGuard)>,
     /// The source while no worker holds it.
-    parked: Option<ItemSource<T>>,
+    idle_source: Option<ItemSource<T>>,
     finished: bool,
 }
 
@@ -32,7 +32,7 @@ struct PrefetchLane<T> {
     changed: Condvar,
     cancel: CancellationToken,
     capacity: usize,
-    weigh: ItemSizer<T>,
+    item_size: ItemSizer<T>,
 }
 
 /// The bytes of an item.
@@ -55,7 +55,7 @@ impl<T: Send + 'static> PrefetchLane<T> {
                         .unwrap_or_else(|panic| Some(Err(panic_error("a worker", &*panic))))
                 };
                 let bytes = lane
-                    .weigh
+                    .item_size
                     .zip(item.as_ref().and_then(|item| item.as_ref().ok()))
                     .map_or(0, |(weigh, item)| weigh(item));
                 let held = BudgetGuard::new(bytes as u64);
@@ -68,7 +68,7 @@ impl<T: Send + 'static> PrefetchLane<T> {
                         if failed {
                             state.finished = true;
                         } else if full {
-                            state.parked = Some(source);
+                            state.idle_source = Some(source);
                             lane.changed.notify_one();
                             return;
                         }
@@ -92,7 +92,7 @@ impl<T: Send + 'static> PrefetchLane<T> {
         let mut state = self.lock();
         loop {
             if let Some((item, _)) = state.queue.pop_front() {
-                let parked = state.parked.take();
+                let parked = state.idle_source.take();
                 drop(state);
                 if let Some(source) = parked {
                     self.start(source);
@@ -155,7 +155,7 @@ pub struct OrderedPrefetch<T> {
     running: VecDeque<Arc<PrefetchLane<T>>>,
     window: usize,
     capacity: usize,
-    weigh: ItemSizer<T>,
+    item_size: ItemSizer<T>,
     cancel: CancellationToken,
     failed: bool,
     process: u32,
@@ -164,8 +164,8 @@ pub struct OrderedPrefetch<T> {
 impl<T> OrderedPrefetch<T> {
     /// Also keeps what waits within the process's byte budget; `weigh` gives the bytes of an item.
     #[must_use]
-    pub fn weighed(mut self, weigh: fn(&T) -> usize) -> Self {
-        self.weigh = Some(weigh);
+    pub fn with_byte_budget(mut self, weigh: fn(&T) -> usize) -> Self {
+        self.item_size = Some(weigh);
         self
     }
 }
@@ -174,7 +174,7 @@ impl<T> OrderedPrefetch<T> {
 /// at the first error.
 ///
 /// Dropping the iterator cancels what still runs.
-pub fn lanes<T: Send + 'static>(
+pub fn ordered_prefetch<T: Send + 'static>(
     sources: impl Iterator<Item = ItemSource<T>> + Send + 'static,
     window: usize,
     capacity: usize,
@@ -185,7 +185,7 @@ pub fn lanes<T: Send + 'static>(
         running: VecDeque::new(),
         window: window.max(1),
         capacity: capacity.max(1),
-        weigh: None,
+        item_size: None,
         cancel: cancel.child(),
         failed: false,
         process: std::process::id(),
@@ -211,7 +211,7 @@ impl<T: Send + 'static> Iterator for OrderedPrefetch<T> {
                 };
                 let state = LaneState {
                     queue: VecDeque::new(),
-                    parked: None,
+                    idle_source: None,
                     finished: false,
                 };
                 let lane = Arc::new(PrefetchLane {
@@ -219,7 +219,7 @@ impl<T: Send + 'static> Iterator for OrderedPrefetch<T> {
                     changed: Condvar::new(),
                     cancel: self.cancel.clone(),
                     capacity: self.capacity,
-                    weigh: self.weigh,
+                    item_size: self.item_size,
                 });
                 lane.start(source);
                 self.running.push_back(lane);
@@ -272,7 +272,7 @@ where
         let job = Arc::clone(&job);
         Box::new(std::iter::once_with(move || job(input))) as ItemSource<T>
     });
-    lanes(
+    ordered_prefetch(
         sources,
         IN_FLIGHT.max(parallelism() * 4),
         1,
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn items_come_in_the_order_of_the_sources() {
-        let all: Vec<u32> = lanes(
+        let all: Vec<u32> = ordered_prefetch(
             (0..40).map(|n| numbers(n * 10, n * 10 + 10)),
             7,
             2,
@@ -308,7 +308,7 @@ mod tests {
     fn streams_that_wait_do_not_starve_each_other() {
         let mut idle: Vec<_> = (0..parallelism() * 4)
             .map(|_| {
-                lanes(
+                ordered_prefetch(
                     (0..8).map(|_| numbers(0, 1000)),
                     8,
                     1,
@@ -320,7 +320,7 @@ mod tests {
             assert_eq!(stream.next().unwrap().unwrap(), 0);
         }
         assert_eq!(
-            lanes(
+            ordered_prefetch(
                 (0..8).map(|_| numbers(0, 1000)),
                 8,
                 1,
@@ -340,13 +340,13 @@ mod tests {
                 as ItemSource<usize>
         };
         // The budget is that of the process, so any one of these spends it.
-        let mut stream = lanes(
+        let mut stream = ordered_prefetch(
             (0..4).map(move |_| counted()),
             4,
             50,
             &CancellationToken::default(),
         )
-        .weighed(|_| 1 << 58);
+        .with_byte_budget(|_| 1 << 58);
         stream.next().unwrap().unwrap();
         while stream
             .running
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn a_panic_is_an_error_and_ends_the_stream() {
         let bad: ItemSource<u32> = Box::new(std::iter::once_with(|| panic!("boom")));
-        let mut stream = lanes(
+        let mut stream = ordered_prefetch(
             [numbers(0, 1), bad, numbers(0, 1)].into_iter(),
             1,
             1,
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn cancelling_ends_in_an_error_not_in_a_short_result() {
         let cancel = CancellationToken::default();
-        let mut stream = lanes((0..4).map(|_| numbers(0, 10)), 1, 1, &cancel);
+        let mut stream = ordered_prefetch((0..4).map(|_| numbers(0, 10)), 1, 1, &cancel);
         stream.next().unwrap().unwrap();
         cancel.cancel();
         assert!(matches!(

@@ -252,7 +252,7 @@ impl Expr {
                 shown(&value.to_string())
             ))
         })?;
-        match text(node, "k")? {
+        match string_field(node, "k")? {
             "col" => {
                 let path = node
                     .get("path")
@@ -276,7 +276,7 @@ impl Expr {
                 Ok(Self::Literal { value, data_type })
             }
             "call" => {
-                let name = text(node, "f")?;
+                let name = string_field(node, "f")?;
                 let function = Function::from_name(name).ok_or_else(|| {
                     Error::unsupported(format!(
                         "the function `{}` is not supported by the core",
@@ -294,7 +294,7 @@ impl Expr {
                 Self::call(function, args, data_type(node)?)
             }
             "cast" => {
-                let mode = match text(node, "m")? {
+                let mode = match string_field(node, "m")? {
                     "ansi" => CastMode::Ansi,
                     "legacy" => CastMode::Legacy,
                     "try" => CastMode::Try,
@@ -390,7 +390,7 @@ fn malformed(what: impl fmt::Display) -> Error {
     Error::invalid(format!("expression tree: {what}"))
 }
 
-fn text<'a>(node: &'a Map<String, Value>, key: &str) -> Result<&'a str> {
+fn string_field<'a>(node: &'a Map<String, Value>, key: &str) -> Result<&'a str> {
     node.get(key)
         .and_then(Value::as_str)
         .ok_or_else(|| malformed(format!("a node has no text `{key}`")))

@@ -67,7 +67,7 @@ impl ChecksumFileContents {
             list.into_iter().flatten().collect()
         }
         let schema = || matches!((StructType::parse(&meta.schema_string), StructType::parse(&metadata.schema_string)), (Ok(a), Ok(b)) if a == b);
-        wrong([
+        differing_fields([
             (
                 "protocol.minReaderVersion",
                 own.min_reader_version == protocol.min_reader_version,
@@ -113,7 +113,7 @@ impl ChecksumFileContents {
     /// The fields in which it contradicts the live files.
     #[must_use]
     pub fn against_files(&self, totals: &LiveFileTotals) -> Vec<&'static str> {
-        wrong([
+        differing_fields([
             ("numFiles", self.num_files == totals.files),
             ("tableSizeBytes", self.table_size_bytes == totals.bytes),
             (
@@ -142,7 +142,7 @@ impl ChecksumFileContents {
                         .is_some_and(|known| known.version == txn.version)
                 })
         };
-        wrong([(
+        differing_fields([(
             "setTransactions",
             self.set_transactions.as_ref().is_none_or(same),
         )])
@@ -158,7 +158,7 @@ impl ChecksumFileContents {
                     .iter()
                     .all(|domain| log.get(&domain.domain) == Some(domain))
         };
-        wrong([(
+        differing_fields([(
             "domainMetadata",
             self.domain_metadata.as_ref().is_none_or(same),
         )])
@@ -167,7 +167,7 @@ impl ChecksumFileContents {
     /// The field, if it contradicts the commit's in-commit timestamp.
     #[must_use]
     pub fn against_time(&self, in_commit_timestamp: i64) -> Vec<&'static str> {
-        wrong([(
+        differing_fields([(
             "inCommitTimestampOpt",
             self.in_commit_timestamp_opt
                 .is_none_or(|time| time == in_commit_timestamp),
@@ -176,7 +176,7 @@ impl ChecksumFileContents {
 }
 
 /// The names of those fields that do not agree.
-fn wrong<const N: usize>(fields: [(&'static str, bool); N]) -> Vec<&'static str> {
+fn differing_fields<const N: usize>(fields: [(&'static str, bool); N]) -> Vec<&'static str> {
     fields
         .into_iter()
         .filter(|(_, agrees)| !agrees)

@@ -64,7 +64,7 @@ impl DeltaLog {
     /// Whether no such warning was given yet; true once for a log and its clones, which belong to
     /// one handle.
     #[must_use]
-    pub fn warns_first(&self) -> bool {
+    pub fn take_first_warning(&self) -> bool {
         !self.is_warned.swap(true, Ordering::Relaxed)
     }
 
@@ -137,11 +137,11 @@ impl DeltaLog {
     /// # Errors
     /// [`Error::Storage`].
     pub fn list(&self, from: i64) -> Result<LogListing> {
-        self.list_behind(from, None)
+        self.list_with_hint(from, None)
     }
 
     /// The same; `hint` says what lies at `from`.
-    fn list_behind(&self, from: i64, hint: Option<&LastCheckpointHint>) -> Result<LogListing> {
+    fn list_with_hint(&self, from: i64, hint: Option<&LastCheckpointHint>) -> Result<LogListing> {
         // Asked before the listing: what is published in between is in both then, never in neither.
         let tail = self.authority.tail()?;
         let mut listing = if self.store().can_list() {
@@ -262,7 +262,7 @@ impl DeltaLog {
         if let Some(hint) = hint
             && hint.version > 0
         {
-            let listing = self.list_behind(hint.version, Some(&hint))?;
+            let listing = self.list_with_hint(hint.version, Some(&hint))?;
             // A hint that points at nothing usable is a lie; the whole listing decides.
             if listing
                 .checkpoints
@@ -318,27 +318,27 @@ impl DeltaLog {
 
     /// The error for a missing table, with what the location has instead.
     #[must_use]
-    pub fn explained(&self, error: Error) -> Error {
+    pub fn with_table_diagnosis(&self, error: Error) -> Error {
         let Error::NotFound {
             kind: NotFoundKind::Table,
             what,
-            place,
+            context: place,
         } = error
         else {
             return error;
         };
-        let what = match self.instead_of_table() {
+        let what = match self.describe_non_table() {
             Some(found) => format!("no Delta table at {}: {found}", self.store().url()),
             None => what,
         };
         Error::NotFound {
             kind: NotFoundKind::Table,
             what,
-            place,
+            context: place,
         }
     }
 
-    fn instead_of_table(&self) -> Option<String> {
+    fn describe_non_table(&self) -> Option<String> {
         if let Some(folder) = self.folder_of_log() {
             return Some(format!(
                 "this is inside of a log; give the folder of the table, {folder}"

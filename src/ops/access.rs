@@ -19,7 +19,7 @@ pub enum TableOrPath {
     /// A version that was read.
     Table(Snapshot),
     /// A log without commits.
-    Nothing(DeltaLog, ReadOptions),
+    EmptyPath(DeltaLog, ReadOptions),
 }
 
 impl TableOrPath {
@@ -35,7 +35,7 @@ impl TableOrPath {
                 ..
             }) => {
                 log.check_location()?;
-                Ok(Self::Nothing(log, options))
+                Ok(Self::EmptyPath(log, options))
             }
             Err(error) => Err(error),
         }
@@ -46,14 +46,14 @@ impl TableOrPath {
     pub fn store(&self) -> &Arc<dyn Store> {
         match self {
             Self::Table(snapshot) => snapshot.stores().root(),
-            Self::Nothing(log, _) => log.stores().root(),
+            Self::EmptyPath(log, _) => log.stores().root(),
         }
     }
 
     pub(super) fn transaction(&self) -> Result<OptimisticTransaction> {
         match self {
             Self::Table(snapshot) => Ok(OptimisticTransaction::new(snapshot)),
-            Self::Nothing(log, options) => OptimisticTransaction::create(log.clone(), *options).map_err(|error| match error {
+            Self::EmptyPath(log, options) => OptimisticTransaction::create(log.clone(), *options).map_err(|error| match error {
                 // The same as if it had come a moment later, between here and the commit.
                 Error::Invalid { .. } => Error::commit_failed(
                     ConflictKind::ProtocolChanged,
@@ -66,18 +66,18 @@ impl TableOrPath {
 
     /// What it comes to that another writer made the table that an operation wanted to make: what
     /// it would have come to a moment later.
-    pub(super) fn overtaken(&self, error: Error, mode: SaveMode) -> Result<CommitResult> {
-        let (Self::Nothing(log, options), Error::CommitFailed { .. }) = (self, &error) else {
+    pub(super) fn resolve_create_race(&self, error: Error, mode: SaveMode) -> Result<CommitResult> {
+        let (Self::EmptyPath(log, options), Error::CommitFailed { .. }) = (self, &error) else {
             return Err(error);
         };
         match (mode, Self::open(log.clone(), *options)?) {
             (SaveMode::Ignore, Self::Table(snapshot)) => Ok(CommitResult::unchanged(&snapshot)),
-            (SaveMode::Error, Self::Table(_)) => Err(self.exists()),
+            (SaveMode::Error, Self::Table(_)) => Err(self.table_exists_error()),
             _ => Err(error),
         }
     }
 
-    pub(super) fn exists(&self) -> Error {
+    pub(super) fn table_exists_error(&self) -> Error {
         Error::invalid(format!(
             "there is a table at {} already; use the mode `append`, `overwrite` or `ignore`",
             self.store().url()

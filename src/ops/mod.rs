@@ -26,7 +26,7 @@ pub use alter::{TableChange, alter};
 pub use create::{CreateOptions, create};
 pub use dml::delete_update::{DmlOptions, delete, update};
 pub use external::delete_update::{
-    DmlKind, ExternalDmlJob, MatchedRowsSummary, TableRequirements, abandon,
+    DmlKind, ExternalDmlJob, MatchedRowsSummary, TableRequirements, delete_uncommitted,
 };
 pub use external::merge::{ExternalMergeJob, MergeRequirements, SourceStatistics};
 pub use external::optimize::{ExternalOptimizeJob, OptimizeRequirements};

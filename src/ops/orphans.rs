@@ -11,7 +11,7 @@ use crate::store::Store;
 use crate::write::WrittenDataFile;
 
 /// The action that adds a file which was just written for a table of these metadata.
-pub(super) fn add_new(file: WrittenDataFile, metadata: &Metadata) -> Add {
+pub(super) fn add_action(file: WrittenDataFile, metadata: &Metadata) -> Add {
     Add {
         path: file.path,
         partition_values: file.partition_values.into_iter().collect(),
@@ -55,7 +55,7 @@ impl UncommittedFiles {
     }
 
     /// Adds the files of another one.
-    pub(super) fn join(&mut self, mut other: Self) {
+    pub(super) fn append(&mut self, mut other: Self) {
         self.paths.append(&mut other.paths);
     }
 

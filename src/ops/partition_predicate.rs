@@ -14,7 +14,7 @@ use crate::snapshot::Snapshot;
 use crate::write::WrittenDataFile;
 
 /// True for the rows for which `predicate` is false or null.
-pub(super) fn negated(predicate: &BoundExpr) -> Result<BoundExpr> {
+pub(super) fn not_true(predicate: &BoundExpr) -> Result<BoundExpr> {
     let held = Expr::call(
         Function::EqualNullSafe,
         vec![predicate.expr.clone(), Expr::boolean(Some(true))],
@@ -70,7 +70,7 @@ impl PartitionSet {
                     .collect()
             })
             .collect();
-        let typed = out.typed(&columns)?;
+        let typed = out.parse_partition_values(&columns)?;
         let rows = out.converter.convert_columns(&typed)?;
         for (n, row) in rows.iter().enumerate() {
             if out.known.insert(row.as_ref().to_vec()) {
@@ -84,7 +84,7 @@ impl PartitionSet {
         Ok(out)
     }
 
-    fn typed(&self, columns: &[StringViewArray]) -> Result<Vec<ArrayRef>> {
+    fn parse_partition_values(&self, columns: &[StringViewArray]) -> Result<Vec<ArrayRef>> {
         self.fields
             .iter()
             .zip(columns)
@@ -95,8 +95,8 @@ impl PartitionSet {
     }
 
     /// The rows of a batch of files that are in one of the partitions.
-    pub(super) fn rows(&self, batch: &FileBatch) -> Result<BooleanArray> {
-        let typed = self.typed(&batch.partition)?;
+    pub(super) fn matching_files(&self, batch: &FileBatch) -> Result<BooleanArray> {
+        let typed = self.parse_partition_values(&batch.partition)?;
         let rows = self.converter.convert_columns(&typed)?;
         Ok(mask(
             rows.iter()
@@ -127,9 +127,9 @@ impl PartitionSet {
                     DataType::Boolean,
                 )
             });
-            joined(Function::And, equal.collect::<Result<_>>()?)
+            combine_exprs(Function::And, equal.collect::<Result<_>>()?)
         };
-        let expr = joined(
+        let expr = combine_exprs(
             Function::Or,
             self.values.iter().map(one).collect::<Result<_>>()?,
         )?;
@@ -142,7 +142,7 @@ impl PartitionSet {
 }
 
 /// Expressions in one chain of AND or OR.
-pub(super) fn joined(function: Function, mut args: Vec<Expr>) -> Result<Expr> {
+pub(super) fn combine_exprs(function: Function, mut args: Vec<Expr>) -> Result<Expr> {
     match args.len() {
         0 => Ok(Expr::boolean(Some(function == Function::And))),
         1 => args

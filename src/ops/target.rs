@@ -35,7 +35,7 @@ use crate::write::bound_constraints;
 use crate::write::constraints::WriteRules;
 use crate::write::external_files::{self, ExternalFileSet};
 use crate::write::external_sort::CurveSort;
-pub(super) use crate::write::with_change_feed::changed;
+pub(super) use crate::write::with_change_feed::with_change_type;
 use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write, write_with};
 
 /// How files are made.
@@ -83,7 +83,7 @@ pub(super) struct FileRowSelection {
     /// Only those for which it is true.
     pub predicate: Option<BoundExpr>,
     /// Only those at some positions.
-    pub chosen: Option<PositionSelection>,
+    pub positions: Option<PositionSelection>,
 }
 
 /// What becomes of rows on their way: a batch of the table's columns, behind which the columns of
@@ -122,14 +122,15 @@ impl TargetTable {
     }
 
     /// Its metadata once identity columns have come so far.
-    pub(super) fn marked(&self, last: &[(String, i64)]) -> Metadata {
+    pub(super) fn with_high_water_marks(&self, last: &[(String, i64)]) -> Metadata {
         Metadata {
-            schema_string: bound_constraints::with_marks(&self.schema, last).to_text(),
+            schema_string: bound_constraints::with_high_water_marks(&self.schema, last)
+                .to_json_string(),
             ..self.metadata.clone()
         }
     }
 
-    pub(super) fn has_feed(&self) -> bool {
+    pub(super) fn has_change_data_feed(&self) -> bool {
         let on = |key: &str| properties::flag(&self.metadata.configuration, key);
         features::supported(&self.protocol).contains("changeDataFeed")
             && (on("delta.enableChangeDataFeed") || on("delta.enableChangeDataCapture"))
@@ -141,13 +142,13 @@ impl TargetTable {
     }
 
     /// Whether rows are deleted by deletion vectors rather than by copying the others.
-    pub(super) fn has_vectors(&self) -> bool {
+    pub(super) fn has_deletion_vectors(&self) -> bool {
         features::supported(&self.protocol).contains("deletionVectors")
             && self.metadata.flag("delta.enableDeletionVectors")
     }
 
     /// How files of the table are written.
-    pub(super) fn request(
+    pub(super) fn write_request(
         &self,
         rules: WriteRules,
         cancel: &CancellationToken,
@@ -168,7 +169,7 @@ impl TargetTable {
             },
             properties: configuration.clone(),
             materialize_partition_columns: supported.contains("materializePartitionColumns")
-                || iceberg::promised(&self.metadata).is_some()
+                || iceberg::enabled_iceberg_compat(&self.metadata).is_some()
                 || on("delta.writePartitionColumnsToParquet"),
             writer_properties: self.encoding.writer_properties.clone(),
             target_file_size: self
@@ -192,12 +193,12 @@ impl TargetTable {
     }
 
     /// The same for change files.
-    pub(super) fn feed_request(
+    pub(super) fn change_data_request(
         &self,
         rules: WriteRules,
         cancel: &CancellationToken,
     ) -> Result<WriteRequest> {
-        Ok(self.request(rules, cancel)?.of_feed())
+        Ok(self.write_request(rules, cancel)?.for_change_data())
     }
 
     /// Copies rows into new files.
@@ -209,12 +210,12 @@ impl TargetTable {
         edit: Option<BatchTransform>,
         cancel: &CancellationToken,
     ) -> Result<WriteOutput> {
-        let (request, scanned) = self.copying(snapshot, rows, rules, cancel)?;
+        let (request, scanned) = self.copy_requests(snapshot, rows, rules, cancel)?;
         let names = request.hidden.clone();
         let batches = scan::scan(snapshot, &scanned)?.batches;
         let edited = move |batch: Result<RecordBatch>| match &edit {
-            Some(edit) => edit(batch?).and_then(|batch| rename_last(&batch, &names)),
-            None => rename_last(&batch?, &names),
+            Some(edit) => edit(batch?).and_then(|batch| rename_trailing_columns(&batch, &names)),
+            None => rename_trailing_columns(&batch?, &names),
         };
         write(snapshot.stores().root(), &request, batches.map(edited))
     }
@@ -229,7 +230,8 @@ impl TargetTable {
         files: Option<usize>,
         cancel: &CancellationToken,
     ) -> Result<WriteOutput> {
-        let (mut request, scanned) = self.copying(snapshot, rows, WriteRules::default(), cancel)?;
+        let (mut request, scanned) =
+            self.copy_requests(snapshot, rows, WriteRules::default(), cancel)?;
         let names = request.hidden.clone();
         let (sorted, counts) = sorting.sort(scan::scan(snapshot, &scanned)?.batches, cancel)?;
         if let Some(files) = files {
@@ -241,12 +243,12 @@ impl TargetTable {
         write(
             snapshot.stores().root(),
             &request,
-            sorted.map(move |batch| rename_last(&batch?, &names)),
+            sorted.map(move |batch| rename_trailing_columns(&batch?, &names)),
         )
     }
 
     /// Takes over what another engine wrote into a folder of the table: rows, or changes.
-    pub(super) fn adopt(
+    pub(super) fn inspect_external_folder(
         &self,
         folder: &str,
         is_feed: bool,
@@ -254,32 +256,32 @@ impl TargetTable {
         cancel: &CancellationToken,
     ) -> Result<ExternalFileSet> {
         let request = if is_feed {
-            self.feed_request(WriteRules::default(), cancel)?
+            self.change_data_request(WriteRules::default(), cancel)?
         } else {
-            let mut request = self.request(WriteRules::default(), cancel)?;
-            self.keep_ids(snapshot, &mut request, &mut ScanRequest::default())?;
+            let mut request = self.write_request(WriteRules::default(), cancel)?;
+            self.preserve_row_ids(snapshot, &mut request, &mut ScanRequest::default())?;
             request
         };
-        external_files::adopt(snapshot.stores().root(), &request, folder, cancel)
+        external_files::inspect_external_files(snapshot.stores().root(), &request, folder, cancel)
     }
 
     /// How rows are copied: what is written, and what is read for it.
-    fn copying(
+    fn copy_requests(
         &self,
         snapshot: &Snapshot,
         rows: FileRowSelection,
         rules: WriteRules,
         cancel: &CancellationToken,
     ) -> Result<(WriteRequest, ScanRequest)> {
-        let mut request = self.request(rules, cancel)?;
+        let mut request = self.write_request(rules, cancel)?;
         let mut scanned = rows.scan(cancel);
-        self.keep_ids(snapshot, &mut request, &mut scanned)?;
+        self.preserve_row_ids(snapshot, &mut request, &mut scanned)?;
         Ok((request, scanned))
     }
 
     /// Lets copies of rows keep their ids where the table tracks rows: the columns of [`TRACKED`]
     /// behind the table's.
-    pub(super) fn keep_ids(
+    pub(super) fn preserve_row_ids(
         &self,
         snapshot: &Snapshot,
         request: &mut WriteRequest,
@@ -304,13 +306,13 @@ impl TargetTable {
 
     /// Puts files together: row groups that are worth it are copied as they are, the other files
     /// row by row.
-    pub(super) fn gather(
+    pub(super) fn combine_files(
         &self,
         snapshot: &Snapshot,
         files: Vec<Add>,
         cancel: &CancellationToken,
     ) -> Result<WriteOutput> {
-        let request = self.request(WriteRules::default(), cancel)?;
+        let request = self.write_request(WriteRules::default(), cancel)?;
         // Where rows are tracked each needs its id, which a file without such a column does not
         // hold.
         let (splices, others) = if self.tracks_rows() {
@@ -330,7 +332,7 @@ impl TargetTable {
     }
 
     /// Writes change files: of each source its rows, edited, as changes of this kind.
-    pub(super) fn changes(
+    pub(super) fn write_change_data(
         &self,
         snapshot: &Snapshot,
         sources: [(FileRowSelection, &'static str, Option<BatchTransform>); 2],
@@ -341,7 +343,7 @@ impl TargetTable {
             let batches = scan::scan(snapshot, &rows.scan(cancel))?.batches;
             streams.push(batches.map(move |batch| {
                 let batch = batch?;
-                changed(
+                with_change_type(
                     &if let Some(edit) = &edit {
                         edit(batch)?
                     } else {
@@ -353,7 +355,7 @@ impl TargetTable {
         }
         write(
             snapshot.stores().root(),
-            &self.feed_request(WriteRules::default(), cancel)?,
+            &self.change_data_request(WriteRules::default(), cancel)?,
             streams.into_iter().flatten(),
         )
     }
@@ -364,7 +366,7 @@ impl FileRowSelection {
         ScanRequest {
             predicate: self.predicate,
             files: Some(self.files),
-            chosen: self.chosen,
+            chosen: self.positions,
             layout: StringLayout::Plain,
             ahead: AHEAD,
             cancel: cancel.clone(),
@@ -391,7 +393,10 @@ impl FileRowSelection {
             match keys {
                 None => note_positions(&batch, &mut out)?,
                 Some(keys) => {
-                    note_positions(&filter_record_batch(&batch, &keys.rows(&batch)?)?, &mut out)?;
+                    note_positions(
+                        &filter_record_batch(&batch, &keys.matching_rows(&batch)?)?,
+                        &mut out,
+                    )?;
                 }
             }
         }
@@ -431,7 +436,7 @@ pub(super) fn note_positions(
 }
 
 /// The batch with its last columns under these names.
-fn rename_last(batch: &RecordBatch, names: &[String]) -> Result<RecordBatch> {
+fn rename_trailing_columns(batch: &RecordBatch, names: &[String]) -> Result<RecordBatch> {
     let first = batch.num_columns().saturating_sub(names.len());
     let schema = batch.schema();
     let fields = schema.fields().iter().enumerate().map(|(n, field)| {
@@ -449,7 +454,7 @@ fn rename_last(batch: &RecordBatch, names: &[String]) -> Result<RecordBatch> {
 }
 
 /// The action of a change file.
-pub(super) fn change_file(file: WrittenDataFile) -> Cdc {
+pub(super) fn cdc_action(file: WrittenDataFile) -> Cdc {
     Cdc {
         path: file.path,
         partition_values: file.partition_values.into_iter().collect(),
@@ -470,8 +475,11 @@ mod tests {
             Arc::new(Int64Array::from(vec![1, 2])) as arrow_array::ArrayRef,
         )])
         .unwrap();
-        let renamed =
-            rename_last(&changed(&batch, "insert").unwrap(), &["kind".to_owned()]).unwrap();
+        let renamed = rename_trailing_columns(
+            &with_change_type(&batch, "insert").unwrap(),
+            &["kind".to_owned()],
+        )
+        .unwrap();
         assert_eq!(
             renamed
                 .schema()

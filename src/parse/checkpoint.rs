@@ -93,7 +93,7 @@ impl CheckpointReader {
             out.json = Some((bytes, path));
         } else {
             out.own = map_all(checkpoint.files.clone(), |file| {
-                as_log(open_raw(&file).map(Arc::new))
+                with_log_error(open_raw(&file).map(Arc::new))
             })?;
             if files && checkpoint.kind != CheckpointKind::MultiPart {
                 sidecars = sidecars_of_parquet(&out.own)?;
@@ -105,7 +105,9 @@ impl CheckpointReader {
                 .iter()
                 .map(|s| sidecar_file(s, store))
                 .collect::<Result<Vec<_>>>()?;
-            out.sidecars = map_all(sidecars, |file| as_log(open_raw(&file).map(Arc::new)))?;
+            out.sidecars = map_all(sidecars, |file| {
+                with_log_error(open_raw(&file).map(Arc::new))
+            })?;
         }
         Ok(out)
     }
@@ -118,7 +120,7 @@ impl CheckpointReader {
 
     /// At most this many files are live in it.
     #[must_use]
-    pub fn files_at_most(&self) -> u64 {
+    pub fn max_file_count(&self) -> u64 {
         let live = |group: RawGroup<'_>| {
             let nulls = group
                 .statistics(&["add", "path"])
@@ -129,7 +131,7 @@ impl CheckpointReader {
         let of_json = self
             .json
             .as_ref()
-            .map_or(0, |(text, _)| commit::adds_about(text.len() as u64));
+            .map_or(0, |(text, _)| commit::estimated_adds(text.len() as u64));
         of_json
             + self
                 .own
@@ -166,7 +168,7 @@ impl CheckpointReader {
 
     /// Whether it has statistics of live files as text only.
     #[must_use]
-    pub fn has_text_only(&self) -> bool {
+    pub fn has_json_stats_only(&self) -> bool {
         self.own.iter().chain(&self.sidecars).all(|raw| {
             raw.row_groups()
                 .all(|group| !stats_are_parsed(&group, FileActionKind::Adds, false))
@@ -193,7 +195,7 @@ impl CheckpointReader {
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the file.
-    pub fn singles(&self, take: &ActionSelection) -> Result<Vec<NonFileAction>> {
+    pub fn non_file_actions(&self, take: &ActionSelection) -> Result<Vec<NonFileAction>> {
         if let Some((bytes, path)) = &self.json {
             let take = ActionSelection {
                 adds: None,
@@ -203,11 +205,11 @@ impl CheckpointReader {
             };
             return Ok(commit::parse(bytes, 0..bytes.len(), &take, &[])
                 .at_file(path)?
-                .singles);
+                .non_file_actions);
         }
         let mut out = Vec::new();
         for raw in &self.own {
-            if take.table {
+            if take.protocol_and_metadata {
                 for json in rows_as_json(raw, "protocol", "minReaderVersion")? {
                     out.push(NonFileAction::Protocol(action::from_json(
                         "protocol",
@@ -221,7 +223,7 @@ impl CheckpointReader {
                     )?)));
                 }
             }
-            if take.sets {
+            if take.transactions_and_domains {
                 for json in rows_as_json(raw, "txn", "appId")? {
                     out.push(NonFileAction::Txn(action::from_json(
                         "txn",
@@ -324,7 +326,7 @@ impl SidecarReader {
         map_all(files, move |(file, action)| {
             Ok(Self {
                 action,
-                raw: as_log(open_raw(&file).map(Arc::new))?,
+                raw: with_log_error(open_raw(&file).map(Arc::new))?,
                 version,
             })
         })
@@ -363,7 +365,7 @@ fn sidecars_of(checkpoint: &CheckpointInstance) -> Result<Vec<Sidecar>> {
     let own = checkpoint
         .files
         .iter()
-        .map(|file| as_log(open_raw(file).map(Arc::new)))
+        .map(|file| with_log_error(open_raw(file).map(Arc::new)))
         .collect::<Result<Vec<_>>>()?;
     sidecars_of_parquet(&own)
 }
@@ -383,7 +385,7 @@ fn sidecars_of_json(bytes: &Bytes, path: &str) -> Result<Vec<Sidecar>> {
     };
     let singles = commit::parse(bytes, 0..bytes.len(), &take, &[])
         .at_file(path)?
-        .singles;
+        .non_file_actions;
     Ok(singles
         .into_iter()
         .filter_map(|single| {
@@ -410,16 +412,23 @@ fn sidecars_of_parquet(files: &[Arc<RawFile>]) -> Result<Vec<Sidecar>> {
 }
 
 /// Damage to a checkpoint is damage to the log.
-fn as_log<T>(result: Result<T>) -> Result<T> {
+fn with_log_error<T>(result: Result<T>) -> Result<T> {
     result.map_err(|error| match error {
         // What the decoder does not know makes this checkpoint as useless as a damaged one.
-        Error::Corrupt { what, place, .. } | Error::Unsupported { what, place, .. } => {
-            Error::Corrupt {
-                kind: crate::error::CorruptionKind::Log,
-                what,
-                place,
-            }
+        Error::Corrupt {
+            what,
+            context: place,
+            ..
         }
+        | Error::Unsupported {
+            what,
+            context: place,
+            ..
+        } => Error::Corrupt {
+            kind: crate::error::CorruptionKind::Log,
+            what,
+            context: place,
+        },
         other => other,
     })
 }
@@ -487,7 +496,7 @@ impl<T, F: FnOnce() -> Result<I>, I: Iterator<Item = Result<T>>> Iterator for La
     }
 }
 
-fn wants(
+fn is_projected(
     wanted: &FileActionProjection,
     kind: FileActionKind,
     parsed_stats: bool,
@@ -533,16 +542,16 @@ fn group_batches(
     parsed_stats: bool,
 ) -> Result<impl Iterator<Item = Result<FileBatch>> + use<>> {
     let rows = wanted.batch_rows.unwrap_or(BATCH_ROWS);
-    let batches = as_log(raw.read(
+    let batches = with_log_error(raw.read(
         &[group],
-        |path| wants(wanted, kind, parsed_stats, path),
+        |path| is_projected(wanted, kind, parsed_stats, path),
         StringLayout::View,
         rows,
         BATCH_BYTES,
     ))?;
     let (wanted, path) = (Arc::clone(wanted), raw.path().to_owned());
     Ok(batches
-        .map(move |batch| file_batch(&as_log(batch)?, kind, &wanted).at_file(&path))
+        .map(move |batch| file_batch(&with_log_error(batch)?, kind, &wanted).at_file(&path))
         .filter(|batch| !matches!(batch, Ok(batch) if batch.is_empty())))
 }
 
@@ -670,11 +679,16 @@ fn wrong_type(column: &str) -> Error {
     ))
 }
 
-fn typed(actions: &StructArray, name: &str, data_type: &Arrow, rows: usize) -> Result<ArrayRef> {
+fn column_of_type(
+    actions: &StructArray,
+    name: &str,
+    data_type: &Arrow,
+    rows: usize,
+) -> Result<ArrayRef> {
     match actions.column_by_name(name) {
         None => Ok(new_null_array(data_type, rows)),
         Some(array) if array.data_type() == data_type => Ok(Arc::clone(array)),
-        Some(array) if is_like(array.data_type(), data_type) => {
+        Some(array) if is_compatible_type(array.data_type(), data_type) => {
             cast(array, data_type).map_err(|_| wrong_type(name))
         }
         Some(_) => Err(wrong_type(name)),
@@ -682,7 +696,7 @@ fn typed(actions: &StructArray, name: &str, data_type: &Arrow, rows: usize) -> R
 }
 
 /// Whether a column of one type may stand for another: only the width may differ.
-fn is_like(found: &Arrow, wanted: &Arrow) -> bool {
+fn is_compatible_type(found: &Arrow, wanted: &Arrow) -> bool {
     match wanted {
         Arrow::Utf8View => matches!(found, Arrow::Utf8 | Arrow::LargeUtf8 | Arrow::Null),
         Arrow::Int64 | Arrow::Int32 => found.is_integer() || *found == Arrow::Null,
@@ -691,13 +705,13 @@ fn is_like(found: &Arrow, wanted: &Arrow) -> bool {
 }
 
 fn string_column(actions: &StructArray, name: &str, rows: usize) -> Result<StringViewArray> {
-    Ok(typed(actions, name, &Arrow::Utf8View, rows)?
+    Ok(column_of_type(actions, name, &Arrow::Utf8View, rows)?
         .as_string_view()
         .clone())
 }
 
 fn int_column(actions: &StructArray, name: &str, rows: usize) -> Result<Int64Array> {
-    Ok(typed(actions, name, &Arrow::Int64, rows)?
+    Ok(column_of_type(actions, name, &Arrow::Int64, rows)?
         .as_primitive::<Int64Type>()
         .clone())
 }
@@ -718,7 +732,7 @@ fn dv_columns(actions: &StructArray) -> Result<Option<DvColumns>> {
         return Ok(None);
     }
     let int32 = |name: &str| -> Result<Int32Array> {
-        Ok(typed(dv, name, &Arrow::Int32, rows)?
+        Ok(column_of_type(dv, name, &Arrow::Int32, rows)?
             .as_primitive::<Int32Type>()
             .clone())
     };
@@ -799,14 +813,14 @@ fn rows_as_json(raw: &RawFile, column: &str, key: &str) -> Result<Vec<Value>> {
     if groups.is_empty() {
         return Ok(out);
     }
-    for batch in as_log(raw.read(
+    for batch in with_log_error(raw.read(
         &groups,
         |path| path.first() == Some(&column),
         StringLayout::View,
         BATCH_ROWS,
         BATCH_BYTES,
     ))? {
-        let batch = as_log(batch)?;
+        let batch = with_log_error(batch)?;
         // A file may lack the column.
         let Some(values) = batch.columns().first() else {
             continue;

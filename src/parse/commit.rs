@@ -29,9 +29,9 @@ pub struct ActionSelection {
     /// Change data files, with these columns.
     pub cdc: Option<FileActionProjection>,
     /// Protocol and metadata.
-    pub table: bool,
+    pub protocol_and_metadata: bool,
     /// Application transactions and domains.
-    pub sets: bool,
+    pub transactions_and_domains: bool,
     /// Commit information, as JSON text.
     pub info: bool,
     /// Sidecars, in the manifests of V2 checkpoints.
@@ -66,9 +66,9 @@ pub struct ParsedActions {
     /// `cdc`
     pub cdc: FileBatch,
     /// Everything else that was asked for, in order.
-    pub singles: Vec<NonFileAction>,
+    pub non_file_actions: Vec<NonFileAction>,
     /// For each mark given, how many actions came before it.
-    pub marks: Vec<u32>,
+    pub actions_before_mark: Vec<u32>,
 }
 
 /// Parses the lines of `text[piece]`. `marks` are ascending positions at which lines begin; see
@@ -116,14 +116,14 @@ pub fn parse(
     }
     orders.resize(marks.len(), parser.order);
     Ok(ParsedActions {
-        marks: orders,
+        actions_before_mark: orders,
         ..parser.finish(&viewed)
     })
 }
 
 /// About how many adds a text of so many bytes may hold.
 #[must_use]
-pub fn adds_about(bytes: u64) -> u64 {
+pub fn estimated_adds(bytes: u64) -> u64 {
     bytes / 256
 }
 
@@ -143,7 +143,7 @@ struct CommitParser<'a> {
     adds: Option<FileActionBuilders<'a>>,
     removes: Option<FileActionBuilders<'a>>,
     cdc: Option<FileActionBuilders<'a>>,
-    singles: Vec<NonFileAction>,
+    non_file_actions: Vec<NonFileAction>,
     order: u32,
 }
 
@@ -159,21 +159,21 @@ impl<'a> CommitParser<'a> {
             adds: files(&take.adds),
             removes: files(&take.removes),
             cdc: files(&take.cdc),
-            singles: Vec::new(),
+            non_file_actions: Vec::new(),
             order: 0,
         }
     }
 
     fn line(&mut self, cursor: &mut JsonCursor<'_>) -> Result<(), CommitParseError> {
         cursor.skip_blanks();
-        if cursor.take_literal(b"\n") || cursor.peek().is_none() {
+        if cursor.consume_literal(b"\n") || cursor.peek().is_none() {
             return Ok(());
         }
-        if !cursor.take(b'{') {
+        if !cursor.consume(b'{') {
             return Err(CommitParseError::Json("expected `{`"));
         }
         let mut failure = None;
-        if !cursor.take(b'}') {
+        if !cursor.consume(b'}') {
             loop {
                 let key = cursor.key()?;
                 let name = cursor.name(key)?;
@@ -181,10 +181,10 @@ impl<'a> CommitParser<'a> {
                     failure.get_or_insert(error);
                     break;
                 }
-                if cursor.take(b',') {
+                if cursor.consume(b',') {
                     continue;
                 }
-                if cursor.take(b'}') {
+                if cursor.consume(b'}') {
                     break;
                 }
                 return Err(CommitParseError::Json("expected `,` or `}`"));
@@ -194,7 +194,7 @@ impl<'a> CommitParser<'a> {
             return Err(failure);
         }
         cursor.skip_blanks();
-        if cursor.peek().is_none() || cursor.take_literal(b"\n") {
+        if cursor.peek().is_none() || cursor.consume_literal(b"\n") {
             Ok(())
         } else {
             Err(CommitParseError::Json("text after the end of the action"))
@@ -207,7 +207,7 @@ impl<'a> CommitParser<'a> {
             b"add" => self.adds.as_mut(),
             b"remove" => self.removes.as_mut(),
             b"cdc" => self.cdc.as_mut(),
-            _ => return self.single(cursor, name),
+            _ => return self.parse_non_file_action(cursor, name),
         };
         match files {
             Some(files) => files.action(cursor, self.order, name == b"add"),
@@ -218,7 +218,11 @@ impl<'a> CommitParser<'a> {
         }
     }
 
-    fn single(&mut self, cursor: &mut JsonCursor<'_>, name: &[u8]) -> Result<(), CommitParseError> {
+    fn parse_non_file_action(
+        &mut self,
+        cursor: &mut JsonCursor<'_>,
+        name: &[u8],
+    ) -> Result<(), CommitParseError> {
         let (start, end) = cursor.skip_value()?;
         let body = std::str::from_utf8(cursor.text().get(start..end).unwrap_or_default())
             .unwrap_or_default();
@@ -227,14 +231,16 @@ impl<'a> CommitParser<'a> {
         }
         let take = self.take;
         let single = match name {
-            b"protocol" if take.table => {
+            b"protocol" if take.protocol_and_metadata => {
                 action::from_json("protocol", body).map(NonFileAction::Protocol)
             }
-            b"metaData" if take.table => {
+            b"metaData" if take.protocol_and_metadata => {
                 action::from_json("metaData", body).map(|m| NonFileAction::Metadata(Box::new(m)))
             }
-            b"txn" if take.sets => action::from_json("txn", body).map(NonFileAction::Txn),
-            b"domainMetadata" if take.sets => {
+            b"txn" if take.transactions_and_domains => {
+                action::from_json("txn", body).map(NonFileAction::Txn)
+            }
+            b"domainMetadata" if take.transactions_and_domains => {
                 action::from_json("domainMetadata", body).map(NonFileAction::Domain)
             }
             b"commitInfo" if take.info => Ok(NonFileAction::CommitInfo(body.to_owned())),
@@ -243,7 +249,8 @@ impl<'a> CommitParser<'a> {
             }
             _ => return Ok(()),
         };
-        self.singles.push(single.map_err(CommitParseError::Action)?);
+        self.non_file_actions
+            .push(single.map_err(CommitParseError::Action)?);
         Ok(())
     }
 
@@ -258,8 +265,8 @@ impl<'a> CommitParser<'a> {
             adds: finish(self.adds),
             removes: finish(self.removes),
             cdc: finish(self.cdc),
-            singles: self.singles,
-            marks: Vec::new(),
+            non_file_actions: self.non_file_actions,
+            actions_before_mark: Vec::new(),
         }
     }
 }
@@ -394,7 +401,7 @@ impl<'a> FileActionBuilders<'a> {
                 }
                 b"tags" => {
                     c.skip_blanks();
-                    tags = if c.take_null() {
+                    tags = if c.consume_null() {
                         None
                     } else {
                         Some(c.skip_value()?)
@@ -559,7 +566,7 @@ impl DvBuilders {
 ///
 /// # Errors
 /// [`Error::Corrupt`] with the line.
-pub fn singles(text: &Bytes, take: &ActionSelection) -> Result<Vec<NonFileAction>> {
+pub fn non_file_actions(text: &Bytes, take: &ActionSelection) -> Result<Vec<NonFileAction>> {
     let mut out = Vec::new();
     let mut start = 0;
     while start < text.len() {
@@ -571,7 +578,7 @@ pub fn singles(text: &Bytes, take: &ActionSelection) -> Result<Vec<NonFileAction
                 .any(|prefix| rest.starts_with(prefix))
             || (!take.info && rest.starts_with(b"{\"commitInfo\":"));
         if !skip {
-            out.extend(parse(text, start..end, take, &[])?.singles);
+            out.extend(parse(text, start..end, take, &[])?.non_file_actions);
         }
         start = end;
     }
@@ -600,8 +607,8 @@ mod tests {
             adds: files.clone(),
             removes: files.clone(),
             cdc: files,
-            table: true,
-            sets: true,
+            protocol_and_metadata: true,
+            transactions_and_domains: true,
             info: true,
             sidecars: true,
         }
@@ -650,7 +657,7 @@ mod tests {
         );
         assert_eq!(parsed.removes.time.as_ref().unwrap().value(0), 9);
         assert!(matches!(
-            &parsed.singles[..],
+            &parsed.non_file_actions[..],
             [
                 NonFileAction::CommitInfo(_),
                 NonFileAction::Txn(SetTransaction { version: 4, .. })
@@ -676,7 +683,7 @@ mod tests {
             assert!(
                 error.is_corrupt()
                     && error.to_string().contains(what)
-                    && error.place().unwrap().line == Some(3),
+                    && error.context().unwrap().line == Some(3),
                 "{bad}: {error}"
             );
         }
@@ -686,7 +693,10 @@ mod tests {
     fn marks_tell_how_many_actions_came_before() {
         let text = Bytes::from_static(b"{\"add\":{\"path\":\"a\",\"size\":1}}\n{\"txn\":null}\n{\"add\":{\"path\":\"b\",\"size\":1}}");
         let parsed = parse(&text, 0..text.len(), &wanted(), &[0, 43]).unwrap();
-        assert_eq!((parsed.marks, parsed.adds.order), (vec![0, 2], vec![1, 3]));
+        assert_eq!(
+            (parsed.actions_before_mark, parsed.adds.order),
+            (vec![0, 2], vec![1, 3])
+        );
     }
 
     #[test]
@@ -695,10 +705,10 @@ mod tests {
             b"{\"add\":{broken\n{\"protocol\":{\"minReaderVersion\":1,\"minWriterVersion\":2}}\n",
         );
         assert_eq!(
-            singles(
+            non_file_actions(
                 &text,
                 &ActionSelection {
-                    table: true,
+                    protocol_and_metadata: true,
                     ..ActionSelection::default()
                 }
             )

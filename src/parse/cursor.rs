@@ -53,7 +53,7 @@ impl<'a> JsonCursor<'a> {
 
     /// Takes `byte` if it is next, after blanks.
     #[inline]
-    pub(super) fn take(&mut self, byte: u8) -> bool {
+    pub(super) fn consume(&mut self, byte: u8) -> bool {
         self.skip_blanks();
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
@@ -62,7 +62,7 @@ impl<'a> JsonCursor<'a> {
 
     /// Takes `literal` if it is next, with no blanks before it.
     #[inline]
-    pub(super) fn take_literal(&mut self, literal: &[u8]) -> bool {
+    pub(super) fn consume_literal(&mut self, literal: &[u8]) -> bool {
         let found = self
             .text
             .get(self.at..)
@@ -71,15 +71,15 @@ impl<'a> JsonCursor<'a> {
         found
     }
 
-    pub(super) fn take_null(&mut self) -> bool {
+    pub(super) fn consume_null(&mut self) -> bool {
         self.skip_blanks();
-        self.take_literal(b"null")
+        self.consume_literal(b"null")
     }
 
     /// A string.
     #[inline]
     pub(super) fn string(&mut self) -> Result<StringSpan, JsonSyntaxError> {
-        if !self.take(b'"') {
+        if !self.consume(b'"') {
             return Err("expected a string");
         }
         let start = self.at;
@@ -108,12 +108,12 @@ impl<'a> JsonCursor<'a> {
     /// A string in which escaped quotes are the rule, such as JSON text inside of JSON text.
     #[inline]
     pub(super) fn quoted_json(&mut self) -> Result<StringSpan, JsonSyntaxError> {
-        if !self.take(b'"') {
+        if !self.consume(b'"') {
             return Err("expected a string");
         }
         let start = self.at;
         let rest = self.text.get(start..).unwrap_or_default();
-        let length = bare_quote(rest).ok_or("a string does not end")?;
+        let length = find_unescaped_quote(rest).ok_or("a string does not end")?;
         if memchr::memchr(b'\n', rest.get(..length).unwrap_or_default()).is_some() {
             return Err("a string does not end on its line");
         }
@@ -127,7 +127,7 @@ impl<'a> JsonCursor<'a> {
 
     /// `null` or a string.
     pub(super) fn opt_string(&mut self) -> Result<Option<StringSpan>, JsonSyntaxError> {
-        if self.take_null() {
+        if self.consume_null() {
             Ok(None)
         } else {
             self.string().map(Some)
@@ -156,7 +156,7 @@ impl<'a> JsonCursor<'a> {
     /// `null` or an integer of 64 bits.
     #[inline]
     pub(super) fn opt_i64(&mut self) -> Result<Option<i64>, JsonSyntaxError> {
-        if self.take_null() {
+        if self.consume_null() {
             return Ok(None);
         }
         let negative = self.peek() == Some(b'-');
@@ -192,11 +192,11 @@ impl<'a> JsonCursor<'a> {
     /// `null`, `true` or `false`.
     pub(super) fn opt_bool(&mut self) -> Result<Option<bool>, JsonSyntaxError> {
         self.skip_blanks();
-        if self.take_literal(b"true") {
+        if self.consume_literal(b"true") {
             Ok(Some(true))
-        } else if self.take_literal(b"false") {
+        } else if self.consume_literal(b"false") {
             Ok(Some(false))
-        } else if self.take_literal(b"null") {
+        } else if self.consume_literal(b"null") {
             Ok(None)
         } else {
             Err("expected true or false")
@@ -214,7 +214,7 @@ impl<'a> JsonCursor<'a> {
             match self.peek().ok_or("the text ends early")? {
                 b'{' => {
                     self.at += 1;
-                    if !self.take(b'}') {
+                    if !self.consume(b'}') {
                         open.push(true);
                         if open.len() > DEPTH_LIMIT {
                             return Err("the nesting is too deep");
@@ -225,7 +225,7 @@ impl<'a> JsonCursor<'a> {
                 }
                 b'[' => {
                     self.at += 1;
-                    if !self.take(b']') {
+                    if !self.consume(b']') {
                         open.push(false);
                         if open.len() > DEPTH_LIMIT {
                             return Err("the nesting is too deep");
@@ -237,9 +237,9 @@ impl<'a> JsonCursor<'a> {
                     self.string()?;
                 }
                 b't' | b'f' | b'n' => {
-                    if !(self.take_literal(b"true")
-                        || self.take_literal(b"false")
-                        || self.take_literal(b"null"))
+                    if !(self.consume_literal(b"true")
+                        || self.consume_literal(b"false")
+                        || self.consume_literal(b"null"))
                     {
                         return Err("expected a value");
                     }
@@ -255,13 +255,13 @@ impl<'a> JsonCursor<'a> {
                 let Some(object) = open.last().copied() else {
                     return Ok((start, self.at));
                 };
-                if self.take(b',') {
+                if self.consume(b',') {
                     if object {
                         self.key()?;
                     }
                     break;
                 }
-                if !self.take(if object { b'}' } else { b']' }) {
+                if !self.consume(if object { b'}' } else { b']' }) {
                     return Err("expected `,` or a closing bracket");
                 }
                 open.pop();
@@ -273,7 +273,7 @@ impl<'a> JsonCursor<'a> {
     #[inline]
     pub(super) fn key(&mut self) -> Result<StringSpan, JsonSyntaxError> {
         let key = self.string()?;
-        if self.take(b':') {
+        if self.consume(b':') {
             Ok(key)
         } else {
             Err("expected `:`")
@@ -287,23 +287,23 @@ impl<'a> JsonCursor<'a> {
         &mut self,
         mut member: impl FnMut(&mut Self, StringSpan) -> Result<(), JsonSyntaxError>,
     ) -> Result<bool, JsonSyntaxError> {
-        if !self.take(b'{') {
-            return if self.take_null() {
+        if !self.consume(b'{') {
+            return if self.consume_null() {
                 Ok(false)
             } else {
                 Err("expected an object")
             };
         }
-        if self.take(b'}') {
+        if self.consume(b'}') {
             return Ok(true);
         }
         loop {
             let key = self.key()?;
             member(self, key)?;
-            if self.take(b',') {
+            if self.consume(b',') {
                 continue;
             }
-            return if self.take(b'}') {
+            return if self.consume(b'}') {
                 Ok(true)
             } else {
                 Err("expected `,` or `}`")
@@ -359,7 +359,7 @@ pub(super) fn number_length(text: &[u8]) -> Option<usize> {
 ///
 /// Eight bytes at a time: in each, the high bit of a byte tells whether it is a quote or a
 /// backslash.
-fn bare_quote(text: &[u8]) -> Option<usize> {
+fn find_unescaped_quote(text: &[u8]) -> Option<usize> {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     const ONES: u64 = 0x0101_0101_0101_0101;
     // The high bit of each byte that equals `byte`, exactly.
@@ -378,15 +378,15 @@ fn bare_quote(text: &[u8]) -> Option<usize> {
         let doubled = backslashes & ((backslashes << 8) | after_backslash);
         if candidates | doubled != 0 {
             let from = n * 8;
-            return slow_bare_quote(text, from);
+            return find_quote_bytewise(text, from);
         }
         after_backslash = backslashes >> 56;
     }
-    slow_bare_quote(text, text.len() - tail.len())
+    find_quote_bytewise(text, text.len() - tail.len())
 }
 
 /// The same byte by byte from `from` on, with a look back at the backslashes before.
-fn slow_bare_quote(text: &[u8], from: usize) -> Option<usize> {
+fn find_quote_bytewise(text: &[u8], from: usize) -> Option<usize> {
     let before = text.get(..from)?;
     let mut odd = before.iter().rev().take_while(|b| **b == b'\\').count() % 2 == 1;
     for (n, byte) in text.get(from..)?.iter().enumerate() {
@@ -482,7 +482,7 @@ mod tests {
                 })
                 .collect();
             assert_eq!(
-                bare_quote(&text),
+                find_unescaped_quote(&text),
                 naive(&text),
                 "{:?}",
                 String::from_utf8_lossy(&text)

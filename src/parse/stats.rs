@@ -76,7 +76,7 @@ impl FileStatsBatch {
     /// # Errors
     /// [`Error::Internal`] for a mask of another length.
     pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {
-        self.each(
+        self.map_arrays(
             |arrays| match arrays {
                 [array] => Ok(arrow_select::filter::filter(array.as_ref(), keep)?),
                 _ => Err(Error::internal("one column at a time")),
@@ -94,7 +94,7 @@ impl FileStatsBatch {
             return Ok(None);
         };
         first
-            .each(
+            .map_arrays(
                 |arrays| {
                     Ok(arrow_select::concat::concat(
                         &arrays.iter().map(AsRef::as_ref).collect::<Vec<_>>(),
@@ -106,7 +106,11 @@ impl FileStatsBatch {
     }
 
     /// Makes every column of the columns in its place.
-    fn each(&self, make: impl Fn(&[ArrayRef]) -> Result<ArrayRef>, rest: &[&Self]) -> Result<Self> {
+    fn map_arrays(
+        &self,
+        make: impl Fn(&[ArrayRef]) -> Result<ArrayRef>,
+        rest: &[&Self],
+    ) -> Result<Self> {
         let column = |pick: &dyn Fn(&Self) -> Option<ArrayRef>| -> Result<Option<ArrayRef>> {
             let arrays: Vec<ArrayRef> = std::iter::once(self)
                 .chain(rest.iter().copied())
@@ -179,15 +183,15 @@ pub fn parse(
     zone: TimeZoneSpec,
 ) -> Result<FileStatsBatch> {
     match column {
-        StatsColumn::Json(texts) => Ok(from_text(texts, leaves, zone, false)),
-        StatsColumn::EscapedJson(texts) => Ok(from_text(texts, leaves, zone, true)),
+        StatsColumn::Json(texts) => Ok(from_json(texts, leaves, zone, false)),
+        StatsColumn::EscapedJson(texts) => Ok(from_json(texts, leaves, zone, true)),
         StatsColumn::Parsed(parsed) => from_struct(parsed, leaves),
     }
 }
 
 /// Statistics of files that have none.
 #[must_use]
-pub fn none(rows: usize, leaves: &[StatsLeafColumn]) -> FileStatsBatch {
+pub fn unknown_stats(rows: usize, leaves: &[StatsLeafColumn]) -> FileStatsBatch {
     let bound = |leaf: &StatsLeafColumn| {
         leaf.bounds
             .then(|| new_null_array(&leaf.data_type.to_arrow(StringLayout::Plain), rows))
@@ -345,7 +349,7 @@ struct JsonTemplate {
 /// Templates that are remembered: files of one table differ in which columns have no value at all.
 const TEMPLATES: usize = 8;
 
-fn from_text(
+fn from_json(
     texts: &StringViewArray,
     leaves: &[StatsLeafColumn],
     zone: TimeZoneSpec,
@@ -423,23 +427,23 @@ impl StatsJsonReader {
                 }
                 return;
             }
-            self.forget(row);
+            self.set_null(row);
         }
-        if self.slow_row(row, text).is_err() {
-            self.forget(row);
+        if self.parse_row(row, text).is_err() {
+            self.set_null(row);
         }
     }
 
     /// Makes everything of a row unknown again.
     #[cold]
-    fn forget(&mut self, row: usize) {
+    fn set_null(&mut self, row: usize) {
         for column in &mut self.columns {
-            column.forget(row);
+            column.set_null(row);
         }
     }
 
     /// Reads a text with the JSON reader and makes a template of it.
-    fn slow_row(&mut self, row: usize, text: &[u8]) -> Result<(), JsonSyntaxError> {
+    fn parse_row(&mut self, row: usize, text: &[u8]) -> Result<(), JsonSyntaxError> {
         let resolved;
         let json = if self.escaped {
             resolved = unescape(text)?;
@@ -449,7 +453,7 @@ impl StatsJsonReader {
         };
         let mut found: Vec<StatsJsonScalar> = Vec::new();
         let mut cursor = JsonCursor::new(json, 0);
-        walk(&mut cursor, Some(&self.root), &mut found, 0)?;
+        collect_scalars(&mut cursor, Some(&self.root), &mut found, 0)?;
         cursor.skip_blanks();
         if cursor.peek().is_some() {
             return Err("text after the statistics");
@@ -528,7 +532,7 @@ struct StatsJsonScalar {
 const DEPTH: usize = 64;
 
 /// Collects every scalar below an object: its content, whether it is a string, and its slot.
-fn walk(
+fn collect_scalars(
     cursor: &mut JsonCursor<'_>,
     node: Option<&StatsKeyNode>,
     found: &mut Vec<StatsJsonScalar>,
@@ -549,7 +553,7 @@ fn walk(
         };
         c.skip_blanks();
         match c.peek() {
-            Some(b'{') => walk(c, child, found, depth + 1),
+            Some(b'{') => collect_scalars(c, child, found, depth + 1),
             Some(b'"') => {
                 let span = c.string()?;
                 found.push(StatsJsonScalar {
@@ -587,7 +591,7 @@ impl JsonTemplate {
             // matches.
             let quote = usize::from(value.is_string);
             pieces.push((
-                TemplateLiteral::new(&as_written(
+                TemplateLiteral::new(&escape_json(
                     json.get(at..value.span.start - quote)?,
                     escaped,
                 )),
@@ -597,7 +601,7 @@ impl JsonTemplate {
         }
         Some(Self {
             pieces,
-            tail: as_written(json.get(at..)?, escaped),
+            tail: escape_json(json.get(at..)?, escaped),
         })
     }
 
@@ -658,12 +662,12 @@ fn value(text: &[u8], escaped: bool) -> Option<(&[u8], bool, &[u8])> {
 }
 
 #[inline]
-fn ends_value(byte: u8) -> bool {
+fn is_value_end(byte: u8) -> bool {
     matches!(byte, b',' | b'}' | b'"' | b'\\' | b'{' | b'[' | b' ')
 }
 
 /// A piece of JSON as it looks inside of a JSON string.
-fn as_written(piece: &[u8], escaped: bool) -> Vec<u8> {
+fn escape_json(piece: &[u8], escaped: bool) -> Vec<u8> {
     if !escaped {
         return piece.to_vec();
     }
@@ -740,7 +744,7 @@ fn number(text: &[u8]) -> Option<(JsonNumber, &[u8])> {
             value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
         } else if *byte == b'.' && point.is_none() && end > 0 {
             point = Some(end);
-        } else if ends_value(*byte) {
+        } else if is_value_end(*byte) {
             break;
         } else {
             return None;
@@ -777,7 +781,7 @@ impl<T: ArrowPrimitiveType> PrimitiveStatsBuilder<T> {
     fn new(rows: usize) -> Self {
         Self {
             values: vec![T::Native::default(); rows],
-            known: unknown(rows),
+            known: unset_bits(rows),
         }
     }
 
@@ -794,7 +798,7 @@ impl<T: ArrowPrimitiveType> PrimitiveStatsBuilder<T> {
     }
 }
 
-fn unknown(rows: usize) -> BooleanBufferBuilder {
+fn unset_bits(rows: usize) -> BooleanBufferBuilder {
     let mut bits = BooleanBufferBuilder::new(rows);
     bits.append_n(rows, false);
     bits
@@ -814,7 +818,7 @@ impl StringStatsBuilder {
         Self {
             offsets,
             bytes: Vec::new(),
-            known: unknown(rows),
+            known: unset_bits(rows),
         }
     }
 
@@ -839,7 +843,7 @@ impl StringStatsBuilder {
         self.known.set_bit(row, true);
     }
 
-    fn forget(&mut self, row: usize) {
+    fn set_null(&mut self, row: usize) {
         self.offsets.truncate(row + 1);
         self.bytes.truncate(
             self.offsets
@@ -971,7 +975,7 @@ impl StatsColumnBuilder {
             DataType::Decimal(precision, scale) => {
                 Self::Decimal(PrimitiveStatsBuilder::new(rows), *precision, *scale)
             }
-            DataType::Boolean => Self::Boolean(unknown(rows), unknown(rows)),
+            DataType::Boolean => Self::Boolean(unset_bits(rows), unset_bits(rows)),
             DataType::String => Self::Text(StringStatsBuilder::new(rows), rows),
             DataType::Date => Self::Date(PrimitiveStatsBuilder::new(rows)),
             DataType::Timestamp => Self::Timestamp(PrimitiveStatsBuilder::new(rows), zone),
@@ -1001,13 +1005,13 @@ impl StatsColumnBuilder {
                 Some(rest)
             }
             Self::Date(cells) => {
-                let (date, rest) = quoted::<10>(text, escaped)?;
-                cells.put(row, Some(time::usual_date(date)?));
+                let (date, rest) = quoted_bytes::<10>(text, escaped)?;
+                cells.put(row, Some(time::parse_fixed_date(date)?));
                 Some(rest)
             }
             Self::Timestamp(cells, _) => {
-                let (instant, rest) = quoted::<24>(text, escaped)?;
-                cells.put(row, Some(time::usual_instant(instant)?));
+                let (instant, rest) = quoted_bytes::<24>(text, escaped)?;
+                cells.put(row, Some(time::parse_fixed_timestamp(instant)?));
                 Some(rest)
             }
             _ => None,
@@ -1051,7 +1055,7 @@ impl StatsColumnBuilder {
     }
 
     /// Makes the value of a row, which is the last, unknown.
-    fn forget(&mut self, row: usize) {
+    fn set_null(&mut self, row: usize) {
         match self {
             Self::Byte(cells) => cells.known.set_bit(row, false),
             Self::Short(cells) => cells.known.set_bit(row, false),
@@ -1063,7 +1067,7 @@ impl StatsColumnBuilder {
             Self::Boolean(_, known) => known.set_bit(row, false),
             Self::Text(texts, _) => {
                 texts.known.set_bit(row, false);
-                texts.forget(row);
+                texts.set_null(row);
             }
             Self::Date(cells) => cells.known.set_bit(row, false),
             Self::Timestamp(cells, _) | Self::TimestampNtz(cells) => {
@@ -1105,7 +1109,7 @@ impl StatsColumnBuilder {
 /// A string of exactly `N` bytes in quotes, and what follows. The caller makes sure that it holds
 /// no quote.
 #[inline]
-fn quoted<const N: usize>(text: &[u8], escaped: bool) -> Option<(&[u8; N], &[u8])> {
+fn quoted_bytes<const N: usize>(text: &[u8], escaped: bool) -> Option<(&[u8; N], &[u8])> {
     let quote: &[u8] = if escaped { b"\\\"" } else { b"\"" };
     let (content, rest) = text.strip_prefix(quote)?.split_first_chunk::<N>()?;
     Some((content, rest.strip_prefix(quote)?))
@@ -1164,7 +1168,7 @@ mod tests {
 
     #[test]
     fn values_of_every_type_are_read() {
-        let stats = from_text(
+        let stats = from_json(
             &texts(&[Some(ONE), None, Some(ONE)]),
             &leaves(),
             TimeZoneSpec::UTC,
@@ -1214,7 +1218,7 @@ mod tests {
     #[test]
     fn null_is_no_text() {
         let null = r#"{"minValues":{"s":null},"maxValues":{"s":"null"}}"#;
-        let stats = from_text(
+        let stats = from_json(
             &texts(&[Some(null), Some(null)]),
             &leaves(),
             TimeZoneSpec::UTC,
@@ -1238,7 +1242,7 @@ mod tests {
     #[test]
     fn a_repeated_key_keeps_its_first_value() {
         let twice = r#"{"numRecords":1,"numRecords":2,"minValues":{"s":"a","s":"b"}}"#;
-        let stats = from_text(
+        let stats = from_json(
             &texts(&[Some(twice), Some(twice)]),
             &leaves(),
             TimeZoneSpec::UTC,
@@ -1266,9 +1270,9 @@ mod tests {
             r#"{"numRecords":5,"minValues":{"i":5,"s":"ij"},"nullCount":{"i":"#,
         ];
         let rows: Vec<Option<&str>> = shapes.iter().cycle().take(23).copied().map(Some).collect();
-        let stats = from_text(&texts(&rows), &leaves(), TimeZoneSpec::UTC, false);
+        let stats = from_json(&texts(&rows), &leaves(), TimeZoneSpec::UTC, false);
         for row in 0..rows.len() {
-            let alone = show(&from_text(
+            let alone = show(&from_json(
                 &texts(&rows[row..=row]),
                 &leaves(),
                 TimeZoneSpec::UTC,
@@ -1289,7 +1293,7 @@ mod tests {
             r#"{"numRecords":1e400}"#,
             r#"{"minValues":7}"#,
         ] {
-            let stats = from_text(
+            let stats = from_json(
                 &texts(&[Some(ONE), Some(bad), Some(ONE)]),
                 &leaves(),
                 TimeZoneSpec::UTC,
@@ -1312,9 +1316,9 @@ mod tests {
             let rows: Vec<String> = values.iter().map(|(n, t)| {
                 format!(r#"{{"numRecords":{n},"minValues":{{"i":{n},"n":{{"d":{n}}},"t":"{t}","f":{n},"day":"{t}"}}}}"#)
             }).collect();
-            let all = from_text(&rows.iter().map(|r| Some(r.as_str())).collect(), &leaves(), TimeZoneSpec::UTC, false);
+            let all = from_json(&rows.iter().map(|r| Some(r.as_str())).collect(), &leaves(), TimeZoneSpec::UTC, false);
             for (row, text) in rows.iter().enumerate() {
-                prop_assert_eq!(show(&slice(&all, row)), show(&from_text(&texts(&[Some(text)]), &leaves(), TimeZoneSpec::UTC, false)), "{}", text);
+                prop_assert_eq!(show(&slice(&all, row)), show(&from_json(&texts(&[Some(text)]), &leaves(), TimeZoneSpec::UTC, false)), "{}", text);
             }
         }
 
@@ -1327,10 +1331,10 @@ mod tests {
                 format!(r#"{{"numRecords":3,"minValues":{{"i":{i},"s":{s},"x":{s}}},"maxValues":{{"i":{i},"s":{s}}},"nullCount":{{"i":{nulls},"s":1}}{tight}}}"#)
             }).collect();
             // One text at a time never meets a template of another shape, so it always goes the slow way.
-            let alone: Vec<Vec<String>> = rows.iter().map(|row| show(&from_text(&texts(&[Some(row)]), &leaves(), TimeZoneSpec::UTC, false))).collect();
+            let alone: Vec<Vec<String>> = rows.iter().map(|row| show(&from_json(&texts(&[Some(row)]), &leaves(), TimeZoneSpec::UTC, false))).collect();
             let escaped: Vec<String> = rows.iter().map(|row| { let q = serde_json::to_string(row).unwrap(); q[1..q.len() - 1].to_owned() }).collect();
-            let all = from_text(&rows.iter().map(|r| Some(r.as_str())).collect(), &leaves(), TimeZoneSpec::UTC, false);
-            let all_escaped = from_text(&escaped.iter().map(|r| Some(r.as_str())).collect(), &leaves(), TimeZoneSpec::UTC, true);
+            let all = from_json(&rows.iter().map(|r| Some(r.as_str())).collect(), &leaves(), TimeZoneSpec::UTC, false);
+            let all_escaped = from_json(&escaped.iter().map(|r| Some(r.as_str())).collect(), &leaves(), TimeZoneSpec::UTC, true);
             prop_assert_eq!(show(&all), show(&all_escaped));
             for (row, alone) in alone.iter().enumerate() {
                 prop_assert_eq!(&show(&slice(&all, row)), alone);

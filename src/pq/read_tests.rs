@@ -465,7 +465,7 @@ fn types_that_do_not_fit_are_a_schema_mismatch_that_names_all() {
             Err(Error::SchemaMismatch {
                 expected,
                 found: said,
-                place,
+                context: place,
                 ..
             }) => {
                 assert_eq!(expected, field("c", data_type).data_type.to_string());

@@ -456,7 +456,7 @@ impl TableProperty {
 /// # Errors
 /// [`Error::Invalid`] for an unknown key or a wrong value, [`Error::Unsupported`] for what
 /// deltafast has not.
-pub fn checked(key: &str, text: &str, allow_unknown: bool) -> Result<String> {
+pub fn canonical_property_key(key: &str, text: &str, allow_unknown: bool) -> Result<String> {
     let lower = key.to_ascii_lowercase();
     if !lower.starts_with("delta.") {
         return Ok(key.to_owned());
@@ -693,19 +693,25 @@ mod tests {
         ];
         for (key, text) in cases {
             assert!(
-                matches!(checked(key, text, false), Err(Error::Invalid { .. })),
+                matches!(
+                    canonical_property_key(key, text, false),
+                    Err(Error::Invalid { .. })
+                ),
                 "{key}={text}"
             );
         }
         assert!(
-            checked("delta.checkpointInterval", "0", false)
+            canonical_property_key("delta.checkpointInterval", "0", false)
                 .unwrap_err()
                 .to_string()
                 .contains("at least 1")
         );
-        assert!(checked("delta.universalFormat.enabledFormats", "iceberg", false).is_ok());
         assert!(
-            checked(
+            canonical_property_key("delta.universalFormat.enabledFormats", "iceberg", false)
+                .is_ok()
+        );
+        assert!(
+            canonical_property_key(
                 "delta.universalFormat.enabledFormats",
                 "iceberg, hudi",
                 false
@@ -715,20 +721,23 @@ mod tests {
             .contains("no other format")
         );
         assert!(matches!(
-            checked("delta.enableIcebergCompatV3", "true", false),
+            canonical_property_key("delta.enableIcebergCompatV3", "true", false),
             Err(Error::Unsupported { .. })
         ));
         assert_eq!(
-            checked("DELTA.appendonly", "TRUE", false).unwrap(),
+            canonical_property_key("DELTA.appendonly", "TRUE", false).unwrap(),
             "delta.appendOnly"
         );
         assert_eq!(
-            checked("delta.futureThing", "1", true).unwrap(),
+            canonical_property_key("delta.futureThing", "1", true).unwrap(),
             "delta.futureThing"
         );
-        assert_eq!(checked("Owner", "me", false).unwrap(), "Owner");
         assert_eq!(
-            checked("delta.constraints.Positive", "a > 0", false).unwrap(),
+            canonical_property_key("Owner", "me", false).unwrap(),
+            "Owner"
+        );
+        assert_eq!(
+            canonical_property_key("delta.constraints.Positive", "a > 0", false).unwrap(),
             "delta.constraints.Positive"
         );
     }

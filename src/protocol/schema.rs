@@ -525,22 +525,22 @@ impl DataType {
         }
     }
 
-    fn push_text(&self, out: &mut String) {
+    fn push_json(&self, out: &mut String) {
         let flag = |out: &mut String, name: &str, value: bool| {
             let _ = std::fmt::Write::write_fmt(out, format_args!(",\"{name}\":{value}}}"));
         };
         match self {
-            Self::Struct(inner) => inner.push_text(out),
+            Self::Struct(inner) => inner.push_json(out),
             Self::Array(array) => {
                 out.push_str("{\"type\":\"array\",\"elementType\":");
-                array.element.push_text(out);
+                array.element.push_json(out);
                 flag(out, "containsNull", array.contains_null);
             }
             Self::Map(map) => {
                 out.push_str("{\"type\":\"map\",\"keyType\":");
-                map.key.push_text(out);
+                map.key.push_json(out);
                 out.push_str(",\"valueType\":");
-                map.value.push_text(out);
+                map.value.push_json(out);
                 flag(out, "valueContainsNull", map.value_contains_null);
             }
             primitive => out.push_str(&Value::String(primitive.to_string()).to_string()),
@@ -724,13 +724,13 @@ impl StructType {
 
     /// The schema as `schemaString` has it, keys in the order of every other writer.
     #[must_use]
-    pub fn to_text(&self) -> String {
+    pub fn to_json_string(&self) -> String {
         let mut out = String::new();
-        self.push_text(&mut out);
+        self.push_json(&mut out);
         out
     }
 
-    fn push_text(&self, out: &mut String) {
+    fn push_json(&self, out: &mut String) {
         out.push_str("{\"type\":\"struct\",\"fields\":[");
         for (n, field) in self.fields.iter().enumerate() {
             if n > 0 {
@@ -739,7 +739,7 @@ impl StructType {
             out.push_str("{\"name\":");
             out.push_str(&Value::from(field.name.as_str()).to_string());
             out.push_str(",\"type\":");
-            field.data_type.push_text(out);
+            field.data_type.push_json(out);
             out.push_str(if field.nullable {
                 ",\"nullable\":true,\"metadata\":"
             } else {
@@ -789,7 +789,7 @@ mod tests {
             StructType::parse(&schema.to_json().to_string()).unwrap(),
             schema
         );
-        assert_eq!(StructType::parse(&schema.to_text()).unwrap(), schema);
+        assert_eq!(StructType::parse(&schema.to_json_string()).unwrap(), schema);
         assert_eq!(schema.fields[0].physical_name(), "col-1");
         assert_eq!(schema.fields[0].field_id(), Some(4));
         assert_eq!(

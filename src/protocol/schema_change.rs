@@ -314,7 +314,7 @@ pub struct ColumnMappingAssigner<'a> {
     /// Whether elements of arrays and maps get ids too, as IcebergCompatV2 asks.
     pub nested: bool,
     /// Text that is unique in the world.
-    pub unique: &'a mut dyn FnMut() -> String,
+    pub generate_id: &'a mut dyn FnMut() -> String,
 }
 
 impl ColumnMappingAssigner<'_> {
@@ -339,7 +339,7 @@ impl ColumnMappingAssigner<'_> {
             let name = if self.keep_names {
                 field.name.clone()
             } else {
-                format!("col-{}", (self.unique)())
+                format!("col-{}", (self.generate_id)())
             };
             out.metadata
                 .insert(PHYSICAL_NAME.to_owned(), Value::String(name));
@@ -542,7 +542,7 @@ mod tests {
             max_id: max_column_id(&schema),
             keep_names: false,
             nested: true,
-            unique: &mut unique,
+            generate_id: &mut unique,
         };
         let assigned = assign.schema(&schema);
         assert_eq!(assign.max_id, max_column_id(&assigned));
@@ -578,7 +578,7 @@ mod tests {
             max_id: 12,
             keep_names: false,
             nested: true,
-            unique: &mut unique,
+            generate_id: &mut unique,
         }
         .schema(&assigned);
         assert_eq!(again, assigned);

@@ -46,7 +46,7 @@ pub struct TableChangeContext<'a> {
     /// Milliseconds since the epoch.
     pub now_ms: i64,
     /// Text that is unique in the world.
-    pub unique: &'a mut dyn FnMut() -> String,
+    pub generate_id: &'a mut dyn FnMut() -> String,
 }
 
 /// Features that metadata and schema cannot do without.
@@ -161,11 +161,11 @@ pub fn create(
     context: &mut TableChangeContext<'_>,
 ) -> Result<(Protocol, Metadata)> {
     let metadata = Metadata {
-        id: (context.unique)(),
+        id: (context.generate_id)(),
         name: table.name.clone(),
         description: table.description.clone(),
         format: FormatSpecification::default(),
-        schema_string: table.schema.to_text(),
+        schema_string: table.schema.to_json_string(),
         partition_columns: table.partition_columns.clone(),
         configuration: BTreeMap::new(),
         created_time: Some(context.now_ms),
@@ -213,7 +213,7 @@ pub fn replace(
     let metadata = Metadata {
         name: table.name.clone(),
         description: table.description.clone(),
-        schema_string: table.schema.to_text(),
+        schema_string: table.schema.to_json_string(),
         partition_columns: table.partition_columns.clone(),
         configuration: kept
             .map(|(key, value)| (key.clone(), value.clone()))
@@ -251,7 +251,7 @@ pub fn clone(
     });
     let Some((protocol, old)) = old else {
         let metadata = Metadata {
-            id: (context.unique)(),
+            id: (context.generate_id)(),
             created_time: Some(context.now_ms),
             description: None,
             ..metadata
@@ -366,7 +366,7 @@ pub fn unset_properties(metadata: &Metadata, keys: &[String], if_exists: bool) -
             )));
         }
     }
-    iceberg::settle(&mut out, &BTreeMap::new(), false)?;
+    iceberg::resolve_iceberg_compat(&mut out, &BTreeMap::new(), false)?;
     Ok(out)
 }
 
@@ -409,7 +409,7 @@ fn apply(
         if metadata.configuration.get(key) == Some(value) {
             continue;
         }
-        let key = properties::checked(key, value, context.allow_unknown)?;
+        let key = properties::canonical_property_key(key, value, context.allow_unknown)?;
         match key.as_str() {
             MIN_READER => min_reader = value.trim().parse().ok(),
             MIN_WRITER => min_writer = value.trim().parse().ok(),
@@ -431,7 +431,7 @@ fn apply(
         }
     }
     let on = |metadata: &Metadata, key: &str| properties::flag(&metadata.configuration, key);
-    let compat = iceberg::settle(&mut metadata, changes, is_new)?;
+    let compat = iceberg::resolve_iceberg_compat(&mut metadata, changes, is_new)?;
     if compat.is_some() && is_new && !metadata.configuration.contains_key(MODE) {
         metadata
             .configuration
@@ -473,7 +473,7 @@ fn apply(
             max_id,
             keep_names,
             nested: compat == Some(2),
-            unique: &mut *context.unique,
+            generate_id: &mut *context.generate_id,
         };
         schema = assign.schema(&schema);
         metadata
@@ -487,7 +487,7 @@ fn apply(
             ));
         }
         for (key, prefix) in ROW_TRACKING_COLUMNS {
-            let name = format!("{prefix}{}", (context.unique)());
+            let name = format!("{prefix}{}", (context.generate_id)());
             metadata.configuration.entry(key.to_owned()).or_insert(name);
         }
     }
@@ -516,7 +516,7 @@ fn apply(
     // A schema that stays is kept to the letter.
     let has_new_schema = StructType::parse(&metadata.schema_string)? != schema;
     if has_new_schema {
-        metadata.schema_string = schema.to_text();
+        metadata.schema_string = schema.to_json_string();
     }
     if let Some(list) = metadata.configuration.get(STATS_COLUMNS)
         && (is_new || has_new_schema || stats_columns.as_ref() != Some(list))
@@ -602,7 +602,7 @@ mod tests {
         work(&mut TableChangeContext {
             allow_unknown: false,
             now_ms: 5,
-            unique: &mut unique,
+            generate_id: &mut unique,
         })
     }
 
@@ -841,7 +841,7 @@ mod tests {
             ("date", "timestamp_ntz", false),
         ] {
             let mut field = StructField::new("a", DataType::from_name(to).unwrap(), true);
-            evolution::note_change(
+            evolution::record_type_change(
                 &mut field,
                 &DataType::from_name(from).unwrap(),
                 &DataType::from_name(to).unwrap(),

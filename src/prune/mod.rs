@@ -59,7 +59,7 @@ pub trait PruningStatistics {
 ///
 /// # Errors
 /// [`Error::Invalid`] when the expression is no predicate; never because of the facts.
-pub fn keep(predicate: &BoundExpr, facts: &dyn PruningStatistics) -> Result<BooleanArray> {
+pub fn may_match(predicate: &BoundExpr, facts: &dyn PruningStatistics) -> Result<BooleanArray> {
     Ok(BooleanArray::new(
         outcomes(predicate, facts)?.may_be_true,
         None,
@@ -70,7 +70,10 @@ pub fn keep(predicate: &BoundExpr, facts: &dyn PruningStatistics) -> Result<Bool
 ///
 /// # Errors
 /// As [`keep`].
-pub fn certain(predicate: &BoundExpr, facts: &dyn PruningStatistics) -> Result<BooleanArray> {
+pub fn always_matches(
+    predicate: &BoundExpr,
+    facts: &dyn PruningStatistics,
+) -> Result<BooleanArray> {
     let outcomes = outcomes(predicate, facts)?;
     Ok(BooleanArray::new(
         !&(&outcomes.may_be_false | &outcomes.may_be_null),

@@ -271,7 +271,7 @@ fn expand(array: BooleanArray, rows: usize) -> BooleanArray {
 
 /// The text that every value may begin with though it is greater than this maximum: the maximum
 /// itself where it may have been cut, without what was appended to it.
-pub(super) fn stem(max: &str) -> Option<&str> {
+pub(super) fn truncated_prefix(max: &str) -> Option<&str> {
     (max.len() >= CUT_LENGTH).then(|| max.strip_suffix(TIE_BREAKERS).unwrap_or(max))
 }
 
@@ -296,7 +296,7 @@ fn reaches(function: Function, a: &ValueRange, b: &ValueRange, rows: usize) -> B
                 !bits.value(row)
                     && !low.is_null(row)
                     && !high.is_null(row)
-                    && stem(highs.get(high.row(row)))
+                    && truncated_prefix(highs.get(high.row(row)))
                         .is_some_and(|s| lows.get(low.row(row)).starts_with(s))
             });
             &bits | &cut

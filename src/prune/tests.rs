@@ -76,11 +76,15 @@ fn bound(expr: Expr) -> BoundExpr {
 }
 
 fn kept(expr: Expr, facts: &Known) -> Vec<bool> {
-    keep(&bound(expr), facts).unwrap().values().iter().collect()
+    may_match(&bound(expr), facts)
+        .unwrap()
+        .values()
+        .iter()
+        .collect()
 }
 
 fn sure(expr: Expr, facts: &Known) -> Vec<bool> {
-    certain(&bound(expr), facts)
+    always_matches(&bound(expr), facts)
         .unwrap()
         .values()
         .iter()
@@ -505,7 +509,7 @@ fn functions_that_keep_the_order_keep_the_bounds() {
         zone: TimeZoneSpec::UTC,
     };
     assert_eq!(
-        keep(&wrapping, &facts)
+        may_match(&wrapping, &facts)
             .unwrap()
             .values()
             .iter()
@@ -917,7 +921,7 @@ proptest! {
     ) {
         let bound = BoundExpr { expr, ansi: true, zone: TimeZoneSpec::parse(zone).unwrap() };
         let known = facts(&files);
-        let (kept, sure) = (keep(&bound, &known).unwrap(), certain(&bound, &known).unwrap());
+        let (kept, sure) = (may_match(&bound, &known).unwrap(), always_matches(&bound, &known).unwrap());
         for (n, file) in files.iter().enumerate() {
             let matching = bound.filter_mask(&batch(&file.0, file.1)).unwrap().true_count();
             prop_assert!(kept.value(n) || matching == 0, "{bound} drops file {n} with {matching} matching rows");

@@ -17,13 +17,13 @@ use crate::expr::{BoundExpr, CastMode, Expr, Function, Scalar};
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::DataType;
 use crate::prune::range::{
-    ValueRange, may_be_at_most, may_be_equal, may_be_less, shift_zone, stem, true_bits,
+    ValueRange, may_be_at_most, may_be_equal, may_be_less, shift_zone, true_bits, truncated_prefix,
 };
 use crate::prune::{PredicateOutcomes, PruningStatistics};
 
 pub(super) struct PruningEvaluator<'a> {
     bound: &'a BoundExpr,
-    facts: &'a dyn PruningStatistics,
+    statistics: &'a dyn PruningStatistics,
     rows: usize,
     /// The partition columns that the predicate names.
     partitions: RecordBatch,
@@ -53,7 +53,7 @@ impl<'a> PruningEvaluator<'a> {
                 .unwrap_or_else(|_| RecordBatch::from(StructArray::new_empty_fields(rows, None)));
         Self {
             bound,
-            facts,
+            statistics: facts,
             rows,
             partitions,
             exact,
@@ -233,7 +233,7 @@ impl<'a> PruningEvaluator<'a> {
     fn in_list(&self, arg: &Expr, values: &[Scalar], set: &InSet) -> PredicateOutcomes {
         let range = self.range(arg);
         let has_null = values.iter().any(Scalar::is_null);
-        let inside = self.any_within(&range, values, arg.data_type());
+        let inside = self.any_in_range(&range, values, arg.data_type());
         // The one value of a file is in the list.
         let certain = range.one_value(self.rows).and_then(|one| {
             let low = range.low.as_ref()?;
@@ -260,7 +260,7 @@ impl<'a> PruningEvaluator<'a> {
     }
 
     /// The files whose range holds one of the values.
-    fn any_within(
+    fn any_in_range(
         &self,
         range: &ValueRange,
         values: &[Scalar],
@@ -315,7 +315,7 @@ impl<'a> PruningEvaluator<'a> {
             }
             let cut = || {
                 texts.as_ref().is_some_and(|(values, highs)| {
-                    stem(highs.get(h)).is_some_and(|s| values.get(first).starts_with(s))
+                    truncated_prefix(highs.get(h)).is_some_and(|s| values.get(first).starts_with(s))
                 })
             };
             highs.is_null(h) || from_high(first, h).is_le() || cut()
@@ -410,7 +410,9 @@ impl<'a> PruningEvaluator<'a> {
             low <= prefix || low.starts_with(prefix)
         });
         let high = test(&range.high, true, &|high| {
-            high >= prefix || (!range.is_exact && stem(high).is_some_and(|s| prefix.starts_with(s)))
+            high >= prefix
+                || (!range.is_exact
+                    && truncated_prefix(high).is_some_and(|s| prefix.starts_with(s)))
         });
         let all = &test(&range.low, false, &|low| low.starts_with(prefix))
             & &test(&range.high, false, &|high| high.starts_with(prefix));
@@ -437,7 +439,7 @@ impl<'a> PruningEvaluator<'a> {
         }
         match expr {
             Expr::Column { path, data_type } => {
-                ValueRange::of_statistics(path, data_type, self.facts)
+                ValueRange::of_statistics(path, data_type, self.statistics)
             }
             Expr::Cast { arg, to, .. } => self.cast(arg, to),
             Expr::Call {
@@ -445,7 +447,7 @@ impl<'a> PruningEvaluator<'a> {
                 args,
                 data_type,
             } => match field_path(args) {
-                Some(path) => ValueRange::of_statistics(&path, data_type, self.facts),
+                Some(path) => ValueRange::of_statistics(&path, data_type, self.statistics),
                 None => ValueRange::unknown(self.rows, data_type),
             },
             Expr::Call {

@@ -39,8 +39,8 @@ impl Commits {
             adds,
             removes,
             table_id,
-            feed_files,
-            feed_bytes,
+            change_data_files: feed_files,
+            change_data_bytes: feed_bytes,
         } = wait(py, move |_| core.read(version))?;
         Ok(CommitFiles {
             adds,

@@ -53,7 +53,7 @@ pub(super) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     }
     let make = || -> PyResult<PyErr> {
         let attributes = PyDict::new(py);
-        if let Some(place) = error.place() {
+        if let Some(place) = error.context() {
             attributes.set_item("file", place.file.as_deref().map(crate::error::shown))?;
             attributes.set_item("version", place.version)?;
             attributes.set_item("line", place.line)?;

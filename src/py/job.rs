@@ -13,14 +13,16 @@ use super::arrow::{ArrowStream, import_stream};
 use super::error::to_python;
 use super::runtime::{wait, wait_settled};
 use super::snapshot::Snapshot;
-use super::table::{CommandOutput, answer, optimized, parsed, text};
+use super::table::{CommandOutput, answer, from_json, optimized, to_json};
 use crate::error::{Error, Result};
 use crate::exec::{CancellationToken, ProgressCounter};
 use crate::ops;
 use crate::scan::BatchStream;
 
 /// What an engine found, batch by batch.
-pub(super) fn found(stream: RecordBatchStreamReader) -> impl Iterator<Item = Result<RecordBatch>> {
+pub(super) fn engine_batches(
+    stream: RecordBatchStreamReader,
+) -> impl Iterator<Item = Result<RecordBatch>> {
     stream.map(|batch| {
         batch.map_err(|e| Error::invalid(format!("the rows that were found cannot be read: {e}")))
     })
@@ -94,15 +96,15 @@ impl ChangeJob {
         predicate: Option<&str>,
     ) -> PyResult<Self> {
         let made = || {
-            let verb = parsed("verb", &json!(verb).to_string())?;
+            let verb = from_json("verb", &json!(verb).to_string())?;
             let predicate = predicate
-                .map(|json| parsed("predicate", json))
+                .map(|json| from_json("predicate", json))
                 .transpose()?;
             ops::ExternalDmlJob::new(
                 snapshot.core(),
                 verb,
                 predicate,
-                parsed("choices", choices)?,
+                from_json("choices", choices)?,
             )
         };
         let job = made().map_err(|e| to_python(py, &e))?;
@@ -111,7 +113,8 @@ impl ChangeJob {
 
     /// JSON of `JobOutlook`.
     fn outlook(&self, py: Python<'_>) -> PyResult<String> {
-        self.0.step(py, |job, cancel| text(&job.outlook(cancel)?))
+        self.0
+            .step(py, |job, cancel| to_json(&job.requirements(cancel)?))
     }
 
     /// Takes the places of rows, `file`, `word` and `bits`; `files` is a JSON object of paths by
@@ -125,8 +128,8 @@ impl ChangeJob {
     ) -> PyResult<String> {
         let marks = marks.map(import_stream).transpose()?;
         self.0.step(py, move |job, cancel| {
-            let files: BTreeMap<i32, String> = parsed("files", &files)?;
-            text(&job.find(marks.map(found), &files, cancel)?)
+            let files: BTreeMap<i32, String> = from_json("files", &files)?;
+            to_json(&job.find_rows(marks.map(engine_batches), &files, cancel)?)
         })
     }
 
@@ -163,12 +166,12 @@ impl OptimizeJob {
         let core = snapshot.core().clone();
         let job = wait(py, move |cancel| {
             let predicate = predicate
-                .map(|json| parsed("predicate", &json))
+                .map(|json| from_json("predicate", &json))
                 .transpose()?;
             ops::ExternalOptimizeJob::new(
                 &core,
                 predicate.as_ref(),
-                parsed("options", &options)?,
+                from_json("options", &options)?,
                 cancel,
             )
         })?;
@@ -177,7 +180,8 @@ impl OptimizeJob {
 
     /// JSON of `OptimizeOutlook`.
     fn outlook(&self, py: Python<'_>) -> PyResult<String> {
-        self.0.step(py, |job, cancel| text(&job.outlook(cancel)?))
+        self.0
+            .step(py, |job, cancel| to_json(&job.requirements(cancel)?))
     }
 
     /// How rows are placed along the curve, for a sample of its columns.
@@ -185,7 +189,10 @@ impl OptimizeJob {
         let sample = import_stream(sample)?;
         let found = self.0.step(py, move |job, cancel| {
             let empty = RecordBatch::new_empty(sample.schema());
-            job.curve(std::iter::once(Ok(empty)).chain(found(sample)), cancel)
+            job.curve_bounds(
+                std::iter::once(Ok(empty)).chain(engine_batches(sample)),
+                cancel,
+            )
         })?;
         let batches = BatchStream {
             schema: found.schema(),
@@ -213,5 +220,7 @@ pub(super) fn abandon_folders(
     folders: Vec<String>,
 ) -> PyResult<()> {
     let core = snapshot.core().clone();
-    wait(py, move |cancel| ops::abandon(&core, &folders, cancel))
+    wait(py, move |cancel| {
+        ops::delete_uncommitted(&core, &folders, cancel)
+    })
 }

@@ -11,10 +11,10 @@ use arrow_schema::{DataType as Arrow, TimeUnit};
 use pyo3::prelude::*;
 
 use super::arrow::import_stream;
-use super::checkpoint::{answer, options};
+use super::checkpoint::{options, to_json_string};
 use super::runtime::wait_settled;
 use super::snapshot::{LogTailSource, Snapshot, open_log};
-use super::table::warned;
+use super::table::report_warnings;
 use crate::error::{Error, Result};
 use crate::manifest;
 use crate::ops::maintain::{self, FileInventory};
@@ -38,7 +38,7 @@ pub(super) fn vacuum(
             let rows = stream.map(|batch| {
                 batch
                     .map_err(|e| Error::invalid(format!("the inventory cannot be read: {e}")))
-                    .and_then(|batch| inventoried(&batch))
+                    .and_then(|batch| inventory_files(&batch))
             });
             Box::new(rows.flat_map(|rows| match rows {
                 Ok(rows) => rows.into_iter().map(Ok).collect::<Vec<_>>(),
@@ -46,13 +46,16 @@ pub(super) fn vacuum(
             })) as FileInventory
         });
         let done = maintain::vacuum(&core, &options(&options_json)?, inventory, cancel)?;
-        Ok((answer(&done)?, done.done))
+        Ok((to_json_string(&done)?, done.done))
     })?;
-    Ok((warned(py, done)?.map(|core| snapshot.beside(core)), json))
+    Ok((
+        report_warnings(py, done)?.map(|core| snapshot.with_core(core)),
+        json,
+    ))
 }
 
 /// The files in a batch of an inventory (`path`, `length`, `isDir`, `modificationTime`).
-fn inventoried(batch: &arrow_array::RecordBatch) -> Result<Vec<ObjectMeta>> {
+fn inventory_files(batch: &arrow_array::RecordBatch) -> Result<Vec<ObjectMeta>> {
     let column = |name: &str, data_type: &Arrow| {
         let column = batch
             .column_by_name(name)
@@ -119,9 +122,12 @@ pub(super) fn restore(
     let core = snapshot.core().clone();
     let (json, done) = wait_settled(py, move |cancel| {
         let done = maintain::restore(&core, &options(&options_json)?, cancel)?;
-        Ok((answer(&done)?, done.done))
+        Ok((to_json_string(&done)?, done.done))
     })?;
-    Ok((warned(py, done)?.map(|core| snapshot.beside(core)), json))
+    Ok((
+        report_warnings(py, done)?.map(|core| snapshot.with_core(core)),
+        json,
+    ))
 }
 
 /// Removes files from the log that are not there.
@@ -134,9 +140,12 @@ pub(super) fn repair(
     let core = snapshot.core().clone();
     let (json, done) = wait_settled(py, move |cancel| {
         let done = maintain::repair(&core, &options(&options_json)?, cancel)?;
-        Ok((answer(&done)?, done.done))
+        Ok((to_json_string(&done)?, done.done))
     })?;
-    Ok((warned(py, done)?.map(|core| snapshot.beside(core)), json))
+    Ok((
+        report_warnings(py, done)?.map(|core| snapshot.with_core(core)),
+        json,
+    ))
 }
 
 /// Writes symlink manifests.
@@ -144,7 +153,7 @@ pub(super) fn repair(
 pub(super) fn generate(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
     let core = snapshot.core().clone();
     wait_settled(py, move |cancel| {
-        answer(&manifest::generate(&core, cancel)?)
+        to_json_string(&manifest::generate(&core, cancel)?)
     })
 }
 
@@ -168,9 +177,9 @@ pub(super) fn clone_table(
             LogTailSource::default(),
         )?;
         let done = maintain::clone(&core, log, &options(&options_json)?, cancel)?;
-        Ok((answer(&done)?, done.done))
+        Ok((to_json_string(&done)?, done.done))
     })?;
-    warned(py, done)?;
+    report_warnings(py, done)?;
     Ok(json)
 }
 
@@ -192,8 +201,8 @@ pub(super) fn convert_to_delta(
             LogTailSource::default(),
         )?;
         let done = maintain::convert(log, &options(&options_json)?, cancel)?;
-        Ok((answer(&done)?, done.done))
+        Ok((to_json_string(&done)?, done.done))
     })?;
-    warned(py, done)?;
+    report_warnings(py, done)?;
     Ok(json)
 }

@@ -72,15 +72,15 @@ thread_local! {
 }
 
 /// Has somebody else, or nobody, count what calls of this thread do; who did so far.
-pub(super) fn watched_by(progress: Option<ProgressCounter>) -> Option<ProgressCounter> {
+pub(super) fn replace_progress(progress: Option<ProgressCounter>) -> Option<ProgressCounter> {
     WATCHED.with(|watched| watched.replace(progress))
 }
 
 /// A flag of work that counts where somebody watches this thread.
-pub(super) fn watched() -> CancellationToken {
+pub(super) fn cancellation_token() -> CancellationToken {
     WATCHED
         .with(|watched| watched.borrow().clone())
-        .map_or_else(CancellationToken::default, CancellationToken::watched)
+        .map_or_else(CancellationToken::default, CancellationToken::with_progress)
 }
 
 /// Runs `work` on another thread and waits for it. When a signal handler raises (Ctrl-C), the work
@@ -107,7 +107,7 @@ fn run<T: Send + 'static>(
     settles: bool,
     work: impl FnOnce(&CancellationToken) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
-    let cancel = watched();
+    let cancel = cancellation_token();
     let inner = cancel.clone();
     let (sender, receiver) = bounded(1);
     on_thread(Box::new(move || {

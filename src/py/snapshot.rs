@@ -126,7 +126,7 @@ impl Snapshot {
     }
 
     /// Another version of the same table.
-    pub(super) fn beside(&self, core: Core) -> Self {
+    pub(super) fn with_core(&self, core: Core) -> Self {
         Self {
             core,
             uri: self.uri.clone(),
@@ -217,7 +217,7 @@ impl Snapshot {
                 catalog.map_or(LogTailSource::Tail(tail), LogTailSource::Catalog),
             )?;
             let snapshot = Core::open(log.clone(), version.or(newest), read)
-                .map_err(|error| log.explained(error))?;
+                .map_err(|error| log.with_table_diagnosis(error))?;
             match timestamp_ms {
                 Some(time) => snapshot.at(Some(history::version_at(
                     &snapshot,
@@ -463,14 +463,15 @@ impl Snapshot {
 
     fn transactions_json(&self, py: Python<'_>) -> PyResult<String> {
         let sets = self.run(py, |core, _| {
-            core.sets().map(|sets| sets.transactions.clone())
+            core.non_file_actions()
+                .map(|sets| sets.transactions.clone())
         })?;
         json(py, &sets)
     }
 
     fn domain_metadata_json(&self, py: Python<'_>) -> PyResult<String> {
         let sets = self.run(py, |core, _| {
-            core.sets().map(|sets| {
+            core.non_file_actions().map(|sets| {
                 sets.domains
                     .iter()
                     .map(|(name, domain)| (name.clone(), domain.configuration.clone()))

@@ -13,8 +13,8 @@ use serde_json::json;
 use super::arrow::{ArrowStream, import_stream};
 use super::catalog::PyCatalog;
 use super::error::to_python;
-use super::job::found;
-use super::runtime::{wait, wait_settled, watched, watched_by};
+use super::job::engine_batches;
+use super::runtime::{cancellation_token, replace_progress, wait, wait_settled};
 use super::snapshot::{LogTailSource, Snapshot, open_log, read_options};
 use super::store::PyStore;
 use crate::commit::finish::{CommitOptions, CommitResult};
@@ -30,11 +30,11 @@ use crate::protocol::{evolution, properties};
 use crate::store::Store;
 use crate::write::bound_constraints::TableConstraints;
 
-pub(super) fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
+pub(super) fn from_json<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
     serde_json::from_str(json).map_err(|e| Error::invalid(format!("{what}: {e}")))
 }
 
-pub(super) fn text(value: &impl Serialize) -> Result<String> {
+pub(super) fn to_json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|e| Error::internal(format!("an answer is no JSON: {e}")))
 }
 
@@ -104,7 +104,7 @@ impl CommandTarget {
 pub(super) type CommandOutput = (Option<Snapshot>, String);
 
 /// Tells Python what a command warns of; gives the table after it.
-pub(super) fn warned(
+pub(super) fn report_warnings(
     py: Python<'_>,
     done: Option<CommitResult>,
 ) -> PyResult<Option<crate::snapshot::Snapshot>> {
@@ -126,7 +126,8 @@ pub(super) fn answer(
         json!({"version": done.version, "metrics": done.metrics, "attempts": done.attempts})
             .to_string();
     Ok((
-        warned(py, Some(done))?.map(|core| Snapshot::new(core, uri.to_owned(), python_store)),
+        report_warnings(py, Some(done))?
+            .map(|core| Snapshot::new(core, uri.to_owned(), python_store)),
         report,
     ))
 }
@@ -153,11 +154,11 @@ pub(super) fn create_table(
     } = CommandTarget::new(uri, None, storage_options, store, open_options, committer);
     let name = uri.clone();
     let done = wait_settled(py, move |cancel| {
-        let options: CreateOptions = parsed("options", &options)?;
+        let options: CreateOptions = from_json("options", &options)?;
         ops::create(
             &CommandTarget::open(place, &name)?,
             &StructType::parse(&schema)?,
-            &parsed("demands", &bound)?,
+            &from_json("demands", &bound)?,
             &options,
             cancel,
         )
@@ -171,9 +172,9 @@ pub(super) fn create_table(
 pub(super) fn demands(py: Python<'_>, schema: &str, configuration: &str) -> PyResult<String> {
     let found = || -> Result<String> {
         let schema = StructType::parse(schema)?;
-        text(&TableConstraints::of_new(
+        to_json(&TableConstraints::for_new_table(
             &schema,
-            parsed("configuration", configuration)?,
+            from_json("configuration", configuration)?,
         )?)
     };
     found().map_err(|e| to_python(py, &e))
@@ -184,7 +185,7 @@ pub(super) fn demands(py: Python<'_>, schema: &str, configuration: &str) -> PyRe
 pub(super) fn demands_of(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
     let core = snapshot.core();
     let found = TableConstraints::of(core.protocol(), core.metadata(), core.schema(), |_| false)
-        .and_then(|demands| text(&demands));
+        .and_then(|demands| to_json(&demands));
     found.map_err(|e| to_python(py, &e))
 }
 
@@ -209,12 +210,12 @@ pub(super) fn alter(
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
-        let change: TableChange = parsed("change", &change)?;
-        let choices: CommitOptions = parsed("choices", &choices)?;
+        let change: TableChange = from_json("change", &change)?;
+        let choices: CommitOptions = from_json("choices", &choices)?;
         ops::alter(
             &core,
             &change,
-            &parsed("demands", &bound)?,
+            &from_json("demands", &bound)?,
             &choices,
             cancel,
         )
@@ -238,7 +239,7 @@ pub(super) fn drop_feature(
             &core,
             &name,
             truncate_history,
-            &parsed("choices", &choices)?,
+            &from_json("choices", &choices)?,
             cancel,
         )
     })?;
@@ -258,12 +259,12 @@ pub(super) fn delete(
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
         let predicate = predicate
-            .map(|json| parsed("predicate", &json))
+            .map(|json| from_json("predicate", &json))
             .transpose()?;
         ops::delete(
             &core,
             predicate.as_ref(),
-            &parsed("options", &options)?,
+            &from_json("options", &options)?,
             cancel,
         )
     })?;
@@ -286,15 +287,15 @@ pub(super) fn update(
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
         let predicate = predicate
-            .map(|json| parsed("predicate", &json))
+            .map(|json| from_json("predicate", &json))
             .transpose()?;
-        let assignments: Vec<ops::ValuePlan> = parsed("assignments", &assignments)?;
+        let assignments: Vec<ops::ValuePlan> = from_json("assignments", &assignments)?;
         ops::update(
             &core,
             predicate.as_ref(),
             &assignments,
-            &parsed("demands", &bound)?,
-            &parsed("options", &options)?,
+            &from_json("demands", &bound)?,
+            &from_json("options", &options)?,
             cancel,
         )
     })?;
@@ -331,7 +332,7 @@ impl Counter {
 
     fn __enter__(&self) {
         *self.before.lock().unwrap_or_else(PoisonError::into_inner) =
-            watched_by(Some(self.progress.clone()));
+            replace_progress(Some(self.progress.clone()));
     }
 
     fn __exit__(
@@ -340,7 +341,7 @@ impl Counter {
         _error: &Bound<'_, PyAny>,
         _trace: &Bound<'_, PyAny>,
     ) {
-        let _ = watched_by(
+        let _ = replace_progress(
             self.before
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -363,12 +364,12 @@ pub(super) fn optimize(
     let core = snapshot.core().clone();
     let found = wait_settled(py, move |cancel| {
         let predicate = predicate
-            .map(|json| parsed("predicate", &json))
+            .map(|json| from_json("predicate", &json))
             .transpose()?;
         ops::optimize(
             &core,
             predicate.as_ref(),
-            &parsed("options", &options)?,
+            &from_json("options", &options)?,
             cancel,
         )
     })?;
@@ -389,7 +390,7 @@ pub(super) fn optimized(
         "added": files(&found.added),
         "removed": files(&found.removed),
         "partitions": found.partitions,
-        "considered": found.considered,
+        "considered": found.candidate_files,
         "largest_bin": found.largest_bin,
         "layout": found.layout,
         "clustering": found.clustering.map(|clustering| json!({
@@ -400,7 +401,7 @@ pub(super) fn optimized(
             "numOutputZCubes": clustering.output_cubes,
         })),
     });
-    let moved = warned(py, found.done)?.map(|core| Snapshot::new(core, uri, python_store));
+    let moved = report_warnings(py, found.done)?.map(|core| Snapshot::new(core, uri, python_store));
     Ok((moved, report.to_string()))
 }
 
@@ -470,10 +471,10 @@ impl TableWrite {
         let arrow = stream.as_ref().map(RecordBatchReader::schema);
         let name = uri.clone();
         let planned = wait(py, move |_| {
-            let options: WriteOptions = parsed("options", &options)?;
+            let options: WriteOptions = from_json("options", &options)?;
             let schema = match (&schema, arrow) {
                 (Some(schema), _) => StructType::parse(schema)?,
-                (None, Some(arrow)) => evolution::of_arrow(&arrow)?,
+                (None, Some(arrow)) => evolution::from_arrow_schema(&arrow)?,
                 (None, None) => return Err(Error::internal("a write needs data or a schema")),
             };
             let write = WriteCommand::plan(CommandTarget::open(place, &name)?, &schema, options)?;
@@ -485,7 +486,7 @@ impl TableWrite {
             write
                 .map(|write| {
                     Ok((
-                        text(write.demands())?,
+                        to_json(write.table_constraints())?,
                         write.schema().to_json().to_string(),
                         write,
                         actions,
@@ -524,7 +525,7 @@ impl TableWrite {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let (write, _) = parts.as_ref().ok_or_else(|| run_once(py))?;
         let (protocol, metadata) = write.target();
-        text(&json!({"protocol": protocol, "metadata": metadata, "identities": write.counted(), "version": write.version()})).map_err(|e| to_python(py, &e))
+        to_json(&json!({"protocol": protocol, "metadata": metadata, "identities": write.generated_identities(), "version": write.version()})).map_err(|e| to_python(py, &e))
     }
 
     /// Settles what is replaced, for another engine that writes; whether it has to write changes,
@@ -532,7 +533,7 @@ impl TableWrite {
     fn settle(&self, py: Python<'_>, bound: String) -> PyResult<bool> {
         let (mut write, input) = self.take(py)?;
         let (write, has_feed) = wait(py, move |cancel| {
-            let has_feed = write.settle(&parsed("demands", &bound)?, cancel)?;
+            let has_feed = write.plan_replacement(&from_json("demands", &bound)?, cancel)?;
             Ok((write, has_feed))
         })?;
         *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = Some((write, input));
@@ -551,7 +552,7 @@ impl TableWrite {
         let (write, _) = self.take(py)?;
         let done = wait_settled(py, move |cancel| {
             write.run_folder(
-                &parsed("demands", &bound)?,
+                &from_json("demands", &bound)?,
                 &folder,
                 changes.as_deref(),
                 cancel,
@@ -573,7 +574,7 @@ impl TableWrite {
         let done = wait_settled(py, move |cancel| {
             let (written, inserted) = super::write::together(&answers)?;
             write.run_written(
-                &parsed("demands", &bound)?,
+                &from_json("demands", &bound)?,
                 written,
                 &inserted,
                 changes.as_deref(),
@@ -593,7 +594,7 @@ impl TableWrite {
     fn run(&self, py: Python<'_>, bound: String) -> PyResult<CommandOutput> {
         let (write, input) = self.take(py)?;
         let done = wait_settled(py, move |cancel| {
-            let bound: TableConstraints = parsed("demands", &bound)?;
+            let bound: TableConstraints = from_json("demands", &bound)?;
             match input {
                 WriteInput::Rows(stream) => write.run(
                     &bound,
@@ -647,7 +648,9 @@ impl TableMerge {
     fn keys(&self, py: Python<'_>, of_target: bool) -> PyResult<ArrowStream> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let found = match &*state {
-            Some(MergeState::Joining(joining)) if of_target => joining.target_keys(&watched()),
+            Some(MergeState::Joining(joining)) if of_target => {
+                joining.target_keys(&cancellation_token())
+            }
             Some(MergeState::Joining(joining)) => joining.source_keys(),
             _ => Err(Error::internal(
                 "a merge has no keys before its source is read",
@@ -665,7 +668,7 @@ impl TableMerge {
     fn new(py: Python<'_>, snapshot: &Snapshot, source: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (uri, python_store) = snapshot.origin();
         let stream = import_stream(source)?;
-        let schema = evolution::of_arrow(&RecordBatchReader::schema(&stream))
+        let schema = evolution::from_arrow_schema(&RecordBatchReader::schema(&stream))
             .map_err(|e| to_python(py, &e))?;
         let source_schema = schema.to_json().to_string();
         Ok(Self {
@@ -705,9 +708,9 @@ impl TableMerge {
                 source,
                 &evolving,
                 &lacking,
-                parsed("options", &options)?,
+                from_json("options", &options)?,
             )?;
-            let demands = text(merge.demands())?;
+            let demands = to_json(merge.table_constraints())?;
             Ok((merge, demands))
         })?;
         let schema = merge.schema().to_json().to_string();
@@ -727,7 +730,7 @@ impl TableMerge {
             let rows = stream.map(|batch| {
                 batch.map_err(|e| Error::invalid(format!("the source cannot be read: {e}")))
             });
-            merge.read(&parsed("plan", &plan)?, rows, cancel)
+            merge.read_source(&from_json("plan", &plan)?, rows, cancel)
         })?;
         self.put(MergeState::Joining(Box::new(joining)));
         Ok(())
@@ -747,13 +750,13 @@ impl TableMerge {
             return Err(to_python(py, &Error::invalid("a merge can be run once")));
         };
         let (job, outlook) = wait(py, move |cancel| {
-            let job = merge.job(
-                &parsed("plan", &plan)?,
-                &parsed("facts", &facts)?,
-                found(keys),
+            let job = merge.into_external_job(
+                &from_json("plan", &plan)?,
+                &from_json("facts", &facts)?,
+                engine_batches(keys),
                 cancel,
             )?;
-            let outlook = text(&job.outlook(cancel)?)?;
+            let outlook = to_json(&job.requirements(cancel)?)?;
             Ok((job, outlook))
         })?;
         self.put(MergeState::Job(Box::new(job)));
@@ -778,8 +781,8 @@ impl TableMerge {
             ));
         };
         let (job, whole) = wait(py, move |cancel| {
-            let files: BTreeMap<i32, String> = parsed("files", &files)?;
-            let whole = job.find(found(marks), &files, read, cancel)?;
+            let files: BTreeMap<i32, String> = from_json("files", &files)?;
+            let whole = job.find_rows(engine_batches(marks), &files, read, cancel)?;
             Ok((job, whole))
         })?;
         self.put(MergeState::Job(job));
@@ -859,7 +862,7 @@ impl TableMerge {
             ops::MergeAttempt::Done(done) => {
                 answer(py, *done, &self.uri, self.python_store).map(Some)
             }
-            ops::MergeAttempt::Lost(again) => {
+            ops::MergeAttempt::Conflict(again) => {
                 self.put(MergeState::Joining(again));
                 Ok(None)
             }

@@ -18,7 +18,7 @@ use crate::pq::{ColumnMappingMode, WriterProperties};
 use crate::protocol::schema::StructType;
 use crate::store;
 use crate::write::constraints::{CheckConstraint, ComputedColumn, IdentityColumn, WriteRules};
-use crate::write::with_change_feed::write_told;
+use crate::write::with_change_feed::write_with_change_data;
 use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write};
 
 /// What the caller may ask for; everything may be absent. Expressions are bound trees.
@@ -141,7 +141,7 @@ fn file_json(file: WrittenDataFile) -> Value {
     })
 }
 
-fn answer(written: WriteOutput, told: WriteOutput) -> String {
+fn written_files_json(written: WriteOutput, told: WriteOutput) -> String {
     let listed = |files: Vec<WrittenDataFile>| files.into_iter().map(file_json).collect::<Vec<_>>();
     let (files, changes) = (listed(written.files), listed(told.files));
     let identities: Map<String, Value> = written
@@ -246,9 +246,10 @@ pub(super) fn write_files(
             batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}")))
         });
         if told {
-            let [written, inserted] = write_told(&store, &request, batches)?;
-            return Ok(answer(written?, inserted?));
+            let [written, inserted] = write_with_change_data(&store, &request, batches)?;
+            return Ok(written_files_json(written?, inserted?));
         }
-        write(&store, &request, batches).map(|written| answer(written, WriteOutput::default()))
+        write(&store, &request, batches)
+            .map(|written| written_files_json(written, WriteOutput::default()))
     })
 }

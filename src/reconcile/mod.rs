@@ -16,7 +16,7 @@ mod singletons;
 pub use counts::FileCounts;
 pub use replay::{CommitCache, FileStream, FileStreamRequest, FinishedFiles, files, files_after};
 pub use seen_keys::{FileActionState, SeenFileKeys};
-pub use singletons::{NonFileActions, TableActions, read_sets, read_table};
+pub use singletons::{NonFileActions, TableActions, read_non_file_actions, read_table_actions};
 
 #[cfg(test)]
 mod tests;

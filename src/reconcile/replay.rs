@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::counts::{EndCheck, FileCounts, SharedCounts};
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::{CancellationToken, ItemSource, OrderedPrefetch, lanes, parallelism};
+use crate::exec::{CancellationToken, ItemSource, OrderedPrefetch, ordered_prefetch, parallelism};
 use crate::log::{CommitFile, LogSegment};
 use crate::parse::checkpoint::{CheckpointReader, FileActionKind};
 use crate::parse::commit::{self, ActionSelection, NonFileAction, ParsedActions};
@@ -36,7 +36,7 @@ const AHEAD: usize = 16;
 /// Texts of small commits, kept so that opening and listing read each of them once.
 #[derive(Debug, Default)]
 pub struct CommitCache {
-    kept: ProcessMutex<(HashMap<i64, Bytes>, u64)>,
+    entries: ProcessMutex<(HashMap<i64, Bytes>, u64)>,
 }
 
 impl CommitCache {
@@ -48,18 +48,18 @@ impl CommitCache {
     /// # Errors
     /// [`Error::NotFound`], [`Error::Storage`] name the file.
     pub fn get(&self, commit: &CommitFile) -> Result<Bytes> {
-        self.begin(commit)
-            .or_else(|coming| self.keep(commit, coming))
+        self.start_read(commit)
+            .or_else(|coming| self.finish_read(commit, coming))
     }
 
     /// The text of a commit that was read before and is kept.
     #[must_use]
-    pub fn known(&self, version: i64) -> Option<Bytes> {
+    pub fn cached(&self, version: i64) -> Option<Bytes> {
         self.lock().0.get(&version).cloned()
     }
 
     /// Drops the contents of the commits before `version`.
-    pub fn forget_before(&self, version: i64) {
+    pub fn evict_before(&self, version: i64) {
         let mut kept = self.lock();
         let (texts, bytes) = &mut *kept;
         texts.retain(|of, text| {
@@ -72,17 +72,17 @@ impl CommitCache {
     }
 
     /// The text, or what will bring it.
-    fn begin(&self, commit: &CommitFile) -> std::result::Result<Bytes, PendingResult<Bytes>> {
+    fn start_read(&self, commit: &CommitFile) -> std::result::Result<Bytes, PendingResult<Bytes>> {
         let kept = self
             .lock()
             .0
             .get(&commit.version)
             .filter(|_| !commit.is_compaction())
             .cloned();
-        kept.ok_or_else(|| json_lines::begin(&commit.file))
+        kept.ok_or_else(|| json_lines::start_read(&commit.file))
     }
 
-    fn keep(&self, commit: &CommitFile, coming: PendingResult<Bytes>) -> Result<Bytes> {
+    fn finish_read(&self, commit: &CommitFile, coming: PendingResult<Bytes>) -> Result<Bytes> {
         let bytes = coming.wait().at_version(commit.version)?;
         let mut kept = self.lock();
         if !commit.is_compaction() && kept.1 + bytes.len() as u64 <= Self::LIMIT {
@@ -97,16 +97,19 @@ impl CommitCache {
         /// Of each group of commits under way.
         const AT_ONCE: usize = 16;
         commits.chunks(AT_ONCE).flat_map(|commits| {
-            let coming: Vec<_> = commits.iter().map(|commit| self.begin(commit)).collect();
+            let coming: Vec<_> = commits
+                .iter()
+                .map(|commit| self.start_read(commit))
+                .collect();
             commits
                 .iter()
                 .zip(coming)
-                .map(|(commit, coming)| coming.or_else(|coming| self.keep(commit, coming)))
+                .map(|(commit, coming)| coming.or_else(|coming| self.finish_read(commit, coming)))
         })
     }
 
     /// Keeps the text of a commit that is known without reading it.
-    pub fn know(&self, version: i64, text: &Bytes) {
+    pub fn insert(&self, version: i64, text: &Bytes) {
         let mut kept = self.lock();
         if kept.1 + text.len() as u64 <= Self::LIMIT
             && kept.0.insert(version, text.clone()).is_none()
@@ -116,7 +119,7 @@ impl CommitCache {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, (HashMap<i64, Bytes>, u64)> {
-        self.kept.lock()
+        self.entries.lock()
     }
 }
 
@@ -153,14 +156,14 @@ struct ParsedCommitChunk {
 pub struct FileStream {
     commits: Option<OrderedPrefetch<ParsedCommitChunk>>,
     /// About how many files they may add.
-    of_commits: u64,
+    estimated_commit_files: u64,
     /// At most so many the checkpoint has.
-    of_checkpoint: u64,
+    max_checkpoint_files: u64,
     has_text_only: bool,
     seen: SeenFileKeys,
     checkpoint: Option<CheckpointReader>,
-    rest: Option<OrderedPrefetch<FileBatch>>,
-    ready: Option<std::vec::IntoIter<FileBatch>>,
+    checkpoint_batches: Option<OrderedPrefetch<FileBatch>>,
+    buffered_batches: Option<std::vec::IntoIter<FileBatch>>,
     request: FileStreamRequest,
     counts: SharedCounts,
     at_end: Option<EndCheck>,
@@ -218,8 +221,8 @@ pub fn files_after(
     });
     let sources = commit_sources(&segment.replay, texts, &take);
     let commits = (!sources.is_empty())
-        .then(|| lanes(sources.into_iter(), parallelism() * 2, 2, &request.cancel));
-    let of_commits = commit::adds_about(
+        .then(|| ordered_prefetch(sources.into_iter(), parallelism() * 2, 2, &request.cancel));
+    let of_commits = commit::estimated_adds(
         segment
             .replay
             .iter()
@@ -228,20 +231,20 @@ pub fn files_after(
     );
     let of_checkpoint = checkpoint
         .as_ref()
-        .map_or(0, CheckpointReader::files_at_most);
+        .map_or(0, CheckpointReader::max_file_count);
     let has_text_only = checkpoint
         .as_ref()
-        .is_none_or(CheckpointReader::has_text_only);
+        .is_none_or(CheckpointReader::has_json_stats_only);
     let counts = SharedCounts::new(checkpoint.as_ref().and_then(CheckpointReader::num_actions));
     Ok(FileStream {
         commits,
-        of_commits,
-        of_checkpoint,
+        estimated_commit_files: of_commits,
+        max_checkpoint_files: of_checkpoint,
         has_text_only,
         seen,
         checkpoint,
-        rest: None,
-        ready: None,
+        checkpoint_batches: None,
+        buffered_batches: None,
         request,
         counts,
         at_end: None,
@@ -265,7 +268,7 @@ fn check_compaction(text: &Bytes) -> Result<()> {
     for batch in [&parsed.adds, &parsed.removes] {
         for row in 0..batch.len() {
             let path = batch.path.value(row);
-            if !seen.note(seen.key(batch, row)?, 0, FileActionState::Added, true, path)? {
+            if !seen.record(seen.key(batch, row)?, 0, FileActionState::Added, true, path)? {
                 let path = crate::error::shown(path);
                 return Err(Error::corrupt(format!(
                     "the log compaction is not reconciled: it has two actions of the file `{path}`"
@@ -433,7 +436,7 @@ fn read_part(commit: &CommitFile, start: u64, end: u64, size: u64) -> Result<Com
 }
 
 /// Whether a commit is so long that it is not read whole for the few actions that stand alone.
-pub(super) fn is_long(commit: &CommitFile) -> bool {
+pub(super) fn is_large_commit(commit: &CommitFile) -> bool {
     commit
         .file
         .size
@@ -441,7 +444,7 @@ pub(super) fn is_long(commit: &CommitFile) -> bool {
 }
 
 /// The actions that stand alone of a commit for which [`is_long`] holds.
-pub(super) fn long_singles(
+pub(super) fn large_commit_actions(
     commit: &CommitFile,
     take: &ActionSelection,
 ) -> Result<Vec<NonFileAction>> {
@@ -458,8 +461,8 @@ pub(super) fn long_singles(
             ..
         } = read_part(commit, start, end, size)?;
         out.extend(
-            commit::singles(&text, take)
-                .map_err(|error| placed(error, &text, &starts, &commits, offset))?,
+            commit::non_file_actions(&text, take)
+                .map_err(|error| with_commit_position(error, &text, &starts, &commits, offset))?,
         );
         start = end;
     }
@@ -480,19 +483,21 @@ fn parse_piece(piece: CommitChunk, take: &ActionSelection) -> Result<ParsedCommi
             commits,
             aggregated,
         }),
-        Err(error) => Err(placed(error, &text, &starts, &commits, offset)),
+        Err(error) => Err(with_commit_position(
+            error, &text, &starts, &commits, offset,
+        )),
     }
 }
 
 /// Turns the line of a piece into the line of its commit.
-fn placed(
+fn with_commit_position(
     error: Error,
     text: &[u8],
     starts: &[usize],
     commits: &[(i64, String)],
     offset: u64,
 ) -> Error {
-    let Some(line) = error.place().and_then(|place| place.line) else {
+    let Some(line) = error.context().and_then(|place| place.line) else {
         return error;
     };
     let lines_before =
@@ -506,12 +511,16 @@ fn placed(
         Error::Corrupt {
             kind,
             what,
-            mut place,
+            context: mut place,
         } => {
             // Lines of a part of a large commit are counted from its beginning only when it is the
             // first part.
             place.line = (offset == 0).then_some(line - before);
-            Error::Corrupt { kind, what, place }
+            Error::Corrupt {
+                kind,
+                what,
+                context: place,
+            }
         }
         other => other,
     };
@@ -533,7 +542,7 @@ impl FileStream {
         for batch in &batches {
             for row in 0..batch.len() {
                 let key = seen.key(batch, row)?;
-                if !seen.note(key, 0, FileActionState::Added, false, "")? {
+                if !seen.record(key, 0, FileActionState::Added, false, "")? {
                     return Err(Error::corrupt(format!(
                         "the checkpoint names the file `{}` twice",
                         crate::error::shown(batch.path.value(row))
@@ -541,14 +550,17 @@ impl FileStream {
                 }
             }
         }
-        self.ready = Some(batches.into_iter());
-        self.rest = None;
+        self.buffered_batches = Some(batches.into_iter());
+        self.checkpoint_batches = None;
         Ok(self)
     }
 
     /// The same, with `check` done when all files have come: its error is the stream's last item.
     #[must_use]
-    pub fn checked(self, check: impl FnOnce(FileCounts) -> Result<()> + Send + 'static) -> Self {
+    pub fn with_end_check(
+        self,
+        check: impl FnOnce(FileCounts) -> Result<()> + Send + 'static,
+    ) -> Self {
         Self {
             at_end: Some(Box::new(check)),
             ..self
@@ -569,18 +581,18 @@ impl FileStream {
 
     /// At most this many files will come, as far as known before they do.
     #[must_use]
-    pub fn at_most(&self) -> Option<u64> {
+    pub fn max_files(&self) -> Option<u64> {
         if self.commits.is_some() {
             None
         } else {
-            Some(self.of_checkpoint())
+            Some(self.max_checkpoint_files())
         }
     }
 
     /// At most this many files are live in the checkpoint.
     #[must_use]
-    pub fn of_checkpoint(&self) -> u64 {
-        self.of_checkpoint
+    pub fn max_checkpoint_files(&self) -> u64 {
+        self.max_checkpoint_files
     }
 
     /// The size of the checkpoint that is still to be read, with its sidecars.
@@ -591,8 +603,8 @@ impl FileStream {
 
     /// About how many files will come at most, guessed by the size of the commits.
     #[must_use]
-    pub fn about(&self) -> u64 {
-        self.of_checkpoint() + self.of_commits
+    pub fn estimated_files(&self) -> u64 {
+        self.max_checkpoint_files() + self.estimated_commit_files
     }
 
     /// Whether statistics will come as text only, not as structs of a checkpoint.
@@ -611,7 +623,7 @@ impl FileStream {
         self.seen.reserve(adds.len() + removes.len());
         let version_of = |order: u32| {
             let which = parsed
-                .marks
+                .actions_before_mark
                 .partition_point(|mark| *mark < order)
                 .saturating_sub(1);
             commits.get(which).map_or(0, |(version, _)| *version)
@@ -634,7 +646,7 @@ impl FileStream {
             let version = version_of(order);
             let named = |error: Error| {
                 let which = parsed
-                    .marks
+                    .actions_before_mark
                     .partition_point(|mark| *mark < order)
                     .saturating_sub(1);
                 let error = error.at_version(version);
@@ -644,7 +656,7 @@ impl FileStream {
             };
             let key = seen.key(batch, row).map_err(named)?;
             let newest = seen
-                .note(key, version, verdict, *aggregated, batch.path.value(row))
+                .record(key, version, verdict, *aggregated, batch.path.value(row))
                 .map_err(named)?;
             let wanted = match self.request.kind {
                 FileActionKind::Adds => verdict == FileActionState::Added,
@@ -690,7 +702,7 @@ impl FileStream {
 
     /// The batches of what was read to the end, or of the commits.
     fn next_before_checkpoint(&mut self) -> Option<Result<FileBatch>> {
-        if let Some(ready) = &mut self.ready {
+        if let Some(ready) = &mut self.buffered_batches {
             return ready.next().map(Ok);
         }
         while let Some(commits) = &mut self.commits {
@@ -710,7 +722,11 @@ impl FileStream {
     /// The pieces of the checkpoint, once the commits are read, without the rows that these
     /// touched.
     fn checkpoint_sources(&mut self) -> Vec<ItemSource<FileBatch>> {
-        let Some(checkpoint) = self.checkpoint.take().filter(|_| self.ready.is_none()) else {
+        let Some(checkpoint) = self
+            .checkpoint
+            .take()
+            .filter(|_| self.buffered_batches.is_none())
+        else {
             return Vec::new();
         };
         let seen = Arc::new(std::mem::take(&mut self.seen));
@@ -723,7 +739,7 @@ impl FileStream {
             let batches = source.map(move |batch| {
                 let batch = batch?;
                 let held = batch.len() as u64;
-                let batch = seen.unseen(batch).at_version(version)?;
+                let batch = seen.filter_unseen(batch).at_version(version)?;
                 counts.add(&batch, held);
                 Ok(batch)
             });
@@ -745,7 +761,7 @@ impl FileStream {
             self.counts.clone(),
             self.at_end.take(),
         );
-        let lanes = lanes(
+        let lanes = ordered_prefetch(
             FinishedSources {
                 stream: self,
                 finish: Arc::new(finish),
@@ -806,19 +822,19 @@ impl<T: Send + 'static, F: Fn(FileBatch) -> Result<T> + Send + Sync + 'static> I
 
 impl FileStream {
     fn next_unchecked(&mut self) -> Option<Result<FileBatch>> {
-        if self.rest.is_none() {
+        if self.checkpoint_batches.is_none() {
             if let Some(batch) = self.next_before_checkpoint() {
                 return Some(batch);
             }
             let sources = self.checkpoint_sources();
-            self.rest = Some(lanes(
+            self.checkpoint_batches = Some(ordered_prefetch(
                 sources.into_iter(),
                 parallelism() + 1,
                 AHEAD,
                 &self.request.cancel,
             ));
         }
-        self.rest.as_mut()?.next()
+        self.checkpoint_batches.as_mut()?.next()
     }
 }
 

@@ -59,7 +59,7 @@ pub struct SeenFileKeys {
 impl SeenFileKeys {
     /// An empty set with the seeds of another, so that their fingerprints agree.
     #[must_use]
-    pub fn like(other: &Self) -> Self {
+    pub fn with_same_seeds(other: &Self) -> Self {
         Self {
             seeds: other.seeds.clone(),
             keys: HashMap::default(),
@@ -78,7 +78,7 @@ impl SeenFileKeys {
     #[inline]
     pub fn key(&self, batch: &FileBatch, row: usize) -> Result<u128> {
         let path = batch.path.value(row);
-        let canonical = if data_path::needs_work(path.as_bytes()) || path.is_empty() {
+        let canonical = if data_path::needs_canonicalization(path.as_bytes()) || path.is_empty() {
             data_path::canonical(path)?
         } else {
             path.into()
@@ -117,7 +117,7 @@ impl SeenFileKeys {
     /// [`Error::Corrupt`] for an add and a remove of one logical file in one commit, unless
     /// `aggregated`, where later lines are simply newer.
     #[inline]
-    pub fn note(
+    pub fn record(
         &mut self,
         key: u128,
         version: i64,
@@ -145,7 +145,7 @@ impl SeenFileKeys {
     ///
     /// # Errors
     /// As [`Seen::key`].
-    pub fn unseen(&self, batch: FileBatch) -> Result<FileBatch> {
+    pub fn filter_unseen(&self, batch: FileBatch) -> Result<FileBatch> {
         if self.is_empty() {
             return Ok(batch);
         }

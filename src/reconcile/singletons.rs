@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::replay::{CommitCache, is_long, long_singles};
+use super::replay::{CommitCache, is_large_commit, large_commit_actions};
 use crate::error::{Error, Result, ResultExt, shown};
 use crate::exec::map_all;
 use crate::log::{ChecksumFileContents, CommitFile, LogSegment};
@@ -85,17 +85,19 @@ fn newest_first(
         let (texts, take) = (Arc::clone(texts), take.clone());
         let parsed = map_all(jobs, move |commits| {
             let singles = |(commit, text): (&CommitFile, Result<Bytes>)| {
-                let singles = commit::singles(&text?, &take)
+                let singles = commit::non_file_actions(&text?, &take)
                     .at_file(&commit.file.path)
                     .at_version(commit.version)?;
                 Ok((commit.clone(), singles))
             };
             let mut out: Vec<Result<_>> = Vec::with_capacity(commits.len());
             // Between those that are too long to be read whole, commits are asked for together.
-            for run in commits.chunk_by(|a, b| !is_long(a) && !is_long(b)) {
+            for run in commits.chunk_by(|a, b| !is_large_commit(a) && !is_large_commit(b)) {
                 match run {
-                    [commit] if is_long(commit) => out
-                        .push(long_singles(commit, &take).map(|singles| (commit.clone(), singles))),
+                    [commit] if is_large_commit(commit) => out.push(
+                        large_commit_actions(commit, &take)
+                            .map(|singles| (commit.clone(), singles)),
+                    ),
                     run => out.extend(run.iter().zip(texts.get_all(run)).map(singles)),
                 }
             }
@@ -118,14 +120,14 @@ fn newest_first(
 ///
 /// # Errors
 /// [`Error::Corrupt`] when there is none, or two in one commit.
-pub fn read_table(
+pub fn read_table_actions(
     segment: &LogSegment,
     texts: &Arc<CommitCache>,
     store: &Arc<dyn Store>,
 ) -> Result<(TableActions, bool)> {
     let (mut protocol, mut metadata) = (None, None);
     let take = ActionSelection {
-        table: true,
+        protocol_and_metadata: true,
         ..ActionSelection::default()
     };
     let mut keep =
@@ -171,7 +173,7 @@ pub fn read_table(
     if !complete && let Some(checkpoint) = &segment.checkpoint {
         let open =
             CheckpointReader::open(checkpoint, store, false).at_version(checkpoint.version)?;
-        keep(checkpoint.version, open.singles(&take)?, true)?;
+        keep(checkpoint.version, open.non_file_actions(&take)?, true)?;
         from_checkpoint = true;
     }
     let lacks = |what: &str| {
@@ -222,13 +224,13 @@ fn check_reconciled(commit: &CommitFile, singles: &[NonFileAction]) -> Result<()
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
-pub fn read_sets(
+pub fn read_non_file_actions(
     segment: &LogSegment,
     texts: &Arc<CommitCache>,
     store: &Arc<dyn Store>,
 ) -> Result<NonFileActions> {
     let take = ActionSelection {
-        sets: true,
+        transactions_and_domains: true,
         ..ActionSelection::default()
     };
     let mut transactions: BTreeMap<String, SetTransaction> = BTreeMap::new();
@@ -256,7 +258,7 @@ pub fn read_sets(
         keep(
             CheckpointReader::open(checkpoint, store, false)
                 .at_version(checkpoint.version)?
-                .singles(&take)?,
+                .non_file_actions(&take)?,
         );
     }
     domains.retain(|_, domain| !domain.removed);

@@ -150,7 +150,7 @@ fn an_add_and_a_remove_of_one_logical_file_in_one_commit_are_corrupt() {
     )
     .unwrap_err();
     assert!(
-        error.is_corrupt() && error.place().unwrap().version == Some(1),
+        error.is_corrupt() && error.context().unwrap().version == Some(1),
         "{error}"
     );
 }
@@ -236,9 +236,12 @@ fn a_compaction_with_two_actions_of_one_identity_is_refused() {
     let of = |lines: &[&str]| segment(&[(0, 2, lines.join("\n"))]);
     let texts = Arc::new(CommitCache::default());
     let (sound, store) = of(&[protocol, metadata, &txn(1), &domain("x")]);
-    assert!(!read_table(&sound, &texts, &store).unwrap().1);
+    assert!(!read_table_actions(&sound, &texts, &store).unwrap().1);
     assert_eq!(
-        read_sets(&sound, &texts, &store).unwrap().transactions["app"].version,
+        read_non_file_actions(&sound, &texts, &store)
+            .unwrap()
+            .transactions["app"]
+            .version,
         1
     );
     for lines in [
@@ -247,7 +250,7 @@ fn a_compaction_with_two_actions_of_one_identity_is_refused() {
     ] {
         let (twice, store) = of(&lines);
         assert!(
-            read_table(&twice, &texts, &store)
+            read_table_actions(&twice, &texts, &store)
                 .unwrap_err()
                 .to_string()
                 .contains("not reconciled")
@@ -260,7 +263,7 @@ fn a_compaction_with_two_actions_of_one_identity_is_refused() {
     ] {
         let (twice, store) = of(&lines.each_ref().map(String::as_str));
         assert!(
-            read_sets(&twice, &texts, &store)
+            read_non_file_actions(&twice, &texts, &store)
                 .unwrap_err()
                 .to_string()
                 .contains("not reconciled")
@@ -295,7 +298,7 @@ fn a_commit_that_is_shorter_than_its_listing_says_is_an_error() {
                         == 4
             ),
             Err(error) => assert!(
-                !whole && error.is_corrupt() && error.place().unwrap().version == Some(1),
+                !whole && error.is_corrupt() && error.context().unwrap().version == Some(1),
                 "{error}"
             ),
         }
@@ -316,7 +319,7 @@ fn what_comes_of_a_stream_is_counted_and_checked_once_at_its_end() {
         };
         super::files(&segment, &Arc::new(CommitCache::default()), &store, request)
             .unwrap()
-            .checked(move |counts| {
+            .with_end_check(move |counts| {
                 assert_eq!(
                     (counts.live.files, counts.live.bytes, counts.in_checkpoint),
                     (2, 2, 0)
@@ -367,7 +370,7 @@ fn the_line_of_an_error_is_that_of_its_commit() {
         FileActionKind::Adds,
     )
     .unwrap_err();
-    let place = error.place().unwrap();
+    let place = error.context().unwrap();
     assert_eq!(
         (place.version, place.line, place.file.as_deref()),
         (Some(1), Some(3), Some("1-1"))

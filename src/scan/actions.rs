@@ -12,8 +12,8 @@ use arrow_cast::cast;
 use arrow_schema::{DataType as Arrow, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 use super::BatchStream;
-use super::columns::{LeafColumns, counted};
-use super::plan::{PlanBatch, plan, wanted};
+use super::columns::{LeafColumns, with_null_counts};
+use super::plan::{PlanBatch, plan, projected_columns};
 use crate::error::{Error, Result};
 use crate::exec::{CancellationToken, ProgressCounter};
 use crate::expr::BoundExpr;
@@ -210,7 +210,7 @@ pub fn actions(
     predicate: Option<&BoundExpr>,
     cancel: &CancellationToken,
 ) -> Result<BatchStream> {
-    let every = counted(snapshot);
+    let every = with_null_counts(snapshot);
     let outputs = outputs(snapshot, columns, &every)?;
     let mut needed = Vec::new();
     let mut with_stats = false;
@@ -278,7 +278,7 @@ pub fn actions(
         time: needs.time,
         data_change: needs.data_change,
         clustering: needs.clustering,
-        ..wanted(snapshot, &wanted_leaves, with_stats)
+        ..projected_columns(snapshot, &wanted_leaves, with_stats)
     };
     let progress = ProgressCounter::default();
     let (context, done, expected, paths) = (
@@ -316,7 +316,7 @@ pub fn actions(
                 RecordBatch::try_new(Arc::clone(&expected), batch.columns().to_vec())?
             })
         })?;
-    progress.expect(batches.at_most().unwrap_or(0));
+    progress.expect(batches.max_files().unwrap_or(0));
     let batches = batches.filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0));
     Ok(BatchStream {
         schema,

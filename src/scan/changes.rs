@@ -68,7 +68,7 @@ pub struct ChangeRequest {
     pub cancel: CancellationToken,
 }
 
-fn feed_fields(layout: StringLayout) -> Vec<Field> {
+fn change_data_fields(layout: StringLayout) -> Vec<Field> {
     vec![
         Field::new(CHANGE_TYPE, DataType::String.to_arrow(layout), true),
         Field::new(COMMIT_VERSION, Arrow::Int64, true),
@@ -218,7 +218,7 @@ fn read_versions(
         adds: Some(wanted.clone()),
         removes: Some(wanted.clone()),
         cdc: Some(wanted),
-        table: true,
+        protocol_and_metadata: true,
         ..ActionSelection::default()
     };
     let versions = map_all(commits.chunks(JOB).map(<[_]>::to_vec), move |commits| {
@@ -227,10 +227,13 @@ fn read_versions(
             let parsed = commit::parse(&text, 0..text.len(), &take, &[])
                 .at_file(&commit.file.path)
                 .at_version(commit.version)?;
-            let metadata = parsed.singles.into_iter().find_map(|single| match single {
-                NonFileAction::Metadata(metadata) => Some(*metadata),
-                _ => None,
-            });
+            let metadata = parsed
+                .non_file_actions
+                .into_iter()
+                .find_map(|single| match single {
+                    NonFileAction::Metadata(metadata) => Some(*metadata),
+                    _ => None,
+                });
             Ok(VersionActions {
                 commit: commit.clone(),
                 adds: parsed.adds,
@@ -306,7 +309,7 @@ fn compatible(schema: &StructType, snapshot: &Snapshot, version: i64) -> Result<
             ))
             .at_version(version));
         };
-        if !reads_as(&field.data_type, &now.data_type) {
+        if !is_widening(&field.data_type, &now.data_type) {
             return Err(Error::schema_mismatch(
                 format!("the type of the column `{}` changed in the range; ask for a range on one side of the change", field.name),
                 now.data_type.to_string(),
@@ -319,15 +322,15 @@ fn compatible(schema: &StructType, snapshot: &Snapshot, version: i64) -> Result<
 }
 
 /// Whether values of an older type read as the newer one: equal, or wider, nested fields by name.
-fn reads_as(older: &DataType, newer: &DataType) -> bool {
+fn is_widening(older: &DataType, newer: &DataType) -> bool {
     use DataType as D;
     match (older, newer) {
         (D::Struct(a), D::Struct(b)) => a.fields.iter().all(|f| {
             b.field(&f.name)
-                .is_some_and(|g| reads_as(&f.data_type, &g.data_type))
+                .is_some_and(|g| is_widening(&f.data_type, &g.data_type))
         }),
-        (D::Array(a), D::Array(b)) => reads_as(&a.element, &b.element),
-        (D::Map(a), D::Map(b)) => reads_as(&a.key, &b.key) && reads_as(&a.value, &b.value),
+        (D::Array(a), D::Array(b)) => is_widening(&a.element, &b.element),
+        (D::Map(a), D::Map(b)) => is_widening(&a.key, &b.key) && is_widening(&a.value, &b.value),
         (D::Byte, D::Short | D::Integer | D::Long | D::Double | D::Decimal(..))
         | (D::Short, D::Integer | D::Long | D::Double | D::Decimal(..))
         | (D::Integer, D::Long | D::Double | D::Decimal(..))
@@ -351,7 +354,7 @@ fn reads_as(older: &DataType, newer: &DataType) -> bool {
 pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<BatchStream> {
     let range = range(snapshot, request)?;
     let at_end = names_of(snapshot, range, request)?;
-    let feed = feed_fields(request.layout);
+    let feed = change_data_fields(request.layout);
     let own: Vec<String> = at_end
         .schema()
         .fields
@@ -404,7 +407,7 @@ pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<BatchStre
         let listing = at_end.log().list(0)?;
         let versions = read_versions(&at_end, &listing, start, end)?;
         check_recorded(&at_end, start, end, &versions)?;
-        let times: HashMap<i64, i64> = history::times(&at_end, &listing, start, end)?
+        let times: HashMap<i64, i64> = history::version_timestamps(&at_end, &listing, start, end)?
             .into_iter()
             .collect();
         for version in versions {

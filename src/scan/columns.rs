@@ -16,13 +16,13 @@ pub struct LeafColumns {
 /// All leaves but those of partition columns, arrays and maps.
 #[must_use]
 pub fn leaves(snapshot: &Snapshot) -> LeafColumns {
-    counted(snapshot).only(|leaf| leaf.data_type.is_primitive())
+    with_null_counts(snapshot).only(|leaf| leaf.data_type.is_primitive())
 }
 
 /// The same with arrays, maps and variants, whose nulls are counted too. Nothing prunes by these:
 /// writers count differently.
 #[must_use]
-pub fn counted(snapshot: &Snapshot) -> LeafColumns {
+pub fn with_null_counts(snapshot: &Snapshot) -> LeafColumns {
     let mut out = LeafColumns::default();
     let partition = &snapshot.metadata().partition_columns;
     let fields = snapshot

@@ -31,9 +31,9 @@ pub struct CommitFileChanges {
     /// The table's id, where the commit says what the table is.
     pub table_id: Option<String>,
     /// Files that the change data feed of this version is read from.
-    pub feed_files: u64,
+    pub change_data_files: u64,
     /// Their bytes.
-    pub feed_bytes: i64,
+    pub change_data_bytes: i64,
 }
 
 impl CommitRange {
@@ -60,7 +60,7 @@ impl CommitRange {
                 .at_file(url)
         };
         let commit = self.listing.commits.get(&version).ok_or_else(gone)?;
-        let text = match self.snapshot.commit_text(commit) {
+        let text = match self.snapshot.commit_bytes(commit) {
             Err(error) if error.is_not_found() => return Err(gone()),
             text => text?,
         };
@@ -72,17 +72,20 @@ impl CommitRange {
             adds: Some(wanted.clone()),
             removes: Some(wanted.clone()),
             cdc: Some(wanted),
-            table: true,
+            protocol_and_metadata: true,
             ..ActionSelection::default()
         };
         let parsed = commit::parse(&text, 0..text.len(), &take, &[])
             .at_file(&commit.file.path)
             .at_version(version)?;
-        let table_id = parsed.singles.into_iter().find_map(|single| match single {
-            NonFileAction::Metadata(metadata) => Some(metadata.id),
-            _ => None,
-        });
-        let adds: Vec<(String, i64)> = changing(&parsed.adds)
+        let table_id = parsed
+            .non_file_actions
+            .into_iter()
+            .find_map(|single| match single {
+                NonFileAction::Metadata(metadata) => Some(metadata.id),
+                _ => None,
+            });
+        let adds: Vec<(String, i64)> = data_change_rows(&parsed.adds)
             .map(|row| {
                 (
                     parsed.adds.path.value(row).to_owned(),
@@ -90,7 +93,7 @@ impl CommitRange {
                 )
             })
             .collect();
-        let removed: Vec<i64> = changing(&parsed.removes)
+        let removed: Vec<i64> = data_change_rows(&parsed.removes)
             .map(|row| size(&parsed.removes, row))
             .collect();
         let (feed_files, feed_bytes) = if parsed.cdc.is_empty() {
@@ -110,14 +113,14 @@ impl CommitRange {
             adds,
             removes: !removed.is_empty(),
             table_id,
-            feed_files: feed_files as u64,
-            feed_bytes,
+            change_data_files: feed_files as u64,
+            change_data_bytes: feed_bytes,
         })
     }
 }
 
 /// The rows whose files change what the table holds.
-fn changing(files: &FileBatch) -> impl Iterator<Item = usize> {
+fn data_change_rows(files: &FileBatch) -> impl Iterator<Item = usize> {
     (0..files.len()).filter(|row| {
         files
             .data_change

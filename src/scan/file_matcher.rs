@@ -3,7 +3,7 @@
 use arrow_array::BooleanArray;
 
 use super::columns::{LeafColumns, leaves};
-use super::plan::{PlanBatch, keep, wanted};
+use super::plan::{PlanBatch, keep, projected_columns};
 use crate::error::Result;
 use crate::expr::BoundExpr;
 use crate::parse::{FileActionProjection, FileBatch};
@@ -37,8 +37,8 @@ impl FileMatcher {
 
     /// The columns of file actions that [`Lens::first_match`] needs.
     #[must_use]
-    pub fn wanted(&self) -> FileActionProjection {
-        wanted(&self.snapshot, &self.leaves, self.with_stats())
+    pub fn required_columns(&self) -> FileActionProjection {
+        projected_columns(&self.snapshot, &self.leaves, self.with_stats())
     }
 
     fn with_stats(&self) -> bool {

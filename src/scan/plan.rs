@@ -76,7 +76,7 @@ struct CachedPlan {
 }
 
 struct FileKeyIndex {
-    seen: SeenFileKeys,
+    file_keys: SeenFileKeys,
     rows: HashMap<u128, (u32, u32)>,
 }
 
@@ -101,16 +101,16 @@ impl CachedPlan {
         let mut next = self.clone();
         next.version = snapshot.version();
         let like = match &self.index {
-            Some(index) => SeenFileKeys::like(&index.seen),
+            Some(index) => SeenFileKeys::with_same_seeds(&index.file_keys),
             None => SeenFileKeys::default(),
         };
         let (added, touched) = snapshot.files_since(
             self.version,
             &like,
-            wanted(snapshot, leaves, self.with_stats),
+            projected_columns(snapshot, leaves, self.with_stats),
             cancel,
         )?;
-        next.bury(&touched)?;
+        next.remove_dead_rows(&touched)?;
         for files in added {
             next.batches.push((
                 Arc::new(PlanBatch::new(snapshot, files, leaves, self.with_stats)?.compacted()),
@@ -123,7 +123,7 @@ impl CachedPlan {
 
     /// Marks rows as dead whose keys newer commits touched: an add of the same key replaces them, a
     /// remove ends them.
-    fn bury(&mut self, touched: &SeenFileKeys) -> Result<()> {
+    fn remove_dead_rows(&mut self, touched: &SeenFileKeys) -> Result<()> {
         if touched.is_empty() {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl CachedPlan {
             Some(index) => Arc::clone(index),
             None => {
                 let mut rows = HashMap::default();
-                let seen = SeenFileKeys::like(touched);
+                let seen = SeenFileKeys::with_same_seeds(touched);
                 for (n, (batch, _)) in self.batches.iter().enumerate() {
                     for row in 0..batch.files.len() {
                         rows.insert(
@@ -143,7 +143,10 @@ impl CachedPlan {
                         );
                     }
                 }
-                let index = Arc::new(FileKeyIndex { seen, rows });
+                let index = Arc::new(FileKeyIndex {
+                    file_keys: seen,
+                    rows,
+                });
                 self.indexed = self.batches.len();
                 self.index = Some(Arc::clone(&index));
                 index
@@ -157,7 +160,7 @@ impl CachedPlan {
         // Batches that came after the index was made are few and small.
         for (n, (batch, _)) in self.batches.iter().enumerate().skip(self.indexed) {
             for row in 0..batch.files.len() {
-                if touched.contains(index.seen.key(&batch.files, row)?) {
+                if touched.contains(index.file_keys.key(&batch.files, row)?) {
                     dead.push((n, row));
                 }
             }
@@ -327,7 +330,7 @@ impl PlanBatch {
             .at_version(snapshot.version())?;
         let stats = match files.stats.take() {
             Some(column) => Some(stats::parse(&column, &leaves.physical, zone)?),
-            None if with_stats => Some(stats::none(files.len(), &leaves.physical)),
+            None if with_stats => Some(stats::unknown_stats(files.len(), &leaves.physical)),
             None => None,
         };
         Ok(Self {
@@ -405,7 +408,7 @@ impl PlanBatch {
     }
 }
 
-pub(super) fn wanted(
+pub(super) fn projected_columns(
     snapshot: &Snapshot,
     leaves: &LeafColumns,
     with_stats: bool,
@@ -432,7 +435,7 @@ fn all(rows: usize) -> BooleanArray {
 }
 
 /// Verdicts on a batch: (left by partition values, left by everything).
-fn verdict(
+fn prune_batch(
     snapshot: &Snapshot,
     predicate: Option<&(Option<BoundExpr>, BoundExpr)>,
     leaves: &LeafColumns,
@@ -448,13 +451,13 @@ fn verdict(
         partition_names: &snapshot.metadata().partition_columns,
     };
     let by_partition = match on_partitions {
-        Some(predicate) => prune::keep(predicate, &facts)?.true_count(),
+        Some(predicate) => prune::may_match(predicate, &facts)?.true_count(),
         None => rows,
     };
     if by_partition == 0 {
         return Ok((0, BooleanArray::new(BooleanBuffer::new_unset(rows), None)));
     }
-    Ok((by_partition as u64, prune::keep(whole, &facts)?))
+    Ok((by_partition as u64, prune::may_match(whole, &facts)?))
 }
 
 /// The rows of a batch that may hold rows for which the predicate is true.
@@ -464,7 +467,7 @@ pub(super) fn keep(
     leaves: &LeafColumns,
     batch: &PlanBatch,
 ) -> Result<BooleanArray> {
-    prune::keep(
+    prune::may_match(
         predicate,
         &PlanFileStatistics {
             batch,
@@ -507,7 +510,8 @@ pub fn plan(
             let leaves =
                 Arc::new(leaves(snapshot).filter(|leaf| known.logical.iter().any(|k| k == leaf)));
             if let Some(current) = known.advance(snapshot, &leaves, cancel)? {
-                let plan = from_kept(snapshot, split.map(Arc::new), &leaves, &current.batches);
+                let plan =
+                    plan_from_cache(snapshot, split.map(Arc::new), &leaves, &current.batches);
                 if current.version != known.version {
                     *snapshot.plan_cache() = Some(Arc::new(current));
                 }
@@ -540,7 +544,7 @@ pub fn plan(
 
 type SplitPredicate = Option<Arc<(Option<BoundExpr>, BoundExpr)>>;
 
-fn from_kept(
+fn plan_from_cache(
     snapshot: &Snapshot,
     predicate: SplitPredicate,
     leaves: &Arc<LeafColumns>,
@@ -549,7 +553,7 @@ fn from_kept(
     let (snapshot, leaves) = (snapshot.clone(), Arc::clone(leaves));
     let verdicts = map_all(batches.to_vec(), move |(batch, live)| {
         let (mut by_partition, mut keep) =
-            verdict(&snapshot, predicate.as_deref(), &leaves, &batch)?;
+            prune_batch(&snapshot, predicate.as_deref(), &leaves, &batch)?;
         let mut rows = batch.files.len() as u64;
         if let Some(live) = live {
             keep = BooleanArray::new(keep.values() & live.values(), None);
@@ -612,7 +616,7 @@ struct PrunedBatch {
 
 impl PrunedBatch {
     /// Only the survivors, in memory of their own.
-    fn survivors(self) -> Result<Self> {
+    fn compact_rows(self) -> Result<Self> {
         let batch = self.batch.filter(&self.keep)?;
         let keep = all(batch.files.len());
         Ok(Self {
@@ -633,19 +637,19 @@ fn from_log(
     let stream = snapshot.files_in(
         segment,
         FileActionKind::Adds,
-        wanted(snapshot, asked, with_stats),
+        projected_columns(snapshot, asked, with_stats),
         cancel,
     )?;
-    let keeping = stream.of_checkpoint() <= KEPT_FILES as u64;
+    let keeping = stream.max_checkpoint_files() <= KEPT_FILES as u64;
     let leaves = Arc::new(if with_stats && keeping && stream.has_text_only() {
-        with_others(snapshot, asked, stream.about())
+        with_others(snapshot, asked, stream.estimated_files())
     } else {
         asked.clone()
     });
     let (context, parsed) = (snapshot.clone(), Arc::clone(&leaves));
     let verdicts = stream.finished(move |files| {
         let batch = PlanBatch::new(&context, files, &parsed, with_stats)?;
-        let (by_partition, keep) = verdict(&context, predicate.as_deref(), &parsed, &batch)?;
+        let (by_partition, keep) = prune_batch(&context, predicate.as_deref(), &parsed, &batch)?;
         let rows = batch.files.len() as u64;
         let judged = |batch| PrunedBatch {
             batch: Arc::new(batch),
@@ -656,7 +660,7 @@ fn from_log(
         if keeping {
             Ok(judged(batch.compacted()))
         } else {
-            judged(batch).survivors()
+            judged(batch).compact_rows()
         }
     });
     let mut out = ScanPlan::default();
@@ -675,7 +679,7 @@ fn from_log(
             }
         }
         if kept.is_none() {
-            judged = judged.survivors()?;
+            judged = judged.compact_rows()?;
         }
         out.push(judged.batch, judged.rows, judged.by_partition, judged.keep);
     }

@@ -30,7 +30,8 @@ use super::plan::{PlanBatch, ScanPlan, plan};
 use crate::dv::{self, DeletionVector, DvPath, RoaringBitmapArray};
 use crate::error::{Error, NotFoundKind, Result};
 use crate::exec::{
-    CancellationToken, IN_FLIGHT, ItemSource, PooledBuilder, ProgressCounter, lanes, parallelism,
+    CancellationToken, IN_FLIGHT, ItemSource, PooledBuilder, ProgressCounter, ordered_prefetch,
+    parallelism,
 };
 use crate::expr::BoundExpr;
 use crate::pq::{self, ColumnMappingMode, FileSpec, FooterCache};
@@ -602,7 +603,7 @@ pub fn at_positions(rows: &[i64], positions: &RoaringBitmapArray) -> BooleanBuff
     let Some((first, last)) = ends else {
         return BooleanBuffer::new_unset(rows.len());
     };
-    match positions.keep(first..last + 1) {
+    match positions.live_row_mask(first..last + 1) {
         None => BooleanBuffer::new_unset(rows.len()),
         Some(others) if others.len() == rows.len() => !&others,
         Some(others) => BooleanBuffer::collect_bool(rows.len(), |n| {
@@ -730,10 +731,10 @@ fn repeated_view<T: ByteViewType>(value: &GenericByteViewArray<T>, rows: usize) 
 
 fn missing_file(error: Error, path: &str, version: i64) -> Error {
     match error {
-        Error::NotFound { kind: NotFoundKind::Object, place, .. } => Error::NotFound {
+        Error::NotFound { kind: NotFoundKind::Object, context: place, .. } => Error::NotFound {
             kind: NotFoundKind::DataFile,
             what: format!("the data file `{path}` that the log names is missing; it may have been removed by a vacuum"),
-            place,
+            context: place,
         }
         .at_file(path)
         .at_version(version),
@@ -870,7 +871,8 @@ pub(super) fn read_tasks(
             None => Box::new(batches),
         }
     });
-    let batches = lanes(sources, window, ahead, cancel).weighed(RecordBatch::get_array_memory_size);
+    let batches = ordered_prefetch(sources, window, ahead, cancel)
+        .with_byte_budget(RecordBatch::get_array_memory_size);
     BatchStream {
         schema,
         batches: Box::new(batches),

@@ -9,12 +9,13 @@ use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
 
 use super::BatchStream;
-use super::plan::{PlanBatch, plan, wanted};
+use super::plan::{PlanBatch, plan, projected_columns};
 use super::read::vector_file;
 use crate::dv;
 use crate::error::{Error, Result};
 use crate::exec::{
-    CancellationToken, IN_FLIGHT, ItemSource, ProgressCounter, lanes, map_all, parallelism,
+    CancellationToken, IN_FLIGHT, ItemSource, ProgressCounter, map_all, ordered_prefetch,
+    parallelism,
 };
 use crate::parse::checkpoint::FileActionKind;
 use crate::pq::names_have_ids;
@@ -129,7 +130,7 @@ pub fn deletion_vectors(snapshot: &Snapshot, cancel: &CancellationToken) -> Resu
                 let (length, end) = fits(least.max(*records))
                 .or_else(|| fits(least))
                 .ok_or_else(|| Error::corrupt_data(format!("the deletion vector of `{path}` reaches to row {least}, too far for a selection vector")))?;
-                match vector.keep(0..length) {
+                match vector.live_row_mask(0..length) {
                     Some(keep) => bits.append_buffer(&keep),
                     None => bits.append_n(usize::try_from(length).unwrap_or_default(), true),
                 }
@@ -159,7 +160,7 @@ fn with_vectors(
     let leaves = super::LeafColumns::default();
     let found = snapshot.finished_files(
         FileActionKind::Adds,
-        wanted(snapshot, &leaves, true),
+        projected_columns(snapshot, &leaves, true),
         cancel,
         {
             let snapshot = snapshot.clone();
@@ -240,7 +241,12 @@ fn by_chunk(
     });
     BatchStream {
         schema: Arc::clone(schema),
-        batches: Box::new(lanes(jobs, IN_FLIGHT.max(parallelism() + 1), 1, cancel)),
+        batches: Box::new(ordered_prefetch(
+            jobs,
+            IN_FLIGHT.max(parallelism() + 1),
+            1,
+            cancel,
+        )),
         progress,
     }
 }

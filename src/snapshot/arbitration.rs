@@ -12,7 +12,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Snapshot, is_damage, read_without, wrong_checksum};
+use super::{Snapshot, checksum_warning, fallback_warning, is_damage};
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::log::{
@@ -55,11 +55,9 @@ pub(super) fn arbitrate<T>(
         ) else {
             continue;
         };
-        if weaker
-            .checkpoint
-            .as_ref()
-            .is_some_and(|other| other.version > doubted.version || path(other) == path(doubted))
-        {
+        if weaker.checkpoint.as_ref().is_some_and(|other| {
+            other.version > doubted.version || checkpoint_path(other) == checkpoint_path(doubted)
+        }) {
             continue;
         }
         let from_commits = weaker.checkpoint.is_none();
@@ -98,7 +96,7 @@ pub(super) struct ComparisonBasis {
     skip: SegmentOptions,
 }
 
-fn path(checkpoint: &CheckpointInstance) -> &str {
+fn checkpoint_path(checkpoint: &CheckpointInstance) -> &str {
     checkpoint
         .files
         .first()
@@ -106,16 +104,16 @@ fn path(checkpoint: &CheckpointInstance) -> &str {
 }
 
 /// The error of a checkpoint that contradicts its commits.
-pub(super) fn contradicted(checkpoint: &CheckpointInstance, what: &str) -> Error {
+pub(super) fn contradiction_error(checkpoint: &CheckpointInstance, what: &str) -> Error {
     Error::corrupt(format!("the checkpoint contradicts {what}"))
-        .at_file(path(checkpoint))
+        .at_file(checkpoint_path(checkpoint))
         .at_version(checkpoint.version)
 }
 
 impl Snapshot {
     /// The parts of a segment that [`Snapshot::check_counts`] needs; `None` where there is nothing
     /// to compare with.
-    pub(super) fn basis(&self, segment: &LogSegment) -> Option<ComparisonBasis> {
+    pub(super) fn comparison_basis(&self, segment: &LogSegment) -> Option<ComparisonBasis> {
         let needed = self.0.checksum.is_some() || segment.counts.is_some();
         needed.then(|| ComparisonBasis {
             checkpoint: segment.checkpoint.clone(),
@@ -131,8 +129,11 @@ impl Snapshot {
     /// Refuses a segment whose checkpoint turned out wrong before.
     pub(super) fn check_not_refuted(&self, segment: &LogSegment) -> Result<()> {
         match &segment.checkpoint {
-            Some(checkpoint) if self.rulings().refuted.contains(path(checkpoint)) => {
-                Err(contradicted(checkpoint, "the commits that it stands for"))
+            Some(checkpoint) if self.rulings().refuted.contains(checkpoint_path(checkpoint)) => {
+                Err(contradiction_error(
+                    checkpoint,
+                    "the commits that it stands for",
+                ))
             }
             _ => Ok(()),
         }
@@ -181,16 +182,18 @@ impl Snapshot {
             believable,
         )? {
             ArbitrationResult::Refuted(totals, _) => {
-                self.rulings().refuted.insert(path(checkpoint).to_owned());
+                self.rulings()
+                    .refuted
+                    .insert(checkpoint_path(checkpoint).to_owned());
                 let what = format!(
                     "the commits that it stands for: it leads to {}, they to {}",
-                    shown(&counts.live),
-                    shown(&totals)
+                    describe_totals(&counts.live),
+                    describe_totals(&totals)
                 );
-                return Err(contradicted(checkpoint, &what));
+                return Err(contradiction_error(checkpoint, &what));
             }
             ArbitrationResult::Undecided if unlike_hint && !wrong.is_empty() => {
-                return Err(contradicted(
+                return Err(contradiction_error(
                     checkpoint,
                     "both the version checksum and `_last_checkpoint`, and the commits that it stands for are gone",
                 ));
@@ -208,7 +211,8 @@ impl Snapshot {
             wanted: Arc::new(FileActionProjection::default()),
             cancel: cancel.clone(),
         };
-        let mut stream = reconcile::files(segment, &self.0.texts, self.stores().root(), request)?;
+        let mut stream =
+            reconcile::files(segment, &self.0.commit_cache, self.stores().root(), request)?;
         for batch in stream.by_ref() {
             batch?;
         }
@@ -218,18 +222,18 @@ impl Snapshot {
     /// Adds the warning for a version checksum that is wrong in these fields.
     fn warn_of_checksum(&self, wrong: &[&str]) {
         if !wrong.is_empty() {
-            self.warnings().add(wrong_checksum(self.version(), wrong));
+            self.warnings().add(checksum_warning(self.version(), wrong));
         }
     }
 
     /// Notes that a version was read without its checkpoint.
     pub(super) fn warn_of_checkpoint(&self, error: &Error) {
-        self.warnings().add(read_without(error));
+        self.warnings().add(fallback_warning(error));
     }
 }
 
 /// Numbers of files as a message gives them.
-fn shown(totals: &LiveFileTotals) -> String {
+fn describe_totals(totals: &LiveFileTotals) -> String {
     let vectors = if totals.vectors > 0 {
         format!(", {} of them with a deletion vector", totals.vectors)
     } else {

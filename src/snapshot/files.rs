@@ -30,14 +30,14 @@ pub struct SnapshotFiles<T> {
     wanted: FileActionProjection,
     cancel: CancellationToken,
     finish: Arc<FileBatchTransform<T>>,
-    at_most: Option<u64>,
+    max_files: Option<u64>,
     /// What is being read, and how many files of it were given out.
     segment: LogSegment,
     stream: FinishedFiles<(usize, T)>,
-    given: usize,
+    returned_files: usize,
     /// Keys of files that were given out before it was begun, and how many of them it had too.
-    before: Option<Arc<SeenFileKeys>>,
-    found_again: Arc<AtomicUsize>,
+    returned_before: Option<Arc<SeenFileKeys>>,
+    refound_files: Arc<AtomicUsize>,
 }
 
 impl Snapshot {
@@ -57,7 +57,7 @@ impl Snapshot {
         let finish: Arc<FileBatchTransform<T>> = Arc::new(finish);
         self.with_segment(|segment| {
             let stream = self.files_in(segment, kind, wanted.clone(), cancel)?;
-            let at_most = stream.at_most();
+            let at_most = stream.max_files();
             let own = Arc::clone(&finish);
             let stream = stream.finished(move |batch| Ok((batch.len(), own(batch)?)));
             Ok(SnapshotFiles {
@@ -66,12 +66,12 @@ impl Snapshot {
                 wanted: wanted.clone(),
                 cancel: cancel.clone(),
                 finish: Arc::clone(&finish),
-                at_most,
+                max_files: at_most,
                 segment: segment.clone(),
                 stream,
-                given: 0,
-                before: None,
-                found_again: Arc::default(),
+                returned_files: 0,
+                returned_before: None,
+                refound_files: Arc::default(),
             })
         })
     }
@@ -80,8 +80,8 @@ impl Snapshot {
 impl<T: Send + 'static> SnapshotFiles<T> {
     /// At most this many files will come, as far as known before they do.
     #[must_use]
-    pub fn at_most(&self) -> Option<u64> {
-        self.at_most
+    pub fn max_files(&self) -> Option<u64> {
+        self.max_files
     }
 
     /// Goes on without what is damaged.
@@ -92,7 +92,7 @@ impl<T: Send + 'static> SnapshotFiles<T> {
             if first.replace(false) {
                 return Err(error.clone());
             }
-            let before = Arc::new(self.keys_given()?);
+            let before = Arc::new(self.returned_keys()?);
             let (skip, finish, found_again) = (
                 Arc::clone(&before),
                 Arc::clone(&self.finish),
@@ -104,7 +104,7 @@ impl<T: Send + 'static> SnapshotFiles<T> {
             let found = Arc::clone(&found_again);
             let stream = stream.finished(move |batch| {
                 let files = batch.len();
-                let batch = skip.unseen(batch)?;
+                let batch = skip.filter_unseen(batch)?;
                 found.fetch_add(files - batch.len(), Ordering::Relaxed);
                 Ok((batch.len(), finish(batch)?))
             });
@@ -113,28 +113,28 @@ impl<T: Send + 'static> SnapshotFiles<T> {
         if let Some(damage) = used.damage {
             self.snapshot.warn_of_checkpoint(&damage);
         }
-        self.snapshot.settle(&used.segment);
-        let (stream, before, found_again) = used.done;
+        self.snapshot.replace_segment(&used.segment);
+        let (stream, before, found_again) = used.value;
         (
             self.segment,
             self.stream,
-            self.given,
-            self.before,
-            self.found_again,
+            self.returned_files,
+            self.returned_before,
+            self.refound_files,
         ) = (used.segment, stream, 0, Some(before), found_again);
         Ok(())
     }
 
     /// Files of a damaged checkpoint that were given out cannot be taken back, so all of them must
     /// be in the table.
-    fn check_given(&mut self) -> Option<Error> {
+    fn check_returned_files(&mut self) -> Option<Error> {
         let before = self
-            .before
+            .returned_before
             .take()
             .filter(|_| self.kind == FileActionKind::Adds)?;
         let wrong = before
             .len()
-            .saturating_sub(self.found_again.load(Ordering::Relaxed));
+            .saturating_sub(self.refound_files.load(Ordering::Relaxed));
         (wrong > 0).then(|| {
             Error::corrupt(format!(
                 "{wrong} files that a damaged checkpoint named were given out before the damage was found; read the table again, which leaves that checkpoint out"
@@ -144,12 +144,12 @@ impl<T: Send + 'static> SnapshotFiles<T> {
     }
 
     /// The keys of all files that were given out.
-    fn keys_given(&self) -> Result<SeenFileKeys> {
+    fn returned_keys(&self) -> Result<SeenFileKeys> {
         let mut seen = self
-            .before
+            .returned_before
             .as_ref()
             .map_or_else(SeenFileKeys::default, |before| before.as_ref().clone());
-        let mut left = self.given;
+        let mut left = self.returned_files;
         if left == 0 {
             return Ok(seen);
         }
@@ -162,13 +162,13 @@ impl<T: Send + 'static> SnapshotFiles<T> {
             &self.cancel,
         )? {
             let batch = batch?;
-            let batch = match &self.before {
-                Some(before) => before.unseen(batch)?,
+            let batch = match &self.returned_before {
+                Some(before) => before.filter_unseen(batch)?,
                 None => batch,
             };
             for row in 0..batch.len().min(left) {
                 let key = seen.key(&batch, row)?;
-                seen.note(key, 0, FileActionState::Added, true, "")?;
+                seen.record(key, 0, FileActionState::Added, true, "")?;
             }
             left = left.saturating_sub(batch.len());
             if left == 0 {
@@ -185,9 +185,9 @@ impl<T: Send + 'static> Iterator for SnapshotFiles<T> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             match self.stream.next() {
-                None => return self.check_given().map(Err),
+                None => return self.check_returned_files().map(Err),
                 Some(Ok((files, made))) => {
-                    self.given += files;
+                    self.returned_files += files;
                     return Some(Ok(made));
                 }
                 Some(Err(error)) => {

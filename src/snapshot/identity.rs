@@ -45,7 +45,7 @@ impl CommitFingerprint {
     }
 
     /// Whether the object at `path` has this content.
-    fn is_of(self, store: &dyn Store, path: &str) -> Result<bool> {
+    fn matches_object(self, store: &dyn Store, path: &str) -> Result<bool> {
         if self.length <= COMPARED {
             let (text, _) = store.get(path).wait()?;
             return Ok(Self::of(&text) == self);
@@ -104,7 +104,7 @@ impl Snapshot {
             log_path::commit(commit.version),
         );
         let compared = match self.0.fingerprint.get() {
-            Some(known) => known.is_of(store, &path).map(|same| {
+            Some(known) => known.matches_object(store, &path).map(|same| {
                 if same {
                     CommitMatch::Same
                 } else {
@@ -169,7 +169,7 @@ impl Snapshot {
                 ),
             )),
             CommitMatch::Unclear => {
-                self.note_time(&newest);
+                self.update_commit_time(&newest);
                 Ok(())
             }
             CommitMatch::Missing | CommitMatch::Same => Ok(()),
@@ -191,7 +191,7 @@ impl Snapshot {
 
     /// Takes size and time of this version's commit from `newest`, so that the next comparison
     /// succeeds.
-    fn note_time(&self, newest: &Self) {
+    fn update_commit_time(&self, newest: &Self) {
         let mut segment = self.segment().as_ref().clone();
         let theirs = newest.segment();
         let version = segment.version;
@@ -203,7 +203,7 @@ impl Snapshot {
             .find(is_own)
         {
             segment.last_commit = Some(commit.clone());
-            self.settle(&segment);
+            self.replace_segment(&segment);
         }
     }
 }

@@ -92,7 +92,7 @@ impl From<Error> for ProbeFailure {
     }
 }
 
-fn wrong<T>(text: impl Into<String>) -> Result<T, ProbeFailure> {
+fn probe_failed<T>(text: impl Into<String>) -> Result<T, ProbeFailure> {
     Err(ProbeFailure::Wrong(text.into()))
 }
 
@@ -260,7 +260,9 @@ impl ScratchFolder<'_> {
                     return Ok(());
                 }
                 PutOutcome::Exists => {
-                    return wrong(format!("a new object was said to be there already: {path}"));
+                    return probe_failed(format!(
+                        "a new object was said to be there already: {path}"
+                    ));
                 }
                 PutOutcome::Unknown(_) | PutOutcome::Refused(_)
                     if self.read(path)?.is_some_and(|found| found == bytes) =>
@@ -287,17 +289,17 @@ impl ScratchFolder<'_> {
     fn holds(&self, path: &str, bytes: &[u8]) -> Result<(), ProbeFailure> {
         match self.read(path)? {
             Some(found) if found.as_ref() == bytes => Ok(()),
-            Some(found) => wrong(format!(
+            Some(found) => probe_failed(format!(
                 "{path} has {} other bytes than the {} that were written",
                 found.len(),
                 bytes.len()
             )),
-            None => wrong(format!("{path} was written and is not there")),
+            None => probe_failed(format!("{path} was written and is not there")),
         }
     }
 
     /// Names in a folder of the scratch folder, in the order in which they are listed.
-    fn names(&self, folder: &str, after: &str) -> Result<Vec<String>> {
+    fn list_names(&self, folder: &str, after: &str) -> Result<Vec<String>> {
         let dir = self.path(folder);
         let below = format!("{dir}/");
         Ok(self
@@ -413,7 +415,7 @@ fn put_if_absent(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
         PutOutcome::Exists => {}
         PutOutcome::Unknown(error) | PutOutcome::Refused(error) => return Err(error.into()),
         PutOutcome::Created | PutOutcome::Unsynced(_) => {
-            return wrong(
+            return probe_failed(
                 "a second writer was told that it made an object that was there: the condition of the request is ignored",
             );
         }
@@ -423,7 +425,7 @@ fn put_if_absent(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
 }
 
 /// What a writer puts: as long as a small commit, no two alike nor of one length.
-fn text(round: usize, writer: usize) -> Bytes {
+fn commit_body(round: usize, writer: usize) -> Bytes {
     format!(
         "{{\"commitInfo\":{{\"txnId\":\"{round}-{writer}\",\"padding\":\"{}\"}}}}\n",
         "x".repeat(400 + writer)
@@ -438,7 +440,7 @@ fn mutual_exclusion(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure>
     for round in 0..rounds {
         let path = scratch.path(&format!("race/{round:020}.json"));
         let outcomes = scratch.together(writers, |writer| {
-            Ok(scratch.put(&path, text(round, writer), ObjectRole::Derived)?)
+            Ok(scratch.put(&path, commit_body(round, writer), ObjectRole::Derived)?)
         })?;
         let winners: Vec<usize> = outcomes
             .iter()
@@ -451,10 +453,10 @@ fn mutual_exclusion(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure>
             .filter(|put| matches!(put, PutOutcome::Unknown(_) | PutOutcome::Refused(_)))
             .count();
         let owner = match scratch.read(&path)? {
-            Some(found) => match (0..writers).find(|writer| text(round, *writer) == found) {
+            Some(found) => match (0..writers).find(|writer| commit_body(round, *writer) == found) {
                 Some(owner) => owner,
                 None => {
-                    return wrong(format!(
+                    return probe_failed(format!(
                         "of {writers} writers at once none has written what is there: {} bytes",
                         found.len()
                     ));
@@ -465,7 +467,7 @@ fn mutual_exclusion(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure>
                 continue;
             }
             None => {
-                return wrong(format!(
+                return probe_failed(format!(
                     "of {writers} writers at once {} were told that they had won, and nothing is there",
                     winners.len()
                 ));
@@ -481,22 +483,22 @@ fn mutual_exclusion(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure>
         owners.push((path, round, owner));
     }
     if doubled > 0 {
-        return wrong(format!(
+        return probe_failed(format!(
             "in {doubled} of {rounds} rounds more than one of {writers} writers was told that it had won"
         ));
     }
     if replaced > 0 {
-        return wrong(format!(
+        return probe_failed(format!(
             "in {replaced} of {rounds} rounds of {writers} writers the winner's object was replaced by a loser's"
         ));
     }
     if unanswered == rounds {
-        return wrong(format!(
+        return probe_failed(format!(
             "none of {rounds} rounds of {writers} writers was answered"
         ));
     }
     scratch.together(owners.len(), |n| match owners.get(n) {
-        Some((path, round, owner)) => scratch.holds(path, &text(*round, *owner)),
+        Some((path, round, owner)) => scratch.holds(path, &commit_body(*round, *owner)),
         None => Ok(()),
     })?;
     let lost = if unanswered > 0 {
@@ -524,7 +526,7 @@ fn atomic_visibility(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure
             while !done.load(Ordering::Acquire) {
                 match scratch.read(&path)? {
                     Some(found) if found != bytes => {
-                        return wrong(format!(
+                        return probe_failed(format!(
                             "a reader saw {} of {size} bytes of an object that was being written",
                             found.len()
                         ));
@@ -537,7 +539,7 @@ fn atomic_visibility(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure
                     .into_iter()
                     .find(|meta| meta.path == path && meta.size != size as u64)
                 {
-                    return wrong(format!(
+                    return probe_failed(format!(
                         "a listing told {} of {size} bytes of an object that was being written",
                         meta.size
                     ));
@@ -574,10 +576,13 @@ fn atomic_visibility(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure
 fn read_after_write(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     let count = scratch.writers.max(20);
     scratch.together(count, |n| {
-        let (path, bytes) = (scratch.path(&format!("read/{n:020}.json")), text(n, n));
+        let (path, bytes) = (
+            scratch.path(&format!("read/{n:020}.json")),
+            commit_body(n, n),
+        );
         // Some stores remember for a while that there was nothing.
         if scratch.read(&path)?.is_some() {
-            return wrong(format!("{path} is there before it was written"));
+            return probe_failed(format!("{path} is there before it was written"));
         }
         scratch.make(&path, bytes.clone(), ObjectRole::Essential)?;
         scratch.holds(&path, &bytes)?;
@@ -585,7 +590,7 @@ fn read_after_write(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure>
         if size == bytes.len() as u64 {
             Ok(())
         } else {
-            wrong(format!(
+            probe_failed(format!(
                 "{path} has {} bytes, and its metadata says {size}",
                 bytes.len()
             ))
@@ -599,16 +604,19 @@ fn read_after_write(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure>
 fn list_after_write(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     let count = scratch.writers.max(20);
     let listed = |name: &str| -> Result<bool, ProbeFailure> {
-        Ok(scratch.names("list", "")?.iter().any(|found| found == name))
+        Ok(scratch
+            .list_names("list", "")?
+            .iter()
+            .any(|found| found == name))
     };
     scratch.together(count, |n| {
         let name = format!("{n:020}.json");
         let path = scratch.path(&format!("list/{name}"));
-        scratch.make(&path, text(n, n), ObjectRole::Derived)?;
+        scratch.make(&path, commit_body(n, n), ObjectRole::Derived)?;
         if listed(&name)? {
             Ok(())
         } else {
-            wrong(format!(
+            probe_failed(format!(
                 "{path} was written, and the next listing did not have it"
             ))
         }
@@ -620,7 +628,7 @@ fn list_after_write(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure>
         .delete_batch(&[scratch.path(&format!("list/{last}"))])
         .is_ok_and(|failed| failed.is_empty());
     if deleted && listed(&last)? {
-        return wrong(format!(
+        return probe_failed(format!(
             "{last} was deleted, and the next listing still had it"
         ));
     }
@@ -651,9 +659,9 @@ fn ordered_listing(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> 
         (format!("{}~", name(many - 2)), many - 1),
         (name(many), many),
     ] {
-        let found = scratch.names("pages", &after)?;
+        let found = scratch.list_names("pages", &after)?;
         if all.get(first..).is_none_or(|expected| found != expected) {
-            return wrong(format!(
+            return probe_failed(format!(
                 "a listing of {many} objects after `{after}` gave {} where {} in order were due, the first `{}`",
                 found.len(),
                 many - first,
@@ -661,8 +669,8 @@ fn ordered_listing(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> 
             ));
         }
     }
-    if !scratch.names("nothing", "")?.is_empty() {
-        return wrong("a folder that is not there was not empty");
+    if !scratch.list_names("nothing", "")?.is_empty() {
+        return probe_failed("a folder that is not there was not empty");
     }
     Ok(format!(
         "{many} objects in order, from the beginning and from a name on"
@@ -675,7 +683,7 @@ fn folder_listing(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
         .list_folder(&scratch.path("pages"), &|_| true)?;
     let below = [scratch.path("pages/below")];
     if listed.objects.len() != scratch.objects || listed.folders != below {
-        return wrong(format!(
+        return probe_failed(format!(
             "a folder of {} objects and a folder listed as {} and {}",
             scratch.objects,
             listed.objects.len(),
@@ -715,7 +723,7 @@ fn keys(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     for key in KEYS {
         scratch.holds(&scratch.path(&format!("keys/{key}")), key.as_bytes())?;
     }
-    let found: BTreeSet<String> = scratch.names("keys", "")?.into_iter().collect();
+    let found: BTreeSet<String> = scratch.list_names("keys", "")?.into_iter().collect();
     let due: BTreeSet<String> = KEYS
         .iter()
         .filter(|key| !key.contains('/'))
@@ -726,7 +734,7 @@ fn keys(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
             "{} names with spaces, signs, escapes and letters",
             KEYS.len()
         )),
-        Some(name) => wrong(format!(
+        Some(name) => probe_failed(format!(
             "objects were listed under other names than they were given, such as `{name}`"
         )),
     }
@@ -758,7 +766,7 @@ fn range_reads(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     }
     for (range, found) in ranges.iter().cycle().zip(&found) {
         if due(range) != Some(found.as_ref()) {
-            return wrong(format!(
+            return probe_failed(format!(
                 "the range {}..{} of an object of {size} bytes gave {} other bytes",
                 range.start,
                 range.end,
@@ -767,7 +775,7 @@ fn range_reads(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
         }
     }
     if found.len() != 2 * ranges.len() {
-        return wrong(format!(
+        return probe_failed(format!(
             "{} ranges gave {} answers",
             2 * ranges.len(),
             found.len()
@@ -783,7 +791,7 @@ fn range_reads(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
             "{} ranges of an object, the last byte and the whole among them",
             ranges.len()
         )),
-        Ok(found) => wrong(format!(
+        Ok(found) => probe_failed(format!(
             "a range beyond the end gave {} bytes and no error",
             found.first().map_or(0, Bytes::len)
         )),
@@ -800,7 +808,7 @@ fn multipart_upload(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure>
     let absent = |path: &str, when: &str| match scratch.store.head(path) {
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) => Err(error.into()),
-        Ok(_) => wrong(format!("an object in parts was there {when}")),
+        Ok(_) => probe_failed(format!("an object in parts was there {when}")),
     };
     let mut upload = begin(&path)?;
     for piece in bytes.chunks(3_000_001) {
@@ -810,7 +818,7 @@ fn multipart_upload(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure>
     absent(&path, "before it was finished")?;
     let told = upload.finish().wait()?.size;
     if told != size as u64 || scratch.store.head(&path)?.size != told {
-        return wrong(format!(
+        return probe_failed(format!(
             "an object of {size} bytes in parts has another size"
         ));
     }
@@ -830,7 +838,7 @@ fn replacing(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     let path = scratch.path("_last_checkpoint");
     scratch.made().insert(path.clone());
     for n in 0..3 {
-        let bytes = text(n, n);
+        let bytes = commit_body(n, n);
         replace(scratch.store, &path, &bytes)?;
         scratch.holds(&path, &bytes)?;
     }
@@ -850,11 +858,11 @@ fn delete(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
         scratch.path(&format!("pages/{:020}.json", scratch.objects - 1)),
     ] {
         if scratch.read(&path)?.is_some() {
-            return wrong(format!("{path} was deleted and is there"));
+            return probe_failed(format!("{path} was deleted and is there"));
         }
     }
-    if let Some(name) = scratch.names("pages", "")?.first() {
-        return wrong(format!("pages/{name} was deleted and is still listed"));
+    if let Some(name) = scratch.list_names("pages", "")?.first() {
+        return probe_failed(format!("pages/{name} was deleted and is still listed"));
     }
     scratch.make(
         &scratch.path("put-if-absent.json"),

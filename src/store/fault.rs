@@ -159,7 +159,7 @@ fn error(fault: InjectedFault, path: &str) -> Error {
 }
 
 /// What happens to the bytes of a read.
-fn damage(fault: Option<InjectedFault>, bytes: Bytes) -> Bytes {
+fn apply_read_fault(fault: Option<InjectedFault>, bytes: Bytes) -> Bytes {
     match fault {
         Some(InjectedFault::TornRead | InjectedFault::ShortBody) => bytes.slice(..bytes.len() / 2),
         Some(InjectedFault::CorruptByte) => {
@@ -264,7 +264,7 @@ impl Store for FaultStore {
         let read = self.inner.get(&path);
         PendingResult::lazy(move || {
             let (bytes, mut meta) = read.wait()?;
-            let bytes = damage(fault, bytes);
+            let bytes = apply_read_fault(fault, bytes);
             if fault == Some(InjectedFault::ShortBody) {
                 meta.size = bytes.len() as u64;
             }
@@ -288,7 +288,7 @@ impl Store for FaultStore {
             Ok(read
                 .wait()?
                 .into_iter()
-                .map(|bytes| damage(fault, bytes))
+                .map(|bytes| apply_read_fault(fault, bytes))
                 .collect())
         })
     }

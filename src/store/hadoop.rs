@@ -145,31 +145,31 @@ impl HadoopStore {
         GatewayRequest {
             bytes,
             url: format!("{}{path}", self.url),
-            doing: "read",
+            action: "read",
         }
     }
 
     /// A request that writes; it says too whether that may be by looking first, and whether the
     /// file must last.
-    fn writing(&self, operation: u8, path: &str, role: ObjectRole) -> GatewayRequest {
+    fn write_request(&self, operation: u8, path: &str, role: ObjectRole) -> GatewayRequest {
         let mut request = self.request(operation, path);
         request
             .bytes
             .extend([u8::from(self.risk), u8::from(role == ObjectRole::Essential)]);
-        request.doing = "write";
+        request.action = "write";
         request
     }
 
     /// Sends a request and has `read` take what follows the status of its answer.
-    fn ask<T>(
+    fn send_request<T>(
         &self,
         request: &GatewayRequest,
         read: impl Fn(&mut GatewayConnection) -> GatewayResult<T>,
     ) -> Result<T> {
-        exec::blocking(|| self.answered(request, read)).map_err(|fault| request.failed(fault))
+        exec::blocking(|| self.read_response(request, read)).map_err(|fault| request.failed(fault))
     }
 
-    fn answered<T>(
+    fn read_response<T>(
         &self,
         request: &GatewayRequest,
         read: impl Fn(&mut GatewayConnection) -> GatewayResult<T>,
@@ -179,16 +179,16 @@ impl HadoopStore {
         let found = read(&mut connection);
         // After an error that was told in good order the connection is as good as before.
         if !matches!(found, Err(GatewayError::Torn(_))) {
-            self.gateway.keep(connection);
+            self.gateway.return_connection(connection);
         }
         found
     }
 
-    fn listed(&self, dir: &str, after: &str) -> Result<Vec<(bool, ObjectMeta)>> {
+    fn list_entries(&self, dir: &str, after: &str) -> Result<Vec<(bool, ObjectMeta)>> {
         let mut request = self.request(b'L', dir);
         put_text(&mut request.bytes, after);
-        request.doing = "list";
-        let found = self.ask(&request, |connection| {
+        request.action = "list";
+        let found = self.send_request(&request, |connection| {
             let mut out = Vec::new();
             loop {
                 let is_folder = match connection.byte()? {
@@ -229,9 +229,9 @@ impl HadoopStore {
     ) -> PendingResult<T> {
         let this = self.clone();
         match exec::runtime() {
-            Ok(runtime) => {
-                PendingResult::task(runtime.spawn_blocking(move || this.ask(&request, read)))
-            }
+            Ok(runtime) => PendingResult::task(
+                runtime.spawn_blocking(move || this.send_request(&request, read)),
+            ),
             Err(error) => PendingResult::lazy(move || Err(error)),
         }
     }
@@ -239,12 +239,12 @@ impl HadoopStore {
     fn delete_some(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
         // The request's own path is the root, below which Java follows no links.
         let mut request = self.request(b'D', "");
-        request.doing = "delete";
+        request.action = "delete";
         put_length(&mut request.bytes, paths.len());
         for path in paths {
             put_text(&mut request.bytes, &self.full(path.as_str()));
         }
-        self.ask(&request, |connection| {
+        self.send_request(&request, |connection| {
             let mut out = Vec::new();
             for path in paths {
                 match connection.status() {
@@ -256,7 +256,7 @@ impl HadoopStore {
                             GatewayRequest {
                                 bytes: Vec::new(),
                                 url: format!("{}{path}", self.url),
-                                doing: "delete",
+                                action: "delete",
                             }
                             .failed(fault),
                         ));
@@ -273,12 +273,14 @@ impl HadoopStore {
 struct GatewayRequest {
     bytes: Vec<u8>,
     url: String,
-    doing: &'static str,
+    action: &'static str,
 }
 
 impl GatewayRequest {
     fn failed(&self, fault: GatewayError) -> Error {
-        let Self { url, doing, .. } = self;
+        let Self {
+            url, action: doing, ..
+        } = self;
         match fault {
             GatewayError::Told(status::MISSING, _) => {
                 Error::not_found(NotFoundKind::Object, format!("no such object: {url}"))
@@ -394,7 +396,7 @@ impl JavaGateway {
         Ok(connection)
     }
 
-    fn keep(&self, connection: GatewayConnection) {
+    fn return_connection(&self, connection: GatewayConnection) {
         let mut idle = self.idle.lock();
         if idle.len() < IDLE {
             idle.push(connection);
@@ -511,7 +513,7 @@ impl Store for HadoopStore {
 
     fn list_from(&self, dir: &str, after: &str) -> Result<Vec<ObjectMeta>> {
         let mut out: Vec<ObjectMeta> = self
-            .listed(dir, after)?
+            .list_entries(dir, after)?
             .into_iter()
             .filter(|(is_folder, _)| !is_folder)
             .map(|(_, meta)| meta)
@@ -525,7 +527,7 @@ impl Store for HadoopStore {
 
     fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<FolderListing> {
         let mut out = FolderListing::default();
-        for (is_folder, meta) in self.listed(dir, "")? {
+        for (is_folder, meta) in self.list_entries(dir, "")? {
             if is_folder {
                 out.folders.push(meta.path);
             } else if take(meta.path.rsplit('/').next().unwrap_or_default()) {
@@ -540,7 +542,7 @@ impl Store for HadoopStore {
     }
 
     fn head(&self, path: &str) -> Result<ObjectMeta> {
-        self.ask(&self.request(b'H', path), |connection| {
+        self.send_request(&self.request(b'H', path), |connection| {
             Ok(ObjectMeta {
                 path: path.to_owned(),
                 size: connection.number()?,
@@ -590,10 +592,12 @@ impl Store for HadoopStore {
     }
 
     fn put_if_absent(&self, path: &str, bytes: Bytes, role: ObjectRole) -> Result<PutOutcome> {
-        let mut request = self.writing(b'P', path, role);
+        let mut request = self.write_request(b'P', path, role);
         put_length(&mut request.bytes, bytes.len());
         request.bytes.extend(&bytes);
-        match exec::blocking(|| self.answered(&request, |connection| Ok(connection.byte()? != 0))) {
+        match exec::blocking(|| {
+            self.read_response(&request, |connection| Ok(connection.byte()? != 0))
+        }) {
             Ok(true) => Ok(PutOutcome::Created),
             Ok(false) => Ok(PutOutcome::Exists),
             Err(fault @ (GatewayError::Torn(_) | GatewayError::Told(status::UNKNOWN, _))) => {
@@ -608,7 +612,7 @@ impl Store for HadoopStore {
     }
 
     fn upload(&self, path: &str, role: ObjectRole) -> Result<Box<dyn ObjectUpload>> {
-        let request = self.writing(b'U', path, role);
+        let request = self.write_request(b'U', path, role);
         let begun = exec::blocking(|| {
             let mut connection = self.gateway.send(&request.bytes)?;
             connection.status()?;
@@ -647,8 +651,8 @@ impl Store for HadoopStore {
             return Ok(());
         }
         let mut request = self.request(b'X', dir);
-        request.doing = "remove";
-        self.ask(&request, |_| Ok(()))
+        request.action = "remove";
+        self.send_request(&request, |_| Ok(()))
     }
 
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
@@ -714,7 +718,7 @@ impl ObjectUpload for HadoopUpload {
                 Ok((connection.number()?, connection.signed()?))
             })();
             let (size, modified_ms) = ended.map_err(|fault| self.request.failed(fault))?;
-            self.store.gateway.keep(connection);
+            self.store.gateway.return_connection(connection);
             Ok(ObjectMeta {
                 path: self.path.clone(),
                 size,

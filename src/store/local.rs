@@ -54,7 +54,7 @@ pub struct LocalStore {
     root: PathBuf,
     url: String,
     unsafe_rename: bool,
-    watch: Option<LocalPutObserver>,
+    observer: Option<LocalPutObserver>,
 }
 
 impl fmt::Debug for LocalStore {
@@ -78,7 +78,7 @@ impl LocalStore {
             root,
             url,
             unsafe_rename: false,
-            watch: None,
+            observer: None,
         }
     }
 
@@ -96,22 +96,22 @@ impl LocalStore {
     /// The same, with every step of a commit shown to `watch` first.
     #[doc(hidden)]
     #[must_use]
-    pub fn watched(
+    pub fn with_put_observer(
         self,
         watch: impl Fn(LocalPutStep) -> io::Result<()> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            watch: Some(Arc::new(watch)),
+            observer: Some(Arc::new(watch)),
             ..self
         }
     }
 
     fn step(&self, step: LocalPutStep) -> io::Result<()> {
-        self.watch.as_ref().map_or(Ok(()), |watch| watch(step))
+        self.observer.as_ref().map_or(Ok(()), |watch| watch(step))
     }
 
     /// Writes the hidden file, and syncs it where it must last; gives its identity.
-    fn stage(
+    fn write_staged(
         &self,
         staged: &Path,
         bytes: &[u8],
@@ -130,7 +130,7 @@ impl LocalStore {
     }
 
     /// What a file that has its name has come to.
-    fn settled(&self, directory: &Path, role: ObjectRole) -> PutOutcome {
+    fn put_outcome(&self, directory: &Path, role: ObjectRole) -> PutOutcome {
         if role == ObjectRole::Derived {
             return PutOutcome::Created;
         }
@@ -334,7 +334,7 @@ pub(super) fn link() -> io::Error {
 
 pub(super) fn failure(path: &Path, error: &io::Error) -> Error {
     let shown = path.display().to_string();
-    if let Some(exhausted) = own(error).or_else(|| Error::exhausted(&shown, error)) {
+    if let Some(exhausted) = inner_error(error).or_else(|| Error::exhausted(&shown, error)) {
         return exhausted;
     }
     match error.kind() {
@@ -352,7 +352,7 @@ pub(super) fn failure(path: &Path, error: &io::Error) -> Error {
 }
 
 /// The [`Error`] inside of an I/O error.
-fn own(error: &io::Error) -> Option<Error> {
+fn inner_error(error: &io::Error) -> Option<Error> {
     error.get_ref()?.downcast_ref::<Error>().cloned()
 }
 
@@ -588,11 +588,11 @@ impl Store for LocalStore {
         })
     }
 
-    fn opened(&self, path: &str) -> Result<Option<Arc<dyn ObjectReader>>> {
+    fn open_reader(&self, path: &str) -> Result<Option<Arc<dyn ObjectReader>>> {
         Ok(Some(Arc::new(LocalObjectReader::open(self.path(path))?)))
     }
 
-    fn turn(&self, dir: &str, cancel: &CancellationToken) -> Option<WriterQueueLock> {
+    fn lock_writer_queue(&self, dir: &str, cancel: &CancellationToken) -> Option<WriterQueueLock> {
         WriterQueueLock::wait(&self.path(dir), cancel)
     }
 
@@ -610,11 +610,11 @@ impl Store for LocalStore {
         make_directory(directory).map_err(|e| write_failure(&target, &e))?;
         let staged = directory.join(format!(".{name}.{}.tmp", exec::uuid()));
         let outcome = match self
-            .stage(&staged, &bytes, role)
+            .write_staged(&staged, &bytes, role)
             .and_then(|own| self.step(LocalPutStep::Link).map(|()| own))
         {
             Ok(own) => match self.name(&staged, &target, own) {
-                NamingResult::Named => Ok(self.settled(directory, role)),
+                NamingResult::Named => Ok(self.put_outcome(directory, role)),
                 NamingResult::Taken => Ok(PutOutcome::Exists),
                 NamingResult::NoSuchOperation(error)
                     if error.kind() != io::ErrorKind::PermissionDenied && staged.exists() =>

@@ -182,7 +182,7 @@ pub trait Store: Debug + Send + Sync {
     ///
     /// # Errors
     /// As reading.
-    fn opened(&self, path: &str) -> Result<Option<Arc<dyn ObjectReader>>> {
+    fn open_reader(&self, path: &str) -> Result<Option<Arc<dyn ObjectReader>>> {
         let _ = path;
         Ok(None)
     }
@@ -216,7 +216,7 @@ pub trait Store: Debug + Send + Sync {
 
     /// Waits for a turn among the writers of this machine that want to make the next object in
     /// `dir`, where they can queue. Nothing depends on it.
-    fn turn(&self, dir: &str, cancel: &CancellationToken) -> Option<WriterQueueLock> {
+    fn lock_writer_queue(&self, dir: &str, cancel: &CancellationToken) -> Option<WriterQueueLock> {
         let _ = (dir, cancel);
         None
     }
@@ -260,7 +260,7 @@ pub trait Store: Debug + Send + Sync {
         for path in paths {
             match TablePath::new(path) {
                 Some(path) => inside.push(path),
-                None => refused.push((path.clone(), outside(self.url(), path))),
+                None => refused.push((path.clone(), outside_table_error(self.url(), path))),
             }
         }
         if !inside.is_empty() {
@@ -396,7 +396,7 @@ pub fn make(store: &dyn Store, path: &str, bytes: &Bytes) -> Result<bool> {
 }
 
 /// The error of a deletion that would leave the table's folder.
-fn outside(url: &str, path: &str) -> Error {
+fn outside_table_error(url: &str, path: &str) -> Error {
     Error::storage(
         format!("refused to delete `{path}`: it is not inside {url}"),
         false,

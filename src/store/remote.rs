@@ -17,7 +17,7 @@ use super::single_attempt::{SingleAttempt, is_refusal};
 use super::upload::RemoteUpload;
 use super::{
     FolderListing, LONGEST_OBJECT, ObjectMeta, ObjectRole, ObjectUpload, PendingResult, PutOutcome,
-    Store, TablePath, check_length, outside,
+    Store, TablePath, check_length, outside_table_error,
 };
 use crate::error::{Error, NotFoundKind, Result};
 use crate::exec;
@@ -138,7 +138,7 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
         return Error::storage(
             format!(
                 "cannot {to} {path}: {}; a redirect to another origin is not followed with credentials: check the endpoint and the region",
-                brief(&text)
+                error_summary(&text)
             ),
             false,
         );
@@ -154,7 +154,7 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
         return Error::storage(
             format!(
                 "access denied to {path}: {}; check the credentials in `storage_options` or the environment",
-                brief(&text)
+                error_summary(&text)
             ),
             false,
         );
@@ -167,7 +167,10 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
             false,
         );
     }
-    Error::storage(format!("cannot {to} {path}: {}", brief(&text)), true)
+    Error::storage(
+        format!("cannot {to} {path}: {}", error_summary(&text)),
+        true,
+    )
 }
 
 /// The resource whose exhaustion made a request fail.
@@ -210,7 +213,7 @@ fn no_credentials(path: &str) -> Error {
 /// The head of an HTTP client's message, which may carry a whole XML or HTML body, and the code
 /// that a service gives there. Nothing else of the body: some services repeat the key's name and
 /// what was signed.
-fn brief(text: &str) -> String {
+fn error_summary(text: &str) -> String {
     let head = text
         .split(['<', '\n'])
         .next()
@@ -536,7 +539,10 @@ impl Store for RemoteStore {
                 Ok(location) if location.prefix_matches(&self.prefix) => {
                     named.push((path.as_str().to_owned(), location));
                 }
-                Ok(_) => refused.push((path.as_str().to_owned(), outside(&url, path.as_str()))),
+                Ok(_) => refused.push((
+                    path.as_str().to_owned(),
+                    outside_table_error(&url, path.as_str()),
+                )),
                 Err(error) => refused.push((path.as_str().to_owned(), error)),
             }
         }

@@ -358,7 +358,7 @@ pub struct TableStores {
     root: Arc<dyn Store>,
     origin: Option<StoreOrigin>,
     options: StorageOptions,
-    foreign: ExternalPaths,
+    external: ExternalPaths,
     opened: ProcessMutex<HashMap<String, Arc<dyn Store>>>,
 }
 
@@ -370,7 +370,7 @@ impl TableStores {
             origin: StoreOrigin::of_url(root.url()),
             root,
             options,
-            foreign,
+            external: foreign,
             opened: ProcessMutex::default(),
         }
     }
@@ -391,7 +391,7 @@ impl TableStores {
         Ok(StoreObject { store, path, size })
     }
 
-    fn refuse(path: &str, why: &str) -> Error {
+    fn path_refused(path: &str, why: &str) -> Error {
         Error::storage(
             format!(
                 "refused to open `{path}`: {why}; if the file is to be trusted, allow it with the option `allow_foreign_paths`"
@@ -401,20 +401,23 @@ impl TableStores {
     }
 
     fn locate(&self, path: &str) -> Result<(Arc<dyn Store>, String)> {
-        let allowed = |file: &FileLocation| self.foreign.allows(file, self.root.url());
+        let allowed = |file: &FileLocation| self.external.allows(file, self.root.url());
         if let Some((scheme, rest)) = scheme_of(path) {
             let (authority, inside) = rest.split_once('/').unwrap_or((rest, ""));
             let Some(origin) = StoreOrigin::parse(scheme, authority) else {
-                return Err(Self::refuse(path, "its URL is malformed"));
+                return Err(Self::path_refused(path, "its URL is malformed"));
             };
             if self.origin.as_ref() == Some(&origin) {
                 return self.in_own_store(path, inside);
             }
             let Some(file) = FileLocation::new(origin, inside) else {
-                return Err(Self::refuse(path, "it climbs out of its store by `..`"));
+                return Err(Self::path_refused(
+                    path,
+                    "it climbs out of its store by `..`",
+                ));
             };
             if !allowed(&file) {
-                return Err(Self::refuse(
+                return Err(Self::path_refused(
                     path,
                     "it lies in another store than the table",
                 ));
@@ -433,7 +436,7 @@ impl TableStores {
                 .and_then(|origin| FileLocation::new(origin, absolute));
             return match file.filter(allowed) {
                 Some(file) => self.other("file:///", &file.segments.join("/")),
-                None => Err(Self::refuse(
+                None => Err(Self::path_refused(
                     path,
                     "it is an absolute path and the table's store has none",
                 )),
@@ -444,7 +447,10 @@ impl TableStores {
         }
         match FileLocation::below(self.root.url(), path).filter(allowed) {
             Some(file) => self.in_own_store(path, &file.segments.join("/")),
-            None => Err(Self::refuse(path, "it climbs out of the table by `..`")),
+            None => Err(Self::path_refused(
+                path,
+                "it climbs out of the table by `..`",
+            )),
         }
     }
 
@@ -452,9 +458,9 @@ impl TableStores {
         let root = self
             .root
             .authority_root()
-            .ok_or_else(|| Self::refuse(path, "the table's store has no absolute paths"))?;
+            .ok_or_else(|| Self::path_refused(path, "the table's store has no absolute paths"))?;
         let inside = normalised(inside)
-            .ok_or_else(|| Self::refuse(path, "it climbs out of its store by `..`"))?;
+            .ok_or_else(|| Self::path_refused(path, "it climbs out of its store by `..`"))?;
         Ok((root, inside))
     }
 

@@ -127,7 +127,7 @@ fn a_commit_is_durable_before_success_is_reported() {
     let folder = Folder::new("order");
     let steps = Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = Arc::clone(&steps);
-    let store = LocalStore::new(folder.0.join("new/table")).watched(move |step| {
+    let store = LocalStore::new(folder.0.join("new/table")).with_put_observer(move |step| {
         seen.lock().unwrap().push(step);
         Ok(())
     });
@@ -170,7 +170,7 @@ fn a_step_that_fails_leaves_nothing_or_the_whole() {
         (LocalPutStep::SyncDirectory, true),
     ] {
         let folder = Folder::new("fails");
-        let store = LocalStore::new(folder.0.clone()).watched(move |step| {
+        let store = LocalStore::new(folder.0.clone()).with_put_observer(move |step| {
             if step == fails {
                 Err(std::io::ErrorKind::StorageFull.into())
             } else {
@@ -215,7 +215,7 @@ fn a_name_that_was_given_though_the_answer_is_an_error_counts() {
                 Ok(())
             }
         };
-        let store = LocalStore::new(folder.0.clone()).watched(fail);
+        let store = LocalStore::new(folder.0.clone()).with_put_observer(fail);
         let put = store
             .put_if_absent("d/x", "abc".into(), ObjectRole::Essential)
             .unwrap();
@@ -246,7 +246,7 @@ fn a_name_that_cannot_be_seen_after_an_error_is_not_known() {
             Ok(())
         };
         let put = LocalStore::new(folder.0.clone())
-            .watched(fail)
+            .with_put_observer(fail)
             .put_if_absent("d/x", "abc".into(), ObjectRole::Essential)
             .unwrap();
         match &put {

@@ -262,7 +262,7 @@ impl RemoteUpload {
         };
         while parts.sending.len() >= PARTS_AT_ONCE {
             if let Some(sent) = futures::executor::block_on(parts.sending.join_next()) {
-                arrived(sent, url)?;
+                part_result(sent, url)?;
             }
         }
         let part = parts
@@ -276,7 +276,7 @@ impl RemoteUpload {
     }
 }
 
-fn arrived(
+fn part_result(
     sent: std::result::Result<object_store::Result<()>, tokio::task::JoinError>,
     url: &str,
 ) -> Result<()> {
@@ -321,7 +321,7 @@ impl ObjectUpload for RemoteUpload {
                 }
                 Some(parts) => {
                     while let Some(sent) = parts.sending.join_next().await {
-                        arrived(sent, &self.url)?;
+                        part_result(sent, &self.url)?;
                     }
                     parts.upload.complete().await.map_err(|e| fault(&e))?;
                 }

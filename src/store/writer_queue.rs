@@ -34,7 +34,7 @@ impl WriterQueueLock {
             match folder.try_lock() {
                 Ok(()) => return Some(Self(folder)),
                 Err(TryLockError::WouldBlock) if waited < LONGEST && !cancel.is_cancelled() => {
-                    std::thread::sleep(pause(waited, exec::random()));
+                    std::thread::sleep(backoff_delay(waited, exec::random()));
                 }
                 Err(_) => return None,
             }
@@ -43,7 +43,7 @@ impl WriterQueueLock {
 }
 
 /// Between 2 and 4 ms at first, a tenth of that after a second.
-fn pause(waited: Duration, random: u64) -> Duration {
+fn backoff_delay(waited: Duration, random: u64) -> Duration {
     let waited = u64::try_from(waited.as_millis())
         .unwrap_or(u64::MAX)
         .min(10_000);
@@ -112,9 +112,9 @@ mod tests {
     #[test]
     fn whoever_waits_looks_more_often() {
         assert!(
-            pause(Duration::ZERO, 0) == Duration::from_millis(2)
-                && pause(Duration::ZERO, 1999) < Duration::from_millis(4)
+            backoff_delay(Duration::ZERO, 0) == Duration::from_millis(2)
+                && backoff_delay(Duration::ZERO, 1999) < Duration::from_millis(4)
         );
-        assert!(pause(Duration::from_secs(1), 1999) < Duration::from_micros(400));
+        assert!(backoff_delay(Duration::from_secs(1), 1999) < Duration::from_micros(400));
     }
 }

@@ -87,7 +87,7 @@ const EXPRESSED: &[&str] = &[
 ];
 
 /// The text that is stored under a key of a field's metadata.
-fn text<'a>(field: &'a StructField, key: &str) -> Option<&'a str> {
+fn metadata_string<'a>(field: &'a StructField, key: &str) -> Option<&'a str> {
     field.metadata.get(key).and_then(Value::as_str)
 }
 
@@ -120,12 +120,12 @@ impl TableConstraints {
         for field in &schema.fields {
             out.limits.extend(ColumnLengths::of(field)?);
             if supported.contains("generatedColumns")
-                && let Some(sql) = text(field, "delta.generationExpression")
+                && let Some(sql) = metadata_string(field, "delta.generationExpression")
             {
                 out.generated.push(NamedExpression::new(&field.name, sql));
             } else if supported.contains("allowColumnDefaults")
                 && lacks(field)
-                && let Some(sql) = text(field, "CURRENT_DEFAULT")
+                && let Some(sql) = metadata_string(field, "CURRENT_DEFAULT")
             {
                 out.defaults.push(NamedExpression::new(&field.name, sql));
             }
@@ -143,7 +143,10 @@ impl TableConstraints {
     ///
     /// # Errors
     /// As [`Demands::of`].
-    pub fn of_new(schema: &StructType, configuration: BTreeMap<String, String>) -> Result<Self> {
+    pub fn for_new_table(
+        schema: &StructType,
+        configuration: BTreeMap<String, String>,
+    ) -> Result<Self> {
         let every = features::with_features(
             &base_protocol(),
             &EXPRESSED.iter().map(ToString::to_string).collect(),
@@ -261,7 +264,7 @@ fn invariants(
     }
     for field in &schema.fields {
         path.push(field.name.clone());
-        if let Some(raw) = text(field, "delta.invariants") {
+        if let Some(raw) = metadata_string(field, "delta.invariants") {
             let parsed: Option<Value> = serde_json::from_str(raw).ok();
             let sql = parsed
                 .as_ref()
@@ -340,7 +343,7 @@ pub fn identities(protocol: &Protocol, schema: &StructType) -> Result<Vec<Identi
 /// own values that is not before it. `None` where the mark stays: that value is before the first,
 /// or before the mark.
 #[must_use]
-pub fn mark_behind(field: &StructField, value: i64) -> Option<i64> {
+pub fn advanced_high_water_mark(field: &StructField, value: i64) -> Option<i64> {
     let number = |key: &str| {
         field
             .metadata
@@ -361,7 +364,7 @@ pub fn mark_behind(field: &StructField, value: i64) -> Option<i64> {
 
 /// The schema with the last values that identity columns gave.
 #[must_use]
-pub fn with_marks(schema: &StructType, marks: &[(String, i64)]) -> StructType {
+pub fn with_high_water_marks(schema: &StructType, marks: &[(String, i64)]) -> StructType {
     let mut out = schema.clone();
     for field in &mut out.fields {
         if let Some((_, last)) = marks.iter().find(|(column, _)| *column == field.name) {
@@ -498,14 +501,15 @@ mod tests {
         assert_eq!(facts, [(5, -2, true), (35, 10, false)]);
         assert!(identities(&base_protocol(), &schema).unwrap().is_empty());
         assert_eq!(
-            [4, 5, 6, 7, 0].map(|value| mark_behind(&schema.fields[0], value)),
+            [4, 5, 6, 7, 0].map(|value| advanced_high_water_mark(&schema.fields[0], value)),
             [Some(3), Some(5), None, None, Some(-1)]
         );
         assert_eq!(
-            [24, 25, 26, 35, 36, i64::MAX].map(|value| mark_behind(&schema.fields[1], value)),
+            [24, 25, 26, 35, 36, i64::MAX]
+                .map(|value| advanced_high_water_mark(&schema.fields[1], value)),
             [None, None, Some(35), Some(35), Some(45), None]
         );
-        let marked = with_marks(&schema, &[("b".to_owned(), 45)]);
+        let marked = with_high_water_marks(&schema, &[("b".to_owned(), 45)]);
         assert_eq!(
             identities(&supporting(&["identityColumns"]), &marked).unwrap()[1].next,
             55

@@ -34,7 +34,7 @@ use crate::write::file_schema::variant_fields;
 #[derive(Debug, Clone)]
 pub struct ColumnPositions {
     /// For each column of the table its place in the batch.
-    pub places: Vec<Option<usize>>,
+    pub positions: Vec<Option<usize>>,
 }
 
 impl ColumnPositions {
@@ -44,7 +44,7 @@ impl ColumnPositions {
     /// [`Error::SchemaMismatch`] for columns that the table does not have, or that are there twice.
     pub fn find(batch: &Schema, table: &StructType) -> Result<Self> {
         Ok(Self {
-            places: places(batch.fields(), &table.fields, "")?,
+            positions: column_positions(batch.fields(), &table.fields, "")?,
         })
     }
 
@@ -71,12 +71,21 @@ impl ColumnPositions {
             )
             .map(Some)
         };
-        table.fields.iter().zip(&self.places).map(column).collect()
+        table
+            .fields
+            .iter()
+            .zip(&self.positions)
+            .map(column)
+            .collect()
     }
 }
 
 /// For each field of the table its place among those that came.
-fn places(found: &Fields, table: &[StructField], path: &str) -> Result<Vec<Option<usize>>> {
+fn column_positions(
+    found: &Fields,
+    table: &[StructField],
+    path: &str,
+) -> Result<Vec<Option<usize>>> {
     let mut used = vec![false; found.len()];
     let mut out = Vec::with_capacity(table.len());
     for field in table {
@@ -131,10 +140,10 @@ enum FieldPath<'a> {
 }
 
 impl FieldPath<'_> {
-    fn text(&self) -> String {
+    fn dotted_path(&self) -> String {
         match self {
             Self::Column(name) => (*name).to_owned(),
-            Self::Field(parent, name) => format!("{}.{name}", parent.text()),
+            Self::Field(parent, name) => format!("{}.{name}", parent.dotted_path()),
         }
     }
 
@@ -144,7 +153,7 @@ impl FieldPath<'_> {
             expected.to_string(),
             found.to_string(),
         )
-        .at_column(self.text())
+        .at_column(self.dotted_path())
     }
 
     fn value(&self, what: impl std::fmt::Display, expected: &DataType, found: &Arrow) -> Error {
@@ -153,7 +162,7 @@ impl FieldPath<'_> {
             expected.to_string(),
             found.to_string(),
         )
-        .at_column(self.text())
+        .at_column(self.dotted_path())
     }
 }
 
@@ -219,7 +228,11 @@ fn structure(
     let Some(from) = array.as_struct_opt() else {
         return Err(path.mismatch(&DataType::Struct(Arc::new(to.clone())), array.data_type()));
     };
-    let places = places(from.fields(), &to.fields, &format!("{}.", path.text()))?;
+    let places = column_positions(
+        from.fields(),
+        &to.fields,
+        &format!("{}.", path.dotted_path()),
+    )?;
     let (fields, arrays) = to
         .fields
         .iter()
@@ -237,7 +250,7 @@ fn structure(
                         field.data_type.to_string(),
                         "nothing",
                     )
-                    .at_column(inner.text()));
+                    .at_column(inner.dotted_path()));
                 }
             };
             Ok((field_of(&field.name, &array), array))
@@ -338,7 +351,7 @@ fn map(
     // Arrow's maps never have null keys, but not every producer knows; an entry of a null map does
     // not count.
     if keys.logical_null_count() > 0 {
-        return Err(Error::invalid("a map has a null key").at_column(path.text()));
+        return Err(Error::invalid("a map has a null key").at_column(path.dotted_path()));
     }
     map_of(offsets, keys, values, from.nulls())
 }
@@ -352,7 +365,7 @@ fn variant(array: &ArrayRef, path: &FieldPath<'_>) -> Result<ArrayRef> {
         return Err(Error::unsupported(
             "a shredded variant cannot be written; put it together first",
         )
-        .at_column(path.text()));
+        .at_column(path.dotted_path()));
     }
     let part = |name: &str| {
         let part = from.column_by_name(name).filter(|part| {
@@ -371,7 +384,9 @@ fn variant(array: &ArrayRef, path: &FieldPath<'_>) -> Result<ArrayRef> {
         })
     };
     if missing(&metadata) || missing(&value) {
-        return Err(Error::invalid("a variant has no metadata or no value").at_column(path.text()));
+        return Err(
+            Error::invalid("a variant has no metadata or no value").at_column(path.dotted_path())
+        );
     }
     Ok(Arc::new(StructArray::try_new(
         variant_fields(),
@@ -396,7 +411,8 @@ fn primitive(
         ..CastOptions::default()
     };
     let checked = |array: &ArrayRef, wanted: &Arrow| {
-        cast_with_options(array, wanted, &strict).map_err(|e| path.value(plainly(e), to, found))
+        cast_with_options(array, wanted, &strict)
+            .map_err(|e| path.value(arrow_message(e), to, found))
     };
     match (to, found) {
         (DataType::String, Arrow::LargeUtf8 | Arrow::Utf8View)
@@ -493,7 +509,7 @@ fn primitive(
 }
 
 /// Arrow's message without its class.
-fn plainly(error: ArrowError) -> String {
+fn arrow_message(error: ArrowError) -> String {
     match error {
         ArrowError::CastError(what)
         | ArrowError::ComputeError(what)
@@ -591,8 +607,8 @@ fn micros(
 ///
 /// # Errors
 /// [`Error::Internal`] for an array that is not of the type.
-pub(super) fn without_voids(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
-    if !has_voids(data_type) {
+pub(super) fn without_void_fields(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    if !has_void_field(data_type) {
         return Ok(Arc::clone(array));
     }
     let wrong = || Error::internal("an array is not of the type it was cast to");
@@ -606,7 +622,7 @@ pub(super) fn without_voids(array: &ArrayRef, data_type: &DataType) -> Result<Ar
                 .filter(|(field, _)| field.data_type != DataType::Void);
             let (fields, arrays) = kept
                 .map(|(field, array)| {
-                    without_voids(array, &field.data_type)
+                    without_void_fields(array, &field.data_type)
                         .map(|array| (field_of(&field.name, &array), array))
                 })
                 .collect::<Result<(Vec<Field>, Vec<ArrayRef>)>>()?;
@@ -619,7 +635,7 @@ pub(super) fn without_voids(array: &ArrayRef, data_type: &DataType) -> Result<Ar
         }
         DataType::Array(of) => {
             let from = array.as_list_opt::<i32>().ok_or_else(wrong)?;
-            let values = without_voids(from.values(), &of.element)?;
+            let values = without_void_fields(from.values(), &of.element)?;
             Arc::new(ListArray::try_new(
                 Arc::new(field_of("element", &values)),
                 from.offsets().clone(),
@@ -630,8 +646,8 @@ pub(super) fn without_voids(array: &ArrayRef, data_type: &DataType) -> Result<Ar
         DataType::Map(of) => {
             let from = array.as_map_opt().ok_or_else(wrong)?;
             let (keys, values) = (
-                without_voids(from.keys(), &of.key)?,
-                without_voids(from.values(), &of.value)?,
+                without_void_fields(from.keys(), &of.key)?,
+                without_void_fields(from.values(), &of.value)?,
             );
             map_of(from.offsets().clone(), keys, values, from.nulls())?
         }
@@ -639,12 +655,15 @@ pub(super) fn without_voids(array: &ArrayRef, data_type: &DataType) -> Result<Ar
     })
 }
 
-fn has_voids(data_type: &DataType) -> bool {
+fn has_void_field(data_type: &DataType) -> bool {
     match data_type {
         DataType::Void => true,
-        DataType::Struct(of) => of.fields.iter().any(|field| has_voids(&field.data_type)),
-        DataType::Array(of) => has_voids(&of.element),
-        DataType::Map(of) => has_voids(&of.key) || has_voids(&of.value),
+        DataType::Struct(of) => of
+            .fields
+            .iter()
+            .any(|field| has_void_field(&field.data_type)),
+        DataType::Array(of) => has_void_field(&of.element),
+        DataType::Map(of) => has_void_field(&of.key) || has_void_field(&of.value),
         _ => false,
     }
 }

@@ -135,7 +135,7 @@ impl WriteRules {
                 .at_column(&identity.column));
             }
         }
-        for (field, place) in table.fields.iter().zip(&columns.places) {
+        for (field, place) in table.fields.iter().zip(&columns.positions) {
             let name = &field.name;
             let identity = self
                 .identities
@@ -463,7 +463,7 @@ fn not_null(
         }
     }
     match data_type {
-        DataType::Struct(fields) if has_demands(data_type) => {
+        DataType::Struct(fields) if has_non_nullable_field(data_type) => {
             let Some(array) = array.as_struct_opt() else {
                 return Ok(());
             };
@@ -481,7 +481,7 @@ fn not_null(
             }
             Ok(())
         }
-        DataType::Array(of) if has_demands(data_type) => {
+        DataType::Array(of) if has_non_nullable_field(data_type) => {
             let Some(array) = array.as_list_opt::<i32>() else {
                 return Ok(());
             };
@@ -498,7 +498,7 @@ fn not_null(
                 first_row,
             )
         }
-        DataType::Map(of) if has_demands(data_type) => {
+        DataType::Map(of) if has_non_nullable_field(data_type) => {
             let Some(array) = array.as_map_opt() else {
                 return Ok(());
             };
@@ -529,15 +529,17 @@ fn not_null(
 }
 
 /// Whether something inside of a type may not be null.
-fn has_demands(data_type: &DataType) -> bool {
+fn has_non_nullable_field(data_type: &DataType) -> bool {
     match data_type {
         DataType::Struct(fields) => fields
             .fields
             .iter()
-            .any(|field| !field.nullable || has_demands(&field.data_type)),
-        DataType::Array(of) => !of.contains_null || has_demands(&of.element),
+            .any(|field| !field.nullable || has_non_nullable_field(&field.data_type)),
+        DataType::Array(of) => !of.contains_null || has_non_nullable_field(&of.element),
         DataType::Map(of) => {
-            !of.value_contains_null || has_demands(&of.key) || has_demands(&of.value)
+            !of.value_contains_null
+                || has_non_nullable_field(&of.key)
+                || has_non_nullable_field(&of.value)
         }
         _ => false,
     }

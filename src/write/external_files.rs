@@ -18,7 +18,7 @@ use super::{WriteRequest, WrittenDataFile};
 use crate::error::{Error, Result, ResultExt, shown};
 use crate::exec::{CancellationToken, map_all};
 use crate::expr::Scalar;
-use crate::pq::survey;
+use crate::pq::infer_schema;
 use crate::pq::{ColumnMappingMode, ColumnStatistics, StatisticsLevel};
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::partition_value::HIVE_NULL;
@@ -34,7 +34,7 @@ pub struct ExternalFileSet {
     pub files: Vec<WrittenDataFile>,
     /// Everything else, by its path below the table's root: files without rows, marks, checksums
     /// of Hadoop.
-    pub rest: Vec<String>,
+    pub non_data_files: Vec<String>,
     /// For each identity column of the request's rules the last of its values.
     pub identities: Vec<(String, i64)>,
 }
@@ -43,7 +43,7 @@ pub struct ExternalFileSet {
 ///
 /// # Errors
 /// What the store says.
-pub fn everything(
+pub fn list_recursively(
     store: &Arc<dyn Store>,
     folder: &str,
     cancel: &CancellationToken,
@@ -71,7 +71,7 @@ pub fn everything(
 /// [`Error::Corrupt`] names a file that is no Parquet or lacks bounds of an identity column,
 /// [`Error::SchemaMismatch`] one with columns that the table has not, [`Error::Invalid`] a folder
 /// that is none of its partitions.
-pub fn adopt(
+pub fn inspect_external_files(
     store: &Arc<dyn Store>,
     request: &WriteRequest,
     folder: &str,
@@ -105,7 +105,7 @@ pub fn adopt(
     })?;
     let (columns, wanted) = (
         Arc::new(in_files(&written, request.mapping)),
-        Arc::new(stats.wanted()),
+        Arc::new(stats.requested_statistics()),
     );
     let identities = &request.rules.identities;
     let counted: Vec<StructField> = identities
@@ -120,12 +120,12 @@ pub fn adopt(
     let counted = Arc::new(in_files(&StructType { fields: counted }, request.mapping));
     let mut out = ExternalFileSet::default();
     let mut data = Vec::new();
-    for object in everything(store, folder, cancel)? {
+    for object in list_recursively(store, folder, cancel)? {
         let name = object.path.rsplit('/').next().unwrap_or_default();
         if name.ends_with(".parquet") && !name.starts_with(['.', '_']) {
             data.push(object);
         } else {
-            out.rest.push(object.path);
+            out.non_data_files.push(object.path);
         }
     }
     let (root, stop) = (Arc::clone(store), cancel.clone());
@@ -147,7 +147,7 @@ pub fn adopt(
             path: object.path.clone(),
             size: Some(object.size),
         };
-        let found = survey(&file)?;
+        let found = infer_schema(&file)?;
         if by_id && !found.names_have_ids(&file, &own)? {
             let what =
                 "the file lacks field ids, by which the table's column mapping finds columns";
@@ -173,8 +173,8 @@ pub fn adopt(
             ))
             .at_file(&object.path);
         }
-        let facts = found.facts(&columns, &wanted);
-        let last = found.facts(
+        let facts = found.column_statistics(&columns, &wanted);
+        let last = found.column_statistics(
             &counted,
             &vec![StatisticsLevel::Bounds; counted.fields.len()],
         );
@@ -182,11 +182,11 @@ pub fn adopt(
     })?;
     for (object, rows, facts, last) in surveyed {
         if rows == 0 {
-            out.rest.push(object.path);
+            out.non_data_files.push(object.path);
             continue;
         }
         for (identity, facts) in identities.iter().zip(&last) {
-            note_last(identity, facts, &mut out.identities).at_file(&object.path)?;
+            update_last_identity(identity, facts, &mut out.identities).at_file(&object.path)?;
         }
         out.files.push(WrittenDataFile {
             partition_values: values(&object.path, folder, &partition, request.mapping)
@@ -202,7 +202,7 @@ pub fn adopt(
 }
 
 /// Notes the last value of an identity column in a file, if it is the last of all.
-fn note_last(
+fn update_last_identity(
     identity: &IdentityColumn,
     facts: &ColumnStatistics,
     all: &mut Vec<(String, i64)>,

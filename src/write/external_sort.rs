@@ -16,8 +16,8 @@ use arrow_select::take::take_record_batch;
 
 use super::spill::{SpillFile, SpillOffset};
 use crate::error::{Error, Result};
-use crate::exec::{CancellationToken, ItemSource, OrderedPrefetch, lanes, parallelism};
-use crate::pq::encode::file_encoder::size_of;
+use crate::exec::{CancellationToken, ItemSource, OrderedPrefetch, ordered_prefetch, parallelism};
+use crate::pq::encode::file_encoder::array_bytes;
 use crate::write::space_filling_curve::SpaceFillingCurve;
 
 /// Rows of a batch that is given on.
@@ -69,7 +69,7 @@ impl CurveSort {
             .collect();
         let mut held = 0_u64;
         let spill = Arc::new(SpillFile::default());
-        for cut in lanes(cuts, parallelism() + 1, 1, cancel) {
+        for cut in ordered_prefetch(cuts, parallelism() + 1, 1, cancel) {
             for (n, piece) in cut? {
                 let Some(gathering) = gathered.get_mut(n) else {
                     return Err(Error::internal("a row lies behind the last bound"));
@@ -103,7 +103,7 @@ impl CurveSort {
                 })) as ItemSource<RecordBatch>
             });
         // One is sorted while the one before is taken.
-        Ok((lanes(sorted, 2, 4, cancel), counts))
+        Ok((ordered_prefetch(sorted, 2, 4, cancel), counts))
     }
 
     /// Rows of each of `files` files for rows that lie between bounds like `counts`. Files end at
@@ -142,9 +142,9 @@ impl CurveSort {
     }
 
     /// The places of a batch's rows on the curve.
-    fn places(&self, batch: &RecordBatch) -> Result<Vec<u64>> {
+    fn curve_positions(&self, batch: &RecordBatch) -> Result<Vec<u64>> {
         let column = |path: &Vec<usize>| column_at(batch, path);
-        self.curve.places(
+        self.curve.curve_positions(
             &self
                 .columns
                 .iter()
@@ -156,7 +156,7 @@ impl CurveSort {
     /// The rows of a batch by gathering.
     fn cut(&self, batch: &RecordBatch) -> Result<Vec<(usize, RecordBatch)>> {
         let numbers: Vec<usize> = self
-            .places(batch)?
+            .curve_positions(batch)?
             .into_iter()
             .map(|place| self.bounds.partition_point(|bound| *bound <= place))
             .collect();
@@ -185,7 +185,11 @@ impl CurveSort {
         };
         let whole = concat_batches(&first.schema(), &batches)?;
         drop(batches);
-        let mut order: Vec<(u64, u32)> = self.places(&whole)?.into_iter().zip(0_u32..).collect();
+        let mut order: Vec<(u64, u32)> = self
+            .curve_positions(&whole)?
+            .into_iter()
+            .zip(0_u32..)
+            .collect();
         order.sort_unstable();
         order
             .chunks(ROWS)
@@ -237,7 +241,7 @@ impl RangePartition {
 
     /// Takes rows in; gives their bytes.
     fn push(&mut self, piece: RecordBatch) -> u64 {
-        let bytes = piece.columns().iter().map(size_of).sum();
+        let bytes = piece.columns().iter().map(array_bytes).sum();
         self.rows += piece.num_rows();
         self.pieces.push(piece);
         bytes
@@ -280,7 +284,9 @@ mod tests {
         let sample = batch(5);
         let curve =
             SpaceFillingCurve::new(&[Arc::clone(sample.column(0))], CurveKind::Hilbert).unwrap();
-        let places = curve.places(&[Arc::clone(sample.column(0))]).unwrap();
+        let places = curve
+            .curve_positions(&[Arc::clone(sample.column(0))])
+            .unwrap();
         let sorting = CurveSort {
             curve,
             columns: vec![vec![0]],

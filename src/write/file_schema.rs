@@ -147,12 +147,12 @@ fn data_type(
             )
         }
         DataType::Variant => Arrow::Struct(variant_fields()),
-        DataType::Spark(_) => return Err(not_written(of)),
+        DataType::Spark(_) => return Err(unwritable_type(of)),
         other => other.to_arrow(StringLayout::Plain),
     })
 }
 
-fn not_written(of: &DataType) -> Error {
+fn unwritable_type(of: &DataType) -> Error {
     Error::unsupported(format!(
         "deltafast reads columns of type {of} but does not write them; drop the column to write the table"
     ))
@@ -163,20 +163,23 @@ fn not_written(of: &DataType) -> Error {
 /// # Errors
 /// [`Error::Unsupported`] names the column.
 pub fn check_written(schema: &StructType) -> Result<()> {
-    fn found(of: &DataType) -> Option<&DataType> {
+    fn find_unwritable_type(of: &DataType) -> Option<&DataType> {
         match of {
             DataType::Spark(_) => Some(of),
             DataType::Struct(inner) => inner
                 .fields
                 .iter()
-                .find_map(|field| found(&field.data_type)),
-            DataType::Array(of) => found(&of.element),
-            DataType::Map(of) => found(&of.key).or_else(|| found(&of.value)),
+                .find_map(|field| find_unwritable_type(&field.data_type)),
+            DataType::Array(of) => find_unwritable_type(&of.element),
+            DataType::Map(of) => {
+                find_unwritable_type(&of.key).or_else(|| find_unwritable_type(&of.value))
+            }
             _ => None,
         }
     }
     schema.fields.iter().try_for_each(|field| {
-        found(&field.data_type).map_or(Ok(()), |of| Err(not_written(of).at_column(&field.name)))
+        find_unwritable_type(&field.data_type)
+            .map_or(Ok(()), |of| Err(unwritable_type(of).at_column(&field.name)))
     })
 }
 

@@ -45,8 +45,8 @@ use self::files::PartitionedFileWriter;
 use self::partition::{PartitionRegistry, PartitionRun, log_path};
 use self::stats::StatsPlan;
 use crate::error::{Error, Result};
-use crate::exec::{CancellationToken, ItemSource, ProgressCounter, lanes, parallelism};
-use crate::pq::encode::file_encoder::size_of;
+use crate::exec::{CancellationToken, ItemSource, ProgressCounter, ordered_prefetch, parallelism};
+use crate::pq::encode::file_encoder::array_bytes;
 use crate::pq::{
     ColumnMappingMode, DataFileFormat, ParallelFileWriter, ParquetCompression, WriterProperties,
 };
@@ -221,8 +221,8 @@ pub fn write_with(
 ) -> Result<WriteOutput> {
     let plan = Arc::new(WritePlan::new(request)?);
     let slices = InputSlices::new(request, &plan, source);
-    let marks = Arc::clone(&slices.marks);
-    let mut prepared = lanes(slices, parallelism() + 1, 1, &request.cancel);
+    let marks = Arc::clone(&slices.high_water_marks);
+    let mut prepared = ordered_prefetch(slices, parallelism() + 1, 1, &request.cancel);
     let first = prepared.next().transpose()?;
     let (stats, format, codec) = format(
         request,
@@ -264,7 +264,7 @@ fn prepared<I: Iterator<Item = Result<RecordBatch>> + Send + 'static>(
     source: I,
 ) -> Result<impl Iterator<Item = Result<PreparedRows>> + use<I>> {
     let plan = Arc::new(WritePlan::new(request)?);
-    Ok(lanes(
+    Ok(ordered_prefetch(
         InputSlices::new(request, &plan, source),
         parallelism() + 1,
         1,
@@ -332,7 +332,7 @@ fn format(
         |field| file_schema::file_name(field, request.mapping).to_owned(),
     )?;
     if request.change_data {
-        stats = stats.nothing();
+        stats = stats.without_statistics();
     }
     let compression = request.writer_properties.compression.as_deref().or(request
         .properties
@@ -352,7 +352,7 @@ fn format(
         file_schema,
         &properties,
         codec,
-        &stats.wanted(),
+        &stats.requested_statistics(),
         named,
         stats.text_bytes(),
         sample,
@@ -451,7 +451,7 @@ impl WritePlan {
 
 /// A column as files hold it, rows in `order`.
 fn column(array: &ArrayRef, data_type: &DataType, order: Option<&UInt32Array>) -> Result<ArrayRef> {
-    let array = cast::without_voids(array, data_type)?;
+    let array = cast::without_void_fields(array, data_type)?;
     match order {
         None => Ok(array),
         // Rows wait for others of their partition: views would keep the whole input alive.
@@ -473,7 +473,7 @@ struct InputSlices<I> {
     slice_rows: usize,
     slice_bytes: u64,
     /// Last values given out for identity columns.
-    marks: Arc<std::sync::Mutex<BTreeMap<String, i64>>>,
+    high_water_marks: Arc<std::sync::Mutex<BTreeMap<String, i64>>>,
 }
 
 /// Where the columns are, first values of identity columns, the slice, the position of its first
@@ -495,7 +495,7 @@ impl<I: Iterator<Item = Result<RecordBatch>>> InputSlices<I> {
                 SPLIT_ROWS
             },
             slice_bytes: SLICE_BYTES.min(request.target_file_size / 8).max(1),
-            marks: Arc::default(),
+            high_water_marks: Arc::default(),
         }
     }
 
@@ -516,7 +516,12 @@ impl<I: Iterator<Item = Result<RecordBatch>>> InputSlices<I> {
         let columns = self.columns(&batch)?;
         let mut length = batch.num_rows().min(self.slice_rows);
         // A guess by the first rows: what is cut is about as large as was asked for.
-        let bytes: u64 = batch.slice(0, length).columns().iter().map(size_of).sum();
+        let bytes: u64 = batch
+            .slice(0, length)
+            .columns()
+            .iter()
+            .map(array_bytes)
+            .sum();
         if bytes > self.slice_bytes {
             let fits = u128::from(self.slice_bytes) * length as u128 / u128::from(bytes);
             length = usize::try_from(fits).unwrap_or(length).clamp(1, length);
@@ -534,14 +539,14 @@ impl<I: Iterator<Item = Result<RecordBatch>>> InputSlices<I> {
                 .iter()
                 .position(|field| field.name == identity.column);
             let given = place
-                .and_then(|n| columns.places.get(n))
+                .and_then(|n| columns.positions.get(n))
                 .is_some_and(Option::is_some);
             if given {
                 starts.push(None);
                 continue;
             }
             starts.push(Some(advance(identity, length)?));
-            if let Ok(mut marks) = self.marks.lock() {
+            if let Ok(mut marks) = self.high_water_marks.lock() {
                 marks.insert(
                     identity.column.clone(),
                     identity.next.wrapping_sub(identity.step),

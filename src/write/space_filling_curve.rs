@@ -102,7 +102,7 @@ impl SpaceFillingCurve {
     ///
     /// # Errors
     /// Those of a cast.
-    pub fn places(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
+    pub fn curve_positions(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
         if let ([ranks], [column]) = (self.ranks.as_slice(), columns) {
             // A column alone keeps its order, numbers without any bounds.
             return if matches!(ranks, RankBounds::Numbers(_)) {
@@ -122,7 +122,7 @@ impl SpaceFillingCurve {
         }
         let place = |row: &mut [u64]| {
             if self.shape == CurveKind::Hilbert {
-                untangle(row, self.bits);
+                hilbert_transpose(row, self.bits);
             }
             interleaved(row, self.bits)
         };
@@ -144,7 +144,7 @@ fn interleaved(row: &[u64], bits: u32) -> u64 {
 /// Turns a point into numbers whose bits, interleaved, are its place on Hilbert's curve (J.
 /// Skilling, "Programming the Hilbert curve", 2004): each half of each side is turned and mirrored
 /// the way in which the curve enters it, then Gray's code is applied along the sides.
-fn untangle(row: &mut [u64], bits: u32) {
+fn hilbert_transpose(row: &mut [u64], bits: u32) {
     let Some((first, others)) = row.split_first_mut() else {
         return;
     };
@@ -386,7 +386,7 @@ mod tests {
         for column in ascending {
             let words = SpaceFillingCurve::new(std::slice::from_ref(&column), CurveKind::Hilbert)
                 .unwrap()
-                .places(std::slice::from_ref(&column))
+                .curve_positions(std::slice::from_ref(&column))
                 .unwrap();
             assert!(
                 words.windows(2).all(|pair| pair[0] < pair[1]),
@@ -400,7 +400,7 @@ mod tests {
         let none = array(StringArray::from(vec![None::<&str>]));
         let curve =
             SpaceFillingCurve::new(std::slice::from_ref(&none), CurveKind::Hilbert).unwrap();
-        assert_eq!(curve.places(&[none]).unwrap(), [0]);
+        assert_eq!(curve.curve_positions(&[none]).unwrap(), [0]);
     }
 
     #[test]
@@ -444,7 +444,7 @@ mod tests {
         };
         let places = SpaceFillingCurve::new(&[texts()], CurveKind::Hilbert)
             .unwrap()
-            .places(&[texts()])
+            .curve_positions(&[texts()])
             .unwrap();
         let distinct: std::collections::BTreeSet<u64> = places.iter().copied().collect();
         assert_eq!(distinct.len(), 2000);
@@ -464,7 +464,7 @@ mod tests {
         ]));
         let places = SpaceFillingCurve::new(std::slice::from_ref(&long), CurveKind::Hilbert)
             .unwrap()
-            .places(&[long])
+            .curve_positions(&[long])
             .unwrap();
         assert!(places[0] == places[1] && places[1] < places[2]);
     }
@@ -476,7 +476,9 @@ mod tests {
         let y = array((0..side * side).map(|n| n / side).collect::<Int64Array>());
         for shape in [CurveKind::Morton, CurveKind::Hilbert] {
             let curve = SpaceFillingCurve::new(&[Arc::clone(&x), Arc::clone(&y)], shape).unwrap();
-            let places = curve.places(&[Arc::clone(&x), Arc::clone(&y)]).unwrap();
+            let places = curve
+                .curve_positions(&[Arc::clone(&x), Arc::clone(&y)])
+                .unwrap();
             let mut order: Vec<usize> = (0..places.len()).collect();
             order.sort_by_key(|n| places[*n]);
             // Sixteen files of equal size: each covers a quarter of either side.
@@ -505,7 +507,7 @@ mod tests {
             let mut places: Vec<(u64, Vec<u64>)> = (0..all)
                 .map(|n| {
                     let mut row = point(n);
-                    untangle(&mut row, bits);
+                    hilbert_transpose(&mut row, bits);
                     (interleaved(&row, bits), point(n))
                 })
                 .collect();
@@ -533,7 +535,7 @@ mod tests {
         let curve =
             SpaceFillingCurve::new(&[Arc::clone(&many), Arc::clone(&few)], CurveKind::Morton)
                 .unwrap();
-        let places = curve.places(&[many, few]).unwrap();
+        let places = curve.curve_positions(&[many, few]).unwrap();
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_by_key(|n| places[*n]);
         for file in order.chunks(256) {
@@ -547,7 +549,7 @@ mod tests {
         let column = array((0..1000).rev().collect::<Int64Array>());
         let places = SpaceFillingCurve::new(std::slice::from_ref(&column), CurveKind::Hilbert)
             .unwrap()
-            .places(&[column])
+            .curve_positions(&[column])
             .unwrap();
         assert!(places.windows(2).all(|pair| pair[0] > pair[1]));
         assert!(SpaceFillingCurve::new(&[], CurveKind::Morton).is_err());

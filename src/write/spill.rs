@@ -57,7 +57,7 @@ impl TempFile {
     }
 
     /// At a place of the file.
-    fn at<T>(
+    fn with_seek<T>(
         &mut self,
         start: u64,
         work: impl FnOnce(&mut File) -> std::io::Result<T>,
@@ -118,7 +118,7 @@ impl SpillFile {
                     .map_err(|e| failed("put into", &e))?,
             ),
         };
-        file.at(start, |file| file.write_all(&bytes))
+        file.with_seek(start, |file| file.write_all(&bytes))
             .map_err(|e| failed("put into", &e))?;
         let place = SpillOffset {
             start,
@@ -137,7 +137,7 @@ impl SpillFile {
         let mut bytes = vec![0; usize::try_from(place.length).map_err(|_| lost())?];
         let mut state = self.state();
         let file = state.file.as_mut().ok_or_else(lost)?;
-        file.at(place.start, |file| file.read_exact(&mut bytes))
+        file.with_seek(place.start, |file| file.read_exact(&mut bytes))
             .map_err(|e| failed("read from", &e))?;
         drop(state);
         Ok(StreamReader::try_new(bytes.as_slice(), None)?
@@ -201,7 +201,7 @@ mod tests {
         let mut file = TempFile::new(&path).unwrap();
         assert_eq!(path.exists(), file.path.is_some());
         assert!(cfg!(not(unix)) || !path.exists());
-        file.at(0, |file| file.write_all(b"abc")).unwrap();
+        file.with_seek(0, |file| file.write_all(b"abc")).unwrap();
         file.path = Some(other.clone());
         std::fs::write(&other, "").unwrap();
         drop(file);

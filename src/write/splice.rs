@@ -32,7 +32,7 @@ const LARGE: u64 = 4 << 20;
 pub struct SplicedFile {
     path: String,
     pub(super) source: SpliceSource,
-    pub(super) facts: Vec<ColumnStatistics>,
+    pub(super) statistics: Vec<ColumnStatistics>,
     /// Of the partition columns, in order.
     pub(super) partition: PartitionTuple,
 }
@@ -71,7 +71,7 @@ impl WriteRequest {
             .map(|name| ParquetCompression::parse(name))
             .transpose()?;
         let names = plan.partition_names(self.mapping);
-        let facts = stats.facts(
+        let facts = stats.parse_statistics(
             &large
                 .iter()
                 .map(|add| add.stats.as_deref())
@@ -88,11 +88,11 @@ impl WriteRequest {
                 stores.file(&canonical(&add.path)?, u64::try_from(add.size).ok())?;
             let source = SpliceSource::open(&file)?;
             let groups = source.num_groups() as u64;
-            let fits = format.takes(&source)
+            let fits = format.can_splice(&source)
                 && groups > 0
                 && u64::try_from(add.size).unwrap_or(0) / groups >= LARGE
                 && source.num_rows() == rows
-                && codec.is_none_or(|codec| source.is_of(codec));
+                && codec.is_none_or(|codec| source.is_compressed_with(codec));
             if fits {
                 let value = |name: &String| {
                     add.partition_values
@@ -107,7 +107,7 @@ impl WriteRequest {
                 out.push(SplicedFile {
                     path: add.path,
                     source,
-                    facts,
+                    statistics: facts,
                     partition,
                 });
             } else {

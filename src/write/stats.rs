@@ -109,7 +109,7 @@ impl StatsPlan {
 
     /// The same files without any statistics.
     #[must_use]
-    pub fn nothing(self) -> Self {
+    pub fn without_statistics(self) -> Self {
         fn walk(nodes: Vec<FileStatsNode>) -> Vec<FileStatsNode> {
             let node = |node| match node {
                 FileStatsNode::Struct(name, children) => {
@@ -129,7 +129,7 @@ impl StatsPlan {
 
     /// What the encoder shall learn of each leaf, in order.
     #[must_use]
-    pub fn wanted(&self) -> Vec<StatisticsLevel> {
+    pub fn requested_statistics(&self) -> Vec<StatisticsLevel> {
         fn walk(nodes: &[FileStatsNode], out: &mut Vec<StatisticsLevel>) {
             for node in nodes {
                 match node {
@@ -148,7 +148,7 @@ impl StatsPlan {
     ///
     /// # Errors
     /// Those of reading statistics.
-    pub fn facts(&self, texts: &[Option<&str>]) -> Result<Vec<Option<FileStatistics>>> {
+    pub fn parse_statistics(&self, texts: &[Option<&str>]) -> Result<Vec<Option<FileStatistics>>> {
         let mut leaves = Vec::new();
         leaves_of(&self.nodes, &mut Vec::new(), &mut leaves);
         let read = parse::stats::parse(
@@ -156,7 +156,7 @@ impl StatsPlan {
             &leaves,
             TimeZoneSpec::UTC,
         )?;
-        let wanted = self.wanted();
+        let wanted = self.requested_statistics();
         let of_file = |row: usize| {
             let rows = read
                 .num_records
@@ -183,7 +183,7 @@ impl StatsPlan {
                 } else {
                     (None, None)
                 };
-                ColumnStatistics::known(rows, nulls, bounds)
+                ColumnStatistics::from_parts(rows, nulls, bounds)
             };
             Some((rows, read.leaves.iter().zip(&wanted).map(fact).collect()))
         };
@@ -235,7 +235,7 @@ impl StatsPlan {
             &self.nodes,
             facts,
             &|_, wanted, facts| {
-                (wanted != StatisticsLevel::Nothing && !facts.uncounted)
+                (wanted != StatisticsLevel::Nothing && !facts.nulls_unknown)
                     .then(|| facts.nulls.to_string())
             },
         );
@@ -509,7 +509,7 @@ mod tests {
             field("y", "boolean"),
         ];
         let plan = plan(fields, &[]);
-        assert_eq!(plan.wanted().len(), 7);
+        assert_eq!(plan.requested_statistics().len(), 7);
         let none = ColumnStatistics::default();
         let facts = [
             facts(1, Scalar::Double(-0.0), Scalar::Double(f64::NAN)),
@@ -609,7 +609,7 @@ mod tests {
         };
         let wanted = |properties: &[(&str, &str)]| {
             plan(fields(), properties)
-                .wanted()
+                .requested_statistics()
                 .iter()
                 .map(|w| *w != StatisticsLevel::Nothing)
                 .collect::<Vec<_>>()
@@ -646,7 +646,7 @@ mod tests {
             serde_json::json!({"s": "icu.UNICODE"}),
         );
         assert_eq!(
-            plan(vec![collated, field("t", "string")], &[]).wanted(),
+            plan(vec![collated, field("t", "string")], &[]).requested_statistics(),
             [StatisticsLevel::Nulls, StatisticsLevel::Bounds]
         );
     }

@@ -1307,7 +1307,7 @@ fn columns_are_found_without_case_and_strange_ones_are_refused() {
             .map(|name| Field::new(*name, Arrow::Int64, true))
             .collect();
         super::cast::ColumnPositions::find(&Schema::new(fields), &table)
-            .map(|columns| columns.places)
+            .map(|columns| columns.positions)
     };
     assert_eq!(find(&["S", "iD"]).unwrap(), [Some(1), Some(0)]);
     assert_eq!(find(&["s"]).unwrap(), [None, Some(0)]);

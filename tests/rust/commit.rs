@@ -41,7 +41,7 @@ fn properties(snapshot: &Snapshot, changes: &[(&str, &str)]) -> Vec<Action> {
     let mut context = TableChangeContext {
         allow_unknown: false,
         now_ms: 1,
-        unique: &mut unique,
+        generate_id: &mut unique,
     };
     let (protocol, metadata) = set_properties(
         snapshot.protocol(),
@@ -279,7 +279,12 @@ fn every_pair_of_operations_has_its_verdict_and_its_files() {
                     Ok(done) => {
                         let now = done.snapshot.unwrap();
                         assert_eq!(
-                            (done.version, now.version(), done.attempts, done.passed),
+                            (
+                                done.version,
+                                now.version(),
+                                done.attempts,
+                                done.concurrent_commits
+                            ),
                             (2, 2, 2, 1)
                         );
                         assert_eq!(now.metadata(), snapshot(&store).metadata());
@@ -544,7 +549,7 @@ fn a_refusal_is_believed_when_the_version_was_read() {
             let (result, made, _) = append_with(puts, None);
             let done = result.unwrap_or_else(|error| panic!("{puts:?}: {error}"));
             assert_eq!(
-                (done.version, made, done.was_looked_up),
+                (done.version, made, done.found_by_lookup),
                 (1, 1, true),
                 "{puts:?}"
             );
@@ -658,7 +663,7 @@ fn rows_deleted_while_the_answer_was_lost_stay_deleted() {
     let base = Snapshot::open(log(&store), None, ReadOptions::default()).unwrap();
     let done = append(&base, "x").commit(&options(1)).unwrap();
     assert_eq!(
-        (done.version, done.was_looked_up, done.attempts),
+        (done.version, done.found_by_lookup, done.attempts),
         (1, true, 1)
     );
     assert!(live(&versions(&inner)).is_empty());
@@ -968,7 +973,10 @@ fn applications_and_domains_are_read_and_depended_on() {
     }));
     tx.push(domain("mine", "one", false));
     let done = tx.commit(&options(1)).unwrap().snapshot.unwrap();
-    assert_eq!(done.sets().unwrap().transactions["app"].version, 7);
+    assert_eq!(
+        done.non_file_actions().unwrap().transactions["app"].version,
+        7
+    );
     // A reader of the domain, from before.
     let mut late = append(&base, "y");
     assert_eq!(late.read_domain("mine").unwrap(), None);
@@ -977,7 +985,7 @@ fn applications_and_domains_are_read_and_depended_on() {
     removal.push(domain("mine", "one", true));
     removal.set_operation(CommitOperation::new("REMOVE DOMAIN"));
     let done = removal.commit(&options(3)).unwrap().snapshot.unwrap();
-    assert!(done.sets().unwrap().domains.is_empty());
+    assert!(done.non_file_actions().unwrap().domains.is_empty());
     let last = versions(&store).pop().unwrap();
     assert_eq!(
         last[1]["domainMetadata"],
@@ -1188,7 +1196,7 @@ fn lost_answers_of_a_catalog_are_looked_up() {
             .commit(&TransactionOptions::default())
             .unwrap();
         assert_eq!(
-            (done.version, done.attempts, done.was_looked_up),
+            (done.version, done.attempts, done.found_by_lookup),
             (1, attempts, lost),
             "{lost}"
         );

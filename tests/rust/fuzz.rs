@@ -287,8 +287,8 @@ fn commits() {
         adds: files.clone(),
         removes: files.clone(),
         cdc: files,
-        table: true,
-        sets: true,
+        protocol_and_metadata: true,
+        transactions_and_domains: true,
         info: true,
         sidecars: true,
     };
@@ -299,7 +299,7 @@ fn commits() {
                 look(batch);
             }
         }
-        let _ = commit::singles(&text, &take);
+        let _ = commit::non_file_actions(&text, &take);
     });
 }
 
@@ -331,7 +331,7 @@ fn last_checkpoints_and_checksums() {
 fn deletion_vectors() {
     fuzz("deletion_vector", |input| {
         if let Ok(positions) = RoaringBitmapArray::deserialize(input) {
-            let _ = positions.keep(0..100_000);
+            let _ = positions.live_row_mask(0..100_000);
             let _ = positions.count(0..u64::MAX);
         }
         let text = String::from_utf8_lossy(input);
@@ -447,9 +447,9 @@ fn checkpoints() {
         let Ok(open) = CheckpointReader::open(&checkpoint, &store, true) else {
             return;
         };
-        let _ = open.singles(&ActionSelection {
-            table: true,
-            sets: true,
+        let _ = open.non_file_actions(&ActionSelection {
+            protocol_and_metadata: true,
+            transactions_and_domains: true,
             ..ActionSelection::default()
         });
         for kind in [FileActionKind::Adds, FileActionKind::Removes] {
@@ -499,7 +499,7 @@ fn said(folder: &Path) -> deltafast::error::Result<Vec<String>> {
         "{:?} {:?} {:?}",
         snapshot.protocol(),
         snapshot.metadata(),
-        snapshot.sets()?
+        snapshot.non_file_actions()?
     )];
     out.extend(files);
     Ok(out)

@@ -183,7 +183,7 @@ impl World {
         let lens = (!reads.predicates.is_empty())
             .then(|| FileMatcher::new(&self.base, reads.predicates.clone()));
         let is_blind_append =
-            actions.iter().all(|a| matches!(a, Action::Add(_))) && !reads.any_rows();
+            actions.iter().all(|a| matches!(a, Action::Add(_))) && !reads.reads_rows();
         let intent = PreparedTransaction {
             txn_id: txn_id.clone(),
             read_version: version,

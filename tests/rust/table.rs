@@ -49,11 +49,11 @@ fn put(store: &Arc<dyn Store>, mode: SaveMode) -> Result<CommitResult, Error> {
     };
     let write = WriteCommand::plan(
         place(store)?,
-        &evolution::of_arrow(&data.schema())?,
+        &evolution::from_arrow_schema(&data.schema())?,
         options,
     )?
     .unwrap();
-    let demands = write.demands().clone();
+    let demands = write.table_constraints().clone();
     write.run(
         &demands,
         std::iter::once(Ok(data)),

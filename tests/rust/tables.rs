@@ -117,7 +117,7 @@ pub fn new_table(configuration: &[(&str, &str)]) -> Vec<Action> {
         &mut TableChangeContext {
             allow_unknown: false,
             now_ms: 1,
-            unique: &mut unique,
+            generate_id: &mut unique,
         },
     )
     .unwrap();

@@ -75,7 +75,7 @@ impl ReciprocalDivisor {
     }
 
     #[inline]
-    fn rest_of(&self, number: u32) -> u32 {
+    fn remainder_of(&self, number: u32) -> u32 {
         let fraction = self.inverse.wrapping_mul(u64::from(number));
         ((u128::from(fraction) * u128::from(self.by)) >> 64) as u32
     }
@@ -112,8 +112,10 @@ macro_rules! integer {
                     return values.unary(|a| a.wrapping_rem(by));
                 };
                 values.unary(|a| {
-                    u32::try_from(a)
-                        .map_or_else(|_| a.wrapping_rem(by), |a| divisor.rest_of(a) as $native)
+                    u32::try_from(a).map_or_else(
+                        |_| a.wrapping_rem(by),
+                        |a| divisor.remainder_of(a) as $native,
+                    )
                 })
             }
 

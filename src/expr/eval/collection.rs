@@ -306,7 +306,7 @@ fn list_of(
 }
 
 /// The values of some arguments, those of a row side by side.
-fn woven<'a>(
+fn interleaved_by_row<'a>(
     call: &FunctionCall<'a>,
     arguments: impl Iterator<Item = &'a ColumnarValue>,
     data_type: &DataType,
@@ -352,7 +352,7 @@ pub(crate) fn make_array(call: &FunctionCall<'_>) -> EvalResult {
     let offsets = even_offsets(call.rows, call.operands.len())?;
     list_of(
         offsets,
-        woven(call, call.operands.iter(), &array.element)?,
+        interleaved_by_row(call, call.operands.iter(), &array.element)?,
         None,
         call.result,
     )
@@ -370,8 +370,12 @@ pub(crate) fn make_map(call: &FunctionCall<'_>) -> EvalResult {
     };
     let count = call.operands.len() / 2;
     let offsets = even_offsets(call.rows, count)?;
-    let keys = unsigned_zeros(woven(call, call.operands.iter().step_by(2), &map.key)?);
-    let values = woven(call, call.operands.iter().skip(1).step_by(2), &map.value)?;
+    let keys = unsigned_zeros(interleaved_by_row(
+        call,
+        call.operands.iter().step_by(2),
+        &map.key,
+    )?);
+    let values = interleaved_by_row(call, call.operands.iter().skip(1).step_by(2), &map.value)?;
     if keys.null_count() > 0 {
         return Err(EvalError::Value(
             "[NULL_MAP_KEY] a key of a map is null".to_owned(),

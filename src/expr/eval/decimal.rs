@@ -36,7 +36,7 @@ fn wide_power(exponent: u32) -> Option<i256> {
 }
 
 /// `value / 10^places` rounded half up.
-fn shed(value: i256, places: u32) -> Option<i256> {
+fn divide_half_up(value: i256, places: u32) -> Option<i256> {
     let unit = wide_power(places)?;
     let (whole, rest) = (value.checked_div(unit)?, value.checked_rem(unit)?);
     let half = unit.checked_div(wide(2))?;
@@ -61,7 +61,7 @@ fn move_scale(value: i256, from: i32, to: i32) -> Option<i256> {
         Ordering::Equal => Some(value),
         Ordering::Greater => value.checked_mul(wide_power((to - from).unsigned_abs())?),
         Ordering::Less if from - to > 76 => Some(i256::ZERO),
-        Ordering::Less => shed(value, (from - to).unsigned_abs()),
+        Ordering::Less => divide_half_up(value, (from - to).unsigned_abs()),
     }
 }
 
@@ -214,11 +214,11 @@ fn exact(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Opt
             let product = wide(a).checked_mul(wide(b))?;
             let digits = digits(product);
             let over = digits.saturating_sub(PRODUCT_DIGITS);
-            let mut rounded = shed(product, over)?;
+            let mut rounded = divide_half_up(product, over)?;
             let mut scale = s1 + s2 - over.cast_signed();
             if self::digits(rounded) > PRODUCT_DIGITS {
                 // Rounding carried into one more digit, which is a zero at the end.
-                rounded = shed(rounded, 1)?;
+                rounded = divide_half_up(rounded, 1)?;
                 scale -= 1;
             }
             move_scale(rounded, scale, to)

@@ -100,7 +100,7 @@ enum CaseBranch<'a> {
 }
 
 /// IF, CASE, COALESCE and NVL2.
-pub(crate) fn choose(
+pub(crate) fn evaluate_conditional(
     function: Function,
     args: &[Expr],
     result: &DataType,
@@ -128,9 +128,9 @@ pub(crate) fn choose(
         }
     }
     if args.iter().any(|arg| arg.can_fail(rows.ansi)) {
-        lazily(&ways, result, rows)
+        evaluate_lazily(&ways, result, rows)
     } else {
-        eagerly(&ways, result, rows)
+        evaluate_eagerly(&ways, result, rows)
     }
 }
 
@@ -149,7 +149,7 @@ fn not_null(operand: &ColumnarValue) -> EvalResult<ColumnarValue> {
 }
 
 /// Evaluates everything for all rows and picks, from the last way to the first.
-fn eagerly(
+fn evaluate_eagerly(
     ways: &[CaseBranch<'_>],
     result: &DataType,
     rows: &EvalContext,
@@ -194,7 +194,7 @@ fn eagerly(
 }
 
 /// Evaluates each way only for the rows that take it.
-fn lazily(
+fn evaluate_lazily(
     ways: &[CaseBranch<'_>],
     result: &DataType,
     rows: &EvalContext,

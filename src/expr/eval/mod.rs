@@ -89,7 +89,7 @@ impl EvalError {
                 what: None,
                 of_constants,
             } => Self::TooLarge {
-                what: Some(brief(expr)),
+                what: Some(expression_summary(expr)),
                 of_constants,
             },
             other => other,
@@ -110,7 +110,7 @@ impl EvalError {
 }
 
 /// An expression, shortened for a message that says more.
-fn brief(expr: &Expr) -> String {
+fn expression_summary(expr: &Expr) -> String {
     const LENGTH: usize = 100;
     let text = expr.to_string();
     let cut: String = text.chars().take(LENGTH).collect();
@@ -485,7 +485,7 @@ fn compute(expr: &Expr, rows: &EvalContext) -> EvalResult<ColumnarValue> {
         } => match function {
             Function::And | Function::Or => logic::junction(args, rows, *function == Function::And),
             Function::If | Function::Case | Function::Coalesce | Function::Nvl2 => {
-                logic::choose(*function, args, data_type, rows)
+                logic::evaluate_conditional(*function, args, data_type, rows)
             }
             _ => {
                 let operands = arguments(*function, args, rows)?;
@@ -525,7 +525,7 @@ fn arguments(
     let mut out: Vec<ColumnarValue> = Vec::with_capacity(args.len());
     for arg in last.iter().chain(first) {
         let operand = if is_null_intolerant(function) && arg.can_fail(rows.ansi) {
-            behind(&out, arg, rows)?
+            evaluate_null_intolerant(&out, arg, rows)?
         } else {
             evaluate(arg, rows)?
         };
@@ -538,7 +538,11 @@ fn arguments(
 }
 
 /// Evaluates an argument for the rows where those before it are not null.
-fn behind(before: &[ColumnarValue], arg: &Expr, rows: &EvalContext) -> EvalResult<ColumnarValue> {
+fn evaluate_null_intolerant(
+    before: &[ColumnarValue],
+    arg: &Expr,
+    rows: &EvalContext,
+) -> EvalResult<ColumnarValue> {
     let null = || ColumnarValue {
         array: arrow_array::new_null_array(&arg.data_type().to_arrow(StringLayout::Plain), 1),
         scalar: true,
@@ -728,14 +732,14 @@ impl BoundExpr {
         }
         let mut total = 0;
         let pieces = budget::in_pieces(batch.num_rows(), limits, |from, length| {
-            let rows = self.rows(piece(batch, from, length)?);
+            let rows = self.rows(copy_slice(batch, from, length)?);
             let array = evaluate(&self.expr, &rows)?.into_array(length)?;
             let array = plain(&array, self.data_type())?;
             total += budget::size(array.as_ref());
             if total > limits.whole && length < batch.num_rows() {
                 let what = format!(
                     "`{}` over a batch of {} rows",
-                    brief(&self.expr),
+                    expression_summary(&self.expr),
                     batch.num_rows()
                 );
                 return Err(Error::over_budget(&what, total).into());
@@ -770,7 +774,7 @@ impl BoundExpr {
         }
         let limits = EvaluationLimits::of_process()?;
         let pieces = budget::in_pieces(batch.num_rows(), limits, |from, length| {
-            self.piece_mask(&piece(batch, from, length)?)
+            self.piece_mask(&copy_slice(batch, from, length)?)
         });
         let pieces = pieces.map_err(|fault| fault.at(&self.expr))?;
         if let [mask] = pieces.as_slice() {
@@ -815,7 +819,7 @@ impl BoundExpr {
 
 /// Some rows of a batch. Nested columns are copied: their evaluation reads all elements of an
 /// array, not only a slice's.
-fn piece(batch: &RecordBatch, from: usize, length: usize) -> EvalResult<RecordBatch> {
+fn copy_slice(batch: &RecordBatch, from: usize, length: usize) -> EvalResult<RecordBatch> {
     if length == batch.num_rows() {
         return Ok(batch.clone());
     }

@@ -100,7 +100,7 @@ fn escape_char(text: &str) -> std::result::Result<char, String> {
 pub(crate) struct LikePattern {
     pieces: Vec<Vec<LikeToken>>,
     /// The text of each piece that has no `_`.
-    texts: Vec<Option<String>>,
+    literals: Vec<Option<String>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,7 +159,10 @@ impl LikePattern {
                     .collect::<Option<String>>()
             })
             .collect();
-        Ok(Self { pieces, texts })
+        Ok(Self {
+            pieces,
+            literals: texts,
+        })
     }
 
     /// The text that every match begins with, and whether the pattern is that text and one `%`
@@ -179,14 +182,14 @@ impl LikePattern {
 
     /// The one text that matches, when there are no wildcards.
     pub(crate) fn exact(&self) -> Option<&str> {
-        match self.texts.as_slice() {
+        match self.literals.as_slice() {
             [Some(text)] => Some(text),
             _ => None,
         }
     }
 
     pub(crate) fn matches(&self, value: &str) -> bool {
-        match (self.pieces.as_slice(), self.texts.as_slice()) {
+        match (self.pieces.as_slice(), self.literals.as_slice()) {
             (_, [Some(all)]) => value == all,
             (_, [Some(start), Some(end)]) => {
                 value.len() >= start.len() + end.len()
@@ -464,7 +467,7 @@ pub(crate) fn call(call: &FunctionCall<'_>) -> EvalResult {
 fn by_kernel(like: &LikePattern, value: &ColumnarValue) -> EvalResult<Option<BooleanArray>> {
     type Kernel =
         fn(&dyn Datum, &dyn Datum) -> std::result::Result<BooleanArray, arrow_schema::ArrowError>;
-    let (text, kernel): (&str, Kernel) = match like.texts.as_slice() {
+    let (text, kernel): (&str, Kernel) = match like.literals.as_slice() {
         _ if value.scalar => return Ok(None),
         [Some(all)] => (all, arrow_ord::cmp::eq),
         [Some(start), Some(end)] if end.is_empty() => (start, arrow_string::like::starts_with),

@@ -149,7 +149,7 @@ pub(crate) fn letters(call: &FunctionCall<'_>) -> EvalResult {
                 let mut chars = word.chars();
                 if let Some(first) = chars.next() {
                     let mut scratch = String::new();
-                    title(first, &mut scratch);
+                    push_title_case(first, &mut scratch);
                     // The rest in the context of the word, for the final sigma; its first letter is
                     // replaced.
                     let lower = word.to_lowercase();
@@ -170,7 +170,7 @@ pub(crate) fn letters(call: &FunctionCall<'_>) -> EvalResult {
 
 /// The title case of a letter: the upper case, but for digraphs, ligatures and scripts that know no
 /// titles.
-fn title(c: char, out: &mut String) {
+fn push_title_case(c: char, out: &mut String) {
     match c {
         'ŉ' => out.push_str("ʼN"),
         'Ǆ'..='ǆ' => out.push('ǅ'),

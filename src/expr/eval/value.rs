@@ -89,14 +89,14 @@ impl<'a> BinaryColumn<'a> {
 
 /// A text argument by row.
 pub(crate) struct StringArg<'a> {
-    texts: StringColumn<'a>,
+    strings: StringColumn<'a>,
     operand: &'a ColumnarValue,
 }
 
 impl<'a> StringArg<'a> {
     pub(crate) fn new(operand: &'a ColumnarValue) -> EvalResult<Self> {
         Ok(Self {
-            texts: StringColumn::new(&operand.array)?,
+            strings: StringColumn::new(&operand.array)?,
             operand,
         })
     }
@@ -107,7 +107,7 @@ impl<'a> StringArg<'a> {
         if self.operand.array.is_null(index) {
             None
         } else {
-            Some(self.texts.get(index))
+            Some(self.strings.get(index))
         }
     }
 }

@@ -20,8 +20,8 @@ use arrow_array::Array;
 use serde_json::{Value, json};
 
 use crate::checkpoint::{self, CleanupOptions};
-use crate::commit::adds::{all, live};
-use crate::commit::finish::{CommitOptions, CommitResult, listed};
+use crate::commit::adds::{all_live_adds, matching_live_adds};
+use crate::commit::finish::{CommitOptions, CommitResult, json_string_list};
 use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::dv::DvPath;
 use crate::error::{ConflictKind, Error, Result, ResultExt, shown};
@@ -35,7 +35,7 @@ use crate::ops::clustering_domain::{clustering_columns, clustering_domain};
 use crate::ops::target::{DataFileOptions, TargetTable};
 use crate::parse::FileActionProjection;
 use crate::parse::checkpoint::FileActionKind;
-use crate::pq::survey;
+use crate::pq::infer_schema;
 use crate::protocol::action::{DomainMetadata, Metadata};
 use crate::protocol::commit_line::{Action, Add, Remove};
 use crate::protocol::evolution::TYPE_CHANGES;
@@ -49,13 +49,13 @@ use crate::snapshot::Snapshot;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DropMode {
     /// History may go on using it: readers of it need not know.
-    Plain,
+    KeepHistory,
     /// History must be protected, or truncated.
-    Protected,
+    ProtectHistory,
     /// History must be truncated.
-    Truncated,
+    TruncateHistory,
     /// Not at all; what to do instead.
-    Never(&'static str),
+    NotDroppable(&'static str),
 }
 
 const BARRIERS: usize = 3;
@@ -65,45 +65,47 @@ const RETENTION: &str = "delta.dropFeatureTruncateHistory.retentionDuration";
 /// Characters that columns cannot have in their names where they are not mapped.
 const NOT_IN_NAMES: &str = " ,;{}()\n\t=";
 
-fn way(name: &str) -> DropMode {
+fn drop_mode(name: &str) -> DropMode {
     match name {
         "checkConstraints"
         | "domainMetadata"
         | "inCommitTimestamp"
         | "materializePartitionColumns"
-        | "rowTracking" => DropMode::Plain,
+        | "rowTracking" => DropMode::KeepHistory,
         "columnMapping"
         | "deletionVectors"
         | "typeWidening"
         | "typeWidening-preview"
         | "v2Checkpoint"
-        | "vacuumProtocolCheck" => DropMode::Protected,
-        PROTECTION => DropMode::Truncated,
-        "appendOnly" => DropMode::Never("set `delta.appendOnly` to `false` instead"),
-        "changeDataFeed" => DropMode::Never("set `delta.enableChangeDataFeed` to `false` instead"),
-        "clustering" => DropMode::Never("cluster by no columns instead"),
+        | "vacuumProtocolCheck" => DropMode::ProtectHistory,
+        PROTECTION => DropMode::TruncateHistory,
+        "appendOnly" => DropMode::NotDroppable("set `delta.appendOnly` to `false` instead"),
+        "changeDataFeed" => {
+            DropMode::NotDroppable("set `delta.enableChangeDataFeed` to `false` instead")
+        }
+        "clustering" => DropMode::NotDroppable("cluster by no columns instead"),
         "icebergCompatV1" => {
-            DropMode::Never("set `delta.enableIcebergCompatV1` to `false` instead")
+            DropMode::NotDroppable("set `delta.enableIcebergCompatV1` to `false` instead")
         }
         "icebergCompatV2" => {
-            DropMode::Never("set `delta.enableIcebergCompatV2` to `false` instead")
+            DropMode::NotDroppable("set `delta.enableIcebergCompatV2` to `false` instead")
         }
         "allowColumnDefaults" | "generatedColumns" | "identityColumns" | "invariants" => {
-            DropMode::Never(
+            DropMode::NotDroppable(
                 "it asks nothing of writers where no column uses it; take it away from the columns, or drop them, instead",
             )
         }
-        "catalogManaged" => DropMode::Never("the table is its catalog's"),
+        "catalogManaged" => DropMode::NotDroppable("the table is its catalog's"),
         "timestampNtz"
         | "variantType"
         | "variantType-preview"
         | "variantShredding"
         | "variantShredding-preview"
         | "collations"
-        | "collations-preview" => DropMode::Never(
+        | "collations-preview" => DropMode::NotDroppable(
             "files and history hold what its readers have to know; copy the rows into a new table instead",
         ),
-        _ => DropMode::Never("this release does not know what it leaves behind"),
+        _ => DropMode::NotDroppable("this release does not know what it leaves behind"),
     }
 }
 
@@ -123,29 +125,29 @@ pub fn drop_feature(
 ) -> Result<CommitResult> {
     let snapshot = snapshot.at(None)?;
     check_writable(&snapshot)?;
-    let name = allowed(
+    let name = check_droppable(
         &features::supported(snapshot.protocol()),
         name,
         truncate_history,
     )?;
     let mut steps = MultiCommitCommand::new(snapshot, choices, cancel);
     let before = steps.snapshot().version();
-    remove_traces(name, &mut steps)?;
-    let protects = way(name) == DropMode::Protected && !truncate_history;
+    remove_feature_usage(name, &mut steps)?;
+    let protects = drop_mode(name) == DropMode::ProtectHistory && !truncate_history;
     if protects {
         for _ in 0..BARRIERS {
-            steps.barrier()?;
+            steps.commit_barrier()?;
         }
-    } else if way(name) == DropMode::Protected {
+    } else if drop_mode(name) == DropMode::ProtectHistory {
         let changed = steps.snapshot().version() != before;
-        steps.barrier()?;
-        truncate(name, changed, &steps)?;
+        steps.commit_barrier()?;
+        require_truncated_history(name, changed, &steps)?;
     }
     downgrade(name, protects, truncate_history, steps)
 }
 
 /// The feature under its own name, if it may be dropped like that.
-fn allowed(
+fn check_droppable(
     supported: &BTreeSet<String>,
     name: &str,
     truncate_history: bool,
@@ -162,22 +164,22 @@ fn allowed(
     let name = features::feature(known)
         .ok_or_else(|| Error::internal("a table with an unknown feature was writable"))?
         .name;
-    let way = way(name);
-    if let DropMode::Never(instead) = way {
+    let way = drop_mode(name);
+    if let DropMode::NotDroppable(instead) = way {
         return Err(Error::unsupported_feature(
             name,
             format!("the feature `{name}` cannot be dropped, not by delta-spark either; {instead}"),
         ));
     }
     let needs_it = |other: &&String| {
-        features::feature(other).is_some_and(|feature| feature.needs.contains(&name))
+        features::feature(other).is_some_and(|feature| feature.dependencies.contains(&name))
     };
     if let Some(other) = supported.iter().find(needs_it) {
         return Err(Error::invalid(format!(
             "the feature `{name}` cannot be dropped while the table has `{other}`, which needs it"
         )));
     }
-    if supported.contains("catalogManaged") && way != DropMode::Plain {
+    if supported.contains("catalogManaged") && way != DropMode::KeepHistory {
         return Err(Error::unsupported_feature(
             "catalogManaged",
             format!(
@@ -186,10 +188,10 @@ fn allowed(
         ));
     }
     match way {
-        DropMode::Plain if truncate_history => Err(Error::invalid(format!(
+        DropMode::KeepHistory if truncate_history => Err(Error::invalid(format!(
             "the feature `{name}` is dropped without truncating history: only writers have to know it; leave `truncate_history` out"
         ))),
-        DropMode::Truncated if !truncate_history => Err(Error::invalid(format!(
+        DropMode::TruncateHistory if !truncate_history => Err(Error::invalid(format!(
             "the feature `{name}` protects history of other dropped features: it is dropped together with it; pass truncate_history=True"
         ))),
         _ => Ok(name),
@@ -198,36 +200,36 @@ fn allowed(
 
 /// Takes away whatever the table's newest version has of the feature, and keeps writers from adding
 /// more.
-fn remove_traces(name: &'static str, steps: &mut MultiCommitCommand<'_>) -> Result<()> {
+fn remove_feature_usage(name: &'static str, steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     if feature_usage::in_version(name, steps.snapshot(), steps.cancel())?.is_none() {
         return if name == "deletionVectors" {
-            keep_vectors(steps)
+            add_vector_tombstones(steps)
         } else {
             Ok(())
         };
     }
     match name {
         "deletionVectors" => {
-            unset(steps, &["delta.enableDeletionVectors"], None)?;
-            purge(steps)?;
-            keep_vectors(steps)
+            unset_properties(steps, &["delta.enableDeletionVectors"], None)?;
+            purge_deletion_vectors(steps)?;
+            add_vector_tombstones(steps)
         }
-        "columnMapping" => steps.again(remove_mapping),
+        "columnMapping" => steps.retry_on_conflict(remove_mapping),
         "typeWidening" | "typeWidening-preview" => {
-            unset(steps, &["delta.enableTypeWidening"], None)?;
+            unset_properties(steps, &["delta.enableTypeWidening"], None)?;
             rewrite_widened(steps)?;
-            forget_types(steps)
+            remove_type_changes(steps)
         }
-        "v2Checkpoint" => set(steps, name, &[("delta.checkpointPolicy", "classic")]),
+        "v2Checkpoint" => set_properties(steps, name, &[("delta.checkpointPolicy", "classic")]),
         "inCommitTimestamp" => {
             let keys = [
                 "delta.inCommitTimestampEnablementTimestamp",
                 "delta.inCommitTimestampEnablementVersion",
             ];
-            unset(steps, &keys, Some("delta.enableInCommitTimestamps"))
+            unset_properties(steps, &keys, Some("delta.enableInCommitTimestamps"))
         }
         "rowTracking" => {
-            set(
+            set_properties(
                 steps,
                 name,
                 &[
@@ -238,14 +240,14 @@ fn remove_traces(name: &'static str, steps: &mut MultiCommitCommand<'_>) -> Resu
             row_id_backfill::unbackfill(steps)
         }
         "domainMetadata" => remove_domains(steps),
-        PROTECTION => unprotect(steps),
+        PROTECTION => remove_protection(steps),
         // Constraints are the table's meaning; the rest has nothing to take away.
         _ => Ok(()),
     }
 }
 
 /// Commits other properties.
-fn configure(
+fn commit_properties(
     steps: &mut MultiCommitCommand<'_>,
     operation: CommitOperation,
     change: impl FnOnce(&mut BTreeMap<String, String>),
@@ -257,11 +259,15 @@ fn configure(
     }
     let mut transaction = OptimisticTransaction::new(steps.snapshot());
     transaction.push(Action::MetaData(Box::new(metadata)));
-    steps.step(transaction, operation)
+    steps.commit_step(transaction, operation)
 }
 
 /// Sets properties where metadata use the feature.
-fn set(steps: &mut MultiCommitCommand<'_>, name: &str, values: &[(&str, &str)]) -> Result<()> {
+fn set_properties(
+    steps: &mut MultiCommitCommand<'_>,
+    name: &str,
+    values: &[(&str, &str)],
+) -> Result<()> {
     let snapshot = steps.snapshot();
     if feature_usage::in_metadata(name, snapshot.metadata(), snapshot.schema()).is_none() {
         return Ok(());
@@ -271,7 +277,7 @@ fn set(steps: &mut MultiCommitCommand<'_>, name: &str, values: &[(&str, &str)]) 
         .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
         .collect();
     let said = json!(map).to_string();
-    configure(
+    commit_properties(
         steps,
         operation("SET TBLPROPERTIES", [("properties", said.into())]),
         |configuration| configuration.extend(map),
@@ -279,55 +285,59 @@ fn set(steps: &mut MultiCommitCommand<'_>, name: &str, values: &[(&str, &str)]) 
 }
 
 /// Unsets properties; `off` is set to false if it is on.
-fn unset(steps: &mut MultiCommitCommand<'_>, keys: &[&str], off: Option<&str>) -> Result<()> {
+fn unset_properties(
+    steps: &mut MultiCommitCommand<'_>,
+    keys: &[&str],
+    off: Option<&str>,
+) -> Result<()> {
     let off = off.filter(|key| steps.snapshot().metadata().flag(key));
     let named: Vec<String> = keys.iter().copied().chain(off).map(str::to_owned).collect();
     let operation = operation(
         "UNSET TBLPROPERTIES",
         [
-            ("properties", listed(&named)),
+            ("properties", json_string_list(&named)),
             ("ifExists", Value::Bool(true)),
         ],
     );
-    configure(steps, operation, |configuration| {
+    commit_properties(steps, operation, |configuration| {
         configuration.retain(|key, _| !keys.contains(&key.as_str()));
         configuration.extend(off.map(|key| (key.to_owned(), "false".to_owned())));
     })
 }
 
-fn reorg() -> CommitOperation {
+fn reorg_operation() -> CommitOperation {
     operation(
         "REORG",
         [
-            ("predicate", listed(&[])),
+            ("predicate", json_string_list(&[])),
             ("applyPurge", Value::Bool(true)),
         ],
     )
 }
 
-fn whole(snapshot: &Snapshot) -> TargetTable {
+fn target_table(snapshot: &Snapshot) -> TargetTable {
     TargetTable::of(snapshot, DataFileOptions::default())
 }
 
 /// Rewrites the files that have deletion vectors.
-fn purge(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
-    steps.again(|steps| {
+fn purge_deletion_vectors(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
+    steps.retry_on_conflict(|steps| {
         let snapshot = steps.snapshot();
-        let files = live(snapshot, steps.cancel(), |batch| {
-            Ok(feature_usage::marked("deletionVectors", batch))
+        let files = matching_live_adds(snapshot, steps.cancel(), |batch| {
+            Ok(feature_usage::files_using_feature("deletionVectors", batch))
         })?;
-        let target = whole(snapshot);
+        let target = target_table(snapshot);
         if files.is_empty() {
             Ok(())
         } else {
-            steps.rewrite(files, &target, Vec::new(), reorg())
+            steps.rewrite(files, &target, Vec::new(), reorg_operation())
         }
     })
 }
 
 /// Names the files of deletion vectors that tombstones need in tombstones of their own: writers who
 /// know of no vectors would delete them with the next vacuum.
-fn keep_vectors(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
+fn add_vector_tombstones(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let snapshot = steps.snapshot();
     let kept = properties::value(
         &snapshot.metadata().configuration,
@@ -380,7 +390,7 @@ fn keep_vectors(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
             ..Remove::default()
         })
     }));
-    steps.step(
+    steps.commit_step(
         transaction,
         CommitOperation::new("Deletion Vector Tombstones"),
     )
@@ -396,7 +406,7 @@ fn remove_mapping(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     check_names(snapshot.schema())?;
     let schema = without_metadata(snapshot.schema(), &is_mapping);
     let mut metadata = Metadata {
-        schema_string: schema.to_text(),
+        schema_string: schema.to_json_string(),
         ..snapshot.metadata().clone()
     };
     metadata
@@ -418,13 +428,13 @@ fn remove_mapping(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let target = TargetTable {
         metadata: metadata.clone(),
         schema,
-        ..whole(snapshot)
+        ..target_table(snapshot)
     };
     actions.push(Action::MetaData(Box::new(metadata)));
     // Where the mode is none already, files have the columns' own names, and only the schema says
     // something else.
     let files = if is_mapped {
-        all(snapshot, steps.cancel())?
+        all_live_adds(snapshot, steps.cancel())?
     } else {
         Vec::new()
     };
@@ -455,7 +465,7 @@ fn check_names(schema: &StructType) -> Result<()> {
 
 /// Rewrites the files that have columns in types that the table's were widened from.
 fn rewrite_widened(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
-    steps.again(|steps| {
+    steps.retry_on_conflict(|steps| {
         let snapshot = steps.snapshot().clone();
         let widened: Vec<StructField> = snapshot
             .schema()
@@ -472,14 +482,14 @@ fn rewrite_widened(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
         if widened.is_empty() {
             return Ok(());
         }
-        let files = all(&snapshot, steps.cancel())?;
+        let files = all_live_adds(&snapshot, steps.cancel())?;
         let by_id = snapshot.mapping() == ColumnMapping::Id;
         let (looked, cancel) = (snapshot.clone(), steps.cancel().clone());
         let old = map_all(files, move |add: Add| {
             cancel.check()?;
             let path = data_path::canonical(&add.path)?;
             let file = looked.stores().file(&path, u64::try_from(add.size).ok())?;
-            let is_old = match survey(&file) {
+            let is_old = match infer_schema(&file) {
                 Ok(found) => widened.iter().any(|field| {
                     let name = looked.physical_name(field);
                     found
@@ -488,7 +498,7 @@ fn rewrite_widened(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
                         .iter()
                         .find(|other| other.name == name)
                         .map_or(by_id, |other| {
-                            differs(&looked, &field.data_type, &other.data_type, by_id)
+                            has_other_type(&looked, &field.data_type, &other.data_type, by_id)
                         })
                 }),
                 // A file with a type that only other tables have.
@@ -501,7 +511,7 @@ fn rewrite_widened(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
         if old.is_empty() {
             Ok(())
         } else {
-            steps.rewrite(old, &whole(&snapshot), Vec::new(), reorg())
+            steps.rewrite(old, &target_table(&snapshot), Vec::new(), reorg_operation())
         }
     })
 }
@@ -520,7 +530,7 @@ fn is_widened(field: &StructField) -> bool {
 /// Whether a file has another type than the table. Columns that a file lacks are no difference,
 /// unless files know columns by id, which is not looked at: then they may be there under another
 /// name.
-fn differs(snapshot: &Snapshot, table: &DataType, file: &DataType, by_id: bool) -> bool {
+fn has_other_type(snapshot: &Snapshot, table: &DataType, file: &DataType, by_id: bool) -> bool {
     match (table, file) {
         (DataType::Struct(table), DataType::Struct(file)) => table.fields.iter().any(|field| {
             let name = snapshot.physical_name(field);
@@ -528,15 +538,15 @@ fn differs(snapshot: &Snapshot, table: &DataType, file: &DataType, by_id: bool) 
                 .iter()
                 .find(|other| other.name == name)
                 .map_or(by_id, |other| {
-                    differs(snapshot, &field.data_type, &other.data_type, by_id)
+                    has_other_type(snapshot, &field.data_type, &other.data_type, by_id)
                 })
         }),
         (DataType::Array(table), DataType::Array(file)) => {
-            differs(snapshot, &table.element, &file.element, by_id)
+            has_other_type(snapshot, &table.element, &file.element, by_id)
         }
         (DataType::Map(table), DataType::Map(file)) => {
-            differs(snapshot, &table.key, &file.key, by_id)
-                || differs(snapshot, &table.value, &file.value, by_id)
+            has_other_type(snapshot, &table.key, &file.key, by_id)
+                || has_other_type(snapshot, &table.value, &file.value, by_id)
         }
         (DataType::Variant, DataType::Struct(_)) => false,
         (table, file) => table != file,
@@ -544,7 +554,7 @@ fn differs(snapshot: &Snapshot, table: &DataType, file: &DataType, by_id: bool) 
 }
 
 /// Takes the list of former types out of the schema.
-fn forget_types(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
+fn remove_type_changes(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let snapshot = steps.snapshot();
     let widened: Vec<Value> = snapshot
         .schema()
@@ -559,10 +569,10 @@ fn forget_types(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let schema = without_metadata(snapshot.schema(), &|key| key == TYPE_CHANGES);
     let mut transaction = OptimisticTransaction::new(snapshot);
     transaction.push(Action::MetaData(Box::new(Metadata {
-        schema_string: schema.to_text(),
+        schema_string: schema.to_json_string(),
         ..snapshot.metadata().clone()
     })));
-    steps.step(
+    steps.commit_step(
         transaction,
         operation(
             "DROP FEATURE",
@@ -573,7 +583,13 @@ fn forget_types(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
 
 fn remove_domains(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let mut transaction = OptimisticTransaction::new(steps.snapshot());
-    let domains: Vec<DomainMetadata> = steps.snapshot().sets()?.domains.values().cloned().collect();
+    let domains: Vec<DomainMetadata> = steps
+        .snapshot()
+        .non_file_actions()?
+        .domains
+        .values()
+        .cloned()
+        .collect();
     if domains.is_empty() {
         return Ok(());
     }
@@ -584,7 +600,7 @@ fn remove_domains(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
             ..domain
         })
     }));
-    steps.step(
+    steps.commit_step(
         transaction,
         operation(
             "DOMAIN METADATA CLEANUP",
@@ -603,7 +619,7 @@ fn retention(snapshot: &Snapshot) -> (String, i64) {
 }
 
 /// Deletes history that is old enough.
-fn shorten(steps: &MultiCommitCommand<'_>) -> Result<()> {
+fn delete_expired_history(steps: &MultiCommitCommand<'_>) -> Result<()> {
     let options = CleanupOptions {
         retention_ms: Some(retention(steps.snapshot()).1),
         to_the_minute: true,
@@ -613,7 +629,11 @@ fn shorten(steps: &MultiCommitCommand<'_>) -> Result<()> {
 }
 
 /// Makes sure that the history that is left does not use the feature.
-fn truncate(name: &'static str, changed: bool, steps: &MultiCommitCommand<'_>) -> Result<()> {
+fn require_truncated_history(
+    name: &'static str,
+    changed: bool,
+    steps: &MultiCommitCommand<'_>,
+) -> Result<()> {
     let (text, _) = retention(steps.snapshot());
     let wait = |what: String| {
         Err(Error::invalid(format!(
@@ -623,7 +643,7 @@ fn truncate(name: &'static str, changed: bool, steps: &MultiCommitCommand<'_>) -
     if changed {
         return wait("was until now".to_owned());
     }
-    shorten(steps)?;
+    delete_expired_history(steps)?;
     match feature_usage::in_history(name, steps.snapshot(), steps.cancel())? {
         Some(version) => wait(format!("older versions up to {version} use it")),
         None => Ok(()),
@@ -631,10 +651,10 @@ fn truncate(name: &'static str, changed: bool, steps: &MultiCommitCommand<'_>) -
 }
 
 /// Deletes the history that is protected, and the property that protects it.
-fn unprotect(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
+fn remove_protection(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     if !is_truncated(steps.snapshot())? {
-        steps.barrier()?;
-        shorten(steps)?;
+        steps.commit_barrier()?;
+        delete_expired_history(steps)?;
         if !is_truncated(steps.snapshot())? {
             let (text, _) = retention(steps.snapshot());
             return Err(Error::invalid(format!(
@@ -643,7 +663,7 @@ fn unprotect(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
             )));
         }
     }
-    unset(steps, &[PROTECTED], None)
+    unset_properties(steps, &[PROTECTED], None)
 }
 
 fn protected_before(metadata: &Metadata) -> i64 {
@@ -691,7 +711,11 @@ fn downgrade(
             metadata.configuration.retain(|key, _| {
                 !key.starts_with("delta.rowTracking") && key != "delta.enableRowTracking"
             });
-            let mark = snapshot.sets()?.domains.get("delta.rowTracking").cloned();
+            let mark = snapshot
+                .non_file_actions()?
+                .domains
+                .get("delta.rowTracking")
+                .cloned();
             transaction.extend(mark.map(|mark| {
                 Action::DomainMetadata(DomainMetadata {
                     removed: true,
@@ -738,7 +762,7 @@ fn downgrade(
         ("featureName", name.into()),
         ("truncateHistory", Value::Bool(truncate_history)),
     ];
-    steps.last(transaction, operation("DROP FEATURE", parameters), protects)
+    steps.commit_last(transaction, operation("DROP FEATURE", parameters), protects)
 }
 
 #[cfg(test)]
@@ -753,21 +777,21 @@ mod tests {
     #[test]
     fn every_feature_has_a_way() {
         for feature in FEATURES {
-            let way = way(feature.name);
+            let way = drop_mode(feature.name);
             assert_ne!(
                 way,
-                DropMode::Never("this release does not know what it leaves behind"),
+                DropMode::NotDroppable("this release does not know what it leaves behind"),
                 "{}",
                 feature.name
             );
             // What readers have to know is never dropped as if the past did not matter.
             assert!(
-                way != DropMode::Plain || !READER_FEATURES.contains(&feature.name),
+                way != DropMode::KeepHistory || !READER_FEATURES.contains(&feature.name),
                 "{}",
                 feature.name
             );
             assert!(
-                way != DropMode::Protected || READER_FEATURES.contains(&feature.name),
+                way != DropMode::ProtectHistory || READER_FEATURES.contains(&feature.name),
                 "{}",
                 feature.name
             );
@@ -777,16 +801,16 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_checked_before_anything_is_done() {
         let refused = |supported: &[&str], name: &str, truncate| {
-            allowed(&names(supported), name, truncate)
+            check_droppable(&names(supported), name, truncate)
                 .unwrap_err()
                 .to_string()
         };
         assert_eq!(
-            allowed(&names(&["deletionVectors"]), "DELETIONVECTORS", false).unwrap(),
+            check_droppable(&names(&["deletionVectors"]), "DELETIONVECTORS", false).unwrap(),
             "deletionVectors"
         );
         assert_eq!(
-            allowed(&names(&["deletionVectors"]), "deletionVectors", true).unwrap(),
+            check_droppable(&names(&["deletionVectors"]), "deletionVectors", true).unwrap(),
             "deletionVectors"
         );
         assert!(refused(&[], "deletionVectors", false).contains("does not have the feature"));

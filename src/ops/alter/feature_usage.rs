@@ -111,7 +111,7 @@ pub(in crate::ops) fn in_version(
             }))
         }
         "domainMetadata" => Ok(snapshot
-            .sets()?
+            .non_file_actions()?
             .domains
             .keys()
             .next()
@@ -138,7 +138,7 @@ pub(in crate::ops) fn in_version(
 }
 
 /// The rows of a batch that a feature left something in.
-pub(in crate::ops) fn marked(name: &str, batch: &FileBatch) -> BooleanArray {
+pub(in crate::ops) fn files_using_feature(name: &str, batch: &FileBatch) -> BooleanArray {
     match name {
         "deletionVectors" => batch.dv.as_ref().map_or_else(
             || mask(vec![false; batch.len()]),
@@ -177,7 +177,11 @@ fn first_file(
             cancel,
         )? {
             let batch = batch?;
-            if let Some(row) = marked(name, &batch).values().set_indices().next() {
+            if let Some(row) = files_using_feature(name, &batch)
+                .values()
+                .set_indices()
+                .next()
+            {
                 return Ok(Some(batch.path.value(row).to_owned()));
             }
         }
@@ -214,7 +218,7 @@ pub(in crate::ops) fn in_history(
         adds: files.clone(),
         removes: files.clone(),
         cdc: files,
-        table: true,
+        protocol_and_metadata: true,
         ..ActionSelection::default()
     };
     let found = map_all(commits, move |commit| {
@@ -225,13 +229,13 @@ pub(in crate::ops) fn in_history(
                 .at_version(commit.version)?;
             if [&parsed.adds, &parsed.removes, &parsed.cdc]
                 .into_iter()
-                .any(|batch| marked(name, batch).true_count() > 0)
+                .any(|batch| files_using_feature(name, batch).true_count() > 0)
             {
                 return Ok(Some(commit.version));
             }
-            parsed.singles
+            parsed.non_file_actions
         } else {
-            commit::singles(&text, &take)
+            commit::non_file_actions(&text, &take)
                 .at_file(&commit.file.path)
                 .at_version(commit.version)?
         };

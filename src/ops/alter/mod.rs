@@ -22,8 +22,8 @@ use arrow_array::types::Int64Type;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::create::{GENERATED, asks_for_values, check_clustering};
-use crate::commit::finish::{CommitOptions, CommitResult, commit, listed};
+use super::create::{GENERATED, check_clustering, generated_value_key};
+use crate::commit::finish::{CommitOptions, CommitResult, commit, json_string_list};
 use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::{Error, Result, shown};
 use crate::exec::CancellationToken;
@@ -40,7 +40,7 @@ use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::commit_line::Action;
 use crate::protocol::evolution;
 use crate::protocol::features::{self, ColumnMapping};
-use crate::protocol::iceberg::{ATOMIC, promised, property_of};
+use crate::protocol::iceberg::{ATOMIC, enabled_iceberg_compat, property_of};
 use crate::protocol::properties::{self, CONSTRAINTS, FEATURE, STATS_COLUMNS};
 use crate::protocol::schema::{
     ArrayType, DataType, MapType, StringLayout, StructField, StructType,
@@ -225,13 +225,13 @@ pub fn alter(
             .into_iter()
             .map(|rule| (format!("the generated column `{}`", rule.column), rule.expr)),
     );
-    let mut altered = AlterCommand::of(snapshot, &uses, cancel).altered(change)?;
+    let mut altered = AlterCommand::of(snapshot, &uses, cancel).apply(change)?;
     let filled;
     let snapshot = if altered.metadata.flag(ROW_TRACKING) && !snapshot.metadata().flag(ROW_TRACKING)
     {
         filled = row_id_backfill::backfill(snapshot, &altered.protocol, choices, cancel)?;
         if filled.version() != snapshot.version() {
-            altered = AlterCommand::of(&filled, &uses, cancel).altered(change)?;
+            altered = AlterCommand::of(&filled, &uses, cancel).apply(change)?;
         }
         &filled
     } else {
@@ -278,7 +278,7 @@ pub(super) fn operation(
     }
 }
 
-fn text(value: &Value) -> Value {
+fn json_string(value: &Value) -> Value {
     Value::String(value.to_string())
 }
 
@@ -290,10 +290,10 @@ struct AlterCommand<'a> {
     snapshot: &'a Snapshot,
     /// The snapshot's, or what changes before this one leave of them.
     protocol: &'a Protocol,
-    old: &'a Metadata,
+    old_metadata: &'a Metadata,
     schema: &'a StructType,
     /// Who reads which columns.
-    uses: &'a [(String, BoundExpr)],
+    column_references: &'a [(String, BoundExpr)],
     cancel: &'a CancellationToken,
 }
 
@@ -306,14 +306,14 @@ impl<'a> AlterCommand<'a> {
         Self {
             snapshot,
             protocol: snapshot.protocol(),
-            old: snapshot.metadata(),
+            old_metadata: snapshot.metadata(),
             schema: snapshot.schema(),
-            uses,
+            column_references: uses,
             cancel,
         }
     }
 
-    fn altered(&self, change: &TableChange) -> Result<AlteredTable> {
+    fn apply(&self, change: &TableChange) -> Result<AlteredTable> {
         let snapshot = self.snapshot;
         match change {
             TableChange::AddColumns { fields, places } => self.add_columns(fields, places),
@@ -341,14 +341,14 @@ impl<'a> AlterCommand<'a> {
                 self.with_properties(
                     properties,
                     *allow_unknown,
-                    operation("SET TBLPROPERTIES", [("properties", text(&said))]),
+                    operation("SET TBLPROPERTIES", [("properties", json_string(&said))]),
                 )
             }
             TableChange::UpgradeUniform { version } => self.upgrade_uniform(*version),
             TableChange::UnsetProperties { keys, if_exists } => {
                 let metadata = table::unset_properties(snapshot.metadata(), keys, *if_exists)?;
                 let parameters = [
-                    ("properties", listed(keys)),
+                    ("properties", json_string_list(keys)),
                     ("ifExists", Value::Bool(*if_exists)),
                 ];
                 Ok(self.metadata(metadata, operation("UNSET TBLPROPERTIES", parameters)))
@@ -362,7 +362,7 @@ impl<'a> AlterCommand<'a> {
                     metadata,
                     operation(
                         "UPDATE TABLE METADATA",
-                        [("metadataUpdate", text(&json!({"name": name})))],
+                        [("metadataUpdate", json_string(&json!({"name": name})))],
                     ),
                 ))
             }
@@ -375,7 +375,10 @@ impl<'a> AlterCommand<'a> {
                     metadata,
                     operation(
                         "UPDATE TABLE METADATA",
-                        [("metadataUpdate", text(&json!({"description": description})))],
+                        [(
+                            "metadataUpdate",
+                            json_string(&json!({"description": description})),
+                        )],
                     ),
                 ))
             }
@@ -410,7 +413,7 @@ impl<'a> AlterCommand<'a> {
             }),
             None => self
                 .snapshot
-                .sets()?
+                .non_file_actions()?
                 .domains
                 .get(domain)
                 .map(|last| DomainMetadata {
@@ -419,7 +422,7 @@ impl<'a> AlterCommand<'a> {
                 }),
         };
         let altered = self.metadata(
-            self.old.clone(),
+            self.old_metadata.clone(),
             operation(name, [("domain", domain.into())]),
         );
         Ok(AlteredTable {
@@ -447,7 +450,7 @@ impl<'a> AlterCommand<'a> {
         let mut context = TableChangeContext {
             allow_unknown: true,
             now_ms: now_ms(),
-            unique: &mut uuid,
+            generate_id: &mut uuid,
         };
         let (protocol, metadata) =
             table::set_schema(self.protocol, metadata, schema, &mut context)?;
@@ -463,7 +466,7 @@ impl<'a> AlterCommand<'a> {
         allow_unknown: bool,
         operation: CommitOperation,
     ) -> Result<AlteredTable> {
-        let altered = self.with_settled(properties, allow_unknown, operation)?;
+        let altered = self.with_unchecked_properties(properties, allow_unknown, operation)?;
         let reads_all = iceberg::check_files(self.snapshot, &altered.metadata, self.cancel)?;
         Ok(AlteredTable {
             reads_all,
@@ -472,7 +475,7 @@ impl<'a> AlterCommand<'a> {
     }
 
     /// The same whatever the files are like.
-    fn with_settled(
+    fn with_unchecked_properties(
         &self,
         properties: &BTreeMap<String, String>,
         allow_unknown: bool,
@@ -483,7 +486,7 @@ impl<'a> AlterCommand<'a> {
             TableChangeContext {
                 allow_unknown,
                 now_ms: now_ms(),
-                unique: &mut uuid,
+                generate_id: &mut uuid,
             },
         );
         if let Some(key) = properties
@@ -516,14 +519,14 @@ impl<'a> AlterCommand<'a> {
     }
 
     fn upgrade_uniform(&self, version: u64) -> Result<AlteredTable> {
-        let (snapshot, metadata) = (self.snapshot, self.old);
-        snapshot.check_upkeep(MaintenanceOperation::Optimize)?;
+        let (snapshot, metadata) = (self.snapshot, self.old_metadata);
+        snapshot.check_maintenance(MaintenanceOperation::Optimize)?;
         let Some(key) = property_of(version) else {
             return Err(Error::unsupported(format!(
                 "there is no ICEBERG_COMPAT_VERSION {version} that deltafast writes: 1 and 2 are supported"
             )));
         };
-        let old = promised(metadata);
+        let old = enabled_iceberg_compat(metadata);
         let mut properties: BTreeMap<String, String> = BTreeMap::new();
         if old.is_none_or(|(_, old)| old != version) {
             let mut set =
@@ -539,7 +542,7 @@ impl<'a> AlterCommand<'a> {
         }
         let said = operation(
             "REORG TABLE UPGRADE UNIFORM",
-            [("properties", text(&json!(properties)))],
+            [("properties", json_string(&json!(properties)))],
         );
         if properties.is_empty() {
             return Ok(self.metadata(metadata.clone(), said));
@@ -548,7 +551,7 @@ impl<'a> AlterCommand<'a> {
         let mut altered = if version == 1 {
             self.with_properties(&properties, true, said)?
         } else {
-            self.with_settled(&properties, true, said)?
+            self.with_unchecked_properties(&properties, true, said)?
         };
         altered
             .metadata
@@ -565,7 +568,7 @@ impl<'a> AlterCommand<'a> {
         let added = StructType::parse(&fields.to_string())?;
         let schema = self.schema;
         for field in &added.fields {
-            if let Some(key) = asks_for_values(field) {
+            if let Some(key) = generated_value_key(field) {
                 let what = if key == GENERATED {
                     "New columns cannot be a generated column:".to_owned()
                 } else {
@@ -605,7 +608,7 @@ impl<'a> AlterCommand<'a> {
             let place = places
                 .iter()
                 .find(|(column, _)| column.eq_ignore_ascii_case(path))
-                .map(|(_, after)| position(after.as_deref()));
+                .map(|(_, after)| position_clause(after.as_deref()));
             let mut one = json!({"column": field_json(path, field)});
             if let (Some(place), Some(one)) = (place, one.as_object_mut()) {
                 one.insert("position".to_owned(), place.into());
@@ -614,41 +617,57 @@ impl<'a> AlterCommand<'a> {
         });
         let mut merged = evolution::merge(schema, &added, false);
         for (column, after) in places {
-            merged = moved(&merged, &path_in(&merged, column)?, after.as_deref())?;
+            merged = move_field(
+                &merged,
+                &resolve_column_path(&merged, column)?,
+                after.as_deref(),
+            )?;
         }
         self.with_schema(
-            self.old,
+            self.old_metadata,
             &merged,
-            operation("ADD COLUMNS", [("columns", text(&json!(said)))]),
+            operation("ADD COLUMNS", [("columns", json_string(&json!(said)))]),
         )
     }
 
     fn move_column(&self, column: &str, after: Option<&str>) -> Result<AlteredTable> {
         let path = self.path(column)?;
         let mut said = Value::Null;
-        let schema = edited(&moved(self.schema, &path, after)?, &path, &mut |field| {
-            said = field_json(&path.join("."), field);
-            Ok(Some(field.clone()))
-        })?;
+        let schema = transform_field(
+            &move_field(self.schema, &path, after)?,
+            &path,
+            &mut |field| {
+                said = field_json(&path.join("."), field);
+                Ok(Some(field.clone()))
+            },
+        )?;
         let parameters = [
-            ("column", text(&said)),
-            ("position", Value::from(position(after))),
+            ("column", json_string(&said)),
+            ("position", Value::from(position_clause(after))),
         ];
-        self.with_schema(self.old, &schema, operation(CHANGE_COLUMN, parameters))
+        self.with_schema(
+            self.old_metadata,
+            &schema,
+            operation(CHANGE_COLUMN, parameters),
+        )
     }
 
     fn change_columns(&self, changes: &[TableChange]) -> Result<AlteredTable> {
-        let (mut protocol, mut metadata, mut reads_all, mut said) =
-            (self.protocol.clone(), self.old.clone(), false, Vec::new());
+        let (mut protocol, mut metadata, mut reads_all, mut said) = (
+            self.protocol.clone(),
+            self.old_metadata.clone(),
+            false,
+            Vec::new(),
+        );
         for change in changes {
             let schema = StructType::parse(&metadata.schema_string)?;
             let step = AlterCommand {
                 protocol: &protocol,
-                old: &metadata,
+                old_metadata: &metadata,
                 schema: &schema,
                 ..*self
             }
-            .altered(change)?;
+            .apply(change)?;
             if step.operation.name != CHANGE_COLUMN {
                 return Err(Error::internal(format!(
                     "{} is no change of a column",
@@ -669,7 +688,7 @@ impl<'a> AlterCommand<'a> {
             reads_all,
             ..self.metadata(
                 metadata,
-                operation("CHANGE COLUMNS", [("columns", text(&json!(said)))]),
+                operation("CHANGE COLUMNS", [("columns", json_string(&json!(said)))]),
             )
         })
     }
@@ -712,15 +731,15 @@ impl<'a> AlterCommand<'a> {
             }
         }
         let said = field_json(name, field);
-        let mark = last.and_then(|last| bound_constraints::mark_behind(field, last));
+        let mark = last.and_then(|last| bound_constraints::advanced_high_water_mark(field, last));
         let schema = mark.map_or_else(
             || schema.clone(),
-            |mark| bound_constraints::with_marks(schema, &[(name.clone(), mark)]),
+            |mark| bound_constraints::with_high_water_marks(schema, &[(name.clone(), mark)]),
         );
         let altered = self.with_schema(
-            self.old,
+            self.old_metadata,
             &schema,
-            operation(CHANGE_COLUMN, [("column", text(&said))]),
+            operation(CHANGE_COLUMN, [("column", json_string(&said))]),
         )?;
         Ok(AlteredTable {
             reads_all: true,
@@ -730,11 +749,11 @@ impl<'a> AlterCommand<'a> {
 
     /// The parts of a column's path, as the schema spells them.
     fn path(&self, column: &str) -> Result<Vec<String>> {
-        path_in(self.schema, column)
+        resolve_column_path(self.schema, column)
     }
 
     /// Refuses a change of a column that something else goes by.
-    fn unused(&self, path: &[String], what: &str, partition_too: bool) -> Result<()> {
+    fn check_unreferenced(&self, path: &[String], what: &str, partition_too: bool) -> Result<()> {
         let shown_path = path.join(".");
         let refuse = |by: &str| {
             Err(Error::invalid(format!(
@@ -742,7 +761,7 @@ impl<'a> AlterCommand<'a> {
             ))
             .at_column(&shown_path))
         };
-        for (by, expr) in self.uses {
+        for (by, expr) in self.column_references {
             if expr
                 .columns()
                 .into_iter()
@@ -751,7 +770,7 @@ impl<'a> AlterCommand<'a> {
                 return refuse(by);
             }
         }
-        let metadata = self.old;
+        let metadata = self.old_metadata;
         if partition_too
             && path.len() == 1
             && metadata
@@ -771,8 +790,8 @@ impl<'a> AlterCommand<'a> {
         Ok(())
     }
 
-    fn mapped(&self, what: &str) -> Result<()> {
-        if features::column_mapping(self.protocol, self.old)? == ColumnMapping::None {
+    fn check_column_mapping(&self, what: &str) -> Result<()> {
+        if features::column_mapping(self.protocol, self.old_metadata)? == ColumnMapping::None {
             return Err(Error::invalid(format!(
                 "columns can be {what} where the table maps columns; set `delta.columnMapping.mode` to `name` first"
             )));
@@ -781,37 +800,37 @@ impl<'a> AlterCommand<'a> {
     }
 
     fn drop_columns(&self, columns: &[String]) -> Result<AlteredTable> {
-        self.mapped("dropped")?;
+        self.check_column_mapping("dropped")?;
         let mut schema = self.schema.clone();
         let (mut paths, mut dropped) = (Vec::new(), Vec::new());
         for column in columns {
             let path = self.path(column)?;
-            self.unused(&path, "dropped", true)?;
-            schema = edited(&schema, &path, &mut |_| Ok(None))?;
+            self.check_unreferenced(&path, "dropped", true)?;
+            schema = transform_field(&schema, &path, &mut |_| Ok(None))?;
             paths.push(path.join("."));
             dropped.push(path);
         }
         if schema.fields.is_empty() {
             return Err(Error::invalid("a table must keep at least one column"));
         }
-        let mut metadata = self.old.clone();
+        let mut metadata = self.old_metadata.clone();
         if let Some(list) = metadata.configuration.get_mut(STATS_COLUMNS) {
-            *list = edited_list(list, &|path| {
+            *list = transform_column_list(list, &|path| {
                 (!dropped.iter().any(|dropped| is_within(&path, dropped))).then_some(path)
             });
         }
         self.with_schema(
             &metadata,
             &schema,
-            operation("DROP COLUMNS", [("columns", listed(&paths))]),
+            operation("DROP COLUMNS", [("columns", json_string_list(&paths))]),
         )
     }
 
     fn rename_column(&self, column: &str, name: &str) -> Result<AlteredTable> {
-        self.mapped("renamed")?;
+        self.check_column_mapping("renamed")?;
         let path = self.path(column)?;
-        self.unused(&path, "renamed", false)?;
-        let mut metadata = self.old.clone();
+        self.check_unreferenced(&path, "renamed", false)?;
+        let mut metadata = self.old_metadata.clone();
         if path.len() == 1 {
             for partition in metadata
                 .partition_columns
@@ -833,7 +852,7 @@ impl<'a> AlterCommand<'a> {
                     .cloned()
                     .collect()
             };
-            *list = edited_list(list, &|named| {
+            *list = transform_column_list(list, &|named| {
                 Some(if is_within(&named, &path) {
                     renamed(named)
                 } else {
@@ -841,7 +860,7 @@ impl<'a> AlterCommand<'a> {
                 })
             });
         }
-        let schema = edited(self.schema, &path, &mut |field| {
+        let schema = transform_field(self.schema, &path, &mut |field| {
             Ok(Some(StructField {
                 name: name.to_owned(),
                 ..field.clone()
@@ -856,7 +875,7 @@ impl<'a> AlterCommand<'a> {
 
     fn change_type(&self, column: &str, to: &DataType) -> Result<AlteredTable> {
         let path = self.path(column)?;
-        let metadata = self.old;
+        let metadata = self.old_metadata;
         let widens = features::supported(self.protocol)
             .iter()
             .any(|name| name.starts_with("typeWidening"))
@@ -864,10 +883,10 @@ impl<'a> AlterCommand<'a> {
         if !widens {
             return Err(Error::invalid("a type can be changed where the table widens types; set `delta.enableTypeWidening` to `true` first").at_column(column));
         }
-        self.unused(&path, "given another type", false)?;
-        let iceberg = promised(metadata).is_some();
+        self.check_unreferenced(&path, "given another type", false)?;
+        let iceberg = enabled_iceberg_compat(metadata).is_some();
         let mut changed = None;
-        let schema = edited(self.schema, &path, &mut |field| {
+        let schema = transform_field(self.schema, &path, &mut |field| {
             if field.data_type == *to {
                 return Ok(Some(field.clone()));
             }
@@ -884,7 +903,7 @@ impl<'a> AlterCommand<'a> {
                 data_type: to.clone(),
                 ..field.clone()
             };
-            evolution::note_change(&mut out, &field.data_type, to, "");
+            evolution::record_type_change(&mut out, &field.data_type, to, "");
             changed = Some(out.clone());
             Ok(Some(out))
         })?;
@@ -894,14 +913,14 @@ impl<'a> AlterCommand<'a> {
         self.with_schema(
             metadata,
             &schema,
-            operation(CHANGE_COLUMN, [("column", text(&said))]),
+            operation(CHANGE_COLUMN, [("column", json_string(&said))]),
         )
     }
 
     fn set_nullable(&self, column: &str, nullable: bool) -> Result<AlteredTable> {
         let path = self.path(column)?;
         let mut said = Value::Null;
-        let schema = edited(self.schema, &path, &mut |field| {
+        let schema = transform_field(self.schema, &path, &mut |field| {
             let out = StructField {
                 nullable,
                 ..field.clone()
@@ -910,11 +929,11 @@ impl<'a> AlterCommand<'a> {
             Ok(Some(out))
         })?;
         let mut altered = self.with_schema(
-            self.old,
+            self.old_metadata,
             &schema,
-            operation(CHANGE_COLUMN, [("column", text(&said))]),
+            operation(CHANGE_COLUMN, [("column", json_string(&said))]),
         )?;
-        if !nullable && altered.metadata != *self.old {
+        if !nullable && altered.metadata != *self.old_metadata {
             let [name] = path.as_slice() else {
                 return Err(Error::unsupported(
                     "only a column, not a field within one, can be made NOT NULL later",
@@ -964,7 +983,7 @@ impl<'a> AlterCommand<'a> {
             .at_column(column));
         }
         let mut said = Value::Null;
-        let schema = edited(self.schema, &path, &mut |field| {
+        let schema = transform_field(self.schema, &path, &mut |field| {
             let mut out = field.clone();
             for (key, value) in metadata {
                 match value {
@@ -976,9 +995,9 @@ impl<'a> AlterCommand<'a> {
             Ok(Some(out))
         })?;
         self.with_schema(
-            self.old,
+            self.old_metadata,
             &schema,
-            operation(CHANGE_COLUMN, [("column", text(&said))]),
+            operation(CHANGE_COLUMN, [("column", json_string(&said))]),
         )
     }
 
@@ -1008,7 +1027,7 @@ impl<'a> AlterCommand<'a> {
     }
 
     fn add_constraints(&self, constraints: &[NamedExpression]) -> Result<AlteredTable> {
-        let mut metadata = self.old.clone();
+        let mut metadata = self.old_metadata.clone();
         for constraint in constraints {
             let key = format!("{CONSTRAINTS}{}", constraint.name);
             if constraint.name.is_empty()
@@ -1023,7 +1042,7 @@ impl<'a> AlterCommand<'a> {
                 )));
             }
             let expr = constraint.bound()?;
-            if let Some(row) = self.first_row(&partition_predicate::negated(&expr)?)? {
+            if let Some(row) = self.first_row(&partition_predicate::not_true(&expr)?)? {
                 let what = format!(
                     "the constraint `{}` ({}) does not hold for a row that is there: {row}",
                     constraint.name, constraint.sql
@@ -1042,7 +1061,7 @@ impl<'a> AlterCommand<'a> {
                     .iter()
                     .map(|one| json!({"name": one.name, "expr": one.sql}))
                     .collect();
-                vec![("constraints", text(&json!(list)))]
+                vec![("constraints", json_string(&json!(list)))]
             }
         };
         let protocol = table::sufficient(self.protocol, &metadata, self.schema)?;
@@ -1054,7 +1073,7 @@ impl<'a> AlterCommand<'a> {
     }
 
     fn drop_constraint(&self, name: &str, if_exists: bool) -> Result<AlteredTable> {
-        let mut metadata = self.old.clone();
+        let mut metadata = self.old_metadata.clone();
         let key = format!("{CONSTRAINTS}{name}");
         let before = metadata.configuration.len();
         metadata
@@ -1080,7 +1099,7 @@ impl<'a> AlterCommand<'a> {
         let altered = self.with_properties(
             &properties,
             false,
-            operation("ADD FEATURE", [("name", listed(names))]),
+            operation("ADD FEATURE", [("name", json_string_list(names))]),
         )?;
         let (old, new) = (self.protocol, &altered.protocol);
         if !allow_versions
@@ -1099,7 +1118,7 @@ impl<'a> AlterCommand<'a> {
     }
 
     fn cluster_by(&self, columns: &[String]) -> Result<AlteredTable> {
-        let (snapshot, metadata) = (self.snapshot, self.old);
+        let (snapshot, metadata) = (self.snapshot, self.old_metadata);
         if !metadata.partition_columns.is_empty() {
             return Err(Error::invalid("a partitioned table cannot be clustered"));
         }
@@ -1131,7 +1150,7 @@ impl<'a> AlterCommand<'a> {
 }
 
 /// The parts of a column's path, as a schema spells them.
-fn path_in(schema: &StructType, column: &str) -> Result<Vec<String>> {
+fn resolve_column_path(schema: &StructType, column: &str) -> Result<Vec<String>> {
     fn within(data_type: &DataType, rest: &str) -> Option<Vec<String>> {
         match data_type {
             DataType::Struct(inner) => find(inner, rest),
@@ -1173,7 +1192,7 @@ fn not_identity(column: &str) -> Error {
 }
 
 /// What the log says of a column's new place.
-fn position(after: Option<&str>) -> String {
+fn position_clause(after: Option<&str>) -> String {
     after.map_or_else(|| "FIRST".to_owned(), |after| format!("AFTER {after}"))
 }
 
@@ -1197,19 +1216,19 @@ fn new_fields(
 }
 
 /// The schema with one column or field behind another of the same struct, or before all others.
-fn moved(schema: &StructType, path: &[String], after: Option<&str>) -> Result<StructType> {
+fn move_field(schema: &StructType, path: &[String], after: Option<&str>) -> Result<StructType> {
     let Some((name, parents)) = path.split_last() else {
         return Ok(schema.clone());
     };
     if parents.is_empty() {
-        return among(schema, name, after);
+        return move_within_struct(schema, name, after);
     }
     let lacking = || {
         Error::invalid("only columns and fields of structs have a place").at_column(path.join("."))
     };
-    edited(schema, parents, &mut |parent| match &parent.data_type {
+    transform_field(schema, parents, &mut |parent| match &parent.data_type {
         DataType::Struct(inner) => Ok(Some(StructField {
-            data_type: DataType::Struct(Arc::new(among(inner, name, after)?)),
+            data_type: DataType::Struct(Arc::new(move_within_struct(inner, name, after)?)),
             ..parent.clone()
         })),
         _ => Err(lacking()),
@@ -1217,7 +1236,7 @@ fn moved(schema: &StructType, path: &[String], after: Option<&str>) -> Result<St
 }
 
 /// The same within one struct.
-fn among(schema: &StructType, name: &str, after: Option<&str>) -> Result<StructType> {
+fn move_within_struct(schema: &StructType, name: &str, after: Option<&str>) -> Result<StructType> {
     let mut fields = schema.fields.clone();
     let Some(from) = fields.iter().position(|field| field.name == name) else {
         return Ok(schema.clone());
@@ -1247,7 +1266,11 @@ fn among(schema: &StructType, name: &str, after: Option<&str>) -> Result<StructT
 type FieldTransform<'a> = &'a mut dyn FnMut(&StructField) -> Result<Option<StructField>>;
 
 /// The schema with one field edited.
-fn edited(schema: &StructType, path: &[String], edit: FieldTransform<'_>) -> Result<StructType> {
+fn transform_field(
+    schema: &StructType,
+    path: &[String],
+    edit: FieldTransform<'_>,
+) -> Result<StructType> {
     let Some((name, rest)) = path.split_first() else {
         return Ok(schema.clone());
     };
@@ -1259,7 +1282,7 @@ fn edited(schema: &StructType, path: &[String], edit: FieldTransform<'_>) -> Res
             fields.extend(edit(field)?);
         } else {
             fields.push(StructField {
-                data_type: edited_type(&field.data_type, rest, edit)?,
+                data_type: transform_data_type(&field.data_type, rest, edit)?,
                 ..field.clone()
             });
         }
@@ -1267,7 +1290,7 @@ fn edited(schema: &StructType, path: &[String], edit: FieldTransform<'_>) -> Res
     Ok(StructType { fields })
 }
 
-fn edited_type(
+fn transform_data_type(
     data_type: &DataType,
     path: &[String],
     edit: FieldTransform<'_>,
@@ -1275,7 +1298,7 @@ fn edited_type(
     let rest = path.get(1..).unwrap_or_default();
     Ok(match (data_type, path.first().map(String::as_str)) {
         (DataType::Struct(inner), _) => {
-            let inner = edited(inner, path, edit)?;
+            let inner = transform_field(inner, path, edit)?;
             if inner.fields.is_empty() {
                 return Err(Error::invalid(
                     "a struct must keep at least one field; drop the struct instead",
@@ -1284,15 +1307,15 @@ fn edited_type(
             DataType::Struct(Arc::new(inner))
         }
         (DataType::Array(array), _) => DataType::Array(Arc::new(ArrayType {
-            element: edited_type(&array.element, rest, edit)?,
+            element: transform_data_type(&array.element, rest, edit)?,
             ..array.as_ref().clone()
         })),
         (DataType::Map(map), Some("key")) => DataType::Map(Arc::new(MapType {
-            key: edited_type(&map.key, rest, edit)?,
+            key: transform_data_type(&map.key, rest, edit)?,
             ..map.as_ref().clone()
         })),
         (DataType::Map(map), _) => DataType::Map(Arc::new(MapType {
-            value: edited_type(&map.value, rest, edit)?,
+            value: transform_data_type(&map.value, rest, edit)?,
             ..map.as_ref().clone()
         })),
         (other, _) => other.clone(),
@@ -1309,7 +1332,7 @@ fn is_within(path: &[String], column: &[String]) -> bool {
 }
 
 /// A list of column paths, each as `edit` leaves it.
-fn edited_list(list: &str, edit: &dyn Fn(Vec<String>) -> Option<Vec<String>>) -> String {
+fn transform_column_list(list: &str, edit: &dyn Fn(Vec<String>) -> Option<Vec<String>>) -> String {
     let Some(paths) = properties::columns(list) else {
         return list.to_owned();
     };
@@ -1347,7 +1370,7 @@ mod tests {
         )
         .unwrap();
         let path: Vec<String> = ["l", "element", "value", "x"].map(str::to_owned).into();
-        let renamed = edited(&schema, &path, &mut |field| {
+        let renamed = transform_field(&schema, &path, &mut |field| {
             Ok(Some(StructField {
                 name: "z".to_owned(),
                 ..field.clone()
@@ -1358,14 +1381,14 @@ mod tests {
             renamed.fields[1].data_type.to_string(),
             "array<map<string,struct<z:long,y:date>>>"
         );
-        let dropped = edited(&schema, &path, &mut |_| Ok(None)).unwrap();
+        let dropped = transform_field(&schema, &path, &mut |_| Ok(None)).unwrap();
         assert_eq!(
             dropped.fields[1].data_type.to_string(),
             "array<map<string,struct<y:date>>>"
         );
         let last: Vec<String> = ["l", "element", "value", "y"].map(str::to_owned).into();
         assert!(
-            edited(&dropped, &last, &mut |_| Ok(None))
+            transform_field(&dropped, &last, &mut |_| Ok(None))
                 .unwrap_err()
                 .to_string()
                 .contains("at least one field")
@@ -1376,7 +1399,7 @@ mod tests {
     fn lists_of_columns_are_edited_path_by_path() {
         let path = |text: &str| text.split('.').map(str::to_owned).collect::<Vec<_>>();
         let without = |list: &str, column: &str| {
-            edited_list(list, &|named| {
+            transform_column_list(list, &|named| {
                 (!is_within(&named, &path(column))).then_some(named)
             })
         };
@@ -1386,7 +1409,7 @@ mod tests {
             ("s,a".to_owned(), String::new())
         );
         assert_eq!(
-            edited_list("a,b", &|named| Some(if named == path("a") {
+            transform_column_list("a,b", &|named| Some(if named == path("a") {
                 path("has space")
             } else {
                 named

@@ -21,7 +21,7 @@ const TRIES: u32 = 10;
 /// A command under way.
 pub(in crate::ops) struct MultiCommitCommand<'a> {
     snapshot: Snapshot,
-    choices: &'a CommitOptions,
+    commit_options: &'a CommitOptions,
     cancel: &'a CancellationToken,
     warnings: Vec<String>,
 }
@@ -35,7 +35,7 @@ impl<'a> MultiCommitCommand<'a> {
     ) -> Self {
         Self {
             snapshot,
-            choices,
+            commit_options: choices,
             cancel,
             warnings: Vec::new(),
         }
@@ -50,12 +50,12 @@ impl<'a> MultiCommitCommand<'a> {
         self.cancel
     }
 
-    pub(in crate::ops) fn end(self) -> Snapshot {
+    pub(in crate::ops) fn into_snapshot(self) -> Snapshot {
         self.snapshot
     }
 
     /// Makes a version on the way.
-    pub(in crate::ops) fn step(
+    pub(in crate::ops) fn commit_step(
         &mut self,
         transaction: OptimisticTransaction,
         operation: CommitOperation,
@@ -63,13 +63,13 @@ impl<'a> MultiCommitCommand<'a> {
         let done = commit(
             transaction,
             operation,
-            &self.choices.without_transactions(),
+            &self.commit_options.without_transactions(),
             self.cancel,
         )?;
-        self.follow(done)
+        self.advance_to(done)
     }
 
-    fn follow(&mut self, done: CommitResult) -> Result<()> {
+    fn advance_to(&mut self, done: CommitResult) -> Result<()> {
         self.snapshot = done.newest(&self.snapshot)?;
         self.warnings.extend(done.warnings);
         Ok(())
@@ -77,13 +77,13 @@ impl<'a> MultiCommitCommand<'a> {
 
     /// Makes the last version; `with_checkpoint` one that must be read without the commits before
     /// it.
-    pub(in crate::ops) fn last(
+    pub(in crate::ops) fn commit_last(
         self,
         transaction: OptimisticTransaction,
         operation: CommitOperation,
         with_checkpoint: bool,
     ) -> Result<CommitResult> {
-        let mut choices = self.choices.clone();
+        let mut choices = self.commit_options.clone();
         if with_checkpoint {
             choices.create_checkpoint = Some(false);
         }
@@ -92,7 +92,7 @@ impl<'a> MultiCommitCommand<'a> {
             && let Err(error) = checkpoint::write(
                 snapshot,
                 &CheckpointOptions::default(),
-                &self.cancel.uncounted(),
+                &self.cancel.without_progress(),
             )
         {
             done.warnings.push(format!(
@@ -106,10 +106,10 @@ impl<'a> MultiCommitCommand<'a> {
 
     /// An empty version with a checkpoint: who reads from there on sees nothing of what came
     /// before.
-    pub(in crate::ops) fn barrier(&mut self) -> Result<()> {
+    pub(in crate::ops) fn commit_barrier(&mut self) -> Result<()> {
         let choices = CommitOptions {
             create_checkpoint: Some(false),
-            ..self.choices.without_transactions()
+            ..self.commit_options.without_transactions()
         };
         let done = commit(
             OptimisticTransaction::new(&self.snapshot),
@@ -117,17 +117,17 @@ impl<'a> MultiCommitCommand<'a> {
             &choices,
             self.cancel,
         )?;
-        self.follow(done)?;
+        self.advance_to(done)?;
         checkpoint::write(
             &self.snapshot,
             &CheckpointOptions::default(),
-            &self.cancel.uncounted(),
+            &self.cancel.without_progress(),
         )
         .map(|_| ())
     }
 
     /// Does `work`, again on the newest version where another writer was first.
-    pub(in crate::ops) fn again<T>(
+    pub(in crate::ops) fn retry_on_conflict<T>(
         &mut self,
         mut work: impl FnMut(&mut Self) -> Result<T>,
     ) -> Result<T> {
@@ -164,9 +164,9 @@ impl<'a> MultiCommitCommand<'a> {
             operation,
             vec![moved],
             target,
-            &self.choices.without_transactions(),
+            &self.commit_options.without_transactions(),
             self.cancel,
         )?;
-        self.follow(done)
+        self.advance_to(done)
     }
 }

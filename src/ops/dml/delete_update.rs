@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::commit::OptimisticTransaction;
-use crate::commit::finish::{self, CommitOptions, CommitResult, listed};
+use crate::commit::finish::{self, CommitOptions, CommitResult, json_string_list};
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::exec::now_ms;
@@ -27,13 +27,13 @@ use crate::expr::BoundExpr;
 use crate::ops::access::check_changeable;
 use crate::ops::dml::deletion_vectors::{self, DeletionVectorUpdate};
 use crate::ops::dml::matched_rows::MatchedRows;
-use crate::ops::dml::retry::rerun;
+use crate::ops::dml::retry::retry;
 use crate::ops::dml::rewrite_columns;
 use crate::ops::merge::clauses::{ValuePlan, with_field};
 use crate::ops::optimize::auto_compact;
-use crate::ops::orphans::{UncommittedFiles, add_new};
+use crate::ops::orphans::{UncommittedFiles, add_action};
 use crate::ops::target::{
-    BatchTransform, DataFileOptions, FileRowSelection, TargetTable, change_file,
+    BatchTransform, DataFileOptions, FileRowSelection, TargetTable, cdc_action,
 };
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::{Action, Add};
@@ -68,7 +68,7 @@ pub fn delete(
     options: &DmlOptions,
     cancel: &CancellationToken,
 ) -> Result<CommitResult> {
-    rerun(
+    retry(
         snapshot,
         &options.choices,
         options.max_reruns,
@@ -94,13 +94,13 @@ fn delete_once(
     let scanned = work.started.elapsed();
     let mut outcome = DmlActions {
         rows: found.rows,
-        counts_vectors: true,
+        counts_deletion_vectors: true,
         ..DmlActions::default()
     };
-    let (whole, partial) = found.split();
-    outcome.end(&whole);
-    if work.target.has_vectors() {
-        outcome.mark(deletion_vectors::mark(
+    let (whole, partial) = found.split_by_coverage();
+    outcome.remove_files(&whole);
+    if work.target.has_deletion_vectors() {
+        outcome.add_deletion_vectors(deletion_vectors::write_deletion_vectors(
             snapshot,
             partial,
             &found.partial,
@@ -108,18 +108,25 @@ fn delete_once(
             cancel,
         )?);
     } else if !partial.is_empty() {
-        if work.target.has_feed() {
+        if work.target.has_change_data_feed() {
             // Files that end as a whole are told in full here, too: the feed of a version is its
             // change files alone.
-            let gone = found.chosen().map(|rows| (rows, "delete", None));
-            outcome.changes(work.target.changes(snapshot, gone, cancel)?, &mut orphans);
+            let gone = found.selected_rows().map(|rows| (rows, "delete", None));
+            outcome.add_change_data(
+                work.target.write_change_data(snapshot, gone, cancel)?,
+                &mut orphans,
+            );
         }
-        let kept = work
-            .target
-            .copy(snapshot, found.kept(), WriteRules::default(), None, cancel)?;
+        let kept = work.target.copy(
+            snapshot,
+            found.remaining_rows(),
+            WriteRules::default(),
+            None,
+            cancel,
+        )?;
         outcome.copied = kept.rows;
-        outcome.add(kept, &work.target.metadata, &mut orphans);
-        outcome.end(&partial);
+        outcome.add_files(kept, &work.target.metadata, &mut orphans);
+        outcome.remove_files(&partial);
     }
     work.commit("DELETE", "numDeletedRows", outcome, scanned, orphans)
 }
@@ -137,7 +144,7 @@ pub fn update(
     options: &DmlOptions,
     cancel: &CancellationToken,
 ) -> Result<CommitResult> {
-    rerun(
+    retry(
         snapshot,
         &options.choices,
         options.max_reruns,
@@ -179,7 +186,7 @@ fn update_once(
     let scanned = work.started.elapsed();
     let mut outcome = DmlActions {
         rows: found.rows,
-        counts_vectors: found.looked,
+        counts_deletion_vectors: found.rows_scanned,
         ..DmlActions::default()
     };
     let files: Vec<String> = found.files.iter().map(|add| add.path.clone()).collect();
@@ -187,13 +194,13 @@ fn update_once(
         let matched = FileRowSelection {
             files: files.clone(),
             predicate: work.predicate.clone(),
-            chosen: None,
+            positions: None,
         };
         let of_matched: BatchTransform = {
             let values = Arc::clone(&values);
             Arc::new(move |batch| values.apply(&batch, None))
         };
-        if work.target.has_feed() {
+        if work.target.has_change_data_feed() {
             let sources = [
                 (matched.clone(), "update_preimage", None),
                 (
@@ -202,28 +209,33 @@ fn update_once(
                     Some(Arc::clone(&of_matched)),
                 ),
             ];
-            outcome.changes(
-                work.target.changes(snapshot, sources, cancel)?,
+            outcome.add_change_data(
+                work.target.write_change_data(snapshot, sources, cancel)?,
                 &mut orphans,
             );
         }
-        if work.target.has_vectors() {
-            let (whole, partial) = found.split();
+        if work.target.has_deletion_vectors() {
+            let (whole, partial) = found.split_by_coverage();
             let written = work
                 .target
                 .copy(snapshot, matched, rules, Some(of_matched), cancel)?;
-            outcome.add(written, &work.target.metadata, &mut orphans);
-            outcome.end(&whole);
+            outcome.add_files(written, &work.target.metadata, &mut orphans);
+            outcome.remove_files(&whole);
             let (files, bytes) = (
                 partial.len() as u64,
                 partial.iter().map(|add| add.size).sum::<i64>(),
             );
-            let marked =
-                deletion_vectors::mark(snapshot, partial, &found.partial, &mut orphans, cancel)?;
+            let marked = deletion_vectors::write_deletion_vectors(
+                snapshot,
+                partial,
+                &found.partial,
+                &mut orphans,
+                cancel,
+            )?;
             // An UPDATE counts every file that it touches, a DELETE those that end.
-            outcome.mark(DeletionVectorUpdate {
-                ended: files,
-                ended_bytes: bytes,
+            outcome.add_deletion_vectors(DeletionVectorUpdate {
+                removed_files: files,
+                removed_bytes: bytes,
                 ..marked
             });
         } else {
@@ -236,7 +248,7 @@ fn update_once(
             };
             let (spliced, others) = update.run(found.files.clone(), cancel)?;
             let mut rewritten = spliced.rows;
-            outcome.add(spliced, &work.target.metadata, &mut orphans);
+            outcome.add_files(spliced, &work.target.metadata, &mut orphans);
             let files: Vec<String> = others.into_iter().map(|add| add.path).collect();
             let predicate = work.predicate.clone();
             let of_all: BatchTransform = Arc::new(move |batch| {
@@ -258,10 +270,10 @@ fn update_once(
                     cancel,
                 )?;
                 rewritten += written.rows;
-                outcome.add(written, &work.target.metadata, &mut orphans);
+                outcome.add_files(written, &work.target.metadata, &mut orphans);
             }
             outcome.copied = found.rows.map_or(0, |rows| rewritten.saturating_sub(rows));
-            outcome.end(&found.files);
+            outcome.remove_files(&found.files);
         }
     }
     work.commit("UPDATE", "numUpdatedRows", outcome, scanned, orphans)
@@ -277,7 +289,7 @@ pub(in crate::ops) struct DmlContext<'a> {
     predicate: Option<BoundExpr>,
     sql: Option<&'a str>,
     pub target: TargetTable,
-    choices: &'a CommitOptions,
+    commit_options: &'a CommitOptions,
     cancel: &'a CancellationToken,
     pub started: Instant,
 }
@@ -297,14 +309,14 @@ impl<'a> DmlContext<'a> {
             predicate: bound,
             sql: predicate.map(|demand| demand.sql.as_str()),
             target,
-            choices,
+            commit_options: choices,
             cancel,
             started: Instant::now(),
         })
     }
 
     pub(in crate::ops) fn find(&self) -> Result<MatchedRows> {
-        MatchedRows::find(self.snapshot, self.predicate.as_ref(), None, self.cancel)
+        MatchedRows::find_rows(self.snapshot, self.predicate.as_ref(), None, self.cancel)
     }
 
     pub(in crate::ops) fn commit(
@@ -317,16 +329,16 @@ impl<'a> DmlContext<'a> {
     ) -> Result<CommitResult> {
         let whole = self.started.elapsed();
         let metrics = json!({
-            "numRemovedFiles": outcome.ended,
-            "numRemovedBytes": outcome.ended_bytes,
-            "numAddedFiles": outcome.added,
+            "numRemovedFiles": outcome.removed_files,
+            "numRemovedBytes": outcome.removed_bytes,
+            "numAddedFiles": outcome.added_files,
             "numAddedBytes": outcome.added_bytes,
             rows: outcome.rows,
             "numCopiedRows": outcome.copied,
             "numAddedChangeFiles": outcome.change_files,
-            "numDeletionVectorsAdded": outcome.marked.added,
-            "numDeletionVectorsRemoved": outcome.marked.removed,
-            "numDeletionVectorsUpdated": outcome.marked.updated,
+            "numDeletionVectorsAdded": outcome.deletion_vectors.added,
+            "numDeletionVectorsRemoved": outcome.deletion_vectors.removed,
+            "numDeletionVectorsUpdated": outcome.deletion_vectors.updated,
             "scanTimeMs": millis(scanned),
             "rewriteTimeMs": millis(whole.saturating_sub(scanned)),
             "executionTimeMs": millis(whole),
@@ -338,7 +350,8 @@ impl<'a> DmlContext<'a> {
             .into_iter()
             .map(str::to_owned)
             .collect();
-        let mut operation = finish::operation(name, json!({"predicate": listed(&said)}), metrics);
+        let mut operation =
+            finish::operation(name, json!({"predicate": json_string_list(&said)}), metrics);
         if outcome.actions.is_empty() {
             return Ok(CommitResult {
                 metrics: operation.metrics,
@@ -354,9 +367,11 @@ impl<'a> DmlContext<'a> {
         }
         transaction.replace(outcome.actions)?;
         let touched = transaction.partitions();
-        let done =
-            orphans.commit(|| finish::commit(transaction, operation, self.choices, self.cancel));
-        done.map(|done| auto_compact::follow(done, &touched, self.choices, self.cancel))
+        let done = orphans
+            .commit(|| finish::commit(transaction, operation, self.commit_options, self.cancel));
+        done.map(|done| {
+            auto_compact::compact_after_commit(done, &touched, self.commit_options, self.cancel)
+        })
     }
 }
 
@@ -366,24 +381,24 @@ pub(in crate::ops) struct DmlActions {
     actions: Vec<Action>,
     pub rows: Option<u64>,
     pub copied: u64,
-    added: u64,
+    added_files: u64,
     added_bytes: u64,
-    ended: u64,
-    ended_bytes: i64,
+    removed_files: u64,
+    removed_bytes: i64,
     change_files: u64,
-    marked: DeletionVectorUpdate,
+    deletion_vectors: DeletionVectorUpdate,
     /// Whether vectors of files that end as a whole are counted: in an UPDATE that looks at no row
     /// they are not, as delta-spark has it.
-    pub counts_vectors: bool,
+    pub counts_deletion_vectors: bool,
 }
 
 impl DmlActions {
-    pub(in crate::ops) fn end(&mut self, files: &[Add]) {
+    pub(in crate::ops) fn remove_files(&mut self, files: &[Add]) {
         let now = now_ms();
-        self.ended += files.len() as u64;
-        self.ended_bytes += files.iter().map(|add| add.size).sum::<i64>();
-        if self.counts_vectors {
-            self.marked.removed += files
+        self.removed_files += files.len() as u64;
+        self.removed_bytes += files.iter().map(|add| add.size).sum::<i64>();
+        if self.counts_deletion_vectors {
+            self.deletion_vectors.removed += files
                 .iter()
                 .filter(|add| add.deletion_vector.is_some())
                 .count() as u64;
@@ -395,40 +410,44 @@ impl DmlActions {
         );
     }
 
-    pub(in crate::ops) fn add(
+    pub(in crate::ops) fn add_files(
         &mut self,
         written: WriteOutput,
         metadata: &Metadata,
         orphans: &mut UncommittedFiles,
     ) {
         orphans.add(&written.files);
-        self.added += written.files.len() as u64;
+        self.added_files += written.files.len() as u64;
         self.added_bytes += written.files.iter().map(|file| file.size).sum::<u64>();
         self.actions.extend(
             written
                 .files
                 .into_iter()
-                .map(|file| Action::Add(add_new(file, metadata))),
+                .map(|file| Action::Add(add_action(file, metadata))),
         );
     }
 
-    pub(in crate::ops) fn changes(&mut self, written: WriteOutput, orphans: &mut UncommittedFiles) {
+    pub(in crate::ops) fn add_change_data(
+        &mut self,
+        written: WriteOutput,
+        orphans: &mut UncommittedFiles,
+    ) {
         orphans.add(&written.files);
         self.change_files += written.files.len() as u64;
         self.actions.extend(
             written
                 .files
                 .into_iter()
-                .map(|file| Action::Cdc(change_file(file))),
+                .map(|file| Action::Cdc(cdc_action(file))),
         );
     }
 
-    pub(in crate::ops) fn mark(&mut self, marked: DeletionVectorUpdate) {
-        self.ended += marked.ended;
-        self.ended_bytes += marked.ended_bytes;
-        self.marked.added += marked.added;
-        self.marked.removed += marked.removed;
-        self.marked.updated += marked.updated;
+    pub(in crate::ops) fn add_deletion_vectors(&mut self, marked: DeletionVectorUpdate) {
+        self.removed_files += marked.removed_files;
+        self.removed_bytes += marked.removed_bytes;
+        self.deletion_vectors.added += marked.added;
+        self.deletion_vectors.removed += marked.removed;
+        self.deletion_vectors.updated += marked.updated;
         self.actions.extend(marked.actions);
     }
 }
@@ -439,7 +458,7 @@ type ColumnAssignment = (usize, Vec<String>, BoundExpr);
 /// The values that an UPDATE gives.
 pub(in crate::ops) struct UpdateAssignments {
     schema: StructType,
-    assigned: Vec<ColumnAssignment>,
+    assignments: Vec<ColumnAssignment>,
     /// Generated columns that follow from others and are not assigned themselves.
     generated: Vec<(usize, ComputedColumn)>,
 }
@@ -489,14 +508,14 @@ impl UpdateAssignments {
             .collect();
         Ok(Self {
             schema,
-            assigned,
+            assignments: assigned,
             generated,
         })
     }
 
     /// The same for nothing but the columns that change, and their names; `None` where a name is
     /// not known.
-    pub(in crate::ops) fn narrow(&self) -> Option<(Self, Vec<String>)> {
+    pub(in crate::ops) fn changed_columns_only(&self) -> Option<(Self, Vec<String>)> {
         let name = |place: &usize| {
             self.schema
                 .fields
@@ -504,7 +523,7 @@ impl UpdateAssignments {
                 .map(|field| field.name.clone())
         };
         let assigned = self
-            .assigned
+            .assignments
             .iter()
             .map(|(place, ..)| name(place))
             .collect::<Option<Vec<_>>>()?;
@@ -527,7 +546,7 @@ impl UpdateAssignments {
         Some((
             Self {
                 schema: self.schema.clone(),
-                assigned: self.assigned.clone(),
+                assignments: self.assignments.clone(),
                 generated,
             },
             changed,
@@ -535,8 +554,8 @@ impl UpdateAssignments {
     }
 
     /// The columns that new values are made of.
-    pub(in crate::ops) fn reads(&self) -> Vec<&str> {
-        self.assigned
+    pub(in crate::ops) fn referenced_columns(&self) -> Vec<&str> {
+        self.assignments
             .iter()
             .map(|(.., expr)| expr)
             .chain(self.generated.iter().map(|(_, rule)| &rule.expr))
@@ -545,7 +564,7 @@ impl UpdateAssignments {
     }
 
     /// The same for batches of some of the table's columns.
-    pub(in crate::ops) fn within(&self, schema: &StructType) -> Result<Self> {
+    pub(in crate::ops) fn for_columns(&self, schema: &StructType) -> Result<Self> {
         let place = |place: &usize| {
             let name = self.schema.fields.get(*place).map(|field| &field.name);
             schema
@@ -555,7 +574,7 @@ impl UpdateAssignments {
                 .ok_or_else(|| Error::internal("a changed column is not read"))
         };
         let assigned = self
-            .assigned
+            .assignments
             .iter()
             .map(|(n, rest, expr)| Ok((place(n)?, rest.clone(), expr.clone())))
             .collect::<Result<_>>()?;
@@ -566,7 +585,7 @@ impl UpdateAssignments {
             .collect::<Result<_>>()?;
         Ok(Self {
             schema: schema.clone(),
-            assigned,
+            assignments: assigned,
             generated,
         })
     }
@@ -595,11 +614,12 @@ impl UpdateAssignments {
             };
             Ok(())
         };
-        for (place, rest, expr) in &self.assigned {
+        for (place, rest, expr) in &self.assignments {
             let Some((field, now)) = self.schema.fields.get(*place).zip(columns.get(*place)) else {
                 return Err(Error::internal("a scan lacks a column of the table"));
             };
-            let mut value = masked(expr, batch, mask).map_err(|e| e.at_column(&field.name))?;
+            let mut value =
+                evaluate_masked(expr, batch, mask).map_err(|e| e.at_column(&field.name))?;
             if !rest.is_empty() {
                 value = with_field(now, &field.data_type, rest, &value, None)?;
             }
@@ -611,7 +631,8 @@ impl UpdateAssignments {
                 set(
                     &mut columns,
                     *place,
-                    masked(&rule.expr, &changed, mask).map_err(|e| e.at_column(&rule.column))?,
+                    evaluate_masked(&rule.expr, &changed, mask)
+                        .map_err(|e| e.at_column(&rule.column))?,
                 )?;
             }
         }
@@ -625,7 +646,11 @@ impl UpdateAssignments {
 }
 
 /// The values of an expression in the rows of the mask: it must not fail for the others.
-fn masked(expr: &BoundExpr, batch: &RecordBatch, mask: Option<&BooleanArray>) -> Result<ArrayRef> {
+fn evaluate_masked(
+    expr: &BoundExpr,
+    batch: &RecordBatch,
+    mask: Option<&BooleanArray>,
+) -> Result<ArrayRef> {
     let plain = expr.data_type().to_arrow(StringLayout::Plain);
     let Some(mask) =
         mask.filter(|mask| mask.true_count() < mask.len() && expr.expr.can_fail(expr.ansi))

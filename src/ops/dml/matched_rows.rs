@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::commit::adds::{all, live};
+use crate::commit::adds::{all_live_adds, matching_live_adds};
 use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
@@ -29,7 +29,7 @@ pub(in crate::ops) struct MatchedRows {
     /// How many, where that is known.
     pub rows: Option<u64>,
     /// Whether rows were looked at: partition values alone did not decide.
-    pub looked: bool,
+    pub rows_scanned: bool,
     /// True for all of them, and maybe for others.
     predicate: Option<BoundExpr>,
 }
@@ -37,36 +37,36 @@ pub(in crate::ops) struct MatchedRows {
 impl MatchedRows {
     /// The rows for which `predicate` is true, all rows without one; of these only those that have
     /// one of the keys.
-    pub(in crate::ops) fn find(
+    pub(in crate::ops) fn find_rows(
         snapshot: &Snapshot,
         predicate: Option<&BoundExpr>,
         keys: Option<&ReplaceKeySet>,
         cancel: &CancellationToken,
     ) -> Result<Self> {
         let Some(predicate) = predicate else {
-            return Ok(Self::whole(all(snapshot, cancel)?));
+            return Ok(Self::of_whole_files(all_live_adds(snapshot, cancel)?));
         };
         let lens = FileMatcher::new(snapshot, vec![predicate.clone()]);
-        let mut files = live(snapshot, cancel, |batch| lens.matching(batch))?;
-        let by_partition = keys.is_none() && Self::is_decided(snapshot, Some(predicate));
+        let mut files = matching_live_adds(snapshot, cancel, |batch| lens.matching(batch))?;
+        let by_partition = keys.is_none() && Self::is_partition_only(snapshot, Some(predicate));
         if by_partition || files.is_empty() {
-            return Ok(Self::whole(files));
+            return Ok(Self::of_whole_files(files));
         }
         let rows = FileRowSelection {
             files: files.iter().map(|add| add.path.clone()).collect(),
             predicate: Some(predicate.clone()),
-            chosen: None,
+            positions: None,
         };
         let partial = rows.positions(snapshot, keys, cancel)?;
         files.retain(|add| partial.contains_key(&add.path));
         Ok(Self {
             predicate: Some(predicate.clone()),
-            ..Self::at(files, partial)
+            ..Self::from_positions(files, partial)
         })
     }
 
     /// Rows that another engine found, by the paths of their files.
-    pub(in crate::ops) fn found(
+    pub(in crate::ops) fn from_external_rows(
         snapshot: &Snapshot,
         rows: HashMap<String, RoaringBitmapArray>,
         cancel: &CancellationToken,
@@ -74,7 +74,7 @@ impl MatchedRows {
         let files = if rows.is_empty() {
             Vec::new()
         } else {
-            live(snapshot, cancel, |batch| {
+            matching_live_adds(snapshot, cancel, |batch| {
                 Ok(mask(
                     (0..batch.len())
                         .map(|row| rows.contains_key(batch.path.value(row)))
@@ -87,14 +87,14 @@ impl MatchedRows {
                 "rows were found in files that the version does not have",
             ));
         }
-        Ok(Self::at(files, rows))
+        Ok(Self::from_positions(files, rows))
     }
 
     /// Rows of files that all have some.
-    fn at(files: Vec<Add>, mut partial: HashMap<String, RoaringBitmapArray>) -> Self {
+    fn from_positions(files: Vec<Add>, mut partial: HashMap<String, RoaringBitmapArray>) -> Self {
         let rows = partial.values().map(RoaringBitmapArray::len).sum();
         for add in &files {
-            if partial.get(&add.path).map(RoaringBitmapArray::len) == present(add) {
+            if partial.get(&add.path).map(RoaringBitmapArray::len) == live_rows_from_stats(add) {
                 partial.remove(&add.path);
             }
         }
@@ -102,13 +102,16 @@ impl MatchedRows {
             files,
             partial: Arc::new(partial),
             rows: Some(rows),
-            looked: true,
+            rows_scanned: true,
             predicate: None,
         }
     }
 
     /// Whether partition values alone say which rows a predicate chooses; without one all are.
-    pub(in crate::ops) fn is_decided(snapshot: &Snapshot, predicate: Option<&BoundExpr>) -> bool {
+    pub(in crate::ops) fn is_partition_only(
+        snapshot: &Snapshot,
+        predicate: Option<&BoundExpr>,
+    ) -> bool {
         predicate.is_none_or(|predicate| {
             prune::partition_only(predicate, &snapshot.metadata().partition_columns)
                 .1
@@ -117,16 +120,16 @@ impl MatchedRows {
     }
 
     /// All rows of these files.
-    pub(in crate::ops) fn whole(files: Vec<Add>) -> Self {
+    pub(in crate::ops) fn of_whole_files(files: Vec<Add>) -> Self {
         Self {
-            rows: files.iter().map(present).sum(),
+            rows: files.iter().map(live_rows_from_stats).sum(),
             files,
             ..Self::default()
         }
     }
 
     /// The files of which no row stays, and the others.
-    pub(in crate::ops) fn split(&self) -> (Vec<Add>, Vec<Add>) {
+    pub(in crate::ops) fn split_by_coverage(&self) -> (Vec<Add>, Vec<Add>) {
         self.files
             .iter()
             .cloned()
@@ -134,7 +137,7 @@ impl MatchedRows {
     }
 
     /// The rows that are chosen, by files that end as a whole and others.
-    pub(in crate::ops) fn chosen(&self) -> [FileRowSelection; 2] {
+    pub(in crate::ops) fn selected_rows(&self) -> [FileRowSelection; 2] {
         let (whole, partial): (Vec<String>, Vec<String>) = self
             .files
             .iter()
@@ -149,23 +152,23 @@ impl MatchedRows {
             FileRowSelection {
                 files: partial,
                 predicate: self.predicate.clone(),
-                chosen: Some(some),
+                positions: Some(some),
             },
         ]
     }
 
     /// The rows that stay in the files that do not end as a whole.
-    pub(in crate::ops) fn kept(&self) -> FileRowSelection {
+    pub(in crate::ops) fn remaining_rows(&self) -> FileRowSelection {
         FileRowSelection {
             files: self.partial.keys().cloned().collect(),
             predicate: None,
-            chosen: Some(PositionSelection::Without(Arc::clone(&self.partial))),
+            positions: Some(PositionSelection::Without(Arc::clone(&self.partial))),
         }
     }
 }
 
 /// Rows of a file that are not deleted, where its statistics tell.
-pub(in crate::ops) fn present(add: &Add) -> Option<u64> {
+pub(in crate::ops) fn live_rows_from_stats(add: &Add) -> Option<u64> {
     let rows = add.num_records()?
         - add
             .deletion_vector

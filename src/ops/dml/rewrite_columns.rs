@@ -44,7 +44,7 @@ impl ColumnUpdate<'_> {
         cancel: &CancellationToken,
     ) -> Result<(WriteOutput, Vec<Add>)> {
         let (schema, metadata) = (&self.target.schema, &self.target.metadata);
-        let Some((values, changed)) = self.values.narrow() else {
+        let Some((values, changed)) = self.values.changed_columns_only() else {
             return Ok((WriteOutput::default(), files));
         };
         let moves = changed
@@ -71,7 +71,7 @@ impl ColumnUpdate<'_> {
             .retain(|lengths| changed.contains(&lengths.column));
         rules.defaults.clear();
         rules.identities.clear();
-        let mut needed: Vec<&str> = values.reads();
+        let mut needed: Vec<&str> = values.referenced_columns();
         needed.extend(
             rules
                 .checks
@@ -93,9 +93,9 @@ impl ColumnUpdate<'_> {
                 .cloned()
                 .collect(),
         };
-        let values = values.within(&narrow)?;
+        let values = values.for_columns(&narrow)?;
 
-        let request = self.target.request(WriteRules::default(), cancel)?;
+        let request = self.target.write_request(WriteRules::default(), cancel)?;
         let (splices, others) = request.spliceable(files, self.snapshot.stores())?;
         if splices.is_empty() {
             return Ok((WriteOutput::default(), others));
@@ -124,7 +124,7 @@ impl ColumnUpdate<'_> {
             .batches
             .map(move |batch| {
                 let batch = batch?;
-                let mask = mask(&batch, &rows)?;
+                let mask = changed_row_mask(&batch, &rows)?;
                 values.apply(
                     &batch
                         .project(&(0..batch.num_columns().saturating_sub(2)).collect::<Vec<_>>())?,
@@ -151,7 +151,7 @@ impl ColumnUpdate<'_> {
 
 /// The rows of a batch that change, `None` for all; its last columns are the file's path and the
 /// row's position.
-fn mask(
+fn changed_row_mask(
     batch: &RecordBatch,
     rows: &HashMap<String, RoaringBitmapArray>,
 ) -> Result<Option<BooleanArray>> {

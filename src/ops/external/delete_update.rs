@@ -72,7 +72,7 @@ impl TableRequirements {
         snapshot: &Snapshot,
         cancel: &CancellationToken,
     ) -> Result<Self> {
-        let request = target.request(WriteRules::default(), cancel)?;
+        let request = target.write_request(WriteRules::default(), cancel)?;
         let keeps = target.tracks_rows() && snapshot.protocol().has_writer_feature("rowTracking");
         let tracked = TRACKED.iter().filter(|_| keeps).map(|(_, property)| {
             let name = target.metadata.configuration.get(*property).cloned();
@@ -82,8 +82,8 @@ impl TableRequirements {
         });
         Ok(Self {
             is_decided: false,
-            has_vectors: target.has_vectors(),
-            has_feed: target.has_feed(),
+            has_vectors: target.has_deletion_vectors(),
+            has_feed: target.has_change_data_feed(),
             has_partitions_in_files: request.materialize_partition_columns
                 && !request.partition_columns.is_empty(),
             tracked: tracked.collect::<Result<_>>()?,
@@ -106,11 +106,11 @@ pub struct MatchedRowsSummary {
 #[derive(Debug)]
 pub struct ExternalDmlJob {
     snapshot: Snapshot,
-    verb: DmlKind,
+    kind: DmlKind,
     predicate: Option<NamedExpression>,
-    choices: CommitOptions,
+    commit_options: CommitOptions,
     started: Instant,
-    found: Option<(MatchedRows, Duration)>,
+    matched_rows: Option<(MatchedRows, Duration)>,
 }
 
 impl ExternalDmlJob {
@@ -128,20 +128,20 @@ impl ExternalDmlJob {
         check_changeable(snapshot)?;
         Ok(Self {
             snapshot: snapshot.clone(),
-            verb,
+            kind: verb,
             predicate,
-            choices,
+            commit_options: choices,
             started: Instant::now(),
-            found: None,
+            matched_rows: None,
         })
     }
 
-    fn work<'a>(&'a self, cancel: &'a CancellationToken) -> Result<DmlContext<'a>> {
+    fn dml_context<'a>(&'a self, cancel: &'a CancellationToken) -> Result<DmlContext<'a>> {
         let mut work = DmlContext::new(
             &self.snapshot,
             self.predicate.as_ref(),
             NO_ENCODING.get_or_make(DataFileOptions::default),
-            &self.choices,
+            &self.commit_options,
             cancel,
         )?;
         work.started = self.started;
@@ -152,7 +152,7 @@ impl ExternalDmlJob {
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a table that contradicts itself.
-    pub fn outlook(&self, cancel: &CancellationToken) -> Result<TableRequirements> {
+    pub fn requirements(&self, cancel: &CancellationToken) -> Result<TableRequirements> {
         let predicate = self
             .predicate
             .as_ref()
@@ -160,7 +160,7 @@ impl ExternalDmlJob {
             .transpose()?;
         let target = TargetTable::of(&self.snapshot, DataFileOptions::default());
         Ok(TableRequirements {
-            is_decided: MatchedRows::is_decided(&self.snapshot, predicate.as_ref()),
+            is_decided: MatchedRows::is_partition_only(&self.snapshot, predicate.as_ref()),
             ..TableRequirements::of(&target, &self.snapshot, cancel)?
         })
     }
@@ -170,7 +170,7 @@ impl ExternalDmlJob {
     ///
     /// # Errors
     /// [`Error::Internal`] for marks that are none, and for files that the version does not have.
-    pub fn find(
+    pub fn find_rows(
         &mut self,
         marks: Option<impl Iterator<Item = Result<RecordBatch>>>,
         files: &BTreeMap<i32, String>,
@@ -179,17 +179,17 @@ impl ExternalDmlJob {
         let matched = match marks {
             Some(marks) => {
                 let rows = RowBitmaps::read(marks, files, cancel)?.of(|_| true)?;
-                MatchedRows::found(&self.snapshot, rows, cancel)?
+                MatchedRows::from_external_rows(&self.snapshot, rows, cancel)?
             }
-            None => self.work(cancel)?.find()?,
+            None => self.dml_context(cancel)?.find()?,
         };
-        let (whole, partial) = matched.split();
+        let (whole, partial) = matched.split_by_coverage();
         let found = MatchedRowsSummary {
             rows: matched.rows,
             has_partial: !partial.is_empty(),
             whole: whole.into_iter().map(|add| add.path).collect(),
         };
-        self.found = Some((matched, self.started.elapsed()));
+        self.matched_rows = Some((matched, self.started.elapsed()));
         Ok(found)
     }
 
@@ -205,28 +205,30 @@ impl ExternalDmlJob {
         changes: Option<&str>,
         cancel: &CancellationToken,
     ) -> Result<CommitResult> {
-        let mut orphans = left(
+        let mut orphans = uncommitted_in_folders(
             self.snapshot.stores().root(),
             rows.into_iter().chain(changes),
             cancel,
         )?;
         let (matched, scanned) = self
-            .found
+            .matched_rows
             .take()
             .ok_or_else(|| Error::internal("a job is committed before its rows are found"))?;
-        let work = self.work(cancel)?;
+        let work = self.dml_context(cancel)?;
         let snapshot = &self.snapshot;
-        let is_update = self.verb == DmlKind::Update;
+        let is_update = self.kind == DmlKind::Update;
         let mut outcome = DmlActions::default();
         outcome.rows = matched.rows;
-        outcome.counts_vectors = !is_update || matched.looked;
+        outcome.counts_deletion_vectors = !is_update || matched.rows_scanned;
         let mut rest = Vec::new();
         let mut adopted = |folder: Option<&str>, is_feed: bool| -> Result<WriteOutput> {
             let Some(folder) = folder else {
                 return Ok(WriteOutput::default());
             };
-            let found = work.target.adopt(folder, is_feed, snapshot, cancel)?;
-            rest.extend(found.rest);
+            let found = work
+                .target
+                .inspect_external_folder(folder, is_feed, snapshot, cancel)?;
+            rest.extend(found.non_data_files);
             Ok(WriteOutput {
                 rows: found.files.iter().map(|file| file.num_records).sum(),
                 files: found.files,
@@ -234,22 +236,27 @@ impl ExternalDmlJob {
             })
         };
         let (written, told) = (adopted(rows, false)?, adopted(changes, true)?);
-        outcome.changes(told, &mut orphans);
-        if work.target.has_vectors() {
-            let (whole, partial) = matched.split();
-            outcome.add(written, &work.target.metadata, &mut orphans);
-            outcome.end(&whole);
+        outcome.add_change_data(told, &mut orphans);
+        if work.target.has_deletion_vectors() {
+            let (whole, partial) = matched.split_by_coverage();
+            outcome.add_files(written, &work.target.metadata, &mut orphans);
+            outcome.remove_files(&whole);
             let ends = (
                 partial.len() as u64,
                 partial.iter().map(|add| add.size).sum::<i64>(),
             );
-            let marked =
-                deletion_vectors::mark(snapshot, partial, &matched.partial, &mut orphans, cancel)?;
+            let marked = deletion_vectors::write_deletion_vectors(
+                snapshot,
+                partial,
+                &matched.partial,
+                &mut orphans,
+                cancel,
+            )?;
             // An UPDATE counts every file that it touches, a DELETE those that end.
-            outcome.mark(if is_update {
+            outcome.add_deletion_vectors(if is_update {
                 DeletionVectorUpdate {
-                    ended: ends.0,
-                    ended_bytes: ends.1,
+                    removed_files: ends.0,
+                    removed_bytes: ends.1,
                     ..marked
                 }
             } else {
@@ -263,8 +270,8 @@ impl ExternalDmlJob {
             } else {
                 written.rows
             };
-            outcome.add(written, &work.target.metadata, &mut orphans);
-            outcome.end(&matched.files);
+            outcome.add_files(written, &work.target.metadata, &mut orphans);
+            outcome.remove_files(&matched.files);
         }
         let (name, figure) = if is_update {
             ("UPDATE", "numUpdatedRows")
@@ -281,14 +288,14 @@ impl ExternalDmlJob {
 static NO_ENCODING: RaceOnce<DataFileOptions> = RaceOnce::new();
 
 /// Whatever lies in folders of another engine, to be deleted unless a version names it.
-pub(in crate::ops) fn left<'a>(
+pub(in crate::ops) fn uncommitted_in_folders<'a>(
     store: &Arc<dyn Store>,
     folders: impl Iterator<Item = &'a str>,
     cancel: &CancellationToken,
 ) -> Result<UncommittedFiles> {
     let mut orphans = UncommittedFiles::new(store);
     for folder in folders {
-        for object in external_files::everything(store, folder, cancel)? {
+        for object in external_files::list_recursively(store, folder, cancel)? {
             orphans.add_path(&object.path);
         }
     }
@@ -299,8 +306,12 @@ pub(in crate::ops) fn left<'a>(
 ///
 /// # Errors
 /// What the store says.
-pub fn abandon(snapshot: &Snapshot, folders: &[String], cancel: &CancellationToken) -> Result<()> {
-    drop(left(
+pub fn delete_uncommitted(
+    snapshot: &Snapshot,
+    folders: &[String],
+    cancel: &CancellationToken,
+) -> Result<()> {
+    drop(uncommitted_in_folders(
         snapshot.stores().root(),
         folders.iter().map(String::as_str),
         cancel,
@@ -403,7 +414,7 @@ impl RowBitmaps {
     }
 
     /// How many rows are marked, by kind.
-    pub(in crate::ops) fn counts(&self) -> BTreeMap<i64, u64> {
+    pub(in crate::ops) fn row_counts_by_kind(&self) -> BTreeMap<i64, u64> {
         let mut out = BTreeMap::new();
         for (kind, .., bits) in &self.words {
             *out.entry(*kind).or_default() += u64::from(bits.count_ones());
@@ -413,12 +424,12 @@ impl RowBitmaps {
 }
 
 /// Rows of a file that stay as they are read: those that no vector deletes.
-pub(in crate::ops) fn rows_left(snapshot: &Snapshot, add: &Add) -> Result<u64> {
+pub(in crate::ops) fn live_row_count(snapshot: &Snapshot, add: &Add) -> Result<u64> {
     let deleted = add
         .deletion_vector
         .as_ref()
         .map_or(0, |vector| u64::try_from(vector.cardinality).unwrap_or(0));
-    Ok(deletion_vectors::rows_of(snapshot, add)?.saturating_sub(deleted))
+    Ok(deletion_vectors::physical_row_count(snapshot, add)?.saturating_sub(deleted))
 }
 
 #[cfg(test)]
@@ -453,6 +464,6 @@ mod tests {
         );
         let some = marks.of(|kind| kind == 2).unwrap();
         assert_eq!((rows(&some, "a"), rows(&some, "b")), (None, Some(vec![0])));
-        assert_eq!(marks.counts(), [(1, 3), (2, 1)].into());
+        assert_eq!(marks.row_counts_by_kind(), [(1, 3), (2, 1)].into());
     }
 }

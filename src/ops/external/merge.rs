@@ -22,14 +22,16 @@ use crate::expr::BoundExpr;
 use crate::ops::access::check_changeable;
 use crate::ops::dml::deletion_vectors::{self, DeletionVectorUpdate};
 use crate::ops::dml::matched_rows::MatchedRows;
-use crate::ops::external::delete_update::{RowBitmaps, TableRequirements, left, rows_left};
+use crate::ops::external::delete_update::{
+    RowBitmaps, TableRequirements, live_row_count, uncommitted_in_folders,
+};
 use crate::ops::merge::clauses::MergeClause;
 use crate::ops::merge::join_keys::{KeyColumn, SourceKeySummary};
 use crate::ops::merge::{
-    MergeClauses, MergeCommand, MergeCommit, MergeMetrics, MergePlan, looked_at,
+    MergeClauses, MergeCommand, MergeCommit, MergeMetrics, MergePlan, candidate_files,
 };
-use crate::ops::orphans::add_new;
-use crate::ops::target::change_file;
+use crate::ops::orphans::add_action;
+use crate::ops::target::cdc_action;
 use crate::parse::mask;
 use crate::protocol::commit_line::{Action, Add};
 use crate::write::WriteOutput;
@@ -73,21 +75,21 @@ pub struct ExternalMergeJob {
     clauses: MergeClauses,
     /// Identity columns that count new rows, and how far they come with all numbers.
     identities: Vec<IdentityColumn>,
-    last: Vec<(String, i64)>,
-    reads: Option<BoundExpr>,
+    last_identities: Vec<(String, i64)>,
+    target_predicate: Option<BoundExpr>,
     files: Vec<Add>,
     source_rows: u64,
     read_time: Duration,
-    found: Option<MergeMatches>,
+    matches: Option<MergeMatches>,
 }
 
 /// Rows that clauses take.
 #[derive(Debug)]
 struct MergeMatches {
-    touched: Vec<Add>,
-    gone: HashMap<String, RoaringBitmapArray>,
-    figures: MergeMetrics,
-    read: Vec<String>,
+    touched_files: Vec<Add>,
+    changed_rows: HashMap<String, RoaringBitmapArray>,
+    metrics: MergeMetrics,
+    matched_files: Vec<String>,
     scanned: Duration,
 }
 
@@ -104,7 +106,7 @@ impl MergeCommand {
     ///
     /// # Errors
     /// As [`Merge::read`], and where an identity column comes to the end of its numbers.
-    pub fn job(
+    pub fn into_external_job(
         self,
         plan: &MergePlan,
         facts: &SourceStatistics,
@@ -112,7 +114,7 @@ impl MergeCommand {
         cancel: &CancellationToken,
     ) -> Result<ExternalMergeJob> {
         let clauses = MergeClauses::of(plan)?;
-        if clauses.changes() {
+        if clauses.changes_existing_rows() {
             check_changeable(&self.snapshot)?;
         }
         self.check_identities(&clauses)?;
@@ -148,27 +150,27 @@ impl MergeCommand {
                 known.note(&columns, &key, &mask(vec![true; batch.num_rows()]))?;
             }
         }
-        known.keep_bounds(&facts.complete);
+        known.discard_partial_values(&facts.complete);
         let can_match = facts.rows > 0 && facts.usable > 0;
         let target_only = plan
             .target_only
             .as_ref()
             .map(|tree| BoundExpr::from_json(&tree.to_string()))
             .transpose()?;
-        let reads = self.reads(target_only.as_ref(), &known, &equalities, can_match)?;
-        let files = looked_at(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
+        let reads = self.target_predicate(target_only.as_ref(), &known, &equalities, can_match)?;
+        let files = candidate_files(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
         let read_time = self.started.elapsed();
         Ok(ExternalMergeJob {
             merge: self,
             plan: plan.clone(),
             clauses,
             identities,
-            last,
-            reads,
+            last_identities: last,
+            target_predicate: reads,
             files,
             source_rows: facts.rows,
             read_time,
-            found: None,
+            matches: None,
         })
     }
 }
@@ -178,12 +180,12 @@ impl ExternalMergeJob {
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a table that contradicts itself.
-    pub fn outlook(&self, cancel: &CancellationToken) -> Result<MergeRequirements> {
+    pub fn requirements(&self, cancel: &CancellationToken) -> Result<MergeRequirements> {
         let table = TableRequirements::of(&self.merge.target, &self.merge.snapshot, cancel)?;
         let files = self.files.iter().map(|add| add.path.clone()).collect();
         Ok(MergeRequirements {
             table,
-            takes_many: self.clauses.takes_many(),
+            takes_many: self.clauses.allows_multiple_matches(),
             files,
             identities: self.identities.clone(),
         })
@@ -201,7 +203,7 @@ impl ExternalMergeJob {
     ///
     /// # Errors
     /// As [`crate::ops::ChangeJob::find`].
-    pub fn find(
+    pub fn find_rows(
         &mut self,
         marks: impl Iterator<Item = Result<RecordBatch>>,
         files: &BTreeMap<i32, String>,
@@ -211,19 +213,20 @@ impl ExternalMergeJob {
         let marks = RowBitmaps::read(marks, files, cancel)?;
         let gone = marks.of(|_| true)?;
         let deleted = marks.of(|kind| matches!(kind, DELETED | DELETED_BY_SOURCE))?;
-        let counts = marks.counts();
+        let counts = marks.row_counts_by_kind();
         let count = |kind: i64| counts.get(&kind).copied().unwrap_or(0);
         let figures = MergeMetrics {
-            source: self.source_rows,
+            source_rows: self.source_rows,
             updated: count(UPDATED),
             updated_by_source: count(UPDATED_BY_SOURCE),
             deleted: count(DELETED),
             deleted_by_source: count(DELETED_BY_SOURCE),
             inserted: 0,
         };
-        let touched = MatchedRows::found(&self.merge.snapshot, gone.clone(), cancel)?.files;
-        let ended = MatchedRows::found(&self.merge.snapshot, deleted, cancel)?
-            .split()
+        let touched =
+            MatchedRows::from_external_rows(&self.merge.snapshot, gone.clone(), cancel)?.files;
+        let ended = MatchedRows::from_external_rows(&self.merge.snapshot, deleted, cancel)?
+            .split_by_coverage()
             .0;
         let known: HashSet<&str> = read.iter().map(String::as_str).collect();
         let more: Vec<String> = touched
@@ -233,11 +236,11 @@ impl ExternalMergeJob {
             .cloned()
             .collect();
         let read = read.into_iter().chain(more).collect();
-        self.found = Some(MergeMatches {
-            touched,
-            gone,
-            figures,
-            read,
+        self.matches = Some(MergeMatches {
+            touched_files: touched,
+            changed_rows: gone,
+            metrics: figures,
+            matched_files: read,
             scanned: self.merge.started.elapsed(),
         });
         Ok(ended.into_iter().map(|add| add.path).collect())
@@ -256,19 +259,19 @@ impl ExternalMergeJob {
         cancel: &CancellationToken,
     ) -> Result<CommitResult> {
         let snapshot = self.merge.snapshot.clone();
-        let mut orphans = left(
+        let mut orphans = uncommitted_in_folders(
             snapshot.stores().root(),
             rows.into_iter().chain(changes),
             cancel,
         )?;
         let MergeMatches {
-            touched,
-            gone,
-            mut figures,
-            read,
+            touched_files: touched,
+            changed_rows: gone,
+            metrics: mut figures,
+            matched_files: read,
             scanned,
         } = self
-            .found
+            .matches
             .take()
             .ok_or_else(|| Error::internal("a job is committed before its rows are found"))?;
         let target = &self.merge.target;
@@ -277,8 +280,8 @@ impl ExternalMergeJob {
             let Some(folder) = folder else {
                 return Ok(WriteOutput::default());
             };
-            let found = target.adopt(folder, is_feed, &snapshot, cancel)?;
-            rest.extend(found.rest);
+            let found = target.inspect_external_folder(folder, is_feed, &snapshot, cancel)?;
+            rest.extend(found.non_data_files);
             Ok(WriteOutput {
                 rows: found.files.iter().map(|file| file.num_records).sum(),
                 files: found.files,
@@ -287,18 +290,24 @@ impl ExternalMergeJob {
         };
         let (written, told) = (adopted(rows, false)?, adopted(changes, true)?);
         let touches = !touched.is_empty();
-        let (mut marked, copied) = if target.has_vectors() {
+        let (mut marked, copied) = if target.has_deletion_vectors() {
             (
-                deletion_vectors::mark(&snapshot, touched, &gone, &mut orphans, cancel)?,
+                deletion_vectors::write_deletion_vectors(
+                    &snapshot,
+                    touched,
+                    &gone,
+                    &mut orphans,
+                    cancel,
+                )?,
                 0,
             )
         } else {
             let mut stay = 0;
             for add in &touched {
                 let gone = gone.get(&add.path).map_or(0, RoaringBitmapArray::len);
-                stay += rows_left(&snapshot, add)?.saturating_sub(gone);
+                stay += live_row_count(&snapshot, add)?.saturating_sub(gone);
             }
-            (DeletionVectorUpdate::ended(&touched), stay)
+            (DeletionVectorUpdate::of_removed_files(&touched), stay)
         };
         figures.inserted = written
             .rows
@@ -311,27 +320,31 @@ impl ExternalMergeJob {
             figures.metrics(&written, told.files.len(), &marked, times),
         );
         let mut metadata = self.merge.changed_metadata();
-        if figures.inserted > 0 && !self.last.is_empty() {
+        if figures.inserted > 0 && !self.last_identities.is_empty() {
             operation.identity_only = metadata.is_none();
-            metadata = Some(self.merge.target.marked(&self.last));
+            metadata = Some(
+                self.merge
+                    .target
+                    .with_high_water_marks(&self.last_identities),
+            );
         }
         actions.extend(
             written
                 .files
                 .into_iter()
-                .map(|file| Action::Add(add_new(file, &self.merge.target.metadata))),
+                .map(|file| Action::Add(add_action(file, &self.merge.target.metadata))),
         );
         actions.extend(
             told.files
                 .into_iter()
-                .map(|file| Action::Cdc(change_file(file))),
+                .map(|file| Action::Cdc(cdc_action(file))),
         );
         let ending = MergeCommit {
             merge: &self.merge,
             clauses: &self.clauses,
-            reads: self.reads.as_ref(),
+            reads: self.target_predicate.as_ref(),
             read: read.iter().map(String::as_str).collect(),
-            touches,
+            changes_rows: touches,
             operation,
             metadata,
             actions,

@@ -23,11 +23,11 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
-use crate::ops::external::delete_update::{TableRequirements, left};
+use crate::ops::external::delete_update::{TableRequirements, uncommitted_in_folders};
 use crate::ops::optimize::rewrite::FileRewrite;
 use crate::ops::optimize::{
-    OptimizeOptions, OptimizePlan, OptimizeResult, OptimizeRun, OptimizeStrategy, asked, kept,
-    share,
+    OptimizeOptions, OptimizePlan, OptimizeResult, OptimizeRun, OptimizeStrategy,
+    files_to_optimize, output_file_count, with_inherited_clustering,
 };
 use crate::ops::target::TargetTable;
 use crate::protocol::schema::{DataType, StructField};
@@ -89,7 +89,7 @@ impl ExternalOptimizeJob {
         options: OptimizeOptions,
         cancel: &CancellationToken,
     ) -> Result<Self> {
-        let files = asked(snapshot, predicate, &options, cancel)?;
+        let files = files_to_optimize(snapshot, predicate, &options, cancel)?;
         let plan = OptimizePlan::of(snapshot, files, &options, cancel)?;
         Ok(Self {
             snapshot: snapshot.clone(),
@@ -107,11 +107,11 @@ impl ExternalOptimizeJob {
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a table that contradicts itself.
-    pub fn outlook(&self, cancel: &CancellationToken) -> Result<OptimizeRequirements> {
+    pub fn requirements(&self, cancel: &CancellationToken) -> Result<OptimizeRequirements> {
         let all = || self.plan.bins.iter().flatten();
         let curve = match &self.plan.layout {
-            OptimizeStrategy::Packed | OptimizeStrategy::Purged => None,
-            OptimizeStrategy::Curved(curve) | OptimizeStrategy::Clustered(curve, _) => Some(curve),
+            OptimizeStrategy::Compaction | OptimizeStrategy::Purge => None,
+            OptimizeStrategy::ZOrder(curve) | OptimizeStrategy::Clustering(curve, _) => Some(curve),
         };
         Ok(OptimizeRequirements {
             table: TableRequirements::of(&self.target(), &self.snapshot, cancel)?,
@@ -121,7 +121,7 @@ impl ExternalOptimizeJob {
                 .iter()
                 .map(|bin| bin.iter().map(|add| add.path.clone()).collect())
                 .collect(),
-            parts: self.parts(),
+            parts: self.parts_per_bin(),
             bytes: self
                 .plan
                 .bins
@@ -132,33 +132,33 @@ impl ExternalOptimizeJob {
             columns: curve
                 .map(|curve| curve.name_paths(self.snapshot.schema()))
                 .unwrap_or_default(),
-            is_hilbert: curve.is_some_and(|curve| curve.shape() == CurveKind::Hilbert),
-            bits: self.bits(),
+            is_hilbert: curve.is_some_and(|curve| curve.kind() == CurveKind::Hilbert),
+            bits: self.rank_bits(),
             part: PART,
         })
     }
 
     /// How many files each bin becomes.
-    fn parts(&self) -> Vec<usize> {
+    fn parts_per_bin(&self) -> Vec<usize> {
         let parts = |bin: &Vec<_>| match &self.plan.layout {
-            OptimizeStrategy::Packed | OptimizeStrategy::Purged => 1,
-            OptimizeStrategy::Curved(_) | OptimizeStrategy::Clustered(..) => {
-                share(bin, self.plan.size)
+            OptimizeStrategy::Compaction | OptimizeStrategy::Purge => 1,
+            OptimizeStrategy::ZOrder(_) | OptimizeStrategy::Clustering(..) => {
+                output_file_count(bin, self.plan.size)
             }
         };
         self.plan.bins.iter().map(parts).collect()
     }
 
     /// Bits of a rank: enough to tell files apart and their rows a little.
-    fn bits(&self) -> u32 {
+    fn rank_bits(&self) -> u32 {
         let columns = match &self.plan.layout {
-            OptimizeStrategy::Packed | OptimizeStrategy::Purged => return 0,
-            OptimizeStrategy::Curved(curve) | OptimizeStrategy::Clustered(curve, _) => {
+            OptimizeStrategy::Compaction | OptimizeStrategy::Purge => return 0,
+            OptimizeStrategy::ZOrder(curve) | OptimizeStrategy::Clustering(curve, _) => {
                 curve.name_paths(self.snapshot.schema()).len()
             }
         };
         let columns = u32::try_from(columns).unwrap_or(64).clamp(1, 64);
-        let files = self.parts().into_iter().max().unwrap_or(1).max(1);
+        let files = self.parts_per_bin().into_iter().max().unwrap_or(1).max(1);
         let wanted = usize::BITS - files.leading_zeros() + FINER;
         wanted
             .div_ceil(columns)
@@ -176,19 +176,19 @@ impl ExternalOptimizeJob {
     ///
     /// # Errors
     /// [`Error::Internal`] for a sample that is none.
-    pub fn curve(
+    pub fn curve_bounds(
         &self,
         sample: impl Iterator<Item = Result<RecordBatch>>,
         cancel: &CancellationToken,
     ) -> Result<RecordBatch> {
         let shape = match &self.plan.layout {
-            OptimizeStrategy::Packed | OptimizeStrategy::Purged => {
+            OptimizeStrategy::Compaction | OptimizeStrategy::Purge => {
                 return Err(Error::internal(
                     "rows are packed, and not laid along a curve",
                 ));
             }
-            OptimizeStrategy::Curved(curve) | OptimizeStrategy::Clustered(curve, _) => {
-                curve.shape()
+            OptimizeStrategy::ZOrder(curve) | OptimizeStrategy::Clustering(curve, _) => {
+                curve.kind()
             }
         };
         let batches = sample.collect::<Result<Vec<_>>>()?;
@@ -214,7 +214,7 @@ impl ExternalOptimizeJob {
             vec![Vec::new(); columns.len()],
             Vec::new(),
         );
-        let parts = self.parts();
+        let parts = self.parts_per_bin();
         for (bin, parts) in (0_i32..).zip(&parts) {
             cancel.check()?;
             let rows = UInt32Array::from(rows.remove(&bin).unwrap_or_default());
@@ -230,14 +230,14 @@ impl ExternalOptimizeJob {
                 cuts.push(ranges(column, *parts)?);
                 continue;
             }
-            let curve = SpaceFillingCurve::with_bits(&some, shape, self.bits())?;
+            let curve = SpaceFillingCurve::with_bits(&some, shape, self.rank_bits())?;
             for ((bounds, bits), (found, width)) in
                 bounds.iter_mut().zip(&mut bits).zip(curve.bounds(&some))
             {
                 bounds.push(found);
                 bits.push(i32::try_from(width).unwrap_or(0));
             }
-            let ends = CurveSort::bounds_of(curve.places(&some)?, *parts);
+            let ends = CurveSort::bounds_of(curve.curve_positions(&some)?, *parts);
             cuts.push(Arc::new(Int64Array::from_iter_values(
                 ends.into_iter()
                     .map(|place| (place ^ 1 << 63).cast_signed()),
@@ -248,10 +248,10 @@ impl ExternalOptimizeJob {
             Arc::new((0_i32..).take(parts.len()).collect::<Int32Array>()),
         )];
         for (n, (bounds, bits)) in bounds.into_iter().zip(bits).enumerate() {
-            out.push((format!("bounds{n}"), lists(&bounds)?));
+            out.push((format!("bounds{n}"), list_array(&bounds)?));
             out.push((format!("bits{n}"), Arc::new(Int32Array::from(bits))));
         }
-        out.push(("cuts".to_owned(), lists(&cuts)?));
+        out.push(("cuts".to_owned(), list_array(&cuts)?));
         let fields: Vec<Field> = out
             .iter()
             .map(|(name, array)| Field::new(name, array.data_type().clone(), true))
@@ -268,9 +268,10 @@ impl ExternalOptimizeJob {
     /// # Errors
     /// As [`crate::ops::optimize`] and [`adopt`](external_files::adopt).
     pub fn run(self, folder: Option<&str>, cancel: &CancellationToken) -> Result<OptimizeResult> {
-        let orphans = left(self.snapshot.stores().root(), folder.into_iter(), cancel)?;
+        let orphans =
+            uncommitted_in_folders(self.snapshot.stores().root(), folder.into_iter(), cancel)?;
         let target = self.target();
-        let (mut written, rest) = self.written(&target, folder, cancel)?;
+        let (mut written, rest) = self.written_files_by_bin(&target, folder, cancel)?;
         let Self {
             snapshot,
             options,
@@ -281,7 +282,7 @@ impl ExternalOptimizeJob {
             layout,
             bins,
             cluster_by,
-            mut out,
+            result: mut out,
             ..
         } = plan;
         let mut run = OptimizeRun::new(&snapshot, &options, sql, cluster_by, &target);
@@ -299,9 +300,9 @@ impl ExternalOptimizeJob {
                 &snapshot,
             );
             match &layout {
-                OptimizeStrategy::Packed | OptimizeStrategy::Curved(_) => {}
-                OptimizeStrategy::Purged => bin = kept(bin),
-                OptimizeStrategy::Clustered(_, clustering) => clustering.tag(&mut bin.added),
+                OptimizeStrategy::Compaction | OptimizeStrategy::ZOrder(_) => {}
+                OptimizeStrategy::Purge => bin = with_inherited_clustering(bin),
+                OptimizeStrategy::Clustering(_, clustering) => clustering.tag(&mut bin.added),
             }
             run.add(bin, &mut out);
         }
@@ -312,7 +313,7 @@ impl ExternalOptimizeJob {
     }
 
     /// The new files of each bin, and what else lies there.
-    fn written(
+    fn written_files_by_bin(
         &self,
         target: &TargetTable,
         folder: Option<&str>,
@@ -322,8 +323,8 @@ impl ExternalOptimizeJob {
         let Some(folder) = folder else {
             return Ok((out, Vec::new()));
         };
-        let mut request = target.request(WriteRules::default(), cancel)?;
-        target.keep_ids(&self.snapshot, &mut request, &mut ScanRequest::default())?;
+        let mut request = target.write_request(WriteRules::default(), cancel)?;
+        target.preserve_row_ids(&self.snapshot, &mut request, &mut ScanRequest::default())?;
         request
             .schema
             .fields
@@ -333,9 +334,14 @@ impl ExternalOptimizeJob {
             .fields
             .push(StructField::new(PART, DataType::Integer, false));
         request.partition_columns = vec![PART.to_owned()];
-        let found = external_files::adopt(self.snapshot.stores().root(), &request, folder, cancel)?;
+        let found = external_files::inspect_external_files(
+            self.snapshot.stores().root(),
+            &request,
+            folder,
+            cancel,
+        )?;
         let ends: Vec<usize> = self
-            .parts()
+            .parts_per_bin()
             .into_iter()
             .scan(0, |end, parts| {
                 *end += parts;
@@ -356,12 +362,12 @@ impl ExternalOptimizeJob {
             file.partition_values = old.partition_values.clone().into_iter().collect();
             files.push(file);
         }
-        Ok((out, found.rest))
+        Ok((out, found.non_data_files))
     }
 }
 
 /// Lists, one after the other.
-fn lists(all: &[ArrayRef]) -> Result<ArrayRef> {
+fn list_array(all: &[ArrayRef]) -> Result<ArrayRef> {
     let parts: Vec<&dyn Array> = all.iter().map(AsRef::as_ref).collect();
     let values = if parts.is_empty() {
         arrow_array::new_empty_array(&Arrow::Int64)

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::commit::OptimisticTransaction;
-use crate::commit::adds::{adds, whole};
+use crate::commit::adds::{all_add_columns, batch_to_adds};
 use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::dv::DvPath;
 use crate::error::{Error, NotFoundKind, Result, ResultExt};
@@ -97,7 +97,7 @@ pub fn clone(
     let mut context = TableChangeContext {
         allow_unknown: false,
         now_ms: SystemEnv.now_ms(),
-        unique: &mut unique,
+        generate_id: &mut unique,
     };
     let replaced = old.as_ref().map(|old| (old.protocol(), old.metadata()));
     let (protocol, metadata) = table::clone(
@@ -111,10 +111,10 @@ pub fn clone(
     if old.is_some() {
         tx.read_whole_table();
     }
-    let clustered = source.sets()?.domains.get(CLUSTERING).cloned();
+    let clustered = source.non_file_actions()?.domains.get(CLUSTERING).cloned();
     let ended = match &old {
         Some(old) => old
-            .sets()?
+            .non_file_actions()?
             .domains
             .get(CLUSTERING)
             .map(|last| DomainMetadata {
@@ -124,23 +124,23 @@ pub fn clone(
         None => None,
     };
     tx.extend(clustered.or(ended).map(Action::DomainMetadata));
-    let wanted = whole(source);
+    let wanted = all_add_columns(source);
     let partition = wanted.partition.clone();
     for batch in source.files(FileActionKind::Adds, wanted, cancel)? {
         let batch = batch?;
         cancel.progress().advance(batch.len() as u64);
-        for add in adds(&batch, &partition)? {
+        for add in batch_to_adds(&batch, &partition)? {
             out.source_num_of_files += 1;
             out.source_table_size += u64::try_from(add.size).unwrap_or(0);
             // Rows get ids of the clone's own.
-            tx.push(Action::Add(base.absolute(Add {
+            tx.push(Action::Add(base.with_absolute_paths(Add {
                 base_row_id: None,
                 default_row_commit_version: None,
                 ..add
             })?));
         }
     }
-    let parameters = json!({"source": format!("delta.`{}`", base.shown), "sourceVersion": source.version(), "isShallow": true});
+    let parameters = json!({"source": format!("delta.`{}`", base.display_url), "sourceVersion": source.version(), "isShallow": true});
     let metrics = json!({
         "sourceTableSize": out.source_table_size,
         "sourceNumOfFiles": out.source_num_of_files,
@@ -200,7 +200,7 @@ fn replaceable(
 struct SourceRoot {
     /// The URL, decoded, ending in `/`.
     url: String,
-    shown: String,
+    display_url: String,
 }
 
 impl SourceRoot {
@@ -220,14 +220,14 @@ impl SourceRoot {
             )));
         }
         Ok(Self {
-            shown: url.trim_end_matches('/').to_owned(),
+            display_url: url.trim_end_matches('/').to_owned(),
             url,
         })
     }
 
     /// The same file by absolute paths.
-    fn absolute(&self, mut add: Add) -> Result<Add> {
-        add.path = self.path(&add.path)?;
+    fn with_absolute_paths(&self, mut add: Add) -> Result<Add> {
+        add.path = self.absolute_path(&add.path)?;
         if let Some(vector) = &mut add.deletion_vector
             && let Some(DvPath::InTable(path)) = vector.path().at_file(&add.path)?
         {
@@ -237,7 +237,7 @@ impl SourceRoot {
         Ok(add)
     }
 
-    fn path(&self, path: &str) -> Result<String> {
+    fn absolute_path(&self, path: &str) -> Result<String> {
         let canonical = data_path::canonical(path)?;
         if canonical.starts_with('/') || canonical.contains("://") {
             return Ok(path.to_owned());

@@ -21,9 +21,9 @@ use crate::error::{Error, Result, ResultExt, shown};
 use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all, uuid};
 use crate::log::DeltaLog;
 use crate::ops::maintain::commit_command::commit_command;
-use crate::ops::maintain::data_files::{HiddenNames, name_of, walk};
+use crate::ops::maintain::data_files::{HiddenNames, file_name, walk_folders};
 use crate::pq::FooterSchema;
-use crate::pq::survey;
+use crate::pq::infer_schema;
 use crate::protocol::commit_line::{Action, Add, PartitionValues};
 use crate::protocol::partition_value::{self, HIVE_NULL};
 use crate::protocol::schema::{DataType, StructField, StructType};
@@ -110,7 +110,7 @@ pub fn convert(
         Some(schema) => StructType::parse(&schema.to_string())?,
         None => StructType::default(),
     };
-    let files = find(&log, &partition, cancel)?;
+    let files = list_parquet_files(&log, &partition, cancel)?;
     if files.is_empty() {
         return Err(Error::invalid(format!(
             "there are no Parquet files below {}",
@@ -121,7 +121,7 @@ pub fn convert(
         .iter()
         .map(|file| partition_values(&file.path, &partition, options.hive))
         .collect::<Result<Vec<_>>>()?;
-    check_values(&files, &values, &partition)?;
+    check_partition_values(&files, &values, &partition)?;
     let stop = cancel.clone();
     cancel.progress().expect(files.len() as u64);
     let surveys = map_all(
@@ -133,10 +133,10 @@ pub fn convert(
         move |file| {
             stop.check()?;
             stop.progress().advance(1);
-            survey(&file)
+            infer_schema(&file)
         },
     )?;
-    let data = union(&files, &surveys, &partition)?;
+    let data = merge_file_schemas(&files, &surveys, &partition)?;
     let schema = StructType {
         fields: data
             .fields
@@ -163,7 +163,7 @@ pub fn convert(
     let mut context = TableChangeContext {
         allow_unknown: false,
         now_ms: SystemEnv.now_ms(),
-        unique: &mut unique,
+        generate_id: &mut unique,
     };
     let (protocol, metadata) = table::create(&table, &mut context)?;
     let plan = StatsPlan::new(
@@ -172,7 +172,7 @@ pub fn convert(
         &metadata.configuration,
         |field| field.name.clone(),
     )?;
-    let wanted = plan.wanted();
+    let wanted = plan.requested_statistics();
     let mut tx = match OptimisticTransaction::create(log, ReadOptions::default()) {
         // Made by another writer while the files were looked at.
         Err(Error::Invalid { .. }) => return exists(),
@@ -189,7 +189,7 @@ pub fn convert(
             data_change: true,
             stats: options
                 .collect_stats
-                .then(|| plan.json(survey.num_rows(), &survey.facts(&data, &wanted))),
+                .then(|| plan.json(survey.num_rows(), &survey.column_statistics(&data, &wanted))),
             ..Add::default()
         }));
     }
@@ -236,7 +236,7 @@ fn check_properties(configuration: &BTreeMap<String, String>) -> Result<()> {
 }
 
 /// The Parquet files below the root, sorted.
-fn find(
+fn list_parquet_files(
     log: &DeltaLog,
     partition: &StructType,
     cancel: &CancellationToken,
@@ -244,11 +244,11 @@ fn find(
     let hidden = HiddenNames::new(partition.fields.iter().map(|field| field.name.as_str()));
     let names = hidden.clone();
     let mut files = Vec::new();
-    walk(
+    walk_folders(
         log.stores().root(),
         move |place| {
-            let name = name_of(place);
-            !names.is(name)
+            let name = file_name(place);
+            !names.is_hidden(name)
                 && name
                     .rsplit_once('.')
                     .is_some_and(|(_, end)| end.eq_ignore_ascii_case("parquet"))
@@ -258,7 +258,7 @@ fn find(
                 && listed
                     .folders
                     .iter()
-                    .any(|inner| name_of(inner) == "_delta_log")
+                    .any(|inner| file_name(inner) == "_delta_log")
             {
                 return Err(Error::invalid(format!(
                     "the folder `{}` is a Delta table itself; convert what lies beside it",
@@ -269,7 +269,7 @@ fn find(
             Ok(listed
                 .folders
                 .into_iter()
-                .filter(|path| !hidden.is(name_of(path)))
+                .filter(|path| !hidden.is_hidden(file_name(path)))
                 .collect())
         },
         cancel,
@@ -355,7 +355,7 @@ fn partition_values(path: &str, partition: &StructType, hive: bool) -> Result<Pa
 }
 
 /// Checks that every partition value is one of its column's type.
-fn check_values(
+fn check_partition_values(
     files: &[ObjectMeta],
     values: &[PartitionValues],
     partition: &StructType,
@@ -380,7 +380,7 @@ fn check_values(
 }
 
 /// The columns of all files but those that the folders give.
-fn union(
+fn merge_file_schemas(
     files: &[ObjectMeta],
     surveys: &[FooterSchema],
     partition: &StructType,
@@ -420,7 +420,7 @@ fn union(
                     if known.name != field.name {
                         return Err(clash("has other letters", &known.name, &field.name));
                     }
-                    let joined = join(&known.data_type, &field.data_type);
+                    let joined = merge_data_types(&known.data_type, &field.data_type);
                     let joined = joined.ok_or_else(|| {
                         clash(
                             "has another type",
@@ -438,14 +438,16 @@ fn union(
 
 /// The type of a column that has one type in one file and the other in another; structs may have
 /// more fields.
-fn join(a: &DataType, b: &DataType) -> Option<DataType> {
+fn merge_data_types(a: &DataType, b: &DataType) -> Option<DataType> {
     match (a, b) {
         (DataType::Void, other) | (other, DataType::Void) => Some(other.clone()),
         (DataType::Struct(a), DataType::Struct(b)) => {
             let mut fields: Vec<StructField> = a.fields.clone();
             for field in &b.fields {
                 match fields.iter_mut().find(|known| known.name == field.name) {
-                    Some(known) => known.data_type = join(&known.data_type, &field.data_type)?,
+                    Some(known) => {
+                        known.data_type = merge_data_types(&known.data_type, &field.data_type)?
+                    }
                     None => fields.push(field.clone()),
                 }
             }

@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::commit::OptimisticTransaction;
-use crate::commit::adds::{adds, whole};
+use crate::commit::adds::{all_add_columns, batch_to_adds};
 use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::dv::DvPath;
 use crate::error::{Result, ResultExt};
 use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all};
 use crate::ops::maintain::commit_command::commit_command;
-use crate::ops::maintain::data_files::{TablePathResolver, vector_path};
+use crate::ops::maintain::data_files::{TablePathResolver, deletion_vector_path};
 use crate::parse::FileActionProjection;
 use crate::parse::checkpoint::FileActionKind;
 use crate::protocol::commit_line::Action;
@@ -71,7 +71,7 @@ pub fn repair(
     let MissingFiles {
         files: missing,
         vectors,
-    } = missing(snapshot, cancel)?;
+    } = find_missing_files(snapshot, cancel)?;
     let mut out = RepairResult {
         dry_run: options.dry_run,
         files_removed: missing.iter().cloned().collect(),
@@ -85,7 +85,7 @@ pub fn repair(
     }
     let mut tx = OptimisticTransaction::new(snapshot);
     tx.read_files(out.files_removed.iter().map(String::as_str))?;
-    let wanted = whole(snapshot);
+    let wanted = all_add_columns(snapshot);
     let (partition, now) = (wanted.partition.clone(), SystemEnv.now_ms());
     for batch in snapshot.files(FileActionKind::Adds, wanted, cancel)? {
         let batch = batch?;
@@ -93,7 +93,7 @@ pub fn repair(
             .map(|row| Some(missing.contains(batch.path.value(row))))
             .collect();
         tx.extend(
-            adds(&batch.filter(&gone)?, &partition)?
+            batch_to_adds(&batch.filter(&gone)?, &partition)?
                 .iter()
                 .map(|add| Action::Remove(add.to_remove(now, true))),
         );
@@ -126,14 +126,14 @@ struct MissingFiles {
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum ReferencedFile {
     File(String),
-    Vector(DvPath),
+    DeletionVector(DvPath),
 }
 
 impl ReferencedFile {
-    fn place(&self, places: &TablePathResolver) -> Option<String> {
+    fn path_below_root(&self, places: &TablePathResolver) -> Option<String> {
         match self {
-            Self::File(path) => places.of_log(path),
-            Self::Vector(path) => places.of_vector(path),
+            Self::File(path) => places.resolve_log_path(path),
+            Self::DeletionVector(path) => places.resolve_deletion_vector(path),
         }
         .map(Cow::into_owned)
     }
@@ -141,17 +141,19 @@ impl ReferencedFile {
     /// Its path as `Stores::file` takes it.
     fn path(&self) -> Result<Cow<'_, str>> {
         match self {
-            Self::File(path) | Self::Vector(DvPath::Given(path)) => data_path::canonical(path),
-            Self::Vector(DvPath::InTable(path)) => Ok(Cow::Borrowed(path)),
+            Self::File(path) | Self::DeletionVector(DvPath::Given(path)) => {
+                data_path::canonical(path)
+            }
+            Self::DeletionVector(DvPath::InTable(path)) => Ok(Cow::Borrowed(path)),
         }
     }
 }
 
-fn missing(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<MissingFiles> {
+fn find_missing_files(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<MissingFiles> {
     let places = TablePathResolver::new(snapshot.stores());
     let mut by_folder: BTreeMap<String, Vec<(String, ReferencedFile)>> = BTreeMap::new();
     let (mut elsewhere, mut vectors) = (Vec::new(), HashSet::new());
-    let mut seek = |sought: ReferencedFile| match sought.place(&places) {
+    let mut seek = |sought: ReferencedFile| match sought.path_below_root(&places) {
         Some(place) => {
             let (folder, name) = place.rsplit_once('/').unwrap_or(("", &place));
             by_folder
@@ -170,10 +172,10 @@ fn missing(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<MissingFil
         for row in 0..batch.len() {
             seek(ReferencedFile::File(batch.path.value(row).to_owned()));
             // Many files may have their vectors in one.
-            if let Some(vector) = vector_path(&batch, row)?
+            if let Some(vector) = deletion_vector_path(&batch, row)?
                 && vectors.insert(vector.clone())
             {
-                seek(ReferencedFile::Vector(vector));
+                seek(ReferencedFile::DeletionVector(vector));
             }
         }
     }
@@ -218,7 +220,7 @@ fn missing(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<MissingFil
     for sought in here.into_iter().flatten().chain(far.into_iter().flatten()) {
         match sought {
             ReferencedFile::File(path) => out.files.insert(path),
-            ReferencedFile::Vector(DvPath::InTable(path) | DvPath::Given(path)) => {
+            ReferencedFile::DeletionVector(DvPath::InTable(path) | DvPath::Given(path)) => {
                 out.vectors.insert(path)
             }
         };

@@ -30,7 +30,7 @@ use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all};
 use crate::log::MaintenanceOperation;
 use crate::ops::maintain::commit_command::commit_command;
 use crate::ops::maintain::data_files::{
-    HiddenNames, PathHashSet, TablePathResolver, name_of, vector_path, walk,
+    HiddenNames, PathHashSet, TablePathResolver, deletion_vector_path, file_name, walk_folders,
 };
 use crate::parse::checkpoint::FileActionKind;
 use crate::parse::commit::{self, ActionSelection};
@@ -117,7 +117,7 @@ pub fn vacuum(
     features::check_writable(snapshot.protocol())
         .at_file(root.url())
         .at_version(snapshot.version())?;
-    snapshot.check_upkeep(MaintenanceOperation::Vacuum)?;
+    snapshot.check_maintenance(MaintenanceOperation::Vacuum)?;
     let of_table = properties::value(&snapshot.metadata().configuration, RETENTION)
         .and_then(properties::duration_ms)
         .unwrap_or(0);
@@ -131,17 +131,17 @@ pub fn vacuum(
     let look = VacuumPlanner {
         options,
         cutoff,
-        places: TablePathResolver::new(snapshot.stores()),
+        resolver: TablePathResolver::new(snapshot.stores()),
         cancel,
     };
-    let needed = look.needed(snapshot)?;
+    let needed = look.referenced_files(snapshot)?;
     let mut plan = match inventory {
-        Some(inventory) => look.listed(snapshot, inventory, &needed)?,
-        None if options.full => look.everything(snapshot, needed)?,
-        None => look.removed(snapshot, &needed)?,
+        Some(inventory) => look.inventory_candidates(snapshot, inventory, &needed)?,
+        None if options.full => look.full_candidates(snapshot, needed)?,
+        None => look.log_candidates(snapshot, &needed)?,
     };
     if options.dry_run || plan.files.is_empty() {
-        return Ok(plan.sorted());
+        return Ok(plan.into_result());
     }
     let mut parameters = json!({"retentionCheckEnabled": options.enforce_retention, "defaultRetentionMillis": of_table});
     if let (Some(given), Some(parameters)) = (options.retention_ms, parameters.as_object_mut()) {
@@ -161,10 +161,10 @@ pub fn vacuum(
         None => snapshot.at(begun.version)?,
     };
     if after.version() > snapshot.version() + 1 {
-        let needed = look.needed(&after)?;
+        let needed = look.referenced_files(&after)?;
         plan.files.retain(|file| !needed.contains(&file.path));
     }
-    let deleted = delete(root, &plan.files, cancel);
+    let deleted = delete_files(root, &plan.files, cancel);
     let status = if deleted.is_ok() {
         "COMPLETED"
     } else {
@@ -174,7 +174,7 @@ pub fn vacuum(
         .as_ref()
         .map_or_else(|failed| failed.deleted, |()| plan.files.len());
     let metrics = json!({"numDeletedFiles": done, "numVacuumedDirectories": plan.folders});
-    let ended = told(
+    let ended = commit_vacuum_end(
         &after,
         &options.choices.without_transactions(),
         &json!({"status": status}),
@@ -185,14 +185,14 @@ pub fn vacuum(
     ended.warnings.splice(0..0, begun.warnings);
     Ok(VacuumResult {
         done: Some(ended),
-        ..plan.sorted()
+        ..plan.into_result()
     })
 }
 
 /// Says that the vacuum ended, on whatever version: also when the caller wants to stop, and when
 /// others have changed what the table is, since the deletions have happened and depend on nothing
 /// any more.
-fn told(
+fn commit_vacuum_end(
     after: &Snapshot,
     choices: &CommitOptions,
     parameters: &Value,
@@ -271,7 +271,7 @@ impl UnreferencedFiles {
         }
     }
 
-    fn sorted(self) -> VacuumResult {
+    fn into_result(self) -> VacuumResult {
         let mut files: Vec<String> = self.files.into_iter().map(|file| file.path).collect();
         files.sort_unstable();
         VacuumResult {
@@ -287,15 +287,15 @@ struct VacuumPlanner<'a> {
     options: &'a VacuumOptions,
     /// What was removed or written before it can go.
     cutoff: i64,
-    places: TablePathResolver,
+    resolver: TablePathResolver,
     cancel: &'a CancellationToken,
 }
 
 impl VacuumPlanner<'_> {
     /// The places of all files that must stay.
-    fn needed(&self, snapshot: &Snapshot) -> Result<PathHashSet> {
+    fn referenced_files(&self, snapshot: &Snapshot) -> Result<PathHashSet> {
         let mut needed = PathHashSet::default();
-        self.note_live(snapshot, &mut needed)?;
+        self.insert_live_files(snapshot, &mut needed)?;
         for batch in snapshot.files(
             FileActionKind::Removes,
             FileActionProjection {
@@ -306,20 +306,20 @@ impl VacuumPlanner<'_> {
         )? {
             let batch = batch?;
             for row in 0..batch.len() {
-                if removed_at(&batch, row) >= self.cutoff {
-                    self.note(&batch, row, &mut needed)?;
+                if deletion_timestamp(&batch, row) >= self.cutoff {
+                    self.insert_file(&batch, row, &mut needed)?;
                 }
             }
         }
         for version in &self.options.keep_versions {
             let kept = snapshot.at(Some(*version))?;
-            self.note_live(&kept, &mut needed)?;
+            self.insert_live_files(&kept, &mut needed)?;
             // Its changes are its own.
             let segment = kept.segment();
             let Some(commit) = &segment.last_commit else {
                 continue;
             };
-            let text = kept.commit_text(commit)?;
+            let text = kept.commit_bytes(commit)?;
             let take = ActionSelection {
                 cdc: Some(FileActionProjection::default()),
                 ..ActionSelection::default()
@@ -328,13 +328,13 @@ impl VacuumPlanner<'_> {
                 .at_file(&commit.file.path)?
                 .cdc;
             for row in 0..changes.len() {
-                self.note(&changes, row, &mut needed)?;
+                self.insert_file(&changes, row, &mut needed)?;
             }
         }
         Ok(needed)
     }
 
-    fn note_live(&self, snapshot: &Snapshot, needed: &mut PathHashSet) -> Result<()> {
+    fn insert_live_files(&self, snapshot: &Snapshot, needed: &mut PathHashSet) -> Result<()> {
         for batch in snapshot.files(
             FileActionKind::Adds,
             FileActionProjection::default(),
@@ -342,18 +342,18 @@ impl VacuumPlanner<'_> {
         )? {
             let batch = batch?;
             for row in 0..batch.len() {
-                self.note(&batch, row, needed)?;
+                self.insert_file(&batch, row, needed)?;
             }
         }
         Ok(())
     }
 
-    fn note(&self, batch: &FileBatch, row: usize, needed: &mut PathHashSet) -> Result<()> {
-        if let Some(place) = self.places.of_log(batch.path.value(row)) {
+    fn insert_file(&self, batch: &FileBatch, row: usize, needed: &mut PathHashSet) -> Result<()> {
+        if let Some(place) = self.resolver.resolve_log_path(batch.path.value(row)) {
             needed.insert(&place);
         }
-        if let Some(vector) = vector_path(batch, row)?
-            && let Some(place) = self.places.of_vector(&vector)
+        if let Some(vector) = deletion_vector_path(batch, row)?
+            && let Some(place) = self.resolver.resolve_deletion_vector(&vector)
         {
             needed.insert(&place);
         }
@@ -361,32 +361,41 @@ impl VacuumPlanner<'_> {
     }
 
     /// Whether a file is old enough. Stores that do not tell times give 0.
-    fn is_old(&self, file: &ObjectMeta) -> bool {
+    fn is_before_cutoff(&self, file: &ObjectMeta) -> bool {
         file.modified_ms != 0 && file.modified_ms < self.cutoff
     }
 
     /// What goes of all files below the root.
-    fn everything(&self, snapshot: &Snapshot, needed: PathHashSet) -> Result<UnreferencedFiles> {
-        let hidden = hidden(snapshot);
+    fn full_candidates(
+        &self,
+        snapshot: &Snapshot,
+        needed: PathHashSet,
+    ) -> Result<UnreferencedFiles> {
+        let hidden = hidden_names(snapshot);
         let names = hidden.clone();
         let mut files = Vec::new();
-        let folders = walk(
+        let folders = walk_folders(
             snapshot.stores().root(),
-            move |place| !names.is(name_of(place)) && !needed.contains(place),
+            move |place| !names.is_hidden(file_name(place)) && !needed.contains(place),
             |folder, listed| {
                 let is_table = !folder.is_empty()
                     && listed
                         .folders
                         .iter()
-                        .any(|inner| name_of(inner) == "_delta_log");
+                        .any(|inner| file_name(inner) == "_delta_log");
                 if is_table {
                     return Ok(Vec::new());
                 }
-                files.extend(listed.objects.into_iter().filter(|file| self.is_old(file)));
+                files.extend(
+                    listed
+                        .objects
+                        .into_iter()
+                        .filter(|file| self.is_before_cutoff(file)),
+                );
                 Ok(listed
                     .folders
                     .into_iter()
-                    .filter(|path| !hidden.is(name_of(path)))
+                    .filter(|path| !hidden.is_hidden(file_name(path)))
                     .collect())
             },
             self.cancel,
@@ -395,13 +404,13 @@ impl VacuumPlanner<'_> {
     }
 
     /// What goes of an inventory.
-    fn listed(
+    fn inventory_candidates(
         &self,
         snapshot: &Snapshot,
         inventory: FileInventory,
         needed: &PathHashSet,
     ) -> Result<UnreferencedFiles> {
-        let hidden = hidden(snapshot);
+        let hidden = hidden_names(snapshot);
         let mut files = Vec::new();
         let mut owned: HashMap<String, bool> = HashMap::new();
         let mut owns = |place: &str| {
@@ -415,15 +424,15 @@ impl VacuumPlanner<'_> {
         for file in inventory {
             let file = file?;
             let Some(place) = self
-                .places
-                .of_log(&file.path)
+                .resolver
+                .resolve_log_path(&file.path)
                 .map(std::borrow::Cow::into_owned)
             else {
                 continue;
             };
-            if !place.split('/').any(|part| hidden.is(part))
+            if !place.split('/').any(|part| hidden.is_hidden(part))
                 && !needed.contains(&place)
-                && self.is_old(&file)
+                && self.is_before_cutoff(&file)
                 && owns(&place)
             {
                 files.push(ObjectMeta {
@@ -439,7 +448,11 @@ impl VacuumPlanner<'_> {
 
     /// What goes of the files that the log says were removed, or that held changes of commits
     /// before the cutoff.
-    fn removed(&self, snapshot: &Snapshot, needed: &PathHashSet) -> Result<UnreferencedFiles> {
+    fn log_candidates(
+        &self,
+        snapshot: &Snapshot,
+        needed: &PathHashSet,
+    ) -> Result<UnreferencedFiles> {
         let mut by_folder: BTreeMap<String, hashbrown::HashSet<String>> = BTreeMap::new();
         let mut note = |place: &str| {
             if !needed.contains(place) {
@@ -452,11 +465,11 @@ impl VacuumPlanner<'_> {
         };
         let mut note_rows = |batch: &FileBatch, is_old: &dyn Fn(usize) -> bool| -> Result<()> {
             for row in (0..batch.len()).filter(|row| is_old(*row)) {
-                if let Some(place) = self.places.of_log(batch.path.value(row)) {
+                if let Some(place) = self.resolver.resolve_log_path(batch.path.value(row)) {
                     note(&place);
                 }
-                if let Some(vector @ DvPath::InTable(_)) = vector_path(batch, row)?
-                    && let Some(place) = self.places.of_vector(&vector)
+                if let Some(vector @ DvPath::InTable(_)) = deletion_vector_path(batch, row)?
+                    && let Some(place) = self.resolver.resolve_deletion_vector(&vector)
                 {
                     note(&place);
                 }
@@ -472,7 +485,7 @@ impl VacuumPlanner<'_> {
             self.cancel,
         )? {
             let batch = batch?;
-            note_rows(&batch, &|row| removed_at(&batch, row) < self.cutoff)?;
+            note_rows(&batch, &|row| deletion_timestamp(&batch, row) < self.cutoff)?;
         }
         // Checkpoints forget tombstones when they expire; the commits that are still there do not.
         let listing = snapshot.log().list(0)?;
@@ -492,7 +505,7 @@ impl VacuumPlanner<'_> {
                 ..ActionSelection::default()
             };
             let parse = |commit: &crate::log::CommitFile| {
-                let text = match table.commit_text(commit) {
+                let text = match table.commit_bytes(commit) {
                     // A cleanup of the log was faster. What only this commit knew of is for a full
                     // vacuum.
                     Err(error) if error.is_not_found() => return Ok(None),
@@ -508,7 +521,9 @@ impl VacuumPlanner<'_> {
                 .collect::<Result<Vec<_>>>()
         })?;
         for (removes, changes) in batches.iter().flatten() {
-            note_rows(removes, &|row| removed_at(removes, row) < self.cutoff)?;
+            note_rows(removes, &|row| {
+                deletion_timestamp(removes, row) < self.cutoff
+            })?;
             // Files of changes have no time but their own.
             note_rows(changes, &|_| true)?;
         }
@@ -524,14 +539,14 @@ impl VacuumPlanner<'_> {
         let files = listed
             .into_iter()
             .flat_map(|folder| folder.objects)
-            .filter(|file| self.is_old(file))
+            .filter(|file| self.is_before_cutoff(file))
             .collect();
         Ok(UnreferencedFiles::of(files, folders))
     }
 }
 
 /// When a tombstone was set; one that does not say is older than all others.
-fn removed_at(batch: &FileBatch, row: usize) -> i64 {
+fn deletion_timestamp(batch: &FileBatch, row: usize) -> i64 {
     batch
         .time
         .as_ref()
@@ -540,7 +555,7 @@ fn removed_at(batch: &FileBatch, row: usize) -> i64 {
 }
 
 /// Names that are nobody's business in this table.
-fn hidden(snapshot: &Snapshot) -> HiddenNames {
+fn hidden_names(snapshot: &Snapshot) -> HiddenNames {
     let fields = snapshot.partition_fields();
     HiddenNames::new(
         fields
@@ -556,7 +571,7 @@ struct DeletionFailure {
 }
 
 /// Deletes files, many at once.
-fn delete(
+fn delete_files(
     store: &Arc<dyn Store>,
     files: &[ObjectMeta],
     cancel: &CancellationToken,

@@ -88,7 +88,7 @@ pub(in crate::ops) const SOURCE: &str = "source";
 /// A clause.
 #[derive(Debug, Clone)]
 pub(in crate::ops) struct MergeClause {
-    pub deed: ClauseAction,
+    pub clause_action: ClauseAction,
     pub condition: Option<BoundExpr>,
     pub values: Vec<(Vec<String>, BoundExpr)>,
 }
@@ -113,7 +113,7 @@ impl MergeClause {
                 .map(NamedExpression::bound)
                 .transpose()?;
             Ok(Self {
-                deed: plan.deed,
+                clause_action: plan.deed,
                 condition,
                 values: plan.values.iter().map(value).collect::<Result<_>>()?,
             })
@@ -123,7 +123,10 @@ impl MergeClause {
 }
 
 /// The clause that takes each row: its number from 1 on, or 0.
-pub(in crate::ops) fn decide(clauses: &[MergeClause], batch: &RecordBatch) -> Result<Vec<u8>> {
+pub(in crate::ops) fn assign_clauses(
+    clauses: &[MergeClause],
+    batch: &RecordBatch,
+) -> Result<Vec<u8>> {
     let mut out = vec![0_u8; batch.num_rows()];
     for (number, clause) in (1_u8..).zip(clauses) {
         let open: Vec<usize> = out
@@ -160,7 +163,7 @@ pub(in crate::ops) fn decide(clauses: &[MergeClause], batch: &RecordBatch) -> Re
 }
 
 /// Columns that expressions need of one side, by their names.
-pub(in crate::ops) fn needed<'a>(
+pub(in crate::ops) fn required_columns<'a>(
     exprs: impl Iterator<Item = &'a BoundExpr>,
     side: &str,
 ) -> BTreeSet<String> {
@@ -188,7 +191,7 @@ pub(in crate::ops) fn exprs(
 }
 
 /// Columns as one struct.
-fn packed(batch: &RecordBatch) -> Result<ArrayRef> {
+fn to_struct_array(batch: &RecordBatch) -> Result<ArrayRef> {
     if batch.num_columns() == 0 {
         return Ok(Arc::new(StructArray::new_empty_fields(
             batch.num_rows(),
@@ -209,8 +212,8 @@ fn packed(batch: &RecordBatch) -> Result<ArrayRef> {
 }
 
 /// Rows of both sides beside each other.
-pub(in crate::ops) fn combined(target: &RecordBatch, source: &RecordBatch) -> Result<RecordBatch> {
-    let arrays = [packed(target)?, packed(source)?];
+pub(in crate::ops) fn join_rows(target: &RecordBatch, source: &RecordBatch) -> Result<RecordBatch> {
+    let arrays = [to_struct_array(target)?, to_struct_array(source)?];
     let fields: Vec<Field> = [TARGET, SOURCE]
         .iter()
         .zip(&arrays)
@@ -223,7 +226,7 @@ pub(in crate::ops) fn combined(target: &RecordBatch, source: &RecordBatch) -> Re
 }
 
 /// The columns of a batch by their names.
-pub(in crate::ops) fn projected(
+pub(in crate::ops) fn project_columns(
     batch: &RecordBatch,
     names: &BTreeSet<String>,
 ) -> Result<RecordBatch> {
@@ -243,7 +246,7 @@ pub(in crate::ops) struct MergeRowAction {
     pub source: u32,
     /// 0 for nothing, from 1 on a clause for matched rows, from [`BY_SOURCE`] on one for rows that
     /// no row matches.
-    pub action: u8,
+    pub clause_number: u8,
 }
 
 pub(in crate::ops) const NO_ROW: u32 = u32::MAX;
@@ -251,13 +254,13 @@ pub(in crate::ops) const BY_SOURCE: u8 = 128;
 
 /// Gives rows of the table their new values.
 pub(in crate::ops) struct MergeUpdater {
-    pub spool: Arc<SourceBuffer>,
+    pub source_buffer: Arc<SourceBuffer>,
     /// Columns of the source in the spool.
     pub source: StructType,
     /// The table's columns as scans give them.
-    pub before: StructType,
+    pub table_schema: StructType,
     /// The table's columns as they are written.
-    pub after: StructType,
+    pub target_schema: StructType,
     pub matched: Vec<MergeClause>,
     pub by_source: Vec<MergeClause>,
     /// Generated columns, which follow the others where they are not assigned.
@@ -266,9 +269,9 @@ pub(in crate::ops) struct MergeUpdater {
     /// Rows that change, by file.
     pub updates: Vec<Vec<MergeRowAction>>,
     /// The names in files of the columns of row tracking, which stand behind the table's.
-    pub hidden: Vec<String>,
+    pub row_tracking_names: Vec<String>,
     /// The columns of the source that [`Self::matched`] needs.
-    pub needs: BTreeSet<String>,
+    pub source_columns: BTreeSet<String>,
     /// Places of the table's columns that are not scanned: every row that comes gets new values of
     /// them.
     pub unread: BTreeSet<usize>,
@@ -277,12 +280,12 @@ pub(in crate::ops) struct MergeUpdater {
 fn updates(clauses: &[MergeClause]) -> impl Iterator<Item = &MergeClause> {
     clauses
         .iter()
-        .filter(|clause| clause.deed == ClauseAction::Update)
+        .filter(|clause| clause.clause_action == ClauseAction::Update)
 }
 
 /// Places of columns that get a new value in each row that a clause updates, and that no such value
 /// is made of.
-pub(in crate::ops) fn replaced_by_all(
+pub(in crate::ops) fn always_assigned_columns(
     columns: &StructType,
     matched: &[MergeClause],
     by_source: &[MergeClause],
@@ -291,7 +294,7 @@ pub(in crate::ops) fn replaced_by_all(
     fn values(clauses: &[MergeClause]) -> impl Iterator<Item = &BoundExpr> {
         updates(clauses).flat_map(|clause| clause.values.iter().map(|(_, expr)| expr))
     }
-    let mut used = needed(values(matched), TARGET);
+    let mut used = required_columns(values(matched), TARGET);
     used.extend(
         values(by_source)
             .flat_map(BoundExpr::column_names)
@@ -325,14 +328,14 @@ type ColumnPatch = (Vec<u32>, Vec<Option<ArrayRef>>);
 
 impl MergeUpdater {
     /// A batch of a scan with nulls for the columns that were not scanned.
-    fn widened(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+    fn with_unread_columns(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if self.unread.is_empty() {
             return Ok(batch.clone());
         }
         let (schema, mut scanned) = (batch.schema(), (0..).zip(batch.columns()));
         let mut fields: Vec<Arc<Field>> = Vec::new();
         let mut arrays: Vec<ArrayRef> = Vec::new();
-        for (n, field) in self.before.fields.iter().enumerate() {
+        for (n, field) in self.table_schema.fields.iter().enumerate() {
             if self.unread.contains(&n) {
                 let field = field.to_arrow(StringLayout::Plain).with_nullable(true);
                 arrays.push(new_null_array(field.data_type(), batch.num_rows()));
@@ -356,36 +359,36 @@ impl MergeUpdater {
 
     /// Rows of a scan, behind whose columns the number of the file and the position in it stand, as
     /// they are to be written.
-    pub(in crate::ops) fn edit(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let batch = &self.widened(batch)?;
+    pub(in crate::ops) fn update_batch(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let batch = &self.with_unread_columns(batch)?;
         let rows = batch.num_rows();
-        let table = self.before.fields.len();
+        let table = self.table_schema.fields.len();
         let lacking = || Error::internal("a scan lacks a column of the table");
         let place = |n: usize| batch.columns().get(n).ok_or_else(lacking);
         let tracked: Vec<ArrayRef> = batch
             .columns()
-            .get(table..table + self.hidden.len())
+            .get(table..table + self.row_tracking_names.len())
             .ok_or_else(lacking)?
             .to_vec();
-        let file = place(table + self.hidden.len())?
+        let file = place(table + self.row_tracking_names.len())?
             .as_primitive_opt::<Int32Type>()
             .ok_or_else(lacking)?
             .values()
             .first()
             .copied();
-        let index = place(table + self.hidden.len() + 1)?
+        let index = place(table + self.row_tracking_names.len() + 1)?
             .as_primitive_opt::<Int64Type>()
             .ok_or_else(lacking)?
             .values();
         let columns: Vec<usize> = (0..table).collect();
         let old = batch.project(&columns)?;
-        let base = if self.before == self.after {
+        let base = if self.table_schema == self.target_schema {
             old.columns().to_vec()
         } else {
-            self.fitted(
-                ColumnPositions::find(old.schema_ref(), &self.after)?.cast(
+            self.cast_to_target(
+                ColumnPositions::find(old.schema_ref(), &self.target_schema)?.cast(
                     &old,
-                    &self.after,
+                    &self.target_schema,
                     self.zone,
                 )?,
                 rows,
@@ -409,7 +412,7 @@ impl MergeUpdater {
             match index.get(at) {
                 None => break,
                 Some(index) if *index == i64::from(entry.row) => {
-                    let (positions, sources) = by_action.entry(entry.action).or_default();
+                    let (positions, sources) = by_action.entry(entry.clause_number).or_default();
                     positions.push(at as u32);
                     sources.push(entry.source);
                 }
@@ -417,12 +420,12 @@ impl MergeUpdater {
             }
         }
         let parts = by_action.into_iter().map(|(action, (positions, sources))| {
-            self.part(&old, &base, action, positions, &sources)
+            self.evaluate_clause(&old, &base, action, positions, &sources)
         });
         let parts = parts.collect::<Result<Vec<ColumnPatch>>>()?;
         let mut arrays = Vec::with_capacity(base.len() + tracked.len());
         for (n, column) in base.iter().enumerate() {
-            arrays.push(replaced(column, &parts, n)?);
+            arrays.push(apply_patches(column, &parts, n)?);
         }
         for (n, column) in tracked.into_iter().enumerate() {
             // A row that changes loses its commit version and so gets that of the commit.
@@ -439,11 +442,11 @@ impl MergeUpdater {
             });
         }
         let names = self
-            .after
+            .target_schema
             .fields
             .iter()
             .map(|field| field.name.as_str())
-            .chain(self.hidden.iter().map(String::as_str));
+            .chain(self.row_tracking_names.iter().map(String::as_str));
         let fields: Vec<Field> = names
             .zip(&arrays)
             .map(|(name, array)| Field::new(name, array.data_type().clone(), true))
@@ -457,7 +460,7 @@ impl MergeUpdater {
     }
 
     /// Columns of the table's types exactly; nulls where there is none.
-    fn fitted(&self, columns: Vec<Option<ArrayRef>>, rows: usize) -> Result<Vec<ArrayRef>> {
+    fn cast_to_target(&self, columns: Vec<Option<ArrayRef>>, rows: usize) -> Result<Vec<ArrayRef>> {
         let one = |(column, field): (Option<ArrayRef>, &crate::protocol::schema::StructField)| {
             let plain = field.data_type.to_arrow(StringLayout::Plain);
             Ok(match column {
@@ -468,12 +471,12 @@ impl MergeUpdater {
         };
         columns
             .into_iter()
-            .zip(&self.after.fields)
+            .zip(&self.target_schema.fields)
             .map(one)
             .collect()
     }
 
-    fn part(
+    fn evaluate_clause(
         &self,
         old: &RecordBatch,
         base: &[ArrayRef],
@@ -489,7 +492,7 @@ impl MergeUpdater {
             )
         } else {
             let places = self
-                .needs
+                .source_columns
                 .iter()
                 .filter_map(|name| {
                     self.source
@@ -499,7 +502,7 @@ impl MergeUpdater {
                 })
                 .collect::<Vec<_>>();
             let clause = self.matched.get(usize::from(action).wrapping_sub(1));
-            let of_target = needed(
+            let of_target = required_columns(
                 exprs(clause.map_or(&[][..], std::slice::from_ref), true),
                 TARGET,
             );
@@ -507,11 +510,11 @@ impl MergeUpdater {
                 let options = RecordBatchOptions::new().with_row_count(Some(positions.len()));
                 RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?
             } else {
-                take_record_batch(&projected(old, &of_target)?, &indices)?
+                take_record_batch(&project_columns(old, &of_target)?, &indices)?
             };
             (
                 clause,
-                combined(&target, &self.spool.take(sources, &places)?)?,
+                join_rows(&target, &self.source_buffer.take(sources, &places)?)?,
             )
         };
         let clause =
@@ -533,12 +536,12 @@ impl MergeUpdater {
                 .split_first()
                 .ok_or_else(|| Error::internal("a value is for no column"))?;
             let n = self
-                .after
+                .target_schema
                 .fields
                 .iter()
                 .position(|field| field.name == *name);
             let (n, field) = n
-                .and_then(|n| Some((n, self.after.fields.get(n)?)))
+                .and_then(|n| Some((n, self.target_schema.fields.get(n)?)))
                 .ok_or_else(|| Error::invalid(format!("the table has no column `{name}`")))?;
             let value = expr
                 .evaluate(&rows)
@@ -583,7 +586,7 @@ impl MergeUpdater {
                 .collect();
             let mut arrays: Vec<(&str, ArrayRef, bool)> = Vec::new();
             for (n, field) in self
-                .after
+                .target_schema
                 .fields
                 .iter()
                 .enumerate()
@@ -603,7 +606,7 @@ impl MergeUpdater {
             )?;
             for rule in open {
                 let n = self
-                    .after
+                    .target_schema
                     .fields
                     .iter()
                     .position(|field| field.name == rule.column);
@@ -611,7 +614,8 @@ impl MergeUpdater {
                     .expr
                     .evaluate(&batch)
                     .map_err(|e| e.at_column(&rule.column))?;
-                if let Some((n, field)) = n.and_then(|n| Some((n, self.after.fields.get(n)?)))
+                if let Some((n, field)) =
+                    n.and_then(|n| Some((n, self.target_schema.fields.get(n)?)))
                     && let Some(slot) = columns.get_mut(n)
                 {
                     *slot = Some(cast(
@@ -626,7 +630,7 @@ impl MergeUpdater {
 }
 
 /// The column with the new values of some rows.
-fn replaced(column: &ArrayRef, parts: &[ColumnPatch], n: usize) -> Result<ArrayRef> {
+fn apply_patches(column: &ArrayRef, parts: &[ColumnPatch], n: usize) -> Result<ArrayRef> {
     let new: Vec<(&Vec<u32>, &ArrayRef)> = parts
         .iter()
         .filter_map(|(positions, columns)| Some((positions, columns.get(n)?.as_ref()?)))
@@ -698,7 +702,7 @@ pub(in crate::ops) fn with_field(
 
 /// Makes rows of the source rows of the table.
 pub(in crate::ops) struct MergeInserter {
-    pub spool: Arc<SourceBuffer>,
+    pub source_buffer: Arc<SourceBuffer>,
     pub clauses: Vec<MergeClause>,
     /// Rows of the source that match a row of the table.
     pub matched: Vec<bool>,
@@ -721,7 +725,7 @@ impl MergeInserter {
         };
         let schemas = clauses.iter().map(schema).collect();
         Self {
-            spool,
+            source_buffer: spool,
             clauses,
             matched,
             schemas,
@@ -729,9 +733,9 @@ impl MergeInserter {
     }
 
     /// The new rows of a batch of the source, by clause.
-    pub(in crate::ops) fn rows(&self, n: usize) -> Result<Vec<RecordBatch>> {
-        let start = self.spool.start(n) as usize;
-        let batch = self.spool.batch(n, None)?;
+    pub(in crate::ops) fn inserted_rows(&self, n: usize) -> Result<Vec<RecordBatch>> {
+        let start = self.source_buffer.start(n) as usize;
+        let batch = self.source_buffer.batch(n, None)?;
         let open: Vec<bool> = (0..batch.num_rows())
             .map(|row| self.matched.get(start + row) != Some(&true))
             .collect();
@@ -743,7 +747,7 @@ impl MergeInserter {
         } else {
             batch
         };
-        let taken = decide(&self.clauses, &batch)?;
+        let taken = assign_clauses(&self.clauses, &batch)?;
         let mut out = Vec::new();
         for ((number, clause), schema) in (1_u8..).zip(&self.clauses).zip(&self.schemas) {
             let chosen: Vec<bool> = taken.iter().map(|taken| *taken == number).collect();

@@ -19,7 +19,7 @@ use arrow_schema::DataType as Arrow;
 
 use crate::error::{Error, Result};
 use crate::expr::{BoundExpr, Expr, Function};
-use crate::ops::partition_predicate::joined;
+use crate::ops::partition_predicate::combine_exprs;
 use crate::ops::write::replace_keys::{KeyDomain, comparable};
 use crate::parse::mask;
 use crate::protocol::schema::{DataType, StringLayout};
@@ -40,14 +40,14 @@ pub(in crate::ops) struct JoinEquality {
 pub(in crate::ops) struct KeyColumn {
     types: Vec<DataType>,
     null_safe: Vec<bool>,
-    form: KeyEncoding,
+    encoding: KeyEncoding,
 }
 
 #[derive(Debug, Clone)]
 enum KeyEncoding {
     Number,
-    Text,
-    Rows(Arc<RowConverter>),
+    Binary,
+    RowFormat(Arc<RowConverter>),
 }
 
 impl KeyColumn {
@@ -80,25 +80,25 @@ impl KeyColumn {
                 ],
                 [false],
             ) => KeyEncoding::Number,
-            ([DataType::String | DataType::Binary], [false]) => KeyEncoding::Text,
+            ([DataType::String | DataType::Binary], [false]) => KeyEncoding::Binary,
             _ => {
                 let fields = types
                     .iter()
                     .map(|data_type| SortField::new(data_type.to_arrow(StringLayout::Plain)))
                     .collect();
-                KeyEncoding::Rows(Arc::new(RowConverter::new(fields)?))
+                KeyEncoding::RowFormat(Arc::new(RowConverter::new(fields)?))
             }
         };
         Ok(Self {
             types,
             null_safe,
-            form,
+            encoding: form,
         })
     }
 
     /// The arrow type of the key column.
     pub(in crate::ops) fn data_type(&self) -> Arrow {
-        if matches!(self.form, KeyEncoding::Number) {
+        if matches!(self.encoding, KeyEncoding::Number) {
             Arrow::Int64
         } else {
             Arrow::Binary
@@ -106,7 +106,7 @@ impl KeyColumn {
     }
 
     /// The keys of rows, and which of the rows can equal any.
-    pub(in crate::ops) fn make<'a>(
+    pub(in crate::ops) fn encode_keys<'a>(
         &self,
         exprs: impl Iterator<Item = &'a BoundExpr>,
         batch: &RecordBatch,
@@ -146,7 +146,7 @@ impl KeyColumn {
                 .first()
                 .ok_or_else(|| Error::internal("a join has no key"))
         };
-        let key: ArrayRef = match &self.form {
+        let key: ArrayRef = match &self.encoding {
             KeyEncoding::Number => {
                 let column = first()?;
                 let column = if column.data_type() == &Arrow::Date32 {
@@ -156,8 +156,8 @@ impl KeyColumn {
                 };
                 cast(&column, &Arrow::Int64)?
             }
-            KeyEncoding::Text => cast(first()?, &Arrow::Binary)?,
-            KeyEncoding::Rows(converter) => {
+            KeyEncoding::Binary => cast(first()?, &Arrow::Binary)?,
+            KeyEncoding::RowFormat(converter) => {
                 let rows = converter.convert_columns(&columns)?;
                 Arc::new(BinaryArray::from_iter_values(rows.iter()))
             }
@@ -169,7 +169,7 @@ impl KeyColumn {
 /// What is known of the source's keys once all of them were seen.
 #[derive(Debug)]
 pub(in crate::ops) struct SourceKeySummary {
-    spans: Vec<KeyDomain>,
+    domains: Vec<KeyDomain>,
     filter: KeyBloomFilter,
     /// Rows that can match any.
     pub rows: u64,
@@ -183,7 +183,7 @@ impl SourceKeySummary {
             .map(|equality| KeyDomain::new(equality.source.data_type()))
             .collect::<Result<_>>()?;
         Ok(Self {
-            spans,
+            domains: spans,
             filter: KeyBloomFilter::new(rows),
             rows: 0,
         })
@@ -197,7 +197,7 @@ impl SourceKeySummary {
         usable: &BooleanArray,
     ) -> Result<()> {
         self.rows += usable.true_count() as u64;
-        for (span, column) in self.spans.iter_mut().zip(columns) {
+        for (span, column) in self.domains.iter_mut().zip(columns) {
             span.note(column, usable)?;
         }
         self.filter.add(key, usable)
@@ -205,10 +205,10 @@ impl SourceKeySummary {
 
     /// Forgets single values of those keys of which not all were noted: there are others between
     /// the bounds.
-    pub(in crate::ops) fn keep_bounds(&mut self, complete: &[bool]) {
-        for (n, span) in self.spans.iter_mut().enumerate() {
+    pub(in crate::ops) fn discard_partial_values(&mut self, complete: &[bool]) {
+        for (n, span) in self.domains.iter_mut().enumerate() {
             if complete.get(n) != Some(&true) {
-                span.keep_bounds();
+                span.discard_values();
             }
         }
     }
@@ -216,13 +216,13 @@ impl SourceKeySummary {
     /// True for every row of the table that can match.
     pub(in crate::ops) fn predicate(&self, equalities: &[JoinEquality]) -> Result<Option<Expr>> {
         let mut all = Vec::new();
-        for (equality, span) in equalities.iter().zip(&self.spans) {
+        for (equality, span) in equalities.iter().zip(&self.domains) {
             all.extend(span.predicate(&equality.target.expr)?);
         }
         if all.is_empty() {
             Ok(None)
         } else {
-            joined(Function::And, all).map(Some)
+            combine_exprs(Function::And, all).map(Some)
         }
     }
 
@@ -296,7 +296,7 @@ impl KeyBloomFilter {
                 BooleanBuffer::collect_bool(numbers.len(), |_| {
                     numbers
                         .next()
-                        .is_some_and(|number| held(of_number(*number)))
+                        .is_some_and(|number| held(slot_of_number(*number)))
                 })
             }
             places @ KeyColumnValues::Bytes(_) => {
@@ -325,8 +325,8 @@ impl<'a> KeyColumnValues<'a> {
 
     fn get(&self, row: usize) -> BloomFilterSlot {
         match self {
-            Self::Numbers(numbers) => of_number(numbers.get(row).copied().unwrap_or(0)),
-            Self::Bytes(bytes) => of_bytes(bytes.value(row)),
+            Self::Numbers(numbers) => slot_of_number(numbers.get(row).copied().unwrap_or(0)),
+            Self::Bytes(bytes) => slot_of_bytes(bytes.value(row)),
         }
     }
 }
@@ -334,26 +334,26 @@ impl<'a> KeyColumnValues<'a> {
 /// As a power of two, how many numbers share a block: all of them fill a fifth of it.
 const NEIGHBOURS: u32 = 5;
 
-fn of_number(number: i64) -> BloomFilterSlot {
+fn slot_of_number(number: i64) -> BloomFilterSlot {
     let number = number as u64;
     // Spreads numbers that follow each other well.
-    place(
-        mixed(number >> NEIGHBOURS),
+    bloom_filter_slot(
+        mix_hash(number >> NEIGHBOURS),
         number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 43,
     )
 }
 
-fn of_bytes(bytes: &[u8]) -> BloomFilterSlot {
+fn slot_of_bytes(bytes: &[u8]) -> BloomFilterSlot {
     use std::hash::Hasher;
     let mut hasher = rustc_hash::FxHasher::default();
     hasher.write(bytes);
-    let hash = mixed(hasher.finish());
-    place(hash, hash)
+    let hash = mix_hash(hasher.finish());
+    bloom_filter_slot(hash, hash)
 }
 
 /// A place of which a hash chooses the block, and 21 bits of another one the word and three bits of
 /// it.
-fn place(block: u64, within: u64) -> BloomFilterSlot {
+fn bloom_filter_slot(block: u64, within: u64) -> BloomFilterSlot {
     let bits = 1 << (within & 63) | 1 << (within >> 6 & 63) | 1 << (within >> 12 & 63);
     BloomFilterSlot {
         block,
@@ -363,7 +363,7 @@ fn place(block: u64, within: u64) -> BloomFilterSlot {
 }
 
 /// Spreads the bits of a number over all others.
-fn mixed(mut hash: u64) -> u64 {
+fn mix_hash(mut hash: u64) -> u64 {
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ (hash >> 33)
@@ -398,7 +398,7 @@ mod tests {
         let batch = RecordBatch::try_from_iter_with_nullable(vec![("s", values, true)]).unwrap();
         let (_, key, usable) = KeyColumn::new(std::slice::from_ref(equality))
             .unwrap()
-            .make([&equality.source].into_iter(), &batch)
+            .encode_keys([&equality.source].into_iter(), &batch)
             .unwrap();
         (key, usable)
     }

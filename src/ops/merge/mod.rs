@@ -32,20 +32,20 @@ use arrow_select::filter::{filter, filter_record_batch};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::commit::adds::{all, live};
-use crate::commit::finish::{CommitOptions, CommitResult, listed};
+use crate::commit::adds::{all_live_adds, matching_live_adds};
+use crate::commit::finish::{CommitOptions, CommitResult, json_string_list};
 use crate::error::{Error, Result};
 use crate::exec::{CancellationToken, ProgressCounter, memory_limit};
 use crate::expr::{BoundExpr, Expr, Function};
 use crate::ops::access::SchemaMode;
 use crate::ops::access::{check_changeable, check_writable};
-use crate::ops::dml::retry::{is_about_rows, newest};
+use crate::ops::dml::retry::{is_row_conflict, refresh_for_retry};
 use crate::ops::merge::clauses::{ClauseAction, ClausePlan, MergeClause, MergeRowAction};
 use crate::ops::merge::join_keys::{JoinEquality, KeyColumn, SourceKeySummary};
 use crate::ops::merge::source_buffer::{SourceBuffer, SpillLimits};
-use crate::ops::partition_predicate::joined;
+use crate::ops::partition_predicate::combine_exprs;
 use crate::ops::target::{DataFileOptions, FileRowSelection, TargetTable};
-use crate::ops::write::{WriteOptions, settled};
+use crate::ops::write::{WriteOptions, evolved_definition};
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::Add;
 use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
@@ -53,9 +53,9 @@ use crate::scan::{self, BatchStream, FileMatcher, MetadataColumn, PositionSelect
 use crate::snapshot::Snapshot;
 use crate::write::bound_constraints::{self, TableConstraints};
 use crate::write::cast::ColumnPositions;
-use pairs::{places, take_pairs};
+use pairs::{collect_pairs, row_locations};
 
-use write::on_pool;
+use write::map_on_pool;
 pub(super) use write::{MergeCommit, MergeMetrics};
 
 /// How to merge.
@@ -138,7 +138,7 @@ impl MergePlan {
             Value::String(Value::Array(plans.iter().map(one).collect()).to_string())
         };
         json!({
-            "predicate": listed(std::slice::from_ref(&self.on)),
+            "predicate": json_string_list(std::slice::from_ref(&self.on)),
             "matchedPredicates": clauses(&self.matched),
             "notMatchedPredicates": clauses(&self.not_matched),
             "notMatchedBySourcePredicates": clauses(&self.by_source),
@@ -155,7 +155,7 @@ pub struct MergeCommand {
     /// The table after the merge.
     pub(super) target: TargetTable,
     is_changed: bool,
-    demands: TableConstraints,
+    constraints: TableConstraints,
     pub(super) started: Instant,
 }
 
@@ -179,7 +179,7 @@ impl MergeCommand {
         options: MergeOptions,
     ) -> Result<Self> {
         check_writable(snapshot)?;
-        let asking = parts(
+        let asking = project_paths(
             &source,
             &evolving.iter().map(Vec::as_slice).collect::<Vec<_>>(),
         );
@@ -187,7 +187,7 @@ impl MergeCommand {
             schema_mode: Some(SchemaMode::Merge),
             ..WriteOptions::default()
         };
-        let (protocol, metadata, _) = settled(snapshot, &asking, &merging)?;
+        let (protocol, metadata, _) = evolved_definition(snapshot, &asking, &merging)?;
         let is_changed = metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
         let schema = if is_changed {
             StructType::parse(&metadata.schema_string)?
@@ -211,15 +211,15 @@ impl MergeCommand {
             source,
             target,
             is_changed,
-            demands,
+            constraints: demands,
             started: Instant::now(),
         })
     }
 
     /// What is to be bound, against [`Merge::schema`].
     #[must_use]
-    pub fn demands(&self) -> &TableConstraints {
-        &self.demands
+    pub fn table_constraints(&self) -> &TableConstraints {
+        &self.constraints
     }
 
     /// The table's schema after the merge.
@@ -233,14 +233,14 @@ impl MergeCommand {
     /// # Errors
     /// [`Error::Invalid`] for rows that cannot be kept, an append-only table, clauses that are
     /// none; what the source says.
-    pub fn read(
+    pub fn read_source(
         self,
         plan: &MergePlan,
         rows: impl Iterator<Item = Result<RecordBatch>>,
         cancel: &CancellationToken,
     ) -> Result<MergeJoin> {
         let clauses = MergeClauses::of(plan)?;
-        if clauses.changes() {
+        if clauses.changes_existing_rows() {
             check_changeable(&self.snapshot)?;
         }
         let bound = |value: &Option<Value>| {
@@ -256,8 +256,8 @@ impl MergeCommand {
             bound(&plan.residual)?,
         );
         self.check_identities(&clauses)?;
-        let rules = plan.demands.rules(&self.demands, self.identities()?)?;
-        let spool = Arc::new(self.spool(rows, cancel)?);
+        let rules = plan.demands.rules(&self.constraints, self.identities()?)?;
+        let spool = Arc::new(self.buffer_source(rows, cancel)?);
         let key = if equalities.is_empty() {
             None
         } else {
@@ -267,15 +267,15 @@ impl MergeCommand {
         if let Some(key) = &key {
             for n in 0..spool.batches() {
                 cancel.check()?;
-                let batch = chosen(&spool.batch(n, None)?, source_only.as_ref())?;
+                let batch = filter_rows(&spool.batch(n, None)?, source_only.as_ref())?;
                 let (columns, key, usable) =
-                    key.make(equalities.iter().map(|equality| &equality.source), &batch)?;
+                    key.encode_keys(equalities.iter().map(|equality| &equality.source), &batch)?;
                 known.note(&columns, &key, &usable)?;
             }
         }
         let can_match = spool.len() > 0 && (key.is_none() || known.rows > 0);
-        let reads = self.reads(target_only.as_ref(), &known, &equalities, can_match)?;
-        let files = looked_at(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
+        let reads = self.target_predicate(target_only.as_ref(), &known, &equalities, can_match)?;
+        let files = candidate_files(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
         let read_time = self.started.elapsed();
         let known = Arc::new(known);
         Ok(MergeJoin {
@@ -283,17 +283,17 @@ impl MergeCommand {
             plan: plan.clone(),
             clauses,
             rules,
-            spool,
+            source_buffer: spool,
             equalities,
             key,
-            known,
+            source_keys: known,
             source_only,
             residual,
-            reads,
+            target_predicate: reads,
             can_match,
             files,
             read_time,
-            tried: 0,
+            attempt: 0,
         })
     }
 
@@ -303,7 +303,7 @@ impl MergeCommand {
     }
 
     /// True for every row of the table that can match.
-    pub(super) fn reads(
+    pub(super) fn target_predicate(
         &self,
         target_only: Option<&BoundExpr>,
         known: &SourceKeySummary,
@@ -326,7 +326,7 @@ impl MergeCommand {
             None
         } else {
             Some(BoundExpr {
-                expr: joined(Function::And, parts)?,
+                expr: combine_exprs(Function::And, parts)?,
                 ansi: true,
                 zone,
             })
@@ -353,7 +353,7 @@ impl MergeCommand {
         {
             for name in clause.values.iter().filter_map(|(path, _)| path.first()) {
                 match identities.iter().find(|identity| identity.column == *name) {
-                    Some(_) if clause.deed == ClauseAction::Update => {
+                    Some(_) if clause.clause_action == ClauseAction::Update => {
                         return Err(Error::invalid("an identity column cannot be updated: its values are the table's to give; leave it out").at_column(name));
                     }
                     Some(identity) if !identity.allow_explicit => {
@@ -373,7 +373,7 @@ impl MergeCommand {
             .map_or_else(|| Ok(memory_limit()? / 2), Ok)
     }
 
-    fn spool(
+    fn buffer_source(
         &self,
         rows: impl Iterator<Item = Result<RecordBatch>>,
         cancel: &CancellationToken,
@@ -424,7 +424,7 @@ impl MergeCommand {
 }
 
 /// The columns at some paths, of structs the fields at those.
-fn parts(whole: &StructType, paths: &[&[String]]) -> StructType {
+fn project_paths(whole: &StructType, paths: &[&[String]]) -> StructType {
     let part = |field: &StructField| {
         let rests: Vec<&[String]> = paths
             .iter()
@@ -436,7 +436,7 @@ fn parts(whole: &StructType, paths: &[&[String]]) -> StructType {
             _ if rests.is_empty() => None,
             DataType::Struct(fields) if rests.iter().all(|rest| !rest.is_empty()) => {
                 Some(StructField {
-                    data_type: DataType::Struct(Arc::new(parts(fields, &rests))),
+                    data_type: DataType::Struct(Arc::new(project_paths(fields, &rests))),
                     ..field.clone()
                 })
             }
@@ -449,7 +449,7 @@ fn parts(whole: &StructType, paths: &[&[String]]) -> StructType {
 }
 
 /// The files of the table that a merge looks at.
-pub(super) fn looked_at(
+pub(super) fn candidate_files(
     snapshot: &Snapshot,
     clauses: &MergeClauses,
     reads: Option<&BoundExpr>,
@@ -460,14 +460,14 @@ pub(super) fn looked_at(
         (Some(_), true) if !can_match => Ok(Vec::new()),
         (Some(predicate), true) => {
             let lens = FileMatcher::new(snapshot, vec![predicate.clone()]);
-            live(snapshot, cancel, |batch| lens.matching(batch))
+            matching_live_adds(snapshot, cancel, |batch| lens.matching(batch))
         }
-        _ => all(snapshot, cancel),
+        _ => all_live_adds(snapshot, cancel),
     }
 }
 
 /// The rows for which a predicate is true, all without one.
-fn chosen(batch: &RecordBatch, predicate: Option<&BoundExpr>) -> Result<RecordBatch> {
+fn filter_rows(batch: &RecordBatch, predicate: Option<&BoundExpr>) -> Result<RecordBatch> {
     match predicate {
         None => Ok(batch.clone()),
         Some(predicate) => Ok(filter_record_batch(batch, &predicate.filter_mask(batch)?)?),
@@ -495,16 +495,16 @@ impl MergeClauses {
     }
 
     /// Whether rows that are there may change.
-    pub(super) fn changes(&self) -> bool {
+    pub(super) fn changes_existing_rows(&self) -> bool {
         !self.matched.is_empty() || !self.by_source.is_empty()
     }
 
     /// Whether it does not matter which of several rows matches a row of the table.
-    pub(super) fn takes_many(&self) -> bool {
+    pub(super) fn allows_multiple_matches(&self) -> bool {
         matches!(
             self.matched.as_slice(),
             [MergeClause {
-                deed: ClauseAction::Delete,
+                clause_action: ClauseAction::Delete,
                 condition: None,
                 ..
             }]
@@ -519,7 +519,7 @@ pub enum MergeAttempt {
     Done(Box<CommitResult>),
     /// Another writer changed rows that it read: the same on the newest version, whose keys are to
     /// be joined anew.
-    Lost(Box<MergeJoin>),
+    Conflict(Box<MergeJoin>),
 }
 
 /// A merge that waits for the pairs of rows that match.
@@ -529,20 +529,20 @@ pub struct MergeJoin {
     plan: MergePlan,
     clauses: MergeClauses,
     rules: crate::write::constraints::WriteRules,
-    spool: Arc<SourceBuffer>,
+    source_buffer: Arc<SourceBuffer>,
     equalities: Vec<JoinEquality>,
     key: Option<KeyColumn>,
-    known: Arc<SourceKeySummary>,
+    source_keys: Arc<SourceKeySummary>,
     source_only: Option<BoundExpr>,
     residual: Option<BoundExpr>,
     /// True for every row of the table that can match.
-    reads: Option<BoundExpr>,
+    target_predicate: Option<BoundExpr>,
     can_match: bool,
     /// Files that are looked at.
     files: Vec<Add>,
     read_time: Duration,
     /// How often it was run before.
-    tried: u32,
+    attempt: u32,
 }
 
 /// Names of the columns of keys and pairs.
@@ -587,12 +587,12 @@ impl MergeJoin {
         ];
         let schema: SchemaRef = Arc::new(Schema::new(fields));
         let (spool, equalities, source_only, out) = (
-            Arc::clone(&self.spool),
+            Arc::clone(&self.source_buffer),
             self.equalities.clone(),
             self.source_only.clone(),
             Arc::clone(&schema),
         );
-        let batches = (0..self.spool.batches()).map(move |n| {
+        let batches = (0..self.source_buffer.batches()).map(move |n| {
             let batch = spool.batch(n, None)?;
             let start = i64::from(spool.start(n));
             let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(
@@ -609,7 +609,7 @@ impl MergeJoin {
                 }
             };
             let (_, key, usable) =
-                key.make(equalities.iter().map(|equality| &equality.source), &batch)?;
+                key.encode_keys(equalities.iter().map(|equality| &equality.source), &batch)?;
             Ok(RecordBatch::try_new(
                 Arc::clone(&out),
                 vec![filter(&key, &usable)?, filter(&numbers, &usable)?],
@@ -645,21 +645,21 @@ impl MergeJoin {
         // The bounds of the keys leave out files and pages; of single rows the filter below knows
         // more.
         let request = ScanRequest {
-            predicate: self.reads.clone(),
+            predicate: self.target_predicate.clone(),
             filter_rows: self.plan.target_only.is_some(),
             ..self.scan(names.into_iter().map(str::to_owned).collect(), None, cancel)
         };
         let scanned = scan::scan(&self.merge.snapshot, &request)?;
         let (equalities, known, out) = (
             self.equalities.clone(),
-            Arc::clone(&self.known),
+            Arc::clone(&self.source_keys),
             Arc::clone(&schema),
         );
         let keys = move |batch: RecordBatch| -> Result<RecordBatch> {
             let (_, key, usable) =
-                key.make(equalities.iter().map(|equality| &equality.target), &batch)?;
+                key.encode_keys(equalities.iter().map(|equality| &equality.target), &batch)?;
             let usable = known.may_match(&key, &usable)?;
-            let (file, row) = places(&batch)?;
+            let (file, row) = row_locations(&batch)?;
             Ok(RecordBatch::try_new(
                 Arc::clone(&out),
                 vec![
@@ -671,7 +671,7 @@ impl MergeJoin {
         };
         Ok(BatchStream {
             schema,
-            batches: Box::new(on_pool(scanned.batches, keys, cancel)),
+            batches: Box::new(map_on_pool(scanned.batches, keys, cancel)),
             progress: scanned.progress,
         })
     }
@@ -692,7 +692,7 @@ impl MergeJoin {
             ..FileRowSelection {
                 files,
                 predicate: None,
-                chosen,
+                positions: chosen,
             }
             .scan(cancel)
         }
@@ -710,36 +710,38 @@ impl MergeJoin {
         pairs: Option<impl Iterator<Item = Result<RecordBatch>>>,
         cancel: &CancellationToken,
     ) -> Result<MergeAttempt> {
-        let again = (self.tried < self.merge.options.max_reruns).then(|| self.clone());
+        let again = (self.attempt < self.merge.options.max_reruns).then(|| self.clone());
         match (self.run_once(pairs, cancel), again) {
-            (Err(lost), Some(again)) if is_about_rows(&lost) => match again.on_newest(cancel)? {
-                Some(again) => Ok(MergeAttempt::Lost(Box::new(again))),
-                None => Err(lost),
-            },
+            (Err(lost), Some(again)) if is_row_conflict(&lost) => {
+                match again.rebase_on_newest(cancel)? {
+                    Some(again) => Ok(MergeAttempt::Conflict(Box::new(again))),
+                    None => Err(lost),
+                }
+            }
             (done, _) => Ok(MergeAttempt::Done(Box::new(done?))),
         }
     }
 
     /// The same on the newest version; `None` where the table is another than it was.
-    fn on_newest(mut self, cancel: &CancellationToken) -> Result<Option<Self>> {
-        let Some(snapshot) = newest(
+    fn rebase_on_newest(mut self, cancel: &CancellationToken) -> Result<Option<Self>> {
+        let Some(snapshot) = refresh_for_retry(
             &self.merge.snapshot,
             &mut self.merge.options.choices,
-            self.tried,
+            self.attempt,
             cancel,
         )?
         else {
             return Ok(None);
         };
-        self.files = looked_at(
+        self.files = candidate_files(
             &snapshot,
             &self.clauses,
-            self.reads.as_ref(),
+            self.target_predicate.as_ref(),
             self.can_match,
             cancel,
         )?;
         self.merge.snapshot = snapshot;
-        self.tried += 1;
+        self.attempt += 1;
         Ok(Some(self))
     }
 
@@ -753,20 +755,20 @@ impl MergeJoin {
         }
         let mut entries: Vec<Vec<MergeRowAction>> = vec![Vec::new(); self.files.len()];
         match pairs {
-            Some(pairs) => take_pairs(pairs, &mut entries, cancel)?,
+            Some(pairs) => collect_pairs(pairs, &mut entries, cancel)?,
             None if self.key.is_none() && self.can_match => {
-                self.compare_all(&mut entries, cancel)?;
+                self.nested_loop_join(&mut entries, cancel)?;
             }
             None => {}
         }
-        self.decide(&mut entries, cancel)?;
+        self.assign_matched_clauses(&mut entries, cancel)?;
         let mut read: BTreeSet<usize> = BTreeSet::new();
         let mut matched = vec![
             false;
             if self.clauses.not_matched.is_empty() {
                 0
             } else {
-                self.spool.len() as usize
+                self.source_buffer.len() as usize
             }
         ];
         for (file, entries) in entries.iter().enumerate() {
@@ -779,10 +781,10 @@ impl MergeJoin {
                 }
             }
         }
-        self.settle_many(&mut entries)?;
-        self.decide_by_source(&mut entries, cancel)?;
+        self.resolve_multiple_matches(&mut entries)?;
+        self.assign_by_source_clauses(&mut entries, cancel)?;
         for entries in &mut entries {
-            entries.retain(|entry| entry.action != 0);
+            entries.retain(|entry| entry.clause_number != 0);
         }
         self.write(entries, matched, read, cancel)
     }

@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 use crate::exec::{CancellationToken, map_all};
 use crate::expr::{BoundExpr, Function};
 use crate::ops::merge::clauses::{
-    BY_SOURCE, MergeClause, MergeRowAction, NO_ROW, SOURCE, TARGET, combined, decide, exprs,
-    needed, projected,
+    BY_SOURCE, MergeClause, MergeRowAction, NO_ROW, SOURCE, TARGET, assign_clauses, exprs,
+    join_rows, project_columns, required_columns,
 };
-use crate::ops::partition_predicate::joined;
+use crate::ops::partition_predicate::combine_exprs;
 use crate::parse::mask;
 use crate::scan::{self, PositionSelection, ScanRequest};
 
@@ -29,22 +29,24 @@ const DROPPED: u8 = 255;
 
 impl MergeJoin {
     /// Pairs of all rows for which the rest of the condition is true, where no key joins them.
-    pub(super) fn compare_all(
+    pub(super) fn nested_loop_join(
         &self,
         entries: &mut [Vec<MergeRowAction>],
         cancel: &CancellationToken,
     ) -> Result<()> {
         const MOST: usize = 1 << 28;
-        let columns: Vec<String> = needed(self.residual.iter(), TARGET).into_iter().collect();
-        let of_source = needed(self.residual.iter(), SOURCE);
+        let columns: Vec<String> = required_columns(self.residual.iter(), TARGET)
+            .into_iter()
+            .collect();
+        let of_source = required_columns(self.residual.iter(), SOURCE);
         let request = ScanRequest {
-            predicate: self.reads.clone(),
+            predicate: self.target_predicate.clone(),
             ..self.scan(columns.clone(), None, cancel)
         };
-        let (places_of_source, mut found) = (self.source_places(&of_source), 0_usize);
+        let (places_of_source, mut found) = (self.source_column_positions(&of_source), 0_usize);
         for batch in scan::scan(&self.merge.snapshot, &request)?.batches {
             let batch = batch?;
-            let (file, index) = places(&batch)?;
+            let (file, index) = row_locations(&batch)?;
             let file = file.as_primitive::<Int32Type>().values().first().copied();
             let index = index.as_primitive::<Int64Type>();
             let target = batch.project(&(0..columns.len()).collect::<Vec<_>>())?;
@@ -52,9 +54,9 @@ impl MergeJoin {
             else {
                 continue;
             };
-            for n in 0..self.spool.batches() {
+            for n in 0..self.source_buffer.batches() {
                 cancel.check()?;
-                let whole = self.spool.batch(n, None)?;
+                let whole = self.source_buffer.batch(n, None)?;
                 let eligible: Vec<u32> = match &self.source_only {
                     None => (0..whole.num_rows() as u32).collect(),
                     Some(predicate) => predicate
@@ -80,7 +82,7 @@ impl MergeJoin {
                                 take_record_batch(&target, &UInt32Array::from(left.clone()))?;
                             let source =
                                 take_record_batch(&source, &UInt32Array::from(right.clone()))?;
-                            residual.filter_mask(&combined(&target, &source)?)?
+                            residual.filter_mask(&join_rows(&target, &source)?)?
                         }
                     };
                     for pair in held.values().set_indices() {
@@ -89,8 +91,8 @@ impl MergeJoin {
                         };
                         out.push(MergeRowAction {
                             row: position(index.value(*left as usize))?,
-                            source: self.spool.start(n) + right,
-                            action: 0,
+                            source: self.source_buffer.start(n) + right,
+                            clause_number: 0,
                         });
                         found += 1;
                     }
@@ -102,10 +104,10 @@ impl MergeJoin {
                 }
             }
         }
-        sort(entries)
+        sort_by_row(entries)
     }
 
-    pub(super) fn source_places(&self, names: &BTreeSet<String>) -> Vec<usize> {
+    pub(super) fn source_column_positions(&self, names: &BTreeSet<String>) -> Vec<usize> {
         names
             .iter()
             .filter_map(|name| {
@@ -120,7 +122,7 @@ impl MergeJoin {
 
     /// Drops pairs for which the rest of the condition is not true; gives the others the clause
     /// that takes them.
-    pub(super) fn decide(
+    pub(super) fn assign_matched_clauses(
         &self,
         entries: &mut [Vec<MergeRowAction>],
         cancel: &CancellationToken,
@@ -133,23 +135,24 @@ impl MergeJoin {
             entries
                 .iter_mut()
                 .flatten()
-                .for_each(|entry| entry.action = action);
+                .for_each(|entry| entry.clause_number = action);
             return Ok(());
         }
-        let of_target = needed(used.iter().copied(), TARGET);
-        let of_source = self.source_places(&needed(used.iter().copied(), SOURCE));
+        let of_target = required_columns(used.iter().copied(), TARGET);
+        let of_source =
+            self.source_column_positions(&required_columns(used.iter().copied(), SOURCE));
         let look = |target: &RecordBatch, pairs: &mut [MergeRowAction]| -> Result<()> {
             let sources: Vec<u32> = pairs.iter().map(|entry| entry.source).collect();
-            let mut rows = combined(target, &self.spool.take(&sources, &of_source)?)?;
+            let mut rows = join_rows(target, &self.source_buffer.take(&sources, &of_source)?)?;
             let mut held: Option<BooleanArray> = None;
             if let Some(residual) = residual {
                 let found = residual.filter_mask(&rows)?;
                 rows = filter_record_batch(&rows, &found)?;
                 held = Some(found);
             }
-            let mut taken = decide(&self.clauses.matched, &rows)?.into_iter();
+            let mut taken = assign_clauses(&self.clauses.matched, &rows)?.into_iter();
             for (n, entry) in pairs.iter_mut().enumerate() {
-                entry.action = match &held {
+                entry.clause_number = match &held {
                     Some(held) if !held.value(n) => DROPPED,
                     _ => taken.next().unwrap_or(0),
                 };
@@ -180,7 +183,7 @@ impl MergeJoin {
             .batches
             {
                 let batch = batch?;
-                let (file, index) = places(&batch)?;
+                let (file, index) = row_locations(&batch)?;
                 let file = file.as_primitive::<Int32Type>().values().first().copied();
                 let index = index.as_primitive::<Int64Type>().values();
                 let (Some(entries), Some(first), Some(last)) = (
@@ -192,7 +195,7 @@ impl MergeJoin {
                 };
                 let from = entries.partition_point(|entry| i64::from(entry.row) < *first);
                 let to = entries.partition_point(|entry| i64::from(entry.row) <= *last);
-                let target = projected(&batch, &of_target)?;
+                let target = project_columns(&batch, &of_target)?;
                 let mut at = 0_usize;
                 for pairs in entries
                     .get_mut(from..to)
@@ -220,7 +223,7 @@ impl MergeJoin {
             }
         }
         for entries in entries {
-            entries.retain(|entry| entry.action != DROPPED);
+            entries.retain(|entry| entry.clause_number != DROPPED);
         }
         Ok(())
     }
@@ -251,8 +254,11 @@ impl MergeJoin {
     }
 
     /// Leaves one pair for each row of the table.
-    pub(super) fn settle_many(&self, entries: &mut [Vec<MergeRowAction>]) -> Result<()> {
-        let takes_many = self.clauses.takes_many();
+    pub(super) fn resolve_multiple_matches(
+        &self,
+        entries: &mut [Vec<MergeRowAction>],
+    ) -> Result<()> {
+        let takes_many = self.clauses.allows_multiple_matches();
         for (add, entries) in self.files.iter().zip(entries) {
             if entries
                 .windows(2)
@@ -264,8 +270,8 @@ impl MergeJoin {
             for entry in entries.iter() {
                 match kept.last_mut().filter(|last| last.row == entry.row) {
                     None => kept.push(*entry),
-                    Some(_) if entry.action == 0 || takes_many => {}
-                    Some(last) if last.action == 0 => *last = *entry,
+                    Some(_) if entry.clause_number == 0 || takes_many => {}
+                    Some(last) if last.clause_number == 0 => *last = *entry,
                     Some(_) => {
                         return Err(Error::invalid(format!(
                             "several rows of the source match row {} of `{}`, and a clause takes more than one of them (duplicate relevant WHEN MATCHED rows): \
@@ -281,7 +287,7 @@ impl MergeJoin {
     }
 
     /// Adds the rows that no row of the source matches and that a clause takes.
-    pub(super) fn decide_by_source(
+    pub(super) fn assign_by_source_clauses(
         &self,
         entries: &mut [Vec<MergeRowAction>],
         cancel: &CancellationToken,
@@ -305,7 +311,7 @@ impl MergeJoin {
             .and_then(|any| any.first().copied().map(|first| (first, any)))
         {
             None => None,
-            Some((first, any)) => Some(first.with(joined(
+            Some((first, any)) => Some(first.with(combine_exprs(
                 Function::Or,
                 any.iter().map(|bound| bound.expr.clone()).collect(),
             )?)),
@@ -320,7 +326,7 @@ impl MergeJoin {
         let mut more: Vec<Vec<MergeRowAction>> = vec![Vec::new(); entries.len()];
         for batch in scan::scan(&self.merge.snapshot, &request)?.batches {
             let batch = batch?;
-            let (file, index) = places(&batch)?;
+            let (file, index) = row_locations(&batch)?;
             let file = file
                 .as_primitive::<Int32Type>()
                 .values()
@@ -354,12 +360,12 @@ impl MergeJoin {
                 .map(|(row, _)| *row)
                 .collect();
             let batch = filter_record_batch(&batch.project(&columns)?, &mask(open))?;
-            for (row, taken) in rows.into_iter().zip(decide(clauses, &batch)?) {
+            for (row, taken) in rows.into_iter().zip(assign_clauses(clauses, &batch)?) {
                 if taken > 0 {
                     out.push(MergeRowAction {
                         row: position(row)?,
                         source: NO_ROW,
-                        action: BY_SOURCE + taken - 1,
+                        clause_number: BY_SOURCE + taken - 1,
                     });
                 }
             }
@@ -384,7 +390,7 @@ impl MergeJoin {
 }
 
 /// The last columns of a batch: the number of its file, and positions in it.
-pub(super) fn places(batch: &RecordBatch) -> Result<(ArrayRef, ArrayRef)> {
+pub(super) fn row_locations(batch: &RecordBatch) -> Result<(ArrayRef, ArrayRef)> {
     let [.., file, row] = batch.columns() else {
         return Err(Error::internal("a scan gave no positions"));
     };
@@ -401,7 +407,7 @@ pub(super) fn position(row: i64) -> Result<u32> {
 }
 
 /// Takes over what an engine found.
-pub(super) fn take_pairs(
+pub(super) fn collect_pairs(
     pairs: impl Iterator<Item = Result<RecordBatch>>,
     entries: &mut [Vec<MergeRowAction>],
     cancel: &CancellationToken,
@@ -434,15 +440,15 @@ pub(super) fn take_pairs(
             slot.push(MergeRowAction {
                 row: position(*row)?,
                 source,
-                action: 0,
+                clause_number: 0,
             });
         }
     }
-    sort(entries)
+    sort_by_row(entries)
 }
 
 /// Brings the pairs of each file into the order of its rows.
-fn sort(entries: &mut [Vec<MergeRowAction>]) -> Result<()> {
+fn sort_by_row(entries: &mut [Vec<MergeRowAction>]) -> Result<()> {
     let taken: Vec<(usize, Vec<MergeRowAction>)> = entries
         .iter_mut()
         .enumerate()

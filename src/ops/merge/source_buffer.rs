@@ -13,7 +13,7 @@ use arrow_select::interleave::interleave_record_batch;
 use arrow_select::take::take_record_batch;
 
 use crate::error::{Error, Result};
-use crate::pq::encode::file_encoder::size_of;
+use crate::pq::encode::file_encoder::array_bytes;
 use crate::write::spill::{SpillFile, SpillOffset};
 
 /// Where batches may be kept.
@@ -29,18 +29,18 @@ pub(in crate::ops) struct SpillLimits {
 #[derive(Debug)]
 pub(in crate::ops) struct SourceBuffer {
     schema: SchemaRef,
-    slots: Vec<BufferedBatch>,
+    batches: Vec<BufferedBatch>,
     /// The number of the first row of each batch.
     starts: Vec<u32>,
     rows: u32,
     limits: SpillLimits,
-    held: u64,
+    bytes_in_memory: u64,
     spill: SpillFile,
 }
 
 #[derive(Debug)]
 enum BufferedBatch {
-    Held(RecordBatch),
+    InMemory(RecordBatch),
     Spilled(SpillOffset),
 }
 
@@ -48,11 +48,11 @@ impl SourceBuffer {
     pub(in crate::ops) fn new(schema: SchemaRef, limits: SpillLimits) -> Self {
         Self {
             schema,
-            slots: Vec::new(),
+            batches: Vec::new(),
             starts: Vec::new(),
             rows: 0,
             limits,
-            held: 0,
+            bytes_in_memory: 0,
             spill: SpillFile::default(),
         }
     }
@@ -64,7 +64,7 @@ impl SourceBuffer {
 
     /// How many batches they came in.
     pub(in crate::ops) fn batches(&self) -> usize {
-        self.slots.len()
+        self.batches.len()
     }
 
     /// The number of a batch's first row.
@@ -79,10 +79,10 @@ impl SourceBuffer {
             .and_then(|more| self.rows.checked_add(more))
             .filter(|rows| *rows < u32::MAX);
         let more = more.ok_or_else(|| Error::unsupported("a source of more than 4,294,967,294 rows cannot be merged at once; merge it in parts"))?;
-        let bytes: u64 = batch.columns().iter().map(size_of).sum();
-        let slot = if self.held + bytes <= self.limits.memory {
-            self.held += bytes;
-            BufferedBatch::Held(batch)
+        let bytes: u64 = batch.columns().iter().map(array_bytes).sum();
+        let slot = if self.bytes_in_memory + bytes <= self.limits.memory {
+            self.bytes_in_memory += bytes;
+            BufferedBatch::InMemory(batch)
         } else {
             let place = self.spill.write(&[batch])?;
             if let Some(most) = self.limits.file.filter(|most| self.spill.size() > *most) {
@@ -92,7 +92,7 @@ impl SourceBuffer {
             }
             BufferedBatch::Spilled(place)
         };
-        self.slots.push(slot);
+        self.batches.push(slot);
         self.starts.push(self.rows);
         self.rows = more;
         Ok(())
@@ -100,9 +100,9 @@ impl SourceBuffer {
 
     /// One batch of some columns, all if `None`.
     pub(in crate::ops) fn batch(&self, n: usize, columns: Option<&[usize]>) -> Result<RecordBatch> {
-        let batch = match self.slots.get(n) {
+        let batch = match self.batches.get(n) {
             None => return Err(Error::internal("there is no such batch")),
-            Some(BufferedBatch::Held(batch)) => batch.clone(),
+            Some(BufferedBatch::InMemory(batch)) => batch.clone(),
             Some(BufferedBatch::Spilled(place)) => self.spill.read(*place)?,
         };
         match columns {
@@ -129,7 +129,7 @@ impl SourceBuffer {
                 .saturating_sub(1)
         };
         if self.spill.size() == 0 {
-            let mut used: Vec<Option<usize>> = vec![None; self.slots.len()];
+            let mut used: Vec<Option<usize>> = vec![None; self.batches.len()];
             let mut batches: Vec<RecordBatch> = Vec::new();
             let mut indices = Vec::with_capacity(rows.len());
             for row in rows {

@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arrow_array::Array;
 
-use crate::commit::adds::live;
+use crate::commit::adds::matching_live_adds;
 use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::log::MaintenanceOperation;
-use crate::ops::optimize::{OptimizeOptions, OptimizeResult, of_files};
+use crate::ops::optimize::{OptimizeOptions, OptimizeResult, optimize_files};
 use crate::ops::target::DataFileOptions;
 use crate::parse::mask;
 use crate::protocol::action::Metadata;
@@ -35,7 +35,7 @@ const PARTITIONS: usize = 128;
 const SIZE: u64 = 128 << 20;
 
 /// Packs small files where that is due after a version that added files to some partitions.
-pub(in crate::ops) fn follow(
+pub(in crate::ops) fn compact_after_commit(
     mut done: CommitResult,
     touched: &BTreeSet<PartitionValues>,
     choices: &CommitOptions,
@@ -44,7 +44,7 @@ pub(in crate::ops) fn follow(
     let Some(snapshot) = done
         .snapshot
         .clone()
-        .filter(|snapshot| !touched.is_empty() && is_on(snapshot.metadata()))
+        .filter(|snapshot| !touched.is_empty() && is_enabled(snapshot.metadata()))
     else {
         return done;
     };
@@ -64,7 +64,7 @@ pub(in crate::ops) fn follow(
 }
 
 /// Whether the table asks for it.
-fn is_on(metadata: &Metadata) -> bool {
+fn is_enabled(metadata: &Metadata) -> bool {
     let word = properties::value(&metadata.configuration, "delta.autoOptimize.autoCompact");
     metadata.flag("delta.autoOptimize")
         || word.is_some_and(|word| {
@@ -83,11 +83,11 @@ fn compact(
 ) -> Result<Option<CommitResult>> {
     // Auto compaction was not requested, so it is skipped without a warning where the catalog
     // forbids it.
-    if !snapshot.permits_upkeep(MaintenanceOperation::Optimize)? {
+    if !snapshot.permits_maintenance(MaintenanceOperation::Optimize)? {
         return Ok(None);
     }
     let small = i64::try_from(SIZE / 2).unwrap_or(i64::MAX);
-    let files = live(snapshot, cancel, |batch| {
+    let files = matching_live_adds(snapshot, cancel, |batch| {
         Ok(mask(
             (0..batch.len())
                 .map(|row| batch.size.is_valid(row) && batch.size.value(row) < small)
@@ -112,7 +112,7 @@ fn compact(
     let partitions: Vec<String> = chosen
         .iter()
         .filter(|(values, _)| !values.is_empty())
-        .map(|(values, _)| shown(snapshot, values))
+        .map(|(values, _)| partition_predicate_sql(snapshot, values))
         .collect();
     let sql = (!partitions.is_empty()).then(|| partitions.join(" OR "));
     let options = OptimizeOptions {
@@ -130,12 +130,12 @@ fn compact(
     };
     let files = chosen.into_iter().flat_map(|(_, files)| files).collect();
     let OptimizeResult { done, .. } =
-        of_files(snapshot, files, sql, &options, &cancel.uncounted())?;
+        optimize_files(snapshot, files, sql, &options, &cancel.without_progress())?;
     Ok(done)
 }
 
 /// A partition as a predicate, for the history.
-fn shown(snapshot: &Snapshot, values: &PartitionValues) -> String {
+fn partition_predicate_sql(snapshot: &Snapshot, values: &PartitionValues) -> String {
     let name = |physical: &str| {
         let field = snapshot
             .schema()

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::rewrite::cut;
-use crate::commit::finish::listed;
+use super::rewrite::split_by_size;
+use crate::commit::finish::json_string_list;
 use crate::error::Result;
 use crate::exec::uuid;
 use crate::expr::identifier;
@@ -69,11 +69,11 @@ pub struct ClusteringMetrics {
 /// What is to be done: the files of each new cube.
 pub(in crate::ops) struct ClusteringPlan {
     pub cubes: Vec<Vec<Add>>,
-    pub figures: ClusteringMetrics,
+    pub metrics: ClusteringMetrics,
 }
 
 impl FileMetrics {
-    fn note(&mut self, add: &Add) {
+    fn add_file(&mut self, add: &Add) {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(add.size);
     }
@@ -88,7 +88,7 @@ impl LiquidClustering {
         let paths = clustering_columns(snapshot)?;
         let names = paths
             .iter()
-            .map(|path| spelled(path.iter().map(String::as_str)))
+            .map(|path| quoted_column_path(path.iter().map(String::as_str)))
             .collect();
         Ok(Some(Self { paths, names }))
     }
@@ -125,9 +125,9 @@ impl LiquidClustering {
                         figures.input_cubes += 1;
                         met = Some(cube.id.clone());
                     }
-                    figures.input_cube_files.note(&add);
+                    figures.input_cube_files.add_file(&add);
                 }
-                None => figures.input_other_files.note(&add),
+                None => figures.input_other_files.add_file(&add),
             }
             let ours = add
                 .clustering_provider
@@ -162,11 +162,14 @@ impl LiquidClustering {
             }
         }
         for add in &candidates {
-            figures.merged_files.note(add);
+            figures.merged_files.add_file(add);
         }
-        let cubes = cut(candidates, size.max(large));
+        let cubes = split_by_size(candidates, size.max(large));
         figures.output_cubes = cubes.len();
-        ClusteringPlan { cubes, figures }
+        ClusteringPlan {
+            cubes,
+            metrics: figures,
+        }
     }
 
     /// Says of the files of a new cube that they are.
@@ -183,17 +186,17 @@ impl LiquidClustering {
 }
 
 /// Clustering columns as histories have them, of their names with dots between the names of fields.
-pub(in crate::ops) fn listed_columns(columns: &[String]) -> Value {
-    listed(
+pub(in crate::ops) fn clustering_columns_json(columns: &[String]) -> Value {
+    json_string_list(
         &columns
             .iter()
-            .map(|column| spelled(column.split('.')))
+            .map(|column| quoted_column_path(column.split('.')))
             .collect::<Vec<_>>(),
     )
 }
 
 /// The names on the way to a column, as SQL needs them.
-fn spelled<'a>(path: impl Iterator<Item = &'a str>) -> String {
+fn quoted_column_path<'a>(path: impl Iterator<Item = &'a str>) -> String {
     path.map(identifier).collect::<Vec<_>>().join(".")
 }
 
@@ -219,7 +222,7 @@ pub(in crate::ops) fn is_clustered(add: &Add) -> bool {
 }
 
 /// Says of files with the rows of another one, in their order, that they are as clustered.
-pub(in crate::ops) fn inherit(old: &Add, files: &mut [Add]) {
+pub(in crate::ops) fn inherit_clustering(old: &Add, files: &mut [Add]) {
     for add in files {
         add.clustering_provider.clone_from(&old.clustering_provider);
         let cube = old
@@ -305,7 +308,7 @@ mod tests {
                 .into_iter()
                 .map(|cube| cube.into_iter().map(|add| add.path).collect())
                 .collect(),
-            plan.figures,
+            plan.metrics,
         )
     }
 

@@ -36,7 +36,7 @@ pub(in crate::ops) struct CurveLayout {
     names: Vec<String>,
     /// In batches of all columns.
     paths: Vec<Vec<usize>>,
-    shape: CurveKind,
+    kind: CurveKind,
 }
 
 impl CurveLayout {
@@ -49,10 +49,10 @@ impl CurveLayout {
         let mut out = Self {
             names: Vec::new(),
             paths: Vec::new(),
-            shape: CurveKind::Morton,
+            kind: CurveKind::Morton,
         };
         for name in columns {
-            let (path, data_type) = find(snapshot.schema(), name)?;
+            let (path, data_type) = find_column(snapshot.schema(), name)?;
             out.push(snapshot, name, path, data_type)?;
         }
         Ok(out)
@@ -66,12 +66,12 @@ impl CurveLayout {
         let mut out = Self {
             names: Vec::new(),
             paths: Vec::new(),
-            shape: CurveKind::Hilbert,
+            kind: CurveKind::Hilbert,
         };
         for parts in columns {
             let name = parts.join(".");
             let (path, data_type) =
-                walk(snapshot.schema(), parts.iter().map(String::as_str), &name)?;
+                resolve_path(snapshot.schema(), parts.iter().map(String::as_str), &name)?;
             out.push(snapshot, &name, path, data_type)?;
         }
         Ok(out)
@@ -110,8 +110,8 @@ impl CurveLayout {
         Ok(())
     }
 
-    pub(in crate::ops) fn shape(&self) -> CurveKind {
-        self.shape
+    pub(in crate::ops) fn kind(&self) -> CurveKind {
+        self.kind
     }
 
     /// The names on the way to each of the columns.
@@ -135,7 +135,7 @@ impl CurveLayout {
     }
 
     /// Writes the rows of files of a partition anew; into so many files, if that is said.
-    pub(in crate::ops) fn lay(
+    pub(in crate::ops) fn rewrite(
         &self,
         files: Vec<Add>,
         into: Option<usize>,
@@ -165,12 +165,12 @@ impl CurveLayout {
             usize::try_from(records / SAMPLE).unwrap_or(0) + 1,
             cancel,
         )?;
-        let curve = SpaceFillingCurve::new(&sample, self.shape)?;
+        let curve = SpaceFillingCurve::new(&sample, self.kind)?;
         let ends = into
             .filter(|files| *files > 1)
             .map_or(0, |files| files as u64 * ENDS);
         let gatherings = usize::try_from((bytes / GATHERED + 1).max(ends).min(MOST)).unwrap_or(1);
-        let bounds = CurveSort::bounds_of(curve.places(&sample)?, gatherings);
+        let bounds = CurveSort::bounds_of(curve.curve_positions(&sample)?, gatherings);
         let sorting = CurveSort {
             curve,
             columns: self.paths.clone(),
@@ -229,7 +229,7 @@ impl CurveLayout {
             .collect::<Vec<_>>()
             .as_slice()
         {
-            [] => empty(snapshot.schema(), path),
+            [] => empty_column(snapshot.schema(), path),
             some => Ok(concat(some)?),
         };
         parts.into_iter().zip(&self.paths).map(whole).collect()
@@ -253,7 +253,7 @@ fn check_collation(schema: &StructType, path: &[usize]) -> Result<()> {
 }
 
 /// No values of a column.
-fn empty(schema: &StructType, path: &[usize]) -> Result<ArrayRef> {
+fn empty_column(schema: &StructType, path: &[usize]) -> Result<ArrayRef> {
     let mut fields = schema;
     let mut found = &DataType::Void;
     for n in path {
@@ -272,32 +272,36 @@ fn empty(schema: &StructType, path: &[usize]) -> Result<ArrayRef> {
 }
 
 /// A column by its name, in any case; dots stand before the names of fields.
-fn find<'a>(schema: &'a StructType, name: &str) -> Result<(Vec<usize>, &'a DataType)> {
+fn find_column<'a>(schema: &'a StructType, name: &str) -> Result<(Vec<usize>, &'a DataType)> {
     // A name may hold dots itself.
     let bare = name
         .strip_prefix('`')
         .and_then(|name| name.strip_suffix('`'))
         .unwrap_or(name);
-    if let Some(n) = place(schema, bare) {
+    if let Some(n) = field_position(schema, bare) {
         return Ok((
             vec![n],
-            &schema.fields.get(n).ok_or_else(|| lacking(name))?.data_type,
+            &schema
+                .fields
+                .get(n)
+                .ok_or_else(|| unknown_column_error(name))?
+                .data_type,
         ));
     }
-    walk(schema, name.split('.'), name)
+    resolve_path(schema, name.split('.'), name)
 }
 
 /// A column by the names on the way to it.
-fn walk<'a, 'b>(
+fn resolve_path<'a, 'b>(
     schema: &'a StructType,
     parts: impl Iterator<Item = &'b str>,
     name: &str,
 ) -> Result<(Vec<usize>, &'a DataType)> {
     static NONE: StructType = StructType { fields: Vec::new() };
-    let lacking = || lacking(name);
+    let lacking = || unknown_column_error(name);
     let (mut fields, mut out, mut found) = (schema, Vec::new(), None);
     for part in parts {
-        let n = place(fields, part).ok_or_else(lacking)?;
+        let n = field_position(fields, part).ok_or_else(lacking)?;
         let data_type = &fields.fields.get(n).ok_or_else(lacking)?.data_type;
         out.push(n);
         fields = if let DataType::Struct(inner) = data_type {
@@ -310,13 +314,13 @@ fn walk<'a, 'b>(
     found.map(|found| (out, found)).ok_or_else(lacking)
 }
 
-fn place(schema: &StructType, name: &str) -> Option<usize> {
+fn field_position(schema: &StructType, name: &str) -> Option<usize> {
     schema
         .fields
         .iter()
         .position(|field| field.name.eq_ignore_ascii_case(name))
 }
 
-fn lacking(name: &str) -> Error {
+fn unknown_column_error(name: &str) -> Error {
     Error::invalid(format!("the table has no column `{name}`")).at_column(name)
 }

@@ -26,8 +26,8 @@ use serde_json::{Value, json};
 
 use super::target::{DataFileOptions, TargetTable};
 use crate::commit::OptimisticTransaction;
-use crate::commit::adds::{all, live};
-use crate::commit::finish::{self, CommitOptions, CommitResult, listed};
+use crate::commit::adds::{all_live_adds, matching_live_adds};
+use crate::commit::finish::{self, CommitOptions, CommitResult, json_string_list};
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::log::MaintenanceOperation;
@@ -131,7 +131,7 @@ pub struct OptimizeResult {
     /// Partitions with files that ended.
     pub partitions: usize,
     /// Files that the predicate chose.
-    pub considered: usize,
+    pub candidate_files: usize,
     /// Files that became one, or were laid along one curve, at most.
     pub largest_bin: usize,
     /// How rows lie now: `packed`, `zOrder`, `clustered`.
@@ -148,13 +148,13 @@ const DELETED: i64 = 5;
 /// How the rows of a bin come into new files.
 pub(super) enum OptimizeStrategy {
     /// One bin, one file.
-    Packed,
+    Compaction,
     /// The same for files that were clustered: they stay what they were.
-    Purged,
+    Purge,
     /// Z-order.
-    Curved(CurveLayout),
+    ZOrder(CurveLayout),
     /// Each bin is a cube.
-    Clustered(CurveLayout, LiquidClustering),
+    Clustering(CurveLayout, LiquidClustering),
 }
 
 /// Packs the files of the partitions for which `predicate` is true, of all without one; or lays
@@ -171,8 +171,8 @@ pub fn optimize(
     options: &OptimizeOptions,
     cancel: &CancellationToken,
 ) -> Result<OptimizeResult> {
-    let files = asked(snapshot, predicate, options, cancel)?;
-    of_files(
+    let files = files_to_optimize(snapshot, predicate, options, cancel)?;
+    optimize_files(
         snapshot,
         files,
         predicate.map(|demand| demand.sql.clone()),
@@ -182,20 +182,20 @@ pub fn optimize(
 }
 
 /// The files of a table that may be optimized as it is asked for.
-pub(super) fn asked(
+pub(super) fn files_to_optimize(
     snapshot: &Snapshot,
     predicate: Option<&NamedExpression>,
     options: &OptimizeOptions,
     cancel: &CancellationToken,
 ) -> Result<Vec<Add>> {
     check_writable(snapshot)?;
-    snapshot.check_upkeep(MaintenanceOperation::Optimize)?;
-    check(LiquidClustering::of(snapshot)?.as_ref(), predicate, options)?;
-    chosen(snapshot, predicate, cancel)
+    snapshot.check_maintenance(MaintenanceOperation::Optimize)?;
+    check_layout_options(LiquidClustering::of(snapshot)?.as_ref(), predicate, options)?;
+    select_files(snapshot, predicate, cancel)
 }
 
 /// The same for files that were chosen.
-pub(super) fn of_files(
+pub(super) fn optimize_files(
     snapshot: &Snapshot,
     files: Vec<Add>,
     sql: Option<String>,
@@ -207,7 +207,7 @@ pub(super) fn of_files(
         bins,
         size,
         cluster_by,
-        mut out,
+        result: mut out,
     } = OptimizePlan::of(snapshot, files, options, cancel)?;
     let sized = |size: u64| {
         TargetTable::of(
@@ -222,22 +222,24 @@ pub(super) fn of_files(
     let target = sized(size.saturating_mul(2));
     let mut run = OptimizeRun::new(snapshot, options, sql, cluster_by, &target);
     // Bins are counted, and not the files that they are made of.
-    let (progress, cancel) = (cancel.progress(), &cancel.uncounted());
+    let (progress, cancel) = (cancel.progress(), &cancel.without_progress());
     progress.expect(bins.len() as u64);
     for bin in bins {
         let bin = match &layout {
-            OptimizeStrategy::Packed => FileRewrite::of(bin, snapshot, &target, cancel)?,
-            OptimizeStrategy::Purged => kept(FileRewrite::of(bin, snapshot, &target, cancel)?),
-            OptimizeStrategy::Curved(curve) => FileRewrite::new(
+            OptimizeStrategy::Compaction => FileRewrite::of(bin, snapshot, &target, cancel)?,
+            OptimizeStrategy::Purge => {
+                with_inherited_clustering(FileRewrite::of(bin, snapshot, &target, cancel)?)
+            }
+            OptimizeStrategy::ZOrder(curve) => FileRewrite::new(
                 bin.clone(),
-                curve.lay(bin, None, snapshot, &sized(size), cancel)?,
+                curve.rewrite(bin, None, snapshot, &sized(size), cancel)?,
                 snapshot,
             ),
-            OptimizeStrategy::Clustered(curve, clustering) => {
-                let into = Some(share(&bin, size));
+            OptimizeStrategy::Clustering(curve, clustering) => {
+                let into = Some(output_file_count(&bin, size));
                 let mut bin = FileRewrite::new(
                     bin.clone(),
-                    curve.lay(bin, into, snapshot, &sized(size), cancel)?,
+                    curve.rewrite(bin, into, snapshot, &sized(size), cancel)?,
                     snapshot,
                 );
                 clustering.tag(&mut bin.added);
@@ -267,7 +269,7 @@ pub(super) struct OptimizePlan {
     /// The clustering columns as the history has them.
     pub cluster_by: Vec<String>,
     /// What is known before anything is done.
-    pub out: OptimizeResult,
+    pub result: OptimizeResult,
 }
 
 impl OptimizePlan {
@@ -281,10 +283,10 @@ impl OptimizePlan {
         let clustering =
             LiquidClustering::of(snapshot)?.filter(|clustering| !clustering.paths.is_empty());
         let size = TargetTable::of(snapshot, options.encoding.clone())
-            .request(WriteRules::default(), cancel)?
+            .write_request(WriteRules::default(), cancel)?
             .target_file_size;
         let mut out = OptimizeResult {
-            considered: files.len(),
+            candidate_files: files.len(),
             layout: "packed",
             ..OptimizeResult::default()
         };
@@ -292,12 +294,12 @@ impl OptimizePlan {
         let mut cluster_by = Vec::new();
         let (layout, bins) = match clustering {
             _ if options.task == OptimizeTask::Purge => (
-                OptimizeStrategy::Purged,
-                purged(purge::worn(snapshot, files, cancel)?, bytes(size)),
+                OptimizeStrategy::Purge,
+                purge_bins(purge::files_to_purge(snapshot, files, cancel)?, bytes(size)),
             ),
             _ if options.task == OptimizeTask::Upgrade => (
-                OptimizeStrategy::Purged,
-                purged(iceberg::unfit(snapshot, files), bytes(size)),
+                OptimizeStrategy::Purge,
+                purge_bins(iceberg::files_to_upgrade(snapshot, files), bytes(size)),
             ),
             Some(clustering) => {
                 let large = options.large_cube.map_or(clustering::LARGE_CUBE, bytes);
@@ -308,10 +310,10 @@ impl OptimizePlan {
                     large,
                     cube,
                 );
-                (out.layout, out.clustering) = ("clustered", Some(plan.figures));
+                (out.layout, out.clustering) = ("clustered", Some(plan.metrics));
                 cluster_by.clone_from(&clustering.names);
                 (
-                    OptimizeStrategy::Clustered(
+                    OptimizeStrategy::Clustering(
                         CurveLayout::hilbert(snapshot, &clustering.paths)?,
                         clustering,
                     ),
@@ -321,13 +323,13 @@ impl OptimizePlan {
             None if !options.z_order_by.is_empty() => {
                 out.layout = "zOrder";
                 (
-                    OptimizeStrategy::Curved(CurveLayout::z_order(snapshot, &options.z_order_by)?),
+                    OptimizeStrategy::ZOrder(CurveLayout::z_order(snapshot, &options.z_order_by)?),
                     by_partition(files).into_values().collect(),
                 )
             }
             None => (
-                OptimizeStrategy::Packed,
-                bins(
+                OptimizeStrategy::Compaction,
+                compaction_bins(
                     files,
                     options.automatic.map_or(bytes(size), bytes),
                     bytes(size),
@@ -350,13 +352,13 @@ impl OptimizePlan {
             bins,
             size,
             cluster_by,
-            out,
+            result: out,
         })
     }
 }
 
 /// Refuses what delta-spark refuses to do to tables that are clustered, and to those that are not.
-fn check(
+fn check_layout_options(
     clustering: Option<&LiquidClustering>,
     predicate: Option<&NamedExpression>,
     options: &OptimizeOptions,
@@ -381,13 +383,13 @@ fn check(
 }
 
 /// The live files of the partitions for which `predicate` is true, all without one.
-fn chosen(
+fn select_files(
     snapshot: &Snapshot,
     predicate: Option<&NamedExpression>,
     cancel: &CancellationToken,
 ) -> Result<Vec<Add>> {
     let Some(demand) = predicate else {
-        return all(snapshot, cancel);
+        return all_live_adds(snapshot, cancel);
     };
     let bound = demand.bound()?;
     if prune::partition_only(&bound, &snapshot.metadata().partition_columns)
@@ -410,11 +412,11 @@ fn chosen(
         )));
     }
     let lens = FileMatcher::new(snapshot, vec![bound]);
-    live(snapshot, cancel, |batch| lens.matching(batch))
+    matching_live_adds(snapshot, cancel, |batch| lens.matching(batch))
 }
 
 /// How many files a cube becomes: as many as delta-spark makes.
-pub(super) fn share(files: &[Add], size: u64) -> usize {
+pub(super) fn output_file_count(files: &[Add], size: u64) -> usize {
     let bytes = files
         .iter()
         .map(|add| u64::try_from(add.size).unwrap_or(0))
@@ -425,9 +427,9 @@ pub(super) fn share(files: &[Add], size: u64) -> usize {
 }
 
 /// The new file of rows that stay in their order is as clustered as the old one.
-pub(super) fn kept(mut bin: FileRewrite) -> FileRewrite {
+pub(super) fn with_inherited_clustering(mut bin: FileRewrite) -> FileRewrite {
     if let [old] = bin.removed.as_slice() {
-        clustering::inherit(old, &mut bin.added);
+        clustering::inherit_clustering(old, &mut bin.added);
     }
     bin
 }
@@ -438,10 +440,10 @@ pub(super) struct OptimizeRun<'a> {
     sql: Option<String>,
     cluster_by: Vec<String>,
     /// The newest version, but for `last`.
-    now: Snapshot,
+    current_snapshot: Snapshot,
     /// The last commit. Its version is opened when the next commit begins, so that an error of
     /// opening does not fail this one.
-    last: Option<CommitResult>,
+    last_commit: Option<CommitResult>,
     target: &'a TargetTable,
     bins: Vec<FileRewrite>,
     started: Instant,
@@ -459,8 +461,8 @@ impl<'a> OptimizeRun<'a> {
             options,
             sql,
             cluster_by,
-            now: snapshot.clone(),
-            last: None,
+            current_snapshot: snapshot.clone(),
+            last_commit: None,
             target,
             bins: Vec::new(),
             started: Instant::now(),
@@ -480,8 +482,8 @@ impl<'a> OptimizeRun<'a> {
         if bins.is_empty() {
             return Ok(None);
         }
-        if let Some(last) = self.last.take() {
-            self.now = last.newest(&self.now)?;
+        if let Some(last) = self.last_commit.take() {
+            self.current_snapshot = last.newest(&self.current_snapshot)?;
         }
         let added = FileSizes(
             bins.iter()
@@ -506,19 +508,19 @@ impl<'a> OptimizeRun<'a> {
             metrics,
         );
         let done = rewrite::commit(
-            OptimisticTransaction::new(&self.now),
+            OptimisticTransaction::new(&self.current_snapshot),
             operation,
             bins,
             self.target,
             &self.options.choices,
             cancel,
         )?;
-        self.last = Some(done.clone());
+        self.last_commit = Some(done.clone());
         Ok(Some(done))
     }
 
     fn parameters(&self) -> Value {
-        let predicate = listed(self.sql.as_slice());
+        let predicate = json_string_list(self.sql.as_slice());
         if self.options.task.is_reorg() {
             return json!({"predicate": predicate, "applyPurge": true});
         }
@@ -527,8 +529,8 @@ impl<'a> OptimizeRun<'a> {
         json!({
             "predicate": predicate,
             "auto": self.options.automatic.is_some(),
-            "clusterBy": listed(&self.cluster_by),
-            "zOrderBy": listed(&self.options.z_order_by),
+            "clusterBy": json_string_list(&self.cluster_by),
+            "zOrderBy": json_string_list(&self.options.z_order_by),
             "isFull": full,
         })
     }
@@ -536,13 +538,13 @@ impl<'a> OptimizeRun<'a> {
 
 /// Files of which something is taken, packed where nothing says that they belong together
 /// otherwise.
-fn purged(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
+fn purge_bins(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
     let (loose, clustered): (Vec<Add>, Vec<Add>) = files
         .into_iter()
         .partition(|add| !clustering::is_clustered(add));
     let packed = by_partition(loose)
         .into_values()
-        .flat_map(|files| packed(files, size));
+        .flat_map(|files| pack_by_size(files, size));
     packed
         .chain(clustered.into_iter().map(|add| vec![add]))
         .collect()
@@ -550,20 +552,20 @@ fn purged(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
 
 /// The files that become one, partition by partition: those below `small` bytes, up to `size` bytes
 /// together.
-fn bins(files: Vec<Add>, small: i64, size: i64) -> Vec<Vec<Add>> {
+fn compaction_bins(files: Vec<Add>, small: i64, size: i64) -> Vec<Vec<Add>> {
     let mut out: Vec<Vec<Add>> = Vec::new();
     for (_, mut files) in by_partition(files) {
-        files.retain(|add| add.size < small || is_worn(add));
-        out.extend(packed(files, size));
+        files.retain(|add| add.size < small || has_many_deleted_rows(add));
+        out.extend(pack_by_size(files, size));
     }
-    out.retain(|bin| bin.len() > 1 || bin.iter().any(is_worn));
+    out.retain(|bin| bin.len() > 1 || bin.iter().any(has_many_deleted_rows));
     out
 }
 
 /// Files in the order of their making, up to `size` bytes each time.
-fn packed(mut files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
+fn pack_by_size(mut files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
     files.sort_by(|a, b| (a.modification_time, &a.path).cmp(&(b.modification_time, &b.path)));
-    rewrite::cut(files, size)
+    rewrite::split_by_size(files, size)
 }
 
 fn by_partition(files: Vec<Add>) -> BTreeMap<PartitionValues, Vec<Add>> {
@@ -577,7 +579,7 @@ fn by_partition(files: Vec<Add>) -> BTreeMap<PartitionValues, Vec<Add>> {
 }
 
 /// Whether many of a file's rows are deleted.
-fn is_worn(add: &Add) -> bool {
+fn has_many_deleted_rows(add: &Add) -> bool {
     let deleted = add
         .deletion_vector
         .as_ref()
@@ -620,7 +622,7 @@ mod tests {
     }
 
     fn packed(files: Vec<Add>) -> Vec<Vec<String>> {
-        bins(files, 100, 100)
+        compaction_bins(files, 100, 100)
             .into_iter()
             .map(|bin| bin.into_iter().map(|add| add.path).collect())
             .collect()

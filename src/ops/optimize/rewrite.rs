@@ -4,12 +4,12 @@
 //! Protocol: "Requirements for Writers" (`dataChange` is false), "Writer Requirements for Row
 //! Tracking". Figures are delta-spark's. Cost: one pass over the rows.
 
-use crate::commit::finish::{self, CommitOptions, CommitResult, figure};
+use crate::commit::finish::{self, CommitOptions, CommitResult, metric_value};
 use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::Result;
 use crate::exec::CancellationToken;
 use crate::exec::now_ms;
-use crate::ops::orphans::{UncommittedFiles, add_new};
+use crate::ops::orphans::{UncommittedFiles, add_action};
 use crate::ops::target::TargetTable;
 use crate::protocol::commit_line::{Action, Add};
 use crate::snapshot::Snapshot;
@@ -34,7 +34,7 @@ impl FileRewrite {
         let written = if removed.is_empty() {
             WriteOutput::default()
         } else {
-            target.gather(snapshot, removed.clone(), cancel)?
+            target.combine_files(snapshot, removed.clone(), cancel)?
         };
         Ok(Self::new(removed, written, snapshot))
     }
@@ -52,7 +52,7 @@ impl FileRewrite {
             .into_iter()
             .map(|file| Add {
                 data_change: false,
-                ..add_new(file, snapshot.metadata())
+                ..add_action(file, snapshot.metadata())
             })
             .collect();
         Self {
@@ -64,7 +64,7 @@ impl FileRewrite {
 }
 
 /// Files one after the other, up to `size` bytes each time.
-pub(in crate::ops) fn cut(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
+pub(in crate::ops) fn split_by_size(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
     let mut out: Vec<Vec<Add>> = Vec::new();
     let mut bytes = 0_i64;
     for add in files {
@@ -95,25 +95,25 @@ pub(in crate::ops) fn commit(
         removed.extend(one.removed);
         added.extend(one.added);
         match &mut orphans {
-            Some(orphans) => orphans.join(one.orphans),
+            Some(orphans) => orphans.append(one.orphans),
             None => orphans = Some(one.orphans),
         }
     }
     let bytes = |adds: &[Add]| adds.iter().map(|add| add.size).sum::<i64>();
     let figures = [
-        ("numRemovedFiles", figure(removed.len())),
-        ("numRemovedBytes", figure(bytes(&removed))),
+        ("numRemovedFiles", metric_value(removed.len())),
+        ("numRemovedBytes", metric_value(bytes(&removed))),
         (
             "numDeletionVectorsRemoved",
-            figure(
+            metric_value(
                 removed
                     .iter()
                     .filter(|add| add.deletion_vector.is_some())
                     .count(),
             ),
         ),
-        ("numAddedFiles", figure(added.len())),
-        ("numAddedBytes", figure(bytes(&added))),
+        ("numAddedFiles", metric_value(added.len())),
+        ("numAddedBytes", metric_value(bytes(&added))),
     ];
     operation
         .metrics

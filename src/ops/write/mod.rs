@@ -21,12 +21,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::create::{
-    CreateOptions, GENERATED, TableDefinition, asks_for_values, check_clustering, made, said_of,
-    spelled,
+    CreateOptions, GENERATED, TableDefinition, check_clustering, generated_value_key,
+    operation_parameters, schema_column_name, table_definition,
 };
-use super::target::{DataFileOptions, TargetTable, change_file};
-use crate::commit::adds::{all, live};
-use crate::commit::finish::{CommitOptions, CommitResult, commit, figure, listed};
+use super::target::{DataFileOptions, TargetTable, cdc_action};
+use crate::commit::adds::{all_live_adds, matching_live_adds};
+use crate::commit::finish::{CommitOptions, CommitResult, commit, json_string_list, metric_value};
 use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
@@ -37,10 +37,10 @@ use crate::ops::access::{SaveMode, SchemaMode, TableOrPath, check_changeable, ch
 use crate::ops::clustering_domain::{CLUSTERING, clustering_domain};
 use crate::ops::dml::deletion_vectors;
 use crate::ops::dml::matched_rows::MatchedRows;
-use crate::ops::external::delete_update::left;
+use crate::ops::external::delete_update::uncommitted_in_folders;
 use crate::ops::optimize::auto_compact;
-use crate::ops::optimize::clustering::listed_columns;
-use crate::ops::orphans::{UncommittedFiles, add_new};
+use crate::ops::optimize::clustering::clustering_columns_json;
+use crate::ops::orphans::{UncommittedFiles, add_action};
 use crate::ops::partition_predicate::PartitionSet;
 use crate::ops::write::replace_keys::{ReplaceKey, ReplaceKeySet};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
@@ -56,7 +56,7 @@ use crate::write::bound_constraints::{self, TableConstraints};
 use crate::write::cast::ColumnPositions;
 use crate::write::constraints::{IdentityColumn, WriteRules};
 use crate::write::external_files::{self, ExternalFileSet};
-use crate::write::with_change_feed::write_told;
+use crate::write::with_change_feed::write_with_change_data;
 use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write};
 
 /// How to write.
@@ -138,7 +138,7 @@ impl WriteOptions {
     }
 
     /// What a new table shall be.
-    fn of_new(&self) -> CreateOptions {
+    fn create_options(&self) -> CreateOptions {
         CreateOptions {
             mode: self.mode,
             partition_by: self.partition_by.clone().unwrap_or_default(),
@@ -155,20 +155,20 @@ impl WriteOptions {
 /// A write that was found sound, waiting for its expressions and its rows.
 #[derive(Debug, Clone)]
 pub struct WriteCommand {
-    place: TableOrPath,
+    destination: TableOrPath,
     options: WriteOptions,
     /// The table after the write.
     target: TargetTable,
     /// Whether the table's metadata is news.
     is_changed: bool,
     domains: Vec<DomainMetadata>,
-    demands: TableConstraints,
+    constraints: TableConstraints,
     /// Identity columns that the data gives no values.
-    counted: Vec<IdentityColumn>,
+    generated_identities: Vec<IdentityColumn>,
     /// Those that it gives some.
-    given: Vec<IdentityColumn>,
+    explicit_identities: Vec<IdentityColumn>,
     /// What is replaced, where that was settled before the rows were written.
-    settled: Option<ReplacementPlan>,
+    replacement: Option<ReplacementPlan>,
     /// Those of the data, where only rows of its keys are replaced.
     keys: Option<Arc<Mutex<ReplaceKeySet>>>,
     /// What the caller should hear.
@@ -193,11 +193,12 @@ impl WriteCommand {
         let mut warnings = Vec::new();
         let (protocol, metadata, domains, is_changed) = match (&place, options.mode) {
             (TableOrPath::Table(_), SaveMode::Ignore) => return Ok(None),
-            (TableOrPath::Table(_), SaveMode::Error) => return Err(place.exists()),
+            (TableOrPath::Table(_), SaveMode::Error) => return Err(place.table_exists_error()),
             (TableOrPath::Table(snapshot), _) if options.as_select.is_some() => {
                 check_writable(snapshot)?;
                 check_changeable(snapshot)?;
-                let (protocol, metadata, domains) = made(data, &options.of_new(), Some(snapshot))?;
+                let (protocol, metadata, domains) =
+                    table_definition(data, &options.create_options(), Some(snapshot))?;
                 (protocol, metadata, domains, true)
             }
             (TableOrPath::Table(snapshot), _) => {
@@ -205,14 +206,15 @@ impl WriteCommand {
                 if options.mode == SaveMode::Overwrite {
                     check_changeable(snapshot)?;
                 }
-                warn_of_settings(snapshot, &options, &mut warnings);
-                let (protocol, metadata, domains) = settled(snapshot, data, &options)?;
+                warn_ignored_properties(snapshot, &options, &mut warnings);
+                let (protocol, metadata, domains) = evolved_definition(snapshot, data, &options)?;
                 let is_changed =
                     metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
                 (protocol, metadata, domains, is_changed)
             }
-            (TableOrPath::Nothing(..), _) => {
-                let (protocol, metadata, domains) = made(data, &options.of_new(), None)?;
+            (TableOrPath::EmptyPath(..), _) => {
+                let (protocol, metadata, domains) =
+                    table_definition(data, &options.create_options(), None)?;
                 (protocol, metadata, domains, true)
             }
         };
@@ -223,13 +225,13 @@ impl WriteCommand {
                     what,
                     expected,
                     found,
-                    place,
+                    context: place,
                 } if options.schema_mode.is_none() && what.ends_with("does not have") => {
                     Error::SchemaMismatch {
                         what: format!("{what}; {SCHEMA_HINT}"),
                         expected,
                         found,
-                        place,
+                        context: place,
                     }
                 }
                 other => other,
@@ -239,7 +241,7 @@ impl WriteCommand {
             schema
                 .fields
                 .iter()
-                .zip(&columns.places)
+                .zip(&columns.positions)
                 .any(|(own, place)| own.name == field.name && place.is_none())
         };
         let demands = TableConstraints::of(&protocol, &metadata, &schema, lacks)?;
@@ -292,7 +294,7 @@ impl WriteCommand {
         let keys = keys.map(|keys| Arc::new(Mutex::new(keys)));
         let encoding = options.encoding.clone();
         Ok(Some(Self {
-            place,
+            destination: place,
             options,
             target: TargetTable {
                 protocol,
@@ -302,10 +304,10 @@ impl WriteCommand {
             },
             is_changed,
             domains,
-            demands,
-            counted,
-            given,
-            settled: None,
+            constraints: demands,
+            generated_identities: counted,
+            explicit_identities: given,
+            replacement: None,
             keys,
             warnings,
         }))
@@ -313,8 +315,8 @@ impl WriteCommand {
 
     /// What is to be bound, against [`Write::schema`].
     #[must_use]
-    pub fn demands(&self) -> &TableConstraints {
-        &self.demands
+    pub fn table_constraints(&self) -> &TableConstraints {
+        &self.constraints
     }
 
     /// The table's schema after the write.
@@ -335,24 +337,24 @@ impl WriteCommand {
         cancel: &CancellationToken,
     ) -> Result<CommitResult> {
         let rules = bound.rules(
-            &self.demands,
+            &self.constraints,
             bound_constraints::identities(&self.target.protocol, &self.target.schema)?,
         )?;
         // Rows that come are counted, and not the files with those that others of them leave.
-        let (progress, cancel) = (cancel.progress().clone(), &cancel.uncounted());
-        let change = self.replaced(bound, cancel)?;
-        let mut orphans = UncommittedFiles::new(self.place.store());
+        let (progress, cancel) = (cancel.progress().clone(), &cancel.without_progress());
+        let change = self.rows_to_replace(bound, cancel)?;
+        let mut orphans = UncommittedFiles::new(self.destination.store());
         let request = WriteRequest {
             progress,
-            ..self.target.request(rules, cancel)?
+            ..self.target.write_request(rules, cancel)?
         };
         // The feed of vectors and of whole files follows from the log.
-        let marks = self.marks(&change);
-        let has_feed = self.target.has_feed()
-            && (self.keys.is_some() || (!change.ended.partial.is_empty() && !marks));
-        let rows = noted(rows, self.keys.clone());
+        let marks = self.uses_deletion_vectors(&change);
+        let has_feed = self.target.has_change_data_feed()
+            && (self.keys.is_some() || (!change.matched.partial.is_empty() && !marks));
+        let rows = with_key_tracking(rows, self.keys.clone());
         if has_feed {
-            let both = write_told(self.place.store(), &request, rows)?;
+            let both = write_with_change_data(self.destination.store(), &request, rows)?;
             for written in both.iter().flatten() {
                 orphans.add(&written.files);
             }
@@ -366,13 +368,13 @@ impl WriteCommand {
                 cancel,
             );
         }
-        let written = write(self.place.store(), &request, rows)?;
+        let written = write(self.destination.store(), &request, rows)?;
         orphans.add(&written.files);
         self.finish(
             bound,
             change,
             written,
-            ChangeDataSource::Follows,
+            ChangeDataSource::DerivedFromLog,
             orphans,
             cancel,
         )
@@ -385,35 +387,43 @@ impl WriteCommand {
     /// Those of reading the files that may have such rows; [`Error::Unsupported`] where the rows
     /// themselves are needed, [`Error::Invalid`] for values of an identity column that only the
     /// table may give.
-    pub fn settle(&mut self, bound: &TableConstraints, cancel: &CancellationToken) -> Result<bool> {
+    pub fn plan_replacement(
+        &mut self,
+        bound: &TableConstraints,
+        cancel: &CancellationToken,
+    ) -> Result<bool> {
         if self.keys.is_some() {
             return Err(Error::unsupported(
                 "another engine cannot replace rows by keys, which needs its rows; write them through the core",
             ));
         }
-        self.given
+        self.explicit_identities
             .iter()
             .try_for_each(IdentityColumn::check_given)?;
-        let change = self.replaced(bound, cancel)?;
-        let has_feed =
-            self.target.has_feed() && !change.ended.partial.is_empty() && !self.marks(&change);
-        self.settled = Some(ReplacementPlan { change, has_feed });
+        let change = self.rows_to_replace(bound, cancel)?;
+        let has_feed = self.target.has_change_data_feed()
+            && !change.matched.partial.is_empty()
+            && !self.uses_deletion_vectors(&change);
+        self.replacement = Some(ReplacementPlan {
+            change,
+            writes_change_data: has_feed,
+        });
         Ok(has_feed)
     }
 
     /// The version that is written to; `None` where there is no table.
     #[must_use]
     pub fn version(&self) -> Option<i64> {
-        match &self.place {
+        match &self.destination {
             TableOrPath::Table(snapshot) => Some(snapshot.version()),
-            TableOrPath::Nothing(..) => None,
+            TableOrPath::EmptyPath(..) => None,
         }
     }
 
     /// Identity columns that need values.
     #[must_use]
-    pub fn counted(&self) -> &[IdentityColumn] {
-        &self.counted
+    pub fn generated_identities(&self) -> &[IdentityColumn] {
+        &self.generated_identities
     }
 
     /// Commits what lies in a folder of the table, as the rows of the write, which another engine
@@ -431,30 +441,31 @@ impl WriteCommand {
         changes: Option<&str>,
         cancel: &CancellationToken,
     ) -> Result<CommitResult> {
-        let store = Arc::clone(self.place.store());
-        let orphans = left(&store, std::iter::once(folder).chain(changes), cancel)?;
+        let store = Arc::clone(self.destination.store());
+        let orphans =
+            uncommitted_in_folders(&store, std::iter::once(folder).chain(changes), cancel)?;
         let rules = WriteRules {
-            identities: self.counted.clone(),
+            identities: self.generated_identities.clone(),
             ..WriteRules::default()
         };
-        let request = self.target.request(rules, cancel)?;
+        let request = self.target.write_request(rules, cancel)?;
         if request.materialize_partition_columns && !request.partition_columns.is_empty() {
             return Err(Error::unsupported(
                 "the table's files hold the partition columns, too, which needs its rows; write them through the core",
             ));
         }
-        let change = self.taken(changes)?;
+        let change = self.take_replacement(changes)?;
         let ExternalFileSet {
             files,
-            mut rest,
+            non_data_files: mut rest,
             identities,
-        } = external_files::adopt(&store, &request, folder, cancel)?;
+        } = external_files::inspect_external_files(&store, &request, folder, cancel)?;
         let written = WriteOutput {
             rows: files.iter().map(|file| file.num_records).sum(),
             files,
             identities,
         };
-        let feed = self.told(changes, &[], &mut rest, cancel)?;
+        let feed = self.external_change_data(changes, &[], &mut rest, cancel)?;
         let done = self.finish(bound, change, written, feed, orphans, cancel)?;
         // What cannot be deleted is what vacuum is for.
         let _ = store.delete_batch(&rest);
@@ -476,14 +487,14 @@ impl WriteCommand {
         changes: Option<&str>,
         cancel: &CancellationToken,
     ) -> Result<CommitResult> {
-        let store = Arc::clone(self.place.store());
-        let mut orphans = left(&store, changes.into_iter(), cancel)?;
+        let store = Arc::clone(self.destination.store());
+        let mut orphans = uncommitted_in_folders(&store, changes.into_iter(), cancel)?;
         orphans.add(&written.files);
         orphans.add(inserted);
         let mut rest = Vec::new();
         let (change, feed) = (
-            self.taken(changes)?,
-            self.told(changes, inserted, &mut rest, cancel)?,
+            self.take_replacement(changes)?,
+            self.external_change_data(changes, inserted, &mut rest, cancel)?,
         );
         let done = self.finish(bound, change, written, feed, orphans, cancel)?;
         let _ = store.delete_batch(&rest);
@@ -491,9 +502,9 @@ impl WriteCommand {
     }
 
     /// What [`Write::settle`] found.
-    fn taken(&mut self, changes: Option<&str>) -> Result<ReplacedRows> {
-        match self.settled.take() {
-            Some(settled) if settled.has_feed == changes.is_some() => Ok(settled.change),
+    fn take_replacement(&mut self, changes: Option<&str>) -> Result<ReplacedRows> {
+        match self.replacement.take() {
+            Some(settled) if settled.writes_change_data == changes.is_some() => Ok(settled.change),
             Some(_) => Err(Error::internal(
                 "another engine wrote changes where none are wanted, or none where they are",
             )),
@@ -504,20 +515,22 @@ impl WriteCommand {
     }
 
     /// Changes that others wrote: files that are known, and a folder of them.
-    fn told(
+    fn external_change_data(
         &self,
         folder: Option<&str>,
         known: &[WrittenDataFile],
         rest: &mut Vec<String>,
         cancel: &CancellationToken,
     ) -> Result<ChangeDataSource> {
-        let (Some(folder), TableOrPath::Table(snapshot)) = (folder, &self.place) else {
-            return Ok(ChangeDataSource::Follows);
+        let (Some(folder), TableOrPath::Table(snapshot)) = (folder, &self.destination) else {
+            return Ok(ChangeDataSource::DerivedFromLog);
         };
-        let mut told = self.target.adopt(folder, true, snapshot, cancel)?;
-        rest.append(&mut told.rest);
+        let mut told = self
+            .target
+            .inspect_external_folder(folder, true, snapshot, cancel)?;
+        rest.append(&mut told.non_data_files);
         told.files.extend_from_slice(known);
-        Ok(ChangeDataSource::Told(told.files))
+        Ok(ChangeDataSource::ExternalFiles(told.files))
     }
 
     /// Deletes all that a write left in folders that no version names.
@@ -525,8 +538,8 @@ impl WriteCommand {
     /// # Errors
     /// What the store says.
     pub fn abandon(&self, folders: &[String], cancel: &CancellationToken) -> Result<()> {
-        drop(left(
-            self.place.store(),
+        drop(uncommitted_in_folders(
+            self.destination.store(),
             folders.iter().map(String::as_str),
             cancel,
         )?);
@@ -550,14 +563,17 @@ impl WriteCommand {
         cancel: &CancellationToken,
     ) -> Result<CommitResult> {
         if self.options.dynamic_partitions {
-            self.end_partitions(&mut change, &written.files, cancel)?;
+            self.replace_partitions(&mut change, &written.files, cancel)?;
         }
-        self.end_keys(&mut change, cancel)?;
-        let mut changes: Vec<Cdc> = match (feed, &self.place) {
+        self.replace_by_keys(&mut change, cancel)?;
+        let mut changes: Vec<Cdc> = match (feed, &self.destination) {
             (ChangeDataSource::Inserted(inserted), TableOrPath::Table(snapshot)) => {
-                let deleted = self.target.changes(
+                let deleted = self.target.write_change_data(
                     snapshot,
-                    change.ended.chosen().map(|rows| (rows, "delete", None)),
+                    change
+                        .matched
+                        .selected_rows()
+                        .map(|rows| (rows, "delete", None)),
                     cancel,
                 )?;
                 orphans.add(&deleted.files);
@@ -565,44 +581,46 @@ impl WriteCommand {
                     .files
                     .into_iter()
                     .chain(inserted.files)
-                    .map(change_file)
+                    .map(cdc_action)
                     .collect()
             }
-            (ChangeDataSource::Told(files), _) => files.into_iter().map(change_file).collect(),
+            (ChangeDataSource::ExternalFiles(files), _) => {
+                files.into_iter().map(cdc_action).collect()
+            }
             _ => Vec::new(),
         };
-        let marks = self.marks(&change);
+        let marks = self.uses_deletion_vectors(&change);
         let (mut kept, mut marked) = (WriteOutput::default(), Vec::new());
-        match &self.place {
+        match &self.destination {
             TableOrPath::Table(snapshot) if marks => {
-                let (whole, partial) = change.ended.split();
-                marked = deletion_vectors::mark(
+                let (whole, partial) = change.matched.split_by_coverage();
+                marked = deletion_vectors::write_deletion_vectors(
                     snapshot,
                     partial,
-                    &change.ended.partial,
+                    &change.matched.partial,
                     &mut orphans,
                     cancel,
                 )?
                 .actions;
-                change.ended.files = whole;
+                change.matched.files = whole;
             }
-            _ => kept = self.copy_kept(&change, cancel)?,
+            _ => kept = self.copy_remaining_rows(&change, cancel)?,
         }
         orphans.add(&kept.files);
         let mut operation = self.operation(bound, &written, &change, &kept, changes.len());
         let mut metadata = self.is_changed.then(|| self.target.metadata.clone());
         if !written.identities.is_empty() {
             operation.identity_only = metadata.is_none();
-            metadata = Some(self.target.marked(&written.identities));
+            metadata = Some(self.target.with_high_water_marks(&written.identities));
         }
-        let ends = !change.ended.files.is_empty() || marks;
+        let ends = !change.matched.files.is_empty() || marks;
         operation.row_ids_preserved =
-            ends.then(|| self.target.tracks_rows() || marks || change.ended.partial.is_empty());
+            ends.then(|| self.target.tracks_rows() || marks || change.matched.partial.is_empty());
         let adds: Vec<Add> = written
             .files
             .into_iter()
             .chain(kept.files)
-            .map(|file| add_new(file, &self.target.metadata))
+            .map(|file| add_action(file, &self.target.metadata))
             .collect();
         let touched = adds
             .iter()
@@ -624,8 +642,8 @@ impl WriteCommand {
                 )
             });
             match committed {
-                Err(error) if self.can_follow(&error) => {
-                    self.follow(error, &adds, &operation, cancel)
+                Err(error) if self.can_append_after_race(&error) => {
+                    self.append_after_race(error, &adds, &operation, cancel)
                 }
                 other => other,
             }
@@ -633,10 +651,12 @@ impl WriteCommand {
         match done {
             Err(error) if error.may_be_committed() => Err(error),
             // Where that is no error, the rows are not wanted any more.
-            Err(error) => self.place.overtaken(error, self.options.mode),
+            Err(error) => self
+                .destination
+                .resolve_create_race(error, self.options.mode),
             Ok(mut done) => {
                 done.warnings.splice(0..0, self.warnings.iter().cloned());
-                Ok(auto_compact::follow(
+                Ok(auto_compact::compact_after_commit(
                     done,
                     &touched,
                     &self.options.choices,
@@ -669,8 +689,8 @@ impl WriteCommand {
                 }
             }
         }
-        let change = self.replaced(bound, cancel)?;
-        if !change.ended.partial.is_empty() {
+        let change = self.rows_to_replace(bound, cancel)?;
+        if !change.matched.partial.is_empty() {
             return Err(Error::invalid(
                 "the filter must choose whole partitions: some files hold rows of both kinds",
             ));
@@ -684,9 +704,9 @@ impl WriteCommand {
         let bytes: i64 = adds.iter().map(|add| add.size).sum();
         let rows: i64 = adds.iter().filter_map(Add::num_records).sum();
         for (key, value) in [
-            (self.files_metric(), figure(adds.len())),
-            ("numOutputRows", figure(rows)),
-            ("numOutputBytes", figure(bytes)),
+            (self.files_metric(), metric_value(adds.len())),
+            ("numOutputRows", metric_value(rows)),
+            ("numOutputBytes", metric_value(bytes)),
         ] {
             operation.metrics.insert(key.to_owned(), value);
         }
@@ -711,13 +731,15 @@ impl WriteCommand {
             .map(|add| add.partition_values.clone())
             .collect();
         match committed {
-            Ok(done) => Ok(auto_compact::follow(
+            Ok(done) => Ok(auto_compact::compact_after_commit(
                 done,
                 &touched,
                 &self.options.choices,
                 cancel,
             )),
-            Err(error) => self.place.overtaken(error, self.options.mode),
+            Err(error) => self
+                .destination
+                .resolve_create_race(error, self.options.mode),
         }
     }
 
@@ -728,13 +750,13 @@ impl WriteCommand {
         metadata: Option<Metadata>,
         changes: Vec<Cdc>,
     ) -> Result<OptimisticTransaction> {
-        let mut transaction = self.place.transaction()?;
-        match &change.read {
+        let mut transaction = self.destination.transaction()?;
+        match &change.read_dependency {
             ReadDependency::Nothing => {}
             ReadDependency::All => transaction.read_whole_table(),
             ReadDependency::Rows(predicate) => transaction.read_rows(predicate.clone()),
         }
-        transaction.read_files(change.ended.files.iter().map(|add| add.path.as_str()))?;
+        transaction.read_files(change.matched.files.iter().map(|add| add.path.as_str()))?;
         if self.is_changed {
             transaction.push(Action::Protocol(self.target.protocol.clone()));
         }
@@ -743,7 +765,7 @@ impl WriteCommand {
         let now = now_ms();
         transaction.extend(
             change
-                .ended
+                .matched
                 .files
                 .iter()
                 .map(|add| Action::Remove(add.to_remove(now, true))),
@@ -754,22 +776,22 @@ impl WriteCommand {
     }
 
     /// Whether somebody else made the table that this append wanted to make.
-    fn can_follow(&self, error: &Error) -> bool {
-        matches!(self.place, TableOrPath::Nothing(..))
+    fn can_append_after_race(&self, error: &Error) -> bool {
+        matches!(self.destination, TableOrPath::EmptyPath(..))
             && self.options.mode == SaveMode::Append
             && matches!(error, Error::CommitFailed { .. })
     }
 
     /// Appends to the table that somebody else made meanwhile, if it is just the one that was
     /// wanted.
-    fn follow(
+    fn append_after_race(
         &self,
         error: Error,
         adds: &[Add],
         operation: &CommitOperation,
         cancel: &CancellationToken,
     ) -> Result<CommitResult> {
-        let TableOrPath::Nothing(log, options) = &self.place else {
+        let TableOrPath::EmptyPath(log, options) = &self.destination else {
             return Err(error);
         };
         let TableOrPath::Table(snapshot) = TableOrPath::open(log.clone(), *options)? else {
@@ -826,20 +848,20 @@ impl WriteCommand {
             parameters.insert("queryId".to_owned(), batch.query_id.as_str().into());
             parameters.insert("epochId".to_owned(), batch.epoch_id.to_string().into());
         } else if self.options.as_select.is_some() {
-            parameters = said_of(&self.target.metadata, &self.options.cluster_by);
+            parameters = operation_parameters(&self.target.metadata, &self.options.cluster_by);
         } else {
             parameters.insert("mode".to_owned(), self.options.mode.name().into());
             parameters.insert(
                 "partitionBy".to_owned(),
-                listed(&self.target.metadata.partition_columns),
+                json_string_list(&self.target.metadata.partition_columns),
             );
         }
         if !self.options.cluster_by.is_empty()
-            && (matches!(self.place, TableOrPath::Nothing(..)) || !self.domains.is_empty())
+            && (matches!(self.destination, TableOrPath::EmptyPath(..)) || !self.domains.is_empty())
         {
             parameters.insert(
                 "clusterBy".to_owned(),
-                listed_columns(&self.options.cluster_by),
+                clustering_columns_json(&self.options.cluster_by),
             );
         }
         if let Some(predicate) = &bound.predicate {
@@ -866,30 +888,30 @@ impl WriteCommand {
         let mut set = |key: &str, value: Value| metrics.insert(key.to_owned(), value);
         set(
             self.files_metric(),
-            figure(written.files.len() + kept.files.len()),
+            metric_value(written.files.len() + kept.files.len()),
         );
-        set("numOutputRows", figure(written.rows + kept.rows));
+        set("numOutputRows", metric_value(written.rows + kept.rows));
         set(
             "numOutputBytes",
-            figure(bytes(&written.files) + bytes(&kept.files)),
+            metric_value(bytes(&written.files) + bytes(&kept.files)),
         );
         if self.options.mode == SaveMode::Overwrite || self.options.batch.is_some() {
-            set("numRemovedFiles", figure(change.ended.files.len()));
+            set("numRemovedFiles", metric_value(change.matched.files.len()));
         }
         if self.options.mode == SaveMode::Overwrite && self.options.batch.is_none() {
             set(
                 "numRemovedBytes",
-                figure(change.ended.files.iter().map(|add| add.size).sum::<i64>()),
+                metric_value(change.matched.files.iter().map(|add| add.size).sum::<i64>()),
             );
         }
         if let Some(rows) = change
-            .ended
+            .matched
             .rows
-            .filter(|_| change.ended.looked || self.options.has_predicate)
+            .filter(|_| change.matched.rows_scanned || self.options.has_predicate)
         {
-            set("numDeletedRows", figure(rows));
-            set("numCopiedRows", figure(kept.rows));
-            set("numAddedChangeFiles", figure(changes));
+            set("numDeletedRows", metric_value(rows));
+            set("numCopiedRows", metric_value(kept.rows));
+            set("numAddedChangeFiles", metric_value(changes));
         }
         operation.metrics = metrics;
         operation
@@ -901,25 +923,25 @@ impl WriteCommand {
 struct ReplacementPlan {
     change: ReplacedRows,
     /// Whether it has to write changes.
-    has_feed: bool,
+    writes_change_data: bool,
 }
 
 /// Where the feed of a write comes from.
 enum ChangeDataSource {
     /// It follows from the log.
-    Follows,
+    DerivedFromLog,
     /// The new rows are told in these files; those that end are yet to be.
     Inserted(WriteOutput),
     /// All of it is in these files.
-    Told(Vec<WrittenDataFile>),
+    ExternalFiles(Vec<WrittenDataFile>),
 }
 
 /// What a write ends.
 #[derive(Debug, Clone, Default)]
 struct ReplacedRows {
     /// Rows that end.
-    ended: MatchedRows,
-    read: ReadDependency,
+    matched: MatchedRows,
+    read_dependency: ReadDependency,
 }
 
 /// What of the table a write depends on.
@@ -933,7 +955,7 @@ enum ReadDependency {
 
 impl WriteCommand {
     /// What is to be replaced, before anything is written.
-    fn replaced(
+    fn rows_to_replace(
         &self,
         bound: &TableConstraints,
         cancel: &CancellationToken,
@@ -944,7 +966,7 @@ impl WriteCommand {
                 "the predicate of a replacement was not bound",
             ));
         }
-        let TableOrPath::Table(snapshot) = &self.place else {
+        let TableOrPath::Table(snapshot) = &self.destination else {
             return Ok(ReplacedRows::default());
         };
         if self.options.mode != SaveMode::Overwrite
@@ -955,8 +977,8 @@ impl WriteCommand {
         }
         let Some(predicate) = predicate else {
             return Ok(ReplacedRows {
-                ended: MatchedRows::whole(all(snapshot, cancel)?),
-                read: ReadDependency::All,
+                matched: MatchedRows::of_whole_files(all_live_adds(snapshot, cancel)?),
+                read_dependency: ReadDependency::All,
             });
         };
         // Columns that the write adds have no values in the rows that are there.
@@ -970,40 +992,43 @@ impl WriteCommand {
             ));
         }
         Ok(ReplacedRows {
-            ended: MatchedRows::find(snapshot, Some(&predicate), None, cancel)?,
-            read: ReadDependency::Rows(predicate),
+            matched: MatchedRows::find_rows(snapshot, Some(&predicate), None, cancel)?,
+            read_dependency: ReadDependency::Rows(predicate),
         })
     }
 
     /// Ends the files of the partitions that were written.
-    fn end_partitions(
+    fn replace_partitions(
         &self,
         change: &mut ReplacedRows,
         written: &[WrittenDataFile],
         cancel: &CancellationToken,
     ) -> Result<()> {
-        let TableOrPath::Table(snapshot) = &self.place else {
+        let TableOrPath::Table(snapshot) = &self.destination else {
             return Ok(());
         };
         if snapshot.metadata().partition_columns.is_empty() {
-            change.ended = MatchedRows::whole(all(snapshot, cancel)?);
-            change.read = ReadDependency::All;
+            change.matched = MatchedRows::of_whole_files(all_live_adds(snapshot, cancel)?);
+            change.read_dependency = ReadDependency::All;
             return Ok(());
         }
         if written.is_empty() {
             return Ok(());
         }
         let partitions = PartitionSet::of(snapshot, written)?;
-        change.ended = MatchedRows::whole(live(snapshot, cancel, |batch| partitions.rows(batch))?);
-        change.read = partitions
+        change.matched =
+            MatchedRows::of_whole_files(matching_live_adds(snapshot, cancel, |batch| {
+                partitions.matching_files(batch)
+            })?);
+        change.read_dependency = partitions
             .predicate()?
             .map_or(ReadDependency::All, ReadDependency::Rows);
         Ok(())
     }
 
     /// Ends the rows whose keys were written.
-    fn end_keys(&self, change: &mut ReplacedRows, cancel: &CancellationToken) -> Result<()> {
-        let (TableOrPath::Table(snapshot), Some(keys)) = (&self.place, &self.keys) else {
+    fn replace_by_keys(&self, change: &mut ReplacedRows, cancel: &CancellationToken) -> Result<()> {
+        let (TableOrPath::Table(snapshot), Some(keys)) = (&self.destination, &self.keys) else {
             return Ok(());
         };
         let keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
@@ -1012,27 +1037,31 @@ impl WriteCommand {
             return Ok(());
         };
         *change = ReplacedRows {
-            ended: MatchedRows::find(snapshot, Some(&predicate), Some(&keys), cancel)?,
-            read: ReadDependency::Rows(predicate),
+            matched: MatchedRows::find_rows(snapshot, Some(&predicate), Some(&keys), cancel)?,
+            read_dependency: ReadDependency::Rows(predicate),
         };
         Ok(())
     }
 
     /// Whether rows end by deletion vectors, their files staying as they are.
-    fn marks(&self, change: &ReplacedRows) -> bool {
+    fn uses_deletion_vectors(&self, change: &ReplacedRows) -> bool {
         let keeps_schema = self.options.schema_mode != Some(SchemaMode::Overwrite);
         self.options.has_predicate
             && keeps_schema
-            && self.target.has_vectors()
-            && !change.ended.partial.is_empty()
+            && self.target.has_deletion_vectors()
+            && !change.matched.partial.is_empty()
     }
 
     /// Copies the rows that stay of files that end.
-    fn copy_kept(&self, change: &ReplacedRows, cancel: &CancellationToken) -> Result<WriteOutput> {
-        match &self.place {
-            TableOrPath::Table(snapshot) if !change.ended.partial.is_empty() => self.target.copy(
+    fn copy_remaining_rows(
+        &self,
+        change: &ReplacedRows,
+        cancel: &CancellationToken,
+    ) -> Result<WriteOutput> {
+        match &self.destination {
+            TableOrPath::Table(snapshot) if !change.matched.partial.is_empty() => self.target.copy(
                 snapshot,
-                change.ended.kept(),
+                change.matched.remaining_rows(),
                 WriteRules::default(),
                 None,
                 cancel,
@@ -1043,7 +1072,7 @@ impl WriteCommand {
 }
 
 /// The rows, whose keys are noted as they pass.
-fn noted(
+fn with_key_tracking(
     rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
     keys: Option<Arc<Mutex<ReplaceKeySet>>>,
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'static {
@@ -1101,7 +1130,11 @@ fn check_options(options: &WriteOptions) -> Result<()> {
 
 /// What describes a new table changes nothing about one that is there; a caller who thinks it does
 /// should hear of it.
-fn warn_of_settings(snapshot: &Snapshot, options: &WriteOptions, warnings: &mut Vec<String>) {
+fn warn_ignored_properties(
+    snapshot: &Snapshot,
+    options: &WriteOptions,
+    warnings: &mut Vec<String>,
+) {
     let metadata = snapshot.metadata();
     let same = |key: &str, value: Option<&String>| {
         value.is_none_or(|value| {
@@ -1121,7 +1154,7 @@ fn warn_of_settings(snapshot: &Snapshot, options: &WriteOptions, warnings: &mut 
 
 /// Protocol, metadata and changed domains of an existing table after data with this schema is
 /// written.
-pub(super) fn settled(
+pub(super) fn evolved_definition(
     snapshot: &Snapshot,
     data: &StructType,
     options: &WriteOptions,
@@ -1131,7 +1164,7 @@ pub(super) fn settled(
     let replaces = options.schema_mode == Some(SchemaMode::Overwrite) && !partly;
     if !options.cluster_by.is_empty() && !replaces {
         let now = snapshot
-            .sets()?
+            .non_file_actions()?
             .domains
             .get(CLUSTERING)
             .map(|domain| domain.configuration.clone());
@@ -1143,7 +1176,10 @@ pub(super) fn settled(
     }
     let asked: Option<Vec<String>> = options.partition_by.as_ref().map(|names| {
         let schema = if replaces { data } else { snapshot.schema() };
-        names.iter().map(|name| spelled(schema, name)).collect()
+        names
+            .iter()
+            .map(|name| schema_column_name(schema, name))
+            .collect()
     });
     if let (false, Some(asked)) = (replaces, &asked)
         && *asked != metadata.partition_columns
@@ -1157,7 +1193,7 @@ pub(super) fn settled(
     let mut context = TableChangeContext {
         allow_unknown: true,
         now_ms: now_ms(),
-        unique: &mut uuid,
+        generate_id: &mut uuid,
     };
     match options.schema_mode {
         None => Ok((protocol.clone(), metadata.clone(), Vec::new())),
@@ -1171,7 +1207,7 @@ pub(super) fn settled(
                 .iter()
                 .filter(|field| snapshot.schema().field(&field.name).is_none())
             {
-                if let Some(key) = asks_for_values(field) {
+                if let Some(key) = generated_value_key(field) {
                     let what = if key == GENERATED {
                         "Schema evolved fields cannot have generated expressions. Recreate the table to achieve this"
                     } else {
@@ -1227,7 +1263,7 @@ pub(super) fn settled(
                     table::set_schema(&protocol, &metadata, &schema, &mut context)?;
             }
             iceberg::check_partitions(snapshot.metadata(), &metadata)?;
-            let domains = reclustered(snapshot, &metadata, &options.cluster_by)?;
+            let domains = clustering_domain_change(snapshot, &metadata, &options.cluster_by)?;
             Ok((protocol, metadata, domains))
         }
     }
@@ -1235,12 +1271,12 @@ pub(super) fn settled(
 
 /// The clustering once all columns are replaced: that of the write, else none, which is how
 /// delta-spark writes it.
-fn reclustered(
+fn clustering_domain_change(
     snapshot: &Snapshot,
     metadata: &Metadata,
     columns: &[String],
 ) -> Result<Vec<DomainMetadata>> {
-    let last = snapshot.sets()?.domains.get(CLUSTERING);
+    let last = snapshot.non_file_actions()?.domains.get(CLUSTERING);
     if last.is_none() && columns.is_empty() {
         return Ok(Vec::new());
     }

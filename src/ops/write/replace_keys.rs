@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 use crate::expr::{BoundExpr, Expr, Function, Scalar};
-use crate::ops::partition_predicate::{NAMED, joined};
+use crate::ops::partition_predicate::{NAMED, combine_exprs};
 use crate::parse::mask;
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
@@ -56,8 +56,8 @@ pub(in crate::ops) struct ReplaceKeySet {
     /// The table's columns, named as the data's.
     fields: Vec<StructField>,
     converter: RowConverter,
-    known: HashSet<Box<[u8]>>,
-    spans: Vec<KeyDomain>,
+    key_rows: HashSet<Box<[u8]>>,
+    domains: Vec<KeyDomain>,
     zone: TimeZoneSpec,
     /// Where timestamps of the data without a zone are read.
     data_zone: Option<TimeZoneSpec>,
@@ -69,9 +69,9 @@ pub(in crate::ops) struct KeyDomain {
     converter: RowConverter,
     /// All of them, while they are few.
     values: Option<Vec<Scalar>>,
-    seen: HashSet<Box<[u8]>>,
-    least: Option<(Box<[u8]>, Scalar)>,
-    greatest: Option<(Box<[u8]>, Scalar)>,
+    value_rows: HashSet<Box<[u8]>>,
+    min_value: Option<(Box<[u8]>, Scalar)>,
+    max_value: Option<(Box<[u8]>, Scalar)>,
     has_null: bool,
 }
 
@@ -136,8 +136,8 @@ impl ReplaceKeySet {
             keys,
             fields,
             converter,
-            known: HashSet::new(),
-            spans,
+            key_rows: HashSet::new(),
+            domains: spans,
             zone,
             data_zone,
         })
@@ -167,11 +167,11 @@ impl ReplaceKeySet {
         let usable = self.usable(&columns, batch.num_rows());
         let rows = self.converter.convert_columns(&columns)?;
         for (n, row) in rows.iter().enumerate() {
-            if usable.value(n) && !self.known.contains(row.as_ref()) {
-                self.known.insert(row.as_ref().into());
+            if usable.value(n) && !self.key_rows.contains(row.as_ref()) {
+                self.key_rows.insert(row.as_ref().into());
             }
         }
-        for (span, column) in self.spans.iter_mut().zip(&columns) {
+        for (span, column) in self.domains.iter_mut().zip(&columns) {
             span.note(column, &usable)?;
         }
         Ok(())
@@ -184,7 +184,7 @@ impl ReplaceKeySet {
 
     /// The rows of the table whose keys were noted; the columns of the batch are [`Self::columns`]
     /// and any others.
-    pub(in crate::ops) fn rows(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+    pub(in crate::ops) fn matching_rows(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         let columns =
             self.comparable(batch.columns().get(..self.fields.len()).unwrap_or_default())?;
         let usable = self.usable(&columns, batch.num_rows());
@@ -192,7 +192,7 @@ impl ReplaceKeySet {
         Ok(mask(
             rows.iter()
                 .enumerate()
-                .map(|(n, row)| usable.value(n) && self.known.contains(row.as_ref()))
+                .map(|(n, row)| usable.value(n) && self.key_rows.contains(row.as_ref()))
                 .collect(),
         ))
     }
@@ -200,11 +200,11 @@ impl ReplaceKeySet {
     /// True for every row of the table whose keys were noted, and maybe for others; `None` where
     /// there is none to find.
     pub(in crate::ops) fn predicate(&self) -> Result<Option<BoundExpr>> {
-        if self.known.is_empty() {
+        if self.key_rows.is_empty() {
             return Ok(None);
         }
         let mut all = vec![Expr::boolean(Some(true))];
-        for ((key, field), span) in self.keys.iter().zip(&self.fields).zip(&self.spans) {
+        for ((key, field), span) in self.keys.iter().zip(&self.fields).zip(&self.domains) {
             let column = Expr::Column {
                 path: vec![key.target.clone()],
                 data_type: field.data_type.clone(),
@@ -212,7 +212,7 @@ impl ReplaceKeySet {
             all.extend(span.predicate(&column)?);
         }
         Ok(Some(BoundExpr {
-            expr: joined(Function::And, all)?,
+            expr: combine_exprs(Function::And, all)?,
             ansi: true,
             zone: self.zone,
         }))
@@ -271,15 +271,15 @@ impl KeyDomain {
         Ok(Self {
             converter,
             values: Some(Vec::new()),
-            seen: HashSet::new(),
-            least: None,
-            greatest: None,
+            value_rows: HashSet::new(),
+            min_value: None,
+            max_value: None,
             has_null: false,
         })
     }
 
     /// Forgets single values: there are others between.
-    pub(in crate::ops) fn keep_bounds(&mut self) {
+    pub(in crate::ops) fn discard_values(&mut self) {
         self.values = None;
     }
 
@@ -305,28 +305,28 @@ impl KeyDomain {
                 greatest = Some((row, n));
             }
             if let Some(values) = &mut self.values
-                && !self.seen.contains(row)
+                && !self.value_rows.contains(row)
             {
-                self.seen.insert(row.into());
+                self.value_rows.insert(row.into());
                 values.push(scalar(n)?);
                 if values.len() > NAMED {
-                    (self.values, self.seen) = (None, HashSet::new());
+                    (self.values, self.value_rows) = (None, HashSet::new());
                 }
             }
         }
         if let Some((row, n)) = least.filter(|(row, _)| {
-            self.least
+            self.min_value
                 .as_ref()
                 .is_none_or(|(least, _)| *row < least.as_ref())
         }) {
-            self.least = Some((row.into(), scalar(n)?));
+            self.min_value = Some((row.into(), scalar(n)?));
         }
         if let Some((row, n)) = greatest.filter(|(row, _)| {
-            self.greatest
+            self.max_value
                 .as_ref()
                 .is_none_or(|(greatest, _)| *row > greatest.as_ref())
         }) {
-            self.greatest = Some((row.into(), scalar(n)?));
+            self.max_value = Some((row.into(), scalar(n)?));
         }
         Ok(())
     }
@@ -353,7 +353,7 @@ impl KeyDomain {
             )
         };
         let mut any = Vec::new();
-        match (&self.values, &self.least, &self.greatest) {
+        match (&self.values, &self.min_value, &self.max_value) {
             (Some(values), ..) if values.len() > 1 => {
                 any.push(Expr::in_list(expr.clone(), values.clone())?);
             }
@@ -367,14 +367,14 @@ impl KeyDomain {
                     compare(Function::GreaterEqual, least.clone())?,
                     compare(Function::LessEqual, greatest.clone())?,
                 ];
-                any.push(joined(Function::And, both)?);
+                any.push(combine_exprs(Function::And, both)?);
             }
             _ => return Ok(None),
         }
         if self.has_null {
             any.push(compare(Function::EqualNullSafe, Scalar::Null)?);
         }
-        joined(Function::Or, any).map(Some)
+        combine_exprs(Function::Or, any).map(Some)
     }
 }
 
@@ -419,7 +419,7 @@ mod tests {
     }
 
     fn chosen(keys: &ReplaceKeySet, columns: Vec<(&str, ArrayRef)>) -> Vec<bool> {
-        keys.rows(&batch(columns))
+        keys.matching_rows(&batch(columns))
             .unwrap()
             .iter()
             .map(|row| row == Some(true))

@@ -38,7 +38,7 @@ pub(in crate::pq) struct CalendarRebase {
 
 impl CalendarRebase {
     /// What the footer says; `session` is the zone of writers that did not name theirs.
-    pub fn of(footer: &ParquetFooter, session: TimeZoneSpec) -> Self {
+    pub fn from_footer(footer: &ParquetFooter, session: TimeZoneSpec) -> Self {
         let older = |limit: &str| {
             footer
                 .key_value("org.apache.spark.version")
@@ -99,7 +99,7 @@ impl CalendarRebase {
         } else {
             day
         };
-        instant(
+        local_to_utc_micros(
             &self.zone,
             day.checked_mul(MICROS_PER_DAY)?.checked_add(time)?,
         )
@@ -141,7 +141,7 @@ fn standard_offset(zone: &TimeZoneSpec) -> i64 {
 
 /// The instant of a wall clock: the later one where there are two, as much later as the gap where
 /// there is none.
-fn instant(zone: &TimeZoneSpec, local: i64) -> Option<i64> {
+fn local_to_utc_micros(zone: &TimeZoneSpec, local: i64) -> Option<i64> {
     let seconds = local.div_euclid(MICROS_PER_SECOND);
     let (before, after) = (
         zone.offset_at(seconds - 86_400 * 2),

@@ -14,11 +14,11 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::file::statistics::Statistics;
 
 use crate::error::{Error, Result, ResultExt};
-use crate::pq::decode::batch_budget::{split, text_bytes};
-use crate::pq::decode::projection::{ParquetProjection, RowGroupBatches, decode, rows_at_once};
-use crate::pq::decoder_errors::guarded;
+use crate::pq::decode::batch_budget::{split_by_bytes, string_bytes};
+use crate::pq::decode::projection::{ParquetProjection, RowGroupBatches, decode, rows_per_batch};
+use crate::pq::decoder_errors::catch_decoder_panic;
 use crate::pq::input::column_chunks::{ChunkRequest, RowGroupFetch, fetch};
-use crate::pq::input::footer::{FileTail, ParquetFooter, read_with_end};
+use crate::pq::input::footer::{FileTail, ParquetFooter, read_with_tail};
 use crate::pq::input::header_check::renamed_column;
 use crate::protocol::schema::StringLayout;
 use crate::store::StoreObject;
@@ -33,7 +33,7 @@ const TEXT: (u64, u64) = (64 << 20, 4096);
 pub struct RawFile {
     file: StoreObject,
     footer: Arc<ParquetFooter>,
-    end: Arc<FileTail>,
+    file_tail: Arc<FileTail>,
 }
 
 /// A row group.
@@ -72,7 +72,7 @@ pub enum LeafBound {
 /// # Errors
 /// [`Error::Corrupt`] names the file; [`Error::NotFound`], [`Error::Storage`].
 pub fn open_raw(file: &StoreObject) -> Result<RawFile> {
-    let (footer, end) = read_with_end(file)?;
+    let (footer, end) = read_with_tail(file)?;
     let limit = ROWS.1.saturating_mul(footer.size).saturating_add(ROWS.0);
     if footer.num_rows() > limit {
         return Err(Error::corrupt_data(format!(
@@ -86,7 +86,7 @@ pub fn open_raw(file: &StoreObject) -> Result<RawFile> {
     Ok(RawFile {
         file: file.clone(),
         footer,
-        end: Arc::new(end),
+        file_tail: Arc::new(end),
     })
 }
 
@@ -314,10 +314,12 @@ impl RawFile {
         leaf: impl Fn(&[&str]) -> bool,
         layout: StringLayout,
     ) -> Result<SchemaRef> {
-        guarded(&self.file.path, || Ok(laid_out(&self.shape(leaf)?, layout)))
+        catch_decoder_panic(&self.file.path, || {
+            Ok(with_text_layout(&self.projection(leaf)?, layout))
+        })
     }
 
-    fn shape(&self, leaf: impl Fn(&[&str]) -> bool) -> Result<ParquetProjection> {
+    fn projection(&self, leaf: impl Fn(&[&str]) -> bool) -> Result<ParquetProjection> {
         let schema = self.footer.metadata.file_metadata().schema_descr();
         let kept: Vec<bool> = schema
             .columns()
@@ -349,19 +351,19 @@ impl RawFile {
         batch_rows: usize,
         max_batch_bytes: u64,
     ) -> Result<RawBatches> {
-        guarded(&self.file.path, || {
-            let shape = self.shape(leaf)?;
-            let schema = laid_out(&shape, layout);
+        catch_decoder_panic(&self.file.path, || {
+            let shape = self.projection(leaf)?;
+            let schema = with_text_layout(&shape, layout);
             let limit = TEXT
                 .1
                 .saturating_mul(self.footer.size)
                 .saturating_add(TEXT.0);
             Ok(RawBatches {
                 file: self.clone(),
-                shape,
+                projection: shape,
                 schema,
                 groups: groups.iter().copied().collect(),
-                coming: None,
+                prefetched: None,
                 batches: None,
                 ready: VecDeque::new(),
                 batch_rows,
@@ -374,7 +376,7 @@ impl RawFile {
 }
 
 /// The schema of `shape` in the layout asked for.
-fn laid_out(shape: &ParquetProjection, layout: StringLayout) -> SchemaRef {
+fn with_text_layout(shape: &ParquetProjection, layout: StringLayout) -> SchemaRef {
     fn plain(field: &Arc<Field>) -> Arc<Field> {
         let data_type = match field.data_type() {
             DataType::Utf8View => DataType::Utf8,
@@ -395,11 +397,11 @@ fn laid_out(shape: &ParquetProjection, layout: StringLayout) -> SchemaRef {
 /// Batches of a [`RawFile`]. Ends after the first error.
 pub struct RawBatches {
     file: RawFile,
-    shape: ParquetProjection,
+    projection: ParquetProjection,
     schema: SchemaRef,
     groups: VecDeque<usize>,
     /// The next row group, on its way while the current one is decoded.
-    coming: Option<(usize, RowGroupFetch)>,
+    prefetched: Option<(usize, RowGroupFetch)>,
     batches: Option<RowGroupBatches>,
     ready: VecDeque<RecordBatch>,
     batch_rows: usize,
@@ -415,20 +417,20 @@ impl RawBatches {
     }
 
     fn fetch_next(&mut self) -> Result<()> {
-        if self.coming.is_none()
+        if self.prefetched.is_none()
             && let Some(group) = self.groups.pop_front()
         {
             let wish = ChunkRequest {
                 group,
-                leaves: &self.shape.leaves,
+                leaves: &self.projection.leaves,
                 part: None,
             };
-            self.coming = Some((
+            self.prefetched = Some((
                 group,
                 fetch(
                     &self.file.file,
                     &self.file.footer,
-                    Some(&self.file.end),
+                    Some(&self.file.file_tail),
                     &wish,
                 )?,
             ));
@@ -445,34 +447,34 @@ impl RawBatches {
                 match batches.next() {
                     Some(batch) => {
                         let batch = batch?;
-                        let text = text_bytes(batch.columns());
+                        let text = string_bytes(batch.columns());
                         self.text_left = self.text_left.checked_sub(text).ok_or_else(|| {
                             Error::corrupt_data(format!(
                                 "a file of {} bytes expands to an implausible amount of text",
                                 self.file.footer.size
                             ))
                         })?;
-                        split(batch, text, self.max_batch_bytes, &mut self.ready);
+                        split_by_bytes(batch, text, self.max_batch_bytes, &mut self.ready);
                         continue;
                     }
                     None => self.batches = None,
                 }
             }
             self.fetch_next()?;
-            let Some((index, fetch)) = self.coming.take() else {
+            let Some((index, fetch)) = self.prefetched.take() else {
                 return Ok(None);
             };
             self.fetch_next()?;
             let group = fetch.wait()?;
-            let rows = rows_at_once(
+            let rows = rows_per_batch(
                 &self.file.footer,
                 index,
-                &self.shape.leaves,
+                &self.projection.leaves,
                 self.batch_rows,
                 self.max_batch_bytes,
             )?;
             self.batches = Some(decode(
-                &self.shape,
+                &self.projection,
                 &group,
                 rows,
                 None,
@@ -507,11 +509,11 @@ impl Iterator for RawBatches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let path = self.file.file.path.clone();
-        let next = guarded(&path, || self.advance()).transpose();
+        let next = catch_decoder_panic(&path, || self.advance()).transpose();
         if !matches!(next, Some(Ok(_))) {
             self.groups.clear();
             self.ready.clear();
-            (self.coming, self.batches) = (None, None);
+            (self.prefetched, self.batches) = (None, None);
         }
         next
     }
@@ -618,10 +620,13 @@ mod tests {
             assert!(
                 batches
                     .iter()
-                    .all(|b| text_bytes(b.columns()) <= 2000 || b.num_rows() == 1)
+                    .all(|b| string_bytes(b.columns()) <= 2000 || b.num_rows() == 1)
             );
             assert_eq!(
-                batches.iter().map(|b| text_bytes(b.columns())).sum::<u64>(),
+                batches
+                    .iter()
+                    .map(|b| string_bytes(b.columns()))
+                    .sum::<u64>(),
                 total as u64
             );
             assert_eq!(

@@ -86,7 +86,7 @@ pub(in crate::pq) struct OutputColumn {
 
 /// What to decode of a file and what to make of it.
 pub(in crate::pq) struct ProjectedColumns {
-    pub shape: ParquetProjection,
+    pub projection: ParquetProjection,
     pub columns: Vec<OutputColumn>,
 }
 
@@ -104,7 +104,7 @@ struct FieldKey<'a> {
     id: Option<i32>,
 }
 
-fn key(field: &StructField, mapping: ColumnMappingMode) -> FieldKey<'_> {
+fn field_key(field: &StructField, mapping: ColumnMappingMode) -> FieldKey<'_> {
     match mapping {
         ColumnMappingMode::None => FieldKey {
             name: &field.name,
@@ -127,7 +127,7 @@ struct SiblingFieldIndex<'a> {
     ids: FxHashMap<i32, usize>,
     names: Vec<&'a str>,
     /// Names without case, made when one is not found with it.
-    folded: Option<FxHashMap<String, Vec<usize>>>,
+    by_lowercase: Option<FxHashMap<String, Vec<usize>>>,
 }
 
 impl<'a> SiblingFieldIndex<'a> {
@@ -136,7 +136,7 @@ impl<'a> SiblingFieldIndex<'a> {
             exact: FxHashMap::default(),
             ids: FxHashMap::default(),
             names: Vec::new(),
-            folded: None,
+            by_lowercase: None,
         };
         for (n, (name, id)) in siblings.enumerate() {
             out.exact.entry(name).or_insert(n);
@@ -156,7 +156,7 @@ impl<'a> SiblingFieldIndex<'a> {
             return Ok(Some(*n));
         }
         let names = &self.names;
-        let folded = self.folded.get_or_insert_with(|| {
+        let folded = self.by_lowercase.get_or_insert_with(|| {
             let mut folded: FxHashMap<String, Vec<usize>> = FxHashMap::default();
             for (n, name) in names.iter().enumerate() {
                 folded.entry(name.to_lowercase()).or_default().push(n);
@@ -212,7 +212,7 @@ impl ProjectedColumns {
                 continue;
             }
             if let Some(n) = siblings
-                .find(&key(wanted.field, wanted.mapping))
+                .find(&field_key(wanted.field, wanted.mapping))
                 .map_err(|e| e.at_column(&wanted.field.name))?
                 && let Some(root) = root_wanted.get_mut(n)
             {
@@ -228,7 +228,7 @@ impl ProjectedColumns {
         let (columns, kept) = plan(&whole, wanted, layout, legacy)?;
         if kept.iter().all(|kept| *kept) {
             return Ok(Self {
-                shape: whole,
+                projection: whole,
                 columns,
             });
         }
@@ -242,7 +242,10 @@ impl ProjectedColumns {
             .collect();
         let shape = ParquetProjection::new(schema, |leaf| leaves.binary_search(&leaf).is_ok())?;
         let (columns, _) = plan(&shape, wanted, layout, legacy)?;
-        Ok(Self { shape, columns })
+        Ok(Self {
+            projection: shape,
+            columns,
+        })
     }
 }
 
@@ -254,10 +257,10 @@ fn plan(
     legacy: &CalendarRebase,
 ) -> Result<(Vec<OutputColumn>, Vec<bool>)> {
     let mut planner = ConversionPlanner {
-        shape,
+        projection: shape,
         layout,
         legacy,
-        kept: vec![false; shape.leaves.len()],
+        used_leaves: vec![false; shape.leaves.len()],
     };
     let mut siblings = SiblingFieldIndex::new(
         shape
@@ -265,14 +268,14 @@ fn plan(
             .iter()
             .map(|field| (field.name().as_str(), id_of(field))),
     );
-    let starts = starts(&shape.fields, 0);
+    let starts = first_leaves(&shape.fields, 0);
     let columns = wanted
         .iter()
         .map(|wanted| {
             let field = Arc::new(wanted.field.to_arrow(layout));
             let source = match wanted.field.data_type {
                 DataType::Void => None,
-                _ => siblings.find(&key(wanted.field, wanted.mapping))?,
+                _ => siblings.find(&field_key(wanted.field, wanted.mapping))?,
             };
             let found = source.and_then(|n| shape.fields.get(n).zip(starts.get(n)));
             let plan = match found {
@@ -292,11 +295,11 @@ fn plan(
             })
         })
         .collect::<Result<Vec<_>>>()?;
-    Ok((columns, planner.kept))
+    Ok((columns, planner.used_leaves))
 }
 
 /// The first leaf of each field.
-fn starts(fields: &Fields, from: usize) -> Vec<usize> {
+fn first_leaves(fields: &Fields, from: usize) -> Vec<usize> {
     let mut next = from;
     fields
         .iter()
@@ -316,28 +319,32 @@ impl<'a> ColumnNamePath<'a> {
         Self(vec![name])
     }
 
-    fn within<T>(&mut self, name: &'a str, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    fn with_child<T>(
+        &mut self,
+        name: &'a str,
+        work: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         self.0.push(name);
         let result = work(self);
         self.0.pop();
         result
     }
 
-    fn text(&self) -> String {
+    fn dotted(&self) -> String {
         self.0.join(".")
     }
 }
 
 struct ConversionPlanner<'a> {
-    shape: &'a ParquetProjection,
+    projection: &'a ParquetProjection,
     layout: StringLayout,
     legacy: &'a CalendarRebase,
-    kept: Vec<bool>,
+    used_leaves: Vec<bool>,
 }
 
 impl ConversionPlanner<'_> {
-    fn keep(&mut self, from: usize, count: usize) {
-        self.kept
+    fn mark_used(&mut self, from: usize, count: usize) {
+        self.used_leaves
             .iter_mut()
             .skip(from)
             .take(count)
@@ -358,27 +365,27 @@ impl ConversionPlanner<'_> {
             (DataType::Spark(SparkType::CalendarInterval), _) => Err(Error::unsupported(format!(
                 "a column of type {to} cannot be read; read the other columns"
             ))
-            .at_column(path.text())),
+            .at_column(path.dotted())),
             (DataType::Struct(to), Arrow::Struct(from)) => {
                 let mut siblings = SiblingFieldIndex::new(
                     from.iter()
                         .map(|field| (field.name().as_str(), id_of(field))),
                 );
-                let starts = starts(from, leaf);
+                let starts = first_leaves(from, leaf);
                 let mut children = Vec::with_capacity(to.fields.len());
                 let mut any = false;
                 for field in &to.fields {
                     let source = match field.data_type {
                         DataType::Void => None,
                         _ => siblings
-                            .find(&key(field, mapping))
-                            .map_err(|e| e.at_column(path.text()))?,
+                            .find(&field_key(field, mapping))
+                            .map_err(|e| e.at_column(path.dotted()))?,
                     };
                     let found = source.and_then(|n| from.get(n).zip(starts.get(n)));
                     let plan = match found {
                         Some((source, start)) => {
                             any = true;
-                            path.within(&field.name, |path| {
+                            path.with_child(&field.name, |path| {
                                 self.plan(
                                     &field.data_type,
                                     source.data_type(),
@@ -394,15 +401,15 @@ impl ConversionPlanner<'_> {
                 }
                 if !any {
                     // Some leaf must tell which structs are null.
-                    self.keep(leaf, 1);
+                    self.mark_used(leaf, 1);
                 }
                 Ok(ArrayConversion::Struct(children))
             }
             (DataType::Array(to), Arrow::List(from)) => {
-                let element = path.within("element", |path| {
+                let element = path.with_child("element", |path| {
                     self.plan(&to.element, from.data_type(), leaf, mapping, path)
                 })?;
-                self.keep(
+                self.mark_used(
                     leaf,
                     usize::from(matches!(element, ArrayConversion::Absent)),
                 );
@@ -416,14 +423,14 @@ impl ConversionPlanner<'_> {
                     return Err(Self::mismatch(&DataType::Map(Arc::clone(to)), from, path));
                 };
                 let second = leaf + leaf_count(key.data_type());
-                let key = path.within("key", |path| {
+                let key = path.with_child("key", |path| {
                     self.plan(&to.key, key.data_type(), leaf, mapping, path)
                 })?;
                 let values = leaf_count(value.data_type());
-                let value = path.within("value", |path| {
+                let value = path.with_child("value", |path| {
                     self.plan(&to.value, value.data_type(), second, mapping, path)
                 })?;
-                self.keep(leaf, second - leaf + values);
+                self.mark_used(leaf, second - leaf + values);
                 Ok(ArrayConversion::Map(Box::new((key, value))))
             }
             (DataType::Variant, Arrow::Struct(fields)) => {
@@ -437,18 +444,18 @@ impl ConversionPlanner<'_> {
                 {
                     return Err(Self::mismatch(to, from, path));
                 }
-                self.keep(leaf, leaf_count(from));
+                self.mark_used(leaf, leaf_count(from));
                 Ok(ArrayConversion::Variant)
             }
             (_, Arrow::Null) if to.is_primitive() => {
-                self.keep(leaf, 1);
+                self.mark_used(leaf, 1);
                 Ok(ArrayConversion::Absent)
             }
             _ => {
                 let how = self
                     .leaf(to, from, leaf)
                     .ok_or_else(|| Self::mismatch(to, from, path))?;
-                self.keep(leaf, 1);
+                self.mark_used(leaf, 1);
                 Ok(ArrayConversion::Leaf(how))
             }
         }
@@ -464,11 +471,11 @@ impl ConversionPlanner<'_> {
             to.to_string(),
             found,
         )
-        .at_column(path.text())
+        .at_column(path.dotted())
     }
 
     fn physical(&self, leaf: usize) -> Option<Physical> {
-        self.shape
+        self.projection
             .schema
             .columns()
             .get(leaf)

@@ -30,15 +30,15 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use crate::dv::DeletionVector;
 use crate::error::{Error, NotFoundKind, Result};
 use crate::expr::BoundExpr;
-use crate::pq::decode::batch_budget::{compacted, split, text_bytes};
+use crate::pq::decode::batch_budget::{compact_batch, split_by_bytes, string_bytes};
 use crate::pq::decode::calendar_rebase::CalendarRebase;
 use crate::pq::decode::column_mapping::{
     ColumnMappingMode, OutputColumn, ProjectedColumns, RequestedColumn,
 };
-use crate::pq::decode::projection::{ParquetProjection, RowGroupBatches, decode, rows_at_once};
+use crate::pq::decode::projection::{ParquetProjection, RowGroupBatches, decode, rows_per_batch};
 use crate::pq::decode::row_selection::RowGroupPruner;
 use crate::pq::decode::to_table_types;
-use crate::pq::decoder_errors::guarded;
+use crate::pq::decoder_errors::catch_decoder_panic;
 use crate::pq::input::column_chunks::{
     ChunkRequest, RowGroupFetch, SelectedPageLocations, chunk_range, fetch,
 };
@@ -172,7 +172,7 @@ impl Iterator for FileBatches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let path = self.spec.file.path.clone();
-        let next = guarded(&path, || {
+        let next = catch_decoder_panic(&path, || {
             if matches!(self.state, FileReadState::Unopened) {
                 self.state =
                     FileReadState::Open(Box::new(OpenDataFile::new(&self.spec, &self.footers)?));
@@ -195,11 +195,11 @@ fn missing_data_file(error: Error) -> Error {
         Error::NotFound {
             kind: NotFoundKind::Object,
             what,
-            place,
+            context: place,
         } => Error::NotFound {
             kind: NotFoundKind::DataFile,
             what,
-            place,
+            context: place,
         },
         other => other,
     }
@@ -225,7 +225,7 @@ impl SelectedRowGroup {
             .collect()
     }
 
-    fn part(&self) -> Option<(&[Range<u64>], &SelectedPageLocations)> {
+    fn page_selection(&self) -> Option<(&[Range<u64>], &SelectedPageLocations)> {
         self.pages
             .as_ref()
             .map(|pages| (self.ranges.as_slice(), pages))
@@ -235,20 +235,20 @@ impl SelectedRowGroup {
 /// A file under reading.
 struct OpenDataFile {
     footer: Arc<ParquetFooter>,
-    end: Option<FileTail>,
+    file_tail: Option<FileTail>,
     legacy: CalendarRebase,
     /// The columns to give, and behind them those that only the filter reads.
-    full: ProjectedColumns,
+    all_columns: ProjectedColumns,
     /// The columns to give.
     output: Option<ProjectedColumns>,
     /// The filter's columns, if they are to be decoded first.
-    probe: Option<ProjectedColumns>,
+    filter_projection: Option<ProjectedColumns>,
     groups: VecDeque<SelectedRowGroup>,
     /// The next row group, on its way.
-    coming: Option<(SelectedRowGroup, RowGroupFetch)>,
+    prefetched: Option<(SelectedRowGroup, RowGroupFetch)>,
     current: Option<RowGroupInDecode>,
     ready: VecDeque<RecordBatch>,
-    text_left: u64,
+    string_budget: u64,
     /// The last batch's schema, to be shared by the next where it is the same.
     schema: Arc<Schema>,
 }
@@ -260,9 +260,9 @@ struct RowGroupInDecode {
     rows: VecDeque<Range<u64>>,
     left: u64,
     /// Which rows to give, by position from the group's first row, if that is settled.
-    settled: Option<(u64, BooleanBuffer)>,
+    matching_rows: Option<(u64, BooleanBuffer)>,
     /// Whether what comes has the filter's columns too.
-    is_full: bool,
+    has_filter_columns: bool,
 }
 
 enum RowGroupSource {
@@ -293,7 +293,7 @@ impl OpenDataFile {
                 footer.num_rows()
             )));
         }
-        let legacy = CalendarRebase::of(&footer, spec.zone);
+        let legacy = CalendarRebase::from_footer(&footer, spec.zone);
         let schema = footer.metadata.file_metadata().schema_descr();
         let raw: Vec<StructField> = spec
             .raw_columns
@@ -321,7 +321,7 @@ impl OpenDataFile {
         };
         let mut full = resolve(&wanted().collect::<Vec<_>>())?;
         let (mut output, mut probe) = (None, None);
-        let mut groups = choose(spec, &footer)?;
+        let mut groups = select_row_groups(spec, &footer)?;
         if let Some(filter) = &spec.filter {
             let names = filter.column_names();
             let fields: Vec<&StructField> = spec
@@ -347,25 +347,27 @@ impl OpenDataFile {
             }
             let selector =
                 RowGroupPruner::new(filter, &footer, &first, &fields, &spec.constants, &legacy);
-            let leaves = &output.as_ref().unwrap_or(&full).shape.leaves;
-            narrow(spec, &selector, end.as_ref(), leaves, &mut groups)?;
-            if spec.filter_rows && decodes_first(&footer, &first.shape.leaves, leaves, &groups) {
+            let leaves = &output.as_ref().unwrap_or(&full).projection.leaves;
+            prune_row_groups(spec, &selector, end.as_ref(), leaves, &mut groups)?;
+            if spec.filter_rows
+                && prefers_late_decoding(&footer, &first.projection.leaves, leaves, &groups)
+            {
                 probe = Some(first);
             }
         }
         let text_left = TEXT.1.saturating_mul(footer.size).saturating_add(TEXT.0);
         Ok(Self {
             footer,
-            end,
+            file_tail: end,
             legacy,
-            full,
+            all_columns: full,
             output,
-            probe,
+            filter_projection: probe,
             groups,
-            coming: None,
+            prefetched: None,
             current: None,
             ready: VecDeque::new(),
-            text_left,
+            string_budget: text_left,
             schema: Arc::new(spec.schema()),
         })
     }
@@ -398,25 +400,29 @@ impl OpenDataFile {
         fetch(
             &spec.file,
             &self.footer,
-            self.end.as_ref(),
+            self.file_tail.as_ref(),
             &ChunkRequest {
                 group: chosen.index,
                 leaves: &shape.leaves,
-                part: chosen.part(),
+                part: chosen.page_selection(),
             },
         )
     }
 
     fn fetch_next(&mut self, spec: &FileSpec) -> Result<()> {
-        if self.coming.is_none()
+        if self.prefetched.is_none()
             && let Some(chosen) = self.groups.pop_front()
         {
             let fetch = self.fetch(
                 spec,
                 &chosen,
-                &self.probe.as_ref().unwrap_or(&self.full).shape,
+                &self
+                    .filter_projection
+                    .as_ref()
+                    .unwrap_or(&self.all_columns)
+                    .projection,
             )?;
-            self.coming = Some((chosen, fetch));
+            self.prefetched = Some((chosen, fetch));
         }
         Ok(())
     }
@@ -424,30 +430,30 @@ impl OpenDataFile {
     /// Begins the next row group, if there is one.
     fn start(&mut self, spec: &FileSpec) -> Result<bool> {
         self.fetch_next(spec)?;
-        let Some((mut chosen, fetch)) = self.coming.take() else {
+        let Some((mut chosen, fetch)) = self.prefetched.take() else {
             return Ok(false);
         };
         self.fetch_next(spec)?;
-        let Some(probe) = &self.probe else {
+        let Some(probe) = &self.filter_projection else {
             self.current = Some(self.decode(spec, &chosen, fetch, None)?);
             return Ok(true);
         };
-        match self.settle(spec, probe, &chosen, fetch)? {
+        match self.evaluate_filter(spec, probe, &chosen, fetch)? {
             Some(settled) => {
                 if settled.has_true() {
-                    chosen.ranges = neighbourhood(&settled);
-                    let shape = &self.output.as_ref().unwrap_or(&self.full).shape;
+                    chosen.ranges = merge_close_ranges(&settled);
+                    let shape = &self.output.as_ref().unwrap_or(&self.all_columns).projection;
                     let fetch = self.fetch(spec, &chosen, shape)?;
                     self.current = Some(self.decode(spec, &chosen, fetch, Some(settled))?);
                 }
             }
             None => {
-                self.probe = None;
+                self.filter_projection = None;
                 // The next row group was asked for the filter's columns alone.
-                if let Some((next, _)) = self.coming.take() {
+                if let Some((next, _)) = self.prefetched.take() {
                     self.groups.push_front(next);
                 }
-                let fetch = self.fetch(spec, &chosen, &self.full.shape)?;
+                let fetch = self.fetch(spec, &chosen, &self.all_columns.projection)?;
                 self.current = Some(self.decode(spec, &chosen, fetch, None)?);
             }
         }
@@ -463,20 +469,20 @@ impl OpenDataFile {
     ) -> Result<RowGroupInDecode> {
         let is_full = settled.is_none();
         let columns = if is_full {
-            &self.full
+            &self.all_columns
         } else {
-            self.output.as_ref().unwrap_or(&self.full)
+            self.output.as_ref().unwrap_or(&self.all_columns)
         };
         Ok(RowGroupInDecode {
-            batches: self.source(spec, &columns.shape, chosen, fetch)?,
+            batches: self.source(spec, &columns.projection, chosen, fetch)?,
             rows: chosen.positions(),
             left: chosen
                 .ranges
                 .iter()
                 .map(|range| range.end - range.start)
                 .sum(),
-            settled: settled.map(|settled| (chosen.first_row, settled)),
-            is_full,
+            matching_rows: settled.map(|settled| (chosen.first_row, settled)),
+            has_filter_columns: is_full,
         })
     }
 
@@ -490,7 +496,7 @@ impl OpenDataFile {
         if shape.leaves.is_empty() {
             return Ok(RowGroupSource::Rows(spec.batch_rows.max(1)));
         }
-        let rows = rows_at_once(
+        let rows = rows_per_batch(
             &self.footer,
             chosen.index,
             &shape.leaves,
@@ -521,7 +527,7 @@ impl OpenDataFile {
 
     /// Decodes the filter's columns of a row group and says which rows match and are not deleted;
     /// `None` if they are many.
-    fn settle(
+    fn evaluate_filter(
         &self,
         spec: &FileSpec,
         probe: &ProjectedColumns,
@@ -529,25 +535,25 @@ impl OpenDataFile {
         fetch: RowGroupFetch,
     ) -> Result<Option<BooleanBuffer>> {
         let mut current = RowGroupInDecode {
-            batches: self.source(spec, &probe.shape, chosen, fetch)?,
+            batches: self.source(spec, &probe.projection, chosen, fetch)?,
             rows: chosen.positions(),
             left: chosen
                 .ranges
                 .iter()
                 .map(|range| range.end - range.start)
                 .sum(),
-            settled: None,
-            is_full: false,
+            matching_rows: None,
+            has_filter_columns: false,
         };
         let mut settled = BooleanBufferBuilder::new(usize::try_from(chosen.rows).unwrap_or(0));
         let (mut seen, mut matched, mut batches) = (0_u64, 0_u64, 0);
         while let Some((rows, batch)) = current.next()? {
-            let kept = keep(spec, &rows);
+            let kept = not_deleted(spec, &rows);
             let batch = match &kept {
                 Some(kept) => filter_record_batch(&batch, &BooleanArray::new(kept.clone(), None))?,
                 None => batch,
             };
-            let mask = self.matches(spec, probe.columns.iter(), &batch)?;
+            let mask = self.matching_mask(spec, probe.columns.iter(), &batch)?;
             seen += batch.num_rows() as u64;
             matched += mask.count_set_bits() as u64;
             let mask = match &kept {
@@ -583,7 +589,7 @@ impl OpenDataFile {
     }
 
     /// The rows of a decoded batch for which the filter is true.
-    fn matches<'a>(
+    fn matching_mask<'a>(
         &self,
         spec: &FileSpec,
         columns: impl Iterator<Item = &'a OutputColumn>,
@@ -598,7 +604,8 @@ impl OpenDataFile {
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(names.len());
         for column in columns.filter(|column| names.contains(&column.field.name().as_str())) {
             let source = column.source.and_then(|n| batch.columns().get(n));
-            let (field, array) = to_table_types::column(column, source, rows, &self.legacy)?;
+            let (field, array) =
+                to_table_types::to_table_column(column, source, rows, &self.legacy)?;
             fields.push(field);
             arrays.push(array);
         }
@@ -636,21 +643,21 @@ impl OpenDataFile {
             }
             Ok(filter_record_batch(batch, &keep)?)
         };
-        let kept = match &current.settled {
-            Some((first, settled)) => Some(pieces(settled, *first, rows)),
-            None => keep(spec, rows),
+        let kept = match &current.matching_rows {
+            Some((first, settled)) => Some(slice_ranges(settled, *first, rows)),
+            None => not_deleted(spec, rows),
         };
         if let Some(kept) = kept.filter(BooleanBuffer::has_false) {
             batch = filter(&batch, kept)?;
         }
-        let is_full = current.is_full;
+        let is_full = current.has_filter_columns;
         if spec.filter_rows && is_full && spec.filter.is_some() {
             // Raw columns stand between; the filter does not know them.
             let (given, rest) = self
-                .full
+                .all_columns
                 .columns
-                .split_at(spec.columns.len().min(self.full.columns.len()));
-            let mask = self.matches(
+                .split_at(spec.columns.len().min(self.all_columns.columns.len()));
+            let mask = self.matching_mask(
                 spec,
                 given.iter().chain(rest.iter().skip(spec.raw_columns.len())),
                 &batch,
@@ -663,31 +670,31 @@ impl OpenDataFile {
             return Ok(());
         }
         if spec.filter.is_some() && spec.layout == StringLayout::View {
-            batch = compacted(batch);
+            batch = compact_batch(batch);
         }
-        let text = text_bytes(batch.columns());
-        self.text_left = self.text_left.checked_sub(text).ok_or_else(|| {
+        let text = string_bytes(batch.columns());
+        self.string_budget = self.string_budget.checked_sub(text).ok_or_else(|| {
             Error::corrupt_data(format!(
                 "a file of {} bytes expands to an implausible amount of text",
                 self.footer.size
             ))
         })?;
         let mut parts = VecDeque::new();
-        split(batch, text, TEXT_BYTES, &mut parts);
+        split_by_bytes(batch, text, TEXT_BYTES, &mut parts);
         let mut from = 0;
         for part in parts {
             let index = index
                 .as_ref()
                 .map(|index| index.slice(from, part.num_rows()));
             from += part.num_rows();
-            let logical = self.logical(spec, is_full, &part, index)?;
+            let logical = self.to_table_batch(spec, is_full, &part, index)?;
             self.ready.push_back(logical);
         }
         Ok(())
     }
 
     /// The table's batch of a decoded one.
-    fn logical(
+    fn to_table_batch(
         &mut self,
         spec: &FileSpec,
         is_full: bool,
@@ -696,9 +703,9 @@ impl OpenDataFile {
     ) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let columns = if is_full {
-            &self.full
+            &self.all_columns
         } else {
-            self.output.as_ref().unwrap_or(&self.full)
+            self.output.as_ref().unwrap_or(&self.all_columns)
         };
         let mut fields = Vec::with_capacity(self.schema.fields().len());
         let mut arrays = Vec::with_capacity(self.schema.fields().len());
@@ -708,7 +715,8 @@ impl OpenDataFile {
             .take(spec.columns.len() + spec.raw_columns.len())
         {
             let source = column.source.and_then(|n| batch.columns().get(n));
-            let (field, array) = to_table_types::column(column, source, rows, &self.legacy)?;
+            let (field, array) =
+                to_table_types::to_table_column(column, source, rows, &self.legacy)?;
             fields.push(field);
             arrays.push(array);
         }
@@ -783,14 +791,14 @@ impl RowGroupInDecode {
 }
 
 /// Which of these rows are not deleted; `None` if all are.
-fn keep(spec: &FileSpec, rows: &[Range<u64>]) -> Option<BooleanBuffer> {
+fn not_deleted(spec: &FileSpec, rows: &[Range<u64>]) -> Option<BooleanBuffer> {
     let deleted = spec.deleted.as_ref()?;
     if let [range] = rows {
-        return deleted.keep(range.clone());
+        return deleted.live_row_mask(range.clone());
     }
     let mut keep = BooleanBufferBuilder::new(0);
     for range in rows {
-        match deleted.keep(range.clone()) {
+        match deleted.live_row_mask(range.clone()) {
             Some(part) => keep.append_buffer(&part),
             None => keep.append_n(usize::try_from(range.end - range.start).unwrap_or(0), true),
         }
@@ -799,7 +807,7 @@ fn keep(spec: &FileSpec, rows: &[Range<u64>]) -> Option<BooleanBuffer> {
 }
 
 /// The bits of `rows`, where bit 0 is for row `first`.
-fn pieces(bits: &BooleanBuffer, first: u64, rows: &[Range<u64>]) -> BooleanBuffer {
+fn slice_ranges(bits: &BooleanBuffer, first: u64, rows: &[Range<u64>]) -> BooleanBuffer {
     let part = |range: &Range<u64>| {
         let from = usize::try_from(range.start - first)
             .unwrap_or(0)
@@ -822,7 +830,7 @@ fn pieces(bits: &BooleanBuffer, first: u64, rows: &[Range<u64>]) -> BooleanBuffe
 }
 
 /// The ranges around the set bits, joined across small gaps: decoding stops and starts at a cost.
-fn neighbourhood(bits: &BooleanBuffer) -> Vec<Range<u64>> {
+fn merge_close_ranges(bits: &BooleanBuffer) -> Vec<Range<u64>> {
     let mut out: Vec<Range<u64>> = Vec::new();
     for (from, to) in bits.set_slices() {
         let (from, to) = (from as u64, to as u64);
@@ -835,7 +843,10 @@ fn neighbourhood(bits: &BooleanBuffer) -> Vec<Range<u64>> {
 }
 
 /// The row groups that are in the wanted range of bytes and not wholly deleted.
-fn choose(spec: &FileSpec, footer: &ParquetFooter) -> Result<VecDeque<SelectedRowGroup>> {
+fn select_row_groups(
+    spec: &FileSpec,
+    footer: &ParquetFooter,
+) -> Result<VecDeque<SelectedRowGroup>> {
     let mut next_row = 0;
     let mut out = VecDeque::new();
     for (index, group) in footer.metadata.row_groups().iter().enumerate() {
@@ -871,7 +882,7 @@ fn choose(spec: &FileSpec, footer: &ParquetFooter) -> Result<VecDeque<SelectedRo
 
 /// Leaves out what cannot match: row groups by their statistics and bloom filters, rows by the page
 /// index.
-fn narrow(
+fn prune_row_groups(
     spec: &FileSpec,
     selector: &RowGroupPruner<'_>,
     end: Option<&FileTail>,
@@ -889,7 +900,7 @@ fn narrow(
     retain(groups, may);
     let may = selector.bloom_filters(&spec.file, end, &indexes(groups))?;
     retain(groups, may);
-    let pages = selector.pages(&spec.file, end, &indexes(groups), leaves)?;
+    let pages = selector.select_pages(&spec.file, end, &indexes(groups), leaves)?;
     for (mut chosen, pages) in std::mem::take(groups).into_iter().zip(pages) {
         if let Some((ranges, pages)) = pages {
             if ranges.is_empty() {
@@ -904,7 +915,7 @@ fn narrow(
 }
 
 /// Whether decoding `first` alone before the rest of `leaves` may save something worth having.
-fn decodes_first(
+fn prefers_late_decoding(
     footer: &ParquetFooter,
     first: &[usize],
     leaves: &[usize],

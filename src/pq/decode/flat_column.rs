@@ -79,17 +79,17 @@ impl PlainPageValues {
             .at
             .checked_add(count)
             .and_then(|end| self.bytes.get(self.at..end))
-            .ok_or_else(ends_early)?;
+            .ok_or_else(page_too_short_error)?;
         self.at += count;
         Ok(bytes)
     }
 }
 
-fn ends_early() -> Error {
+fn page_too_short_error() -> Error {
     Error::corrupt_data("a Parquet page ends before its values do")
 }
 
-fn damaged(_: RleDecodeError) -> Error {
+fn corrupt_levels_error(_: RleDecodeError) -> Error {
     Error::corrupt_data("the levels or indices of a Parquet page are damaged")
 }
 
@@ -113,7 +113,7 @@ trait PlainEncodedNumber: Copy + Send + 'static {
     /// Its bytes.
     type Bytes: Copy;
     /// The numbers in `bytes`, of which the last ones may be no whole number.
-    fn all(bytes: &[u8]) -> &[Self::Bytes];
+    fn plain_values(bytes: &[u8]) -> &[Self::Bytes];
     fn read(bytes: Self::Bytes) -> Self;
 }
 
@@ -122,7 +122,7 @@ macro_rules! stored {
         impl PlainEncodedNumber for $t {
             const SIZE: usize = size_of::<$t>();
             type Bytes = [u8; size_of::<$t>()];
-            fn all(bytes: &[u8]) -> &[Self::Bytes] {
+            fn plain_values(bytes: &[u8]) -> &[Self::Bytes] {
                 bytes.as_chunks().0
             }
             fn read(bytes: Self::Bytes) -> Self {
@@ -138,7 +138,7 @@ stored!(i32, i64, f32, f64);
 struct ArrayValueBuffer<T> {
     /// Entries of the dictionary that are the array, as long as nothing else is: values that do
     /// not repeat are written in the order of their entries, and need no copy.
-    whole: Range<usize>,
+    dictionary_range: Range<usize>,
     out: Option<PooledBuilder<T>>,
     rows: usize,
 }
@@ -146,7 +146,7 @@ struct ArrayValueBuffer<T> {
 impl<T: ArrowNativeType> ArrayValueBuffer<T> {
     fn new() -> Self {
         Self {
-            whole: 0..0,
+            dictionary_range: 0..0,
             out: None,
             rows: 0,
         }
@@ -154,15 +154,18 @@ impl<T: ArrowNativeType> ArrayValueBuffer<T> {
 
     /// Takes entries of the dictionary as they stand; `false` where something else was before them.
     fn join(&mut self, run: &Range<usize>) -> bool {
-        let joined = match self.whole.len() {
+        let joined = match self.dictionary_range.len() {
             0 => self
                 .out
                 .as_ref()
                 .is_none_or(PooledBuilder::is_empty)
                 .then(|| run.clone()),
-            _ => (self.whole.end == run.start).then_some(self.whole.start..run.end),
+            _ => (self.dictionary_range.end == run.start)
+                .then_some(self.dictionary_range.start..run.end),
         };
-        joined.map(|joined| self.whole = joined).is_some()
+        joined
+            .map(|joined| self.dictionary_range = joined)
+            .is_some()
     }
 
     /// Where values go that are not `entries` of the dictionary as it stands.
@@ -170,7 +173,7 @@ impl<T: ArrowNativeType> ArrayValueBuffer<T> {
         &mut self,
         entries: impl FnOnce(Range<usize>) -> I,
     ) -> &mut PooledBuilder<T> {
-        let whole = std::mem::replace(&mut self.whole, 0..0);
+        let whole = std::mem::replace(&mut self.dictionary_range, 0..0);
         let out = self
             .out
             .get_or_insert_with(|| PooledBuilder::new(self.rows));
@@ -185,8 +188,8 @@ impl<T: ArrowNativeType> ArrayValueBuffer<T> {
     fn shared(&self, dictionary: usize) -> Option<Range<usize>> {
         /// How many times what it needs of a dictionary an array may keep.
         const KEPT: usize = 4;
-        (!self.whole.is_empty() && self.whole.len() * KEPT >= dictionary)
-            .then(|| self.whole.clone())
+        (!self.dictionary_range.is_empty() && self.dictionary_range.len() * KEPT >= dictionary)
+            .then(|| self.dictionary_range.clone())
     }
 
     /// All values, none being left.
@@ -213,7 +216,7 @@ fn numbers<S: PlainEncodedNumber, T: From<S>>(
     bytes: &[u8],
     range: Range<usize>,
 ) -> impl ExactSizeIterator<Item = T> {
-    S::all(bytes)
+    S::plain_values(bytes)
         .get(range)
         .unwrap_or_default()
         .iter()
@@ -261,29 +264,33 @@ impl<S: PlainEncodedNumber, T: ArrowNativeType + From<S>> FlatArrayBuilder
         let size = values
             .checked_mul(S::SIZE)
             .filter(|size| *size <= bytes.len())
-            .ok_or_else(ends_early)?;
+            .ok_or_else(page_too_short_error)?;
         self.out();
         self.dictionary = bytes.slice(..size);
         Ok(())
     }
 
     fn plain(&mut self, page: &mut PlainPageValues, count: usize) -> Result<()> {
-        let bytes = page.take(count.checked_mul(S::SIZE).ok_or_else(ends_early)?)?;
+        let bytes = page.take(
+            count
+                .checked_mul(S::SIZE)
+                .ok_or_else(page_too_short_error)?,
+        )?;
         self.out().extend(numbers::<S, T>(bytes, 0..count));
         Ok(())
     }
 
     fn gather(&mut self, indices: &[u32]) -> Result<()> {
-        let Some(run) = in_order(indices) else {
+        let Some(run) = consecutive_range(indices) else {
             let out = self
                 .values
                 .out(|whole| numbers::<S, T>(&self.dictionary, whole));
-            return gather(S::all(&self.dictionary), indices, out, |bytes| {
+            return gather(S::plain_values(&self.dictionary), indices, out, |bytes| {
                 T::from(S::read(bytes))
             });
         };
         if run.end > self.entries() {
-            return Err(no_entry());
+            return Err(dictionary_index_error());
         }
         if size_of::<T>() != S::SIZE || !self.values.join(&run) {
             let out = self
@@ -296,9 +303,9 @@ impl<S: PlainEncodedNumber, T: ArrowNativeType + From<S>> FlatArrayBuilder
 
     fn repeat(&mut self, index: u32, count: usize) -> Result<()> {
         let value = T::from(S::read(
-            *S::all(&self.dictionary)
+            *S::plain_values(&self.dictionary)
                 .get(index as usize)
-                .ok_or_else(no_entry)?,
+                .ok_or_else(dictionary_index_error)?,
         ));
         self.out().extend(std::iter::repeat_n(value, count));
         Ok(())
@@ -315,7 +322,7 @@ impl<S: PlainEncodedNumber, T: ArrowNativeType + From<S>> FlatArrayBuilder
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let (length, buffer) = match self.shared() {
             Some(shared) => {
-                self.values.whole = 0..0;
+                self.values.dictionary_range = 0..0;
                 shared
             }
             None => {
@@ -334,12 +341,12 @@ impl<S: PlainEncodedNumber, T: ArrowNativeType + From<S>> FlatArrayBuilder
     }
 }
 
-fn no_entry() -> Error {
+fn dictionary_index_error() -> Error {
     Error::corrupt_data("a Parquet page names a dictionary entry that does not exist")
 }
 
 /// The entries at `indices`, if each follows the one before it.
-fn in_order(indices: &[u32]) -> Option<Range<usize>> {
+fn consecutive_range(indices: &[u32]) -> Option<Range<usize>> {
     let (first, last) = (*indices.first()?, *indices.last()?);
     // Most that are not say so here.
     if last.wrapping_sub(first) as usize != indices.len() - 1 {
@@ -362,12 +369,12 @@ fn gather<E: Copy, T: ArrowNativeType>(
     // One bit says of all indices at once whether any is negative, seen as signed, or above the
     // last entry: two instructions for four indices on any processor, which a maximum of
     // unsigned numbers is not.
-    let last = i32::try_from(dictionary.len()).map_err(|_| no_entry())? - 1;
+    let last = i32::try_from(dictionary.len()).map_err(|_| dictionary_index_error())? - 1;
     let outside = indices.iter().fold(0, |outside, index| {
         outside | last.wrapping_sub(index.cast_signed()) | index.cast_signed()
     });
     if outside < 0 {
-        return Err(no_entry());
+        return Err(dictionary_index_error());
     }
     out.extend(indices.iter().map(|index| {
         // SAFETY: no index is below zero or above the last entry.
@@ -506,7 +513,7 @@ fn read_views(
         let start = at + 4;
         let end = start + length as usize;
         if end > bytes.len() {
-            return Err(ends_early());
+            return Err(page_too_short_error());
         }
         *view = if length <= INLINE {
             head & u128::MAX >> (8 * (INLINE - length))
@@ -537,7 +544,7 @@ fn read_views(
 fn last_head(bytes: &[u8]) -> Result<u128> {
     let mut head = [0; 16];
     if bytes.len() < 4 {
-        return Err(ends_early());
+        return Err(page_too_short_error());
     }
     head.iter_mut()
         .zip(bytes)
@@ -552,7 +559,7 @@ impl FlatArrayBuilder for ByteViewArrayBuilder {
 
     fn dictionary(&mut self, bytes: Bytes, values: usize) -> Result<()> {
         if values > bytes.len() / size_of::<u32>() {
-            return Err(ends_early());
+            return Err(page_too_short_error());
         }
         self.out();
         let mut views = PooledBuilder::new(values);
@@ -578,12 +585,12 @@ impl FlatArrayBuilder for ByteViewArrayBuilder {
 
     fn gather(&mut self, indices: &[u32]) -> Result<()> {
         self.use_dictionary();
-        let Some(run) = in_order(indices) else {
+        let Some(run) = consecutive_range(indices) else {
             let out = self.values.out(|whole| entries(&self.dictionary, whole));
             return gather(&self.dictionary, indices, out, |view| view);
         };
         if run.end > self.dictionary.len() {
-            return Err(no_entry());
+            return Err(dictionary_index_error());
         }
         if !self.values.join(&run) {
             let out = self.values.out(|whole| entries(&self.dictionary, whole));
@@ -594,7 +601,10 @@ impl FlatArrayBuilder for ByteViewArrayBuilder {
 
     fn repeat(&mut self, index: u32, count: usize) -> Result<()> {
         self.use_dictionary();
-        let view = *self.dictionary.get(index as usize).ok_or_else(no_entry)?;
+        let view = *self
+            .dictionary
+            .get(index as usize)
+            .ok_or_else(dictionary_index_error)?;
         self.out().extend(std::iter::repeat_n(view, count));
         Ok(())
     }
@@ -618,7 +628,7 @@ impl FlatArrayBuilder for ByteViewArrayBuilder {
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let views = match self.values.shared(self.dictionary.len()) {
             Some(whole) => {
-                self.values.whole = 0..0;
+                self.values.dictionary_range = 0..0;
                 self.dictionary.slice(whole.start, whole.len())
             }
             None => self.values.finish(|whole| entries(&self.dictionary, whole)),
@@ -639,7 +649,7 @@ impl FlatArrayBuilder for ByteViewArrayBuilder {
 }
 
 /// Where values of this column go; `None` if the column is not for this way.
-fn output(column: &ColumnChunkMetaData, field: &Field) -> Option<Box<dyn FlatArrayBuilder>> {
+fn array_builder(column: &ColumnChunkMetaData, field: &Field) -> Option<Box<dyn FlatArrayBuilder>> {
     let described = column.column_descr();
     if described.max_rep_level() > 0 || described.max_def_level() > 1 {
         return None;
@@ -677,7 +687,7 @@ fn output(column: &ColumnChunkMetaData, field: &Field) -> Option<Box<dyn FlatArr
 
 /// Whether the column is for this way.
 pub(in crate::pq) fn is_flat(column: &ColumnChunkMetaData, field: &Field) -> bool {
-    output(column, field).is_some()
+    array_builder(column, field).is_some()
 }
 
 impl FlatColumn {
@@ -687,7 +697,8 @@ impl FlatColumn {
         column: &ColumnChunkMetaData,
         field: &Field,
     ) -> Result<Self> {
-        let out = output(column, field).ok_or_else(|| Error::internal("the column is not flat"))?;
+        let out = array_builder(column, field)
+            .ok_or_else(|| Error::internal("the column is not flat"))?;
         let page = DataPage {
             left: 0,
             levels: None,
@@ -710,18 +721,18 @@ impl FlatColumn {
         if let PageValueDecoder::Plain(page) = &mut self.page.values {
             page.buffer = None;
         }
-        while self.rows < rows && self.more()? {
+        while self.rows < rows && self.has_more_rows()? {
             let most = self.page.left.min(rows - self.rows);
             let taken = match &mut self.page.levels {
                 None => self.valid(most)?,
-                Some(levels) => match levels.run(most).map_err(damaged)? {
-                    RleRun::Same(0, count) => self.nulls(count),
-                    RleRun::Same(1, count) => self.valid(count)?,
-                    RleRun::Same(level, _) => return Err(level_above(level, 1)),
-                    RleRun::Packed(count) => {
+                Some(levels) => match levels.next_run(most).map_err(corrupt_levels_error)? {
+                    RleRun::Repeated(0, count) => self.nulls(count),
+                    RleRun::Repeated(1, count) => self.valid(count)?,
+                    RleRun::Repeated(level, _) => return Err(level_above(level, 1)),
+                    RleRun::BitPacked(count) => {
                         let (bits, from) = levels.bits(count);
                         let valid = BooleanBuffer::new(Buffer::from(bits), from, count);
-                        self.mixed(&valid)?
+                        self.append_nullable(&valid)?
                     }
                 },
             };
@@ -736,17 +747,17 @@ impl FlatColumn {
     }
 
     /// Whether any row is left.
-    pub fn more(&mut self) -> Result<bool> {
+    pub fn has_more_rows(&mut self) -> Result<bool> {
         while self.page.left == 0 {
             let Some(page) = self.pages.get_next_page().map_err(decode_error)? else {
                 return Ok(false);
             };
-            self.turn(page)?;
+            self.load_page(page)?;
         }
         Ok(true)
     }
 
-    fn turn(&mut self, page: Page) -> Result<()> {
+    fn load_page(&mut self, page: Page) -> Result<()> {
         let (left, encoding, levels, values) = match page {
             Page::DictionaryPage {
                 buf,
@@ -778,9 +789,9 @@ impl FlatColumn {
                         .get(..4)
                         .and_then(|size| size.try_into().ok())
                         .map(u32::from_le_bytes)
-                        .ok_or_else(ends_early)? as usize;
+                        .ok_or_else(page_too_short_error)? as usize;
                     if size > buf.len() - 4 {
-                        return Err(ends_early());
+                        return Err(page_too_short_error());
                     }
                     (Some(buf.slice(4..4 + size)), buf.slice(4 + size..))
                 } else {
@@ -801,7 +812,7 @@ impl FlatColumn {
                     rep_levels_byte_len as usize + def_levels_byte_len as usize,
                 );
                 if end > buf.len() {
-                    return Err(ends_early());
+                    return Err(page_too_short_error());
                 }
                 (
                     num_values,
@@ -816,7 +827,7 @@ impl FlatColumn {
             levels: levels
                 .map(|levels| HybridRleDecoder::new(levels, 1))
                 .transpose()
-                .map_err(damaged)?,
+                .map_err(corrupt_levels_error)?,
             values: match encoding {
                 Encoding::PLAIN => PageValueDecoder::Plain(PlainPageValues::new(values)),
                 Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
@@ -824,7 +835,7 @@ impl FlatColumn {
                     let width = values.first().copied().unwrap_or(0);
                     PageValueDecoder::Indices(
                         HybridRleDecoder::new(values.slice(values.len().min(1)..), width)
-                            .map_err(damaged)?,
+                            .map_err(corrupt_levels_error)?,
                     )
                 }
                 other => {
@@ -845,13 +856,17 @@ impl FlatColumn {
                 let mut left = count;
                 let mut unpacked = [0; INDICES];
                 while left > 0 {
-                    left -= match indices.run(left.min(INDICES)).map_err(damaged)? {
-                        RleRun::Same(index, count) => {
+                    left -= match indices
+                        .next_run(left.min(INDICES))
+                        .map_err(corrupt_levels_error)?
+                    {
+                        RleRun::Repeated(index, count) => {
                             self.out.repeat(index, count)?;
                             count
                         }
-                        RleRun::Packed(count) => {
-                            let unpacked = unpacked.get_mut(..count).ok_or_else(ends_early)?;
+                        RleRun::BitPacked(count) => {
+                            let unpacked =
+                                unpacked.get_mut(..count).ok_or_else(page_too_short_error)?;
                             indices.unpack(unpacked);
                             self.out.gather(unpacked)?;
                             count
@@ -877,7 +892,7 @@ impl FlatColumn {
         count
     }
 
-    fn mixed(&mut self, valid: &BooleanBuffer) -> Result<usize> {
+    fn append_nullable(&mut self, valid: &BooleanBuffer) -> Result<usize> {
         let values = valid.count_set_bits();
         if values == valid.len() {
             return self.valid(values);
@@ -971,7 +986,7 @@ mod tests {
     /// The batches of every row group, and how many of them the straight way gave.
     fn ours(bytes: &[u8], batch_rows: usize) -> (Vec<RecordBatch>, usize) {
         let file = file_of(bytes);
-        let (footer, end) = footer::read_with_end(&file).unwrap();
+        let (footer, end) = footer::read_with_tail(&file).unwrap();
         let schema = footer.metadata.file_metadata().schema_descr();
         let shape = ParquetProjection::new(schema, |_| true).unwrap();
         let (mut out, mut flat) = (Vec::new(), 0);

@@ -22,7 +22,7 @@ use parquet::schema::types::{BasicTypeInfo, SchemaDescriptor, Type, TypePtr};
 
 use crate::error::{Error, Result};
 use crate::pq::decode::flat_column::{FlatColumn, is_flat};
-use crate::pq::decoder_errors::{batch_error, decode_error, guarded};
+use crate::pq::decoder_errors::{batch_error, catch_decoder_panic, decode_error};
 use crate::pq::input::column_chunks::{FetchedRowGroup, GroupFailure};
 use crate::pq::leaf_count::leaf_count;
 
@@ -61,7 +61,7 @@ impl ParquetProjection {
         let fields: Fields = inferred
             .fields()
             .iter()
-            .map(|field| decoded_as(field, &pruned, &mut leaf))
+            .map(|field| decoded_field(field, &pruned, &mut leaf))
             .collect();
         let levels = parquet_to_arrow_field_levels(&pruned, ProjectionMask::all(), Some(&fields))
             .map_err(decode_error)?;
@@ -102,7 +102,7 @@ impl SchemaPruner<'_> {
                 && node
                     .get_fields()
                     .iter()
-                    .any(|child| is_repeated(child) && several(child)));
+                    .any(|child| is_repeated(child) && has_many_children(child)));
         let whole = whole && {
             let (from, leaves) = (self.next, self.leaves.len());
             let mut any = false;
@@ -155,13 +155,13 @@ pub(in crate::pq) fn is_repeated(node: &Type) -> bool {
         && node.get_basic_info().repetition() == Repetition::REPEATED
 }
 
-fn several(node: &Type) -> bool {
+fn has_many_children(node: &Type) -> bool {
     node.is_group() && node.get_fields().len() > 1
 }
 
 /// The type that a field's arrays are decoded to.
-fn decoded_as(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> Field {
-    let mut child = |field: &Arc<Field>| Arc::new(decoded_as(field, schema, leaf));
+fn decoded_field(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> Field {
+    let mut child = |field: &Arc<Field>| Arc::new(decoded_field(field, schema, leaf));
     let data_type = match field.data_type() {
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(&mut child).collect()),
         DataType::List(element) => DataType::List(child(element)),
@@ -213,7 +213,7 @@ pub(in crate::pq) fn decode(
 ) -> Result<RowGroupBatches> {
     let failure = group.failure();
     let batch_rows = batch_rows.max(1);
-    guarded(file, || {
+    catch_decoder_panic(file, || {
         // Parts of a column are passed over by arrow-rs' readers, which know how.
         let flat = if selection.is_none() {
             flat_columns(shape, group).map_err(|e| failure.or(e))?
@@ -235,7 +235,7 @@ pub(in crate::pq) fn decode(
             _ => {
                 let is_flat = |leaf: usize| flat.iter().any(|(_, at, _)| *at == leaf);
                 let rest = ParquetProjection::new(&shape.schema, |leaf| !is_flat(leaf))?;
-                Some(reader(&rest, &group.part(&rest.leaves))?)
+                Some(reader(&rest, &group.project(&rest.leaves))?)
             }
         };
         Ok(RowGroupBatches {
@@ -312,7 +312,7 @@ impl RowGroupBatches {
         let mut arrays = Vec::with_capacity(schema.fields().len());
         for at in 0..schema.fields().len() {
             let array = match flat.next_if(|(field, _)| *field == at) {
-                Some((_, column)) => given(column, rows, rows == *left)?,
+                Some((_, column)) => read_flat_column(column, rows, rows == *left)?,
                 None => others
                     .next()
                     .ok_or_else(|| Error::internal("a column is missing"))?,
@@ -334,13 +334,17 @@ impl RowGroupBatches {
 
 /// The next rows of a column. With the last ones it gives back what it holds, before the next
 /// column takes as much.
-fn given(column: &mut Option<FlatColumn>, rows: usize, is_last: bool) -> Result<ArrayRef> {
+fn read_flat_column(
+    column: &mut Option<FlatColumn>,
+    rows: usize,
+    is_last: bool,
+) -> Result<ArrayRef> {
     let open = column
         .as_mut()
         .ok_or_else(|| Error::internal("a column was read to its end"))?;
     let array = open.read(rows)?;
     if is_last {
-        if open.more()? {
+        if open.has_more_rows()? {
             return Err(Error::corrupt_data(
                 "a column has more rows than its row group claims",
             ));
@@ -355,13 +359,13 @@ impl Iterator for RowGroupBatches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let file = self.file.clone();
-        guarded(&file, || self.advance().map_err(|e| self.failure.or(e))).transpose()
+        catch_decoder_panic(&file, || self.advance().map_err(|e| self.failure.or(e))).transpose()
     }
 }
 
 /// How many rows of a group to decode at once: `batch_rows`, fewer where lists are long or values
 /// large.
-pub(in crate::pq) fn rows_at_once(
+pub(in crate::pq) fn rows_per_batch(
     footer: &crate::pq::ParquetFooter,
     group: usize,
     leaves: &[usize],

@@ -15,9 +15,9 @@ pub(in crate::pq) struct RleDecodeError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::pq) enum RleRun {
     /// So many times this value; it is taken.
-    Same(u32, usize),
+    Repeated(u32, usize),
     /// So many packed values, which [`Hybrid::unpack`] or [`Hybrid::bits`] takes.
-    Packed(usize),
+    BitPacked(usize),
 }
 
 /// A text of runs.
@@ -29,7 +29,7 @@ pub(in crate::pq) struct HybridRleDecoder {
     width: usize,
     /// Of a run of one value: which, and how many are left.
     value: u32,
-    same: usize,
+    repeats_left: usize,
     /// Of a packed run: where it begins, the next value's place in it, and how many are left.
     begins: usize,
     next: usize,
@@ -48,7 +48,7 @@ impl HybridRleDecoder {
             at: 0,
             width,
             value: 0,
-            same: 0,
+            repeats_left: 0,
             begins: 0,
             next: 0,
             packed: 0,
@@ -61,16 +61,16 @@ impl HybridRleDecoder {
     }
 
     /// At most `most` values of one run.
-    pub fn run(&mut self, most: usize) -> Result<RleRun, RleDecodeError> {
-        while self.same == 0 && self.packed == 0 {
+    pub fn next_run(&mut self, most: usize) -> Result<RleRun, RleDecodeError> {
+        while self.repeats_left == 0 && self.packed == 0 {
             self.header()?;
         }
-        if self.same > 0 {
-            let count = self.same.min(most);
-            self.same -= count;
-            return Ok(RleRun::Same(self.value, count));
+        if self.repeats_left > 0 {
+            let count = self.repeats_left.min(most);
+            self.repeats_left -= count;
+            return Ok(RleRun::Repeated(self.value, count));
         }
-        Ok(RleRun::Packed(self.packed.min(most)))
+        Ok(RleRun::BitPacked(self.packed.min(most)))
     }
 
     fn header(&mut self) -> Result<(), RleDecodeError> {
@@ -98,7 +98,7 @@ impl HybridRleDecoder {
                 .rev()
                 .fold(0, |value, byte| value << 8 | u32::from(*byte));
             self.at += bytes.len();
-            self.same = count;
+            self.repeats_left = count;
         } else {
             // Some writers leave out what no value of the last group needs.
             let bytes = count
@@ -213,13 +213,13 @@ mod tests {
     ) -> Result<Vec<u32>, RleDecodeError> {
         let mut out = Vec::new();
         while count > 0 {
-            let run = hybrid.run(count.min(step))?;
+            let run = hybrid.next_run(count.min(step))?;
             let n = match run {
-                RleRun::Same(value, n) => {
+                RleRun::Repeated(value, n) => {
                     out.extend(std::iter::repeat_n(value, n));
                     n
                 }
-                RleRun::Packed(n) => {
+                RleRun::BitPacked(n) => {
                     let from = out.len();
                     out.resize(from + n, 0);
                     hybrid.unpack(&mut out[from..]);
@@ -243,7 +243,7 @@ mod tests {
             let (bytes, values) = encoded(&runs, width);
             let mut hybrid = HybridRleDecoder::new(bytes.into(), u8::try_from(width).unwrap()).unwrap();
             prop_assert_eq!(taken(&mut hybrid, values.len(), step), Ok(values));
-            prop_assert_eq!(hybrid.run(1), Err(RleDecodeError));
+            prop_assert_eq!(hybrid.next_run(1), Err(RleDecodeError));
         }
 
         #[test]
@@ -259,11 +259,11 @@ mod tests {
         let mut hybrid =
             HybridRleDecoder::new(Bytes::from_static(&[0b101, 0b1010_0110, 0b1111_0000]), 1)
                 .unwrap();
-        assert_eq!(hybrid.run(100), Ok(RleRun::Packed(16)));
+        assert_eq!(hybrid.next_run(100), Ok(RleRun::BitPacked(16)));
         let (bits, from) = hybrid.bits(3);
         assert_eq!((bits, from), ([0b1010_0110, 0b1111_0000].as_slice(), 0));
-        assert_eq!(hybrid.run(100), Ok(RleRun::Packed(13)));
+        assert_eq!(hybrid.next_run(100), Ok(RleRun::BitPacked(13)));
         assert_eq!(hybrid.bits(13).1, 3);
-        assert_eq!(hybrid.run(1), Err(RleDecodeError));
+        assert_eq!(hybrid.next_run(1), Err(RleDecodeError));
     }
 }

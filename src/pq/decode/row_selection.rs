@@ -34,7 +34,7 @@ use crate::pq::decode::to_table_types;
 use crate::pq::input::bounds_check::value_size;
 use crate::pq::input::column_chunks::{SelectedPageLocations, chunk_range};
 use crate::pq::input::footer::{FileTail, ParquetFooter};
-use crate::pq::input::header_check::index_fits;
+use crate::pq::input::header_check::is_valid_index;
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::prune::{self, PruningStatistics};
 use crate::store::StoreObject;
@@ -50,14 +50,14 @@ struct PredicateLeaf {
     leaf: Option<usize>,
     /// As it is decoded.
     decoded: Field,
-    how: LeafConversion,
+    conversion: LeafConversion,
 }
 
 /// A filter over one file.
 pub(in crate::pq) struct RowGroupPruner<'a> {
     filter: &'a BoundExpr,
     footer: &'a ParquetFooter,
-    watched: Vec<PredicateLeaf>,
+    predicate_leaves: Vec<PredicateLeaf>,
     constants: &'a [(String, ArrayRef)],
     legacy: &'a CalendarRebase,
 }
@@ -108,7 +108,7 @@ impl PruningStatistics for ContainerStatistics<'_> {
 }
 
 /// Follows `path` from the decoded columns down; through structs only.
-fn locate(
+fn resolve_leaf(
     columns: &ProjectedColumns,
     fields: &[&StructField],
     path: &[String],
@@ -120,7 +120,7 @@ fn locate(
         fields: vec![(*fields.get(n)?).clone()],
     };
     let mut plan = &column.plan;
-    let mut siblings = &columns.shape.fields;
+    let mut siblings = &columns.projection.fields;
     let mut source = column.source;
     let mut leaf = 0;
     let mut rest = rest.iter();
@@ -131,7 +131,7 @@ fn locate(
             data_type: data_type.clone(),
             leaf: None,
             decoded: Field::new("", arrow_schema::DataType::Null, true),
-            how: LeafConversion::Same,
+            conversion: LeafConversion::Same,
         };
         let Some(n) = source else {
             // Below a field that is not there, nothing is.
@@ -153,13 +153,13 @@ fn locate(
         match (plan, rest.next()) {
             (ArrayConversion::Absent, None) => return Some(lacking(&to.data_type)),
             (ArrayConversion::Leaf(how), None) => {
-                let leaf = *columns.shape.leaves.get(leaf)?;
+                let leaf = *columns.projection.leaves.get(leaf)?;
                 return Some(PredicateLeaf {
                     path: path.to_vec(),
                     data_type: to.data_type.clone(),
                     leaf: Some(leaf),
                     decoded: decoded.as_ref().clone(),
-                    how: *how,
+                    conversion: *how,
                 });
             }
             (ArrayConversion::Struct(children), Some(name)) => {
@@ -200,12 +200,12 @@ impl<'a> RowGroupPruner<'a> {
                     .iter()
                     .any(|(name, _)| path.len() == 1 && path.first() == Some(name))
             })
-            .filter_map(|path| locate(columns, fields, path))
+            .filter_map(|path| resolve_leaf(columns, fields, path))
             .collect();
         Self {
             filter,
             footer,
-            watched,
+            predicate_leaves: watched,
             constants,
             legacy,
         }
@@ -227,18 +227,18 @@ impl<'a> RowGroupPruner<'a> {
             columns: FxHashMap::default(),
             constants: self.constants,
         };
-        for watched in &self.watched {
+        for watched in &self.predicate_leaves {
             let facts = match watched.leaf {
                 None => (None, None, Some(known.records.clone())),
-                Some(leaf) => self.group_facts(watched, leaf, &metadata),
+                Some(leaf) => self.row_group_statistics(watched, leaf, &metadata),
             };
             known.columns.insert(&watched.path, facts);
         }
-        let keep = prune::keep(self.filter, &known)?;
+        let keep = prune::may_match(self.filter, &known)?;
         Ok(keep.values().iter().collect())
     }
 
-    fn group_facts(
+    fn row_group_statistics(
         &self,
         watched: &PredicateLeaf,
         leaf: usize,
@@ -261,7 +261,7 @@ impl<'a> RowGroupPruner<'a> {
         let nulls = converter
             .row_group_null_counts(groups.iter().copied())
             .ok()
-            .map(counts);
+            .map(null_counts);
         if !watched.has_bounds(schema.column(leaf).physical_type()) {
             return (None, None, nulls);
         }
@@ -286,7 +286,7 @@ impl<'a> RowGroupPruner<'a> {
         let bound = |array: parquet::errors::Result<ArrayRef>| {
             self.bound(watched, &nullif(&array.ok()?, &deprecated).ok()?)
         };
-        let (min, max) = uncrossed(
+        let (min, max) = without_crossed_bounds(
             bound(converter.row_group_mins(groups.iter().copied())),
             bound(converter.row_group_maxes(groups.iter().copied())),
         );
@@ -298,7 +298,7 @@ impl<'a> RowGroupPruner<'a> {
         let to = watched
             .data_type
             .to_arrow(crate::protocol::schema::StringLayout::View);
-        to_table_types::leaf(watched.how, array, &to, self.legacy).ok()
+        to_table_types::convert_leaf(watched.conversion, array, &to, self.legacy).ok()
     }
 
     /// For which of `groups` bloom filters leave it possible that a row matches.
@@ -318,10 +318,14 @@ impl<'a> RowGroupPruner<'a> {
         };
         let mut asked: Vec<BloomFilterProbe> = Vec::new();
         for conjunct in conjuncts {
-            let Some((path, values)) = sought(conjunct) else {
+            let Some((path, values)) = equality_values(conjunct) else {
                 continue;
             };
-            let Some(watched) = self.watched.iter().find(|watched| watched.path == path) else {
+            let Some(watched) = self
+                .predicate_leaves
+                .iter()
+                .find(|watched| watched.path == path)
+            else {
                 continue;
             };
             let Some(leaf) = watched.leaf.filter(|_| values.len() <= 1000) else {
@@ -346,7 +350,7 @@ impl<'a> RowGroupPruner<'a> {
                 };
                 let Some(stored) = values
                     .iter()
-                    .map(|value| watched.stored(column, value))
+                    .map(|value| watched.plain_encoded(column, value))
                     .collect::<Option<Vec<_>>>()
                 else {
                     continue;
@@ -418,7 +422,7 @@ impl<'a> RowGroupPruner<'a> {
 
     /// The rows of each of `groups` that may match, and where the pages of `leaves` are; `None` for
     /// a group where the page index says nothing.
-    pub fn pages(
+    pub fn select_pages(
         &self,
         file: &StoreObject,
         end: Option<&FileTail>,
@@ -426,7 +430,7 @@ impl<'a> RowGroupPruner<'a> {
         leaves: &[usize],
     ) -> Result<Vec<Option<RowRangesAndPages>>> {
         let watched: Vec<usize> = self
-            .watched
+            .predicate_leaves
             .iter()
             .filter_map(|watched| watched.leaf)
             .collect();
@@ -440,21 +444,21 @@ impl<'a> RowGroupPruner<'a> {
                 let of_filter = watched.contains(&leaf);
                 if of_filter
                     && let Some(range) =
-                        self.checked(column.column_index_offset(), column.column_index_length())
+                        self.index_range(column.column_index_offset(), column.column_index_length())
                 {
-                    wanted.push((*group, leaf, PageIndexKind::Bounds, range));
+                    wanted.push((*group, leaf, PageIndexKind::ColumnIndex, range));
                 }
                 if (of_filter || leaves.contains(&leaf))
                     && let Some(range) =
-                        self.checked(column.offset_index_offset(), column.offset_index_length())
+                        self.index_range(column.offset_index_offset(), column.offset_index_length())
                 {
-                    wanted.push((*group, leaf, PageIndexKind::Places, range));
+                    wanted.push((*group, leaf, PageIndexKind::OffsetIndex, range));
                 }
             }
         }
         if !wanted
             .iter()
-            .any(|(_, _, part, _)| *part == PageIndexKind::Bounds)
+            .any(|(_, _, part, _)| *part == PageIndexKind::ColumnIndex)
             || wanted.iter().map(|w| w.3.end - w.3.start).sum::<u64>() > INDEX_LIMIT
         {
             return Ok(groups.iter().map(|_| None).collect());
@@ -476,14 +480,14 @@ impl<'a> RowGroupPruner<'a> {
                 continue;
             };
             match part {
-                PageIndexKind::Bounds => {
+                PageIndexKind::ColumnIndex => {
                     let fits = value_size(column.column_type())
-                        .is_none_or(|size| index_fits(&bytes, size));
+                        .is_none_or(|size| is_valid_index(&bytes, size));
                     if fits && let Ok(index) = decode_column_index(&bytes, column.column_type()) {
                         builder.put_column_index(index, *group, *leaf);
                     }
                 }
-                PageIndexKind::Places => {
+                PageIndexKind::OffsetIndex => {
                     if let Ok(index) = decode_offset_index(&bytes) {
                         builder.put_offset_index(index, *group, *leaf);
                     }
@@ -497,7 +501,7 @@ impl<'a> RowGroupPruner<'a> {
             .collect()
     }
 
-    fn checked(&self, offset: Option<i64>, length: Option<i32>) -> Option<Range<u64>> {
+    fn index_range(&self, offset: Option<i64>, length: Option<i32>) -> Option<Range<u64>> {
         let (start, length) = (u64::try_from(offset?).ok()?, u64::try_from(length?).ok()?);
         (length > 0 && start.checked_add(length)? <= self.footer.size)
             .then_some(start..start + length)
@@ -553,11 +557,11 @@ impl<'a> RowGroupPruner<'a> {
             columns: FxHashMap::default(),
             constants: self.constants,
         };
-        for watched in &self.watched {
+        for watched in &self.predicate_leaves {
             let facts = match watched.leaf {
                 None => (None, None, Some(known.records.clone())),
                 Some(leaf) => match pages.first_rows(leaf) {
-                    Some(first_rows) => self.page_facts(
+                    Some(first_rows) => self.page_statistics(
                         watched,
                         leaf,
                         index,
@@ -571,7 +575,7 @@ impl<'a> RowGroupPruner<'a> {
             };
             known.columns.insert(&watched.path, facts);
         }
-        let keep = prune::keep(self.filter, &known)?;
+        let keep = prune::may_match(self.filter, &known)?;
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for ((from, to), keep) in cuts.iter().zip(&ends).zip(keep.values().iter()) {
             match ranges.last_mut() {
@@ -584,7 +588,7 @@ impl<'a> RowGroupPruner<'a> {
     }
 
     #[allow(clippy::too_many_arguments, reason = "one step of `group_pages`")]
-    fn page_facts(
+    fn page_statistics(
         &self,
         watched: &PredicateLeaf,
         leaf: usize,
@@ -656,7 +660,7 @@ impl<'a> RowGroupPruner<'a> {
         }
         let bound =
             |array: parquet::errors::Result<ArrayRef>| self.bound(watched, &spread(array.ok()?)?);
-        let (min, max) = uncrossed(
+        let (min, max) = without_crossed_bounds(
             bound(converter.data_page_mins(index, [&group])),
             bound(converter.data_page_maxes(index, [&group])),
         );
@@ -665,7 +669,10 @@ impl<'a> RowGroupPruner<'a> {
 }
 
 /// Bounds without those of which the lower is above the upper, which cannot be.
-fn uncrossed(min: Option<ArrayRef>, max: Option<ArrayRef>) -> (Option<ArrayRef>, Option<ArrayRef>) {
+fn without_crossed_bounds(
+    min: Option<ArrayRef>,
+    max: Option<ArrayRef>,
+) -> (Option<ArrayRef>, Option<ArrayRef>) {
     let (Some(lower), Some(upper)) = (&min, &max) else {
         return (min, max);
     };
@@ -679,8 +686,8 @@ fn uncrossed(min: Option<ArrayRef>, max: Option<ArrayRef>) -> (Option<ArrayRef>,
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PageIndexKind {
-    Bounds,
-    Places,
+    ColumnIndex,
+    OffsetIndex,
 }
 
 /// A question to the bloom filter of row group `n`: has it one of these values?
@@ -694,7 +701,7 @@ struct BloomFilterProbe {
 /// The bytes of a bloom filter's header at most.
 const HEADER: u64 = 64;
 
-fn counts(counts: UInt64Array) -> Int64Array {
+fn null_counts(counts: UInt64Array) -> Int64Array {
     counts
         .iter()
         .map(|count| count.and_then(|count| i64::try_from(count).ok()))
@@ -706,13 +713,13 @@ impl PredicateLeaf {
     fn has_bounds(&self, physical: Physical) -> bool {
         physical != Physical::INT96
             && !matches!(
-                self.how,
+                self.conversion,
                 LeafConversion::RebasedDays | LeafConversion::RebasedMicros
             )
     }
 
     /// A value as the file stores it, for a bloom filter.
-    fn stored(&self, column: &ColumnChunkMetaData, value: &Scalar) -> Option<Vec<u8>> {
+    fn plain_encoded(&self, column: &ColumnChunkMetaData, value: &Scalar) -> Option<Vec<u8>> {
         use arrow_schema::{DataType as A, TimeUnit};
         let physical = column.column_type();
         if !self.has_bounds(physical) {
@@ -720,7 +727,7 @@ impl PredicateLeaf {
         }
         match (self.decoded.data_type(), value) {
             (A::Int8 | A::Int16 | A::Int32 | A::UInt8 | A::UInt16 | A::Date32, Scalar::Long(n))
-                if !matches!(self.how, LeafConversion::Midnight) =>
+                if !matches!(self.conversion, LeafConversion::Midnight) =>
             {
                 i32::try_from(*n).ok().map(|n| n.to_le_bytes().to_vec())
             }
@@ -754,7 +761,7 @@ impl PredicateLeaf {
 }
 
 /// A column and the values of which it must have one, if that is what the conjunct says.
-fn sought(conjunct: &Expr) -> Option<(&[String], Vec<&Scalar>)> {
+fn equality_values(conjunct: &Expr) -> Option<(&[String], Vec<&Scalar>)> {
     match conjunct {
         Expr::Call {
             function: Function::Equal,

@@ -82,7 +82,7 @@ impl SpliceSource {
 
     /// Whether `codec` compresses all of it.
     #[must_use]
-    pub fn is_of(&self, codec: crate::pq::ParquetCompression) -> bool {
+    pub fn is_compressed_with(&self, codec: crate::pq::ParquetCompression) -> bool {
         let same = |chunk: &ColumnChunkMetaData| {
             let (of_chunk, wanted) = (chunk.compression(), codec.compression);
             // The level is the writer's business.
@@ -95,9 +95,9 @@ impl SpliceSource {
     }
 
     /// Whether its values are what the new file would hold, column by column.
-    pub(in crate::pq) fn fits(&self, leaves: &[ColumnDescPtr]) -> bool {
+    pub(in crate::pq) fn matches_leaves(&self, leaves: &[ColumnDescPtr]) -> bool {
         let schema = self.footer.metadata.file_metadata().schema_descr();
-        let legacy = CalendarRebase::of(&self.footer, TimeZoneSpec::UTC);
+        let legacy = CalendarRebase::from_footer(&self.footer, TimeZoneSpec::UTC);
         schema.columns() == leaves
             && !legacy.datetime
             && leaves
@@ -213,8 +213,8 @@ impl ChunkReader for CopiedChunkReader<'_> {
             file: self.file.clone(),
             next: start,
             end: self.range.end,
-            ahead: VecDeque::new(),
-            now: Bytes::new(),
+            read_ahead: VecDeque::new(),
+            current: Bytes::new(),
         })
     }
 
@@ -231,35 +231,35 @@ struct ReadAheadBytes {
     /// The first byte that nobody asked for yet.
     next: u64,
     end: u64,
-    ahead: VecDeque<PendingResult<Vec<Bytes>>>,
-    now: Bytes,
+    read_ahead: VecDeque<PendingResult<Vec<Bytes>>>,
+    current: Bytes,
 }
 
 impl Read for ReadAheadBytes {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        while self.now.is_empty() {
-            while self.ahead.len() < AHEAD && self.next < self.end {
+        while self.current.is_empty() {
+            while self.read_ahead.len() < AHEAD && self.next < self.end {
                 let to = self.end.min(self.next.saturating_add(PIECE));
                 let range = self.next..to;
-                self.ahead
+                self.read_ahead
                     .push_back(self.file.store.get_ranges(&self.file.path, vec![range]));
                 self.next = to;
             }
-            let Some(pending) = self.ahead.pop_front() else {
+            let Some(pending) = self.read_ahead.pop_front() else {
                 return Ok(0);
             };
-            self.now = pending
+            self.current = pending
                 .wait()
                 .map_err(io::Error::other)?
                 .pop()
                 .unwrap_or_default();
-            if self.now.is_empty() {
+            if self.current.is_empty() {
                 return Err(io::Error::other(Error::corrupt_data(
                     "the file is shorter than its footer says",
                 )));
             }
         }
-        let some = self.now.split_to(out.len().min(self.now.len()));
+        let some = self.current.split_to(out.len().min(self.current.len()));
         let Some(out) = out.get_mut(..some.len()) else {
             return Ok(0);
         };

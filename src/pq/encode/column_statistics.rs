@@ -39,15 +39,15 @@ pub struct ColumnStatistics {
     /// The greatest value; `NaN` is greater than all others.
     pub max: Option<Scalar>,
     /// Whether the number of nulls is not known.
-    pub uncounted: bool,
+    pub nulls_unknown: bool,
     /// Whether the bounds are lost: some part of the file has values and none.
-    pub(in crate::pq) unknown: bool,
+    pub(in crate::pq) bounds_unknown: bool,
 }
 
 impl ColumnStatistics {
     /// What somebody else knows of a leaf of so many rows: nulls, the least and the greatest value.
     #[must_use]
-    pub fn known(
+    pub fn from_parts(
         rows: u64,
         nulls: Option<u64>,
         (min, max): (Option<Scalar>, Option<Scalar>),
@@ -55,33 +55,33 @@ impl ColumnStatistics {
         let unknown = nulls.is_none_or(|nulls| nulls < rows) && (min.is_none() || max.is_none());
         let mut out = Self {
             nulls: nulls.unwrap_or(0),
-            uncounted: nulls.is_none(),
-            unknown,
+            nulls_unknown: nulls.is_none(),
+            bounds_unknown: unknown,
             ..Self::default()
         };
-        out.see(min, max);
+        out.widen_bounds(min, max);
         out
     }
 
     /// Adds what is known of more rows.
     pub(in crate::pq) fn merge(&mut self, other: Self) {
         self.nulls += other.nulls;
-        self.unknown |= other.unknown;
-        self.uncounted |= other.uncounted;
-        self.see(other.min, other.max);
+        self.bounds_unknown |= other.bounds_unknown;
+        self.nulls_unknown |= other.nulls_unknown;
+        self.widen_bounds(other.min, other.max);
     }
 
-    fn see(&mut self, min: Option<Scalar>, max: Option<Scalar>) {
-        self.min = first(self.min.take(), min, lower);
-        self.max = first(self.max.take(), max, |a, b| lower(b, a));
-        if self.unknown {
+    fn widen_bounds(&mut self, min: Option<Scalar>, max: Option<Scalar>) {
+        self.min = preferred_bound(self.min.take(), min, is_lower_bound);
+        self.max = preferred_bound(self.max.take(), max, |a, b| is_lower_bound(b, a));
+        if self.bounds_unknown {
             (self.min, self.max) = (None, None);
         }
     }
 }
 
 /// Of two values the one for which `before` holds.
-fn first(
+fn preferred_bound(
     a: Option<Scalar>,
     b: Option<Scalar>,
     before: impl Fn(&Scalar, &Scalar) -> bool,
@@ -94,7 +94,7 @@ fn first(
 
 /// Whether `a` is less than `b`; the two zeros are told apart, so that bounds hold for readers who
 /// do so and who do not.
-fn lower(a: &Scalar, b: &Scalar) -> bool {
+fn is_lower_bound(a: &Scalar, b: &Scalar) -> bool {
     match (a, b) {
         (Scalar::Double(x), Scalar::Double(y)) if x == y => {
             x.is_sign_negative() && y.is_sign_positive()
@@ -123,7 +123,7 @@ pub(in crate::pq) enum BoundsType {
 enum StatisticsNode {
     Struct(Vec<StatisticsNode>),
     /// Its place among the column's stops.
-    Stop(usize),
+    Leaf(usize),
 }
 
 #[derive(Debug, Clone)]
@@ -138,7 +138,7 @@ struct StatisticsLeaf {
 #[derive(Debug, Clone)]
 pub(in crate::pq) struct StatisticsCollector {
     root: StatisticsNode,
-    stops: Vec<StatisticsLeaf>,
+    leaf_columns: Vec<StatisticsLeaf>,
     /// Leaves of the column in the file.
     pub(in crate::pq) leaves: usize,
 }
@@ -160,7 +160,7 @@ impl StatisticsCollector {
     ) -> Self {
         let mut out = Self {
             root: StatisticsNode::Struct(Vec::new()),
-            stops: Vec::new(),
+            leaf_columns: Vec::new(),
             leaves: 0,
         };
         out.root = out.node(field, wanted);
@@ -194,23 +194,23 @@ impl StatisticsCollector {
             Arrow::Float32 | Arrow::Float64 => BoundsType::Double,
             _ => BoundsType::None,
         };
-        self.stops.push(StatisticsLeaf {
+        self.leaf_columns.push(StatisticsLeaf {
             wanted: wanted.next().unwrap_or(StatisticsLevel::Nothing),
             kind,
             leaf: self.leaves,
         });
         self.leaves += leaf_count(field.data_type());
-        StatisticsNode::Stop(self.stops.len() - 1)
+        StatisticsNode::Leaf(self.leaf_columns.len() - 1)
     }
 
     /// Facts of no rows.
-    pub(in crate::pq) fn start(&self) -> Vec<ColumnStatistics> {
-        vec![ColumnStatistics::default(); self.stops.len()]
+    pub(in crate::pq) fn empty_statistics(&self) -> Vec<ColumnStatistics> {
+        vec![ColumnStatistics::default(); self.leaf_columns.len()]
     }
 
     /// Whether the encoder must keep bounds of a leaf of the column.
     pub(in crate::pq) fn needs_bounds(&self, leaf: usize) -> bool {
-        self.stops.iter().any(|stop| {
+        self.leaf_columns.iter().any(|stop| {
             stop.leaf == leaf
                 && stop.wanted == StatisticsLevel::Bounds
                 && !matches!(stop.kind, BoundsType::None | BoundsType::Double)
@@ -239,8 +239,9 @@ impl StatisticsCollector {
                     self.walk(child, array, nulls.as_ref(), facts);
                 }
             }
-            StatisticsNode::Stop(n) => {
-                let (Some(stop), Some(facts)) = (self.stops.get(*n), facts.get_mut(*n)) else {
+            StatisticsNode::Leaf(n) => {
+                let (Some(stop), Some(facts)) = (self.leaf_columns.get(*n), facts.get_mut(*n))
+                else {
                     return;
                 };
                 if stop.wanted == StatisticsLevel::Nothing && stop.kind != BoundsType::Double {
@@ -250,18 +251,20 @@ impl StatisticsCollector {
                 facts.nulls += nulls.as_ref().map_or(0, |nulls| nulls.null_count() as u64);
                 if stop.kind == BoundsType::Double {
                     let bounds = match array.data_type() {
-                        Arrow::Float32 => doubles(
+                        Arrow::Float32 => floating_point_bounds(
                             array.as_primitive::<Float32Type>(),
                             nulls.as_ref(),
                             f64::from,
                         ),
-                        Arrow::Float64 => {
-                            doubles(array.as_primitive::<Float64Type>(), nulls.as_ref(), |v| v)
-                        }
+                        Arrow::Float64 => floating_point_bounds(
+                            array.as_primitive::<Float64Type>(),
+                            nulls.as_ref(),
+                            |v| v,
+                        ),
                         _ => None,
                     };
                     if let Some((min, max)) = bounds {
-                        facts.see(Some(Scalar::Double(min)), Some(Scalar::Double(max)));
+                        facts.widen_bounds(Some(Scalar::Double(min)), Some(Scalar::Double(max)));
                     }
                 }
             }
@@ -270,13 +273,13 @@ impl StatisticsCollector {
 
     /// Takes over the encoder's statistics of the column's leaves; `rows` is how many rows were
     /// encoded.
-    pub(in crate::pq) fn settle(
+    pub(in crate::pq) fn add_chunk_statistics(
         &self,
         leaves: &[Option<&Statistics>],
         rows: u64,
         facts: &mut [ColumnStatistics],
     ) {
-        for (stop, facts) in self.stops.iter().zip(facts) {
+        for (stop, facts) in self.leaf_columns.iter().zip(facts) {
             if stop.wanted != StatisticsLevel::Bounds
                 || matches!(stop.kind, BoundsType::None | BoundsType::Double)
             {
@@ -287,20 +290,20 @@ impl StatisticsCollector {
                 .copied()
                 .flatten()
                 .map_or((None, None), |statistics| bounds(statistics, stop.kind));
-            facts.unknown |= facts.nulls < rows && (min.is_none() || max.is_none());
-            facts.see(min, max);
+            facts.bounds_unknown |= facts.nulls < rows && (min.is_none() || max.is_none());
+            facts.widen_bounds(min, max);
         }
     }
 }
 
 impl StatisticsCollector {
     /// The leaves of the column that have a `NaN`, by what was observed.
-    pub(in crate::pq) fn with_nan<'a>(
+    pub(in crate::pq) fn leaves_with_nan<'a>(
         &'a self,
         facts: &'a [ColumnStatistics],
     ) -> impl Iterator<Item = usize> + 'a {
         let nan = |facts: &ColumnStatistics| matches!(facts.max, Some(Scalar::Double(max)) if max.is_nan());
-        self.stops
+        self.leaf_columns
             .iter()
             .zip(facts)
             .filter(move |(stop, facts)| stop.kind == BoundsType::Double && nan(facts))
@@ -309,7 +312,7 @@ impl StatisticsCollector {
 }
 
 /// Least and greatest of the valid values, by Spark's order.
-fn doubles<T: ArrowPrimitiveType>(
+fn floating_point_bounds<T: ArrowPrimitiveType>(
     array: &arrow_array::PrimitiveArray<T>,
     nulls: Option<&NullBuffer>,
     wide: impl Fn(T::Native) -> f64,
@@ -393,8 +396,8 @@ pub(in crate::pq) fn bounds(
             s.max_opt().map(|v| Scalar::Decimal(i128::from(*v))),
         ),
         (Statistics::FixedLenByteArray(s), BoundsType::Decimal) => (
-            s.min_bytes_opt().and_then(unscaled),
-            s.max_bytes_opt().and_then(unscaled),
+            s.min_bytes_opt().and_then(unscaled_decimal),
+            s.max_bytes_opt().and_then(unscaled_decimal),
         ),
         (Statistics::ByteArray(s), BoundsType::Text) => (
             s.min_bytes_opt().and_then(text),
@@ -405,7 +408,7 @@ pub(in crate::pq) fn bounds(
 }
 
 /// A big-endian number of at most 16 bytes.
-fn unscaled(bytes: &[u8]) -> Option<Scalar> {
+fn unscaled_decimal(bytes: &[u8]) -> Option<Scalar> {
     let mut wide = [if bytes.first()? & 0x80 == 0 { 0 } else { 0xff }; 16];
     let start = 16_usize.checked_sub(bytes.len())?;
     wide.get_mut(start..)?.copy_from_slice(bytes);
@@ -423,7 +426,7 @@ mod tests {
             &Field::new("f", Arrow::Float64, true),
             &mut std::iter::once(StatisticsLevel::Bounds),
         );
-        let mut facts = observer.start();
+        let mut facts = observer.empty_statistics();
         observer.observe(&(Arc::new(values) as ArrayRef), &mut facts);
         let facts = facts.remove(0);
         (facts.nulls, facts.min, facts.max)
@@ -467,7 +470,7 @@ mod tests {
         let field = Field::new("s", Arrow::Struct(fields.into()), true);
         let observer =
             StatisticsCollector::new(&field, &mut std::iter::once(StatisticsLevel::Nulls));
-        let mut facts = observer.start();
+        let mut facts = observer.empty_statistics();
         observer.observe(&(Arc::new(array) as ArrayRef), &mut facts);
         assert_eq!(facts[0].nulls, 2);
     }
@@ -491,7 +494,7 @@ mod tests {
             "a part of nulls alone takes nothing away"
         );
         facts.merge(ColumnStatistics {
-            unknown: true,
+            bounds_unknown: true,
             ..ColumnStatistics::default()
         });
         facts.merge(part());

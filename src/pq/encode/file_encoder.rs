@@ -74,7 +74,7 @@ impl DataFileFormat {
         text_bytes: usize,
         sample: &[ArrayRef],
     ) -> Result<Self> {
-        let unmarked = unmarked(&schema);
+        let unmarked = without_extension_types(&schema);
         let descriptor = ArrowSchemaConverter::new()
             .schema_root("table")
             .convert(&unmarked)
@@ -102,7 +102,7 @@ impl DataFileFormat {
         };
         let mut repeats = Vec::new();
         for column in sample {
-            dictionary_policy::leaves(column, &mut repeats);
+            dictionary_policy::leaf_dictionary_choices(column, &mut repeats);
         }
         let repeats = |n: usize| repeats.get(n).is_none_or(|repeats| *repeats);
         let built = properties.build(
@@ -133,8 +133,8 @@ impl DataFileFormat {
 
     /// Whether the row groups of a file can be copied into files of this format.
     #[must_use]
-    pub fn takes(&self, source: &SpliceSource) -> bool {
-        source.fits(SchemaDescriptor::new(Arc::clone(&self.root)).columns())
+    pub fn can_splice(&self, source: &SpliceSource) -> bool {
+        source.matches_leaves(SchemaDescriptor::new(Arc::clone(&self.root)).columns())
     }
 
     /// Rows of a row group at most.
@@ -146,7 +146,7 @@ impl DataFileFormat {
 
 /// The schema without the extensions of its fields, at any depth: Spark does not know Parquet's
 /// annotation of variants.
-fn unmarked(schema: &Schema) -> Schema {
+fn without_extension_types(schema: &Schema) -> Schema {
     fn field(of: &FieldRef) -> FieldRef {
         let inner = match of.data_type() {
             DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
@@ -224,16 +224,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl MemoryGauge {
     /// Replaces `from` bytes by `to`.
-    fn change(&self, from: u64, to: u64) {
+    fn replace_bytes(&self, from: u64, to: u64) {
         if to >= from {
             self.bytes.fetch_add(to - from, Ordering::Relaxed);
         } else {
             self.bytes.fetch_sub(from - to, Ordering::Relaxed);
-            self.wake();
+            self.notify_waiters();
         }
     }
 
-    fn wake(&self) {
+    fn notify_waiters(&self) {
         drop(lock(&self.waiting));
         self.changed.notify_all();
     }
@@ -241,7 +241,7 @@ impl MemoryGauge {
     fn fail(&self, error: Error) {
         lock(&self.failure).get_or_insert(error);
         self.failed.store(true, Ordering::Release);
-        self.wake();
+        self.notify_waiters();
     }
 
     fn has_failed(&self) -> bool {
@@ -259,7 +259,7 @@ impl MemoryGauge {
 /// What lanes and files share.
 struct EncoderContext {
     format: DataFileFormat,
-    gauge: MemoryGauge,
+    memory_gauge: MemoryGauge,
     done: Sender<FileWriterEvent>,
     /// Whether the writing thread has come to its end.
     ended: AtomicBool,
@@ -268,7 +268,7 @@ struct EncoderContext {
 impl EncoderContext {
     /// Ends everything with an error; the first one stands.
     fn fail(&self, error: Error) {
-        self.gauge.fail(error);
+        self.memory_gauge.fail(error);
         // The receiver is gone when the thread has ended already.
         let _ = self.done.send(FileWriterEvent::Stop);
     }
@@ -321,7 +321,7 @@ struct OpenRowGroup {
     rows: AtomicU64,
     memory: AtomicU64,
     sizes: Arc<FileSizeCounters>,
-    lanes: Vec<Mutex<ColumnEncodeQueue>>,
+    column_queues: Vec<Mutex<ColumnEncodeQueue>>,
     /// Lanes that are not closed.
     open: AtomicUsize,
     shared: Arc<EncoderContext>,
@@ -372,7 +372,7 @@ impl OpenRowGroup {
                 let closed = copied.get_mut(n).and_then(Option::take);
                 let encoder = closed.is_none().then(|| ColumnEncoder {
                     writers,
-                    facts: observer.start(),
+                    facts: observer.empty_statistics(),
                     memory: 0,
                     encoded: 0,
                 });
@@ -396,15 +396,15 @@ impl OpenRowGroup {
             rows: AtomicU64::new(0),
             memory: AtomicU64::new(0),
             sizes: Arc::clone(sizes),
-            lanes,
+            column_queues: lanes,
             open,
             shared: Arc::clone(shared),
         }))
     }
 
     /// Queues arrays for the lane, or its end.
-    fn give(self: &Arc<Self>, lane: usize, pieces: Option<QueuedArrays>) -> Result<()> {
-        let Some(slot) = self.lanes.get(lane) else {
+    fn enqueue(self: &Arc<Self>, lane: usize, pieces: Option<QueuedArrays>) -> Result<()> {
+        let Some(slot) = self.column_queues.get(lane) else {
             return Err(Error::internal("a file has fewer columns than its data"));
         };
         let mut state = lock(slot);
@@ -423,8 +423,8 @@ impl OpenRowGroup {
 
     /// Works off a lane's queue.
     fn run(self: &Arc<Self>, lane: usize, mut encoder: ColumnEncoder) {
-        let gauge = &self.shared.gauge;
-        let Some(slot) = self.lanes.get(lane) else {
+        let gauge = &self.shared.memory_gauge;
+        let Some(slot) = self.column_queues.get(lane) else {
             return;
         };
         loop {
@@ -451,7 +451,7 @@ impl OpenRowGroup {
             self.sizes.queued.fetch_sub(bytes, Ordering::Relaxed);
             self.sizes.done.fetch_add(bytes, Ordering::Relaxed);
             gauge.queued.fetch_sub(bytes, Ordering::Relaxed);
-            gauge.change(bytes, 0);
+            gauge.replace_bytes(bytes, 0);
         }
         if gauge.has_failed() {
             return;
@@ -478,7 +478,7 @@ impl OpenRowGroup {
         // Small pieces cost more than putting them together.
         let rows: usize = pieces.iter().map(|array| array.len()).sum();
         let joined = if pieces.len() > 1 && rows / pieces.len() < SMALL {
-            join(pieces)?
+            concat_arrays(pieces)?
         } else {
             None
         };
@@ -504,19 +504,21 @@ impl OpenRowGroup {
             .iter()
             .map(|writer| writer.estimated_bytes() as u64)
             .sum();
-        self.account(encoder, memory, encoded);
+        self.update_memory(encoder, memory, encoded);
         Ok(())
     }
 
     /// Tells how large a lane is now.
-    fn account(&self, encoder: &mut ColumnEncoder, memory: u64, encoded: u64) {
+    fn update_memory(&self, encoder: &mut ColumnEncoder, memory: u64, encoded: u64) {
         // Wrapping sums of differences: each lane only ever takes back what it gave.
         self.memory
             .fetch_add(memory.wrapping_sub(encoder.memory), Ordering::Relaxed);
         self.sizes
             .encoded
             .fetch_add(encoded.wrapping_sub(encoder.encoded), Ordering::Relaxed);
-        self.shared.gauge.change(encoder.memory, memory);
+        self.shared
+            .memory_gauge
+            .replace_bytes(encoder.memory, memory);
         (encoder.memory, encoder.encoded) = (memory, encoded);
     }
 
@@ -534,18 +536,18 @@ impl OpenRowGroup {
             .iter()
             .map(|chunk| chunk.close().metadata.statistics())
             .collect();
-        observer.settle(
+        observer.add_chunk_statistics(
             &statistics,
             self.rows.load(Ordering::Acquire),
             &mut encoder.facts,
         );
-        for leaf in observer.with_nan(&encoder.facts) {
+        for leaf in observer.leaves_with_nan(&encoder.facts) {
             if let Some(chunk) = chunks.get_mut(leaf) {
                 without_bounds(chunk.close_mut()).map_err(|e| encode_error(&e))?;
             }
         }
         let bytes: u64 = chunks.iter().map(|chunk| chunk.close().bytes_written).sum();
-        self.account(&mut encoder, bytes, bytes);
+        self.update_memory(&mut encoder, bytes, bytes);
         Ok((
             chunks
                 .into_iter()
@@ -564,7 +566,7 @@ impl OpenRowGroup {
             facts: Vec::new(),
             memory: self.memory.load(Ordering::Acquire),
         };
-        for lane in &self.lanes {
+        for lane in &self.column_queues {
             let Some((chunks, facts)) = lock(lane).closed.take() else {
                 return;
             };
@@ -583,7 +585,7 @@ impl OpenRowGroup {
 const SMALL: usize = 4096;
 
 /// Pieces as one array, where they have one type.
-fn join(pieces: &[ArrayRef]) -> Result<Option<ArrayRef>> {
+fn concat_arrays(pieces: &[ArrayRef]) -> Result<Option<ArrayRef>> {
     let Some((first, rest)) = pieces.split_first() else {
         return Ok(None);
     };
@@ -643,7 +645,7 @@ impl FileEncoder {
         // Pieces that fit into the row group go as one; one that does not is cut.
         let mut rest: VecDeque<Vec<ArrayRef>> = pieces
             .iter()
-            .filter(|piece| rows_of(piece) > 0)
+            .filter(|piece| row_count(piece) > 0)
             .cloned()
             .collect();
         while !rest.is_empty() {
@@ -670,7 +672,7 @@ impl FileEncoder {
             while room > 0
                 && let Some(piece) = rest.pop_front()
             {
-                let size = rows_of(&piece);
+                let size = row_count(&piece);
                 if size > room {
                     taken.push(piece.iter().map(|array| array.slice(0, room)).collect());
                     rest.push_front(
@@ -688,7 +690,7 @@ impl FileEncoder {
                 }
             }
             group.rows.fetch_add(rows as u64, Ordering::AcqRel);
-            for lane in 0..group.lanes.len() {
+            for lane in 0..group.column_queues.len() {
                 let arrays: Vec<ArrayRef> = taken
                     .iter()
                     .filter_map(|piece| piece.get(lane).cloned())
@@ -704,16 +706,19 @@ impl FileEncoder {
                 self.end_group()?;
             }
         }
-        self.shared.gauge.check()
+        self.shared.memory_gauge.check()
     }
 
     /// Has a lane encode arrays; they count until it has.
     fn queue(&self, group: &Arc<OpenRowGroup>, lane: usize, arrays: Vec<ArrayRef>) -> Result<()> {
-        let bytes: u64 = arrays.iter().map(size_of).sum();
+        let bytes: u64 = arrays.iter().map(array_bytes).sum();
         self.sizes.queued.fetch_add(bytes, Ordering::Relaxed);
-        self.shared.gauge.queued.fetch_add(bytes, Ordering::Relaxed);
-        self.shared.gauge.change(0, bytes);
-        group.give(lane, Some((arrays, bytes)))
+        self.shared
+            .memory_gauge
+            .queued
+            .fetch_add(bytes, Ordering::Relaxed);
+        self.shared.memory_gauge.replace_bytes(0, bytes);
+        group.enqueue(lane, Some((arrays, bytes)))
     }
 
     /// Appends a row group of another file as it is: columns whose bytes are copied, and what is
@@ -737,7 +742,7 @@ impl FileEncoder {
             let leaves = leaf..leaf + observer.leaves;
             leaf = leaves.end;
             let known: Vec<ColumnStatistics> = observer
-                .start()
+                .empty_statistics()
                 .iter()
                 .filter_map(|_| facts.next().cloned())
                 .collect();
@@ -774,9 +779,9 @@ impl FileEncoder {
                 ));
             }
             self.queue(&group, lane, arrays)?;
-            group.give(lane, None)?;
+            group.enqueue(lane, None)?;
         }
-        self.shared.gauge.check()
+        self.shared.memory_gauge.check()
     }
 
     /// Ends the row group; there is none of no rows.
@@ -787,7 +792,7 @@ impl FileEncoder {
         let Some(group) = self.group.take() else {
             return Ok(());
         };
-        (0..group.lanes.len()).try_for_each(|lane| group.give(lane, None))
+        (0..group.column_queues.len()).try_for_each(|lane| group.enqueue(lane, None))
     }
 
     /// Ends the file.
@@ -832,13 +837,13 @@ impl FileEncoder {
     }
 }
 
-fn rows_of(piece: &[ArrayRef]) -> usize {
+fn row_count(piece: &[ArrayRef]) -> usize {
     piece.first().map_or(0, |array| array.len())
 }
 
 /// Bytes that the rows of an array take, whatever buffers they share with others.
 #[must_use]
-pub fn size_of(array: &ArrayRef) -> u64 {
+pub fn array_bytes(array: &ArrayRef) -> u64 {
     array
         .to_data()
         .get_slice_memory_size()
@@ -880,7 +885,7 @@ impl ParallelFileWriter {
         let (done, events) = unbounded();
         let shared = Arc::new(EncoderContext {
             format,
-            gauge: MemoryGauge::default(),
+            memory_gauge: MemoryGauge::default(),
             done,
             ended: AtomicBool::new(false),
         });
@@ -897,9 +902,9 @@ impl ParallelFileWriter {
                     finishing: Vec::new(),
                 };
                 let result = files.run(&events);
-                let written = files.settle(result);
+                let written = files.await_uploads(result);
                 files.shared.ended.store(true, Ordering::Release);
-                files.shared.gauge.wake();
+                files.shared.memory_gauge.notify_waiters();
                 written
             })
             .map_err(|e| Error::no_thread(&e))?;
@@ -917,7 +922,7 @@ impl ParallelFileWriter {
     /// # Errors
     /// Whatever made the write fail before.
     pub fn open(&mut self, path: String) -> Result<FileEncoder> {
-        self.shared.gauge.check()?;
+        self.shared.memory_gauge.check()?;
         let id = self.next;
         self.next += 1;
         // The receiver is gone only after a failure.
@@ -941,13 +946,13 @@ impl ParallelFileWriter {
     /// Bytes queued, and encoded but not written.
     #[must_use]
     pub fn memory(&self) -> u64 {
-        self.shared.gauge.bytes.load(Ordering::Relaxed)
+        self.shared.memory_gauge.bytes.load(Ordering::Relaxed)
     }
 
     /// Bytes queued.
     #[must_use]
     pub fn queued(&self) -> u64 {
-        self.shared.gauge.queued.load(Ordering::Relaxed)
+        self.shared.memory_gauge.queued.load(Ordering::Relaxed)
     }
 
     /// Waits until `enough` holds, which is asked whenever memory was set free.
@@ -955,7 +960,7 @@ impl ParallelFileWriter {
     /// # Errors
     /// Whatever made the write fail; [`Error::Cancelled`].
     pub fn wait(&self, enough: impl Fn(&Self) -> bool) -> Result<()> {
-        let gauge = &self.shared.gauge;
+        let gauge = &self.shared.memory_gauge;
         let mut guard = lock(&gauge.waiting);
         loop {
             gauge.check()?;
@@ -1034,7 +1039,7 @@ struct OpenOutputFile {
     /// Made with the first row group.
     writer: Option<SerializedFileWriter<FileUploadWriter>>,
     /// Row groups that came before their turn.
-    early: BTreeMap<usize, FinishedRowGroup>,
+    out_of_order: BTreeMap<usize, FinishedRowGroup>,
     written: usize,
     /// How many there are, once known.
     groups: Option<usize>,
@@ -1051,7 +1056,7 @@ struct EncodedFileStatistics {
 struct FileUploadWriter {
     /// Present until the file is finished.
     upload: Option<Box<dyn ObjectUpload>>,
-    held: Vec<u8>,
+    buffered: Vec<u8>,
 }
 
 impl FileUploadWriter {
@@ -1059,7 +1064,7 @@ impl FileUploadWriter {
 
     /// Uploads the collected bytes and frees their memory.
     fn send(&mut self) -> Result<()> {
-        let held = std::mem::take(&mut self.held);
+        let held = std::mem::take(&mut self.buffered);
         let upload = self
             .upload
             .as_mut()
@@ -1074,14 +1079,14 @@ impl FileUploadWriter {
 
 impl io::Write for FileUploadWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.held.extend_from_slice(bytes);
-        if self.held.len() >= Self::PIECE {
+        self.buffered.extend_from_slice(bytes);
+        if self.buffered.len() >= Self::PIECE {
             let upload = self
                 .upload
                 .as_mut()
                 .ok_or_else(|| io::Error::other("a file was written after its end"))?;
-            upload.write(&self.held).map_err(io::Error::other)?;
-            self.held.clear();
+            upload.write(&self.buffered).map_err(io::Error::other)?;
+            self.buffered.clear();
         }
         Ok(bytes.len())
     }
@@ -1096,7 +1101,7 @@ impl FileWriterThread {
     fn run(&mut self, events: &Receiver<FileWriterEvent>) -> Result<()> {
         let mut stopping = false;
         for event in events {
-            self.shared.gauge.check()?;
+            self.shared.memory_gauge.check()?;
             let id = match event {
                 FileWriterEvent::Stop => {
                     stopping = true;
@@ -1113,7 +1118,7 @@ impl FileWriterThread {
                         OpenOutputFile {
                             path,
                             writer: None,
-                            early: BTreeMap::new(),
+                            out_of_order: BTreeMap::new(),
                             written: 0,
                             groups: None,
                             facts,
@@ -1123,7 +1128,7 @@ impl FileWriterThread {
                 }
                 FileWriterEvent::Group { file, group } => {
                     if let Some(open) = self.open.get_mut(&file) {
-                        open.early.insert(group.index, group);
+                        open.out_of_order.insert(group.index, group);
                     }
                     Some(file)
                 }
@@ -1151,14 +1156,14 @@ impl FileWriterThread {
         let Some(file) = self.open.get_mut(&id) else {
             return Ok(());
         };
-        while let Some(group) = file.early.remove(&file.written) {
+        while let Some(group) = file.out_of_order.remove(&file.written) {
             let memory = group.memory;
             let path = file.path.clone();
             let rows = group.rows;
             write_group(self.store.as_ref(), &self.shared.format, file, group).at_file(&path)?;
             file.written += 1;
             self.progress.advance(rows);
-            self.shared.gauge.change(memory, 0);
+            self.shared.memory_gauge.replace_bytes(memory, 0);
         }
         if file.groups != Some(file.written) {
             return Ok(());
@@ -1186,7 +1191,7 @@ impl FileWriterThread {
     }
 
     /// Waits for the files under way; gives up those that are not complete.
-    fn settle(&mut self, mut result: Result<()>) -> EncodedFilesOutcome {
+    fn await_uploads(&mut self, mut result: Result<()>) -> EncodedFilesOutcome {
         self.open.clear();
         let mut files = Vec::new();
         for (EncodedFileStatistics { id, rows, facts }, pending) in self.finishing.drain(..) {
@@ -1216,7 +1221,7 @@ fn write_group(
         none => {
             let sink = FileUploadWriter {
                 upload: Some(store.upload(&file.path, ObjectRole::Essential)?),
-                held: Vec::new(),
+                buffered: Vec::new(),
             };
             let made = SerializedFileWriter::new(
                 sink,
@@ -1361,8 +1366,8 @@ mod tests {
         );
         assert_eq!(
             (
-                shared.gauge.bytes.load(Ordering::Relaxed),
-                shared.gauge.queued.load(Ordering::Relaxed)
+                shared.memory_gauge.bytes.load(Ordering::Relaxed),
+                shared.memory_gauge.queued.load(Ordering::Relaxed)
             ),
             (0, 0)
         );

@@ -108,7 +108,7 @@ impl RowGroupEncoderFactory {
 
     /// Whether a file has exactly the columns that this one writes.
     #[must_use]
-    pub fn is_like(&self, file: &RawFile) -> bool {
+    pub fn has_schema_of(&self, file: &RawFile) -> bool {
         file.has_schema(&self.root)
     }
 
@@ -116,7 +116,7 @@ impl RowGroupEncoderFactory {
     ///
     /// # Errors
     /// [`Error::Internal`].
-    pub fn group(&self) -> Result<RowGroupEncoder<'_>> {
+    pub fn row_group_encoder(&self) -> Result<RowGroupEncoder<'_>> {
         Ok(RowGroupEncoder {
             schema: &self.schema,
             writers: self.factory.create(0).map_err(internal)?,
@@ -128,7 +128,7 @@ impl RowGroupEncoderFactory {
     /// # Errors
     /// [`Error::Internal`] for batches of another schema.
     pub fn encode(&self, batches: &[RecordBatch]) -> Result<EncodedRowGroup> {
-        let mut group = self.group()?;
+        let mut group = self.row_group_encoder()?;
         batches.iter().try_for_each(|batch| group.write(batch))?;
         group.close()
     }
@@ -188,7 +188,7 @@ impl ParquetSink {
     pub fn new(encoder: &RowGroupEncoderFactory, upload: Box<dyn ObjectUpload>) -> Result<Self> {
         let out = SinkUploadWriter {
             upload: Some(upload),
-            held: Vec::new(),
+            buffered: Vec::new(),
             failure: None,
         };
         let writer = SerializedFileWriter::new(
@@ -246,7 +246,7 @@ impl ParquetSink {
 struct SinkUploadWriter {
     /// Present until the file is finished.
     upload: Option<Box<dyn ObjectUpload>>,
-    held: Vec<u8>,
+    buffered: Vec<u8>,
     failure: Option<Error>,
 }
 
@@ -257,16 +257,16 @@ impl SinkUploadWriter {
         let sent = self
             .upload
             .as_mut()
-            .map_or(Ok(()), |upload| upload.write(&self.held));
-        self.held.clear();
+            .map_or(Ok(()), |upload| upload.write(&self.buffered));
+        self.buffered.clear();
         sent
     }
 }
 
 impl Write for SinkUploadWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.held.extend_from_slice(bytes);
-        if self.held.len() >= Self::PIECE
+        self.buffered.extend_from_slice(bytes);
+        if self.buffered.len() >= Self::PIECE
             && let Err(error) = self.send()
         {
             self.failure = Some(error);

@@ -105,7 +105,7 @@ enum ChunkBytes {
 
 impl ColumnChunkData {
     /// At least `least` bytes from `start`, fewer only at the chunk's end.
-    fn at_least(&self, start: u64, least: usize) -> Result<Bytes> {
+    fn bytes_from(&self, start: u64, least: usize) -> Result<Bytes> {
         let outside = || {
             Error::corrupt_data(format!(
                 "a page lies outside of its column's bytes ({start} of {} to {})",
@@ -173,10 +173,10 @@ impl ColumnChunkData {
         ParquetError::General(text)
     }
 
-    fn head(&self, start: u64) -> Result<PageHead> {
+    fn page_header(&self, start: u64) -> Result<PageHead> {
         let mut wanted = 256;
         loop {
-            let bytes = self.at_least(start, wanted)?;
+            let bytes = self.bytes_from(start, wanted)?;
             if let Some(head) = page_head(&bytes) {
                 return Ok(head);
             }
@@ -203,13 +203,13 @@ impl ChunkReader for ColumnChunkData {
         // Only headers are read this way, and what is held has each whole, since it was looked at
         // just before. (The decoder asks also when it has the header already, and then at
         // the page's body.)
-        self.at_least(start, 1)
+        self.bytes_from(start, 1)
             .map(ChunkRead)
             .map_err(|e| self.fail(e))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        let bytes = self.at_least(start, length).map_err(|e| self.fail(e))?;
+        let bytes = self.bytes_from(start, length).map_err(|e| self.fail(e))?;
         if length > bytes.len() {
             return Err(self.fail(Error::corrupt_data(
                 "a Parquet page is longer than its column's bytes",
@@ -240,7 +240,7 @@ struct DecodeMemoryUse {
 }
 
 /// The page at `start`, inflated to the size that it announces and not a byte further.
-fn inflated(
+fn decompress_page(
     chunk: &ColumnChunkData,
     start: u64,
     head: &PageHead,
@@ -248,7 +248,7 @@ fn inflated(
 ) -> Result<Page> {
     let too_long = || Error::corrupt_data("a Parquet page is longer than its column's bytes");
     let stored = usize::try_from(head.compressed).map_err(|_| too_long())?;
-    let body = chunk.at_least(start + head.length as u64, stored)?;
+    let body = chunk.bytes_from(start + head.length as u64, stored)?;
     let body = body
         .get(..stored)
         .map(|_| body.slice(..stored))
@@ -278,7 +278,7 @@ fn inflated(
                 .split_at_mut_checked(levels.len())
                 .ok_or_else(too_long)?;
             head.copy_from_slice(levels);
-            how.fill(values, rest)
+            how.decompress_into(values, rest)
         })?
     };
     Ok(match head.kind {
@@ -341,13 +341,13 @@ struct CheckedPages {
     /// Offset of the next page, as the inner reader will find it.
     next: u64,
     /// Offsets of the pages after it, where an offset index gives them.
-    listed: Option<VecDeque<u64>>,
+    listed_offsets: Option<VecDeque<u64>>,
     /// Whether the next of these is a dictionary, which no offset index lists.
     dictionary_next: bool,
     /// Whether a dictionary was seen.
     has_dictionary: bool,
     /// Its header, once looked at.
-    looked: Option<PageHead>,
+    next_header: Option<PageHead>,
     held: Arc<DecodeMemoryUse>,
     largest_page: u64,
     dictionary: u64,
@@ -355,22 +355,22 @@ struct CheckedPages {
     rows: Option<u64>,
     values: u64,
     /// Values of the chunk as its footer says; `None` once they were compared.
-    announced: Option<u64>,
+    footer_value_count: Option<u64>,
     /// The checks of each page.
-    rules: PageCheck,
+    page_check: PageCheck,
 }
 
 impl CheckedPages {
     /// Makes sure that the next page, if any, is one that may be decoded.
     fn check(&mut self) -> ParquetResult<()> {
-        self.look().map_err(|e| self.chunk.fail(e))
+        self.check_next_header().map_err(|e| self.chunk.fail(e))
     }
 
-    fn look(&mut self) -> Result<()> {
-        while self.looked.is_none() && self.next < self.chunk.range.end {
-            let head = self.chunk.head(self.next)?;
+    fn check_next_header(&mut self) -> Result<()> {
+        while self.next_header.is_none() && self.next < self.chunk.range.end {
+            let head = self.chunk.page_header(self.next)?;
             let body = self.next + head.length as u64;
-            if head.kind == PageKind::Other && self.listed.is_some() {
+            if head.kind == PageKind::Other && self.listed_offsets.is_some() {
                 return Err(Error::corrupt_data(
                     "a Parquet offset index lists a page that holds no data",
                 ));
@@ -399,11 +399,11 @@ impl CheckedPages {
                             head.compressed, head.uncompressed
                         )));
                     }
-                    self.hold(head.uncompressed.saturating_sub(self.dictionary))?;
+                    self.reserve_memory(head.uncompressed.saturating_sub(self.dictionary))?;
                     self.dictionary = self.dictionary.max(head.uncompressed);
                 }
                 PageKind::Data | PageKind::DataV2 => {
-                    self.hold(head.uncompressed.saturating_sub(self.largest_page))?;
+                    self.reserve_memory(head.uncompressed.saturating_sub(self.largest_page))?;
                     self.largest_page = self.largest_page.max(head.uncompressed);
                     self.values = self.values.saturating_add(head.details.values.into());
                     if let Some(rows) = self.rows
@@ -417,12 +417,12 @@ impl CheckedPages {
                     }
                 }
             }
-            self.looked = Some(head);
+            self.next_header = Some(head);
         }
         // Without all pages having been seen there is nothing to compare.
-        if self.looked.is_none()
-            && self.listed.is_none()
-            && let Some(announced) = self.announced.take()
+        if self.next_header.is_none()
+            && self.listed_offsets.is_none()
+            && let Some(announced) = self.footer_value_count.take()
             && announced != self.values
         {
             return Err(Error::corrupt_data(format!(
@@ -433,7 +433,7 @@ impl CheckedPages {
         Ok(())
     }
 
-    fn hold(&self, more: u64) -> Result<()> {
+    fn reserve_memory(&self, more: u64) -> Result<()> {
         let held = self
             .held
             .bytes
@@ -449,10 +449,10 @@ impl CheckedPages {
     }
 
     /// The inner reader went over the next page.
-    fn passed(&mut self) {
-        let looked = self.looked.take();
+    fn advance_page(&mut self) {
+        let looked = self.next_header.take();
         self.dictionary_next = false;
-        match (&mut self.listed, looked) {
+        match (&mut self.listed_offsets, looked) {
             (Some(listed), _) => self.next = listed.pop_front().unwrap_or(self.chunk.range.end),
             (None, Some(head)) => self.next += head.length as u64 + head.compressed,
             (None, None) => {}
@@ -461,8 +461,8 @@ impl CheckedPages {
 
     /// Whether the inner reader can pass the next page by without reading of it. A dictionary is
     /// looked at in any case, since it may be decoded after it was passed.
-    fn passes_unseen(&self) -> bool {
-        self.listed.is_some() && !self.dictionary_next
+    fn can_skip_unread(&self) -> bool {
+        self.listed_offsets.is_some() && !self.dictionary_next
     }
 }
 
@@ -485,35 +485,37 @@ impl Iterator for CheckedPages {
 impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> ParquetResult<Option<Page>> {
         self.check()?;
-        let page = match (self.inflates, self.looked) {
+        let page = match (self.inflates, self.next_header) {
             (Some(how), Some(head)) => {
-                let page =
-                    inflated(&self.chunk, self.next, &head, how).map_err(|e| self.chunk.fail(e))?;
+                let page = decompress_page(&self.chunk, self.next, &head, how)
+                    .map_err(|e| self.chunk.fail(e))?;
                 self.inner.skip_next_page()?;
                 Some(page)
             }
             _ => self.inner.get_next_page()?,
         };
         if let Some(page) = &page {
-            self.rules.check(page).map_err(|e| self.chunk.fail(e))?;
+            self.page_check
+                .check(page)
+                .map_err(|e| self.chunk.fail(e))?;
         }
-        self.passed();
+        self.advance_page();
         Ok(page)
     }
 
     fn peek_next_page(&mut self) -> ParquetResult<Option<PageMetadata>> {
-        if !self.passes_unseen() {
+        if !self.can_skip_unread() {
             self.check()?;
         }
         self.inner.peek_next_page()
     }
 
     fn skip_next_page(&mut self) -> ParquetResult<()> {
-        if !self.passes_unseen() {
+        if !self.can_skip_unread() {
             self.check()?;
         }
         self.inner.skip_next_page()?;
-        self.passed();
+        self.advance_page();
         Ok(())
     }
 
@@ -531,7 +533,7 @@ impl PageReader for CheckedPages {
     }
 
     fn at_record_boundary(&mut self) -> ParquetResult<bool> {
-        if !self.passes_unseen() {
+        if !self.can_skip_unread() {
             self.check()?;
         }
         self.inner.at_record_boundary()
@@ -682,7 +684,7 @@ pub(in crate::pq) fn fetch(
             .collect::<Option<Vec<_>>>()
     });
     let opened = if known.is_none() {
-        file.store.opened(&file.path)?
+        file.store.open_reader(&file.path)?
     } else {
         None
     };
@@ -848,24 +850,24 @@ impl FetchedRowGroup {
         Ok(CheckedPages {
             inner,
             chunk: Arc::clone(chunk),
-            inflates: PageDecompressor::of(column.compression_codec()),
+            inflates: PageDecompressor::from_codec(column.compression_codec()),
             next: chunk.range.start,
-            listed,
+            listed_offsets: listed,
             dictionary_next,
             has_dictionary: false,
-            looked: None,
+            next_header: None,
             held: Arc::clone(&self.held),
             largest_page: 0,
             dictionary: 0,
             rows: (column.column_descr().max_rep_level() > 0).then_some(self.num_rows() as u64),
             values: 0,
-            announced: u64::try_from(column.num_values()).ok(),
-            rules: PageCheck::new(column.column_descr(), checks_levels),
+            footer_value_count: u64::try_from(column.num_values()).ok(),
+            page_check: PageCheck::new(column.column_descr(), checks_levels),
         })
     }
 
     /// The group with these of its columns only.
-    pub fn part(&self, columns: &[usize]) -> Self {
+    pub fn project(&self, columns: &[usize]) -> Self {
         Self {
             footer: Arc::clone(&self.footer),
             group: self.group,

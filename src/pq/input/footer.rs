@@ -19,9 +19,9 @@ use parquet::file::metadata::{
 };
 use rustc_hash::FxHashMap;
 
-use super::bounds_check::without_impossible;
+use super::bounds_check::drop_invalid_statistics;
 use crate::error::{Error, Result};
-use crate::pq::decoder_errors::{decode_error, guarded};
+use crate::pq::decoder_errors::{catch_decoder_panic, decode_error};
 use crate::pq::input::header_check::schema_depth;
 use crate::process::ProcessMutex;
 use crate::store::StoreObject;
@@ -43,7 +43,7 @@ pub struct ParquetFooter {
     /// The file's true size.
     pub(in crate::pq) size: u64,
     /// Length of the serialized metadata, what it costs to keep.
-    weight: usize,
+    serialized_bytes: usize,
 }
 
 impl ParquetFooter {
@@ -102,12 +102,12 @@ impl FileTail {
 /// [`Error::Corrupt`] names the file and what is wrong with it; [`Error::NotFound`],
 /// [`Error::Storage`].
 pub fn read_footer(file: &StoreObject) -> Result<Arc<ParquetFooter>> {
-    read_with_end(file).map(|(footer, _)| footer)
+    read_with_tail(file).map(|(footer, _)| footer)
 }
 
 /// The same, with the bytes of the file's end that were read on the way.
-pub(in crate::pq) fn read_with_end(file: &StoreObject) -> Result<(Arc<ParquetFooter>, FileTail)> {
-    guarded(&file.path, || {
+pub(in crate::pq) fn read_with_tail(file: &StoreObject) -> Result<(Arc<ParquetFooter>, FileTail)> {
+    catch_decoder_panic(&file.path, || {
         let Some(claimed) = file.size else {
             return read_sized(file, file.size()?);
         };
@@ -233,9 +233,9 @@ fn decode(bytes: &[u8], size: u64) -> Result<ParquetFooter> {
         }
     }
     Ok(ParquetFooter {
-        metadata: without_impossible(metadata, bytes)?,
+        metadata: drop_invalid_statistics(metadata, bytes)?,
         size,
-        weight: bytes.len(),
+        serialized_bytes: bytes.len(),
     })
 }
 
@@ -252,7 +252,7 @@ struct FooterCacheState {
     footers: FxHashMap<(String, u64), Arc<ParquetFooter>>,
     /// Keys by age, oldest first.
     order: VecDeque<(String, u64)>,
-    weight: usize,
+    serialized_bytes: usize,
 }
 
 /// Decoded metadata takes several times the room of its bytes.
@@ -283,22 +283,26 @@ impl FooterCache {
         {
             return Ok((Arc::clone(footer), None));
         }
-        let (footer, end) = read_with_end(file)?;
+        let (footer, end) = read_with_tail(file)?;
         if let Some(key) = key
-            && footer.weight * DECODED <= self.limit / 4
+            && footer.serialized_bytes * DECODED <= self.limit / 4
         {
             let mut inner = self.lock();
-            inner.weight += footer.weight * DECODED;
+            inner.serialized_bytes += footer.serialized_bytes * DECODED;
             inner.order.push_back(key.clone());
             if let Some(known) = inner.footers.insert(key, Arc::clone(&footer)) {
-                inner.weight = inner.weight.saturating_sub(known.weight * DECODED);
+                inner.serialized_bytes = inner
+                    .serialized_bytes
+                    .saturating_sub(known.serialized_bytes * DECODED);
             }
-            while inner.weight > self.limit {
+            while inner.serialized_bytes > self.limit {
                 let Some(oldest) = inner.order.pop_front() else {
                     break;
                 };
                 if let Some(gone) = inner.footers.remove(&oldest) {
-                    inner.weight = inner.weight.saturating_sub(gone.weight * DECODED);
+                    inner.serialized_bytes = inner
+                        .serialized_bytes
+                        .saturating_sub(gone.serialized_bytes * DECODED);
                 }
             }
         }
@@ -394,12 +398,15 @@ mod tests {
         let cache = FooterCache::default();
         assert!(cache.get(&file).unwrap().1.is_some());
         assert!(cache.get(&file).unwrap().1.is_none());
-        let weight = cache.lock().weight;
-        assert_eq!(weight, cache.get(&file).unwrap().0.weight * DECODED);
+        let weight = cache.lock().serialized_bytes;
+        assert_eq!(
+            weight,
+            cache.get(&file).unwrap().0.serialized_bytes * DECODED
+        );
         let small = FooterCache::new(weight * 4);
         for n in 1..50 {
             small.get(&file_of(&write(&ints(n), None))).unwrap();
         }
-        assert!(small.lock().weight <= weight * 4 && small.lock().footers.len() >= 2);
+        assert!(small.lock().serialized_bytes <= weight * 4 && small.lock().footers.len() >= 2);
     }
 }

@@ -422,7 +422,7 @@ pub(in crate::pq) fn with_checksum(header: &[u8], body: &[u8]) -> Option<(Vec<u8
 
 /// Columns whose bounds have another size than values of their type, by row group and leaf. `size`
 /// gives the size of a leaf's values, where they have one.
-pub(in crate::pq) fn missized_bounds(
+pub(in crate::pq) fn missized_bound_columns(
     metadata: &[u8],
     size: impl Fn(usize) -> Option<u64>,
 ) -> Option<Vec<(usize, usize)>> {
@@ -459,7 +459,7 @@ pub(in crate::pq) fn missized_bounds(
 }
 
 /// Whether the bounds in a `ColumnIndex` have `size` bytes, or none for a page of nulls.
-pub(in crate::pq) fn index_fits(index: &[u8], size: u64) -> bool {
+pub(in crate::pq) fn is_valid_index(index: &[u8], size: u64) -> bool {
     let mut skim = CompactProtocolReader::new(index);
     let mut look = || {
         let mut last = 0;

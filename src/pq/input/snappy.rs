@@ -108,12 +108,12 @@ fn header(block: &[u8]) -> Result<(usize, usize), SnappyDecodeError> {
 }
 
 /// The size that a block says it has once expanded.
-pub(in crate::pq) fn size(block: &[u8]) -> Result<usize, SnappyDecodeError> {
+pub(in crate::pq) fn decompressed_size(block: &[u8]) -> Result<usize, SnappyDecodeError> {
     header(block).map(|(size, _)| size)
 }
 
 /// Expands a block into `out`, which it must fill.
-pub(in crate::pq) fn expand(block: &[u8], out: &mut [u8]) -> Result<(), SnappyDecodeError> {
+pub(in crate::pq) fn decompress(block: &[u8], out: &mut [u8]) -> Result<(), SnappyDecodeError> {
     SnappyBlockDecoder::new(block, out)?.finish()
 }
 
@@ -141,10 +141,10 @@ impl<'a> SnappyBlockDecoder<'a> {
     }
 
     fn finish(mut self) -> Result<(), SnappyDecodeError> {
-        while self.starts()? {
-            let mut here = self.place();
+        while self.decode_until_loop()? {
+            let mut here = self.cursor();
             while run(&mut here) {}
-            self.leave(&here);
+            self.resume_from(&here);
         }
         if self.written == self.out.len() {
             Ok(())
@@ -154,7 +154,7 @@ impl<'a> SnappyBlockDecoder<'a> {
     }
 
     /// Expands an element, and more until a loop can run; `false` when there are no more.
-    fn starts(&mut self) -> Result<bool, SnappyDecodeError> {
+    fn decode_until_loop(&mut self) -> Result<bool, SnappyDecodeError> {
         while self.read < self.block.len() {
             self.element()?;
             // The loops also want bytes before what they write.
@@ -169,7 +169,7 @@ impl<'a> SnappyBlockDecoder<'a> {
     }
 
     /// Where loops begin, after [`Expansion::starts`] said so.
-    fn place(&mut self) -> SnappyCursor {
+    fn cursor(&mut self) -> SnappyCursor {
         let (block, begin) = (self.block.as_ptr(), self.out.as_mut_ptr());
         // SAFETY: more bytes than the margin follow in both, so that all of these lie in their
         // slices.
@@ -181,13 +181,13 @@ impl<'a> SnappyBlockDecoder<'a> {
                 begin,
                 last_from: block.add(self.block.len() - MARGIN),
                 last_to: begin.add(self.out.len() - MARGIN),
-                way: DecodeLoopKind::InTurn,
+                way: DecodeLoopKind::Alternating,
             }
         }
     }
 
     /// Goes on where loops ended.
-    fn leave(&mut self, at: &SnappyCursor) {
+    fn resume_from(&mut self, at: &SnappyCursor) {
         // SAFETY: loops go forward from where they begin, and stay within the slices.
         unsafe {
             self.read = at.from.offset_from_unsigned(self.block.as_ptr()) - 1;
@@ -198,14 +198,14 @@ impl<'a> SnappyBlockDecoder<'a> {
     /// Expands one element, whatever it is.
     #[inline(never)]
     fn element(&mut self) -> Result<(), SnappyDecodeError> {
-        let tag = self.number(1)?;
+        let tag = self.read_length(1)?;
         let upper = tag >> 2;
         let (length, offset) = match tag & 3 {
             0 => {
                 let length = if upper < 60 {
                     upper
                 } else {
-                    self.number(upper - 59)?
+                    self.read_length(upper - 59)?
                 } + 1;
                 let literal = self
                     .read
@@ -222,9 +222,9 @@ impl<'a> SnappyBlockDecoder<'a> {
                 self.written += length;
                 return Ok(());
             }
-            1 => ((upper & 7) + 4, (tag >> 5) << 8 | self.number(1)?),
-            2 => (upper + 1, self.number(2)?),
-            _ => (upper + 1, self.number(4)?),
+            1 => ((upper & 7) + 4, (tag >> 5) << 8 | self.read_length(1)?),
+            2 => (upper + 1, self.read_length(2)?),
+            _ => (upper + 1, self.read_length(4)?),
         };
         if offset == 0 || offset > self.written || length > self.out.len() - self.written {
             return Err(SnappyDecodeError);
@@ -239,7 +239,7 @@ impl<'a> SnappyBlockDecoder<'a> {
     }
 
     /// Takes a number of so many bytes.
-    fn number(&mut self, bytes: usize) -> Result<usize, SnappyDecodeError> {
+    fn read_length(&mut self, bytes: usize) -> Result<usize, SnappyDecodeError> {
         let text = self
             .block
             .get(self.read..self.read + bytes)
@@ -277,25 +277,25 @@ impl SnappyCursor {
 /// Which loop is for the next elements.
 #[derive(Clone, Copy)]
 enum DecodeLoopKind {
-    InTurn,
-    InAnyOrder,
-    FromEightBefore,
+    Alternating,
+    AnyOrder,
+    EightByteCopy,
 }
 
 /// What comes after a turn.
 enum DecodeLoopStep {
-    Turn,
+    Continue,
     Change(DecodeLoopKind),
     /// The element is not for a loop.
-    Leave,
+    Exit,
 }
 
 /// Runs the loop that is for the next elements; `false` when no loop is.
 fn run(at: &mut SnappyCursor) -> bool {
     match at.way {
-        DecodeLoopKind::InTurn => run_by::<AlternatingLoop>(at),
-        DecodeLoopKind::InAnyOrder => run_by::<AnyOrderLoop>(at),
-        DecodeLoopKind::FromEightBefore => run_by::<EightByteCopyLoop>(at),
+        DecodeLoopKind::Alternating => run_by::<AlternatingLoop>(at),
+        DecodeLoopKind::AnyOrder => run_by::<AnyOrderLoop>(at),
+        DecodeLoopKind::EightByteCopy => run_by::<EightByteCopyLoop>(at),
     }
 }
 
@@ -310,18 +310,18 @@ fn run_by<L: DecodeLoop>(at: &mut SnappyCursor) -> bool {
             break false;
         }
         if left == 0 {
-            here.way = by.next_way();
+            here.way = by.next_loop();
             break true;
         }
         left -= 1;
         // SAFETY: there is room.
-        match unsafe { by.turn(&mut here) } {
-            DecodeLoopStep::Turn => {}
+        match unsafe { by.step(&mut here) } {
+            DecodeLoopStep::Continue => {}
             DecodeLoopStep::Change(way) => {
                 here.way = way;
                 break true;
             }
-            DecodeLoopStep::Leave => break false,
+            DecodeLoopStep::Exit => break false,
         }
     };
     *at = here;
@@ -336,9 +336,9 @@ trait DecodeLoop {
     ///
     /// # Safety
     /// There is room.
-    unsafe fn turn(&mut self, at: &mut SnappyCursor) -> DecodeLoopStep;
+    unsafe fn step(&mut self, at: &mut SnappyCursor) -> DecodeLoopStep;
     /// Which loop to run after these.
-    fn next_way(&self) -> DecodeLoopKind;
+    fn next_loop(&self) -> DecodeLoopKind;
 }
 
 /// Literal and copy in turn.
@@ -355,7 +355,7 @@ impl DecodeLoop for AlternatingLoop {
     }
 
     #[inline(always)]
-    unsafe fn turn(&mut self, at: &mut SnappyCursor) -> DecodeLoopStep {
+    unsafe fn step(&mut self, at: &mut SnappyCursor) -> DecodeLoopStep {
         // SAFETY: a literal of at most 60 bytes and a copy of at most 64, with their tags, touch no
         // more than 80 bytes behind their begins; the copied bytes are between `begin` and
         // `to`. A tag is below 256.
@@ -363,7 +363,7 @@ impl DecodeLoop for AlternatingLoop {
             if at.tag & 3 == 0 {
                 let upper = at.tag >> 2;
                 if upper >= 60 {
-                    return DecodeLoopStep::Leave;
+                    return DecodeLoopStep::Exit;
                 }
                 move_wide(at.from, at.to, upper + 1);
                 at.tag = usize::from(*at.from.add(upper + 1));
@@ -371,7 +371,7 @@ impl DecodeLoop for AlternatingLoop {
                 at.to = at.to.add(upper + 1);
                 if at.tag & 3 == 0 {
                     self.odd += 1;
-                    return DecodeLoopStep::Turn;
+                    return DecodeLoopStep::Continue;
                 }
             } else {
                 self.odd += 1;
@@ -381,29 +381,29 @@ impl DecodeLoop for AlternatingLoop {
             let offset =
                 usize::from(at.from.cast::<u16>().read_unaligned() & mask) + usize::from(high);
             if offset > at.to.offset_from_unsigned(at.begin) {
-                return DecodeLoopStep::Leave;
+                return DecodeLoopStep::Exit;
             }
             if offset == 8 {
-                return DecodeLoopStep::Change(DecodeLoopKind::FromEightBefore);
+                return DecodeLoopStep::Change(DecodeLoopKind::EightByteCopy);
             }
             if offset >= length {
                 move_wide(at.to.sub(offset), at.to, length);
             } else if !repeat(at.to, offset, length) {
-                return DecodeLoopStep::Leave;
+                return DecodeLoopStep::Exit;
             }
             let size = at.tag & 3;
             at.tag = usize::from(*at.from.add(size));
             at.from = at.from.add(size + 1);
             at.to = at.to.add(length);
         }
-        DecodeLoopStep::Turn
+        DecodeLoopStep::Continue
     }
 
-    fn next_way(&self) -> DecodeLoopKind {
+    fn next_loop(&self) -> DecodeLoopKind {
         if (STRETCH / 16..STRETCH / 16 * 15).contains(&self.odd) {
-            DecodeLoopKind::InAnyOrder
+            DecodeLoopKind::AnyOrder
         } else {
-            DecodeLoopKind::InTurn
+            DecodeLoopKind::Alternating
         }
     }
 }
@@ -420,7 +420,7 @@ impl DecodeLoop for AnyOrderLoop {
     }
 
     #[inline(always)]
-    unsafe fn turn(&mut self, at: &mut SnappyCursor) -> DecodeLoopStep {
+    unsafe fn step(&mut self, at: &mut SnappyCursor) -> DecodeLoopStep {
         for _ in 0..2 {
             // SAFETY: an element of at most 64 bytes, with its tag, touches no more than 80 bytes
             // behind its begin; the copied bytes are between `begin` and `to`. A tag is
@@ -431,7 +431,7 @@ impl DecodeLoop for AnyOrderLoop {
                 let offset =
                     usize::from(at.from.cast::<u16>().read_unaligned() & mask) + usize::from(high);
                 if offset > at.to.offset_from_unsigned(at.begin) {
-                    return DecodeLoopStep::Leave;
+                    return DecodeLoopStep::Exit;
                 }
                 let is_literal = at.tag & 3 == 0;
                 if offset >= length {
@@ -441,7 +441,7 @@ impl DecodeLoop for AnyOrderLoop {
                         length,
                     );
                 } else if !repeat(at.to, offset, length) {
-                    return DecodeLoopStep::Leave;
+                    return DecodeLoopStep::Exit;
                 }
                 let (upper, size) = (at.tag >> 2, at.tag & 3);
                 let (after_literal, after_copy) = (*at.from.add(upper + 1), *at.from.add(size));
@@ -452,11 +452,11 @@ impl DecodeLoop for AnyOrderLoop {
                 at.to = at.to.add(length);
             }
         }
-        DecodeLoopStep::Turn
+        DecodeLoopStep::Continue
     }
 
-    fn next_way(&self) -> DecodeLoopKind {
-        DecodeLoopKind::InTurn
+    fn next_loop(&self) -> DecodeLoopKind {
+        DecodeLoopKind::Alternating
     }
 }
 
@@ -478,14 +478,14 @@ impl DecodeLoop for EightByteCopyLoop {
     }
 
     #[inline(always)]
-    unsafe fn turn(&mut self, at: &mut SnappyCursor) -> DecodeLoopStep {
+    unsafe fn step(&mut self, at: &mut SnappyCursor) -> DecodeLoopStep {
         // SAFETY: a literal of at most 7 bytes and a copy of at most 64, with their tags, touch no
         // more than 64 bytes behind their begins. A tag is below 256.
         unsafe {
             if at.tag & 3 == 0 {
                 let upper = at.tag >> 2;
                 if upper >= 7 {
-                    return DecodeLoopStep::Change(DecodeLoopKind::InTurn);
+                    return DecodeLoopStep::Change(DecodeLoopKind::Alternating);
                 }
                 let literal = at.from.cast::<u64>().read_unaligned();
                 at.to.cast::<u64>().write_unaligned(literal);
@@ -499,7 +499,7 @@ impl DecodeLoop for EightByteCopyLoop {
             let offset =
                 usize::from(at.from.cast::<u16>().read_unaligned() & mask) + usize::from(high);
             if offset != 8 {
-                return DecodeLoopStep::Change(DecodeLoopKind::InTurn);
+                return DecodeLoopStep::Change(DecodeLoopKind::Alternating);
             }
             let eight = self.last.to_le();
             at.to.cast::<u64>().write_unaligned(eight);
@@ -514,11 +514,11 @@ impl DecodeLoop for EightByteCopyLoop {
             at.from = at.from.add(size + 1);
             at.to = at.to.add(length as usize);
         }
-        DecodeLoopStep::Turn
+        DecodeLoopStep::Continue
     }
 
-    fn next_way(&self) -> DecodeLoopKind {
-        DecodeLoopKind::FromEightBefore
+    fn next_loop(&self) -> DecodeLoopKind {
+        DecodeLoopKind::EightByteCopy
     }
 }
 
@@ -587,8 +587,8 @@ mod tests {
 
     fn expanded(block: &[u8]) -> Result<Vec<u8>, SnappyDecodeError> {
         // What is there before must not be seen.
-        let mut out = vec![0xa5; size(block)?];
-        expand(block, &mut out).map(|()| out)
+        let mut out = vec![0xa5; decompressed_size(block)?];
+        decompress(block, &mut out).map(|()| out)
     }
 
     /// Elements as another compressor may write them, and what they stand for.
@@ -706,7 +706,7 @@ mod tests {
                 block.truncate(cut.index(block.len()));
             }
             // Sizes that tests need not allocate.
-            prop_assume!(size(&block).is_ok_and(|size| size < 1 << 24));
+            prop_assume!(decompressed_size(&block).is_ok_and(|size| size < 1 << 24));
             prop_assert_eq!(expanded(&block).ok(), snap::raw::Decoder::new().decompress_vec(&block).ok());
         }
     }
@@ -748,11 +748,11 @@ mod tests {
             vec![0; 64],
         ] {
             let block = compressed(&plain);
-            assert_eq!(size(&block), Ok(plain.len()));
+            assert_eq!(decompressed_size(&block), Ok(plain.len()));
             assert_eq!(expanded(&block).unwrap(), plain);
             let mut other = vec![0; plain.len() + 1];
             assert_eq!(
-                expand(&block, &mut other),
+                decompress(&block, &mut other),
                 Err(SnappyDecodeError),
                 "the size is another"
             );
@@ -761,13 +761,16 @@ mod tests {
 
     #[test]
     fn headers_are_at_most_32_bits() {
-        assert_eq!(size(&[]), Err(SnappyDecodeError));
-        assert_eq!(size(&[0x80]), Err(SnappyDecodeError));
-        assert_eq!(size(&[0xff, 0xff, 0xff, 0xff, 0x0f]), Ok(u32::MAX as usize));
+        assert_eq!(decompressed_size(&[]), Err(SnappyDecodeError));
+        assert_eq!(decompressed_size(&[0x80]), Err(SnappyDecodeError));
         assert_eq!(
-            size(&[0xff, 0xff, 0xff, 0xff, 0x1f]),
+            decompressed_size(&[0xff, 0xff, 0xff, 0xff, 0x0f]),
+            Ok(u32::MAX as usize)
+        );
+        assert_eq!(
+            decompressed_size(&[0xff, 0xff, 0xff, 0xff, 0x1f]),
             Err(SnappyDecodeError)
         );
-        assert_eq!(size(&[0x80; 9]), Err(SnappyDecodeError));
+        assert_eq!(decompressed_size(&[0x80; 9]), Err(SnappyDecodeError));
     }
 }
