@@ -200,7 +200,7 @@ impl StatsLayout {
         nodes.iter().filter_map(field).collect()
     }
 
-    /// `stats_parsed` of a batch, with the fields of [`Shape::data_type`].
+    /// `stats_parsed` of a batch, with the fields of [`StatsLayout::data_type`].
     pub(super) fn stats_parsed_column(
         &self,
         column: Option<&StatsColumn>,

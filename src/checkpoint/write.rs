@@ -805,7 +805,7 @@ fn set(object: &mut Value, key: &str, value: Value) {
     }
 }
 
-/// The pieces of a stream, as many as are worth a row group after each [`Group::begin`].
+/// The pieces of a stream, as many as are worth a row group after each [`RowGroupInput::begin_row_group`].
 struct RowGroupInput {
     pieces: CheckpointBatches,
     /// The first of the next group.

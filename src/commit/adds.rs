@@ -78,7 +78,7 @@ pub fn batch_to_adds(batch: &FileBatch, partition: &[String]) -> Result<Vec<Add>
 /// The live files that `choose` takes, batch by batch.
 ///
 /// # Errors
-/// As [`adds`]; what `choose` says; [`Error::Cancelled`].
+/// As [`batch_to_adds`]; what `choose` says; [`Error::Cancelled`].
 pub fn matching_live_adds(
     snapshot: &Snapshot,
     cancel: &CancellationToken,
@@ -100,7 +100,7 @@ pub fn matching_live_adds(
 /// All live files.
 ///
 /// # Errors
-/// As [`live`].
+/// As [`matching_live_adds`].
 pub fn all_live_adds(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<Vec<Add>> {
     matching_live_adds(snapshot, cancel, |batch| {
         Ok(crate::parse::mask(vec![true; batch.len()]))

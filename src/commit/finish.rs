@@ -101,7 +101,7 @@ impl CommitOptions {
 /// Commits a transaction and does the upkeep that is due.
 ///
 /// # Errors
-/// As [`Transaction::commit`].
+/// As [`OptimisticTransaction::commit`].
 pub fn commit(
     mut transaction: OptimisticTransaction,
     mut operation: CommitOperation,

@@ -9,7 +9,7 @@
 //!
 //! The protocol of trying is a state machine without input or output (`machine`): it says what to
 //! put, read or wait for and is told what came of it. `transaction` drives it against a
-//! [`Committer`]; tests drive thousands of them in any order.
+//! [`TableCommitter`]; tests drive thousands of them in any order.
 //!
 //! Protocol: "Delta Log Entries", "Requirements for Writers", "In-Commit Timestamps", "Row
 //! Tracking". Cost: one put for a commit without contention; one read for every commit that came

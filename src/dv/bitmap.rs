@@ -1,4 +1,4 @@
-//! Sets of row positions: serialized 64-bit Roaring bitmaps <-> [`Positions`] -> masks of rows to
+//! Sets of row positions: serialized 64-bit Roaring bitmaps <-> [`RoaringBitmapArray`] -> masks of rows to
 //! keep.
 //!
 //! The serialized containers (sorted 16-bit lists, 8 KiB bitmaps, runs) are kept as they are, so

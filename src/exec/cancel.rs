@@ -65,7 +65,7 @@ impl CancellationToken {
     }
 
     /// # Errors
-    /// [`Error::Cancelled`] once [`Cancel::cancel`] was called.
+    /// [`Error::Cancelled`] once [`CancellationToken::cancel`] was called.
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() {
             Err(Error::Cancelled)

@@ -3,7 +3,7 @@
 //! Each *lane* is an iterator that runs on the pool until its queue is full, then parks. The
 //! consumer drains the lanes in order, so the output order is that of the sources whatever thread
 //! ran them; memory is lanes in flight x queue length, and for items that are weighed
-//! ([`Lanes::weighed`]) no more than the process's byte budget and an item a lane.
+//! ([`OrderedPrefetch::with_byte_budget`]) no more than the process's byte budget and an item a lane.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -149,7 +149,7 @@ fn allocation(text: &str) -> Option<u64> {
         .ok()
 }
 
-/// An iterator over the items of many sources, in the order of the sources. See [`lanes`].
+/// An iterator over the items of many sources, in the order of the sources. See [`ordered_prefetch`].
 pub struct OrderedPrefetch<T> {
     waiting: Box<dyn Iterator<Item = ItemSource<T>> + Send>,
     running: VecDeque<Arc<PrefetchLane<T>>>,

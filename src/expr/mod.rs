@@ -1,4 +1,4 @@
-//! The closed typed expression tree and its evaluator: JSON from the binder -> [`Bound`] -> Arrow
+//! The closed typed expression tree and its evaluator: JSON from the binder -> [`BoundExpr`] -> Arrow
 //! arrays.
 //!
 //! The binder (Python) resolves names, inserts every implicit cast and decides every result type.

@@ -1,7 +1,7 @@
-//! The tree: JSON of the binder -> [`Bound`], checked; and back to Spark SQL for messages.
+//! The tree: JSON of the binder -> [`BoundExpr`], checked; and back to Spark SQL for messages.
 //!
 //! Everything that does not depend on rows is settled here: names, argument types, literal values,
-//! sets of IN lists, patterns. After [`Bound::from_json`] an evaluation fails only because of a
+//! sets of IN lists, patterns. After [`BoundExpr::from_json`] an evaluation fails only because of a
 //! value or because a batch lacks a column.
 //!
 //! Cost: linear in the text. Depth is capped by the JSON parser (128 levels, about 60 nested

@@ -1,4 +1,4 @@
-//! `n.crc`: JSON -> [`Checksum`], what a writer said of the table at a version, and where the log
+//! `n.crc`: JSON -> [`ChecksumFileContents`], what a writer said of the table at a version, and where the log
 //! says otherwise.
 //!
 //! Fields are compared when what they sum up is known anyway: protocol and metadata when the table

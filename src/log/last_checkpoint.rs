@@ -1,4 +1,4 @@
-//! `_last_checkpoint`: JSON -> [`Hint`], or nothing when it cannot be trusted.
+//! `_last_checkpoint`: JSON -> [`LastCheckpointHint`], or nothing when it cannot be trusted.
 
 use serde::Deserialize;
 

@@ -3,11 +3,11 @@
 //! A listing starts at the version that `_last_checkpoint` names, so opening costs a handful of
 //! requests however long the log is. The hint is only a hint: when it lies, is damaged or stale,
 //! everything is listed. Checkpoints and compactions are hints as well, as long as the commits are
-//! there: [`Listing::segment`] takes how many of them to do without, and the snapshot asks again
+//! there: [`LogListing::segment`] takes how many of them to do without, and the snapshot asks again
 //! with more of them left out whenever one turns out to be damaged.
 //!
 //! The newest versions of a catalog-managed table are those that its catalog names, see
-//! [`Catalog`].
+//! [`CatalogClient`].
 //!
 //! Protocol: "Delta Log Entries", "Checkpoints", "Log Compaction Files", "Last Checkpoint File".
 //! Cost: two requests (hint, list) for a table with a checkpoint; the listing's length otherwise.

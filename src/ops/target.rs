@@ -56,7 +56,7 @@ pub struct DataFileOptions {
 }
 
 impl DataFileOptions {
-    /// See [`Encoding::time_zone`].
+    /// See [`DataFileOptions::time_zone`].
     pub(super) fn zone(&self) -> Result<Option<TimeZoneSpec>> {
         match self.time_zone.as_deref() {
             None => Ok(Some(TimeZoneSpec::UTC)),

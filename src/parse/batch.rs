@@ -87,19 +87,19 @@ pub struct FileBatch {
     pub partition: Vec<StringViewArray>,
     /// Size in bytes; null where the log does not say.
     pub size: Int64Array,
-    /// See [`Wanted::time`].
+    /// See [`FileActionProjection::time`].
     pub time: Option<Int64Array>,
-    /// See [`Wanted::stats`].
+    /// See [`FileActionProjection::stats`].
     pub stats: Option<StatsColumn>,
-    /// See [`Wanted::tags`].
+    /// See [`FileActionProjection::tags`].
     pub tags: Option<StringViewArray>,
-    /// See [`Wanted::row_ids`]; `None` also where no row has one.
+    /// See [`FileActionProjection::row_ids`]; `None` also where no row has one.
     pub base_row_id: Option<Int64Array>,
-    /// See [`Wanted::row_ids`]; `None` also where no row has one.
+    /// See [`FileActionProjection::row_ids`]; `None` also where no row has one.
     pub default_row_commit_version: Option<Int64Array>,
-    /// See [`Wanted::data_change`].
+    /// See [`FileActionProjection::data_change`].
     pub data_change: Option<BooleanArray>,
-    /// See [`Wanted::clustering`].
+    /// See [`FileActionProjection::clustering`].
     pub clustering: Option<StringViewArray>,
     /// Positions of the rows among all actions of their file, where the order matters.
     pub order: Vec<u32>,

@@ -72,7 +72,7 @@ pub struct ParsedActions {
 }
 
 /// Parses the lines of `text[piece]`. `marks` are ascending positions at which lines begin; see
-/// [`Parsed::marks`].
+/// [`ParsedActions::marks`].
 ///
 /// # Errors
 /// [`Error::Corrupt`] with the line, counted from the text's beginning. The caller names file and

@@ -1,4 +1,4 @@
-//! JSON files of the log, read whole: [`File`] -> bytes.
+//! JSON files of the log, read whole: [`StoreObject`] -> bytes.
 //!
 //! A long file is read in pieces, and the first piece with a byte that no JSON has ends the
 //! reading: a file of zeros, which a crash or a sparse copy leaves behind, costs one piece however

@@ -1,7 +1,7 @@
 //! String views into a text that is already in memory: no byte is copied.
 //!
 //! Views are made without the checks of Arrow, so everything that they rely on is checked here:
-//! [`ViewedText`] is UTF-8, a value begins and ends at characters of it, and offsets and lengths
+//! [`Utf8BufferSlice`] is UTF-8, a value begins and ends at characters of it, and offsets and lengths
 //! fit the 32 bits that a view has for them.
 
 use std::ops::Range;

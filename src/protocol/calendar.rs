@@ -168,7 +168,7 @@ impl TimeZoneSpec {
         })
     }
 
-    /// [`Zone::parse`] without a message, for zones within text values.
+    /// [`TimeZoneSpec::parse`] without a message, for zones within text values.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         let short = match name {
@@ -280,7 +280,7 @@ impl TimeZoneSpec {
 }
 
 impl TimeZoneSpec {
-    /// [`Zone::to_utc`], but in an overlap the instant with this offset, as `ZonedDateTime` keeps
+    /// [`TimeZoneSpec::to_utc`], but in an overlap the instant with this offset, as `ZonedDateTime` keeps
     /// it through arithmetic.
     #[must_use]
     pub fn to_utc_preferring(&self, local: i64, offset: i64) -> Option<i64> {

@@ -3,7 +3,7 @@
 //!
 //! For every file the outcomes that its rows may have are kept as three bits (true, false, null),
 //! each a superset of the truth. NOT swaps the first two, AND and OR combine them, and every leaf
-//! is settled from bounds: `keep` reads the first bit, `certain` asks that the other two be clear.
+//! is settled from bounds: `may_match` reads the first bit, `always_matches` asks that the other two be clear.
 //! So pruning needs no rewriting of NOT, and an unknown part can only make the answer wider.
 //! Whatever depends on partition values alone is evaluated exactly, by the evaluator itself.
 //!
@@ -12,7 +12,7 @@
 //!
 //! Rejected: rewriting a predicate into another predicate over `min`/`max` columns, as the other
 //! implementations do: it has to treat NOT, null and `NaN` case by case, and cannot answer
-//! `certain`.
+//! `always_matches`.
 //!
 //! Protocol: "Per-file Statistics", "Partition Value Serialization". Cost: a few kernels a leaf
 //! over as many rows as files.
@@ -69,7 +69,7 @@ pub fn may_match(predicate: &BoundExpr, facts: &dyn PruningStatistics) -> Result
 /// The files for all of whose rows the predicate is certainly true.
 ///
 /// # Errors
-/// As [`keep`].
+/// As [`may_match`].
 pub fn always_matches(
     predicate: &BoundExpr,
     facts: &dyn PruningStatistics,

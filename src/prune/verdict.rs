@@ -322,7 +322,7 @@ impl<'a> PruningEvaluator<'a> {
         })
     }
 
-    /// [`Self::any_within`] when a bound is unknown for all files.
+    /// [`Self::any_in_range`] when a bound is unknown for all files.
     fn any_beyond(
         &self,
         range: &ValueRange,

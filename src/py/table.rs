@@ -167,7 +167,7 @@ pub(super) fn create_table(
 }
 
 /// What rows of a table with this schema and these properties must satisfy, whatever its protocol:
-/// JSON of `Demands`.
+/// JSON of `TableConstraints`.
 #[pyfunction]
 pub(super) fn demands(py: Python<'_>, schema: &str, configuration: &str) -> PyResult<String> {
     let found = || -> Result<String> {
@@ -180,7 +180,7 @@ pub(super) fn demands(py: Python<'_>, schema: &str, configuration: &str) -> PyRe
     found().map_err(|e| to_python(py, &e))
 }
 
-/// What a table demands of its rows now, as JSON of `Demands`.
+/// What a table demands of its rows now, as JSON of `TableConstraints`.
 #[pyfunction]
 pub(super) fn demands_of(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
     let core = snapshot.core();
@@ -506,7 +506,7 @@ impl TableWrite {
         }))
     }
 
-    /// JSON of `Demands`: what is to be bound.
+    /// JSON of `TableConstraints`: what is to be bound.
     #[getter]
     fn demands(&self) -> &str {
         &self.demands
@@ -689,7 +689,7 @@ impl TableMerge {
         &self.source_schema
     }
 
-    /// Settles what the table will be: JSON of its schema, and of the `Demands` that are to be
+    /// Settles what the table will be: JSON of its schema, and of the `TableConstraints` that are to be
     /// bound. `evolving` are columns of the source, and fields in them, that may add to the
     /// schema, `lacking` columns of the table that new rows may lack.
     fn settle(

@@ -443,7 +443,7 @@ pub(super) fn is_large_commit(commit: &CommitFile) -> bool {
         .is_some_and(|size| size > json_lines::PIECE && size < IMPLAUSIBLE)
 }
 
-/// The actions that stand alone of a commit for which [`is_long`] holds.
+/// The actions that stand alone of a commit for which [`is_large_commit`] holds.
 pub(super) fn large_commit_actions(
     commit: &CommitFile,
     take: &ActionSelection,

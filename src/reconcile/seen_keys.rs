@@ -144,7 +144,7 @@ impl SeenFileKeys {
     /// The rows whose keys were not seen.
     ///
     /// # Errors
-    /// As [`Seen::key`].
+    /// As [`SeenFileKeys::key`].
     pub fn filter_unseen(&self, batch: FileBatch) -> Result<FileBatch> {
         if self.is_empty() {
             return Ok(batch);

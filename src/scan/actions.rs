@@ -389,7 +389,7 @@ struct ActionBatchLayout {
     no_vectors: Vec<NamedArray>,
 }
 
-/// Rows of [`Layout::no_vectors`]: more than most batches have.
+/// Rows of [`ActionBatchLayout::no_vectors`]: more than most batches have.
 const SHARED_ROWS: usize = 64 << 10;
 
 type NamedArray = (String, ArrayRef);

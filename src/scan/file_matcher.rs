@@ -35,7 +35,7 @@ impl FileMatcher {
         }
     }
 
-    /// The columns of file actions that [`Lens::first_match`] needs.
+    /// The columns of file actions that [`FileMatcher::first_match`] needs.
     #[must_use]
     pub fn required_columns(&self) -> FileActionProjection {
         projected_columns(&self.snapshot, &self.leaves, self.with_stats())

@@ -198,7 +198,7 @@ pub(super) struct FileTask {
     pub(super) range: Option<Range<u64>>,
     /// Rows to leave out, or to take only, beyond what the log's deletion vector says.
     pub(super) rows: LiveRows,
-    /// Values of [`From::Constant`] columns.
+    /// Values of [`ColumnSource::Constant`] columns.
     pub(super) constants: Arc<Vec<ArrayRef>>,
     /// Place of the file among those that were asked for.
     pub(super) place: usize,
@@ -373,7 +373,7 @@ impl ScanContext {
         })
     }
 
-    /// Reads row indices as well, for [`Rows::Only`].
+    /// Reads row indices as well, for [`LiveRows::Only`].
     pub(super) fn with_row_index(mut self) -> Self {
         self.row_index = true;
         self

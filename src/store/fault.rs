@@ -1,6 +1,6 @@
 //! A store that fails on demand, for tests: what networks and services do, at a chosen call.
 //!
-//! Wraps any store. A plan is asked before every call and may name a [`Fault`] for it; the call log
+//! Wraps any store. A plan is asked before every call and may name a [`InjectedFault`] for it; the call log
 //! lets a test fail "at call n, for every n". Nothing outside of tests makes one.
 
 use std::fmt;

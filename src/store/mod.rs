@@ -1,7 +1,7 @@
 //! Bytes: where a table lives. Paths in, ranges of bytes and listings out; new objects in.
 //!
 //! [`Store`] is synchronous on purpose: the rest of the crate is plain code on its own threads, and
-//! what must overlap (remote reads) returns a [`Pending`] that is already under way. Files on local
+//! what must overlap (remote reads) returns a [`PendingResult`] that is already under way. Files on local
 //! disks are read by the calling thread with positioned reads, everything else goes through
 //! `object_store` on the I/O runtime.
 //!
@@ -227,14 +227,14 @@ pub trait Store: Debug + Send + Sync {
     /// # Errors
     /// When the object's name was never requested, so that certainly nothing was made:
     /// [`Error::Unsupported`] for a store that cannot do this, [`Error::Storage`] for a full
-    /// disk and the like. Every error after the request may have been sent is [`Put::Unknown`]
-    /// or [`Put::Refused`].
+    /// disk and the like. Every error after the request may have been sent is [`PutOutcome::Unknown`]
+    /// or [`PutOutcome::Refused`].
     fn put_if_absent(&self, path: &str, bytes: Bytes, role: ObjectRole) -> Result<PutOutcome> {
         let _ = (bytes, role);
         Err(read_only(self.url(), path))
     }
 
-    /// Begins a new object, which appears under its name, whole or not at all, when its [`Upload`]
+    /// Begins a new object, which appears under its name, whole or not at all, when its [`ObjectUpload`]
     /// is finished.
     ///
     /// The name of an essential one must be one that nobody else uses: a local file is never

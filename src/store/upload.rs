@@ -3,7 +3,7 @@
 //!
 //! Essential local files are written beside their place under another name, synced, linked to their
 //! own name (which fails where there is a file already), and the directories that changed are
-//! synced: after [`Upload::finish`] a power cut cannot take them back. Derived ones are only
+//! synced: after [`ObjectUpload::finish`] a power cut cannot take them back. Derived ones are only
 //! renamed. Elsewhere an object is put whole when it is small and in parts, some at once, when it
 //! is not.
 //!

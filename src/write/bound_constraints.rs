@@ -142,7 +142,7 @@ impl TableConstraints {
     /// included, so that its expressions can be tried before it is made.
     ///
     /// # Errors
-    /// As [`Demands::of`].
+    /// As [`TableConstraints::of`].
     pub fn for_new_table(
         schema: &StructType,
         configuration: BTreeMap<String, String>,
@@ -237,7 +237,7 @@ impl TableConstraints {
     /// The predicate whose rows are replaced.
     ///
     /// # Errors
-    /// As [`Demands::rules`].
+    /// As [`TableConstraints::rules`].
     pub fn replaced(&self) -> Result<Option<BoundExpr>> {
         self.predicate
             .as_ref()

@@ -166,10 +166,10 @@ impl FieldPath<'_> {
     }
 }
 
-/// One column as the table's type, see [`Columns::cast`].
+/// One column as the table's type, see [`ColumnPositions::cast`].
 ///
 /// # Errors
-/// As [`Columns::cast`].
+/// As [`ColumnPositions::cast`].
 pub fn value(
     array: &ArrayRef,
     to: &DataType,

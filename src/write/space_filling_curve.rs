@@ -78,7 +78,7 @@ impl SpaceFillingCurve {
     /// The same with so many bits a rank; all together not more than 64.
     ///
     /// # Errors
-    /// As [`Curve::new`].
+    /// As [`SpaceFillingCurve::new`].
     pub fn with_bits(sample: &[ArrayRef], shape: CurveKind, bits: u32) -> Result<Self> {
         let ranks = sample
             .iter()
@@ -177,10 +177,10 @@ fn hilbert_transpose(row: &mut [u64], bits: u32) {
 }
 
 /// Bounds between which lie about as many values of a column, for so many ranges; types as in
-/// [`Curve::bounds`].
+/// [`SpaceFillingCurve::bounds`].
 ///
 /// # Errors
-/// As [`Curve::new`].
+/// As [`SpaceFillingCurve::new`].
 pub fn ranges(column: &ArrayRef, count: usize) -> Result<ArrayRef> {
     Ok(RankBounds::new(column, count)?.bounds(column.data_type()))
 }

@@ -1,4 +1,4 @@
-//! The evaluator: [`Bound`] x `RecordBatch` -> one array, a column at a time.
+//! The evaluator: [`BoundExpr`] x `RecordBatch` -> one array, a column at a time.
 //!
 //! Rows are never looped over per node where a kernel does: comparisons, logic and lists run over
 //! whole columns. What makes this an evaluator of Spark's expressions rather than of arrow's is
@@ -719,7 +719,7 @@ impl BoundExpr {
     /// The same within other limits than those of the process.
     ///
     /// # Errors
-    /// As [`Bound::evaluate`].
+    /// As [`BoundExpr::evaluate`].
     pub fn evaluate_within(
         &self,
         batch: &RecordBatch,
@@ -761,7 +761,7 @@ impl BoundExpr {
     /// The rows for which a predicate is true; null counts as false.
     ///
     /// # Errors
-    /// As [`Bound::evaluate`]; [`Error::Invalid`] when the expression is no predicate.
+    /// As [`BoundExpr::evaluate`]; [`Error::Invalid`] when the expression is no predicate.
     pub fn filter_mask(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         if !matches!(self.data_type(), DataType::Boolean | DataType::Void) {
             return Err(Error::invalid(format!(

@@ -36,7 +36,7 @@ pub fn java_trim(text: &str) -> &str {
 /// Reads an integer. Outside ANSI a fraction is allowed and dropped.
 ///
 /// # Errors
-/// [`Rejected::Malformed`]; too many digits count as malformed, as in Spark.
+/// [`LiteralParseError::Malformed`]; too many digits count as malformed, as in Spark.
 pub fn integer(text: &str, fraction_allowed: bool) -> Result<i64, LiteralParseError> {
     let trimmed = trim_blanks(text).as_bytes();
     let (negative, digits) = match trimmed {
@@ -426,7 +426,7 @@ pub enum RoundingMode {
 /// Reads a decimal of a precision and scale, rounded half up.
 ///
 /// # Errors
-/// [`Rejected`].
+/// [`LiteralParseError`].
 pub fn decimal(text: &str, precision: u8, scale: i8) -> Result<i128, LiteralParseError> {
     let written = DecimalDigits::parse(java_trim(text)).ok_or(LiteralParseError::Malformed)?;
     written

@@ -194,7 +194,7 @@ struct AlteredTable {
 ///
 /// # Errors
 /// [`Error::Invalid`] for what cannot be changed, and why; [`Error::ConstraintViolated`] for a
-/// constraint that rows break; [`Error::Unsupported`]; as [`Transaction::commit`].
+/// constraint that rows break; [`Error::Unsupported`]; as [`OptimisticTransaction::commit`].
 pub fn alter(
     snapshot: &Snapshot,
     change: &TableChange,

@@ -60,7 +60,7 @@ pub struct DmlOptions {
 ///
 /// # Errors
 /// [`Error::Invalid`] for an append-only table, [`Error::Unsupported`] for one that this release
-/// cannot write; as [`Transaction::commit`]. No file of it is left behind then, unless nobody knows
+/// cannot write; as [`OptimisticTransaction::commit`]. No file of it is left behind then, unless nobody knows
 /// whether it was committed.
 pub fn delete(
     snapshot: &Snapshot,

@@ -1,9 +1,9 @@
 //! JOB: DELETE and UPDATE whose rows another engine finds and writes: marks of rows and folders of
 //! files -> one version.
 //!
-//! The engine is told what it has to do ([`ChangeJob::outlook`]), gives the places of the rows that
-//! it found ([`ChangeJob::find`]), writes whatever rows there are to write into folders of the
-//! table, and [`ChangeJob::run`] commits: with deletion vectors made of the marks, or with the ends
+//! The engine is told what it has to do ([`ExternalDmlJob::requirements`]), gives the places of the rows that
+//! it found ([`ExternalDmlJob::find`]), writes whatever rows there are to write into folders of the
+//! table, and [`ExternalDmlJob::run`] commits: with deletion vectors made of the marks, or with the ends
 //! of the files that were copied. Actions, figures and what the commit depends on are those of
 //! [`crate::ops::dml::delete_update`].
 //!
@@ -198,7 +198,7 @@ impl ExternalDmlJob {
     /// nobody knows whether it was committed.
     ///
     /// # Errors
-    /// As [`crate::ops::delete`] and [`adopt`](external_files::adopt).
+    /// As [`crate::ops::delete`] and [`inspect_external_folder`](external_files::adopt).
     pub fn run(
         mut self,
         rows: Option<&str>,

@@ -1,9 +1,9 @@
 //! MERGE whose rows another engine joins and writes: bounds of the source's keys, marks of rows and
 //! folders of files -> one version.
 //!
-//! [`Merge::job`] takes what the engine knows of the source and says which files can match;
-//! [`MergeJob::find`] takes the places of the rows that clauses take; the engine writes;
-//! [`MergeJob::run`] commits. Which clause takes a row is the engine's to decide. Actions, figures
+//! [`MergeCommand::job`] takes what the engine knows of the source and says which files can match;
+//! [`ExternalMergeJob::find_rows`] takes the places of the rows that clauses take; the engine writes;
+//! [`ExternalMergeJob::run`] commits. Which clause takes a row is the engine's to decide. Actions, figures
 //! and what the commit depends on are those of [`crate::ops::merge`].
 //!
 //! Protocol: as there. Cost: as that of [`crate::ops::external::delete_update`].
@@ -105,7 +105,7 @@ impl MergeCommand {
     /// is any.
     ///
     /// # Errors
-    /// As [`Merge::read`], and where an identity column comes to the end of its numbers.
+    /// As [`MergeCommand::read`], and where an identity column comes to the end of its numbers.
     pub fn into_external_job(
         self,
         plan: &MergePlan,
@@ -202,7 +202,7 @@ impl ExternalMergeJob {
     /// match. Says which files lose all their rows.
     ///
     /// # Errors
-    /// As [`crate::ops::ChangeJob::find`].
+    /// As [`crate::ops::ChangeJob::find_rows`].
     pub fn find_rows(
         &mut self,
         marks: impl Iterator<Item = Result<RecordBatch>>,
@@ -251,7 +251,7 @@ impl ExternalMergeJob {
     /// committed.
     ///
     /// # Errors
-    /// As [`crate::ops::Joining::run`] and [`crate::write::external_files::adopt`].
+    /// As [`crate::ops::Joining::run`] and [`crate::write::external_files::inspect_external_folder`].
     pub fn run(
         mut self,
         rows: Option<&str>,

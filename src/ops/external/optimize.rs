@@ -2,9 +2,9 @@
 //! one version.
 //!
 //! The engine is told which files become one, or are laid along one curve
-//! ([`OptimizeJob::outlook`]); each new file has a number, its part, and lies in a folder called
+//! ([`ExternalOptimizeJob::requirements`]); each new file has a number, its part, and lies in a folder called
 //! after it. For a curve it gives a sample of the columns and is told what it needs to know
-//! to place rows ([`OptimizeJob::curve`]). [`OptimizeJob::run`] commits as [`crate::ops::optimize`]
+//! to place rows ([`ExternalOptimizeJob::curve`]). [`ExternalOptimizeJob::run`] commits as [`crate::ops::optimize`]
 //! does.
 //!
 //! Protocol: as there. Cost: the plan, a footer for each new file.
@@ -266,7 +266,7 @@ impl ExternalOptimizeJob {
     /// was committed.
     ///
     /// # Errors
-    /// As [`crate::ops::optimize`] and [`adopt`](external_files::adopt).
+    /// As [`crate::ops::optimize`] and [`inspect_external_files`](external_files::adopt).
     pub fn run(self, folder: Option<&str>, cancel: &CancellationToken) -> Result<OptimizeResult> {
         let orphans =
             uncommitted_in_folders(self.snapshot.stores().root(), folder.into_iter(), cancel)?;

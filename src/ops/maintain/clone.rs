@@ -64,7 +64,7 @@ pub struct CloneResult {
 /// # Errors
 /// [`Error::Invalid`] when there is a table already that may not or cannot be replaced;
 /// [`Error::Unsupported`] for a source whose files cannot be named from there; as
-/// [`Transaction::commit`].
+/// [`OptimisticTransaction::commit`].
 pub fn clone(
     source: &Snapshot,
     target: DeltaLog,

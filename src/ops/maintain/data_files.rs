@@ -14,7 +14,7 @@ use crate::parse::FileBatch;
 use crate::protocol::data_path;
 use crate::store::{FolderListing, Store, TablePath, TableStores};
 
-/// The file of a row's deletion vector, if it has one: as `Stores::file` takes it.
+/// The file of a row's deletion vector, if it has one: as `TableStores::file` takes it.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a descriptor that makes no sense.

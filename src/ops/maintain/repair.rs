@@ -59,7 +59,7 @@ pub struct RepairResult {
 /// Removes live files from the log that are not in the store.
 ///
 /// # Errors
-/// [`crate::error::Error::Storage`] when the store does not say; as [`Transaction::commit`].
+/// [`crate::error::Error::Storage`] when the store does not say; as [`OptimisticTransaction::commit`].
 pub fn repair(
     snapshot: &Snapshot,
     options: &RepairOptions,

@@ -85,7 +85,7 @@ pub struct RestoreResult {
 /// # Errors
 /// [`Error::NotFound`] for a version that cannot be read or a file that is not there any more;
 /// [`Error::Invalid`] for one that does not exist yet, and for a timestamp after the newest
-/// version's; as [`Transaction::commit`].
+/// version's; as [`OptimisticTransaction::commit`].
 pub fn restore(
     snapshot: &Snapshot,
     options: &RestoreOptions,

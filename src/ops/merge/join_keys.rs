@@ -189,7 +189,7 @@ impl SourceKeySummary {
         })
     }
 
-    /// Notes what [`KeyColumn::make`] gave for rows of the source.
+    /// Notes what [`KeyColumn::encode_keys`] gave for rows of the source.
     pub(in crate::ops) fn note(
         &mut self,
         columns: &[ArrayRef],

@@ -3,8 +3,8 @@
 //!
 //! In steps, since expressions are bound and keys are joined outside of the core: [`Merge::plan`]
 //! settles the table's schema and says what is to be bound; [`Merge::read`] reads the source, once,
-//! and learns what of the table can match; an engine joins [`Joining::source_keys`] with
-//! [`Joining::target_keys`]; [`Joining::run`] takes the pairs, lets the clauses decide, writes and
+//! and learns what of the table can match; an engine joins [`MergeJoin::source_keys`] with
+//! [`MergeJoin::target_keys`]; [`MergeJoin::run`] takes the pairs, lets the clauses decide, writes and
 //! commits. Then either deletion vectors mark rows, whose new values are added beside, or files are
 //! copied.
 //!
@@ -566,7 +566,7 @@ impl MergeJoin {
         self.merge.memory()
     }
 
-    /// Whether an engine is to join keys; otherwise [`Joining::run`] needs no pairs.
+    /// Whether an engine is to join keys; otherwise [`MergeJoin::run`] needs no pairs.
     #[must_use]
     pub fn needs_join(&self) -> bool {
         self.key.is_some() && self.can_match && !self.files.is_empty()

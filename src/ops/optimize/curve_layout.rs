@@ -61,7 +61,7 @@ impl CurveLayout {
     /// Along Hilbert's curve through these columns of the table; a column alone is sorted.
     ///
     /// # Errors
-    /// As [`Curved::z_order`].
+    /// As [`CurveLayout::z_order`].
     pub(in crate::ops) fn hilbert(snapshot: &Snapshot, columns: &[Vec<String>]) -> Result<Self> {
         let mut out = Self {
             names: Vec::new(),

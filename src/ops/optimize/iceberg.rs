@@ -3,7 +3,7 @@
 //! What protocol, metadata and schema must be like is `protocol::iceberg`'s; new files are written
 //! accordingly. Where the switch alone is turned, files that would have to be rewritten refuse it.
 //! An upgrade turns it first and rewrites all files that do not say by their tag that they were
-//! written for it: [`unfit`] are those.
+//! written for it: [`files_to_upgrade`] are those.
 //!
 //! Protocol: "Writer Requirements for IcebergCompatV1", "Writer Requirements for IcebergCompatV2";
 //! the upgrade and the tag are delta-spark's. Cost: a pass over the live files; the footers of a

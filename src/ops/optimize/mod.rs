@@ -163,7 +163,7 @@ pub(super) enum OptimizeStrategy {
 /// # Errors
 /// [`Error::Invalid`] for a predicate on other columns, and for what does not fit the table's
 /// clustering; [`Error::Unsupported`] for tables that this release cannot write; as
-/// [`Transaction::commit`]. No file of it is left behind then, unless nobody knows whether it was
+/// [`OptimisticTransaction::commit`]. No file of it is left behind then, unless nobody knows whether it was
 /// committed.
 pub fn optimize(
     snapshot: &Snapshot,

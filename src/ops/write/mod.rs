@@ -1,7 +1,7 @@
 //! WRITE: rows -> a version that has them, added to what is there or in its place.
 //!
-//! In two steps, since expressions are bound outside of the core: [`Write::plan`] settles the
-//! table's schema, protocol and metadata and says what is to be bound; [`Write::run`] writes the
+//! In two steps, since expressions are bound outside of the core: [`WriteCommand::plan`] settles the
+//! table's schema, protocol and metadata and says what is to be bound; [`WriteCommand::run`] writes the
 //! files and commits. What a write replaces is settled before its rows are read: files that match
 //! as a whole end; in the others the rows that a predicate chose are marked by deletion vectors
 //! where the table has them, else the rows that stay are copied, and where the table has a change
@@ -313,7 +313,7 @@ impl WriteCommand {
         }))
     }
 
-    /// What is to be bound, against [`Write::schema`].
+    /// What is to be bound, against [`WriteCommand::schema`].
     #[must_use]
     pub fn table_constraints(&self) -> &TableConstraints {
         &self.constraints
@@ -328,7 +328,7 @@ impl WriteCommand {
     /// Writes the rows and commits.
     ///
     /// # Errors
-    /// As [`write`] and [`Transaction::commit`]. No file of this write is left behind then, unless
+    /// As [`write`] and [`OptimisticTransaction::commit`]. No file of this write is left behind then, unless
     /// nobody knows whether it was committed.
     pub fn run(
         self,
@@ -428,11 +428,11 @@ impl WriteCommand {
 
     /// Commits what lies in a folder of the table, as the rows of the write, which another engine
     /// has cast, checked and written there; `changes` is the folder with changes, where
-    /// [`Write::settle`] wants them. What folders hold beside is deleted; on an error all that
+    /// [`WriteCommand::plan_replacement`] wants them. What folders hold beside is deleted; on an error all that
     /// they hold, unless nobody knows whether it was committed.
     ///
     /// # Errors
-    /// As [`Write::run`] and [`adopt`](external_files::adopt); [`Error::Unsupported`] where the rows
+    /// As [`WriteCommand::run`] and [`adopt`](external_files::adopt); [`Error::Unsupported`] where the rows
     /// themselves are needed.
     pub fn run_folder(
         mut self,
@@ -473,12 +473,12 @@ impl WriteCommand {
     }
 
     /// Commits files that other processes wrote by [`crate::write::write`], with what these know of
-    /// them: rows, and where [`Write::settle`] wants changes those that insert them, beside the
+    /// them: rows, and where [`WriteCommand::plan_replacement`] wants changes those that insert them, beside the
     /// folder with the others. On an error they are deleted, unless nobody knows whether they
     /// were committed.
     ///
     /// # Errors
-    /// As [`Write::run_folder`].
+    /// As [`WriteCommand::run_folder`].
     pub fn run_written(
         mut self,
         bound: &TableConstraints,
@@ -501,7 +501,7 @@ impl WriteCommand {
         Ok(done)
     }
 
-    /// What [`Write::settle`] found.
+    /// What [`WriteCommand::plan_replacement`] found.
     fn take_replacement(&mut self, changes: Option<&str>) -> Result<ReplacedRows> {
         match self.replacement.take() {
             Some(settled) if settled.writes_change_data == changes.is_some() => Ok(settled.change),
@@ -669,7 +669,7 @@ impl WriteCommand {
     /// Commits files that somebody else wrote, and the ends of others.
     ///
     /// # Errors
-    /// As [`Write::run`]; the files stay in any case.
+    /// As [`WriteCommand::run`]; the files stay in any case.
     pub fn run_files(
         self,
         bound: &TableConstraints,

@@ -1,7 +1,7 @@
-//! Files as they are, for checkpoints: [`File`] -> its own schema, row groups with statistics,
+//! Files as they are, for checkpoints: [`StoreObject`] -> its own schema, row groups with statistics,
 //! batches of chosen leaves.
 //!
-//! Decoding is arrow-rs' own on views; [`TextLayout::Plain`] casts afterwards. Batches are cut so
+//! Decoding is arrow-rs' own on views; [`StringLayout::Plain`] casts afterwards. Batches are cut so
 //! that their text (counted as if copied, since whoever reads it will) stays within
 //! `max_batch_bytes`, and a file whose text or rows outgrow its bytes beyond reason is refused: a
 //! checkpoint has a path of its own in every row, so it cannot compress without limit.

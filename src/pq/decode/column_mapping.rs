@@ -1,5 +1,5 @@
 //! Which columns of a file are which columns of the table, and how the ones become the others:
-//! table fields x footer -> [`Columns`], the leaves to decode and a [`Plan`] for each column.
+//! table fields x footer -> [`ProjectedColumns`], the leaves to decode and a [`ArrayConversion`] for each column.
 //!
 //! Resolution happens on the Arrow types that the file's own schema decodes to, in which lists and
 //! maps of every legacy form look alike; an `ARROW:schema` in the footer is ignored. Names are

@@ -16,7 +16,7 @@ pub(in crate::pq) struct RleDecodeError;
 pub(in crate::pq) enum RleRun {
     /// So many times this value; it is taken.
     Repeated(u32, usize),
-    /// So many packed values, which [`Hybrid::unpack`] or [`Hybrid::bits`] takes.
+    /// So many packed values, which [`HybridRleDecoder::unpack`] or [`HybridRleDecoder::bits`] takes.
     BitPacked(usize),
 }
 

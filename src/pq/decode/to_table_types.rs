@@ -1,4 +1,4 @@
-//! Decoded arrays -> the table's arrays, by [`Plan`].
+//! Decoded arrays -> the table's arrays, by [`ArrayConversion`].
 //!
 //! What fits is passed on as it is; nested arrays get the table's field names around the same
 //! buffers. Flags follow the table, but a field that is NOT NULL in the table and null in the file

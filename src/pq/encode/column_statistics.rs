@@ -1,7 +1,7 @@
 //! What is learned about a file's columns while they are encoded: nulls, least and greatest value.
 //!
 //! Columns are followed into structs, not into lists, maps and variants: each such *stop* has its
-//! own [`LeafFacts`]. Nulls are counted on the arrays; bounds are the encoder's own, so that
+//! own [`ColumnStatistics`]. Nulls are counted on the arrays; bounds are the encoder's own, so that
 //! nothing is looked at twice, but those of floating point numbers, of which the encoder leaves out
 //! `NaN`. Where there is one, the file keeps no bounds either: Spark, for which `NaN`
 //! is the greatest, would pass over it.

@@ -5,7 +5,7 @@
 //! on the pool waits. Whoever pushes waits instead, when too much is queued. A row group that is
 //! complete goes to one thread that writes files; the next one is encoded meanwhile.
 //!
-//! Memory is what is queued and what is encoded but not written; [`Encoders::memory`] says how much
+//! Memory is what is queued and what is encoded but not written; [`ParallelFileWriter::memory`] says how much
 //! that is, so that the caller can end row groups early. The size of a file is known while it grows
 //! ([`FileEncoder::bytes`]).
 //!
@@ -190,7 +190,7 @@ fn encode_error(error: &ParquetError) -> Error {
 /// A file that was written.
 #[derive(Debug)]
 pub struct EncodedFile {
-    /// Number that [`Encoders::open`] gave it.
+    /// Number that [`ParallelFileWriter::open`] gave it.
     pub id: u64,
     /// Path, size and time.
     pub meta: ObjectMeta,

@@ -1,8 +1,8 @@
 //! Parquet files made of row groups: batches -> encoded row groups on any thread -> one file after
 //! the other.
 //!
-//! [`Encoder`] knows a schema and how its columns are written, and turns batches into the bytes of
-//! a row group; many of them work at once. [`Sink`] puts row groups behind each other into an
+//! [`RowGroupEncoderFactory`] knows a schema and how its columns are written, and turns batches into the bytes of
+//! a row group; many of them work at once. [`ParquetSink`] puts row groups behind each other into an
 //! upload, so a file of any size costs the memory of the row groups in flight.
 //!
 //! The file's schema is Parquet's alone: Arrow's own would tell readers of string views, which some

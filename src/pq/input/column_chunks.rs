@@ -163,7 +163,7 @@ impl ColumnChunkData {
         }
     }
 
-    /// Keeps `error` for [`Group::failed`] and gives the decoder its text.
+    /// Keeps `error` for [`FetchedRowGroup::failed`] and gives the decoder its text.
     fn fail(&self, error: Error) -> ParquetError {
         let text = error.to_string();
         self.failure
@@ -891,7 +891,7 @@ impl FetchedRowGroup {
     }
 }
 
-/// See [`Group::failure`].
+/// See [`FetchedRowGroup::failure`].
 #[derive(Clone)]
 pub(in crate::pq) struct GroupFailure(SharedDecodeError);
 

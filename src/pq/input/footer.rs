@@ -1,4 +1,4 @@
-//! Footers: [`File`] -> [`Footer`], and a small cache of them.
+//! Footers: [`StoreObject`] -> [`ParquetFooter`], and a small cache of them.
 //!
 //! One request reads the last 64 KiB, which hold the metadata of most files; a second fetches what
 //! is missing. A size that the log gives wrongly shows itself here (the file does not end in `PAR1`

@@ -168,7 +168,7 @@ impl<'a> SnappyBlockDecoder<'a> {
         Ok(false)
     }
 
-    /// Where loops begin, after [`Expansion::starts`] said so.
+    /// Where loops begin, after [`SnappyBlockDecoder::decode_until_loop`] said so.
     fn cursor(&mut self) -> SnappyCursor {
         let (block, begin) = (self.block.as_ptr(), self.out.as_mut_ptr());
         // SAFETY: more bytes than the margin follow in both, so that all of these lie in their
@@ -252,7 +252,7 @@ impl<'a> SnappyBlockDecoder<'a> {
     }
 }
 
-/// Where loops are. Made by [`Expansion::place`] and moved by [`Loop::turn`] only.
+/// Where loops are. Made by [`SnappyBlockDecoder::cursor`] and moved by [`DecodeLoop::step`] only.
 #[derive(Clone, Copy)]
 struct SnappyCursor {
     /// Behind the tag of the next element.
@@ -329,7 +329,7 @@ fn run_by<L: DecodeLoop>(at: &mut SnappyCursor) -> bool {
 }
 
 trait DecodeLoop {
-    /// Turns until [`Loop::next_way`] is asked.
+    /// Turns until [`DecodeLoop::next_loop`] is asked.
     const TURNS: usize;
     fn new(at: &SnappyCursor) -> Self;
     /// Expands an element or two; leaves the place at the first that it does not expand.
