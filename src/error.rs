@@ -14,7 +14,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Where in a table something is wrong. Every part is optional; [`fmt::Display`] shows the known
 /// ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ErrorContext {
     /// File, as a path relative to the table or a URL without credentials.
     pub file: Option<String>,
     /// Table version.
@@ -25,11 +25,11 @@ pub struct Place {
     pub column: Option<String>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ErrorContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         if let Some(file) = &self.file {
-            write!(f, "in {}", Shown(file))?;
+            write!(f, "in {}", RedactedText(file))?;
             separator = ", ";
         }
         if let Some(version) = self.version {
@@ -41,13 +41,13 @@ impl fmt::Display for Place {
             separator = ", ";
         }
         if let Some(column) = &self.column {
-            write!(f, "{separator}column `{}`", Shown(column))?;
+            write!(f, "{separator}column `{}`", RedactedText(column))?;
         }
         Ok(())
     }
 }
 
-impl Place {
+impl ErrorContext {
     fn is_known(&self) -> bool {
         self.file.is_some()
             || self.version.is_some()
@@ -58,9 +58,9 @@ impl Place {
 
 /// Text that came from outside, made safe to show: one line, no control characters, cut at a sane
 /// length, userinfo and signed query strings of URLs removed.
-struct Shown<'a>(&'a str);
+struct RedactedText<'a>(&'a str);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for RedactedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&shown(self.0))
     }
@@ -135,7 +135,7 @@ fn redact(text: &str) -> String {
 /// What kind of thing was not found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Missing {
+pub enum NotFoundKind {
     /// There is no Delta table at the location.
     Table,
     /// The table exists, the version asked for does not.
@@ -149,7 +149,7 @@ pub enum Missing {
 /// What is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Damaged {
+pub enum CorruptionKind {
     /// The transaction log.
     Log,
     /// A data file or a deletion vector.
@@ -183,7 +183,7 @@ impl ExhaustedResource {
 /// Why a commit lost against one that another writer made first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Conflict {
+pub enum ConflictKind {
     /// It added files that this transaction should have read.
     ConcurrentAppend,
     /// It removed files that this transaction read.
@@ -200,7 +200,7 @@ pub enum Conflict {
     ConcurrentWrite,
 }
 
-impl Conflict {
+impl ConflictKind {
     /// The name, which is also the stem of the exception's name.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -227,91 +227,103 @@ impl Conflict {
 pub enum Error {
     /// Something that was asked for does not exist.
     NotFound {
-        kind: Missing,
+        kind: NotFoundKind,
         what: String,
-        place: Box<Place>,
+        context: Box<ErrorContext>,
     },
     /// Bytes that break the protocol or their own format.
     Corrupt {
-        kind: Damaged,
+        kind: CorruptionKind,
         what: String,
-        place: Box<Place>,
+        context: Box<ErrorContext>,
     },
     /// A well-formed thing that this version of deltafast does not do.
     Unsupported {
         feature: Option<String>,
         what: String,
-        place: Box<Place>,
+        context: Box<ErrorContext>,
     },
     /// An argument of the caller's is wrong.
-    Invalid { what: String, place: Box<Place> },
+    Invalid {
+        what: String,
+        context: Box<ErrorContext>,
+    },
     /// Data and schema do not fit.
     SchemaMismatch {
         what: String,
         expected: String,
         found: String,
-        place: Box<Place>,
+        context: Box<ErrorContext>,
     },
     /// A row breaks a constraint of the table: `constraint` names it.
     ConstraintViolated {
         constraint: String,
         what: String,
-        place: Box<Place>,
+        context: Box<ErrorContext>,
     },
     /// Rows were asked for that the change feed did not record.
-    NotRecorded { what: String, place: Box<Place> },
+    NotRecorded {
+        what: String,
+        context: Box<ErrorContext>,
+    },
     /// Another writer's commit came first and this one cannot follow it. Nothing was committed; the
     /// operation may be run again.
     CommitFailed {
-        conflict: Conflict,
+        conflict: ConflictKind,
         what: String,
-        place: Box<Place>,
+        context: Box<ErrorContext>,
     },
     /// Whether the commit was made could not be found out. To be looked up, not run again blindly.
-    CommitUnknown { what: String, place: Box<Place> },
+    CommitUnknown {
+        what: String,
+        place: Box<ErrorContext>,
+    },
     /// The store refused or failed.
     Storage {
         what: String,
         retryable: bool,
-        place: Box<Place>,
+        place: Box<ErrorContext>,
     },
     /// The process ran out of a resource whose limit a setting raises.
     Resource {
         resource: ExhaustedResource,
         what: String,
-        place: Box<Place>,
+        place: Box<ErrorContext>,
     },
     /// The caller cancelled the work.
     Cancelled,
     /// A defect of deltafast.
-    Internal { what: String, place: Box<Place> },
+    Internal {
+        what: String,
+        place: Box<ErrorContext>,
+    },
 }
 
 impl Error {
     /// [`Error::NotFound`].
-    pub fn not_found(kind: Missing, what: impl Into<String>) -> Self {
+    pub fn not_found(kind: NotFoundKind, what: impl Into<String>) -> Self {
         Self::NotFound {
             kind,
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
     /// [`Error::Corrupt`] of the log.
     pub fn corrupt(what: impl Into<String>) -> Self {
         Self::Corrupt {
-            kind: Damaged::Log,
+            kind: CorruptionKind::Log,
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
     /// [`Error::Corrupt`] of a data file or a deletion vector.
     pub fn corrupt_data(what: impl Into<String>) -> Self {
         Self::Corrupt {
-            kind: Damaged::Data,
+            kind: CorruptionKind::Data,
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -320,7 +332,7 @@ impl Error {
         Self::Unsupported {
             feature: None,
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -329,7 +341,7 @@ impl Error {
         Self::Unsupported {
             feature: Some(feature.into()),
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -337,7 +349,7 @@ impl Error {
     pub fn invalid(what: impl Into<String>) -> Self {
         Self::Invalid {
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -351,7 +363,7 @@ impl Error {
             what: what.into(),
             expected: expected.into(),
             found: found.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -360,7 +372,7 @@ impl Error {
         Self::ConstraintViolated {
             constraint: constraint.into(),
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -368,7 +380,7 @@ impl Error {
     pub fn not_recorded(what: impl Into<String>) -> Self {
         Self::NotRecorded {
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -459,11 +471,11 @@ impl Error {
     }
 
     /// [`Error::CommitFailed`].
-    pub fn commit_failed(conflict: Conflict, what: impl Into<String>) -> Self {
+    pub fn commit_failed(conflict: ConflictKind, what: impl Into<String>) -> Self {
         Self::CommitFailed {
             conflict,
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -491,16 +503,16 @@ impl Error {
         matches!(self, Self::CommitUnknown { .. } | Self::Internal { .. })
     }
 
-    fn edit(mut self, edit: impl FnOnce(&mut Place)) -> Self {
+    fn edit(mut self, edit: impl FnOnce(&mut ErrorContext)) -> Self {
         match &mut self {
-            Self::NotFound { place, .. }
-            | Self::Corrupt { place, .. }
-            | Self::Unsupported { place, .. }
-            | Self::Invalid { place, .. }
-            | Self::SchemaMismatch { place, .. }
-            | Self::ConstraintViolated { place, .. }
-            | Self::NotRecorded { place, .. }
-            | Self::CommitFailed { place, .. }
+            Self::NotFound { context: place, .. }
+            | Self::Corrupt { context: place, .. }
+            | Self::Unsupported { context: place, .. }
+            | Self::Invalid { context: place, .. }
+            | Self::SchemaMismatch { context: place, .. }
+            | Self::ConstraintViolated { context: place, .. }
+            | Self::NotRecorded { context: place, .. }
+            | Self::CommitFailed { context: place, .. }
             | Self::CommitUnknown { place, .. }
             | Self::Storage { place, .. }
             | Self::Resource { place, .. }
@@ -544,16 +556,16 @@ impl Error {
 
     /// Where the error is, as far as known.
     #[must_use]
-    pub fn place(&self) -> Option<&Place> {
+    pub fn context(&self) -> Option<&ErrorContext> {
         match self {
-            Self::NotFound { place, .. }
-            | Self::Corrupt { place, .. }
-            | Self::Unsupported { place, .. }
-            | Self::Invalid { place, .. }
-            | Self::SchemaMismatch { place, .. }
-            | Self::ConstraintViolated { place, .. }
-            | Self::NotRecorded { place, .. }
-            | Self::CommitFailed { place, .. }
+            Self::NotFound { context: place, .. }
+            | Self::Corrupt { context: place, .. }
+            | Self::Unsupported { context: place, .. }
+            | Self::Invalid { context: place, .. }
+            | Self::SchemaMismatch { context: place, .. }
+            | Self::ConstraintViolated { context: place, .. }
+            | Self::NotRecorded { context: place, .. }
+            | Self::CommitFailed { context: place, .. }
             | Self::CommitUnknown { place, .. }
             | Self::Storage { place, .. }
             | Self::Resource { place, .. }
@@ -587,7 +599,7 @@ impl fmt::Display for Error {
             | Self::CommitFailed { what, .. }
             | Self::CommitUnknown { what, .. }
             | Self::Storage { what, .. }
-            | Self::Resource { what, .. } => write!(f, "{}", Shown(what))?,
+            | Self::Resource { what, .. } => write!(f, "{}", RedactedText(what))?,
             Self::SchemaMismatch {
                 what,
                 expected,
@@ -597,23 +609,27 @@ impl fmt::Display for Error {
                 write!(
                     f,
                     "{}: expected {}, found {}",
-                    Shown(what),
-                    Shown(expected),
-                    Shown(found)
+                    RedactedText(what),
+                    RedactedText(expected),
+                    RedactedText(found)
                 )?;
             }
             Self::Cancelled => f.write_str("cancelled")?,
             Self::Internal { what, .. } => {
-                write!(f, "defect in deltafast, please report it: {}", Shown(what))?;
+                write!(
+                    f,
+                    "defect in deltafast, please report it: {}",
+                    RedactedText(what)
+                )?;
             }
         }
-        match self.place() {
+        match self.context() {
             // A missing version is what the text is about.
             Some(_)
                 if matches!(
                     self,
                     Self::NotFound {
-                        kind: Missing::Version,
+                        kind: NotFoundKind::Version,
                         ..
                     }
                 ) =>
@@ -700,7 +716,10 @@ mod tests {
     #[test]
     fn the_deepest_place_wins() {
         let error = Error::corrupt("x").at_file("inner").at_file("outer");
-        assert_eq!(error.place().and_then(|p| p.file.as_deref()), Some("inner"));
+        assert_eq!(
+            error.context().and_then(|p| p.file.as_deref()),
+            Some("inner")
+        );
     }
 
     #[test]

@@ -10,16 +10,16 @@
 
 use serde_json::Value;
 
-use crate::error::{Error, Missing, Result, ResultExt};
+use crate::error::{Error, NotFoundKind, Result, ResultExt};
 use crate::exec::map_all;
-use crate::log::{CommitFile, Listing};
-use crate::parse::commit::{self, Single, Take};
-use crate::reconcile::Texts;
+use crate::log::{CommitFile, LogListing};
+use crate::parse::commit::{self, ActionSelection, NonFileAction};
+use crate::reconcile::CommitCache;
 use crate::snapshot::{Snapshot, in_commit_timestamp};
 
 /// One version and its commit information.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct HistoryEntry {
     /// The version.
     pub version: i64,
     /// The time by which time travel finds it, milliseconds since the epoch: its in-commit
@@ -34,9 +34,9 @@ pub struct Entry {
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the commit.
-pub fn history(snapshot: &Snapshot, limit: Option<usize>) -> Result<Vec<Entry>> {
+pub fn history(snapshot: &Snapshot, limit: Option<usize>) -> Result<Vec<HistoryEntry>> {
     let commits = commits(snapshot, &snapshot.log().list(0)?);
-    let times = file_times(&commits);
+    let times = monotonic_file_times(&commits);
     let since = snapshot
         .in_commit_timestamps_since()
         .map_or(i64::MAX, |(version, _)| version);
@@ -47,17 +47,17 @@ pub fn history(snapshot: &Snapshot, limit: Option<usize>) -> Result<Vec<Entry>> 
         .take(limit.unwrap_or(usize::MAX))
         .collect();
     map_all(newest, move |(commit, time)| {
-        let texts = Texts::default();
+        let texts = CommitCache::default();
         let text = texts.get(&commit)?;
-        let take = Take {
+        let take = ActionSelection {
             info: true,
-            ..Take::default()
+            ..ActionSelection::default()
         };
-        let singles = commit::singles(&text, &take)
+        let singles = commit::non_file_actions(&text, &take)
             .at_file(&commit.file.path)
             .at_version(commit.version)?;
         let info = singles.into_iter().find_map(|single| match single {
-            Single::CommitInfo(info) => serde_json::from_str(&info).ok(),
+            NonFileAction::CommitInfo(info) => serde_json::from_str(&info).ok(),
             _ => None,
         });
         let info: Value = info.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
@@ -65,7 +65,7 @@ pub fn history(snapshot: &Snapshot, limit: Option<usize>) -> Result<Vec<Entry>> 
             .get("inCommitTimestamp")
             .and_then(Value::as_i64)
             .filter(|_| commit.version >= since);
-        Ok(Entry {
+        Ok(HistoryEntry {
             version: commit.version,
             timestamp_ms: in_commit.unwrap_or(time),
             info,
@@ -74,7 +74,7 @@ pub fn history(snapshot: &Snapshot, limit: Option<usize>) -> Result<Vec<Entry>> 
 }
 
 /// All commits that are left up to the snapshot's version, ascending, the newest run without gaps.
-fn commits(snapshot: &Snapshot, listing: &Listing) -> Vec<CommitFile> {
+fn commits(snapshot: &Snapshot, listing: &LogListing) -> Vec<CommitFile> {
     let mut out: Vec<CommitFile> = Vec::new();
     for commit in listing
         .commits
@@ -95,7 +95,7 @@ fn commits(snapshot: &Snapshot, listing: &Listing) -> Vec<CommitFile> {
 }
 
 /// File times, made to grow by at least a millisecond a version.
-fn file_times(commits: &[CommitFile]) -> Vec<i64> {
+fn monotonic_file_times(commits: &[CommitFile]) -> Vec<i64> {
     let mut last = i64::MIN;
     commits
         .iter()
@@ -111,14 +111,14 @@ fn file_times(commits: &[CommitFile]) -> Vec<i64> {
 ///
 /// # Errors
 /// [`Error::Corrupt`] names a commit without the in-commit timestamp that it must have.
-pub fn times(
+pub fn version_timestamps(
     snapshot: &Snapshot,
-    listing: &Listing,
+    listing: &LogListing,
     from: i64,
     to: i64,
 ) -> Result<Vec<(i64, i64)>> {
     let commits = commits(snapshot, listing);
-    let times = file_times(&commits);
+    let times = monotonic_file_times(&commits);
     let since = snapshot
         .in_commit_timestamps_since()
         .map_or(i64::MAX, |(version, _)| version);
@@ -138,7 +138,7 @@ pub fn times(
     out.extend(map_all(told, |(commit, _)| {
         Ok((
             commit.version,
-            in_commit_timestamp(&Texts::default(), &commit)?,
+            in_commit_timestamp(&CommitCache::default(), &commit)?,
         ))
     })?);
     Ok(out)
@@ -146,7 +146,7 @@ pub fn times(
 
 /// What to do with a time outside of the table's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Search {
+pub enum TimestampSearch {
     /// The newest version at or before the time.
     AtOrBefore,
     /// The oldest version at or after the time.
@@ -157,13 +157,13 @@ pub enum Search {
 ///
 /// # Errors
 /// [`Error::NotFound`] for a time before the first version left, or after the last one.
-pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: Search) -> Result<i64> {
+pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: TimestampSearch) -> Result<i64> {
     let commits = commits(snapshot, &snapshot.log().list(0)?);
-    let times = file_times(&commits);
+    let times = monotonic_file_times(&commits);
     let since = snapshot
         .in_commit_timestamps_since()
         .map_or(i64::MAX, |(version, _)| version);
-    let texts = Texts::default();
+    let texts = CommitCache::default();
     let time_of = |n: usize| -> Result<i64> {
         match (commits.get(n), times.get(n)) {
             (Some(commit), _) if commit.version >= since => in_commit_timestamp(&texts, commit),
@@ -187,16 +187,16 @@ pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: Search) -> Res
     };
     let version = |n: usize| commits.get(n).map(|c| c.version);
     match search {
-        Search::AtOrBefore => {
+        TimestampSearch::AtOrBefore => {
             let found = low.checked_sub(1).and_then(version);
             match found {
                 Some(found) => Ok(found),
                 None if commits.is_empty() => Err(Error::not_found(
-                    Missing::Version,
+                    NotFoundKind::Version,
                     "the log has no commits left, so no version can be found by time; ask for a version",
                 )),
                 None => Err(Error::not_found(
-                    Missing::Version,
+                    NotFoundKind::Version,
                     format!(
                         "the time {} is before the oldest version left, {} of {}",
                         show(timestamp_ms),
@@ -206,7 +206,7 @@ pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: Search) -> Res
                 )),
             }
         }
-        Search::AtOrAfter => {
+        TimestampSearch::AtOrAfter => {
             if let Some(exact) = low.checked_sub(1)
                 && time_of(exact)? == timestamp_ms
                 && let Some(found) = version(exact)
@@ -215,7 +215,7 @@ pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: Search) -> Res
             }
             version(low).ok_or_else(|| {
                 Error::not_found(
-                    Missing::Version,
+                    NotFoundKind::Version,
                     format!(
                         "the time {} is greater than latest commit timestamp",
                         show(timestamp_ms)

@@ -17,9 +17,9 @@ use arrow_array::Array;
 use serde::Serialize;
 
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::{Cancel, map_all};
-use crate::parse::Wanted;
-use crate::parse::checkpoint::FileKind;
+use crate::exec::{CancellationToken, map_all};
+use crate::parse::FileActionProjection;
+use crate::parse::checkpoint::FileActionKind;
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::PartitionValues;
 use crate::protocol::data_path;
@@ -52,10 +52,10 @@ pub fn is_enabled(metadata: &Metadata) -> bool {
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a table that readers of manifests would misread, [`Error::Storage`].
-pub fn generate(snapshot: &Snapshot, cancel: &Cancel) -> Result<GeneratedManifests> {
+pub fn generate(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<GeneratedManifests> {
     let manifests = manifests(snapshot, None, cancel)?;
     let written: Vec<String> = manifests.keys().cloned().collect();
-    let deleted: Vec<String> = present(snapshot)?
+    let deleted: Vec<String> = existing_manifests(snapshot)?
         .into_iter()
         .filter(|path| written.binary_search(path).is_err())
         .collect();
@@ -79,7 +79,7 @@ pub fn generate(snapshot: &Snapshot, cancel: &Cancel) -> Result<GeneratedManifes
 pub fn update(
     committed: &Snapshot,
     changed: Option<&BTreeSet<PartitionValues>>,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<()> {
     let mut snapshot = committed.at(None)?;
     for _ in 0..ROUNDS {
@@ -106,7 +106,7 @@ pub fn update(
 fn update_partitions(
     snapshot: &Snapshot,
     changed: &BTreeSet<PartitionValues>,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<()> {
     let columns = &snapshot.metadata().partition_columns;
     let paths: BTreeSet<String> = changed
@@ -135,7 +135,7 @@ fn update_partitions(
 fn manifests(
     snapshot: &Snapshot,
     wanted: Option<&BTreeSet<String>>,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<BTreeMap<String, String>> {
     let root = snapshot.stores().root();
     features::check_writable(snapshot.protocol())
@@ -152,11 +152,11 @@ fn manifests(
     if columns.is_empty() {
         manifests.insert(format!("{FOLDER}/manifest"), String::new());
     }
-    let request = Wanted {
+    let request = FileActionProjection {
         partition: columns.clone(),
-        ..Wanted::default()
+        ..FileActionProjection::default()
     };
-    for batch in snapshot.files(FileKind::Adds, request, cancel)? {
+    for batch in snapshot.files(FileActionKind::Adds, request, cancel)? {
         let batch = batch?;
         for row in 0..batch.len() {
             let values = batch
@@ -187,7 +187,11 @@ fn manifest_path(columns: &[String], values: &Vec<Option<String>>) -> String {
     format!("{FOLDER}/{}manifest", directory(columns, values))
 }
 
-fn write(snapshot: &Snapshot, manifests: BTreeMap<String, String>, cancel: &Cancel) -> Result<()> {
+fn write(
+    snapshot: &Snapshot,
+    manifests: BTreeMap<String, String>,
+    cancel: &CancellationToken,
+) -> Result<()> {
     let (store, stop) = (Arc::clone(snapshot.stores().root()), cancel.clone());
     cancel.progress().expect(manifests.len() as u64);
     map_all(manifests, move |(path, text)| {
@@ -199,7 +203,7 @@ fn write(snapshot: &Snapshot, manifests: BTreeMap<String, String>, cancel: &Canc
     Ok(())
 }
 
-fn delete(snapshot: &Snapshot, paths: &[String], cancel: &Cancel) -> Result<()> {
+fn delete(snapshot: &Snapshot, paths: &[String], cancel: &CancellationToken) -> Result<()> {
     cancel.check()?;
     match snapshot
         .stores()
@@ -227,7 +231,7 @@ fn url(root: &str, path: &str) -> Result<String> {
 }
 
 /// The manifests that are there.
-fn present(snapshot: &Snapshot) -> Result<BTreeSet<String>> {
+fn existing_manifests(snapshot: &Snapshot) -> Result<BTreeSet<String>> {
     let (mut out, mut level) = (BTreeSet::new(), vec![FOLDER.to_owned()]);
     while !level.is_empty() {
         level.retain(|folder| snapshot.stores().root().owns(folder));

@@ -20,31 +20,36 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use arbitration::{ArbitrationResult, CheckpointRulings, arbitrate, contradicted};
-pub use files::Files;
+use arbitration::{ArbitrationResult, CheckpointRulings, arbitrate, contradiction_error};
+pub use files::SnapshotFiles;
 use identity::CommitFingerprint;
 use segment_cell::SegmentCell;
 
-use crate::error::{Error, Missing, Result, ResultExt};
-use crate::exec::{self, Cancel, now_ms};
-use crate::log::{Checkpoint, Checksum, CommitFile, Listing, Log, Segment, Upkeep};
-use crate::parse::checkpoint::FileKind;
-use crate::parse::commit::{self, Single, Take};
-use crate::parse::{FileBatch, Wanted};
+use crate::error::{Error, NotFoundKind, Result, ResultExt};
+use crate::exec::{self, CancellationToken, now_ms};
+use crate::log::{
+    CheckpointInstance, ChecksumFileContents, CommitFile, DeltaLog, LogListing, LogSegment,
+    MaintenanceOperation,
+};
+use crate::parse::checkpoint::FileActionKind;
+use crate::parse::commit::{self, ActionSelection, NonFileAction};
+use crate::parse::{FileActionProjection, FileBatch};
 use crate::process::ProcessMutex;
 use crate::protocol::action::{self, CommitTimes, Metadata, Protocol};
-use crate::protocol::calendar::Zone;
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::{log_path, properties};
-use crate::reconcile::{self, FileStream, Request, Seen, Sets, TableActions, Texts};
-use crate::store::Stores;
+use crate::reconcile::{
+    self, CommitCache, FileStream, FileStreamRequest, NonFileActions, SeenFileKeys, TableActions,
+};
+use crate::store::TableStores;
 
 /// What a caller decides beside the version.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadOptions {
     /// Where timestamps without a zone are read.
-    pub zone: Zone,
+    pub zone: TimeZoneSpec,
     /// Whether the caller speaks for the table's catalog: gave a log tail, or the newest version
     /// there is.
     pub catalog: bool,
@@ -53,7 +58,7 @@ pub struct ReadOptions {
 impl Default for ReadOptions {
     fn default() -> Self {
         Self {
-            zone: Zone::UTC,
+            zone: TimeZoneSpec::UTC,
             catalog: false,
         }
     }
@@ -61,24 +66,24 @@ impl Default for ReadOptions {
 
 /// A version of a table. Clones share everything.
 #[derive(Debug, Clone)]
-pub struct Snapshot(Arc<Inner>);
+pub struct Snapshot(Arc<SnapshotState>);
 
 #[derive(Debug)]
-struct Inner {
-    log: Log,
+struct SnapshotState {
+    log: DeltaLog,
     options: ReadOptions,
     segment: SegmentCell,
-    texts: Arc<Texts>,
+    commit_cache: Arc<CommitCache>,
     protocol: Protocol,
     metadata: Metadata,
     schema: StructType,
     mapping: ColumnMapping,
-    checksum: Option<Checksum>,
+    checksum: Option<ChecksumFileContents>,
     /// Whether protocol and metadata are the checksum's word, not the log's.
-    believed: bool,
-    warnings: ProcessMutex<Warnings>,
+    is_from_checksum: bool,
+    warnings: ProcessMutex<SnapshotWarnings>,
     rulings: ProcessMutex<CheckpointRulings>,
-    sets: OnceLock<Sets>,
+    non_file_actions: OnceLock<NonFileActions>,
     timestamp_ms: OnceLock<i64>,
     /// Of the version's own commit, where that was read.
     fingerprint: OnceLock<CommitFingerprint>,
@@ -87,12 +92,12 @@ struct Inner {
 
 /// What users should hear of a table that could be read all the same; each text once.
 #[derive(Debug, Default)]
-struct Warnings {
+struct SnapshotWarnings {
     all: Vec<String>,
-    taken: usize,
+    reported: usize,
 }
 
-impl Warnings {
+impl SnapshotWarnings {
     fn add(&mut self, text: String) {
         if !self.all.contains(&text) {
             self.all.push(text);
@@ -114,7 +119,7 @@ impl Snapshot {
     /// [`Error::NotFound`] for no table or version, [`Error::Invalid`] for a setting,
     /// [`Error::Unsupported`] for one that needs more than deltafast has, [`Error::Corrupt`]
     /// for a damaged log.
-    pub fn open(log: Log, version: Option<i64>, options: ReadOptions) -> Result<Self> {
+    pub fn open(log: DeltaLog, version: Option<i64>, options: ReadOptions) -> Result<Self> {
         // A setting that makes no sense is known before there is work to do.
         exec::memory_limit()?;
         let (listing, segment) = log.segment(version)?;
@@ -122,19 +127,19 @@ impl Snapshot {
     }
 
     fn build(
-        log: Log,
-        listing: &Listing,
-        segment: Segment,
+        log: DeltaLog,
+        listing: &LogListing,
+        segment: LogSegment,
         options: ReadOptions,
-        texts: Arc<Texts>,
+        texts: Arc<CommitCache>,
     ) -> Result<Self> {
         let checksum = segment
             .checksum
             .as_ref()
             .and_then(|file| log.checksum(file));
-        let mut warnings = Warnings::default();
+        let mut warnings = SnapshotWarnings::default();
         if let Some(checksum) = &checksum
-            && believable(checksum, &log, &segment, &texts)?
+            && is_checksum_credible(checksum, &log, &segment, &texts)?
             && let Ok(table) = CheckedTable::new(
                 TableActions {
                     protocol: checksum.protocol.clone(),
@@ -160,9 +165,11 @@ impl Snapshot {
                 .map(|checksum| checksum.against_table(&table.protocol, &table.metadata))
                 .unwrap_or_default()
         };
-        let read = |segment: &Segment| reconcile::read_table(segment, &texts, log.stores().root());
+        let read = |segment: &LogSegment| {
+            reconcile::read_table_actions(segment, &texts, log.stores().root())
+        };
         let (doubtful, refused) = (Cell::new(false), RefCell::new(None));
-        let read_and_check = |segment: &Segment| {
+        let read_and_check = |segment: &LogSegment| {
             let (actions, from_checkpoint) = read(segment)?;
             doubtful.set(from_checkpoint);
             match (
@@ -195,13 +202,13 @@ impl Snapshot {
             }
         };
         let used = with_fallback(&log, Some(listing), segment, read_and_check);
-        let Used {
-            done: mut table,
+        let FallbackResult {
+            value: mut table,
             mut segment,
             damage,
         } = used.map_err(|error| refused.take().unwrap_or(error))?;
         if let Some(damage) = damage {
-            warnings.add(read_without(&damage));
+            warnings.add(fallback_warning(&damage));
         }
         let mut wrong = against(&table.actions);
         if !wrong.is_empty()
@@ -209,7 +216,7 @@ impl Snapshot {
             && let Some(checkpoint) = &segment.checkpoint
         {
             let same = |other: &TableActions| table.actions.differences(other).is_empty();
-            let replay = |segment: &Segment| read(segment).map(|(table, _)| table);
+            let replay = |segment: &LogSegment| read(segment).map(|(table, _)| table);
             if let ArbitrationResult::Refuted(replayed, weaker) = arbitrate(
                 &log,
                 segment.version,
@@ -219,7 +226,7 @@ impl Snapshot {
                 |table| against(table).is_empty(),
             )? {
                 let fields = table.actions.differences(&replayed).join("`, `");
-                warnings.add(read_without(&contradicted(
+                warnings.add(fallback_warning(&contradiction_error(
                     checkpoint,
                     &format!("the commits that it stands for in `{fields}`"),
                 )));
@@ -229,7 +236,7 @@ impl Snapshot {
             }
         }
         if !wrong.is_empty() {
-            warnings.add(wrong_checksum(segment.version, &wrong));
+            warnings.add(checksum_warning(segment.version, &wrong));
         }
         Self::assemble(
             log,
@@ -243,19 +250,19 @@ impl Snapshot {
     }
 
     fn assemble(
-        log: Log,
-        segment: Segment,
+        log: DeltaLog,
+        segment: LogSegment,
         options: ReadOptions,
-        texts: Arc<Texts>,
+        texts: Arc<CommitCache>,
         table: CheckedTable,
-        (checksum, believed): (Option<Checksum>, bool),
-        warnings: Warnings,
+        (checksum, believed): (Option<ChecksumFileContents>, bool),
+        warnings: SnapshotWarnings,
     ) -> Result<Self> {
         let version = segment.version;
         let known = segment
             .last_commit
             .as_ref()
-            .and_then(|commit| texts.known(commit.version));
+            .and_then(|commit| texts.cached(commit.version));
         let CheckedTable {
             actions: TableActions { protocol, metadata },
             mapping,
@@ -271,20 +278,20 @@ impl Snapshot {
             )
             .at_version(version));
         }
-        let snapshot = Self(Arc::new(Inner {
+        let snapshot = Self(Arc::new(SnapshotState {
             log,
             options,
             segment: SegmentCell::new(segment),
-            texts,
+            commit_cache: texts,
             protocol,
             metadata,
             schema,
             mapping,
             checksum,
-            believed,
+            is_from_checksum: believed,
             warnings: ProcessMutex::new(warnings),
             rulings: ProcessMutex::default(),
-            sets: OnceLock::new(),
+            non_file_actions: OnceLock::new(),
             timestamp_ms: OnceLock::new(),
             fingerprint: OnceLock::new(),
             plan_cache: ProcessMutex::default(),
@@ -303,19 +310,19 @@ impl Snapshot {
 
     /// Its files in the log.
     #[must_use]
-    pub fn segment(&self) -> Arc<Segment> {
+    pub fn segment(&self) -> Arc<LogSegment> {
         self.0.segment.get()
     }
 
     /// The log that it belongs to.
     #[must_use]
-    pub fn log(&self) -> &Log {
+    pub fn log(&self) -> &DeltaLog {
         &self.0.log
     }
 
     /// The table's stores.
     #[must_use]
-    pub fn stores(&self) -> &Arc<Stores> {
+    pub fn stores(&self) -> &Arc<TableStores> {
         self.0.log.stores()
     }
 
@@ -356,22 +363,23 @@ impl Snapshot {
         let mut warnings = self.warnings();
         let new = warnings
             .all
-            .get(warnings.taken..)
+            .get(warnings.reported..)
             .unwrap_or_default()
             .to_vec();
-        warnings.taken = warnings.all.len();
+        warnings.reported = warnings.all.len();
         new
     }
 
-    fn warnings(&self) -> std::sync::MutexGuard<'_, Warnings> {
+    fn warnings(&self) -> std::sync::MutexGuard<'_, SnapshotWarnings> {
         self.0.warnings.lock()
     }
 
     /// Compares the version checksum with what else turned out of the version.
-    fn check(&self, compare: impl FnOnce(&Checksum) -> Vec<&'static str>) {
+    fn check(&self, compare: impl FnOnce(&ChecksumFileContents) -> Vec<&'static str>) {
         let wrong = self.0.checksum.as_ref().map(compare).unwrap_or_default();
         if !wrong.is_empty() {
-            self.warnings().add(wrong_checksum(self.version(), &wrong));
+            self.warnings()
+                .add(checksum_warning(self.version(), &wrong));
         }
     }
 
@@ -408,32 +416,32 @@ impl Snapshot {
     ///
     /// # Errors
     /// What `work` met first, when nothing else is left to try.
-    pub fn with_segment<T>(&self, work: impl Fn(&Segment) -> Result<T>) -> Result<T> {
+    pub fn with_segment<T>(&self, work: impl Fn(&LogSegment) -> Result<T>) -> Result<T> {
         let segment = self.segment();
         let used = with_fallback(&self.0.log, None, segment.as_ref().clone(), work)?;
         if let Some(damage) = used.damage {
             self.warn_of_checkpoint(&damage);
-            self.settle(&used.segment);
+            self.replace_segment(&used.segment);
         }
-        Ok(used.done)
+        Ok(used.value)
     }
 
     /// Reads this version from a checkpoint of it that was just written, and so do the snapshots
     /// made from this one: what a handle holds and reads again does not grow with the number of
     /// its commits.
-    pub fn use_checkpoint(&self, checkpoint: Checkpoint) {
+    pub fn use_checkpoint(&self, checkpoint: CheckpointInstance) {
         let segment = self.segment().on_checkpoint(checkpoint);
-        self.0.texts.forget_before(
+        self.0.commit_cache.evict_before(
             segment
                 .known_commits()
                 .next()
                 .map_or(segment.version, |first| first.version),
         );
-        self.settle(&segment);
+        self.replace_segment(&segment);
     }
 
     /// Reads `segment` from now on.
-    fn settle(&self, segment: &Segment) {
+    fn replace_segment(&self, segment: &LogSegment) {
         self.0.segment.replace(segment.clone());
     }
 
@@ -443,7 +451,12 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
-    pub fn files(&self, kind: FileKind, wanted: Wanted, cancel: &Cancel) -> Result<FileStream> {
+    pub fn files(
+        &self,
+        kind: FileActionKind,
+        wanted: FileActionProjection,
+        cancel: &CancellationToken,
+    ) -> Result<FileStream> {
         self.with_segment(|segment| self.files_in(segment, kind, wanted.clone(), cancel))
     }
 
@@ -455,18 +468,19 @@ impl Snapshot {
     /// As [`Snapshot::files`].
     pub fn files_in(
         &self,
-        segment: &Segment,
-        kind: FileKind,
-        wanted: Wanted,
-        cancel: &Cancel,
+        segment: &LogSegment,
+        kind: FileActionKind,
+        wanted: FileActionProjection,
+        cancel: &CancellationToken,
     ) -> Result<FileStream> {
         self.check_not_refuted(segment)?;
         let mut stream = self.uncompared_files(segment, kind, wanted, cancel)?;
-        if kind == FileKind::Adds
-            && let Some(basis) = self.basis(segment)
+        if kind == FileActionKind::Adds
+            && let Some(basis) = self.comparison_basis(segment)
         {
             let (snapshot, cancel) = (self.clone(), cancel.clone());
-            stream = stream.checked(move |counts| snapshot.check_counts(&basis, &counts, &cancel));
+            stream = stream
+                .with_end_check(move |counts| snapshot.check_counts(&basis, &counts, &cancel));
         }
         // What fits in memory is read to its end here, so that damage anywhere in a checkpoint is
         // known before the first file is given out.
@@ -489,17 +503,17 @@ impl Snapshot {
     /// The same without the comparison.
     fn uncompared_files(
         &self,
-        segment: &Segment,
-        kind: FileKind,
-        wanted: Wanted,
-        cancel: &Cancel,
+        segment: &LogSegment,
+        kind: FileActionKind,
+        wanted: FileActionProjection,
+        cancel: &CancellationToken,
     ) -> Result<FileStream> {
-        let request = Request {
+        let request = FileStreamRequest {
             kind,
             wanted: Arc::new(wanted),
             cancel: cancel.clone(),
         };
-        reconcile::files(segment, &self.0.texts, self.stores().root(), request)
+        reconcile::files(segment, &self.0.commit_cache, self.stores().root(), request)
     }
 
     /// The files that commits after `version` added and that are live, and all keys that these
@@ -510,32 +524,32 @@ impl Snapshot {
     pub fn files_since(
         &self,
         version: i64,
-        like: &Seen,
-        wanted: Wanted,
-        cancel: &Cancel,
-    ) -> Result<(Vec<FileBatch>, Seen)> {
+        like: &SeenFileKeys,
+        wanted: FileActionProjection,
+        cancel: &CancellationToken,
+    ) -> Result<(Vec<FileBatch>, SeenFileKeys)> {
         let segment = self.segment();
         let commits: Vec<CommitFile> = segment
             .known_commits()
             .filter(|c| c.version > version)
             .cloned()
             .collect();
-        let newer = Segment {
+        let newer = LogSegment {
             checkpoint: None,
             replay: commits.clone(),
             commits,
             checksum: None,
             ..segment.as_ref().clone()
         };
-        let request = Request {
-            kind: FileKind::Adds,
+        let request = FileStreamRequest {
+            kind: FileActionKind::Adds,
             wanted: Arc::new(wanted),
             cancel: cancel.clone(),
         };
         let mut stream = reconcile::files_after(
-            Seen::like(like),
+            SeenFileKeys::with_same_seeds(like),
             &newer,
-            &self.0.texts,
+            &self.0.commit_cache,
             self.stores().root(),
             request,
         )?;
@@ -558,21 +572,23 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
-    pub fn sets(&self) -> Result<&Sets> {
-        if let Some(sets) = self.0.sets.get() {
+    pub fn non_file_actions(&self) -> Result<&NonFileActions> {
+        if let Some(sets) = self.0.non_file_actions.get() {
             return Ok(sets);
         }
-        let read =
-            |segment: &Segment| reconcile::read_sets(segment, &self.0.texts, self.stores().root());
+        let read = |segment: &LogSegment| {
+            reconcile::read_non_file_actions(segment, &self.0.commit_cache, self.stores().root())
+        };
         let mut sets = self.with_segment(read)?;
         let expires = self
             .0
             .metadata
             .configuration
             .contains_key("delta.setTransactionRetentionDuration");
-        let against = |sets: &Sets| {
-            let of_domains = |checksum: &Checksum| checksum.against_domains(&sets.domains);
-            let of_transactions = |checksum: &Checksum| {
+        let against = |sets: &NonFileActions| {
+            let of_domains =
+                |checksum: &ChecksumFileContents| checksum.against_domains(&sets.domains);
+            let of_transactions = |checksum: &ChecksumFileContents| {
                 if expires {
                     Vec::new()
                 } else {
@@ -597,16 +613,16 @@ impl Snapshot {
                 |sets| against(sets).is_empty(),
             )?
         {
-            self.warn_of_checkpoint(&contradicted(
+            self.warn_of_checkpoint(&contradiction_error(
                 checkpoint,
                 "the commits that it stands for in transactions or domains",
             ));
-            self.settle(&weaker);
+            self.replace_segment(&weaker);
             sets = replayed;
         }
-        expire(&mut sets, &self.0.metadata);
+        drop_expired_txns(&mut sets, &self.0.metadata);
         self.check(|_| against(&sets));
-        Ok(self.0.sets.get_or_init(|| sets))
+        Ok(self.0.non_file_actions.get_or_init(|| sets))
     }
 
     /// The snapshot of `version` (the newest if `None`); this one itself if that is its version.
@@ -620,7 +636,7 @@ impl Snapshot {
             return Ok(self.clone());
         }
         if version.is_none_or(|v| v > current)
-            && let Some(newer) = self.forward(version)?
+            && let Some(newer) = self.advance_to(version)?
         {
             return Ok(newer);
         }
@@ -644,7 +660,7 @@ impl Snapshot {
 
     /// Reads the commits after this version one by one; `None` when that is not the way (too many,
     /// or a gap).
-    fn forward(&self, version: Option<i64>) -> Result<Option<Self>> {
+    fn advance_to(&self, version: Option<i64>) -> Result<Option<Self>> {
         /// Beyond this many commits a new listing finds a newer checkpoint.
         const STEPS: i64 = 100;
         let segment = self.segment();
@@ -679,7 +695,7 @@ impl Snapshot {
             let path = log_path::commit(next);
             match store.head(&path) {
                 Ok(meta) => {
-                    let file = crate::store::File {
+                    let file = crate::store::StoreObject {
                         store: Arc::clone(store),
                         path,
                         size: Some(meta.size),
@@ -712,7 +728,7 @@ impl Snapshot {
         match new.is_empty() {
             _ if !is_current => Ok(None),
             true => Ok(Some(self.clone())),
-            false => self.extended(new).map(Some),
+            false => self.with_commits(new).map(Some),
         }
     }
 
@@ -721,18 +737,18 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::open`]; [`Error::Invalid`] when the table at this place is another one by
     /// now.
-    pub fn extended(&self, new: Vec<CommitFile>) -> Result<Self> {
+    pub fn with_commits(&self, new: Vec<CommitFile>) -> Result<Self> {
         let segment = self.segment();
         let mut longer = segment.as_ref().clone();
         let mut table = TableActions {
             protocol: self.0.protocol.clone(),
             metadata: self.0.metadata.clone(),
         };
-        let mut sets = self.0.sets.get().cloned();
-        let take = Take {
-            table: true,
-            sets: sets.is_some(),
-            ..Take::default()
+        let mut sets = self.0.non_file_actions.get().cloned();
+        let take = ActionSelection {
+            protocol_and_metadata: true,
+            transactions_and_domains: sets.is_some(),
+            ..ActionSelection::default()
         };
         for commit in &new {
             if commit.version != longer.version + 1 {
@@ -742,8 +758,8 @@ impl Snapshot {
                 )));
             }
             longer.version = commit.version;
-            let text = self.0.texts.get(commit)?;
-            let singles = commit::singles(&text, &take)
+            let text = self.0.commit_cache.get(commit)?;
+            let singles = commit::non_file_actions(&text, &take)
                 .at_file(&commit.file.path)
                 .at_version(commit.version)?;
             if let Some(sets) = &mut sets {
@@ -751,8 +767,8 @@ impl Snapshot {
             }
             for single in singles {
                 match single {
-                    Single::Protocol(protocol) => table.protocol = protocol,
-                    Single::Metadata(metadata) => table.metadata = *metadata,
+                    NonFileAction::Protocol(protocol) => table.protocol = protocol,
+                    NonFileAction::Metadata(metadata) => table.metadata = *metadata,
                     _ => {}
                 }
             }
@@ -767,25 +783,25 @@ impl Snapshot {
             self.0.log.clone(),
             longer,
             self.0.options,
-            Arc::clone(&self.0.texts),
+            Arc::clone(&self.0.commit_cache),
             table,
             (None, false),
-            Warnings::default(),
+            SnapshotWarnings::default(),
         )?;
         if newer.0.metadata == self.0.metadata && newer.0.protocol == self.0.protocol {
             newer.plan_cache().clone_from(&self.plan_cache());
             // With a changed retention what was left out would have to be read again.
             if let Some(mut sets) = sets {
-                expire(&mut sets, &newer.0.metadata);
-                let _ = newer.0.sets.set(sets);
+                drop_expired_txns(&mut sets, &newer.0.metadata);
+                let _ = newer.0.non_file_actions.set(sets);
             }
         }
         Ok(newer)
     }
 
     /// Keeps the text of a commit that is known without reading it.
-    pub fn keep_commit_text(&self, version: i64, text: &bytes::Bytes) {
-        self.0.texts.know(version, text);
+    pub fn cache_commit(&self, version: i64, text: &bytes::Bytes) {
+        self.0.commit_cache.insert(version, text);
     }
 
     /// Refuses work that the protocol leaves to the catalog of a catalog-managed table, unless the
@@ -793,8 +809,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Unsupported`]; what the catalog says.
-    pub fn check_upkeep(&self, work: Upkeep) -> Result<()> {
-        if self.permits_upkeep(work)? {
+    pub fn check_maintenance(&self, work: MaintenanceOperation) -> Result<()> {
+        if self.permits_maintenance(work)? {
             return Ok(());
         }
         let name = work.name();
@@ -811,7 +827,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// What the catalog says.
-    pub fn permits_upkeep(&self, work: Upkeep) -> Result<bool> {
+    pub fn permits_maintenance(&self, work: MaintenanceOperation) -> Result<bool> {
         if !self.protocol().has_writer_feature("catalogManaged") {
             return Ok(true);
         }
@@ -871,12 +887,12 @@ impl Snapshot {
                     .0
                     .checksum
                     .as_ref()
-                    .filter(|_| self.0.believed)
+                    .filter(|_| self.0.is_from_checksum)
                     .and_then(|c| c.in_commit_timestamp_opt)
                 {
                     Some(time) => time,
                     None => {
-                        let time = in_commit_timestamp(&self.0.texts, commit)?;
+                        let time = in_commit_timestamp(&self.0.commit_cache, commit)?;
                         self.check(|checksum| checksum.against_time(time));
                         time
                     }
@@ -896,8 +912,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Storage`] name the file.
-    pub fn commit_text(&self, commit: &CommitFile) -> Result<bytes::Bytes> {
-        self.0.texts.get(commit)
+    pub fn commit_bytes(&self, commit: &CommitFile) -> Result<bytes::Bytes> {
+        self.0.commit_cache.get(commit)
     }
 }
 
@@ -909,7 +925,7 @@ struct CheckedTable {
 }
 
 impl CheckedTable {
-    fn new(actions: TableActions, log: &Log, version: i64) -> Result<Self> {
+    fn new(actions: TableActions, log: &DeltaLog, version: i64) -> Result<Self> {
         let (mapping, schema) = Self::check(&actions, log, version)?;
         Ok(Self {
             actions,
@@ -921,7 +937,7 @@ impl CheckedTable {
     /// The column mapping and schema, if everything that reading needs is valid.
     fn check(
         actions: &TableActions,
-        log: &Log,
+        log: &DeltaLog,
         version: i64,
     ) -> Result<(ColumnMapping, StructType)> {
         let TableActions { protocol, metadata } = actions;
@@ -1026,7 +1042,7 @@ fn validate_mapping(schema: &StructType, mapping: ColumnMapping) -> Result<()> {
 }
 
 /// Leaves out application transactions that are older than the table keeps them.
-fn expire(sets: &mut Sets, metadata: &Metadata) {
+fn drop_expired_txns(sets: &mut NonFileActions, metadata: &Metadata) {
     if let Some(retention) = metadata
         .configuration
         .get("delta.setTransactionRetentionDuration")
@@ -1042,22 +1058,22 @@ fn expire(sets: &mut Sets, metadata: &Metadata) {
 ///
 /// # Errors
 /// [`Error::Corrupt`] when the commit has none.
-pub fn in_commit_timestamp(texts: &Texts, commit: &CommitFile) -> Result<i64> {
+pub fn in_commit_timestamp(texts: &CommitCache, commit: &CommitFile) -> Result<i64> {
     let text = texts.get(commit)?;
-    let take = Take {
+    let take = ActionSelection {
         info: true,
-        ..Take::default()
+        ..ActionSelection::default()
     };
     let missing = || {
         Error::corrupt("the table has in-commit timestamps but the commit has no `commitInfo.inCommitTimestamp`")
             .at_file(&commit.file.path)
             .at_version(commit.version)
     };
-    for single in commit::singles(&text, &take)
+    for single in commit::non_file_actions(&text, &take)
         .at_file(&commit.file.path)
         .at_version(commit.version)?
     {
-        if let Single::CommitInfo(info) = single {
+        if let NonFileAction::CommitInfo(info) = single {
             let times: CommitTimes =
                 action::from_json("commitInfo", &info).at_version(commit.version)?;
             return times.in_commit_timestamp.ok_or_else(missing);
@@ -1068,11 +1084,11 @@ pub fn in_commit_timestamp(texts: &Texts, commit: &CommitFile) -> Result<i64> {
 
 /// Whether the word of a version checksum is taken for protocol and metadata: where the log is far
 /// or long, unless its own commit contradicts it.
-fn believable(
-    checksum: &Checksum,
-    log: &Log,
-    segment: &Segment,
-    texts: &Arc<Texts>,
+fn is_checksum_credible(
+    checksum: &ChecksumFileContents,
+    log: &DeltaLog,
+    segment: &LogSegment,
+    texts: &Arc<CommitCache>,
 ) -> Result<bool> {
     // Where looking is cheap, looking beats believing: a local log that is read in a moment needs
     // no summary.
@@ -1099,25 +1115,25 @@ fn believable(
         return Ok(true);
     };
     let text = texts.get(commit)?;
-    let take = Take {
-        table: true,
-        ..Take::default()
+    let take = ActionSelection {
+        protocol_and_metadata: true,
+        ..ActionSelection::default()
     };
     let (mut protocol, mut metadata) = (checksum.protocol.clone(), checksum.metadata.clone());
-    for single in commit::singles(&text, &take)
+    for single in commit::non_file_actions(&text, &take)
         .at_file(&commit.file.path)
         .at_version(commit.version)?
     {
         match single {
-            Single::Protocol(written) => protocol = written,
-            Single::Metadata(written) => metadata = *written,
+            NonFileAction::Protocol(written) => protocol = written,
+            NonFileAction::Metadata(written) => metadata = *written,
             _ => {}
         }
     }
     Ok(checksum.against_table(&protocol, &metadata).is_empty())
 }
 
-fn wrong_checksum(version: i64, fields: &[&str]) -> String {
+fn checksum_warning(version: i64, fields: &[&str]) -> String {
     let named = fields
         .iter()
         .map(|field| format!("`{field}`"))
@@ -1129,30 +1145,30 @@ fn wrong_checksum(version: i64, fields: &[&str]) -> String {
     )
 }
 
-fn read_without(damage: &Error) -> String {
+fn fallback_warning(damage: &Error) -> String {
     format!("{damage}; the table was read without this file")
 }
 
 /// What [`with_fallback`] came to.
-struct Used<T> {
-    done: T,
+struct FallbackResult<T> {
+    value: T,
     /// The segment that worked.
-    segment: Segment,
+    segment: LogSegment,
     /// Why the first one did not.
     damage: Option<Error>,
 }
 
 /// Runs `work` on `segment`, then on ever weaker ones while it fails for damage.
 fn with_fallback<T>(
-    log: &Log,
-    listing: Option<&Listing>,
-    segment: Segment,
-    work: impl Fn(&Segment) -> Result<T>,
-) -> Result<Used<T>> {
+    log: &DeltaLog,
+    listing: Option<&LogListing>,
+    segment: LogSegment,
+    work: impl Fn(&LogSegment) -> Result<T>,
+) -> Result<FallbackResult<T>> {
     let first = match work(&segment) {
         Ok(done) => {
-            return Ok(Used {
-                done,
+            return Ok(FallbackResult {
+                value: done,
                 segment,
                 damage: None,
             });
@@ -1171,7 +1187,7 @@ fn with_fallback<T>(
             &full
         }
     };
-    let paths = |segment: &Segment| -> Vec<String> {
+    let paths = |segment: &LogSegment| -> Vec<String> {
         let of_checkpoint = segment
             .checkpoint
             .iter()
@@ -1200,7 +1216,7 @@ fn with_fallback<T>(
         if paths(&weaker) == tried {
             continue;
         }
-        let of = |segment: &Segment| {
+        let of = |segment: &LogSegment| {
             segment
                 .checkpoint
                 .as_ref()
@@ -1211,8 +1227,8 @@ fn with_fallback<T>(
         }
         match work(&weaker) {
             Ok(done) => {
-                return Ok(Used {
-                    done,
+                return Ok(FallbackResult {
+                    value: done,
                     segment: weaker,
                     damage: Some(as_log_damage(first)),
                 });
@@ -1229,7 +1245,7 @@ fn is_damage(error: &Error) -> bool {
         || matches!(
             error,
             Error::NotFound {
-                kind: Missing::Object,
+                kind: NotFoundKind::Object,
                 ..
             } | Error::Storage {
                 retryable: false,
@@ -1242,13 +1258,13 @@ fn is_damage(error: &Error) -> bool {
 fn as_log_damage(error: Error) -> Error {
     match error {
         Error::NotFound {
-            kind: Missing::Object,
+            kind: NotFoundKind::Object,
             what,
-            place,
+            context: place,
         } => Error::Corrupt {
-            kind: crate::error::Damaged::Log,
+            kind: crate::error::CorruptionKind::Log,
             what,
-            place,
+            context: place,
         },
         other => other,
     }

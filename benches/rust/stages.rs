@@ -12,15 +12,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use deltafast::error::{Error, Result};
-use deltafast::exec::Cancel;
-use deltafast::expr::Bound;
-use deltafast::log::{Log, Segment};
-use deltafast::parse::checkpoint::{FileKind, OpenCheckpoint};
-use deltafast::parse::commit::{self, Take};
-use deltafast::parse::{FileBatch, Wanted, stats};
-use deltafast::scan::{self, Leaves, ScanRequest};
+use deltafast::exec::CancellationToken;
+use deltafast::expr::BoundExpr;
+use deltafast::log::{DeltaLog, LogSegment};
+use deltafast::parse::checkpoint::{CheckpointReader, FileActionKind};
+use deltafast::parse::commit::{self, ActionSelection};
+use deltafast::parse::{FileActionProjection, FileBatch, stats};
+use deltafast::scan::{self, LeafColumns, ScanRequest};
 use deltafast::snapshot::{ReadOptions, Snapshot};
-use deltafast::store::{self, ExternalPaths, Options, Stores};
+use deltafast::store::{self, ExternalPaths, StorageOptions, TableStores};
 
 struct Table {
     uri: String,
@@ -28,10 +28,14 @@ struct Table {
 }
 
 impl Table {
-    fn log(&self) -> Result<Log> {
-        let root = store::open(&self.uri, &Options::new())?;
-        Log::new(
-            Arc::new(Stores::new(root, Options::new(), ExternalPaths::Refused)),
+    fn log(&self) -> Result<DeltaLog> {
+        let root = store::open(&self.uri, &StorageOptions::new())?;
+        DeltaLog::new(
+            Arc::new(TableStores::new(
+                root,
+                StorageOptions::new(),
+                ExternalPaths::Refused,
+            )),
             Vec::new(),
         )
     }
@@ -74,13 +78,13 @@ impl Table {
 }
 
 /// Paths, sizes and the statistics of all leaves.
-fn wanted(leaves: &Leaves, snapshot: &Snapshot) -> Wanted {
+fn wanted(leaves: &LeafColumns, snapshot: &Snapshot) -> FileActionProjection {
     let partition = snapshot
         .partition_fields()
         .into_iter()
         .map(|f| snapshot.physical_name(f).to_owned())
         .collect();
-    Wanted {
+    FileActionProjection {
         partition,
         stats: true,
         leaves: leaves
@@ -88,15 +92,15 @@ fn wanted(leaves: &Leaves, snapshot: &Snapshot) -> Wanted {
             .iter()
             .map(|leaf| leaf.path.clone())
             .collect(),
-        ..Wanted::default()
+        ..FileActionProjection::default()
     }
 }
 
-fn parse(segment: &Segment, wanted: &Wanted) -> Result<(u64, Vec<FileBatch>)> {
-    let take = Take {
+fn parse(segment: &LogSegment, wanted: &FileActionProjection) -> Result<(u64, Vec<FileBatch>)> {
+    let take = ActionSelection {
         adds: Some(wanted.clone()),
-        removes: Some(Wanted::default()),
-        ..Take::default()
+        removes: Some(FileActionProjection::default()),
+        ..ActionSelection::default()
     };
     let (mut batches, mut actions) = (Vec::new(), 0);
     for commit in &segment.replay {
@@ -108,10 +112,13 @@ fn parse(segment: &Segment, wanted: &Wanted) -> Result<(u64, Vec<FileBatch>)> {
     Ok((actions, batches))
 }
 
-fn decode(open: Option<OpenCheckpoint>, wanted: &Arc<Wanted>) -> Result<(u64, Vec<FileBatch>)> {
+fn decode(
+    open: Option<CheckpointReader>,
+    wanted: &Arc<FileActionProjection>,
+) -> Result<(u64, Vec<FileBatch>)> {
     let batches = open
         .iter()
-        .flat_map(|c| c.files(FileKind::Adds, wanted))
+        .flat_map(|c| c.files(FileActionKind::Adds, wanted))
         .flatten()
         .collect::<Result<Vec<_>>>()?;
     Ok((
@@ -120,9 +127,9 @@ fn decode(open: Option<OpenCheckpoint>, wanted: &Arc<Wanted>) -> Result<(u64, Ve
     ))
 }
 
-fn all(table: &Table, predicate: Option<&Bound>, rows: bool) -> Result<()> {
-    let cancel = Cancel::default();
-    let store = store::open(&table.uri, &Options::new())?;
+fn all(table: &Table, predicate: Option<&BoundExpr>, rows: bool) -> Result<()> {
+    let cancel = CancellationToken::default();
+    let store = store::open(&table.uri, &StorageOptions::new())?;
     let segment = table.stage(
         "list",
         "files",
@@ -149,7 +156,7 @@ fn all(table: &Table, predicate: Option<&Bound>, rows: bool) -> Result<()> {
         segment
             .checkpoint
             .as_ref()
-            .map(|c| OpenCheckpoint::open(c, &store, true))
+            .map(|c| CheckpointReader::open(c, &store, true))
             .transpose()
     };
     batches.extend(table.stage("decode", "actions", open, |open| decode(open, &wanted))?);
@@ -176,7 +183,11 @@ fn all(table: &Table, predicate: Option<&Bound>, rows: bool) -> Result<()> {
         || table.snapshot(),
         |snapshot| {
             let mut files = 0;
-            for batch in snapshot.files(FileKind::Adds, Wanted::default(), &cancel)? {
+            for batch in snapshot.files(
+                FileActionKind::Adds,
+                FileActionProjection::default(),
+                &cancel,
+            )? {
                 files += batch?.len() as u64;
             }
             Ok((files, ()))
@@ -227,7 +238,9 @@ fn main() -> Result<()> {
                     .and_then(|n| n.parse().ok())
                     .ok_or_else(|| Error::invalid("--runs needs a number"))?;
             }
-            "--predicate" => predicate = Some(Bound::from_json(&given.next().unwrap_or_default())?),
+            "--predicate" => {
+                predicate = Some(BoundExpr::from_json(&given.next().unwrap_or_default())?)
+            }
             "--no-scan" => rows = false,
             _ => table.uri = argument,
         }

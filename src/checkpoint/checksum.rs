@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 
 use super::check;
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::Cancel;
-use crate::log::Checksum;
-use crate::parse::checkpoint::FileKind;
-use crate::parse::commit::{self, Single, Take};
-use crate::parse::{FileBatch, Wanted};
+use crate::exec::CancellationToken;
+use crate::log::ChecksumFileContents;
+use crate::parse::checkpoint::FileActionKind;
+use crate::parse::commit::{self, ActionSelection, NonFileAction};
+use crate::parse::{FileActionProjection, FileBatch};
 use crate::protocol::action::{Metadata, Protocol};
 use crate::protocol::log_path;
 use crate::snapshot::Snapshot;
@@ -154,7 +154,7 @@ impl FileSizeHistogram {
         }
     }
 
-    fn is_sound(&self) -> bool {
+    fn is_consistent(&self) -> bool {
         let bins = self.sorted_bin_boundaries.len();
         self.sorted_bin_boundaries.first() == Some(&0)
             && self.sorted_bin_boundaries.is_sorted()
@@ -236,10 +236,10 @@ pub struct VersionChecksum {
     pub deleted_record_counts_histogram_opt: Option<DeletedRecordCountsHistogram>,
     /// What readers use.
     #[serde(flatten)]
-    pub facts: Checksum,
+    pub facts: ChecksumFileContents,
 }
 
-fn has_vectors(protocol: &Protocol) -> bool {
+fn has_deletion_vectors(protocol: &Protocol) -> bool {
     protocol.has_reader_feature("deletionVectors")
 }
 
@@ -258,7 +258,7 @@ impl VersionChecksum {
         let sound = parsed
             .file_size_histogram
             .as_ref()
-            .is_none_or(FileSizeHistogram::is_sound)
+            .is_none_or(FileSizeHistogram::is_consistent)
             && parsed
                 .deleted_record_counts_histogram_opt
                 .as_ref()
@@ -312,7 +312,7 @@ impl VersionChecksum {
     }
 
     /// Begins to count rows that vectors delete: so far no file can have one.
-    fn count_vectors(&mut self) {
+    fn count_deletion_vectors(&mut self) {
         self.facts.num_deletion_vectors_opt = Some(0);
         self.facts.num_deleted_records_opt = Some(0);
         self.deleted_record_counts_histogram_opt =
@@ -323,7 +323,7 @@ impl VersionChecksum {
 /// What a checksum takes from `commitInfo`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Info {
+struct ChecksumCommitInfo {
     #[serde(default)]
     txn_id: Option<String>,
     #[serde(default)]
@@ -336,9 +336,9 @@ struct Info {
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::NotFound`] name the file of the log.
-pub fn compute(snapshot: &Snapshot, cancel: &Cancel) -> Result<VersionChecksum> {
+pub fn compute(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<VersionChecksum> {
     let (protocol, metadata) = (snapshot.protocol().clone(), snapshot.metadata().clone());
-    let sets = snapshot.sets()?;
+    let sets = snapshot.non_file_actions()?;
     let in_commit_timestamp_opt = snapshot
         .in_commit_timestamps_since()
         .map(|_| snapshot.timestamp_ms())
@@ -352,7 +352,7 @@ pub fn compute(snapshot: &Snapshot, cancel: &Cancel) -> Result<VersionChecksum> 
         num_protocol: 1,
         file_size_histogram: Some(FileSizeHistogram::empty()),
         deleted_record_counts_histogram_opt: None,
-        facts: Checksum {
+        facts: ChecksumFileContents {
             table_size_bytes: 0,
             num_files: 0,
             metadata,
@@ -364,10 +364,14 @@ pub fn compute(snapshot: &Snapshot, cancel: &Cancel) -> Result<VersionChecksum> 
             domain_metadata: Some(sets.domains.values().cloned().collect()),
         },
     };
-    if has_vectors(&out.facts.protocol) {
-        out.count_vectors();
+    if has_deletion_vectors(&out.facts.protocol) {
+        out.count_deletion_vectors();
     }
-    for files in snapshot.files(FileKind::Adds, Wanted::default(), cancel)? {
+    for files in snapshot.files(
+        FileActionKind::Adds,
+        FileActionProjection::default(),
+        cancel,
+    )? {
         cancel.check()?;
         if !out.count(&files?, 1) {
             return Err(
@@ -379,21 +383,21 @@ pub fn compute(snapshot: &Snapshot, cancel: &Cancel) -> Result<VersionChecksum> 
 }
 
 /// The `commitInfo` of a snapshot's own commit.
-fn commit_info(snapshot: &Snapshot) -> Result<Info> {
+fn commit_info(snapshot: &Snapshot) -> Result<ChecksumCommitInfo> {
     let segment = snapshot.segment();
     let Some(commit) = &segment.last_commit else {
-        return Ok(Info::default());
+        return Ok(ChecksumCommitInfo::default());
     };
-    let text = snapshot.commit_text(commit)?;
-    let take = Take {
+    let text = snapshot.commit_bytes(commit)?;
+    let take = ActionSelection {
         info: true,
-        ..Take::default()
+        ..ActionSelection::default()
     };
-    let singles = commit::singles(&text, &take)
+    let singles = commit::non_file_actions(&text, &take)
         .at_file(&commit.file.path)
         .at_version(commit.version)?;
     let info = singles.iter().find_map(|single| {
-        if let Single::CommitInfo(info) = single {
+        if let NonFileAction::CommitInfo(info) = single {
             serde_json::from_str(info).ok()
         } else {
             None
@@ -408,33 +412,35 @@ fn commit_info(snapshot: &Snapshot) -> Result<Info> {
 /// # Errors
 /// [`Error::Corrupt`] with the line.
 pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<VersionChecksum>> {
-    let take = Take {
-        adds: Some(Wanted {
+    let take = ActionSelection {
+        adds: Some(FileActionProjection {
             data_change: true,
-            ..Wanted::default()
+            ..FileActionProjection::default()
         }),
-        removes: Some(Wanted::default()),
-        table: true,
-        sets: true,
+        removes: Some(FileActionProjection::default()),
+        protocol_and_metadata: true,
+        transactions_and_domains: true,
         info: true,
-        ..Take::default()
+        ..ActionSelection::default()
     };
     let parsed = commit::parse(commit, 0..commit.len(), &take, &[])?;
     let mut out = previous.clone();
-    let mut info = Info::default();
+    let mut info = ChecksumCommitInfo::default();
     let expired = expires(&previous.facts.metadata);
-    for single in parsed.singles {
+    for single in parsed.non_file_actions {
         match single {
-            Single::Protocol(protocol) => out.facts.protocol = protocol,
-            Single::Metadata(metadata) => out.facts.metadata = *metadata,
-            Single::CommitInfo(json) => info = serde_json::from_str(&json).unwrap_or_default(),
-            Single::Txn(txn) => {
+            NonFileAction::Protocol(protocol) => out.facts.protocol = protocol,
+            NonFileAction::Metadata(metadata) => out.facts.metadata = *metadata,
+            NonFileAction::CommitInfo(json) => {
+                info = serde_json::from_str(&json).unwrap_or_default()
+            }
+            NonFileAction::Txn(txn) => {
                 if let Some(all) = &mut out.facts.set_transactions {
                     all.retain(|known| known.app_id != txn.app_id);
                     all.push(txn);
                 }
             }
-            Single::Domain(domain) => {
+            NonFileAction::Domain(domain) => {
                 if let Some(all) = &mut out.facts.domain_metadata {
                     all.retain(|known| known.domain != domain.domain);
                     if !domain.removed {
@@ -442,7 +448,7 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
                     }
                 }
             }
-            Single::Sidecar(_) => {}
+            NonFileAction::Sidecar(_) => {}
         }
     }
     // Files that are named again, to fill in what they lacked, are no new files.
@@ -461,9 +467,9 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
     if again || filled_in {
         return Ok(None);
     }
-    if has_vectors(&out.facts.protocol) {
-        if !has_vectors(&previous.facts.protocol) {
-            out.count_vectors();
+    if has_deletion_vectors(&out.facts.protocol) {
+        if !has_deletion_vectors(&previous.facts.protocol) {
+            out.count_deletion_vectors();
         }
     } else {
         out.facts.num_deletion_vectors_opt = None;
@@ -508,7 +514,7 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
 /// # Errors
 /// [`Error::Unsupported`] for a table that this release cannot write; [`Error::Corrupt`],
 /// [`Error::NotFound`], [`Error::Storage`].
-pub fn write(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
+pub fn write(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<bool> {
     check(snapshot)?;
     match snapshot
         .stores()
@@ -528,7 +534,7 @@ pub fn write(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
 ///
 /// # Errors
 /// As [`write`].
-pub fn write_after_commit(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
+pub fn write_after_commit(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<bool> {
     check(snapshot)?;
     let (store, path) = (
         snapshot.stores().root(),
@@ -565,7 +571,7 @@ fn from_previous(snapshot: &Snapshot) -> Result<Option<VersionChecksum>> {
     else {
         return Ok(None);
     };
-    let text = snapshot.commit_text(commit)?;
+    let text = snapshot.commit_bytes(commit)?;
     let next = next(&previous, &text)
         .at_file(&commit.file.path)
         .at_version(commit.version)?;

@@ -16,14 +16,14 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::write::classic_copy;
-use super::{DAY, check, duration};
+use super::{DAY, check, duration_property_ms};
 use crate::error::Result;
 use crate::exec::now_ms;
-use crate::exec::{Cancel, map_all};
-use crate::history::{self, Search};
-use crate::log::{Checkpoint, CheckpointKind, Upkeep};
-use crate::parse::checkpoint::{self, OpenCheckpoint};
-use crate::parse::commit::{Single, Take};
+use crate::exec::{CancellationToken, map_all};
+use crate::history::{self, TimestampSearch};
+use crate::log::{CheckpointInstance, CheckpointKind, MaintenanceOperation};
+use crate::parse::checkpoint::{self, CheckpointReader};
+use crate::parse::commit::{ActionSelection, NonFileAction};
 use crate::protocol::log_path::{self, LOG_DIR, LogFile, SIDECAR_DIR, STAGED_DIR};
 use crate::snapshot::Snapshot;
 
@@ -51,7 +51,7 @@ pub struct CleanupOptions {
 /// What a cleanup deletes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Plan {
+pub struct CleanupPlan {
     /// The oldest version that stays readable; `None` where nothing is deleted.
     pub kept_from: Option<i64>,
     /// Paths below the table's root, in the order in which they go.
@@ -71,35 +71,39 @@ fn midnight(ms: i64) -> i64 {
 /// # Errors
 /// [`Error::Unsupported`] for a table that this release cannot write or whose catalog does not
 /// permit it; [`Error::Storage`].
-pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> Result<Plan> {
+pub fn plan(
+    snapshot: &Snapshot,
+    options: &CleanupOptions,
+    cancel: &CancellationToken,
+) -> Result<CleanupPlan> {
     check(snapshot)?;
-    if options.automatic && !snapshot.permits_upkeep(Upkeep::Cleanup)? {
-        return Ok(Plan::default());
+    if options.automatic && !snapshot.permits_maintenance(MaintenanceOperation::Cleanup)? {
+        return Ok(CleanupPlan::default());
     }
-    snapshot.check_upkeep(Upkeep::Cleanup)?;
+    snapshot.check_maintenance(MaintenanceOperation::Cleanup)?;
     let property = |name: &str| snapshot.metadata().configuration.get(name);
     if options.automatic
         && property("delta.enableExpiredLogCleanup")
             .is_some_and(|value| value.eq_ignore_ascii_case("false"))
     {
-        return Ok(Plan::default());
+        return Ok(CleanupPlan::default());
     }
     let now = options.now_ms.unwrap_or_else(now_ms);
     let retention = options
         .retention_ms
-        .unwrap_or_else(|| duration(snapshot, "delta.logRetentionDuration", 30 * DAY));
+        .unwrap_or_else(|| duration_property_ms(snapshot, "delta.logRetentionDuration", 30 * DAY));
     let end = now.saturating_sub(retention);
     let end = if options.to_the_minute {
         end.div_euclid(MINUTE).saturating_mul(MINUTE)
     } else {
         midnight(end)
     };
-    if options.automatic && is_all_younger(snapshot, end) {
-        return Ok(Plan::default());
+    if options.automatic && has_no_expired_commits(snapshot, end) {
+        return Ok(CleanupPlan::default());
     }
-    let cutoff = match history::version_at(snapshot, end, Search::AtOrBefore) {
+    let cutoff = match history::version_at(snapshot, end, TimestampSearch::AtOrBefore) {
         Ok(version) => version,
-        Err(error) if error.is_not_found() => return Ok(Plan::default()),
+        Err(error) if error.is_not_found() => return Ok(CleanupPlan::default()),
         Err(error) => return Err(error),
     };
     cancel.check()?;
@@ -118,7 +122,7 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
         .filter(|c| c.version <= newest)
         .find(|c| is_readable(snapshot, c))
     else {
-        return Ok(Plan::default());
+        return Ok(CleanupPlan::default());
     };
     let kept = kept.version;
     let protected = property("delta.requireCheckpointProtectionBeforeVersion")
@@ -129,12 +133,12 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
         .has_writer_feature("checkpointProtection")
         && kept < protected
     {
-        return Ok(Plan::default());
+        return Ok(CleanupPlan::default());
     }
     let root = snapshot.stores().root();
     if !root.owns(LOG_DIR) {
         // The log folder is a link: its target does not belong to the table.
-        return Ok(Plan::default());
+        return Ok(CleanupPlan::default());
     }
     let mut files: [Vec<String>; 5] = Default::default();
     let [compactions, commits, checksums, checkpoints, unfinished] = &mut files;
@@ -161,21 +165,21 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
             _ => {}
         }
     }
-    unfinished.extend(old_staged(snapshot, kept, yesterday)?);
+    unfinished.extend(expired_staged_commits(snapshot, kept, yesterday)?);
     let mut files: Vec<String> = files.into_iter().flatten().collect();
     if !files.is_empty() || snapshot.protocol().has_writer_feature("v2Checkpoint") {
-        let staying: Vec<Checkpoint> = listing
+        let staying: Vec<CheckpointInstance> = listing
             .checkpoints
             .iter()
             .filter(|c| c.version >= kept)
             .cloned()
             .collect();
-        files.extend(unnamed_sidecars(snapshot, staying, yesterday)?);
+        files.extend(unreferenced_sidecars(snapshot, staying, yesterday)?);
     }
     if files.is_empty() {
-        Ok(Plan::default())
+        Ok(CleanupPlan::default())
     } else {
-        Ok(Plan {
+        Ok(CleanupPlan {
             kept_from: Some(kept),
             files,
         })
@@ -184,7 +188,7 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
 
 /// Whether the very first commit is there and younger, and so are all: for what nobody asked for
 /// one look is enough, where a listing costs the more the longer a log is.
-fn is_all_younger(snapshot: &Snapshot, end: i64) -> bool {
+fn has_no_expired_commits(snapshot: &Snapshot, end: i64) -> bool {
     !snapshot.metadata().flag("delta.enableInCommitTimestamps")
         && snapshot
             .stores()
@@ -195,22 +199,22 @@ fn is_all_younger(snapshot: &Snapshot, end: i64) -> bool {
 
 /// Whether a checkpoint has what a version needs: protocol, metadata, and files whose ends can be
 /// read.
-fn is_readable(snapshot: &Snapshot, checkpoint: &Checkpoint) -> bool {
-    let Ok(open) = OpenCheckpoint::open(checkpoint, snapshot.stores().root(), true) else {
+fn is_readable(snapshot: &Snapshot, checkpoint: &CheckpointInstance) -> bool {
+    let Ok(open) = CheckpointReader::open(checkpoint, snapshot.stores().root(), true) else {
         return false;
     };
-    let Ok(singles) = open.singles(&Take {
-        table: true,
-        ..Take::default()
+    let Ok(singles) = open.non_file_actions(&ActionSelection {
+        protocol_and_metadata: true,
+        ..ActionSelection::default()
     }) else {
         return false;
     };
     singles
         .iter()
-        .any(|single| matches!(single, Single::Protocol(_)))
+        .any(|single| matches!(single, NonFileAction::Protocol(_)))
         && singles
             .iter()
-            .any(|single| matches!(single, Single::Metadata(_)))
+            .any(|single| matches!(single, NonFileAction::Metadata(_)))
 }
 
 /// Whether a file is older; of a store that does not tell times, which gives 0, none is.
@@ -220,7 +224,7 @@ fn is_before(modified: i64, time: i64) -> bool {
 
 /// Staged commits, older than `before`, of versions that nobody needs from there any more: those
 /// before `kept`. What was staged and never ratified goes with them.
-fn old_staged(snapshot: &Snapshot, kept: i64, before: i64) -> Result<Vec<String>> {
+fn expired_staged_commits(snapshot: &Snapshot, kept: i64, before: i64) -> Result<Vec<String>> {
     if !snapshot.protocol().has_writer_feature("catalogManaged")
         || !snapshot.stores().root().owns(STAGED_DIR)
     {
@@ -237,9 +241,9 @@ fn old_staged(snapshot: &Snapshot, kept: i64, before: i64) -> Result<Vec<String>
 
 /// Sidecars older than `before` that no checkpoint names; none where one of the checkpoints cannot
 /// be read.
-fn unnamed_sidecars(
+fn unreferenced_sidecars(
     snapshot: &Snapshot,
-    staying: Vec<Checkpoint>,
+    staying: Vec<CheckpointInstance>,
     before: i64,
 ) -> Result<Vec<String>> {
     let root = snapshot.stores().root();
@@ -279,7 +283,11 @@ fn unnamed_sidecars(
 /// # Errors
 /// As [`plan`]. What was deleted before an error stays deleted, which harms no version that is
 /// kept.
-pub fn cleanup(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> Result<Plan> {
+pub fn cleanup(
+    snapshot: &Snapshot,
+    options: &CleanupOptions,
+    cancel: &CancellationToken,
+) -> Result<CleanupPlan> {
     let plan = plan(snapshot, options, cancel)?;
     let Some(kept) = plan.kept_from.filter(|_| !options.dry_run) else {
         return Ok(plan);

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::check;
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::{Cancel, map_all};
+use crate::exec::{CancellationToken, map_all};
 use crate::parse::json_lines;
 use crate::protocol::{data_path, log_path};
 use crate::snapshot::Snapshot;
@@ -23,7 +23,7 @@ use crate::store::make;
 
 /// A commit's line; actions that a compaction drops are not named.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct CompactionLine<'a> {
     #[serde(borrow, default)]
     add: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -41,16 +41,16 @@ struct Line<'a> {
 /// What identifies an action, whichever of the kinds it is.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Identity {
+struct ActionIdentity {
     path: Option<String>,
-    deletion_vector: Option<Vector>,
+    deletion_vector: Option<DeletionVectorKey>,
     app_id: Option<String>,
     domain: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Vector {
+struct DeletionVectorKey {
     storage_type: String,
     path_or_inline_dv: String,
     offset: Option<i64>,
@@ -58,7 +58,7 @@ struct Vector {
 
 /// Two actions of one key say something of the same thing.
 #[derive(PartialEq, Eq, Hash)]
-enum Key {
+enum ActionKey {
     File(String, Option<String>),
     Txn(String),
     Domain(String),
@@ -66,25 +66,25 @@ enum Key {
     Protocol,
 }
 
-fn key(kind: &str, body: &RawValue) -> Result<Key> {
+fn key(kind: &str, body: &RawValue) -> Result<ActionKey> {
     match kind {
-        "metaData" => return Ok(Key::Metadata),
-        "protocol" => return Ok(Key::Protocol),
+        "metaData" => return Ok(ActionKey::Metadata),
+        "protocol" => return Ok(ActionKey::Protocol),
         _ => {}
     }
     let lacks = |what: &str| Error::corrupt(format!("the action `{kind}` has no `{what}`"));
-    let identity: Identity = serde_json::from_str(body.get())
+    let identity: ActionIdentity = serde_json::from_str(body.get())
         .map_err(|e| Error::corrupt(format!("the action `{kind}` is malformed: {e}")))?;
     Ok(match kind {
-        "txn" => Key::Txn(identity.app_id.ok_or_else(|| lacks("appId"))?),
-        "domainMetadata" => Key::Domain(identity.domain.ok_or_else(|| lacks("domain"))?),
+        "txn" => ActionKey::Txn(identity.app_id.ok_or_else(|| lacks("appId"))?),
+        "domainMetadata" => ActionKey::Domain(identity.domain.ok_or_else(|| lacks("domain"))?),
         _ => {
             let path = identity.path.ok_or_else(|| lacks("path"))?;
             let vector = identity.deletion_vector.map(|v| match v.offset {
                 Some(offset) => format!("{}{}@{offset}", v.storage_type, v.path_or_inline_dv),
                 None => format!("{}{}", v.storage_type, v.path_or_inline_dv),
             });
-            Key::File(data_path::canonical(&path)?.into_owned(), vector)
+            ActionKey::File(data_path::canonical(&path)?.into_owned(), vector)
         }
     })
 }
@@ -106,7 +106,7 @@ fn reconciled(commits: &[(i64, Bytes)]) -> Result<String> {
                     .at_version(*version)
                     .at_line(n as u64 + 1)
             };
-            let parsed: Line<'_> = serde_json::from_str(line)
+            let parsed: CompactionLine<'_> = serde_json::from_str(line)
                 .map_err(|e| placed(Error::corrupt(format!("not a JSON action: {e}"))))?;
             let bodies = [
                 ("add", parsed.add),
@@ -139,7 +139,12 @@ fn reconciled(commits: &[(i64, Bytes)]) -> Result<String> {
 /// [`Error::Invalid`] for an empty range or one with missing commits, and for another table in the
 /// place of the snapshot's; [`Error::Unsupported`] for a table that
 /// this release cannot write; [`Error::Storage`].
-pub fn compact(snapshot: &Snapshot, first: i64, last: i64, cancel: &Cancel) -> Result<String> {
+pub fn compact(
+    snapshot: &Snapshot,
+    first: i64,
+    last: i64,
+    cancel: &CancellationToken,
+) -> Result<String> {
     check(snapshot)?;
     if first < 0 || first >= last {
         return Err(Error::invalid(format!(
@@ -237,7 +242,7 @@ mod tests {
         );
         let error = compacted(&["{\"txn\":null}\n{\"add\":{}}"]).unwrap_err();
         assert!(
-            error.to_string().contains("`path`") && error.place().unwrap().line == Some(2),
+            error.to_string().contains("`path`") && error.context().unwrap().line == Some(2),
             "{error}"
         );
     }

@@ -43,7 +43,7 @@ const LONGEST_SCHEMA: usize = 16 * 1024;
 const MOST_ACTIONS: usize = 30;
 
 /// The hint for a checkpoint.
-pub(super) fn of(info: &CheckpointInfo) -> Value {
+pub(super) fn hint_json(info: &CheckpointInfo) -> Value {
     let mut hint = json!({
         "version": info.version,
         "size": info.num_actions,

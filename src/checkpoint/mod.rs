@@ -28,18 +28,18 @@ pub use checksum::{
     next as next_checksum, write as write_checksum,
     write_after_commit as write_checksum_after_commit,
 };
-pub use cleanup::{CleanupOptions, Plan, cleanup, plan as plan_cleanup};
+pub use cleanup::{CleanupOptions, CleanupPlan, cleanup, plan as plan_cleanup};
 pub use compaction::compact;
 pub use hint::CheckpointInfo;
-pub use stats::text as stats_text;
-pub use write::{CheckpointOptions, Form, due, write};
+pub use stats::stats_json as stats_text;
+pub use write::{CheckpointOptions, CheckpointSpec, is_due, write};
 
 use crate::error::{Result, ResultExt};
-use crate::parse::Wanted;
+use crate::parse::FileActionProjection;
 use crate::protocol::features;
 use crate::protocol::properties;
 use crate::snapshot::Snapshot;
-use rows::{Kinds, Layout};
+use rows::{CheckpointFileKind, CheckpointLayout};
 
 /// Checks that the table's log may be changed by this release.
 fn check(snapshot: &Snapshot) -> Result<()> {
@@ -49,7 +49,7 @@ fn check(snapshot: &Snapshot) -> Result<()> {
 }
 
 /// A property that is a duration, in milliseconds; `default` where it is not set or is no duration.
-fn duration(snapshot: &Snapshot, property: &str, default: i64) -> i64 {
+fn duration_property_ms(snapshot: &Snapshot, property: &str, default: i64) -> i64 {
     snapshot
         .metadata()
         .configuration
@@ -60,11 +60,11 @@ fn duration(snapshot: &Snapshot, property: &str, default: i64) -> i64 {
 
 /// Everything that an `add` of the version says, statistics as text where there is text.
 #[must_use]
-pub fn wanted_of_adds(snapshot: &Snapshot) -> Wanted {
-    Wanted {
+pub fn add_columns(snapshot: &Snapshot) -> FileActionProjection {
+    FileActionProjection {
         stats: true,
         stats_text: true,
-        ..Layout::new(snapshot, Kinds::Sidecar).wanted_of_adds()
+        ..CheckpointLayout::new(snapshot, CheckpointFileKind::Sidecar).add_columns()
     }
 }
 

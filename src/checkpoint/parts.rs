@@ -14,7 +14,7 @@ pub(super) fn parts_of(paths: &StringViewArray, parts: u32) -> UInt32Array {
 }
 
 /// The part of actions without a path, whose hash is the seed.
-pub(super) fn part_of_singles(parts: u32) -> u32 {
+pub(super) fn part_of_non_file_actions(parts: u32) -> u32 {
     part(SEED, parts)
 }
 

@@ -13,68 +13,72 @@ use std::sync::Arc;
 
 use arrow_array::BooleanArray;
 
-use super::rows::Layout;
+use super::rows::CheckpointLayout;
 use crate::error::Result;
-use crate::exec::{Cancel, Source, lanes, map_all, parallelism};
-use crate::log::Segment;
-use crate::parse::checkpoint::{FileKind, OpenSidecar};
-use crate::parse::{FileBatch, Wanted};
-use crate::pq::Encoder;
+use crate::exec::{CancellationToken, ItemSource, map_all, ordered_prefetch, parallelism};
+use crate::log::LogSegment;
+use crate::parse::checkpoint::{FileActionKind, SidecarReader};
+use crate::parse::{FileActionProjection, FileBatch};
+use crate::pq::RowGroupEncoderFactory;
 use crate::protocol::action::Sidecar;
-use crate::reconcile::{self, Request, Seen, Texts};
+use crate::reconcile::{self, CommitCache, FileStreamRequest, SeenFileKeys};
 use crate::snapshot::Snapshot;
 
 /// Files of a version, those of kept sidecars left out.
-pub(super) type Files = Box<dyn Iterator<Item = Result<FileBatch>> + Send>;
+pub(super) type FileBatchIterator = Box<dyn Iterator<Item = Result<FileBatch>> + Send>;
 
 /// What the last checkpoint's sidecars spare.
-pub(super) struct Reuse {
+pub(super) struct SidecarReuse {
     /// Those that stay.
-    pub(super) kept: Vec<Sidecar>,
+    pub(super) reused_sidecars: Vec<Sidecar>,
     /// Bytes of them.
     pub(super) bytes: u64,
     /// Live files in them.
     pub(super) adds: u64,
     /// Tombstones in them.
     pub(super) removes: u64,
-    segment: Segment,
-    rest: Vec<OpenSidecar>,
-    seen: Arc<Seen>,
+    segment: LogSegment,
+    other_sidecars: Vec<SidecarReader>,
+    seen: Arc<SeenFileKeys>,
 }
 
 /// What a sidecar holds, if it can stay.
-struct Kept {
+struct SidecarCounts {
     adds: u64,
     removes: u64,
 }
 
 /// Looks for sidecars that can stay; `None` where there are none, or where something is not as it
 /// should be: then the whole version is read, which knows how to do without.
-pub(super) fn find(
+pub(super) fn find_reusable_sidecars(
     snapshot: &Snapshot,
-    encoder: &Encoder,
+    encoder: &RowGroupEncoderFactory,
     least_rows: u64,
     oldest: i64,
-    cancel: &Cancel,
-) -> Option<Reuse> {
+    cancel: &CancellationToken,
+) -> Option<SidecarReuse> {
     let segment = snapshot.segment();
     let checkpoint = segment.checkpoint.as_ref()?;
     let store = snapshot.stores().root();
-    let sidecars = OpenSidecar::open_all(checkpoint, store)
+    let sidecars = SidecarReader::open_all(checkpoint, store)
         .ok()
         .filter(|all| !all.is_empty())?;
     // The keys that commits since then touched; there are none when they are read as the segment
     // without its checkpoint.
-    let newer = Segment {
+    let newer = LogSegment {
         checkpoint: None,
         checksum: None,
         ..segment.as_ref().clone()
     };
     let mut stream = reconcile::files(
         &newer,
-        &Arc::new(Texts::default()),
+        &Arc::new(CommitCache::default()),
         store,
-        request(FileKind::Adds, Wanted::default(), cancel),
+        request(
+            FileActionKind::Adds,
+            FileActionProjection::default(),
+            cancel,
+        ),
     )
     .ok()?;
     for batch in stream.by_ref() {
@@ -83,9 +87,9 @@ pub(super) fn find(
     let seen = Arc::new(stream.into_seen());
     let (encoder, keys) = (encoder.clone(), Arc::clone(&seen));
     let looked_at = map_all(sidecars, move |sidecar| {
-        let fits = sidecar.raw.num_rows() >= least_rows && encoder.is_like(&sidecar.raw);
+        let fits = sidecar.raw.num_rows() >= least_rows && encoder.has_schema_of(&sidecar.raw);
         let kept = if fits {
-            untouched(&sidecar, &keys, oldest)?
+            count_if_unchanged(&sidecar, &keys, oldest)?
         } else {
             None
         };
@@ -93,13 +97,13 @@ pub(super) fn find(
     })
     .ok()?;
     cancel.check().ok()?;
-    let mut out = Reuse {
-        kept: Vec::new(),
+    let mut out = SidecarReuse {
+        reused_sidecars: Vec::new(),
         bytes: 0,
         adds: 0,
         removes: 0,
         segment: newer,
-        rest: Vec::new(),
+        other_sidecars: Vec::new(),
         seen,
     };
     for (sidecar, kept) in looked_at {
@@ -108,16 +112,20 @@ pub(super) fn find(
                 out.adds += kept.adds;
                 out.removes += kept.removes;
                 out.bytes += sidecar.raw.size();
-                out.kept.push(sidecar.action);
+                out.reused_sidecars.push(sidecar.action);
             }
-            None => out.rest.push(sidecar),
+            None => out.other_sidecars.push(sidecar),
         }
     }
-    (!out.kept.is_empty()).then_some(out)
+    (!out.reused_sidecars.is_empty()).then_some(out)
 }
 
-fn request(kind: FileKind, wanted: Wanted, cancel: &Cancel) -> Request {
-    Request {
+fn request(
+    kind: FileActionKind,
+    wanted: FileActionProjection,
+    cancel: &CancellationToken,
+) -> FileStreamRequest {
+    FileStreamRequest {
         kind,
         wanted: Arc::new(wanted),
         cancel: cancel.clone(),
@@ -125,15 +133,19 @@ fn request(kind: FileKind, wanted: Wanted, cancel: &Cancel) -> Request {
 }
 
 /// Counts a sidecar's actions; `None` if one of them is not what it was.
-fn untouched(sidecar: &OpenSidecar, seen: &Seen, oldest: i64) -> Result<Option<Kept>> {
-    let mut kept = Kept {
+fn count_if_unchanged(
+    sidecar: &SidecarReader,
+    seen: &SeenFileKeys,
+    oldest: i64,
+) -> Result<Option<SidecarCounts>> {
+    let mut kept = SidecarCounts {
         adds: 0,
         removes: 0,
     };
-    for kind in [FileKind::Adds, FileKind::Removes] {
-        let wanted = Arc::new(Wanted {
-            time: kind == FileKind::Removes,
-            ..Wanted::default()
+    for kind in [FileActionKind::Adds, FileActionKind::Removes] {
+        let wanted = Arc::new(FileActionProjection {
+            time: kind == FileActionKind::Removes,
+            ..FileActionProjection::default()
         });
         for batch in sidecar.files(kind, &wanted).into_iter().flatten() {
             let batch = batch?;
@@ -142,7 +154,10 @@ fn untouched(sidecar: &OpenSidecar, seen: &Seen, oldest: i64) -> Result<Option<K
                     return Ok(None);
                 }
             }
-            if let Some(times) = batch.time.as_ref().filter(|_| kind == FileKind::Removes)
+            if let Some(times) = batch
+                .time
+                .as_ref()
+                .filter(|_| kind == FileActionKind::Removes)
                 && times
                     .iter()
                     .any(|time| time.is_none_or(|time| time <= oldest))
@@ -150,36 +165,36 @@ fn untouched(sidecar: &OpenSidecar, seen: &Seen, oldest: i64) -> Result<Option<K
                 return Ok(None);
             }
             match kind {
-                FileKind::Adds => kept.adds += batch.len() as u64,
-                FileKind::Removes => kept.removes += batch.len() as u64,
+                FileActionKind::Adds => kept.adds += batch.len() as u64,
+                FileActionKind::Removes => kept.removes += batch.len() as u64,
             }
         }
     }
     Ok(Some(kept))
 }
 
-impl Reuse {
+impl SidecarReuse {
     /// Live files or tombstones that are in none of the sidecars that stay.
     pub(super) fn files(
         &self,
         snapshot: &Snapshot,
-        kind: FileKind,
-        layout: &Layout,
-        cancel: &Cancel,
-    ) -> Result<Files> {
+        kind: FileActionKind,
+        layout: &CheckpointLayout,
+        cancel: &CancellationToken,
+    ) -> Result<FileBatchIterator> {
         let wanted = match kind {
-            FileKind::Adds => layout.wanted_of_adds(),
-            FileKind::Removes => layout.wanted_of_removes(),
+            FileActionKind::Adds => layout.add_columns(),
+            FileActionKind::Removes => layout.remove_columns(),
         };
         let shared = Arc::new(wanted.clone());
         let commits = reconcile::files(
             &self.segment,
-            &Arc::new(Texts::default()),
+            &Arc::new(CommitCache::default()),
             snapshot.stores().root(),
             request(kind, wanted, cancel),
         )?;
-        let sources: Vec<Source<FileBatch>> = self
-            .rest
+        let sources: Vec<ItemSource<FileBatch>> = self
+            .other_sidecars
             .iter()
             .flat_map(|sidecar| sidecar.files(kind, &shared))
             .collect();
@@ -192,9 +207,9 @@ impl Reuse {
                     .map(|row| seen.key(&batch, row).map(|key| !seen.contains(key)))
                     .collect::<Result<Vec<bool>>>()?;
                 batch.filter(&BooleanArray::from(keep))
-            })) as Source<FileBatch>
+            })) as ItemSource<FileBatch>
         });
-        Ok(Box::new(commits.chain(lanes(
+        Ok(Box::new(commits.chain(ordered_prefetch(
             unseen,
             parallelism() + 1,
             2,

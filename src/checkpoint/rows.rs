@@ -20,9 +20,9 @@ use serde_json::Value;
 
 use super::stats;
 use crate::error::{Error, Result};
-use crate::parse::{DvColumns, FileBatch, Wanted};
+use crate::parse::{DvColumns, FileActionProjection, FileBatch};
 use crate::protocol::partition_value;
-use crate::protocol::schema::{DataType, MapType, StructField, StructType, TextLayout};
+use crate::protocol::schema::{DataType, MapType, StringLayout, StructField, StructType};
 use crate::snapshot::Snapshot;
 
 /// Rows of the last checkpoint that are decoded at once, and rows of the new one that are made at
@@ -32,7 +32,7 @@ pub(super) const BATCH_ROWS: usize = 1 << 10;
 
 /// The actions that a file of a checkpoint may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kinds {
+pub(super) enum CheckpointFileKind {
     /// V1: all but those of V2.
     V1,
     /// A V2 manifest: all.
@@ -43,24 +43,24 @@ pub(super) enum Kinds {
 
 /// How a table's actions look in its checkpoints.
 #[derive(Debug, Clone)]
-pub(super) struct Layout {
+pub(super) struct CheckpointLayout {
     /// The schema as Delta writes it down.
-    pub(super) delta: StructType,
+    pub(super) delta_schema: StructType,
     pub(super) schema: SchemaRef,
     partition: Vec<(String, DataType)>,
-    stats: stats::Shape,
+    stats: stats::StatsLayout,
     /// `delta.checkpoint.writeStatsAsJson`
     json: bool,
     /// `delta.checkpoint.writeStatsAsStruct`
     parsed: bool,
-    zone: crate::protocol::calendar::Zone,
+    zone: crate::protocol::calendar::TimeZoneSpec,
 }
 
 fn field(name: &str, data_type: DataType) -> StructField {
     StructField::new(name, data_type, true)
 }
 
-fn structure(name: &str, fields: Vec<StructField>) -> StructField {
+fn struct_field(name: &str, fields: Vec<StructField>) -> StructField {
     field(name, DataType::Struct(Arc::new(StructType { fields })))
 }
 
@@ -79,8 +79,8 @@ fn string_list() -> DataType {
     }))
 }
 
-fn vector() -> StructField {
-    structure(
+fn deletion_vector_field() -> StructField {
+    struct_field(
         "deletionVector",
         vec![
             field("storageType", DataType::String),
@@ -93,7 +93,7 @@ fn vector() -> StructField {
 }
 
 fn remove() -> StructField {
-    structure(
+    struct_field(
         "remove",
         vec![
             field("path", DataType::String),
@@ -102,7 +102,7 @@ fn remove() -> StructField {
             field("extendedFileMetadata", DataType::Boolean),
             field("partitionValues", string_map()),
             field("size", DataType::Long),
-            vector(),
+            deletion_vector_field(),
             field("baseRowId", DataType::Long),
             field("defaultRowCommitVersion", DataType::Long),
         ],
@@ -111,7 +111,7 @@ fn remove() -> StructField {
 
 /// The actions that stand alone.
 fn singles() -> Vec<StructField> {
-    let format = structure(
+    let format = struct_field(
         "format",
         vec![
             field("provider", DataType::String),
@@ -119,7 +119,7 @@ fn singles() -> Vec<StructField> {
         ],
     );
     vec![
-        structure(
+        struct_field(
             "metaData",
             vec![
                 field("id", DataType::String),
@@ -132,7 +132,7 @@ fn singles() -> Vec<StructField> {
                 field("createdTime", DataType::Long),
             ],
         ),
-        structure(
+        struct_field(
             "protocol",
             vec![
                 field("minReaderVersion", DataType::Integer),
@@ -141,7 +141,7 @@ fn singles() -> Vec<StructField> {
                 field("writerFeatures", string_list()),
             ],
         ),
-        structure(
+        struct_field(
             "domainMetadata",
             vec![
                 field("domain", DataType::String),
@@ -152,16 +152,16 @@ fn singles() -> Vec<StructField> {
     ]
 }
 
-fn of_v2() -> [StructField; 2] {
+fn v2_action_fields() -> [StructField; 2] {
     [
-        structure(
+        struct_field(
             "checkpointMetadata",
             vec![
                 field("version", DataType::Long),
                 field("tags", string_map()),
             ],
         ),
-        structure(
+        struct_field(
             "sidecar",
             vec![
                 field("path", DataType::String),
@@ -173,8 +173,8 @@ fn of_v2() -> [StructField; 2] {
     ]
 }
 
-impl Layout {
-    pub(super) fn new(snapshot: &Snapshot, kinds: Kinds) -> Self {
+impl CheckpointLayout {
+    pub(super) fn new(snapshot: &Snapshot, kinds: CheckpointFileKind) -> Self {
         let flag = |name: &str| {
             snapshot
                 .metadata()
@@ -188,17 +188,17 @@ impl Layout {
             .map(|f| (snapshot.physical_name(f).to_owned(), f.data_type.clone()))
             .collect();
         let mut out = Self {
-            delta: StructType::default(),
+            delta_schema: StructType::default(),
             schema: Arc::new(Schema::empty()),
             partition,
-            stats: stats::Shape::new(snapshot),
+            stats: stats::StatsLayout::new(snapshot),
             json: flag("delta.checkpoint.writeStatsAsJson"),
             parsed: flag("delta.checkpoint.writeStatsAsStruct"),
             zone: snapshot.options().zone,
         };
         let mut columns = Vec::new();
-        if kinds != Kinds::Sidecar {
-            columns.push(structure(
+        if kinds != CheckpointFileKind::Sidecar {
+            columns.push(struct_field(
                 "txn",
                 vec![
                     field("appId", DataType::String),
@@ -208,16 +208,16 @@ impl Layout {
             ));
         }
         columns.extend([out.add(), remove()]);
-        if kinds != Kinds::Sidecar {
+        if kinds != CheckpointFileKind::Sidecar {
             columns.extend(singles());
         }
-        if kinds == Kinds::V2 {
-            columns.extend(of_v2());
+        if kinds == CheckpointFileKind::V2 {
+            columns.extend(v2_action_fields());
         }
         out.schema = Arc::new(Schema::new(
             columns.iter().map(arrow_column).collect::<Fields>(),
         ));
-        out.delta = StructType { fields: columns };
+        out.delta_schema = StructType { fields: columns };
         out
     }
 
@@ -229,7 +229,7 @@ impl Layout {
             field("modificationTime", DataType::Long),
             field("dataChange", DataType::Boolean),
             field("tags", string_map()),
-            vector(),
+            deletion_vector_field(),
             field("baseRowId", DataType::Long),
             field("defaultRowCommitVersion", DataType::Long),
             field("clusteringProvider", DataType::String),
@@ -245,41 +245,41 @@ impl Layout {
                 .map(|(name, data_type)| field(name, data_type.clone()))
                 .collect();
             if !typed.is_empty() {
-                fields.push(structure("partitionValues_parsed", typed));
+                fields.push(struct_field("partitionValues_parsed", typed));
             }
             fields.push(field(
                 "stats_parsed",
                 DataType::Struct(Arc::new(self.stats.data_type())),
             ));
         }
-        structure("add", fields)
+        struct_field("add", fields)
     }
 
     /// What must be read of live files.
-    pub(super) fn wanted_of_adds(&self) -> Wanted {
-        Wanted {
+    pub(super) fn add_columns(&self) -> FileActionProjection {
+        FileActionProjection {
             stats: self.json || self.parsed,
             stats_text: self.json,
-            leaves: self.stats.every.clone(),
+            leaves: self.stats.all_leaf_paths.clone(),
             tags: true,
             clustering: true,
-            ..self.wanted_of_removes()
+            ..self.remove_columns()
         }
     }
 
     /// What must be read of tombstones.
-    pub(super) fn wanted_of_removes(&self) -> Wanted {
+    pub(super) fn remove_columns(&self) -> FileActionProjection {
         let partition = self
             .partition
             .iter()
             .map(|(name, _)| name.clone())
             .collect();
-        Wanted {
+        FileActionProjection {
             partition,
             time: true,
             row_ids: true,
             batch_rows: Some(BATCH_ROWS),
-            ..Wanted::default()
+            ..FileActionProjection::default()
         }
     }
 
@@ -291,18 +291,19 @@ impl Layout {
         let rows = files.len();
         self.batch("add", rows, |field| {
             Ok(match field.name().as_str() {
-                "modificationTime" => int(files.time.as_ref(), rows),
+                "modificationTime" => int_column(files.time.as_ref(), rows),
                 "tags" => tags(files.tags.as_ref(), field, rows)?,
-                "clusteringProvider" => text(files.clustering.as_ref(), rows),
-                "stats" => Arc::new(stats::text(files.stats.as_ref(), rows)),
+                "clusteringProvider" => string_column(files.clustering.as_ref(), rows),
+                "stats" => Arc::new(stats::stats_json(files.stats.as_ref(), rows)),
                 "partitionValues_parsed" => self.typed_partition(files, field)?,
                 "stats_parsed" => match field.data_type() {
                     Arrow::Struct(fields) => {
-                        self.stats.parsed(files.stats.as_ref(), fields, rows)?
+                        self.stats
+                            .stats_parsed_column(files.stats.as_ref(), fields, rows)?
                     }
                     other => new_null_array(other, rows),
                 },
-                _ => return self.common(files, field, None),
+                _ => return self.common_column(files, field, None),
             })
         })
     }
@@ -327,15 +328,15 @@ impl Layout {
         let present = NullBuffer::new(extended.values().clone());
         self.batch("remove", rows, |field| {
             Ok(match field.name().as_str() {
-                "deletionTimestamp" => int(files.time.as_ref(), rows),
+                "deletionTimestamp" => int_column(files.time.as_ref(), rows),
                 "extendedFileMetadata" => Arc::new(extended.clone()),
-                _ => return self.common(files, field, Some(&present)),
+                _ => return self.common_column(files, field, Some(&present)),
             })
         })
     }
 
     /// Fields that adds and removes share.
-    fn common(
+    fn common_column(
         &self,
         files: &FileBatch,
         field: &Field,
@@ -348,9 +349,11 @@ impl Layout {
             // A checkpoint changes no data.
             "dataChange" => Arc::new(BooleanArray::from(vec![false; rows])),
             "partitionValues" => self.partition_map(files, field, partition_present)?,
-            "deletionVector" => vectors(files.dv.as_ref(), field, rows)?,
-            "baseRowId" => int(files.base_row_id.as_ref(), rows),
-            "defaultRowCommitVersion" => int(files.default_row_commit_version.as_ref(), rows),
+            "deletionVector" => deletion_vector_column(files.dv.as_ref(), field, rows)?,
+            "baseRowId" => int_column(files.base_row_id.as_ref(), rows),
+            "defaultRowCommitVersion" => {
+                int_column(files.default_row_commit_version.as_ref(), rows)
+            }
             other => {
                 return Err(Error::internal(format!(
                     "a file action has no field `{other}`"
@@ -496,13 +499,13 @@ impl Layout {
 /// A column of the checkpoint in Arrow. Text is views, but in what the parsers make.
 fn arrow_column(column: &StructField) -> Field {
     let DataType::Struct(of) = &column.data_type else {
-        return column.to_arrow(TextLayout::View);
+        return column.to_arrow(StringLayout::View);
     };
     let fields = of.fields.iter().map(|field| match &field.data_type {
         DataType::Struct(inner) if field.name.ends_with("_parsed") => {
             Field::new(&field.name, Arrow::Struct(stats::plain_fields(inner)), true)
         }
-        _ => field.to_arrow(TextLayout::View),
+        _ => field.to_arrow(StringLayout::View),
     });
     Field::new(&column.name, Arrow::Struct(fields.collect()), true)
 }
@@ -529,21 +532,21 @@ pub(super) fn repeats(path: &[String]) -> bool {
     }
 }
 
-fn int(array: Option<&Int64Array>, rows: usize) -> ArrayRef {
+fn int_column(array: Option<&Int64Array>, rows: usize) -> ArrayRef {
     array.map_or_else(
         || Arc::new(Int64Array::new_null(rows)) as ArrayRef,
         |array| Arc::new(array.clone()),
     )
 }
 
-fn text(array: Option<&StringViewArray>, rows: usize) -> ArrayRef {
+fn string_column(array: Option<&StringViewArray>, rows: usize) -> ArrayRef {
     array.map_or_else(
         || Arc::new(StringViewArray::new_null(rows)) as ArrayRef,
         |array| Arc::new(array.clone()),
     )
 }
 
-fn vectors(dv: Option<&DvColumns>, field: &Field, rows: usize) -> Result<ArrayRef> {
+fn deletion_vector_column(dv: Option<&DvColumns>, field: &Field, rows: usize) -> Result<ArrayRef> {
     let (Some(dv), Arrow::Struct(fields)) = (dv, field.data_type()) else {
         return Ok(new_null_array(field.data_type(), rows));
     };

@@ -21,10 +21,10 @@ use arrow_schema::{DataType as Arrow, Fields, TimeUnit};
 
 use crate::error::Result;
 use crate::parse::StatsColumn;
-use crate::parse::stats::{self, Leaf, LeafStats, Stats, has_bounds};
-use crate::protocol::calendar::Zone;
+use crate::parse::stats::{self, FileStatsBatch, LeafStats, StatsLeafColumn, has_bounds};
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::properties;
-use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
+use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
 use crate::snapshot::Snapshot;
 
 /// Leaves that writers index where the table does not say: as many as Spark.
@@ -32,37 +32,37 @@ const INDEXED: i64 = 32;
 
 /// A tree of leaves, by physical names.
 #[derive(Debug, Clone)]
-enum Node {
+enum StatsLayoutNode {
     Leaf(String, usize),
-    Parent(String, Vec<Node>),
+    Parent(String, Vec<StatsLayoutNode>),
 }
 
 /// Which statistics a table's checkpoints hold as a struct.
 #[derive(Debug, Clone)]
-pub(super) struct Shape {
-    nodes: Vec<Node>,
-    leaves: Vec<Leaf>,
+pub(super) struct StatsLayout {
+    nodes: Vec<StatsLayoutNode>,
+    leaves: Vec<StatsLeafColumn>,
     /// Paths of all leaves of the schema, indexed or not.
-    pub(super) every: Vec<Vec<String>>,
+    pub(super) all_leaf_paths: Vec<Vec<String>>,
     tight_bounds: bool,
-    zone: Zone,
+    zone: TimeZoneSpec,
 }
 
 /// Walks the schema once, in its order, as delta-spark counts.
-struct Walk<'a> {
+struct StatsLayoutBuilder<'a> {
     snapshot: &'a Snapshot,
     /// Leaves left to take.
-    left: i64,
+    remaining_leaves: i64,
     /// Logical names of the columns to take instead.
-    chosen: Option<Vec<Vec<String>>>,
-    shape: Shape,
+    selected_columns: Option<Vec<Vec<String>>>,
+    shape: StatsLayout,
     logical: Vec<String>,
     physical: Vec<String>,
 }
 
-impl Walk<'_> {
-    fn is_chosen(&self) -> bool {
-        self.chosen.as_ref().is_none_or(|chosen| {
+impl StatsLayoutBuilder<'_> {
+    fn is_selected(&self) -> bool {
+        self.selected_columns.as_ref().is_none_or(|chosen| {
             chosen.iter().any(|path| {
                 path.len() <= self.logical.len()
                     && path
@@ -73,7 +73,10 @@ impl Walk<'_> {
         })
     }
 
-    fn fields<'f>(&mut self, fields: impl Iterator<Item = &'f StructField>) -> Vec<Node> {
+    fn fields<'f>(
+        &mut self,
+        fields: impl Iterator<Item = &'f StructField>,
+    ) -> Vec<StatsLayoutNode> {
         let mut out = Vec::new();
         for field in fields {
             let name = self.snapshot.physical_name(field).to_owned();
@@ -82,16 +85,16 @@ impl Walk<'_> {
             if let DataType::Struct(inner) = &field.data_type {
                 let children = self.fields(inner.fields.iter());
                 if !children.is_empty() {
-                    out.push(Node::Parent(name, children));
+                    out.push(StatsLayoutNode::Parent(name, children));
                 }
             } else {
-                self.shape.every.push(self.physical.clone());
-                if self.is_chosen() && self.left > 0 {
-                    self.left -= 1;
-                    out.push(Node::Leaf(name, self.shape.leaves.len()));
+                self.shape.all_leaf_paths.push(self.physical.clone());
+                if self.is_selected() && self.remaining_leaves > 0 {
+                    self.remaining_leaves -= 1;
+                    out.push(StatsLayoutNode::Leaf(name, self.shape.leaves.len()));
                     // Bounds of collated text are in another order than the bytes.
                     let bounds = has_bounds(&field.data_type) && !field.is_collated();
-                    self.shape.leaves.push(Leaf {
+                    self.shape.leaves.push(StatsLeafColumn {
                         path: self.physical.clone(),
                         data_type: field.data_type.clone(),
                         bounds,
@@ -105,7 +108,7 @@ impl Walk<'_> {
     }
 }
 
-impl Shape {
+impl StatsLayout {
     pub(super) fn new(snapshot: &Snapshot) -> Self {
         let metadata = snapshot.metadata();
         let property = |name: &str| metadata.configuration.get(name);
@@ -122,14 +125,14 @@ impl Shape {
         let shape = Self {
             nodes: Vec::new(),
             leaves: Vec::new(),
-            every: Vec::new(),
+            all_leaf_paths: Vec::new(),
             tight_bounds: snapshot.protocol().has_reader_feature("deletionVectors"),
             zone: snapshot.options().zone,
         };
-        let mut walk = Walk {
+        let mut walk = StatsLayoutBuilder {
             snapshot,
-            left,
-            chosen,
+            remaining_leaves: left,
+            selected_columns: chosen,
             shape,
             logical: Vec::new(),
             physical: Vec::new(),
@@ -151,8 +154,8 @@ impl Shape {
     /// The type of `stats_parsed`.
     pub(super) fn data_type(&self) -> StructType {
         let mut fields = vec![StructField::new("numRecords", DataType::Long, true)];
-        let bounds = |leaf: &Leaf| leaf.bounds.then(|| leaf.data_type.clone());
-        let mut add = |name: &str, of: &dyn Fn(&Leaf) -> Option<DataType>| {
+        let bounds = |leaf: &StatsLeafColumn| leaf.bounds.then(|| leaf.data_type.clone());
+        let mut add = |name: &str, of: &dyn Fn(&StatsLeafColumn) -> Option<DataType>| {
             let inner = self.types(&self.nodes, of);
             // Parquet knows no struct without fields.
             if !inner.is_empty() {
@@ -172,14 +175,18 @@ impl Shape {
         StructType { fields }
     }
 
-    fn types(&self, nodes: &[Node], of: &dyn Fn(&Leaf) -> Option<DataType>) -> Vec<StructField> {
-        let field = |node: &Node| match node {
-            Node::Leaf(name, index) => self
+    fn types(
+        &self,
+        nodes: &[StatsLayoutNode],
+        of: &dyn Fn(&StatsLeafColumn) -> Option<DataType>,
+    ) -> Vec<StructField> {
+        let field = |node: &StatsLayoutNode| match node {
+            StatsLayoutNode::Leaf(name, index) => self
                 .leaves
                 .get(*index)
                 .and_then(of)
                 .map(|data_type| StructField::new(name, data_type, true)),
-            Node::Parent(name, children) => {
+            StatsLayoutNode::Parent(name, children) => {
                 let fields = self.types(children, of);
                 (!fields.is_empty()).then(|| {
                     StructField::new(
@@ -193,8 +200,8 @@ impl Shape {
         nodes.iter().filter_map(field).collect()
     }
 
-    /// `stats_parsed` of a batch, with the fields of [`Shape::data_type`].
-    pub(super) fn parsed(
+    /// `stats_parsed` of a batch, with the fields of [`StatsLayout::data_type`].
+    pub(super) fn stats_parsed_column(
         &self,
         column: Option<&StatsColumn>,
         fields: &Fields,
@@ -223,7 +230,7 @@ impl Shape {
         &self,
         name: &str,
         data_type: &Arrow,
-        stats: &Stats,
+        stats: &FileStatsBatch,
         nulls: Option<&NullBuffer>,
     ) -> Result<ArrayRef> {
         type Pick = fn(&LeafStats) -> Option<ArrayRef>;
@@ -234,15 +241,15 @@ impl Shape {
             "maxValues" => |leaf| leaf.max.clone(),
             _ => |leaf| Some(Arc::new(leaf.null_count.clone())),
         };
-        build(&self.nodes, data_type, stats, nulls, pick)
+        build_stats_struct(&self.nodes, data_type, stats, nulls, pick)
     }
 }
 
 /// The struct of this type, from the leaves that `pick` takes.
-fn build(
-    nodes: &[Node],
+fn build_stats_struct(
+    nodes: &[StatsLayoutNode],
     data_type: &Arrow,
-    stats: &Stats,
+    stats: &FileStatsBatch,
     nulls: Option<&NullBuffer>,
     pick: fn(&LeafStats) -> Option<ArrayRef>,
 ) -> Result<ArrayRef> {
@@ -250,12 +257,16 @@ fn build(
         return Ok(new_null_array(data_type, stats.num_records.len()));
     };
     let child = |field: &arrow_schema::FieldRef| -> Result<ArrayRef> {
-        let node = nodes.iter().find(|node| matches!(node, Node::Leaf(name, _) | Node::Parent(name, _) if name == field.name()));
+        let node = nodes.iter().find(|node| matches!(node, StatsLayoutNode::Leaf(name, _) | StatsLayoutNode::Parent(name, _) if name == field.name()));
         let array = match node {
-            Some(Node::Leaf(_, index)) => stats.leaves.get(*index).and_then(pick),
-            Some(Node::Parent(_, children)) => {
-                Some(build(children, field.data_type(), stats, nulls, pick)?)
-            }
+            Some(StatsLayoutNode::Leaf(_, index)) => stats.leaves.get(*index).and_then(pick),
+            Some(StatsLayoutNode::Parent(_, children)) => Some(build_stats_struct(
+                children,
+                field.data_type(),
+                stats,
+                nulls,
+                pick,
+            )?),
             None => None,
         };
         let array =
@@ -276,13 +287,13 @@ fn build(
 
 /// `stats` of a batch.
 #[must_use]
-pub fn text(column: Option<&StatsColumn>, rows: usize) -> StringViewArray {
+pub fn stats_json(column: Option<&StatsColumn>, rows: usize) -> StringViewArray {
     match column {
         None => StringViewArray::new_null(rows),
         Some(StatsColumn::Json(text)) => text.clone(),
         Some(StatsColumn::EscapedJson(escaped)) => unescaped(escaped),
         Some(StatsColumn::Parsed(parsed)) => (0..parsed.len())
-            .map(|row| parsed.is_valid(row).then(|| row_text(parsed, row)))
+            .map(|row| parsed.is_valid(row).then(|| row_json(parsed, row)))
             .collect(),
     }
 }
@@ -335,13 +346,13 @@ fn unescape(content: &str, out: &mut String) -> bool {
 }
 
 /// A row of `stats_parsed` as the JSON of `stats`. Nulls are left out.
-pub(super) fn row_text(parsed: &StructArray, row: usize) -> String {
+pub(super) fn row_json(parsed: &StructArray, row: usize) -> String {
     let mut out = String::new();
-    object(parsed, row, &mut out);
+    push_json_object(parsed, row, &mut out);
     out
 }
 
-fn object(of: &StructArray, row: usize, out: &mut String) {
+fn push_json_object(of: &StructArray, row: usize, out: &mut String) {
     out.push('{');
     let mut first = true;
     for (field, column) in of.fields().iter().zip(of.columns()) {
@@ -352,9 +363,9 @@ fn object(of: &StructArray, row: usize, out: &mut String) {
         if !first {
             out.push(',');
         }
-        quoted(field.name(), out);
+        push_json_string(field.name(), out);
         out.push(':');
-        if value(column, row, out) {
+        if push_json_value(column, row, out) {
             first = false;
         } else {
             out.truncate(before);
@@ -363,12 +374,12 @@ fn object(of: &StructArray, row: usize, out: &mut String) {
     out.push('}');
 }
 
-fn quoted(text: &str, out: &mut String) {
+fn push_json_string(text: &str, out: &mut String) {
     out.push_str(&serde_json::Value::from(text).to_string());
 }
 
 /// Appends a value as the protocol writes it in statistics; false for types that have none there.
-fn value(array: &ArrayRef, row: usize, out: &mut String) -> bool {
+fn push_json_value(array: &ArrayRef, row: usize, out: &mut String) -> bool {
     // Writing to a string cannot fail.
     macro_rules! number {
         ($type:ty) => {
@@ -419,11 +430,11 @@ fn value(array: &ArrayRef, row: usize, out: &mut String) -> bool {
         .is_ok(),
         Arrow::Boolean => write!(out, "{}", array.as_boolean().value(row)).is_ok(),
         Arrow::Utf8View => {
-            quoted(array.as_string_view().value(row), out);
+            push_json_string(array.as_string_view().value(row), out);
             true
         }
         Arrow::Utf8 => {
-            quoted(array.as_string::<i32>().value(row), out);
+            push_json_string(array.as_string::<i32>().value(row), out);
             true
         }
         Arrow::Date32 => match array.as_primitive::<Date32Type>().value_as_date(row) {
@@ -447,11 +458,11 @@ fn value(array: &ArrayRef, row: usize, out: &mut String) -> bool {
             array,
             &Arrow::Timestamp(TimeUnit::Microsecond, zone_of(array.data_type())),
         ) {
-            Ok(micros) => value(&micros, row, out),
+            Ok(micros) => push_json_value(&micros, row, out),
             Err(_) => false,
         },
         Arrow::Struct(_) => {
-            object(array.as_struct(), row, out);
+            push_json_object(array.as_struct(), row, out);
             true
         }
         _ => false,
@@ -467,7 +478,7 @@ fn zone_of(data_type: &Arrow) -> Option<Arc<str>> {
 
 /// The Arrow fields of a struct type, text as offsets and bytes, as the parser makes it.
 pub(super) fn plain_fields(of: &StructType) -> Fields {
-    of.arrow_fields(TextLayout::Plain)
+    of.arrow_fields(StringLayout::Plain)
 }
 
 #[cfg(test)]
@@ -499,7 +510,7 @@ mod tests {
 
     #[test]
     fn text_made_of_the_struct_is_parsed_back_to_it() {
-        let leaf = |path: &[&str], name: &str| Leaf {
+        let leaf = |path: &[&str], name: &str| StatsLeafColumn {
             path: path.iter().map(ToString::to_string).collect(),
             data_type: DataType::from_name(name).unwrap(),
             bounds: true,
@@ -515,21 +526,21 @@ mod tests {
             leaf(&["b"], "boolean"),
         ];
         let nodes = vec![
-            Node::Leaf("i".into(), 0),
-            Node::Leaf("s".into(), 1),
-            Node::Parent("n".into(), vec![Node::Leaf("d".into(), 2)]),
-            Node::Leaf("t".into(), 3),
-            Node::Leaf("u".into(), 4),
-            Node::Leaf("f".into(), 5),
-            Node::Leaf("day".into(), 6),
-            Node::Leaf("b".into(), 7),
+            StatsLayoutNode::Leaf("i".into(), 0),
+            StatsLayoutNode::Leaf("s".into(), 1),
+            StatsLayoutNode::Parent("n".into(), vec![StatsLayoutNode::Leaf("d".into(), 2)]),
+            StatsLayoutNode::Leaf("t".into(), 3),
+            StatsLayoutNode::Leaf("u".into(), 4),
+            StatsLayoutNode::Leaf("f".into(), 5),
+            StatsLayoutNode::Leaf("day".into(), 6),
+            StatsLayoutNode::Leaf("b".into(), 7),
         ];
-        let shape = Shape {
+        let shape = StatsLayout {
             nodes,
             leaves,
-            every: Vec::new(),
+            all_leaf_paths: Vec::new(),
             tight_bounds: true,
-            zone: Zone::UTC,
+            zone: TimeZoneSpec::UTC,
         };
         let one = r#"{"numRecords":2,"minValues":{"i":-1,"s":"a\"\\\u0001","n":{"d":-1.50},"t":"1969-12-31T23:59:59.000001Z","u":"2024-01-02T03:04:05.678000","f":"NaN","day":"0001-01-01","b":false},"maxValues":{"i":9,"s":"zz","n":{"d":12345.67},"f":1e300},"nullCount":{"i":0,"n":{"d":1}},"tightBounds":false}"#;
         let texts: StringViewArray = [Some(one), None, Some(r#"{"numRecords":0}"#)]
@@ -537,9 +548,9 @@ mod tests {
             .collect();
         let fields = plain_fields(&shape.data_type());
         let first = shape
-            .parsed(Some(&StatsColumn::Json(texts)), &fields, 3)
+            .stats_parsed_column(Some(&StatsColumn::Json(texts)), &fields, 3)
             .unwrap();
-        let written = text(Some(&StatsColumn::Parsed(first.as_struct().clone())), 3);
+        let written = stats_json(Some(&StatsColumn::Parsed(first.as_struct().clone())), 3);
         assert!(written.is_null(1));
         assert!(
             written
@@ -550,7 +561,7 @@ mod tests {
             written.value(0)
         );
         let again = shape
-            .parsed(Some(&StatsColumn::Json(written)), &fields, 3)
+            .stats_parsed_column(Some(&StatsColumn::Json(written)), &fields, 3)
             .unwrap();
         assert_eq!(format!("{first:?}"), format!("{again:?}"));
     }

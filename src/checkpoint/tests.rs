@@ -8,12 +8,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::exec::{Cancel, now_ms};
-use crate::log::Log;
-use crate::parse::Wanted;
-use crate::parse::checkpoint::FileKind;
+use crate::exec::{CancellationToken, now_ms};
+use crate::log::DeltaLog;
+use crate::parse::FileActionProjection;
+use crate::parse::checkpoint::FileActionKind;
 use crate::snapshot::ReadOptions;
-use crate::store::{ExternalPaths, Options, Stores, open};
+use crate::store::{ExternalPaths, StorageOptions, TableStores, open};
 
 /// A table without data files.
 struct Table(PathBuf);
@@ -111,9 +111,13 @@ impl Table {
     }
 
     fn snapshot_of(root: &Path, version: Option<i64>) -> Snapshot {
-        let store = open(root.to_str().unwrap(), &Options::new()).unwrap();
-        let log = Log::new(
-            Arc::new(Stores::new(store, Options::new(), ExternalPaths::Refused)),
+        let store = open(root.to_str().unwrap(), &StorageOptions::new()).unwrap();
+        let log = DeltaLog::new(
+            Arc::new(TableStores::new(
+                store,
+                StorageOptions::new(),
+                ExternalPaths::Refused,
+            )),
             Vec::new(),
         )
         .unwrap();
@@ -129,7 +133,7 @@ impl Table {
     }
 
     fn checkpoint(&self, version: i64, options: &CheckpointOptions) -> CheckpointInfo {
-        write(&self.at(version), options, &Cancel::default()).unwrap()
+        write(&self.at(version), options, &CancellationToken::default()).unwrap()
     }
 
     fn names(&self) -> BTreeSet<String> {
@@ -154,15 +158,15 @@ fn set_age(path: &Path, days: i64) {
         .unwrap();
 }
 
-fn files(snapshot: &Snapshot, kind: FileKind) -> BTreeMap<String, Option<i64>> {
-    let wanted = Wanted {
+fn files(snapshot: &Snapshot, kind: FileActionKind) -> BTreeMap<String, Option<i64>> {
+    let wanted = FileActionProjection {
         stats: true,
         time: true,
         partition: vec!["p".into()],
-        ..Wanted::default()
+        ..FileActionProjection::default()
     };
     let batches = snapshot
-        .files(kind, wanted, &Cancel::default())
+        .files(kind, wanted, &CancellationToken::default())
         .unwrap()
         .collect::<crate::error::Result<Vec<_>>>()
         .unwrap();
@@ -182,11 +186,11 @@ fn files(snapshot: &Snapshot, kind: FileKind) -> BTreeMap<String, Option<i64>> {
 }
 
 fn adds(snapshot: &Snapshot) -> BTreeMap<String, Option<i64>> {
-    files(snapshot, FileKind::Adds)
+    files(snapshot, FileActionKind::Adds)
 }
 
 const V2: CheckpointOptions = CheckpointOptions {
-    form: Form::V2,
+    form: CheckpointSpec::V2,
     parts: 1,
     json: true,
     sidecars: true,
@@ -244,7 +248,7 @@ fn every_form_stands_for_the_commits_before_it() {
             ],
         );
         let before = table.newest();
-        let (live, sets) = (adds(&before), before.sets().unwrap().clone());
+        let (live, sets) = (adds(&before), before.non_file_actions().unwrap().clone());
         let info = table.checkpoint(7, &options);
         assert_eq!(
             (info.num_add_files, info.num_remove_files, info.is_last),
@@ -256,7 +260,11 @@ fn every_form_stands_for_the_commits_before_it() {
         }
         let after = table.newest();
         assert_eq!(
-            (after.version(), adds(&after), after.sets().unwrap()),
+            (
+                after.version(),
+                adds(&after),
+                after.non_file_actions().unwrap()
+            ),
             (7, live, &sets),
             "{options:?}"
         );
@@ -294,7 +302,11 @@ fn every_form_stands_for_the_commits_before_it() {
 
 fn files_without_partition(snapshot: &Snapshot) -> BTreeMap<String, Option<i64>> {
     let stream = snapshot
-        .files(FileKind::Removes, Wanted::default(), &Cancel::default())
+        .files(
+            FileActionKind::Removes,
+            FileActionProjection::default(),
+            &CancellationToken::default(),
+        )
         .unwrap();
     stream
         .flat_map(|batch| {
@@ -336,7 +348,7 @@ fn every_field_of_many_files_stays_with_its_file() {
         .collect();
     table.commit(1, &actions);
     let every = |snapshot: &Snapshot| {
-        let wanted = Wanted {
+        let wanted = FileActionProjection {
             stats: true,
             stats_text: true,
             time: true,
@@ -344,10 +356,10 @@ fn every_field_of_many_files_stays_with_its_file() {
             row_ids: true,
             clustering: true,
             partition: vec!["p".into()],
-            ..Wanted::default()
+            ..FileActionProjection::default()
         };
         let batches = snapshot
-            .files(FileKind::Adds, wanted, &Cancel::default())
+            .files(FileActionKind::Adds, wanted, &CancellationToken::default())
             .unwrap()
             .collect::<crate::error::Result<Vec<_>>>()
             .unwrap();
@@ -358,7 +370,7 @@ fn every_field_of_many_files_stays_with_its_file() {
                     .filter(|c| arrow_array::Array::is_valid(*c, row))
                     .map(|c| c.value(row).to_owned())
             };
-            let stats = super::stats::text(files.stats.as_ref(), files.len());
+            let stats = super::stats::stats_json(files.stats.as_ref(), files.len());
             for row in 0..files.len() {
                 let ids = [&files.base_row_id, &files.default_row_commit_version].map(|c| {
                     c.as_ref()
@@ -550,7 +562,7 @@ fn the_hint_never_goes_back_unless_it_lies() {
 fn what_must_not_be_written_is_refused() {
     let refused = |features: &[&str], options: &CheckpointOptions| {
         let table = Table::of("refused", 1, features, json!({}));
-        let error = write(&table.newest(), options, &Cancel::default())
+        let error = write(&table.newest(), options, &CancellationToken::default())
             .unwrap_err()
             .to_string();
         assert!(
@@ -576,7 +588,7 @@ fn what_must_not_be_written_is_refused() {
     let snapshot = table.newest();
     std::fs::remove_file(table.path("00000000000000000001.json")).unwrap();
     assert!(
-        write(&snapshot, &default, &Cancel::default())
+        write(&snapshot, &default, &CancellationToken::default())
             .unwrap_err()
             .to_string()
             .contains("went back from 1 to 0")
@@ -605,7 +617,7 @@ fn expired_transactions_are_left_out() {
     assert_eq!(
         table
             .newest()
-            .sets()
+            .non_file_actions()
             .unwrap()
             .transactions
             .keys()
@@ -624,17 +636,17 @@ fn a_checkpoint_is_due_by_interval_and_weight() {
     );
     assert_eq!(
         (0..=6)
-            .map(|v| due(&named.at(v)).unwrap())
+            .map(|v| is_due(&named.at(v)).unwrap())
             .collect::<Vec<_>>(),
         [false, false, false, true, false, false, true]
     );
     named.checkpoint(3, &CheckpointOptions::default());
     assert!(
-        due(&named.newest()).unwrap(),
+        is_due(&named.newest()).unwrap(),
         "what the table says is done, whatever it weighs"
     );
     let unnamed = Table::of("due-unnamed", 10, &[], json!({}));
-    assert!(due(&unnamed.newest()).unwrap());
+    assert!(is_due(&unnamed.newest()).unwrap());
     let many: Vec<Value> = (0..100_000)
         .map(|n| add(&format!("{n:040}-{}", n * 7919 % 100_003), n))
         .collect();
@@ -644,10 +656,10 @@ fn a_checkpoint_is_due_by_interval_and_weight() {
         unnamed.commit(version, &[add(&format!("g{version}"), 1)]);
     }
     assert!(
-        !due(&unnamed.at(20)).unwrap(),
+        !is_due(&unnamed.at(20)).unwrap(),
         "ten small commits after a large checkpoint"
     );
-    assert!(due(&unnamed.at(110)).unwrap(), "a hundred of them");
+    assert!(is_due(&unnamed.at(110)).unwrap(), "a hundred of them");
     unnamed.commit(
         20,
         &many
@@ -658,14 +670,14 @@ fn a_checkpoint_is_due_by_interval_and_weight() {
             })
             .collect::<Vec<_>>(),
     );
-    assert!(due(&unnamed.at(20)).unwrap(), "a heavy commit");
+    assert!(is_due(&unnamed.at(20)).unwrap(), "a heavy commit");
 }
 
 // --- cleanup
 // -------------------------------------------------------------------------------------------------------------
 
-fn cleaned(table: &Table, options: &CleanupOptions) -> Plan {
-    cleanup(&table.newest(), options, &Cancel::default()).unwrap()
+fn cleaned(table: &Table, options: &CleanupOptions) -> CleanupPlan {
+    cleanup(&table.newest(), options, &CancellationToken::default()).unwrap()
 }
 
 /// Versions 0 to 12, a day apart, the newest 25 days old; checkpoints at 3, 6 and 9, checksums,
@@ -676,10 +688,10 @@ fn aged(test: &str) -> Table {
         table.checkpoint(version, &CheckpointOptions::default());
     }
     for version in 0..=12 {
-        write_checksum(&table.at(version), &Cancel::default()).unwrap();
+        write_checksum(&table.at(version), &CancellationToken::default()).unwrap();
     }
     for (first, last) in [(2, 5), (5, 8), (7, 8)] {
-        compact(&table.newest(), first, last, &Cancel::default()).unwrap();
+        compact(&table.newest(), first, last, &CancellationToken::default()).unwrap();
     }
     table.age(|version| 25 + 12 - version);
     table
@@ -740,7 +752,7 @@ fn a_cleanup_keeps_the_newest_expired_checkpoint_and_what_follows() {
     }
     assert_eq!(
         cleaned(&table, &CleanupOptions::default()),
-        Plan::default(),
+        CleanupPlan::default(),
         "nothing is left to do"
     );
 }
@@ -836,7 +848,7 @@ fn nothing_is_deleted_that_only_a_bad_checkpoint_would_replace() {
         ..CleanupOptions::default()
     };
     let without = Table::of("cleanup-none", 5, &[], json!({}));
-    assert_eq!(cleaned(&without, &all), Plan::default());
+    assert_eq!(cleaned(&without, &all), CleanupPlan::default());
     let table = aged("cleanup-bad");
     std::fs::write(
         table.path("00000000000000000009.checkpoint.parquet"),
@@ -873,7 +885,7 @@ fn cleanups_that_nobody_asked_for_heed_the_table() {
         json!({"delta.enableExpiredLogCleanup": "false"}),
     );
     table.checkpoint(3, &CheckpointOptions::default());
-    assert_eq!(cleaned(&table, &all), Plan::default());
+    assert_eq!(cleaned(&table, &all), CleanupPlan::default());
     assert_eq!(
         cleaned(
             &table,
@@ -892,7 +904,7 @@ fn cleanups_that_nobody_asked_for_heed_the_table() {
         json!({"delta.requireCheckpointProtectionBeforeVersion": "4"}),
     );
     protected.checkpoint(3, &CheckpointOptions::default());
-    assert_eq!(cleaned(&protected, &all), Plan::default());
+    assert_eq!(cleaned(&protected, &all), CleanupPlan::default());
     protected.checkpoint(4, &CheckpointOptions::default());
     assert_eq!(cleaned(&protected, &all).kept_from, Some(4));
 }
@@ -1051,14 +1063,14 @@ proptest! {
     fn a_checksum_made_of_the_one_before_is_that_of_all_files(commits in prop::collection::vec(prop::collection::vec(step(), 0..7), 1..9)) {
         let table = Table::new("crc", &[], json!({}));
         let last = play(&table, &commits);
-        let mut previous = compute_checksum(&table.at(0), &Cancel::default()).unwrap();
+        let mut previous = compute_checksum(&table.at(0), &CancellationToken::default()).unwrap();
         for version in 1..=last {
             let text = Bytes::from(std::fs::read(table.path(&format!("{version:020}.json"))).unwrap());
             // Through the file's text, as the next writer sees it.
             let read = VersionChecksum::parse(previous.to_json().unwrap().as_bytes()).unwrap();
             prop_assert_eq!(&read, &previous);
             let next = next_checksum(&read, &text).unwrap().unwrap();
-            let whole = compute_checksum(&table.at(version), &Cancel::default()).unwrap();
+            let whole = compute_checksum(&table.at(version), &CancellationToken::default()).unwrap();
             prop_assert_eq!(&next, &whole, "version {}", version);
             previous = next;
         }
@@ -1068,7 +1080,7 @@ proptest! {
 #[test]
 fn where_the_short_way_could_differ_it_is_not_taken() {
     let table = Table::new("crc-long", &[], json!({}));
-    let base = compute_checksum(&table.at(0), &Cancel::default()).unwrap();
+    let base = compute_checksum(&table.at(0), &CancellationToken::default()).unwrap();
     let next = |actions: &[Value]| {
         let text: String = actions.iter().map(|action| format!("{action}\n")).collect();
         next_checksum(&base, &Bytes::from(text)).unwrap()
@@ -1102,7 +1114,7 @@ fn where_the_short_way_could_differ_it_is_not_taken() {
 fn a_checksum_is_written_once_and_has_no_nulls() {
     let table = Table::of("crc-file", 2, &[], json!({}));
     for version in 0..=2 {
-        assert!(write_checksum(&table.at(version), &Cancel::default()).unwrap());
+        assert!(write_checksum(&table.at(version), &CancellationToken::default()).unwrap());
     }
     let path = table.path("00000000000000000002.crc");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -1118,14 +1130,14 @@ fn a_checksum_is_written_once_and_has_no_nulls() {
     );
     assert_eq!(json["fileSizeHistogram"]["fileCounts"][0], 3);
     std::fs::write(&path, "mine").unwrap();
-    assert!(!write_checksum(&table.at(2), &Cancel::default()).unwrap());
+    assert!(!write_checksum(&table.at(2), &CancellationToken::default()).unwrap());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
 }
 
 #[test]
 fn the_histogram_name_of_older_writers_is_read() {
     let table = Table::new("crc-alias", &[], json!({}));
-    let own = compute_checksum(&table.newest(), &Cancel::default()).unwrap();
+    let own = compute_checksum(&table.newest(), &CancellationToken::default()).unwrap();
     let text = own.to_json().unwrap();
     assert_eq!(
         VersionChecksum::parse(text.replace("fileSizeHistogram", "histogramOpt").as_bytes())
@@ -1158,7 +1170,7 @@ fn a_snapshot_goes_on_from_the_checkpoints_that_it_writes() {
             "json",
             &["v2Checkpoint"],
             CheckpointOptions {
-                form: Form::V2,
+                form: CheckpointSpec::V2,
                 ..CheckpointOptions::default()
             },
         ),
@@ -1166,7 +1178,7 @@ fn a_snapshot_goes_on_from_the_checkpoints_that_it_writes() {
             "inline",
             &["v2Checkpoint"],
             CheckpointOptions {
-                form: Form::V2,
+                form: CheckpointSpec::V2,
                 sidecars: false,
                 ..CheckpointOptions::default()
             },
@@ -1175,7 +1187,7 @@ fn a_snapshot_goes_on_from_the_checkpoints_that_it_writes() {
             "parquet",
             &["v2Checkpoint"],
             CheckpointOptions {
-                form: Form::V2,
+                form: CheckpointSpec::V2,
                 json: false,
                 ..CheckpointOptions::default()
             },
@@ -1184,7 +1196,7 @@ fn a_snapshot_goes_on_from_the_checkpoints_that_it_writes() {
             "named",
             &["v2Checkpoint"],
             CheckpointOptions {
-                form: Form::V2,
+                form: CheckpointSpec::V2,
                 classic_name: true,
                 ..CheckpointOptions::default()
             },
@@ -1193,7 +1205,7 @@ fn a_snapshot_goes_on_from_the_checkpoints_that_it_writes() {
     for (name, features, options) in forms {
         let table = Table::of(&format!("goes-on-{name}"), 12, features, json!({}));
         let snapshot = table.newest();
-        write(&snapshot, &options, &Cancel::default()).unwrap();
+        write(&snapshot, &options, &CancellationToken::default()).unwrap();
         let segment = snapshot.segment();
         let listed = table.newest().segment();
         let (own, listed) = (
@@ -1205,7 +1217,7 @@ fn a_snapshot_goes_on_from_the_checkpoints_that_it_writes() {
             (listed.version, listed.kind),
             "{name}"
         );
-        let paths = |checkpoint: &crate::log::Checkpoint| {
+        let paths = |checkpoint: &crate::log::CheckpointInstance| {
             checkpoint
                 .files
                 .iter()
@@ -1240,8 +1252,8 @@ fn a_snapshot_goes_on_from_the_checkpoints_that_it_writes() {
             "{name}"
         );
         assert_eq!(
-            files(&newer, FileKind::Adds),
-            files(&table.newest(), FileKind::Adds),
+            files(&newer, FileActionKind::Adds),
+            files(&table.newest(), FileActionKind::Adds),
             "{name}"
         );
         // Readers that have the files of a version before the checkpoint go on from there.
@@ -1249,9 +1261,9 @@ fn a_snapshot_goes_on_from_the_checkpoints_that_it_writes() {
         let (added, touched) = newer
             .files_since(
                 10,
-                &crate::reconcile::Seen::default(),
-                Wanted::default(),
-                &Cancel::default(),
+                &crate::reconcile::SeenFileKeys::default(),
+                FileActionProjection::default(),
+                &CancellationToken::default(),
             )
             .unwrap();
         assert_eq!(
@@ -1276,15 +1288,20 @@ fn what_a_snapshot_holds_does_not_grow_with_its_commits() {
         table.commit(version, &[add(&format!("f{version}"), 10 + version)]);
         snapshot = snapshot.at(None).unwrap();
         if version % 10 == 0 {
-            write(&snapshot, &CheckpointOptions::default(), &Cancel::default()).unwrap();
+            write(
+                &snapshot,
+                &CheckpointOptions::default(),
+                &CancellationToken::default(),
+            )
+            .unwrap();
         }
         most = most.max(snapshot.segment().known_commits().count());
     }
     assert!(most <= 140, "{most} commits are held");
-    assert_eq!(files(&snapshot, FileKind::Adds).len(), 601);
+    assert_eq!(files(&snapshot, FileActionKind::Adds).len(), 601);
     // Their contents were dropped, too: this one would have to be read.
     std::fs::remove_file(table.path(&format!("{:020}.json", 0))).unwrap();
-    assert!(snapshot.commit_text(&first).is_err());
+    assert!(snapshot.commit_bytes(&first).is_err());
 }
 
 #[test]
@@ -1306,7 +1323,7 @@ fn nothing_is_written_into_the_log_of_another_table() {
         table.commit(version, &[add(&format!("gone{version}"), 10 + version)]);
     }
     let names = table.names();
-    let cancel = Cancel::default();
+    let cancel = CancellationToken::default();
     for snapshot in [&old, &listed] {
         let results = [
             write(snapshot, &CheckpointOptions::default(), &cancel).map(|_| ()),
@@ -1332,14 +1349,18 @@ fn a_hint_that_cannot_be_read_is_no_obstacle() {
     let table = Table::of("unreadable-hint", 12, &[], json!({}));
     table.checkpoint(10, &CheckpointOptions::default());
     let hint = table.path("_last_checkpoint");
-    let store = open(table.0.to_str().unwrap(), &Options::new()).unwrap();
+    let store = open(table.0.to_str().unwrap(), &StorageOptions::new()).unwrap();
     for retryable in [true, false] {
         let failing = Arc::new(NoHint {
             inner: Arc::clone(&store),
             retryable,
         });
-        let log = Log::new(
-            Arc::new(Stores::new(failing, Options::new(), ExternalPaths::Refused)),
+        let log = DeltaLog::new(
+            Arc::new(TableStores::new(
+                failing,
+                StorageOptions::new(),
+                ExternalPaths::Refused,
+            )),
             Vec::new(),
         )
         .unwrap();
@@ -1351,7 +1372,7 @@ fn a_hint_that_cannot_be_read_is_no_obstacle() {
             ),
             (12, Some(10))
         );
-        assert!(due(&table.at(10)).is_ok());
+        assert!(is_due(&table.at(10)).is_ok());
     }
     assert!(hint.exists());
 }
@@ -1380,10 +1401,10 @@ impl crate::store::Store for NoHint {
         self.inner.head(path)
     }
 
-    fn get(&self, path: &str) -> crate::store::Pending<(Bytes, crate::store::ObjectMeta)> {
+    fn get(&self, path: &str) -> crate::store::PendingResult<(Bytes, crate::store::ObjectMeta)> {
         if path.ends_with("_last_checkpoint") {
             let error = crate::error::Error::storage("the disk failed", self.retryable);
-            return crate::store::Pending::lazy(move || Err(error));
+            return crate::store::PendingResult::lazy(move || Err(error));
         }
         self.inner.get(path)
     }
@@ -1392,7 +1413,7 @@ impl crate::store::Store for NoHint {
         &self,
         path: &str,
         ranges: Vec<std::ops::Range<u64>>,
-    ) -> crate::store::Pending<Vec<Bytes>> {
+    ) -> crate::store::PendingResult<Vec<Bytes>> {
         self.inner.get_ranges(path, ranges)
     }
 }

@@ -10,20 +10,20 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::hint::{self, CheckpointInfo};
-use super::parts::{part_of_singles, parts_of};
-use super::reuse::{self, Files, Reuse};
-use super::rows::{BATCH_ROWS, Kinds, Layout, repeats};
-use super::{DAY, check, duration};
+use super::parts::{part_of_non_file_actions, parts_of};
+use super::reuse::{self, FileBatchIterator, SidecarReuse};
+use super::rows::{BATCH_ROWS, CheckpointFileKind, CheckpointLayout, repeats};
+use super::{DAY, check, duration_property_ms};
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::now_ms;
-use crate::exec::{Cancel, Source, lanes, parallelism, uuid};
-use crate::log::{Checkpoint, CheckpointKind};
-use crate::parse::checkpoint::{FileKind, json_value};
+use crate::exec::{CancellationToken, ItemSource, ordered_prefetch, parallelism, uuid};
+use crate::log::{CheckpointInstance, CheckpointKind};
+use crate::parse::checkpoint::{FileActionKind, json_value};
 use crate::parse::{FileBatch, StatsColumn};
-use crate::pq::{EncodedGroup, Encoder, Sink, SinkCodec};
+use crate::pq::{EncodedRowGroup, ParquetSink, RowGroupEncoderFactory, SinkCodec};
 use crate::protocol::log_path::{self, SIDECAR_DIR};
 use crate::snapshot::Snapshot;
-use crate::store::{File, Role, Store, make};
+use crate::store::{ObjectRole, Store, StoreObject, make};
 
 /// Rows of a row group at most.
 const GROUP_ROWS: usize = 64 * 1024;
@@ -37,7 +37,7 @@ const MOST_PARTS: u32 = 1000;
 /// Which specification a checkpoint follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Form {
+pub enum CheckpointSpec {
     /// V2 where the table's `delta.checkpointPolicy` says so and its protocol allows it, else V1.
     #[default]
     Auto,
@@ -52,7 +52,7 @@ pub enum Form {
 #[serde(default, deny_unknown_fields)]
 pub struct CheckpointOptions {
     /// Its specification.
-    pub form: Form,
+    pub form: CheckpointSpec,
     /// Number of files of a V1 checkpoint; more than one only where nobody may use V2.
     pub parts: u32,
     /// Whether a V2 manifest is JSON, as delta-spark writes it, or Parquet.
@@ -69,7 +69,7 @@ pub struct CheckpointOptions {
 impl Default for CheckpointOptions {
     fn default() -> Self {
         Self {
-            form: Form::Auto,
+            form: CheckpointSpec::Auto,
             parts: 1,
             json: true,
             sidecars: true,
@@ -87,16 +87,16 @@ impl Default for CheckpointOptions {
 pub fn write(
     snapshot: &Snapshot,
     options: &CheckpointOptions,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<CheckpointInfo> {
     check(snapshot)?;
     let is_v2 = is_v2(snapshot, options)?;
-    published(snapshot)?;
-    let task = Task {
+    check_published(snapshot)?;
+    let task = CheckpointWriter {
         snapshot,
         store: snapshot.stores().root(),
         version: snapshot.version(),
-        oldest: now_ms().saturating_sub(duration(
+        tombstone_cutoff_ms: now_ms().saturating_sub(duration_property_ms(
             snapshot,
             "delta.deletedFileRetentionDuration",
             7 * DAY,
@@ -116,15 +116,15 @@ pub fn write(
 fn is_v2(snapshot: &Snapshot, options: &CheckpointOptions) -> Result<bool> {
     let has_v2 = snapshot.protocol().has_writer_feature("v2Checkpoint");
     let is_v2 = match options.form {
-        Form::V2 if !has_v2 => {
+        CheckpointSpec::V2 if !has_v2 => {
             return Err(Error::unsupported_feature(
                 "v2Checkpoint",
                 "a V2 checkpoint needs the table feature `v2Checkpoint`, which this table does not have",
             ));
         }
-        Form::V2 => true,
-        Form::V1 => false,
-        Form::Auto => {
+        CheckpointSpec::V2 => true,
+        CheckpointSpec::V1 => false,
+        CheckpointSpec::Auto => {
             has_v2
                 && snapshot
                     .metadata()
@@ -157,7 +157,7 @@ fn is_v2(snapshot: &Snapshot, options: &CheckpointOptions) -> Result<bool> {
 
 /// Checks that the snapshot's commit is published and is still the one that was read, as a
 /// checkpoint of it requires.
-fn published(snapshot: &Snapshot) -> Result<()> {
+fn check_published(snapshot: &Snapshot) -> Result<()> {
     let version = snapshot.version();
     if snapshot.log().is_authority() {
         return snapshot.check_in_log();
@@ -184,16 +184,16 @@ fn published(snapshot: &Snapshot) -> Result<()> {
 }
 
 /// What a job turns into a row group.
-enum Piece {
-    Singles(Vec<Value>),
+enum CheckpointBatch {
+    NonFile(Vec<Value>),
     Adds(FileBatch),
     Removes(FileBatch),
 }
 
-impl Piece {
+impl CheckpointBatch {
     fn rows(&self) -> usize {
         match self {
-            Self::Singles(actions) => actions.len(),
+            Self::NonFile(actions) => actions.len(),
             Self::Adds(files) | Self::Removes(files) => files.len(),
         }
     }
@@ -207,7 +207,7 @@ impl Piece {
                 .collect::<Vec<_>>()
         };
         match self {
-            Self::Singles(_) => vec![self],
+            Self::NonFile(_) => vec![self],
             Self::Adds(files) => cut(&files).into_iter().map(Self::Adds).collect(),
             Self::Removes(files) => cut(&files).into_iter().map(Self::Removes).collect(),
         }
@@ -225,7 +225,7 @@ impl Piece {
                 .sum::<u64>()
         };
         match self {
-            Self::Singles(_) => 0,
+            Self::NonFile(_) => 0,
             Self::Adds(files) | Self::Removes(files) => {
                 text(&files.path)
                     + match &files.stats {
@@ -241,8 +241,8 @@ impl Piece {
 }
 
 /// A row group, or one for each part, and what is in it.
-struct Encoded {
-    groups: Vec<(u32, EncodedGroup)>,
+struct EncodedActions {
+    groups: Vec<(u32, EncodedRowGroup)>,
     adds: u64,
     removes: u64,
     rows: u64,
@@ -250,15 +250,15 @@ struct Encoded {
 
 /// Sums of what was encoded.
 #[derive(Default)]
-struct Counts {
+struct ActionCounts {
     adds: u64,
     removes: u64,
     rows: u64,
     bytes: u64,
 }
 
-impl Counts {
-    fn add(&mut self, encoded: &Encoded) {
+impl ActionCounts {
+    fn add(&mut self, encoded: &EncodedActions) {
         self.adds += encoded.adds;
         self.removes += encoded.removes;
         self.rows += encoded.rows;
@@ -266,15 +266,16 @@ impl Counts {
 }
 
 /// How a row group is made.
-struct Maker {
-    layout: Layout,
-    encoder: Encoder,
+struct CheckpointEncoder {
+    layout: CheckpointLayout,
+    encoder: RowGroupEncoderFactory,
     parts: u32,
 }
 
-impl Maker {
-    fn new(layout: Layout, parts: u32) -> Result<Arc<Self>> {
-        let encoder = Encoder::new(Arc::clone(&layout.schema), SinkCodec::Snappy, repeats)?;
+impl CheckpointEncoder {
+    fn new(layout: CheckpointLayout, parts: u32) -> Result<Arc<Self>> {
+        let encoder =
+            RowGroupEncoderFactory::new(Arc::clone(&layout.schema), SinkCodec::Snappy, repeats)?;
         Ok(Arc::new(Self {
             layout,
             encoder,
@@ -282,32 +283,35 @@ impl Maker {
         }))
     }
 
-    fn batch(&self, piece: &Piece) -> Result<RecordBatch> {
+    fn batch(&self, piece: &CheckpointBatch) -> Result<RecordBatch> {
         match piece {
-            Piece::Singles(actions) => self.layout.singles(actions),
-            Piece::Adds(files) => self.layout.adds(files),
-            Piece::Removes(files) => self.layout.removes(files),
+            CheckpointBatch::NonFile(actions) => self.layout.singles(actions),
+            CheckpointBatch::Adds(files) => self.layout.adds(files),
+            CheckpointBatch::Removes(files) => self.layout.removes(files),
         }
     }
 
     /// Encodes pieces, for one file slice after slice: each is gone before the next is made rows.
-    fn encode(&self, pieces: impl Iterator<Item = Result<Piece>>) -> Result<Encoded> {
-        let mut out = Encoded {
+    fn encode(
+        &self,
+        pieces: impl Iterator<Item = Result<CheckpointBatch>>,
+    ) -> Result<EncodedActions> {
+        let mut out = EncodedActions {
             groups: Vec::new(),
             adds: 0,
             removes: 0,
             rows: 0,
         };
-        let mut only = self.encoder.group()?;
+        let mut only = self.encoder.row_group_encoder()?;
         let mut batches: Vec<Vec<RecordBatch>> = (0..self.parts).map(|_| Vec::new()).collect();
         for piece in pieces {
             let piece = piece?;
             let rows = piece.rows() as u64;
             out.rows += rows;
             match &piece {
-                Piece::Adds(_) => out.adds += rows,
-                Piece::Removes(_) => out.removes += rows,
-                Piece::Singles(_) => {}
+                CheckpointBatch::Adds(_) => out.adds += rows,
+                CheckpointBatch::Removes(_) => out.removes += rows,
+                CheckpointBatch::NonFile(_) => {}
             }
             if self.parts == 1 {
                 piece
@@ -318,8 +322,12 @@ impl Maker {
             }
             let batch = self.batch(&piece)?;
             let part_of: UInt32Array = match &piece {
-                Piece::Singles(actions) => vec![part_of_singles(self.parts); actions.len()].into(),
-                Piece::Adds(files) | Piece::Removes(files) => parts_of(&files.path, self.parts),
+                CheckpointBatch::NonFile(actions) => {
+                    vec![part_of_non_file_actions(self.parts); actions.len()].into()
+                }
+                CheckpointBatch::Adds(files) | CheckpointBatch::Removes(files) => {
+                    parts_of(&files.path, self.parts)
+                }
             };
             for (part, batches) in (0..).zip(&mut batches) {
                 let rows: UInt32Array = (0..)
@@ -345,20 +353,20 @@ impl Maker {
     }
 }
 
-type Pieces = Box<dyn Iterator<Item = Result<Piece>> + Send>;
+type CheckpointBatches = Box<dyn Iterator<Item = Result<CheckpointBatch>> + Send>;
 
-struct Task<'a> {
+struct CheckpointWriter<'a> {
     snapshot: &'a Snapshot,
     store: &'a Arc<dyn Store>,
     version: i64,
     /// Tombstones up to this time have expired.
-    oldest: i64,
-    cancel: &'a Cancel,
+    tombstone_cutoff_ms: i64,
+    cancel: &'a CancellationToken,
 }
 
-impl Task<'_> {
+impl CheckpointWriter<'_> {
     /// The actions that stand alone.
-    fn singles(&self) -> Result<Vec<Value>> {
+    fn non_file_actions(&self) -> Result<Vec<Value>> {
         let value = |value: serde_json::Result<Value>| {
             value.map_err(|e| Error::internal(format!("an action is no JSON: {e}")))
         };
@@ -373,7 +381,7 @@ impl Task<'_> {
         };
         protocol.reader_features = list(protocol.min_reader_version >= 3, protocol.reader_features);
         protocol.writer_features = list(protocol.min_writer_version >= 7, protocol.writer_features);
-        let sets = self.snapshot.sets()?;
+        let sets = self.snapshot.non_file_actions()?;
         let mut out = vec![
             json!({"protocol": value(serde_json::to_value(protocol))?}),
             json!({"metaData": value(serde_json::to_value(self.snapshot.metadata()))?}),
@@ -389,25 +397,30 @@ impl Task<'_> {
 
     /// The version's actions: `singles`, tombstones, live files; those in sidecars that stay left
     /// out.
-    fn pieces(&self, layout: &Layout, singles: Vec<Value>, reuse: Option<&Arc<Reuse>>) -> Pieces {
-        let stream = |kind: FileKind| {
+    fn pieces(
+        &self,
+        layout: &CheckpointLayout,
+        singles: Vec<Value>,
+        reuse: Option<&Arc<SidecarReuse>>,
+    ) -> CheckpointBatches {
+        let stream = |kind: FileActionKind| {
             let (snapshot, cancel, layout, reuse) = (
                 self.snapshot.clone(),
                 self.cancel.clone(),
                 layout.clone(),
                 reuse.cloned(),
             );
-            let open = move || -> Result<Files> {
+            let open = move || -> Result<FileBatchIterator> {
                 match (&reuse, kind) {
                     (Some(reuse), _) => reuse.files(&snapshot, kind, &layout, &cancel),
-                    (None, FileKind::Adds) => Ok(Box::new(snapshot.files(
+                    (None, FileActionKind::Adds) => Ok(Box::new(snapshot.files(
                         kind,
-                        layout.wanted_of_adds(),
+                        layout.add_columns(),
                         &cancel,
                     )?)),
-                    (None, FileKind::Removes) => Ok(Box::new(snapshot.files(
+                    (None, FileActionKind::Removes) => Ok(Box::new(snapshot.files(
                         kind,
-                        layout.wanted_of_removes(),
+                        layout.remove_columns(),
                         &cancel,
                     )?)),
                 }
@@ -417,8 +430,8 @@ impl Task<'_> {
                 opened.unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
             })
         };
-        let oldest = self.oldest;
-        let removes = stream(FileKind::Removes).map(move |files| {
+        let oldest = self.tombstone_cutoff_ms;
+        let removes = stream(FileActionKind::Removes).map(move |files| {
             let files = files?;
             let kept: BooleanArray = match &files.time {
                 Some(times) => times
@@ -427,15 +440,15 @@ impl Task<'_> {
                     .collect(),
                 None => BooleanArray::from(vec![false; files.len()]),
             };
-            files.filter(&kept).map(Piece::Removes)
+            files.filter(&kept).map(CheckpointBatch::Removes)
         });
         let counted = self.cancel.clone();
-        let adds = stream(FileKind::Adds).map(move |files| {
+        let adds = stream(FileActionKind::Adds).map(move |files| {
             let files = files?;
             counted.progress().advance(files.len() as u64);
-            Ok(Piece::Adds(files))
+            Ok(CheckpointBatch::Adds(files))
         });
-        let all = std::iter::once(Ok(Piece::Singles(singles)))
+        let all = std::iter::once(Ok(CheckpointBatch::NonFile(singles)))
             .chain(removes)
             .chain(adds);
         Box::new(all.filter(|piece| !matches!(piece, Ok(piece) if piece.rows() == 0)))
@@ -444,52 +457,55 @@ impl Task<'_> {
     /// Row groups of `pieces`, in order. The first is encoded as its pieces come, so that a process
     /// which writes the checkpoints of a growing table holds a slice of its files and not all;
     /// the next ones are gathered, then made on all cores.
-    fn encoded(
+    fn encode_row_groups(
         &self,
-        maker: &Arc<Maker>,
-        pieces: Pieces,
-    ) -> impl Iterator<Item = Result<Encoded>> + use<> {
-        let (maker, cancel, mut pieces) =
-            (Arc::clone(maker), self.cancel.clone(), Group::new(pieces));
-        let first = pieces.begin().then(|| maker.encode(&mut pieces));
+        maker: &Arc<CheckpointEncoder>,
+        pieces: CheckpointBatches,
+    ) -> impl Iterator<Item = Result<EncodedActions>> + use<> {
+        let (maker, cancel, mut pieces) = (
+            Arc::clone(maker),
+            self.cancel.clone(),
+            RowGroupInput::new(pieces),
+        );
+        let first = pieces.begin_row_group().then(|| maker.encode(&mut pieces));
         let rest = std::iter::from_fn(move || {
             pieces
-                .begin()
-                .then(|| pieces.by_ref().collect::<Result<Vec<Piece>>>())
+                .begin_row_group()
+                .then(|| pieces.by_ref().collect::<Result<Vec<CheckpointBatch>>>())
         });
         let jobs = rest.map(move |group| {
             let maker = Arc::clone(&maker);
             Box::new(std::iter::once_with(move || {
                 maker.encode(group?.into_iter().map(Ok))
-            })) as Source<Encoded>
+            })) as ItemSource<EncodedActions>
         });
         let is_whole = !matches!(first, Some(Err(_)));
         first.into_iter().chain(
             is_whole
-                .then(|| lanes(jobs, parallelism() + 1, 1, &cancel))
+                .then(|| ordered_prefetch(jobs, parallelism() + 1, 1, &cancel))
                 .into_iter()
                 .flatten(),
         )
     }
 
-    fn v1(&self, parts: u32) -> Result<(CheckpointInfo, Value, Checkpoint)> {
-        let layout = Layout::new(self.snapshot, Kinds::V1);
-        let maker = Maker::new(layout, parts)?;
+    fn v1(&self, parts: u32) -> Result<(CheckpointInfo, Value, CheckpointInstance)> {
+        let layout = CheckpointLayout::new(self.snapshot, CheckpointFileKind::V1);
+        let maker = CheckpointEncoder::new(layout, parts)?;
         let files: Vec<String> = match parts {
             1 => vec![log_path::classic_checkpoint(self.version)],
             _ => (1..=parts)
                 .map(|part| log_path::checkpoint_part(self.version, part, parts))
                 .collect(),
         };
-        let counts = self.fill(
+        let counts = self.write_parts(
             &maker,
-            self.pieces(&maker.layout, self.singles()?, None),
+            self.pieces(&maker.layout, self.non_file_actions()?, None),
             &files,
         )?;
         let parts = (parts > 1).then_some(parts);
         let info = self.info(files, parts, &counts);
-        let mut hint = hint::of(&info);
-        hint::add_schema(&mut hint, &maker.layout.delta);
+        let mut hint = hint::hint_json(&info);
+        hint::add_schema(&mut hint, &maker.layout.delta_schema);
         let (kind, size) = if parts.is_some() {
             (CheckpointKind::MultiPart, None)
         } else {
@@ -505,20 +521,25 @@ impl Task<'_> {
         info: &CheckpointInfo,
         kind: CheckpointKind,
         size: Option<u64>,
-    ) -> Checkpoint {
-        let file = |path: &String| File {
+    ) -> CheckpointInstance {
+        let file = |path: &String| StoreObject {
             store: Arc::clone(self.store),
             path: path.clone(),
             size,
         };
-        Checkpoint {
+        CheckpointInstance {
             version: self.version,
             kind,
             files: info.files.iter().map(file).collect(),
         }
     }
 
-    fn info(&self, files: Vec<String>, parts: Option<u32>, counts: &Counts) -> CheckpointInfo {
+    fn info(
+        &self,
+        files: Vec<String>,
+        parts: Option<u32>,
+        counts: &ActionCounts,
+    ) -> CheckpointInfo {
         CheckpointInfo {
             version: self.version,
             files,
@@ -533,13 +554,25 @@ impl Task<'_> {
     }
 
     /// Writes actions into files, one for each part.
-    fn fill(&self, maker: &Arc<Maker>, pieces: Pieces, files: &[String]) -> Result<Counts> {
+    fn write_parts(
+        &self,
+        maker: &Arc<CheckpointEncoder>,
+        pieces: CheckpointBatches,
+        files: &[String],
+    ) -> Result<ActionCounts> {
         let open = |file: &String| {
-            Sink::new(&maker.encoder, self.store.upload(file, Role::Derived)?).at_file(file)
+            ParquetSink::new(
+                &maker.encoder,
+                self.store.upload(file, ObjectRole::Derived)?,
+            )
+            .at_file(file)
         };
-        let mut sinks = files.iter().map(open).collect::<Result<Vec<Sink>>>()?;
-        let mut counts = Counts::default();
-        for encoded in self.encoded(maker, pieces) {
+        let mut sinks = files
+            .iter()
+            .map(open)
+            .collect::<Result<Vec<ParquetSink>>>()?;
+        let mut counts = ActionCounts::default();
+        for encoded in self.encode_row_groups(maker, pieces) {
             let encoded = encoded?;
             counts.add(&encoded);
             for (part, group) in encoded.groups {
@@ -556,25 +589,31 @@ impl Task<'_> {
         Ok(counts)
     }
 
-    fn v2(&self, options: &CheckpointOptions) -> Result<(CheckpointInfo, Value, Checkpoint)> {
+    fn v2(
+        &self,
+        options: &CheckpointOptions,
+    ) -> Result<(CheckpointInfo, Value, CheckpointInstance)> {
         let json = options.json && !options.classic_name;
         let path = if options.classic_name {
             log_path::classic_checkpoint(self.version)
         } else {
             log_path::uuid_checkpoint(self.version, &uuid(), json)
         };
-        let mut singles = self.singles()?;
-        let manifest = Layout::new(self.snapshot, Kinds::V2);
-        let (mut counts, mut sidecars, mut tags) = (Counts::default(), Vec::new(), json!({}));
+        let mut singles = self.non_file_actions()?;
+        let manifest = CheckpointLayout::new(self.snapshot, CheckpointFileKind::V2);
+        let (mut counts, mut sidecars, mut tags) = (ActionCounts::default(), Vec::new(), json!({}));
         if options.sidecars {
-            let maker = Maker::new(Layout::new(self.snapshot, Kinds::Sidecar), 1)?;
+            let maker = CheckpointEncoder::new(
+                CheckpointLayout::new(self.snapshot, CheckpointFileKind::Sidecar),
+                1,
+            )?;
             (counts, sidecars) = self.sidecars(&maker, options.sidecar_rows)?;
             tags = json!({
                 "sidecarNumActions": counts.rows.to_string(),
                 "sidecarSizeInBytes": counts.bytes.to_string(),
                 "numOfAddFiles": counts.adds.to_string(),
             });
-            if let Some(schema) = hint::small_schema(&maker.layout.delta) {
+            if let Some(schema) = hint::small_schema(&maker.layout.delta_schema) {
                 set(&mut tags, "sidecarFileSchema", schema.to_string().into());
             }
         }
@@ -583,17 +622,17 @@ impl Task<'_> {
         non_file.push(metadata.clone());
         singles.insert(0, metadata);
         singles.extend(sidecars.iter().map(|sidecar| json!({"sidecar": sidecar})));
-        let pieces: Pieces = if options.sidecars {
-            Box::new(std::iter::once(Ok(Piece::Singles(singles))))
+        let pieces: CheckpointBatches = if options.sidecars {
+            Box::new(std::iter::once(Ok(CheckpointBatch::NonFile(singles))))
         } else {
             self.pieces(&manifest, singles, None)
         };
         let in_sidecars = counts.bytes;
-        let maker = Maker::new(manifest, 1)?;
+        let maker = CheckpointEncoder::new(manifest, 1)?;
         let top = if json {
-            self.lines(&maker, pieces, &path)?
+            self.write_json_manifest(&maker, pieces, &path)?
         } else {
-            self.fill(&maker, pieces, std::slice::from_ref(&path))?
+            self.write_parts(&maker, pieces, std::slice::from_ref(&path))?
         };
         counts.adds += top.adds;
         counts.removes += top.removes;
@@ -601,12 +640,12 @@ impl Task<'_> {
         counts.bytes += top.bytes;
         let mut info = self.info(vec![path], None, &counts);
         info.sidecars = sidecars;
-        let mut hint = hint::of(&info);
+        let mut hint = hint::hint_json(&info);
         if !options.classic_name {
             hint::add_v2(&mut hint, &info, counts.bytes - in_sidecars, non_file);
         }
         if !json {
-            hint::add_schema(&mut hint, &maker.layout.delta);
+            hint::add_schema(&mut hint, &maker.layout.delta_schema);
         }
         let kind = match (options.classic_name, json) {
             (true, _) => CheckpointKind::Classic,
@@ -618,11 +657,15 @@ impl Task<'_> {
     }
 
     /// Writes the version's file actions into sidecars; gives their actions.
-    fn sidecars(&self, maker: &Arc<Maker>, most_rows: u64) -> Result<(Counts, Vec<Value>)> {
-        let (mut counts, mut out) = (Counts::default(), Vec::new());
-        let mut open: Option<(String, Sink, u64)> = None;
-        let mut finish = |(name, sink, _): (String, Sink, u64),
-                          counts: &mut Counts|
+    fn sidecars(
+        &self,
+        maker: &Arc<CheckpointEncoder>,
+        most_rows: u64,
+    ) -> Result<(ActionCounts, Vec<Value>)> {
+        let (mut counts, mut out) = (ActionCounts::default(), Vec::new());
+        let mut open: Option<(String, ParquetSink, u64)> = None;
+        let mut finish = |(name, sink, _): (String, ParquetSink, u64),
+                          counts: &mut ActionCounts|
          -> Result<()> {
             let size = sink.finish()?;
             counts.bytes += size;
@@ -631,15 +674,15 @@ impl Task<'_> {
         };
         // Smaller ones are joined with what is new, so that their number does not grow with that of
         // checkpoints.
-        let reuse = reuse::find(
+        let reuse = reuse::find_reusable_sidecars(
             self.snapshot,
             &maker.encoder,
             most_rows.div_ceil(2),
-            self.oldest,
+            self.tombstone_cutoff_ms,
             self.cancel,
         )
         .map(Arc::new);
-        for encoded in self.encoded(
+        for encoded in self.encode_row_groups(
             maker,
             self.pieces(&maker.layout, Vec::new(), reuse.as_ref()),
         ) {
@@ -652,8 +695,11 @@ impl Task<'_> {
                     let path = format!("{SIDECAR_DIR}/{name}");
                     (
                         name,
-                        Sink::new(&maker.encoder, self.store.upload(&path, Role::Derived)?)
-                            .at_file(&path)?,
+                        ParquetSink::new(
+                            &maker.encoder,
+                            self.store.upload(&path, ObjectRole::Derived)?,
+                        )
+                        .at_file(&path)?,
                         0,
                     )
                 }
@@ -676,7 +722,7 @@ impl Task<'_> {
             counts.removes += reuse.removes;
             counts.rows += reuse.adds + reuse.removes;
             counts.bytes += reuse.bytes;
-            for sidecar in &reuse.kept {
+            for sidecar in &reuse.reused_sidecars {
                 out.push(json!({
                     "path": sidecar.path,
                     "sizeInBytes": sidecar.size_in_bytes,
@@ -689,25 +735,30 @@ impl Task<'_> {
     }
 
     /// Writes actions as JSON lines.
-    fn lines(&self, maker: &Maker, pieces: Pieces, path: &str) -> Result<Counts> {
-        let mut counts = Counts::default();
-        let mut upload = self.store.upload(path, Role::Derived)?;
+    fn write_json_manifest(
+        &self,
+        maker: &CheckpointEncoder,
+        pieces: CheckpointBatches,
+        path: &str,
+    ) -> Result<ActionCounts> {
+        let mut counts = ActionCounts::default();
+        let mut upload = self.store.upload(path, ObjectRole::Derived)?;
         for piece in pieces {
             let piece = piece?;
             let mut text = String::new();
             match &piece {
-                Piece::Singles(actions) => {
+                CheckpointBatch::NonFile(actions) => {
                     for action in actions {
-                        line(action, &mut text);
+                        push_json_line(action, &mut text);
                     }
                 }
-                Piece::Adds(files) => {
+                CheckpointBatch::Adds(files) => {
                     counts.adds += files.len() as u64;
-                    file_lines("add", &maker.layout.adds(files)?, &mut text);
+                    push_file_lines("add", &maker.layout.adds(files)?, &mut text);
                 }
-                Piece::Removes(files) => {
+                CheckpointBatch::Removes(files) => {
                     counts.removes += files.len() as u64;
-                    file_lines("remove", &maker.layout.removes(files)?, &mut text);
+                    push_file_lines("remove", &maker.layout.removes(files)?, &mut text);
                 }
             }
             counts.rows += piece.rows() as u64;
@@ -719,12 +770,12 @@ impl Task<'_> {
     }
 }
 
-fn line(action: &Value, out: &mut String) {
+fn push_json_line(action: &Value, out: &mut String) {
     out.push_str(&action.to_string());
     out.push('\n');
 }
 
-fn file_lines(name: &str, batch: &RecordBatch, out: &mut String) {
+fn push_file_lines(name: &str, batch: &RecordBatch, out: &mut String) {
     let Some(actions) = batch.column_by_name(name) else {
         return;
     };
@@ -740,11 +791,11 @@ fn file_lines(name: &str, batch: &RecordBatch, out: &mut String) {
             if let Some(parsed) = stats.filter(|parsed| parsed.is_valid(row)) {
                 action.insert(
                     "stats".to_owned(),
-                    super::stats::row_text(parsed.as_struct(), row).into(),
+                    super::stats::row_json(parsed.as_struct(), row).into(),
                 );
             }
         }
-        line(&json!({ name: action }), out);
+        push_json_line(&json!({ name: action }), out);
     }
 }
 
@@ -754,45 +805,45 @@ fn set(object: &mut Value, key: &str, value: Value) {
     }
 }
 
-/// The pieces of a stream, as many as are worth a row group after each [`Group::begin`].
-struct Group {
-    pieces: Pieces,
+/// The pieces of a stream, as many as are worth a row group after each [`RowGroupInput::begin_row_group`].
+struct RowGroupInput {
+    pieces: CheckpointBatches,
     /// The first of the next group.
-    held: Option<Result<Piece>>,
+    lookahead: Option<Result<CheckpointBatch>>,
     rows: usize,
     bytes: u64,
 }
 
-impl Group {
-    fn new(pieces: Pieces) -> Self {
+impl RowGroupInput {
+    fn new(pieces: CheckpointBatches) -> Self {
         Self {
             pieces,
-            held: None,
+            lookahead: None,
             rows: 0,
             bytes: 0,
         }
     }
 
     /// Begins the next group; false where nothing is left.
-    fn begin(&mut self) -> bool {
+    fn begin_row_group(&mut self) -> bool {
         (self.rows, self.bytes) = (0, 0);
-        self.held = self.held.take().or_else(|| self.pieces.next());
-        self.held.is_some()
+        self.lookahead = self.lookahead.take().or_else(|| self.pieces.next());
+        self.lookahead.is_some()
     }
 }
 
-impl Iterator for Group {
-    type Item = Result<Piece>;
+impl Iterator for RowGroupInput {
+    type Item = Result<CheckpointBatch>;
 
-    fn next(&mut self) -> Option<Result<Piece>> {
-        let piece = self.held.take().or_else(|| self.pieces.next())?;
+    fn next(&mut self) -> Option<Result<CheckpointBatch>> {
+        let piece = self.lookahead.take().or_else(|| self.pieces.next())?;
         let (rows, bytes) = piece
             .as_ref()
             .map_or((0, 0), |piece| (piece.rows(), piece.bytes()));
         let is_full =
             self.rows > 0 && (self.rows + rows > GROUP_ROWS || self.bytes + bytes > GROUP_BYTES);
         if is_full {
-            self.held = Some(piece);
+            self.lookahead = Some(piece);
             return None;
         }
         (self.rows, self.bytes) = (self.rows + rows, self.bytes + bytes);
@@ -806,15 +857,20 @@ impl Iterator for Group {
 ///
 /// # Errors
 /// As [`write`].
-pub(super) fn classic_copy(snapshot: &Snapshot, version: i64, cancel: &Cancel) -> Result<()> {
+pub(super) fn classic_copy(
+    snapshot: &Snapshot,
+    version: i64,
+    cancel: &CancellationToken,
+) -> Result<()> {
     let listing = snapshot.log().list(version)?;
     let all: Vec<_> = listing
         .checkpoints
         .iter()
         .filter(|c| c.version == version)
         .collect();
-    let is_classic =
-        |c: &&Checkpoint| matches!(c.kind, CheckpointKind::Classic | CheckpointKind::MultiPart);
+    let is_classic = |c: &&CheckpointInstance| {
+        matches!(c.kind, CheckpointKind::Classic | CheckpointKind::MultiPart)
+    };
     let Some(file) = all
         .first()
         .and_then(|c| c.files.first())
@@ -843,16 +899,16 @@ pub(super) fn classic_copy(snapshot: &Snapshot, version: i64, cancel: &Cancel) -
         .any(|action| action.get("add").is_some() || action.get("remove").is_some())
     {
         let options = CheckpointOptions {
-            form: Form::V2,
+            form: CheckpointSpec::V2,
             classic_name: true,
             sidecars: false,
             ..CheckpointOptions::default()
         };
         return write(&snapshot.at(Some(version))?, &options, cancel).map(|_| ());
     }
-    let maker = Maker::new(Layout::new(snapshot, Kinds::V2), 1)?;
+    let maker = CheckpointEncoder::new(CheckpointLayout::new(snapshot, CheckpointFileKind::V2), 1)?;
     let group = maker.encoder.encode(&[maker.layout.singles(&actions)?])?;
-    let mut sink = Sink::new(&maker.encoder, store.upload(&path, Role::Derived)?)?;
+    let mut sink = ParquetSink::new(&maker.encoder, store.upload(&path, ObjectRole::Derived)?)?;
     sink.append(group)?;
     sink.finish().map(|_| ())
 }
@@ -866,7 +922,7 @@ pub(super) fn classic_copy(snapshot: &Snapshot, version: i64, cancel: &Cancel) -
 ///
 /// # Errors
 /// [`Error::Storage`].
-pub fn due(snapshot: &Snapshot) -> Result<bool> {
+pub fn is_due(snapshot: &Snapshot) -> Result<bool> {
     const INTERVAL: i64 = 10;
     const MOST_COMMITS: usize = 100;
     let version = snapshot.version();

@@ -7,16 +7,16 @@ use arrow_array::{Array, Int64Array, StringViewArray};
 
 use crate::checkpoint;
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::Cancel;
-use crate::parse::checkpoint::FileKind;
-use crate::parse::{FileBatch, Wanted};
+use crate::exec::CancellationToken;
+use crate::parse::checkpoint::FileActionKind;
+use crate::parse::{FileActionProjection, FileBatch};
 use crate::protocol::commit_line::Add;
 use crate::snapshot::Snapshot;
 
 /// Everything that an `add` says, with the partition columns in the table's order.
 #[must_use]
-pub fn whole(snapshot: &Snapshot) -> Wanted {
-    checkpoint::wanted_of_adds(snapshot)
+pub fn all_add_columns(snapshot: &Snapshot) -> FileActionProjection {
+    checkpoint::add_columns(snapshot)
 }
 
 /// The rows of a batch as actions that change data. `partition` are the physical names of the
@@ -24,7 +24,7 @@ pub fn whole(snapshot: &Snapshot) -> Wanted {
 ///
 /// # Errors
 /// [`Error::Corrupt`] for tags that are none.
-pub fn adds(batch: &FileBatch, partition: &[String]) -> Result<Vec<Add>> {
+pub fn batch_to_adds(batch: &FileBatch, partition: &[String]) -> Result<Vec<Add>> {
     let stats = checkpoint::stats_text(batch.stats.as_ref(), batch.len());
     let int = |column: &Option<Int64Array>, row: usize| {
         column
@@ -78,20 +78,20 @@ pub fn adds(batch: &FileBatch, partition: &[String]) -> Result<Vec<Add>> {
 /// The live files that `choose` takes, batch by batch.
 ///
 /// # Errors
-/// As [`adds`]; what `choose` says; [`Error::Cancelled`].
-pub fn live(
+/// As [`batch_to_adds`]; what `choose` says; [`Error::Cancelled`].
+pub fn matching_live_adds(
     snapshot: &Snapshot,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
     choose: impl Fn(&FileBatch) -> Result<arrow_array::BooleanArray>,
 ) -> Result<Vec<Add>> {
-    let wanted = whole(snapshot);
+    let wanted = all_add_columns(snapshot);
     let partition = wanted.partition.clone();
     snapshot.with_segment(|segment| {
         let mut out = Vec::new();
-        for batch in snapshot.files_in(segment, FileKind::Adds, wanted.clone(), cancel)? {
+        for batch in snapshot.files_in(segment, FileActionKind::Adds, wanted.clone(), cancel)? {
             let batch = batch?;
             cancel.check()?;
-            out.extend(adds(&batch.filter(&choose(&batch)?)?, &partition)?);
+            out.extend(batch_to_adds(&batch.filter(&choose(&batch)?)?, &partition)?);
         }
         Ok(out)
     })
@@ -100,9 +100,9 @@ pub fn live(
 /// All live files.
 ///
 /// # Errors
-/// As [`live`].
-pub fn all(snapshot: &Snapshot, cancel: &Cancel) -> Result<Vec<Add>> {
-    live(snapshot, cancel, |batch| {
+/// As [`matching_live_adds`].
+pub fn all_live_adds(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<Vec<Add>> {
+    matching_live_adds(snapshot, cancel, |batch| {
         Ok(crate::parse::mask(vec![true; batch.len()]))
     })
 }

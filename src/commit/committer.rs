@@ -7,25 +7,28 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Env};
-use crate::log::{Catalog, CommitFile, Tail, TailCommit};
+use crate::exec::{CancellationToken, RuntimeEnv};
+use crate::log::{CatalogClient, CommitFile, LogTail, TailCommit};
 use crate::protocol::log_path::{self, LOG_DIR};
-use crate::store::{File, Put, Role, Store, Stores, Turn, make_unique, put_with_retries};
+use crate::store::{
+    ObjectRole, PutOutcome, Store, StoreObject, TableStores, WriterQueueLock, make_unique,
+    put_with_retries,
+};
 
 /// How long to wait after a lost race: a random time up to `base` doubled for every loss, up to
 /// `cap`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Backoff {
+pub struct BackoffPolicy {
     /// The longest wait after the first loss.
     pub base: Duration,
     /// The longest wait of all.
     pub cap: Duration,
 }
 
-impl Backoff {
+impl BackoffPolicy {
     /// The wait after `losses` losses (from 1), by random bits.
     #[must_use]
-    pub fn wait(&self, losses: u32, random: u64) -> Duration {
+    pub fn delay(&self, losses: u32, random: u64) -> Duration {
         let limit = self
             .base
             .saturating_mul(1 << losses.saturating_sub(1).min(16))
@@ -39,7 +42,7 @@ impl Backoff {
     /// The same for a failing store (429, 503, broken connections), which needs longer waits than a
     /// lost race.
     #[must_use]
-    pub fn in_trouble(self) -> Self {
+    pub fn for_store_errors(self) -> Self {
         Self {
             base: self.base.saturating_mul(5),
             cap: self.cap.saturating_mul(8),
@@ -49,26 +52,26 @@ impl Backoff {
 
 /// A commit that was looked for and is there.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct LoadedCommit {
     /// Its text.
-    pub text: Bytes,
+    pub bytes: Bytes,
     /// Where it is, and since when.
     pub file: CommitFile,
 }
 
 /// Makes commits and reads them.
-pub trait Committer: Debug + Send + Sync {
+pub trait TableCommitter: Debug + Send + Sync {
     /// Tries to make `text` the commit of `version`.
     ///
     /// # Errors
     /// When it is certain that it was not made; see [`Store::put_if_absent`].
-    fn put(&self, version: i64, text: &Bytes) -> Result<Put>;
+    fn put(&self, version: i64, text: &Bytes) -> Result<PutOutcome>;
 
     /// The commit of `version`, if there is one.
     ///
     /// # Errors
     /// [`Error::Storage`] when that cannot be found out.
-    fn read(&self, version: i64) -> Result<Option<Found>>;
+    fn read(&self, version: i64) -> Result<Option<LoadedCommit>>;
 
     /// Does what is due after a commit was made. A failure changes nothing about the commit.
     ///
@@ -79,10 +82,10 @@ pub trait Committer: Debug + Send + Sync {
     }
 
     /// How long to wait between attempts.
-    fn backoff(&self) -> Backoff;
+    fn backoff(&self) -> BackoffPolicy;
 
     /// Waits for a turn among writers that queue; nothing depends on it.
-    fn turn(&self, _cancel: &Cancel) -> Option<Turn> {
+    fn lock_writer_queue(&self, _cancel: &CancellationToken) -> Option<WriterQueueLock> {
         None
     }
 
@@ -93,7 +96,7 @@ pub trait Committer: Debug + Send + Sync {
 }
 
 /// Reads a commit's file; a body that is shorter than the store says counts as unreadable.
-fn read(store: &Arc<dyn Store>, version: i64, path: &str) -> Result<Option<Found>> {
+fn read(store: &Arc<dyn Store>, version: i64, path: &str) -> Result<Option<LoadedCommit>> {
     let (text, meta) = match store.get(path).wait() {
         Ok(found) => found,
         Err(error) if error.is_not_found() => return Ok(None),
@@ -109,13 +112,13 @@ fn read(store: &Arc<dyn Store>, version: i64, path: &str) -> Result<Option<Found
             true,
         ));
     }
-    let file = File {
+    let file = StoreObject {
         store: Arc::clone(store),
         path: path.to_owned(),
         size: Some(meta.size),
     };
-    Ok(Some(Found {
-        text,
+    Ok(Some(LoadedCommit {
+        bytes: text,
         file: CommitFile {
             first: version,
             version,
@@ -139,33 +142,36 @@ impl FileCommitter {
     }
 }
 
-impl Committer for FileCommitter {
-    fn put(&self, version: i64, text: &Bytes) -> Result<Put> {
-        self.store
-            .put_if_absent(&log_path::commit(version), text.clone(), Role::Essential)
+impl TableCommitter for FileCommitter {
+    fn put(&self, version: i64, text: &Bytes) -> Result<PutOutcome> {
+        self.store.put_if_absent(
+            &log_path::commit(version),
+            text.clone(),
+            ObjectRole::Essential,
+        )
     }
 
-    fn read(&self, version: i64) -> Result<Option<Found>> {
+    fn read(&self, version: i64) -> Result<Option<LoadedCommit>> {
         read(&self.store, version, &log_path::commit(version))
     }
 
-    fn backoff(&self) -> Backoff {
+    fn backoff(&self) -> BackoffPolicy {
         backoff(&self.store)
     }
 
-    fn turn(&self, cancel: &Cancel) -> Option<Turn> {
-        self.store.turn(LOG_DIR, cancel)
+    fn lock_writer_queue(&self, cancel: &CancellationToken) -> Option<WriterQueueLock> {
+        self.store.lock_writer_queue(LOG_DIR, cancel)
     }
 }
 
-fn backoff(store: &Arc<dyn Store>) -> Backoff {
+fn backoff(store: &Arc<dyn Store>) -> BackoffPolicy {
     if store.url().starts_with("file:") || store.url().starts_with("memory:") {
-        Backoff {
+        BackoffPolicy {
             base: Duration::from_millis(1),
             cap: Duration::from_millis(100),
         }
     } else {
-        Backoff {
+        BackoffPolicy {
             base: Duration::from_millis(20),
             cap: Duration::from_secs(2),
         }
@@ -179,15 +185,19 @@ fn backoff(store: &Arc<dyn Store>) -> Backoff {
 /// yes, whose answer was lost.
 #[derive(Debug, Clone)]
 pub struct CatalogCommitter {
-    stores: Arc<Stores>,
-    catalog: Arc<dyn Catalog>,
-    env: Arc<dyn Env>,
+    stores: Arc<TableStores>,
+    catalog: Arc<dyn CatalogClient>,
+    env: Arc<dyn RuntimeEnv>,
 }
 
 impl CatalogCommitter {
     /// Commits to a table's log by way of `catalog`.
     #[must_use]
-    pub fn new(stores: Arc<Stores>, catalog: Arc<dyn Catalog>, env: Arc<dyn Env>) -> Self {
+    pub fn new(
+        stores: Arc<TableStores>,
+        catalog: Arc<dyn CatalogClient>,
+        env: Arc<dyn RuntimeEnv>,
+    ) -> Self {
         Self {
             stores,
             catalog,
@@ -195,24 +205,24 @@ impl CatalogCommitter {
         }
     }
 
-    fn tail(&self) -> Result<Tail> {
+    fn tail(&self) -> Result<LogTail> {
         let tail = self.catalog.tail()?;
         tail.check()?;
         Ok(tail)
     }
 
-    fn published(&self, version: i64) -> Result<Option<Found>> {
+    fn read_published(&self, version: i64) -> Result<Option<LoadedCommit>> {
         read(self.stores.root(), version, &log_path::commit(version))
     }
 
-    fn staged(&self, commit: &TailCommit) -> Result<Option<Found>> {
+    fn read_staged(&self, commit: &TailCommit) -> Result<Option<LoadedCommit>> {
         let file = commit.file(&self.stores)?;
         read(&file.store, commit.version, &file.path)
     }
 }
 
-impl Committer for CatalogCommitter {
-    fn put(&self, version: i64, text: &Bytes) -> Result<Put> {
+impl TableCommitter for CatalogCommitter {
+    fn put(&self, version: i64, text: &Bytes) -> Result<PutOutcome> {
         let commit = TailCommit {
             version,
             path: log_path::staged(version, &self.env.uuid()),
@@ -225,7 +235,7 @@ impl Committer for CatalogCommitter {
         self.catalog.ratify(&commit, text)
     }
 
-    fn read(&self, version: i64) -> Result<Option<Found>> {
+    fn read(&self, version: i64) -> Result<Option<LoadedCommit>> {
         // The catalog's word for a version holds before a published file's, and nothing exists
         // beyond its newest one.
         let tail = self.tail()?;
@@ -234,12 +244,12 @@ impl Committer for CatalogCommitter {
         }
         let staged = tail
             .get(version)
-            .map(|commit| self.staged(commit))
+            .map(|commit| self.read_staged(commit))
             .transpose()?
             .flatten();
         match staged {
             Some(found) => Ok(Some(found)),
-            None => match self.published(version)? {
+            None => match self.read_published(version)? {
                 Some(found) => Ok(Some(found)),
                 None => Err(Error::storage(
                     format!(
@@ -259,8 +269,8 @@ impl Committer for CatalogCommitter {
             .filter(|commit| commit.version <= version)
         {
             // In order: a version is published after the one before it.
-            let Some(staged) = self.staged(commit)? else {
-                match self.published(commit.version)? {
+            let Some(staged) = self.read_staged(commit)? else {
+                match self.read_published(commit.version)? {
                     Some(_) => continue,
                     None => {
                         return Err(Error::storage(
@@ -274,14 +284,14 @@ impl Committer for CatalogCommitter {
             match put_with_retries(
                 self.stores.root().as_ref(),
                 &log_path::commit(commit.version),
-                &staged.text,
-                Role::Essential,
+                &staged.bytes,
+                ObjectRole::Essential,
             )? {
-                Put::Created => {}
-                Put::Exists => {
+                PutOutcome::Created => {}
+                PutOutcome::Exists => {
                     if self
-                        .published(commit.version)?
-                        .is_some_and(|published| published.text != staged.text)
+                        .read_published(commit.version)?
+                        .is_some_and(|published| published.bytes != staged.bytes)
                     {
                         let other = format!(
                             "`{}` is not the commit that the catalog ratified: somebody wrote past it",
@@ -290,7 +300,9 @@ impl Committer for CatalogCommitter {
                         return Err(Error::corrupt(other).at_version(commit.version));
                     }
                 }
-                Put::Unknown(error) | Put::Refused(error) | Put::Unsynced(error) => {
+                PutOutcome::Unknown(error)
+                | PutOutcome::Refused(error)
+                | PutOutcome::Unsynced(error) => {
                     return Err(error);
                 }
             }
@@ -301,7 +313,7 @@ impl Committer for CatalogCommitter {
         }
     }
 
-    fn backoff(&self) -> Backoff {
+    fn backoff(&self) -> BackoffPolicy {
         backoff(self.stores.root())
     }
 

@@ -25,14 +25,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arrow_array::{Array, StringViewArray};
 
-use super::intent::{Intent, Isolation, ROW_TRACKING, canonical, row_id_mark};
-use super::rebase::View;
+use super::intent::{
+    IsolationLevel, PreparedTransaction, ROW_TRACKING, canonical, parse_high_water_mark,
+};
+use super::rebase::CommitBaseState;
 use super::winning_commit::{RebasedState, WinningCommit};
-use crate::error::{Conflict, Error, Result, ResultExt};
+use crate::error::{ConflictKind, Error, Result, ResultExt};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::schema::{DataType, StructType};
-use crate::scan::Lens;
+use crate::scan::FileMatcher;
 
 /// Whether `mine`, which sees the table as `view`, may follow `winner`, the next commit; what it
 /// takes over if so.
@@ -41,19 +43,19 @@ use crate::scan::Lens;
 /// [`Error::CommitFailed`] if not, naming the other commit; [`Error::Unsupported`] when the other
 /// commit made the table one that deltafast cannot write.
 pub fn check(
-    mine: &Intent,
-    view: &View,
+    mine: &PreparedTransaction,
+    view: &CommitBaseState,
     winner: &WinningCommit,
-    lens: Option<&Lens>,
+    lens: Option<&FileMatcher>,
 ) -> Result<RebasedState> {
-    let lost = |conflict: Conflict, what: String| {
+    let lost = |conflict: ConflictKind, what: String| {
         Err(Error::commit_failed(
             conflict,
             format!("{what}; nothing was committed, run the operation again on the newest version"),
         )
         .at_version(winner.version))
     };
-    let (own, other) = (&mine.operation.name, winner.shown());
+    let (own, other) = (&mine.operation.name, winner.description());
     let mut adopted = RebasedState::default();
 
     if let Some(protocol) = &winner.protocol {
@@ -64,13 +66,13 @@ pub fn check(
             .collect();
         if mine.protocol.is_some() || mine.read_version < 0 {
             return lost(
-                Conflict::ProtocolChanged,
+                ConflictKind::ProtocolChanged,
                 format!("{own} changes the table's protocol, and so did {other}"),
             );
         }
         if !dropped.is_empty() {
             return lost(
-                Conflict::ProtocolChanged,
+                ConflictKind::ProtocolChanged,
                 format!(
                     "{other} dropped the feature `{}` while {own} was under way",
                     dropped.join("`, `")
@@ -85,7 +87,7 @@ pub fn check(
         && !features::supported(&view.read_protocol).is_subset(&features::supported(own_protocol))
     {
         return lost(
-            Conflict::ProtocolChanged,
+            ConflictKind::ProtocolChanged,
             format!("{own} drops a table feature, and {other} came in between"),
         );
     }
@@ -101,7 +103,7 @@ pub fn check(
         }
         if mine.metadata.is_some() {
             return lost(
-                Conflict::MetadataChanged,
+                ConflictKind::MetadataChanged,
                 format!("{own} changes the table's metadata, and so did {other}"),
             );
         }
@@ -109,7 +111,7 @@ pub fn check(
             match enables_only(&view.metadata, metadata, protocol) {
                 None => {
                     return lost(
-                        Conflict::MetadataChanged,
+                        ConflictKind::MetadataChanged,
                         format!("{other} changed the table's metadata while {own} was under way"),
                     );
                 }
@@ -129,7 +131,7 @@ pub fn check(
         let others = || winner.domains.iter().filter(|d| d.domain != ROW_TRACKING);
         if let Some(both) = others().find(|d| own_domains.contains(d.domain.as_str())) {
             return lost(
-                Conflict::ConcurrentTransaction,
+                ConflictKind::ConcurrentTransaction,
                 format!("{own} and {other} both use the domain `{}`", both.domain),
             );
         }
@@ -149,7 +151,7 @@ pub fn check(
         .find(|txn| mine.reads.apps.contains(&txn.app_id))
     {
         return lost(
-            Conflict::ConcurrentTransaction,
+            ConflictKind::ConcurrentTransaction,
             format!(
                 "{other} wrote version {} of the application `{}`, which {own} depends on",
                 txn.version, txn.app_id
@@ -158,11 +160,11 @@ pub fn check(
     }
 
     let tracks_rows = supported.contains("rowTracking");
-    adopted.row_id_mark = winner
+    adopted.row_id_high_water_mark = winner
         .domains
         .iter()
         .find(|d| d.domain == ROW_TRACKING && !d.removed)
-        .and_then(|d| row_id_mark(&d.configuration));
+        .and_then(|d| parse_high_water_mark(&d.configuration));
     if tracks_rows {
         check_backfill(mine, winner, &mut adopted)?;
     }
@@ -171,25 +173,25 @@ pub fn check(
         || mine.operation.is_backfill()
         || mine.operation.is_unbackfill();
     if !backfills && let Some(at) = unseen_add(mine, winner, lens) {
-        let file = winner.adds().map_or("", |adds| shown_path(&adds.path, at));
+        let file = winner.adds().map_or("", |adds| path_at(&adds.path, at));
         let also = if removes_reads(mine, winner)? {
             ", and removed files that it read"
         } else {
             ""
         };
         return lost(
-            Conflict::ConcurrentAppend,
+            ConflictKind::ConcurrentAppend,
             format!("{other} added the file {file}, which {own} should have read{also}"),
         );
     }
     if let Some(removes) = winner.removes() {
-        let settled: BTreeSet<&String> = adopted.settled.iter().collect();
+        let settled: BTreeSet<&String> = adopted.superseded_files.iter().collect();
         let mut deleted_twice = None;
         for at in 0..removes.len() {
             let path = canonical(removes.path.value(at))?;
             if mine.reads.files.contains(&path) && !settled.contains(&path) {
                 return lost(
-                    Conflict::ConcurrentDeleteRead,
+                    ConflictKind::ConcurrentDeleteRead,
                     format!("{other} removed the file {path}, which {own} read"),
                 );
             }
@@ -199,16 +201,16 @@ pub fn check(
         }
         if !removes.is_empty() && mine.reads.whole_table {
             return lost(
-                Conflict::ConcurrentDeleteRead,
+                ConflictKind::ConcurrentDeleteRead,
                 format!(
                     "{other} removed the file {}, and {own} read the whole table",
-                    shown_path(&removes.path, 0)
+                    path_at(&removes.path, 0)
                 ),
             );
         }
         if let Some(path) = deleted_twice {
             return lost(
-                Conflict::ConcurrentDeleteDelete,
+                ConflictKind::ConcurrentDeleteDelete,
                 format!("{other} removed the file {path}, which {own} removes too"),
             );
         }
@@ -216,7 +218,7 @@ pub fn check(
     Ok(adopted)
 }
 
-fn shown_path(paths: &StringViewArray, at: usize) -> &str {
+fn path_at(paths: &StringViewArray, at: usize) -> &str {
     if at < paths.len() {
         paths.value(at)
     } else {
@@ -225,7 +227,7 @@ fn shown_path(paths: &StringViewArray, at: usize) -> &str {
 }
 
 /// Whether the other commit removed files that the transaction read.
-fn removes_reads(mine: &Intent, winner: &WinningCommit) -> Result<bool> {
+fn removes_reads(mine: &PreparedTransaction, winner: &WinningCommit) -> Result<bool> {
     let Some(removes) = winner.removes() else {
         return Ok(false);
     };
@@ -242,12 +244,16 @@ fn removes_reads(mine: &Intent, winner: &WinningCommit) -> Result<bool> {
 }
 
 /// The first file that the transaction should have read and could not.
-fn unseen_add(mine: &Intent, winner: &WinningCommit, lens: Option<&Lens>) -> Option<usize> {
+fn unseen_add(
+    mine: &PreparedTransaction,
+    winner: &WinningCommit,
+    lens: Option<&FileMatcher>,
+) -> Option<usize> {
     let adds = winner.adds().filter(|adds| !adds.is_empty())?;
     let counts = match mine.isolation {
-        Isolation::Snapshot => false,
-        Isolation::WriteSerializable => !winner.is_blind_append || mine.metadata.is_some(),
-        Isolation::Serializable => true,
+        IsolationLevel::Snapshot => false,
+        IsolationLevel::WriteSerializable => !winner.is_blind_append || mine.metadata.is_some(),
+        IsolationLevel::Serializable => true,
     };
     if mine.is_blind_append || !counts {
         return None;
@@ -260,14 +266,18 @@ fn unseen_add(mine: &Intent, winner: &WinningCommit, lens: Option<&Lens>) -> Opt
 }
 
 /// Row ids given to files that exist: by the other commit, or by this one.
-fn check_backfill(mine: &Intent, winner: &WinningCommit, adopted: &mut RebasedState) -> Result<()> {
+fn check_backfill(
+    mine: &PreparedTransaction,
+    winner: &WinningCommit,
+    adopted: &mut RebasedState,
+) -> Result<()> {
     if mine.operation.is_unbackfill()
         && (winner.adds().is_some_and(|a| !a.is_empty())
             || winner.removes().is_some_and(|r| !r.is_empty()))
     {
         return Err(Error::commit_failed(
-            Conflict::ConcurrentWrite,
-            format!("{} changed files while row ids were taken away from them; run the operation again on the newest version", winner.shown()),
+            ConflictKind::ConcurrentWrite,
+            format!("{} changed files while row ids were taken away from them; run the operation again on the newest version", winner.description()),
         )
         .at_version(winner.version));
     }
@@ -282,7 +292,7 @@ fn check_backfill(mine: &Intent, winner: &WinningCommit, adopted: &mut RebasedSt
             .map(|batch| &batch.path)
         {
             for at in 0..paths.len() {
-                adopted.settled.push(canonical(paths.value(at))?);
+                adopted.superseded_files.push(canonical(paths.value(at))?);
             }
         }
     }

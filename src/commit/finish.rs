@@ -15,27 +15,27 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::checkpoint::{self, CheckpointOptions, CleanupOptions};
-use crate::commit::{CommitOptions, Committed, Operation, Transaction};
+use crate::commit::{CommitOperation, CommittedVersion, OptimisticTransaction, TransactionOptions};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::manifest;
-use crate::protocol::action::Txn;
+use crate::protocol::action::SetTransaction;
 use crate::protocol::commit_line::{Action, PartitionValues};
 use crate::protocol::iceberg;
 use crate::protocol::log_path;
 use crate::snapshot::Snapshot;
-use crate::store::Turn;
+use crate::store::WriterQueueLock;
 
 /// How an operation is committed, and what follows it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Choices {
+pub struct CommitOptions {
     /// Further keys for `commitInfo`; `userMetadata` is a text of the protocol's.
     pub custom_metadata: Map<String, Value>,
     /// How often to try again after another writer was first.
     pub max_commit_retries: Option<u32>,
     /// Versions of applications that are recorded with the commit.
-    pub app_transactions: Vec<Txn>,
+    pub app_transactions: Vec<SetTransaction>,
     /// Whether a checkpoint is made when it is due; yes, unless said otherwise.
     pub create_checkpoint: Option<bool>,
     /// Whether the log is cleaned up after a checkpoint; if not said, the table's
@@ -46,12 +46,12 @@ pub struct Choices {
     pub log_compaction_interval: Option<u32>,
     /// The turn among this machine's writers, where the command has it already.
     #[serde(skip)]
-    pub turn: Option<Arc<Turn>>,
+    pub turn: Option<Arc<WriterQueueLock>>,
 }
 
 /// An operation that is done.
 #[derive(Debug, Clone)]
-pub struct Done {
+pub struct CommitResult {
     /// The version that was made; `None` where there was nothing to do.
     pub version: Option<i64>,
     /// The table as of that version; `None` when it could not be opened right after.
@@ -64,7 +64,7 @@ pub struct Done {
     pub attempts: u32,
 }
 
-impl Done {
+impl CommitResult {
     /// Nothing was to be done to this version.
     #[must_use]
     pub fn unchanged(snapshot: &Snapshot) -> Self {
@@ -86,7 +86,7 @@ impl Done {
     }
 }
 
-impl Choices {
+impl CommitOptions {
     /// The same for a further commit of the same command, which records no application a second
     /// time.
     #[must_use]
@@ -101,13 +101,13 @@ impl Choices {
 /// Commits a transaction and does the upkeep that is due.
 ///
 /// # Errors
-/// As [`Transaction::commit`].
+/// As [`OptimisticTransaction::commit`].
 pub fn commit(
-    mut transaction: Transaction,
-    mut operation: Operation,
-    choices: &Choices,
-    cancel: &Cancel,
-) -> Result<Done> {
+    mut transaction: OptimisticTransaction,
+    mut operation: CommitOperation,
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
     for (key, value) in &choices.custom_metadata {
         match (key.as_str(), value) {
             ("userMetadata", Value::String(text)) => operation.user_metadata = Some(text.clone()),
@@ -140,11 +140,11 @@ pub fn commit(
     let metrics = operation.metrics.clone();
     transaction.extend(choices.app_transactions.iter().cloned().map(Action::Txn));
     transaction.set_operation(operation);
-    let usual = CommitOptions::default();
-    let options = CommitOptions {
+    let usual = TransactionOptions::default();
+    let options = TransactionOptions {
         max_retries: choices.max_commit_retries.unwrap_or(usual.max_retries),
         cancel: cancel.clone(),
-        turn: choices.turn.clone(),
+        writer_queue_lock: choices.turn.clone(),
         ..usual
     };
     let old = transaction
@@ -158,8 +158,8 @@ pub fn commit(
     let log = transaction.log().clone();
     let changed = transaction.changed_partitions();
     let committed = transaction.commit(&options)?;
-    let mut done = upkeep(committed, changed.as_ref(), metrics, choices, cancel);
-    if !promised.is_empty() && (log.warns_first() || is_changed) {
+    let mut done = run_maintenance(committed, changed.as_ref(), metrics, choices, cancel);
+    if !promised.is_empty() && (log.take_first_warning() || is_changed) {
         done.warnings.push(format!(
             "`{}` is set, but deltafast makes no metadata for {}: an engine that has a converter makes them with its next commit",
             iceberg::FORMATS,
@@ -174,15 +174,15 @@ pub fn commit(
 const CHECKPOINT_BYTES: u64 = 16 << 20;
 
 /// What is due after a version was made. Nothing here can fail it.
-fn upkeep(
-    committed: Committed,
+fn run_maintenance(
+    committed: CommittedVersion,
     changed: Option<&BTreeSet<PartitionValues>>,
     metrics: Map<String, Value>,
-    choices: &Choices,
-    cancel: &Cancel,
-) -> Done {
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> CommitResult {
     // What the command counts is done.
-    let cancel = &cancel.uncounted();
+    let cancel = &cancel.without_progress();
     let mut warnings: Vec<String> = Vec::new();
     let version = committed.version;
     if let Some(snapshot) = committed
@@ -212,7 +212,7 @@ fn upkeep(
     }
     if let Some(snapshot) = &committed.snapshot {
         let due = choices.create_checkpoint.unwrap_or(true)
-            && checkpoint::due(snapshot)
+            && checkpoint::is_due(snapshot)
                 .map_err(|e| note("whether a checkpoint is due is unknown", &e))
                 .unwrap_or(false);
         if due || has_short_checksum(snapshot) {
@@ -222,7 +222,7 @@ fn upkeep(
         if due {
             match checkpoint::write(snapshot, &CheckpointOptions::default(), cancel) {
                 Ok(_) => {
-                    _ = clean(snapshot, choices, cancel)
+                    _ = clean_up_log(snapshot, choices, cancel)
                         .map_err(|e| note("its log could not be cleaned up", &e));
                 }
                 Err(error) => note("its checkpoint could not be written", &error),
@@ -235,7 +235,7 @@ fn upkeep(
                 .map_err(|e| note("its log could not be compacted", &e));
         }
     }
-    Done {
+    CommitResult {
         version: Some(version),
         snapshot: committed.snapshot,
         warnings,
@@ -268,7 +268,11 @@ fn has_short_checksum(snapshot: &Snapshot) -> bool {
             .is_ok()
 }
 
-fn clean(snapshot: &Snapshot, choices: &Choices, cancel: &Cancel) -> Result<()> {
+fn clean_up_log(
+    snapshot: &Snapshot,
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> Result<()> {
     let options = CleanupOptions {
         automatic: choices.cleanup_expired_logs.is_none(),
         ..CleanupOptions::default()
@@ -281,19 +285,19 @@ fn clean(snapshot: &Snapshot, choices: &Choices, cancel: &Cancel) -> Result<()> 
 
 /// A list as it stands in a commit's parameters: JSON in a text.
 #[must_use]
-pub fn listed(names: &[String]) -> Value {
+pub fn json_string_list(names: &[String]) -> Value {
     Value::String(serde_json::json!(names).to_string())
 }
 
 /// A figure of a commit: a text, as delta-spark has them.
 #[must_use]
-pub fn figure(number: impl ToString) -> Value {
+pub fn metric_value(number: impl ToString) -> Value {
     Value::String(number.to_string())
 }
 
 /// A command's entry in `commitInfo`: parameters and figures that are null are left out.
 #[must_use]
-pub fn operation(name: &str, parameters: Value, metrics: Value) -> Operation {
+pub fn operation(name: &str, parameters: Value, metrics: Value) -> CommitOperation {
     let present = |value: Value| match value {
         Value::Object(map) => map
             .into_iter()
@@ -305,15 +309,15 @@ pub fn operation(name: &str, parameters: Value, metrics: Value) -> Operation {
         if value.is_string() {
             value
         } else {
-            figure(value)
+            metric_value(value)
         }
     };
-    Operation {
+    CommitOperation {
         parameters: present(parameters),
         metrics: present(metrics)
             .into_iter()
             .map(|(key, value)| (key, text(value)))
             .collect(),
-        ..Operation::new(name)
+        ..CommitOperation::new(name)
     }
 }

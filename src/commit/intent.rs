@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
-use crate::expr::Bound;
+use crate::expr::BoundExpr;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::Action;
 use crate::protocol::data_path;
@@ -16,7 +16,7 @@ pub(super) const ROW_TRACKING: &str = "delta.rowTracking";
 
 /// How much of other commits a transaction must not have missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Isolation {
+pub enum IsolationLevel {
     /// The history is as if transactions had run one after the other in the order of their
     /// versions.
     Serializable,
@@ -26,7 +26,7 @@ pub enum Isolation {
     Snapshot,
 }
 
-impl Isolation {
+impl IsolationLevel {
     /// The name in the log.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -55,11 +55,11 @@ impl Isolation {
 
 /// What a transaction read of the table.
 #[derive(Debug, Clone, Default)]
-pub struct Reads {
+pub struct ReadSet {
     /// All of it, now and as it grows.
     pub whole_table: bool,
     /// The rows for which one of these is true, now and as they grow.
-    pub predicates: Vec<Bound>,
+    pub predicates: Vec<BoundExpr>,
     /// These files, by canonical path. A file alone says nothing of files that are added later:
     /// for that a predicate stands.
     pub files: HashSet<String>,
@@ -69,10 +69,10 @@ pub struct Reads {
     pub domains: BTreeSet<String>,
 }
 
-impl Reads {
+impl ReadSet {
     /// Whether anything of the table's rows was read.
     #[must_use]
-    pub fn any_rows(&self) -> bool {
+    pub fn reads_rows(&self) -> bool {
         self.whole_table || !self.predicates.is_empty() || !self.files.is_empty()
     }
 }
@@ -80,7 +80,7 @@ impl Reads {
 /// What was done, as `commitInfo` tells it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Operation {
+pub struct CommitOperation {
     /// `WRITE`, `DELETE`, ... (delta-spark's names).
     pub name: String,
     /// Its parameters.
@@ -105,7 +105,7 @@ pub struct Operation {
     pub row_ids_preserved: Option<bool>,
 }
 
-impl Operation {
+impl CommitOperation {
     /// An operation without parameters.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -145,13 +145,13 @@ impl Operation {
 /// A transaction that was found sound and is ready to be tried. Never changes: what depends on the
 /// version is added when its text is made.
 #[derive(Debug, Clone)]
-pub struct Intent {
+pub struct PreparedTransaction {
     /// Unique; by it the commit is known again.
     pub txn_id: String,
     /// The version that was read; -1 for a table that is to be made.
     pub read_version: i64,
     /// What was read.
-    pub reads: Reads,
+    pub reads: ReadSet,
     /// What is wanted, protocol and metadata left out.
     pub actions: Vec<Action>,
     /// The new protocol.
@@ -159,9 +159,9 @@ pub struct Intent {
     /// The new metadata.
     pub metadata: Option<Metadata>,
     /// What was done.
-    pub operation: Operation,
+    pub operation: CommitOperation,
     /// The isolation level in force.
-    pub isolation: Isolation,
+    pub isolation: IsolationLevel,
     /// Whether it only adds and read nothing.
     pub is_blind_append: bool,
     /// Canonical paths of the files that it removes.
@@ -171,7 +171,7 @@ pub struct Intent {
     pub revalidates: bool,
 }
 
-impl Intent {
+impl PreparedTransaction {
     pub(super) fn domains(&self) -> impl Iterator<Item = &DomainMetadata> {
         self.actions.iter().filter_map(|action| match action {
             Action::DomainMetadata(domain) => Some(domain),
@@ -180,8 +180,8 @@ impl Intent {
     }
 
     /// Whether other commits' files matter to it.
-    pub(super) fn looks_at_files(&self) -> bool {
-        self.reads.any_rows()
+    pub(super) fn depends_on_files(&self) -> bool {
+        self.reads.reads_rows()
             || !self.removed.is_empty()
             || self.operation.is_backfill()
             || self.operation.is_unbackfill()
@@ -196,7 +196,7 @@ pub(super) fn canonical(path: &str) -> Result<String> {
 }
 
 /// The high-water mark in a configuration of [`ROW_TRACKING`].
-pub(super) fn row_id_mark(configuration: &str) -> Option<i64> {
+pub(super) fn parse_high_water_mark(configuration: &str) -> Option<i64> {
     let values: BTreeMap<String, Value> = serde_json::from_str(configuration).ok()?;
     values
         .get("rowIdHighWaterMark")

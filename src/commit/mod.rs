@@ -9,7 +9,7 @@
 //!
 //! The protocol of trying is a state machine without input or output (`machine`): it says what to
 //! put, read or wait for and is told what came of it. `transaction` drives it against a
-//! [`Committer`]; tests drive thousands of them in any order.
+//! [`TableCommitter`]; tests drive thousands of them in any order.
 //!
 //! Protocol: "Delta Log Entries", "Requirements for Writers", "In-Commit Timestamps", "Row
 //! Tracking". Cost: one put for a commit without contention; one read for every commit that came
@@ -26,12 +26,12 @@ mod rebase;
 mod transaction;
 mod winning_commit;
 
-pub use committer::{Backoff, CatalogCommitter, Committer, FileCommitter, Found};
+pub use committer::{BackoffPolicy, CatalogCommitter, FileCommitter, LoadedCommit, TableCommitter};
 pub use conflict::check;
-pub use intent::{Intent, Isolation, Operation, Reads};
-pub use protocol::{Event, Machine, Outcome, Step};
-pub use rebase::View;
-pub use transaction::{CommitOptions, Committed, Transaction};
+pub use intent::{CommitOperation, IsolationLevel, PreparedTransaction, ReadSet};
+pub use protocol::{CommitEvent, CommitOutcome, CommitStateMachine, CommitStep};
+pub use rebase::CommitBaseState;
+pub use transaction::{CommittedVersion, OptimisticTransaction, TransactionOptions};
 pub use winning_commit::{RebasedState, WinningCommit};
 
 #[cfg(test)]

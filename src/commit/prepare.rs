@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 
-use super::intent::{Intent, Isolation, Operation, ROW_TRACKING, Reads, canonical, row_id_mark};
-use super::rebase::{View, gives_row_ids, has_timestamps};
+use super::intent::{
+    CommitOperation, IsolationLevel, PreparedTransaction, ROW_TRACKING, ReadSet, canonical,
+    parse_high_water_mark,
+};
+use super::rebase::{CommitBaseState, assigns_row_ids, has_in_commit_timestamps};
 use crate::error::{Error, Result, ResultExt, shown};
-use crate::exec::{Cancel, Env};
-use crate::parse::Wanted;
-use crate::parse::checkpoint::FileKind;
+use crate::exec::{CancellationToken, RuntimeEnv};
+use crate::parse::FileActionProjection;
+use crate::parse::checkpoint::FileActionKind;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add, CommitInfo, PartitionValues};
 use crate::protocol::features::{self, ColumnMapping};
@@ -24,22 +27,22 @@ const TIMESTAMPS: &str = "delta.enableInCommitTimestamps";
 
 /// What a caller put together.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Draft {
-    pub reads: Reads,
+pub(super) struct TransactionDraft {
+    pub reads: ReadSet,
     pub actions: Vec<Action>,
-    pub operation: Operation,
-    pub isolation: Option<Isolation>,
-    pub revalidate: Option<Revalidate>,
+    pub operation: CommitOperation,
+    pub isolation: Option<IsolationLevel>,
+    pub revalidate: Option<RevalidationHook>,
 }
 
 /// A look at the table.
-type Look = dyn Fn(&Snapshot) -> Result<()> + Send + Sync;
+type SnapshotValidator = dyn Fn(&Snapshot) -> Result<()> + Send + Sync;
 
 /// Looks at the table again before an attempt that follows other commits.
 #[derive(Clone)]
-pub(super) struct Revalidate(pub Arc<Look>);
+pub(super) struct RevalidationHook(pub Arc<SnapshotValidator>);
 
-impl std::fmt::Debug for Revalidate {
+impl std::fmt::Debug for RevalidationHook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Revalidate")
     }
@@ -48,15 +51,15 @@ impl std::fmt::Debug for Revalidate {
 /// Checks a draft against the table it was made from (`None` for a new one); gives it with the
 /// table as it sees it.
 pub(super) fn prepare(
-    mut draft: Draft,
+    mut draft: TransactionDraft,
     base: Option<&Snapshot>,
     is_catalog: bool,
-    env: &dyn Env,
-    cancel: &Cancel,
-) -> Result<(Intent, View)> {
+    env: &dyn RuntimeEnv,
+    cancel: &CancellationToken,
+) -> Result<(PreparedTransaction, CommitBaseState)> {
     let now = env.now_ms();
     check_operation(&draft.operation)?;
-    let (mut protocol, mut metadata) = take_table(&mut draft.actions)?;
+    let (mut protocol, mut metadata) = take_protocol_metadata(&mut draft.actions)?;
     if is_catalog {
         // Whatever a catalog makes it manages, and what it manages has timestamps in its commits.
         if base.is_none() {
@@ -70,8 +73,8 @@ pub(super) fn prepare(
                 .or_insert_with(|| "true".to_owned());
         }
     }
-    check_once(&draft.actions)?;
-    let table = Table::new(base, protocol, metadata)?;
+    check_unique_actions(&draft.actions)?;
+    let table = TableTransition::new(base, protocol, metadata)?;
     if table.protocol.has_writer_feature("catalogManaged") != is_catalog {
         return Err(if is_catalog {
             Error::invalid(
@@ -89,7 +92,7 @@ pub(super) fn prepare(
             "`{TIMESTAMPS}` must stay true: a catalog manages the table"
         )));
     }
-    complete(&mut draft.actions, now);
+    fill_action_defaults(&mut draft.actions, now);
     let removed = table.check_files(base, &draft.actions)?;
     table.check_domains(&draft.actions)?;
     if let Some(base) = base
@@ -114,23 +117,23 @@ pub(super) fn prepare(
             .filter(|a| matches!(a, Action::Add(_) | Action::Remove(_) | Action::Cdc(_)))
     };
     let only_adds = files().all(|a| matches!(a, Action::Add(_)));
-    let is_blind_append = only_adds && !reads.any_rows();
+    let is_blind_append = only_adds && !reads.reads_rows();
     let isolation = match draft.isolation {
         _ if changes_no_rows(&draft.actions)
             && table.new_metadata.is_none()
             && table.new_protocol.is_none() =>
         {
-            Isolation::Snapshot
+            IsolationLevel::Snapshot
         }
         Some(level) => level,
-        None => Isolation::parse(
+        None => IsolationLevel::parse(
             properties::value(&table.read_metadata.configuration, "delta.isolationLevel")
                 .unwrap_or_default(),
         )
-        .unwrap_or(Isolation::Serializable),
+        .unwrap_or(IsolationLevel::Serializable),
     };
-    let view = table.view(base)?;
-    let intent = Intent {
+    let view = table.base_state(base)?;
+    let intent = PreparedTransaction {
         txn_id: env.uuid(),
         read_version: base.map_or(-1, Snapshot::version),
         reads,
@@ -146,7 +149,7 @@ pub(super) fn prepare(
     Ok((intent, view))
 }
 
-fn check_operation(operation: &Operation) -> Result<()> {
+fn check_operation(operation: &CommitOperation) -> Result<()> {
     if operation.name.is_empty() {
         return Err(Error::invalid("a commit needs the name of its operation"));
     }
@@ -164,7 +167,9 @@ fn check_operation(operation: &Operation) -> Result<()> {
 }
 
 /// Takes protocol and metadata out of the actions.
-fn take_table(actions: &mut Vec<Action>) -> Result<(Option<Protocol>, Option<Metadata>)> {
+fn take_protocol_metadata(
+    actions: &mut Vec<Action>,
+) -> Result<(Option<Protocol>, Option<Metadata>)> {
     let (mut protocol, mut metadata) = (None, None);
     let mut rest = Vec::with_capacity(actions.len());
     let twice = |name: &str| {
@@ -186,7 +191,7 @@ fn take_table(actions: &mut Vec<Action>) -> Result<(Option<Protocol>, Option<Met
 }
 
 /// One transaction an application, one action a domain.
-fn check_once(actions: &[Action]) -> Result<()> {
+fn check_unique_actions(actions: &[Action]) -> Result<()> {
     let (mut apps, mut domains) = (HashSet::new(), HashSet::new());
     for action in actions {
         match action {
@@ -209,7 +214,7 @@ fn check_once(actions: &[Action]) -> Result<()> {
 }
 
 /// Fills in what every writer writes.
-fn complete(actions: &mut [Action], now: i64) {
+fn fill_action_defaults(actions: &mut [Action], now: i64) {
     // A file that gets another deletion vector stays the file it was.
     let kept: HashMap<String, (Option<i64>, Option<i64>)> = actions
         .iter()
@@ -252,7 +257,7 @@ fn changes_no_rows(actions: &[Action]) -> bool {
 }
 
 /// The table before and after.
-struct Table {
+struct TableTransition {
     read_protocol: Protocol,
     read_metadata: Metadata,
     new_protocol: Option<Protocol>,
@@ -263,7 +268,7 @@ struct Table {
     partition_columns: BTreeSet<String>,
 }
 
-impl Table {
+impl TableTransition {
     fn new(
         base: Option<&Snapshot>,
         protocol: Option<Protocol>,
@@ -319,13 +324,13 @@ impl Table {
     /// Checks the file actions; gives the canonical paths of the removed files.
     fn check_files(&self, base: Option<&Snapshot>, actions: &[Action]) -> Result<HashSet<String>> {
         let (vectors, tracks_rows) = (
-            self.protocol_has("deletionVectors"),
-            self.protocol_has("rowTracking"),
+            self.supports_feature("deletionVectors"),
+            self.supports_feature("rowTracking"),
         );
-        let row_ids = gives_row_ids(&self.protocol, &self.metadata);
+        let row_ids = assigns_row_ids(&self.protocol, &self.metadata);
         let appends_only =
-            self.protocol_has("appendOnly") && self.metadata.flag("delta.appendOnly");
-        let iceberg = iceberg::promised(&self.metadata).is_some();
+            self.supports_feature("appendOnly") && self.metadata.flag("delta.appendOnly");
+        let iceberg = iceberg::enabled_iceberg_compat(&self.metadata).is_some();
         let mut adds: HashMap<String, Option<String>> = HashMap::new();
         let mut removes: HashMap<String, Option<String>> = HashMap::new();
         for action in actions {
@@ -361,7 +366,7 @@ impl Table {
                         )
                         .at_file(&add.path));
                     }
-                    if adds.insert(path, vector_of(add)).is_some() {
+                    if adds.insert(path, deletion_vector_id(add)).is_some() {
                         return refuse("a commit can add a file once, not twice".to_owned());
                     }
                 }
@@ -381,7 +386,7 @@ impl Table {
                     let vector = remove
                         .deletion_vector
                         .as_ref()
-                        .map(crate::protocol::commit_line::DeletionVector::unique_id);
+                        .map(crate::protocol::commit_line::DeletionVectorDescriptor::unique_id);
                     if removes.insert(path, vector).is_some() {
                         return Err(Error::invalid("a commit can remove a file once, not twice")
                             .at_file(&remove.path));
@@ -403,7 +408,7 @@ impl Table {
         Ok(removes.into_keys().collect())
     }
 
-    fn protocol_has(&self, feature: &str) -> bool {
+    fn supports_feature(&self, feature: &str) -> bool {
         features::supported(&self.protocol).contains(feature)
     }
 
@@ -440,7 +445,7 @@ impl Table {
             _ => None,
         });
         match domain {
-            Some(DomainMetadata { domain, .. }) if !self.protocol_has("domainMetadata") => {
+            Some(DomainMetadata { domain, .. }) if !self.supports_feature("domainMetadata") => {
                 Err(Error::unsupported_feature(
                     "domainMetadata",
                     format!(
@@ -461,9 +466,9 @@ impl Table {
                 && features::supported(base.protocol()).contains("rowTracking"))
     }
 
-    fn view(&self, base: Option<&Snapshot>) -> Result<View> {
+    fn base_state(&self, base: Option<&Snapshot>) -> Result<CommitBaseState> {
         let Some(base) = base else {
-            return Ok(View::new(
+            return Ok(CommitBaseState::new(
                 -1,
                 self.read_protocol.clone(),
                 self.read_metadata.clone(),
@@ -471,21 +476,21 @@ impl Table {
                 i64::MIN,
             ));
         };
-        let mark = if self.protocol_has("rowTracking") {
-            base.sets()?
+        let mark = if self.supports_feature("rowTracking") {
+            base.non_file_actions()?
                 .domains
                 .get(ROW_TRACKING)
-                .and_then(|d| row_id_mark(&d.configuration))
+                .and_then(|d| parse_high_water_mark(&d.configuration))
                 .unwrap_or(-1)
         } else {
             -1
         };
-        let time = if has_timestamps(&self.protocol, &self.metadata) {
+        let time = if has_in_commit_timestamps(&self.protocol, &self.metadata) {
             base.timestamp_ms()?
         } else {
             i64::MIN
         };
-        Ok(View::new(
+        Ok(CommitBaseState::new(
             base.version(),
             self.read_protocol.clone(),
             self.read_metadata.clone(),
@@ -495,10 +500,10 @@ impl Table {
     }
 }
 
-fn vector_of(add: &Add) -> Option<String> {
+fn deletion_vector_id(add: &Add) -> Option<String> {
     add.deletion_vector
         .as_ref()
-        .map(crate::protocol::commit_line::DeletionVector::unique_id)
+        .map(crate::protocol::commit_line::DeletionVectorDescriptor::unique_id)
 }
 
 /// New metadata, against the old where there is any.
@@ -551,7 +556,7 @@ fn check_metadata(
 
 /// Every file must have row ids before rows are promised to have them: those of the table, or this
 /// commit adds it with them.
-fn check_backfilled(base: &Snapshot, actions: &[Action], cancel: &Cancel) -> Result<()> {
+fn check_backfilled(base: &Snapshot, actions: &[Action], cancel: &CancellationToken) -> Result<()> {
     let touched: HashSet<String> = actions
         .iter()
         .filter_map(|action| match action {
@@ -561,10 +566,10 @@ fn check_backfilled(base: &Snapshot, actions: &[Action], cancel: &Cancel) -> Res
         })
         .collect::<Result<_>>()?;
     for batch in base.files(
-        FileKind::Adds,
-        Wanted {
+        FileActionKind::Adds,
+        FileActionProjection {
             row_ids: true,
-            ..Wanted::default()
+            ..FileActionProjection::default()
         },
         cancel,
     )? {

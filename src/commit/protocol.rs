@@ -18,19 +18,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::committer::Backoff;
+use super::committer::BackoffPolicy;
 use super::conflict;
-use super::intent::Intent;
-use super::rebase::View;
+use super::intent::PreparedTransaction;
+use super::rebase::CommitBaseState;
 use super::winning_commit::WinningCommit;
-use crate::error::{Conflict, Error, Result};
-use crate::exec::Env;
-use crate::scan::Lens;
-use crate::store::Put;
+use crate::error::{ConflictKind, Error, Result};
+use crate::exec::RuntimeEnv;
+use crate::scan::FileMatcher;
+use crate::store::PutOutcome;
 
 /// What to do next.
 #[derive(Debug)]
-pub enum Step {
+pub enum CommitStep {
     /// Make `text` the commit of `version` if it has none.
     Put {
         /// The version.
@@ -43,16 +43,16 @@ pub enum Step {
     /// Wait.
     Sleep(Duration),
     /// It is done.
-    Done(Outcome),
+    Done(CommitOutcome),
 }
 
 /// What came of a step.
 #[derive(Debug)]
-pub enum Event {
+pub enum CommitEvent {
     /// Of none: the beginning.
     Start,
     /// Of a put.
-    Put(Result<Put>),
+    Put(Result<PutOutcome>),
     /// Of a read: text and time of the commit in milliseconds since the epoch.
     Read(Result<Option<(Bytes, i64)>>),
     /// Of a wait.
@@ -61,7 +61,7 @@ pub enum Event {
 
 /// A commit that was made.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct CommitOutcome {
     /// Its version.
     pub version: i64,
     /// How often it was tried.
@@ -69,18 +69,21 @@ pub struct Outcome {
     /// Its text.
     pub text: Bytes,
     /// Whether the answer was lost and the commit found by looking.
-    pub was_looked_up: bool,
+    pub found_by_lookup: bool,
 }
 
 /// Where the machine is.
 #[derive(Debug)]
-enum State {
+enum CommitState {
     /// A put is under way.
-    Putting(Attempt),
+    Putting(CommitAttempt),
     /// The version that was tried is being read: it exists, or nobody knows.
-    Settling(Attempt),
+    ReadingAttempt(CommitAttempt),
     /// Waiting before the version is read or tried again.
-    Waiting { attempt: Attempt, then_put: bool },
+    Waiting {
+        attempt: CommitAttempt,
+        then_put: bool,
+    },
     /// Looking for the next commit of others; nothing of ours is under way.
     Probing { again: u32 },
     /// Waiting before looking on.
@@ -91,7 +94,7 @@ enum State {
 
 /// A text tried at a version.
 #[derive(Debug, Clone)]
-struct Attempt {
+struct CommitAttempt {
     version: i64,
     text: Bytes,
     /// Why the answer is not known, if it is not: the attempt may have come to be, or still come.
@@ -101,7 +104,7 @@ struct Attempt {
     /// Reads that failed.
     failed_reads: u32,
     /// Times that the version was said to exist, or nobody knew, and then was not there.
-    vanished: u32,
+    missing_reads: u32,
 }
 
 /// Failed reads in a row that are put up with.
@@ -111,53 +114,53 @@ const AGAIN: u32 = 10;
 
 /// See the module's text.
 #[derive(Debug)]
-pub struct Machine {
-    intent: Intent,
-    view: View,
-    lens: Option<Lens>,
+pub struct CommitStateMachine {
+    intent: PreparedTransaction,
+    view: CommitBaseState,
+    file_matcher: Option<FileMatcher>,
     max_retries: u32,
-    backoff: Backoff,
+    backoff: BackoffPolicy,
     attempts: u32,
     losses: u32,
-    state: State,
+    state: CommitState,
 }
 
-impl Machine {
+impl CommitStateMachine {
     /// Ready to try `intent` on the table `view`; at most `max_retries` times after losing a race.
     /// `lens` holds the read predicates.
     #[must_use]
     pub fn new(
-        intent: Intent,
-        view: View,
-        lens: Option<Lens>,
+        intent: PreparedTransaction,
+        view: CommitBaseState,
+        lens: Option<FileMatcher>,
         max_retries: u32,
-        backoff: Backoff,
+        backoff: BackoffPolicy,
     ) -> Self {
         Self {
             intent,
             view,
-            lens,
+            file_matcher: lens,
             max_retries,
             backoff,
             attempts: 0,
             losses: 0,
-            state: State::Idle,
+            state: CommitState::Idle,
         }
     }
 
     /// Whether it is about to look on after another writer was first.
     #[must_use]
     pub fn has_lost(&self) -> bool {
-        matches!(self.state, State::WaitingToProbe { again: 0 })
+        matches!(self.state, CommitState::WaitingToProbe { again: 0 })
     }
 
     /// Whether an earlier attempt may come to be that was not confirmed: the moment not to stop in.
     #[must_use]
     pub fn was_pending(&self) -> bool {
         match &self.state {
-            State::Putting(attempt) | State::Settling(attempt) | State::Waiting { attempt, .. } => {
-                attempt.pending.is_some()
-            }
+            CommitState::Putting(attempt)
+            | CommitState::ReadingAttempt(attempt)
+            | CommitState::Waiting { attempt, .. } => attempt.pending.is_some(),
             _ => false,
         }
     }
@@ -173,20 +176,24 @@ impl Machine {
     /// # Errors
     /// Ends it: [`Error::CommitFailed`] for a conflict, [`Error::CommitUnknown`] when it cannot be
     /// known whether the commit was made; anything else means that nothing was committed.
-    pub fn next(&mut self, event: Event, env: &dyn Env) -> Result<Step> {
-        match (std::mem::replace(&mut self.state, State::Idle), event) {
-            (State::Idle, Event::Start) => self.put(env),
-            (State::Putting(attempt), Event::Put(result)) => self.after_put(attempt, result, env),
-            (State::Settling(attempt), Event::Read(result)) => {
-                self.after_settling(attempt, result, env)
+    pub fn next(&mut self, event: CommitEvent, env: &dyn RuntimeEnv) -> Result<CommitStep> {
+        match (std::mem::replace(&mut self.state, CommitState::Idle), event) {
+            (CommitState::Idle, CommitEvent::Start) => self.put(env),
+            (CommitState::Putting(attempt), CommitEvent::Put(result)) => {
+                self.after_put(attempt, result, env)
             }
-            (State::Waiting { attempt, then_put }, Event::Slept) => Ok(if then_put {
+            (CommitState::ReadingAttempt(attempt), CommitEvent::Read(result)) => {
+                self.after_attempt_read(attempt, result, env)
+            }
+            (CommitState::Waiting { attempt, then_put }, CommitEvent::Slept) => Ok(if then_put {
                 self.put_again(attempt)
             } else {
-                self.settle(attempt)
+                self.read_attempted_version(attempt)
             }),
-            (State::Probing { again }, Event::Read(result)) => self.after_probe(again, result, env),
-            (State::WaitingToProbe { again }, Event::Slept) => Ok(self.probe(again)),
+            (CommitState::Probing { again }, CommitEvent::Read(result)) => {
+                self.after_probe(again, result, env)
+            }
+            (CommitState::WaitingToProbe { again }, CommitEvent::Slept) => Ok(self.probe(again)),
             (state, event) => Err(Error::internal(format!(
                 "the commit was told {event:?} in the state {state:?}"
             ))),
@@ -194,74 +201,74 @@ impl Machine {
     }
 
     /// Tries the next version.
-    fn put(&mut self, env: &dyn Env) -> Result<Step> {
+    fn put(&mut self, env: &dyn RuntimeEnv) -> Result<CommitStep> {
         let version = self.view.version + 1;
-        let text = self.view.text(&self.intent, env.now_ms())?;
-        Ok(self.put_again(Attempt {
+        let text = self.view.commit_bytes(&self.intent, env.now_ms())?;
+        Ok(self.put_again(CommitAttempt {
             version,
             text,
             pending: None,
             refusal: None,
             failed_reads: 0,
-            vanished: 0,
+            missing_reads: 0,
         }))
     }
 
-    fn put_again(&mut self, mut attempt: Attempt) -> Step {
+    fn put_again(&mut self, mut attempt: CommitAttempt) -> CommitStep {
         self.attempts += 1;
         attempt.refusal = None;
-        let step = Step::Put {
+        let step = CommitStep::Put {
             version: attempt.version,
             text: attempt.text.clone(),
         };
-        self.state = State::Putting(attempt);
+        self.state = CommitState::Putting(attempt);
         step
     }
 
-    fn settle(&mut self, attempt: Attempt) -> Step {
-        let step = Step::Read(attempt.version);
-        self.state = State::Settling(attempt);
+    fn read_attempted_version(&mut self, attempt: CommitAttempt) -> CommitStep {
+        let step = CommitStep::Read(attempt.version);
+        self.state = CommitState::ReadingAttempt(attempt);
         step
     }
 
-    fn probe(&mut self, again: u32) -> Step {
-        self.state = State::Probing { again };
-        Step::Read(self.view.version + 1)
+    fn probe(&mut self, again: u32) -> CommitStep {
+        self.state = CommitState::Probing { again };
+        CommitStep::Read(self.view.version + 1)
     }
 
-    fn wait(&mut self, attempt: Attempt, then_put: bool, env: &dyn Env) -> Step {
+    fn wait(&mut self, attempt: CommitAttempt, then_put: bool, env: &dyn RuntimeEnv) -> CommitStep {
         let in_trouble = attempt.pending.is_some() || attempt.failed_reads > 0;
         let backoff = if in_trouble {
-            self.backoff.in_trouble()
+            self.backoff.for_store_errors()
         } else {
             self.backoff
         };
-        let time = backoff.wait(
-            attempt.failed_reads.max(attempt.vanished).max(1),
+        let time = backoff.delay(
+            attempt.failed_reads.max(attempt.missing_reads).max(1),
             env.random(),
         );
-        self.state = State::Waiting { attempt, then_put };
-        Step::Sleep(time)
+        self.state = CommitState::Waiting { attempt, then_put };
+        CommitStep::Sleep(time)
     }
 
     fn after_put(
         &mut self,
-        mut attempt: Attempt,
-        result: Result<Put>,
-        env: &dyn Env,
-    ) -> Result<Step> {
+        mut attempt: CommitAttempt,
+        result: Result<PutOutcome>,
+        env: &dyn RuntimeEnv,
+    ) -> Result<CommitStep> {
         match result {
-            Ok(Put::Created) => Ok(self.done(attempt, false)),
-            Ok(Put::Exists) => Ok(self.settle(attempt)),
-            Ok(Put::Unknown(error)) => {
+            Ok(PutOutcome::Created) => Ok(self.done(attempt, false)),
+            Ok(PutOutcome::Exists) => Ok(self.read_attempted_version(attempt)),
+            Ok(PutOutcome::Unknown(error)) => {
                 attempt.pending = Some(error);
-                Ok(self.settle(attempt))
+                Ok(self.read_attempted_version(attempt))
             }
-            Ok(Put::Refused(error)) => {
+            Ok(PutOutcome::Refused(error)) => {
                 attempt.refusal = Some(error);
-                Ok(self.settle(attempt))
+                Ok(self.read_attempted_version(attempt))
             }
-            Ok(Put::Unsynced(error)) => Err(Error::commit_unknown(format!(
+            Ok(PutOutcome::Unsynced(error)) => Err(Error::commit_unknown(format!(
                 "version {} is written and visible, but the disk did not confirm that it would survive a loss of power: {error}",
                 attempt.version
             ))
@@ -269,26 +276,31 @@ impl Machine {
             Err(error) if attempt.pending.is_none() => Err(error),
             Err(error) => {
                 attempt.failed_reads += 1;
-                self.unless_exhausted(attempt, &error, env)
+                self.retry_read_or_fail(attempt, &error, env)
             }
         }
     }
 
     /// Reads again after a while, until that was done too often.
-    fn unless_exhausted(&mut self, attempt: Attempt, error: &Error, env: &dyn Env) -> Result<Step> {
+    fn retry_read_or_fail(
+        &mut self,
+        attempt: CommitAttempt,
+        error: &Error,
+        env: &dyn RuntimeEnv,
+    ) -> Result<CommitStep> {
         if attempt.failed_reads < READS {
             Ok(self.wait(attempt, false, env))
         } else {
-            Err(unknown(&attempt, error))
+            Err(commit_unknown_error(&attempt, error))
         }
     }
 
-    fn after_settling(
+    fn after_attempt_read(
         &mut self,
-        mut attempt: Attempt,
+        mut attempt: CommitAttempt,
         result: Result<Option<(Bytes, i64)>>,
-        env: &dyn Env,
-    ) -> Result<Step> {
+        env: &dyn RuntimeEnv,
+    ) -> Result<CommitStep> {
         let found = match result {
             Ok(Some((text, modified_ms))) => self
                 .winner(attempt.version, &text, modified_ms)
@@ -310,12 +322,14 @@ impl Machine {
             },
             Ok(None) => {
                 attempt.failed_reads = 0;
-                attempt.vanished += 1;
+                attempt.missing_reads += 1;
                 match (&attempt.refusal, &attempt.pending) {
                     // Nothing else was sent for this version.
                     (Some(refusal), None) => return Err(refusal.clone()),
-                    (Some(reason), Some(_)) | (None, Some(reason)) if attempt.vanished >= AGAIN => {
-                        return Err(unknown(&attempt, reason));
+                    (Some(reason), Some(_)) | (None, Some(reason))
+                        if attempt.missing_reads >= AGAIN =>
+                    {
+                        return Err(commit_unknown_error(&attempt, reason));
                     }
                     (_, Some(_)) => {}
                     // The existing object may be our own, which a later read finds.
@@ -332,32 +346,35 @@ impl Machine {
             Err(error) => {
                 attempt.failed_reads += 1;
                 // That it exists may have been said of our own, sent twice.
-                self.unless_exhausted(attempt, &error, env)
+                self.retry_read_or_fail(attempt, &error, env)
             }
         }
     }
 
     fn winner(&self, version: i64, text: &Bytes, modified_ms: i64) -> Result<WinningCommit> {
-        let wanted = self
-            .intent
-            .looks_at_files()
-            .then(|| self.lens.as_ref().map(Lens::wanted).unwrap_or_default());
+        let wanted = self.intent.depends_on_files().then(|| {
+            self.file_matcher
+                .as_ref()
+                .map(FileMatcher::required_columns)
+                .unwrap_or_default()
+        });
         WinningCommit::parse(version, text, modified_ms, wanted)
     }
 
     /// Takes over a commit of another's, or ends.
-    fn pass(&mut self, winner: &WinningCommit) -> Result<()> {
-        let adopted = conflict::check(&self.intent, &self.view, winner, self.lens.as_ref())?;
-        self.view = self.view.clone().after(winner, adopted)?;
+    fn rebase_onto(&mut self, winner: &WinningCommit) -> Result<()> {
+        let adopted =
+            conflict::check(&self.intent, &self.view, winner, self.file_matcher.as_ref())?;
+        self.view = self.view.clone().rebased_onto(winner, adopted)?;
         self.losses += 1;
         Ok(())
     }
 
-    fn after_loss(&mut self, winner: &WinningCommit, env: &dyn Env) -> Result<Step> {
-        self.pass(winner)?;
+    fn after_loss(&mut self, winner: &WinningCommit, env: &dyn RuntimeEnv) -> Result<CommitStep> {
+        self.rebase_onto(winner)?;
         if self.attempts > self.max_retries {
             return Err(Error::commit_failed(
-                Conflict::ConcurrentWrite,
+                ConflictKind::ConcurrentWrite,
                 format!(
                     "other writers were first {} times in a row, and `max_commit_retries` is {}; nothing was committed, run the operation again or allow more retries",
                     self.attempts, self.max_retries
@@ -365,17 +382,17 @@ impl Machine {
             )
             .at_version(winner.version));
         }
-        let time = self.backoff.wait(self.attempts, env.random());
-        self.state = State::WaitingToProbe { again: 0 };
-        Ok(Step::Sleep(time))
+        let time = self.backoff.delay(self.attempts, env.random());
+        self.state = CommitState::WaitingToProbe { again: 0 };
+        Ok(CommitStep::Sleep(time))
     }
 
     fn after_probe(
         &mut self,
         again: u32,
         result: Result<Option<(Bytes, i64)>>,
-        env: &dyn Env,
-    ) -> Result<Step> {
+        env: &dyn RuntimeEnv,
+    ) -> Result<CommitStep> {
         let version = self.view.version + 1;
         let winner = match result {
             Ok(None) => return self.put(env),
@@ -384,28 +401,30 @@ impl Machine {
         };
         match winner {
             Ok(winner) => {
-                self.pass(&winner)?;
+                self.rebase_onto(&winner)?;
                 Ok(self.probe(0))
             }
             Err(error) if again + 1 >= READS => Err(error),
             Err(_) => {
-                self.state = State::WaitingToProbe { again: again + 1 };
-                Ok(Step::Sleep(self.backoff.wait(again + 1, env.random())))
+                self.state = CommitState::WaitingToProbe { again: again + 1 };
+                Ok(CommitStep::Sleep(
+                    self.backoff.delay(again + 1, env.random()),
+                ))
             }
         }
     }
 
-    fn done(&mut self, attempt: Attempt, was_looked_up: bool) -> Step {
-        Step::Done(Outcome {
+    fn done(&mut self, attempt: CommitAttempt, was_looked_up: bool) -> CommitStep {
+        CommitStep::Done(CommitOutcome {
             version: attempt.version,
             attempts: self.attempts,
             text: attempt.text,
-            was_looked_up,
+            found_by_lookup: was_looked_up,
         })
     }
 }
 
-fn unknown(attempt: &Attempt, error: &Error) -> Error {
+fn commit_unknown_error(attempt: &CommitAttempt, error: &Error) -> Error {
     let error = error.to_string();
     let first = attempt
         .pending

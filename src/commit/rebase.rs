@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bytes::Bytes;
 
-use super::intent::{Intent, ROW_TRACKING, canonical, row_id_domain, row_id_mark};
+use super::intent::{
+    PreparedTransaction, ROW_TRACKING, canonical, parse_high_water_mark, row_id_domain,
+};
 use super::winning_commit::{IDENTITY_TAG, RebasedState, WinningCommit};
 use crate::error::{Error, Result};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
@@ -21,7 +23,7 @@ const PROTECTED: &str = "delta.requireCheckpointProtectionBeforeVersion";
 
 /// The table before the commit that is tried next.
 #[derive(Debug, Clone)]
-pub struct View {
+pub struct CommitBaseState {
     /// Its version; -1 for none.
     pub version: i64,
     /// The protocol in force.
@@ -31,27 +33,27 @@ pub struct View {
     /// The protocol that was read at first.
     pub read_protocol: Protocol,
     /// The highest row id given so far.
-    pub row_id_mark: i64,
+    pub row_id_high_water_mark: i64,
     /// Time of the version, milliseconds since the epoch.
     pub timestamp_ms: i64,
     row_ids_lost: bool,
     backfilled: HashMap<String, (i64, Option<i64>)>,
-    settled: HashSet<String>,
+    superseded_files: HashSet<String>,
     orphaned_domains: BTreeMap<String, DomainMetadata>,
 }
 
 /// Whether in-commit timestamps are on.
-pub(super) fn has_timestamps(protocol: &Protocol, metadata: &Metadata) -> bool {
+pub(super) fn has_in_commit_timestamps(protocol: &Protocol, metadata: &Metadata) -> bool {
     protocol.has_writer_feature("inCommitTimestamp")
         && metadata.flag("delta.enableInCommitTimestamps")
 }
 
 /// Whether new files get row ids.
-pub(super) fn gives_row_ids(protocol: &Protocol, metadata: &Metadata) -> bool {
+pub(super) fn assigns_row_ids(protocol: &Protocol, metadata: &Metadata) -> bool {
     protocol.has_writer_feature("rowTracking") && !metadata.flag("delta.rowTrackingSuspended")
 }
 
-impl View {
+impl CommitBaseState {
     /// The table as it was read.
     #[must_use]
     pub fn new(
@@ -66,11 +68,11 @@ impl View {
             read_protocol: protocol.clone(),
             protocol,
             metadata,
-            row_id_mark,
+            row_id_high_water_mark: row_id_mark,
             timestamp_ms,
             row_ids_lost: false,
             backfilled: HashMap::new(),
-            settled: HashSet::new(),
+            superseded_files: HashSet::new(),
             orphaned_domains: BTreeMap::new(),
         }
     }
@@ -79,7 +81,7 @@ impl View {
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the winner lacks a timestamp that it must have.
-    pub fn after(mut self, winner: &WinningCommit, adopted: RebasedState) -> Result<Self> {
+    pub fn rebased_onto(mut self, winner: &WinningCommit, adopted: RebasedState) -> Result<Self> {
         self.version = winner.version;
         if let Some(protocol) = adopted.protocol {
             self.protocol = protocol;
@@ -87,17 +89,17 @@ impl View {
         if let Some(metadata) = adopted.metadata {
             self.metadata = metadata;
         }
-        self.timestamp_ms = if has_timestamps(&self.protocol, &self.metadata) {
+        self.timestamp_ms = if has_in_commit_timestamps(&self.protocol, &self.metadata) {
             winner.in_commit_timestamp.ok_or_else(|| {
                 Error::corrupt("the table has in-commit timestamps but the commit has no `commitInfo.inCommitTimestamp`").at_version(winner.version)
             })?
         } else {
             winner.modified_ms
         };
-        self.row_id_mark = adopted
-            .row_id_mark
-            .unwrap_or(self.row_id_mark)
-            .max(self.row_id_mark);
+        self.row_id_high_water_mark = adopted
+            .row_id_high_water_mark
+            .unwrap_or(self.row_id_high_water_mark)
+            .max(self.row_id_high_water_mark);
         self.row_ids_lost |= adopted.row_ids_lost;
         self.backfilled.extend(
             adopted
@@ -105,7 +107,7 @@ impl View {
                 .into_iter()
                 .map(|(path, base, version)| (path, (base, version))),
         );
-        self.settled.extend(adopted.settled);
+        self.superseded_files.extend(adopted.superseded_files);
         self.orphaned_domains.extend(
             adopted
                 .orphaned_domains
@@ -121,16 +123,16 @@ impl View {
     /// # Errors
     /// [`Error::Invalid`] when a new file needs row ids and its statistics do not say how many rows
     /// it has.
-    pub fn text(&self, intent: &Intent, now_ms: i64) -> Result<Bytes> {
+    pub fn commit_bytes(&self, intent: &PreparedTransaction, now_ms: i64) -> Result<Bytes> {
         let version = self.version + 1;
         let protocol = intent.protocol.as_ref().unwrap_or(&self.protocol);
         let mut metadata = intent.metadata.clone();
         let effective = metadata.as_ref().unwrap_or(&self.metadata);
-        let timestamp = has_timestamps(protocol, effective)
+        let timestamp = has_in_commit_timestamps(protocol, effective)
             .then(|| now_ms.max(self.timestamp_ms.saturating_add(1)));
         if let (Some(timestamp), Some(metadata)) = (timestamp, &mut metadata)
             && version > 0
-            && !has_timestamps(&self.protocol, &self.metadata)
+            && !has_in_commit_timestamps(&self.protocol, &self.metadata)
         {
             metadata
                 .configuration
@@ -146,18 +148,18 @@ impl View {
             // It is about the history before this commit, whatever version that gets.
             *protected = version.to_string();
         }
-        let gives_row_ids = gives_row_ids(protocol, metadata.as_ref().unwrap_or(&self.metadata));
+        let gives_row_ids = assigns_row_ids(protocol, metadata.as_ref().unwrap_or(&self.metadata));
         let given = intent
             .domains()
             .find(|d| d.domain == ROW_TRACKING && !d.removed)
-            .and_then(|d| row_id_mark(&d.configuration));
-        let mut mark = self.row_id_mark.max(given.unwrap_or(-1));
+            .and_then(|d| parse_high_water_mark(&d.configuration));
+        let mut mark = self.row_id_high_water_mark.max(given.unwrap_or(-1));
         let mut moved = given.is_some();
         let mut lines: Vec<u8> = Vec::with_capacity(512 * (intent.actions.len() + 3));
         for action in &intent.actions {
             match action {
                 Action::Add(add) => {
-                    if self.skips(&add.path)? {
+                    if self.is_superseded_file(&add.path)? {
                         continue;
                     }
                     let fresh = self.with_row_ids(add, gives_row_ids, &mut mark, version)?;
@@ -182,7 +184,7 @@ impl View {
         push_line(
             &mut out,
             &CommitInfoLine {
-                commit_info: self.info(intent, timestamp, now_ms),
+                commit_info: self.commit_info(intent, timestamp, now_ms),
             },
         )?;
         if let Some(protocol) = &intent.protocol {
@@ -209,8 +211,8 @@ impl View {
         }
     }
 
-    fn skips(&self, path: &str) -> Result<bool> {
-        Ok(!self.settled.is_empty() && self.settled.contains(&canonical(path)?))
+    fn is_superseded_file(&self, path: &str) -> Result<bool> {
+        Ok(!self.superseded_files.is_empty() && self.superseded_files.contains(&canonical(path)?))
     }
 
     fn with_row_ids(
@@ -241,7 +243,12 @@ impl View {
         Ok(add)
     }
 
-    fn info(&self, intent: &Intent, in_commit_timestamp: Option<i64>, now_ms: i64) -> CommitInfo {
+    fn commit_info(
+        &self,
+        intent: &PreparedTransaction,
+        in_commit_timestamp: Option<i64>,
+        now_ms: i64,
+    ) -> CommitInfo {
         let operation = &intent.operation;
         let mut tags = BTreeMap::new();
         if operation.identity_only {

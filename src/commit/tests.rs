@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::error::{Conflict, Error, Result};
-use crate::protocol::action::{DomainMetadata, Format, Metadata, Protocol};
+use crate::error::{ConflictKind, Error, Result};
+use crate::protocol::action::{DomainMetadata, FormatSpecification, Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add};
 
 fn protocol(features: &[&str]) -> Protocol {
@@ -45,7 +45,7 @@ fn metadata(configuration: &[(&str, &str)], field: Value) -> Metadata {
         id: "i".into(),
         name: None,
         description: None,
-        format: Format::default(),
+        format: FormatSpecification::default(),
         schema_string: json!({"type": "struct", "fields": [field]}).to_string(),
         partition_columns: vec![],
         configuration: configuration
@@ -60,8 +60,8 @@ fn plain() -> Value {
     json!({"name": "a", "type": "long", "nullable": true, "metadata": {}})
 }
 
-fn view() -> View {
-    View::new(
+fn view() -> CommitBaseState {
+    CommitBaseState::new(
         0,
         protocol(FEATURES),
         metadata(&[("owner", "me")], plain()),
@@ -70,16 +70,16 @@ fn view() -> View {
     )
 }
 
-fn intent(name: &str, actions: Vec<Action>) -> Intent {
-    Intent {
+fn intent(name: &str, actions: Vec<Action>) -> PreparedTransaction {
+    PreparedTransaction {
         txn_id: "mine".into(),
         read_version: 0,
-        reads: Reads::default(),
+        reads: ReadSet::default(),
         actions,
         protocol: None,
         metadata: None,
-        operation: Operation::new(name),
-        isolation: Isolation::Serializable,
+        operation: CommitOperation::new(name),
+        isolation: IsolationLevel::Serializable,
         is_blind_append: false,
         removed: std::collections::HashSet::default(),
         revalidates: false,
@@ -91,7 +91,13 @@ fn winner(info: Value, lines: &[Value]) -> WinningCommit {
     for line in lines {
         text += &(line.to_string() + "\n");
     }
-    WinningCommit::parse(1, &text.into(), 5, Some(crate::parse::Wanted::default())).unwrap()
+    WinningCommit::parse(
+        1,
+        &text.into(),
+        5,
+        Some(crate::parse::FileActionProjection::default()),
+    )
+    .unwrap()
 }
 
 fn with_metadata(metadata: &Metadata) -> WinningCommit {
@@ -101,7 +107,7 @@ fn with_metadata(metadata: &Metadata) -> WinningCommit {
     )
 }
 
-fn lost(result: Result<RebasedState>) -> Option<Conflict> {
+fn lost(result: Result<RebasedState>) -> Option<ConflictKind> {
     match result {
         Ok(_) => None,
         Err(Error::CommitFailed { conflict, .. }) => Some(conflict),
@@ -109,8 +115,8 @@ fn lost(result: Result<RebasedState>) -> Option<Conflict> {
     }
 }
 
-fn lines(view: &View, intent: &Intent) -> Vec<Value> {
-    let text = view.text(intent, 100).unwrap();
+fn lines(view: &CommitBaseState, intent: &PreparedTransaction) -> Vec<Value> {
+    let text = view.commit_bytes(intent, 100).unwrap();
     std::str::from_utf8(&text)
         .unwrap()
         .lines()
@@ -195,7 +201,7 @@ fn switching_on_what_needs_no_rewrite_is_no_conflict() {
         );
         assert_eq!(
             lost(adopted),
-            (!harmless).then_some(Conflict::MetadataChanged),
+            (!harmless).then_some(ConflictKind::MetadataChanged),
             "{changes:?}"
         );
     }
@@ -207,10 +213,10 @@ fn switching_on_what_needs_no_rewrite_is_no_conflict() {
             &with_metadata(&metadata(&[], plain())),
             None
         )),
-        Some(Conflict::MetadataChanged)
+        Some(ConflictKind::MetadataChanged)
     );
     // Without the feature the switch means nothing yet, but it will.
-    let view = View::new(
+    let view = CommitBaseState::new(
         0,
         protocol(&["domainMetadata"]),
         metadata(&[], plain()),
@@ -225,7 +231,7 @@ fn switching_on_what_needs_no_rewrite_is_no_conflict() {
             &with_metadata(&on),
             None
         )),
-        Some(Conflict::MetadataChanged)
+        Some(ConflictKind::MetadataChanged)
     );
 }
 
@@ -245,7 +251,7 @@ fn metadata_taken_over_holds_for_the_commit() {
     );
     let mine = intent("WRITE", vec![Action::Add(add("x"))]);
     let adopted = check(&mine, &view(), &other, None).unwrap();
-    let lines = lines(&view().after(&other, adopted).unwrap(), &mine);
+    let lines = lines(&view().rebased_onto(&other, adopted).unwrap(), &mine);
     assert_eq!(
         lines[0]["commitInfo"]["inCommitTimestamp"], 501,
         "after the other's, though our clock is behind"
@@ -262,7 +268,7 @@ fn metadata_taken_over_holds_for_the_commit() {
     );
     let other = with_metadata(&rows);
     let adopted = check(&mine, &view(), &other, None).unwrap();
-    let lines = self::lines(&view().after(&other, adopted).unwrap(), &mine);
+    let lines = self::lines(&view().rebased_onto(&other, adopted).unwrap(), &mine);
     assert_eq!(
         lines[0]["commitInfo"]["tags"]["delta.rowTracking.preserved"],
         "false"
@@ -283,13 +289,13 @@ fn identity_marks_of_others_are_no_conflict_unless_one_writes_metadata_too() {
         lost(check(&intent("WRITE", vec![]), &view(), &other, None)),
         None
     );
-    let mine = Intent {
+    let mine = PreparedTransaction {
         metadata: Some(metadata(&[], plain())),
         ..intent("WRITE", vec![])
     };
     assert_eq!(
         lost(check(&mine, &view(), &other, None)),
-        Some(Conflict::MetadataChanged)
+        Some(ConflictKind::MetadataChanged)
     );
 }
 
@@ -299,7 +305,7 @@ fn protocols_that_drop_or_cannot_be_written_end_the_transaction() {
     let mine = || intent("WRITE", vec![]);
     assert_eq!(
         lost(check(&mine(), &view(), &with(&FEATURES[..5]), None)),
-        Some(Conflict::ProtocolChanged)
+        Some(ConflictKind::ProtocolChanged)
     );
     assert_eq!(
         lost(check(
@@ -318,13 +324,13 @@ fn protocols_that_drop_or_cannot_be_written_end_the_transaction() {
     )
     .unwrap_err();
     assert!(matches!(unknown, Error::Unsupported { feature: Some(f), .. } if f == "future"));
-    let dropping = Intent {
+    let dropping = PreparedTransaction {
         protocol: Some(protocol(&FEATURES[..5])),
         ..mine()
     };
     assert_eq!(
         lost(check(&dropping, &view(), &winner(json!({}), &[]), None)),
-        Some(Conflict::ProtocolChanged)
+        Some(ConflictKind::ProtocolChanged)
     );
 }
 
@@ -343,7 +349,7 @@ fn row_ids_follow_the_mark_of_the_newest_commit() {
             Action::Add(add("y")),
         ],
     );
-    let ids = |view: &View| -> Vec<(i64, i64)> {
+    let ids = |view: &CommitBaseState| -> Vec<(i64, i64)> {
         let lines = lines(view, &mine);
         lines
             .iter()
@@ -359,7 +365,7 @@ fn row_ids_follow_the_mark_of_the_newest_commit() {
     assert_eq!(ids(&view()), [(10, 1), (3, 0), (15, 1)]);
     let other = winner(json!({}), &[mark]);
     let view = view()
-        .after(&other, check(&mine, &view(), &other, None).unwrap())
+        .rebased_onto(&other, check(&mine, &view(), &other, None).unwrap())
         .unwrap();
     assert_eq!(ids(&view), [(20, 2), (3, 0), (25, 2)]);
     assert_eq!(
@@ -374,7 +380,7 @@ fn row_ids_follow_the_mark_of_the_newest_commit() {
         })],
     );
     assert!(
-        view.text(&uncounted, 1)
+        view.commit_bytes(&uncounted, 1)
             .unwrap_err()
             .to_string()
             .contains("numRecords")
@@ -385,19 +391,19 @@ fn row_ids_follow_the_mark_of_the_newest_commit() {
 fn a_backfill_and_what_it_meets_agree_on_row_ids() {
     let filled = json!({"add": {"path": "x", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": false, "baseRowId": 4, "defaultRowCommitVersion": 1}});
     let other = winner(json!({"operation": "ROW TRACKING BACKFILL"}), &[filled]);
-    let mine = Intent {
+    let mine = PreparedTransaction {
         removed: std::iter::once("x".to_owned()).collect(),
         ..intent("DELETE", vec![Action::Remove(add("x").to_remove(1, true))])
     };
-    let mine = Intent {
-        reads: Reads {
+    let mine = PreparedTransaction {
+        reads: ReadSet {
             whole_table: true,
-            ..Reads::default()
+            ..ReadSet::default()
         },
         ..mine
     };
     let adopted = check(&mine, &view(), &other, None).unwrap();
-    let remove = lines(&view().after(&other, adopted).unwrap(), &mine)
+    let remove = lines(&view().rebased_onto(&other, adopted).unwrap(), &mine)
         .pop()
         .unwrap();
     assert_eq!(
@@ -416,15 +422,15 @@ fn a_backfill_and_what_it_meets_agree_on_row_ids() {
         "ROW TRACKING BACKFILL",
         vec![Action::Add(add("x")), Action::Add(add("y"))],
     );
-    let backfill = Intent {
-        reads: Reads {
+    let backfill = PreparedTransaction {
+        reads: ReadSet {
             files: ["x".to_owned(), "y".to_owned()].into_iter().collect(),
-            ..Reads::default()
+            ..ReadSet::default()
         },
         ..backfill
     };
     let adopted = check(&backfill, &view(), &gone, None).unwrap();
-    let lines = lines(&view().after(&gone, adopted).unwrap(), &backfill);
+    let lines = lines(&view().rebased_onto(&gone, adopted).unwrap(), &backfill);
     let paths: Vec<&str> = lines
         .iter()
         .filter_map(|l| l.get("add"))
@@ -438,7 +444,7 @@ fn a_backfill_and_what_it_meets_agree_on_row_ids() {
             &gone,
             None
         )),
-        Some(Conflict::ConcurrentWrite)
+        Some(ConflictKind::ConcurrentWrite)
     );
 }
 
@@ -452,7 +458,7 @@ fn a_replaced_table_loses_domains_that_came_meanwhile() {
     let other = winner(json!({}), &[json!({"domainMetadata": domain})]);
     let mine = intent("REPLACE TABLE", vec![]);
     let adopted = check(&mine, &view(), &other, None).unwrap();
-    let lines = lines(&view().after(&other, adopted).unwrap(), &mine);
+    let lines = lines(&view().rebased_onto(&other, adopted).unwrap(), &mine);
     assert_eq!(
         lines[1]["domainMetadata"],
         json!({"domain": "theirs", "configuration": "c", "removed": true})
@@ -461,13 +467,13 @@ fn a_replaced_table_loses_domains_that_came_meanwhile() {
 
 #[test]
 fn waits_are_random_and_bounded() {
-    let backoff = Backoff {
+    let backoff = BackoffPolicy {
         base: Duration::from_millis(10),
         cap: Duration::from_millis(100),
     };
     let longest = |losses| {
         (0..1000_u64)
-            .map(|n| backoff.wait(losses, n.wrapping_mul(7919)))
+            .map(|n| backoff.delay(losses, n.wrapping_mul(7919)))
             .max()
             .unwrap()
     };
@@ -477,10 +483,10 @@ fn waits_are_random_and_bounded() {
             && longest(1000) <= Duration::from_millis(100)
     );
     assert!(longest(3) > Duration::from_millis(5));
-    assert_eq!(backoff.wait(5, 0), Duration::ZERO);
+    assert_eq!(backoff.delay(5, 0), Duration::ZERO);
     assert_eq!(
-        backoff.in_trouble(),
-        Backoff {
+        backoff.for_store_errors(),
+        BackoffPolicy {
             base: Duration::from_millis(50),
             cap: Duration::from_millis(800)
         }
@@ -490,7 +496,7 @@ fn waits_are_random_and_bounded() {
 #[test]
 fn commit_information_is_complete() {
     let mut mine = intent("DELETE", vec![]);
-    mine.operation = Operation::from_json(
+    mine.operation = CommitOperation::from_json(
         r#"{"name":"DELETE","parameters":{"predicate":"[\"a = 1\"]"},"metrics":{"numRemovedFiles":"1"},"userMetadata":"u","extra":{"mykey":1}}"#,
     )
     .unwrap();

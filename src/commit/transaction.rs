@@ -4,72 +4,72 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::committer::{CatalogCommitter, Committer, FileCommitter, Found};
-use super::intent::{Isolation, Operation, canonical};
-use super::prepare::{Draft, Revalidate, prepare};
-use crate::commit::protocol::{Event, Machine, Outcome, Step};
+use super::committer::{CatalogCommitter, FileCommitter, LoadedCommit, TableCommitter};
+use super::intent::{CommitOperation, IsolationLevel, canonical};
+use super::prepare::{RevalidationHook, TransactionDraft, prepare};
+use crate::commit::protocol::{CommitEvent, CommitOutcome, CommitStateMachine, CommitStep};
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Env, SystemEnv};
-use crate::expr::Bound;
-use crate::log::{CommitFile, Log};
-use crate::protocol::action::{DomainMetadata, Metadata, Txn};
+use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv};
+use crate::expr::BoundExpr;
+use crate::log::{CommitFile, DeltaLog};
+use crate::protocol::action::{DomainMetadata, Metadata, SetTransaction};
 use crate::protocol::commit_line::{Action, PartitionValues};
 use crate::protocol::log_path;
-use crate::scan::Lens;
+use crate::scan::FileMatcher;
 use crate::snapshot::{ReadOptions, Snapshot};
-use crate::store::{File, Turn};
+use crate::store::{StoreObject, WriterQueueLock};
 
 /// Retries after a lost race, unless the caller says otherwise: more than any contention lasts.
 const RETRIES: u32 = 10_000;
 
 /// How to commit.
 #[derive(Debug, Clone)]
-pub struct CommitOptions {
+pub struct TransactionOptions {
     /// How often to try again after another writer was first (`max_commit_retries`).
     pub max_retries: u32,
     /// An isolation level other than the table's.
-    pub isolation: Option<Isolation>,
+    pub isolation: Option<IsolationLevel>,
     /// Clock, sleep and randomness.
-    pub env: Arc<dyn Env>,
+    pub env: Arc<dyn RuntimeEnv>,
     /// Who makes commits; the table's log if none.
-    pub committer: Option<Arc<dyn Committer>>,
+    pub committer: Option<Arc<dyn TableCommitter>>,
     /// Stops the trying, but never between an attempt and its answer.
-    pub cancel: Cancel,
+    pub cancel: CancellationToken,
     /// The turn among this machine's writers, where the caller has it already.
-    pub turn: Option<Arc<Turn>>,
+    pub writer_queue_lock: Option<Arc<WriterQueueLock>>,
 }
 
-impl Default for CommitOptions {
+impl Default for TransactionOptions {
     fn default() -> Self {
         Self {
             max_retries: RETRIES,
             isolation: None,
             env: Arc::new(SystemEnv),
             committer: None,
-            cancel: Cancel::default(),
-            turn: None,
+            cancel: CancellationToken::default(),
+            writer_queue_lock: None,
         }
     }
 }
 
 /// What a transaction starts from.
 #[derive(Debug, Clone)]
-enum Base {
+enum TransactionBase {
     Table(Snapshot),
-    Nothing(Log, ReadOptions),
+    Nothing(DeltaLog, ReadOptions),
 }
 
 /// Reads and actions that become one version or none. Committing takes it: a finished one cannot be
 /// committed again.
 #[derive(Debug, Clone)]
-pub struct Transaction {
-    base: Base,
-    draft: Draft,
+pub struct OptimisticTransaction {
+    base: TransactionBase,
+    draft: TransactionDraft,
 }
 
 /// A version that was made.
 #[derive(Debug, Clone)]
-pub struct Committed {
+pub struct CommittedVersion {
     /// The version.
     pub version: i64,
     /// The table as of this version; `None` (and a warning) when it could not be opened right
@@ -78,9 +78,9 @@ pub struct Committed {
     /// How often it was tried.
     pub attempts: u32,
     /// Commits of others that came in between.
-    pub passed: u32,
+    pub concurrent_commits: u32,
     /// Whether the answer was lost and the commit found by looking.
-    pub was_looked_up: bool,
+    pub found_by_lookup: bool,
     /// Time to check the transaction.
     pub prepare_time: Duration,
     /// Time from the first attempt to the answer.
@@ -97,13 +97,13 @@ pub struct Committed {
     pub warnings: Vec<Error>,
 }
 
-impl Transaction {
+impl OptimisticTransaction {
     /// A transaction on a version of a table.
     #[must_use]
     pub fn new(snapshot: &Snapshot) -> Self {
         Self {
-            base: Base::Table(snapshot.clone()),
-            draft: Draft::default(),
+            base: TransactionBase::Table(snapshot.clone()),
+            draft: TransactionDraft::default(),
         }
     }
 
@@ -111,7 +111,7 @@ impl Transaction {
     ///
     /// # Errors
     /// [`Error::Invalid`] when there is one; what the store says.
-    pub fn create(log: Log, options: ReadOptions) -> Result<Self> {
+    pub fn create(log: DeltaLog, options: ReadOptions) -> Result<Self> {
         log.check_location()?;
         if log.list(0)?.newest().is_some() {
             return Err(Error::invalid(format!(
@@ -120,8 +120,8 @@ impl Transaction {
             )));
         }
         Ok(Self {
-            base: Base::Nothing(log, options),
-            draft: Draft::default(),
+            base: TransactionBase::Nothing(log, options),
+            draft: TransactionDraft::default(),
         })
     }
 
@@ -129,17 +129,17 @@ impl Transaction {
     #[must_use]
     pub fn snapshot(&self) -> Option<&Snapshot> {
         match &self.base {
-            Base::Table(snapshot) => Some(snapshot),
-            Base::Nothing(..) => None,
+            TransactionBase::Table(snapshot) => Some(snapshot),
+            TransactionBase::Nothing(..) => None,
         }
     }
 
     /// The log that it commits to.
     #[must_use]
-    pub fn log(&self) -> &Log {
+    pub fn log(&self) -> &DeltaLog {
         match &self.base {
-            Base::Table(snapshot) => snapshot.log(),
-            Base::Nothing(log, _) => log,
+            TransactionBase::Table(snapshot) => snapshot.log(),
+            TransactionBase::Nothing(log, _) => log,
         }
     }
 
@@ -162,7 +162,7 @@ impl Transaction {
 
     /// Notes that the rows were read for which `predicate`, bound to the snapshot's schema, is
     /// true.
-    pub fn read_rows(&mut self, predicate: Bound) {
+    pub fn read_rows(&mut self, predicate: BoundExpr) {
         self.draft.reads.predicates.push(predicate);
     }
 
@@ -197,10 +197,14 @@ impl Transaction {
     ///
     /// # Errors
     /// What reading the log meets.
-    pub fn read_app(&mut self, app_id: &str) -> Result<Option<Txn>> {
+    pub fn read_app(&mut self, app_id: &str) -> Result<Option<SetTransaction>> {
         self.draft.reads.apps.insert(app_id.to_owned());
         self.snapshot().map_or(Ok(None), |snapshot| {
-            Ok(snapshot.sets()?.transactions.get(app_id).cloned())
+            Ok(snapshot
+                .non_file_actions()?
+                .transactions
+                .get(app_id)
+                .cloned())
         })
     }
 
@@ -211,7 +215,7 @@ impl Transaction {
     pub fn read_domain(&mut self, domain: &str) -> Result<Option<DomainMetadata>> {
         self.draft.reads.domains.insert(domain.to_owned());
         self.snapshot().map_or(Ok(None), |snapshot| {
-            Ok(snapshot.sets()?.domains.get(domain).cloned())
+            Ok(snapshot.non_file_actions()?.domains.get(domain).cloned())
         })
     }
 
@@ -261,11 +265,11 @@ impl Transaction {
     /// transaction. So a feature can be dropped while others write: `look` makes sure that none
     /// of them used it.
     pub fn revalidate(&mut self, look: impl Fn(&Snapshot) -> Result<()> + Send + Sync + 'static) {
-        self.draft.revalidate = Some(Revalidate(Arc::new(look)));
+        self.draft.revalidate = Some(RevalidationHook(Arc::new(look)));
     }
 
     /// Says what is done, for `commitInfo`.
-    pub fn set_operation(&mut self, operation: Operation) {
+    pub fn set_operation(&mut self, operation: CommitOperation) {
         self.draft.operation = operation;
     }
 
@@ -275,14 +279,14 @@ impl Transaction {
     /// [`Error::CommitFailed`] for a conflict that cannot be resolved, [`Error::CommitUnknown`]
     /// when it cannot be found out whether the version was made. After any other error nothing
     /// was committed.
-    pub fn commit(mut self, options: &CommitOptions) -> Result<Committed> {
+    pub fn commit(mut self, options: &TransactionOptions) -> Result<CommittedVersion> {
         let started = Instant::now();
         let env = options.env.as_ref();
         let log = match &self.base {
-            Base::Table(snapshot) => snapshot.log().clone(),
-            Base::Nothing(log, _) => log.clone(),
+            TransactionBase::Table(snapshot) => snapshot.log().clone(),
+            TransactionBase::Nothing(log, _) => log.clone(),
         };
-        let committer: Arc<dyn Committer> = match (&options.committer, log.catalog()) {
+        let committer: Arc<dyn TableCommitter> = match (&options.committer, log.catalog()) {
             (Some(committer), _) => Arc::clone(committer),
             (None, Some(catalog)) => Arc::new(CatalogCommitter::new(
                 Arc::clone(log.stores()),
@@ -295,7 +299,7 @@ impl Transaction {
         let lens = self
             .snapshot()
             .filter(|_| !self.draft.reads.predicates.is_empty())
-            .map(|s| Lens::new(s, self.draft.reads.predicates.clone()));
+            .map(|s| FileMatcher::new(s, self.draft.reads.predicates.clone()));
         let base = self.snapshot().cloned();
         let revalidate = self.draft.revalidate.clone();
         let (intent, view) = prepare(
@@ -305,23 +309,24 @@ impl Transaction {
             env,
             &options.cancel,
         )?;
-        let stats = Stats::of(&intent.actions);
+        let stats = CommitFileStats::of(&intent.actions);
         let prepare_time = started.elapsed();
 
         let mut machine =
-            Machine::new(intent, view, lens, options.max_retries, committer.backoff());
-        let mut seen: Vec<Found> = Vec::new();
-        let look = |seen: &[Found]| match (&base, &revalidate) {
+            CommitStateMachine::new(intent, view, lens, options.max_retries, committer.backoff());
+        let mut seen: Vec<LoadedCommit> = Vec::new();
+        let look = |seen: &[LoadedCommit]| match (&base, &revalidate) {
             // With a committer of the caller the log does not decide which versions exist.
             (Some(base), _) if seen.is_empty() && options.committer.is_none() => {
                 base.check_in_log()
             }
-            (Some(base), Some(Revalidate(look))) if !seen.is_empty() => {
-                look(&extended(base, seen)?)
+            (Some(base), Some(RevalidationHook(look))) if !seen.is_empty() => {
+                look(&snapshot_with_commits(base, seen)?)
             }
             _ => Ok(()),
         };
-        let outcome = drive(&mut machine, committer.as_ref(), options, &look, &mut seen)?;
+        let outcome =
+            run_state_machine(&mut machine, committer.as_ref(), options, &look, &mut seen)?;
         let commit_time = started.elapsed().saturating_sub(prepare_time);
 
         // From here on nothing may look like a failure: the version is made.
@@ -330,7 +335,7 @@ impl Transaction {
             .publish(outcome.version)
             .map_err(|error| warnings.push(error))
             .is_ok();
-        let snapshot = after(
+        let snapshot = committed_snapshot(
             &self.base,
             &log,
             committer.as_ref(),
@@ -340,12 +345,12 @@ impl Transaction {
         )
         .map_err(|error| warnings.push(error))
         .ok();
-        Ok(Committed {
+        Ok(CommittedVersion {
             version: outcome.version,
             snapshot,
             attempts: outcome.attempts,
-            passed: machine.losses(),
-            was_looked_up: outcome.was_looked_up,
+            concurrent_commits: machine.losses(),
+            found_by_lookup: outcome.found_by_lookup,
             prepare_time,
             commit_time,
             files_added: stats.files_added,
@@ -358,44 +363,44 @@ impl Transaction {
 }
 
 /// Does what the machine says until it is done.
-fn drive(
-    machine: &mut Machine,
-    committer: &dyn Committer,
-    options: &CommitOptions,
-    look: &dyn Fn(&[Found]) -> Result<()>,
-    seen: &mut Vec<Found>,
-) -> Result<Outcome> {
-    let mut event = Event::Start;
-    let mut turn = options.turn.clone();
+fn run_state_machine(
+    machine: &mut CommitStateMachine,
+    committer: &dyn TableCommitter,
+    options: &TransactionOptions,
+    look: &dyn Fn(&[LoadedCommit]) -> Result<()>,
+    seen: &mut Vec<LoadedCommit>,
+) -> Result<CommitOutcome> {
+    let mut event = CommitEvent::Start;
+    let mut turn = options.writer_queue_lock.clone();
     loop {
         event = match machine.next(event, options.env.as_ref())? {
-            Step::Done(outcome) => return Ok(outcome),
-            Step::Put { version, text } => {
+            CommitStep::Done(outcome) => return Ok(outcome),
+            CommitStep::Put { version, text } => {
                 if turn.is_none() {
-                    turn = committer.turn(&options.cancel).map(Arc::new);
+                    turn = committer.lock_writer_queue(&options.cancel).map(Arc::new);
                 }
                 if !machine.was_pending() {
                     options.cancel.check()?;
                     look(seen)?;
                 }
-                Event::Put(committer.put(version, &text))
+                CommitEvent::Put(committer.put(version, &text))
             }
-            Step::Read(version) => Event::Read(committer.read(version).map(|found| {
+            CommitStep::Read(version) => CommitEvent::Read(committer.read(version).map(|found| {
                 found.map(|found| {
-                    let event = (found.text.clone(), found.file.modified_ms);
+                    let event = (found.bytes.clone(), found.file.modified_ms);
                     seen.retain(|known| known.file.version != version);
                     seen.push(found);
                     event
                 })
             })),
-            Step::Sleep(time) => {
+            CommitStep::Sleep(time) => {
                 // Whoever was first before this turn came is done; any other wait is for a store in
                 // trouble.
                 if turn.is_none() || !machine.has_lost() {
-                    turn.clone_from(&options.turn);
+                    turn.clone_from(&options.writer_queue_lock);
                     options.env.sleep(time);
                 }
-                Event::Slept
+                CommitEvent::Slept
             }
         };
     }
@@ -403,27 +408,27 @@ fn drive(
 
 /// The snapshot of the version that was made: the one before with the commits that came since,
 /// which were all read. `is_published` says that they all lie in the log by now.
-fn after(
-    base: &Base,
-    log: &Log,
-    committer: &dyn Committer,
-    outcome: &Outcome,
-    mut seen: Vec<Found>,
+fn committed_snapshot(
+    base: &TransactionBase,
+    log: &DeltaLog,
+    committer: &dyn TableCommitter,
+    outcome: &CommitOutcome,
+    mut seen: Vec<LoadedCommit>,
     is_published: bool,
 ) -> Result<Snapshot> {
     let snapshot = match base {
-        Base::Table(snapshot) => snapshot,
-        Base::Nothing(_, options) => {
+        TransactionBase::Table(snapshot) => snapshot,
+        TransactionBase::Nothing(_, options) => {
             return Snapshot::open(log.clone(), Some(outcome.version), *options);
         }
     };
     if is_published {
         // Staged files are deleted some day.
         for found in &mut seen {
-            found.file.file = File {
+            found.file.file = StoreObject {
                 store: Arc::clone(log.stores().root()),
                 path: log_path::commit(found.file.version),
-                size: Some(found.text.len() as u64),
+                size: Some(found.bytes.len() as u64),
             };
         }
     }
@@ -438,33 +443,33 @@ fn after(
                 .flatten()
             {
                 Some(found) => found,
-                None => own(log, outcome),
+                None => own_commit(log, outcome),
             },
         );
     }
-    extended(snapshot, &seen)
+    snapshot_with_commits(snapshot, &seen)
 }
 
 /// The snapshot with commits that were read.
-fn extended(snapshot: &Snapshot, seen: &[Found]) -> Result<Snapshot> {
+fn snapshot_with_commits(snapshot: &Snapshot, seen: &[LoadedCommit]) -> Result<Snapshot> {
     for found in seen {
-        snapshot.keep_commit_text(found.file.version, &found.text);
+        snapshot.cache_commit(found.file.version, &found.bytes);
     }
     let mut files: Vec<CommitFile> = seen.iter().map(|found| found.file.clone()).collect();
     files.sort_by_key(|file| file.version);
-    snapshot.extended(files)
+    snapshot.with_commits(files)
 }
 
 /// The commit that was just written to the log.
-fn own(log: &Log, outcome: &Outcome) -> Found {
+fn own_commit(log: &DeltaLog, outcome: &CommitOutcome) -> LoadedCommit {
     let path = log_path::commit(outcome.version);
-    let file = File {
+    let file = StoreObject {
         store: Arc::clone(log.stores().root()),
         path,
         size: Some(outcome.text.len() as u64),
     };
-    Found {
-        text: outcome.text.clone(),
+    LoadedCommit {
+        bytes: outcome.text.clone(),
         file: CommitFile {
             first: outcome.version,
             version: outcome.version,
@@ -474,14 +479,14 @@ fn own(log: &Log, outcome: &Outcome) -> Found {
     }
 }
 
-struct Stats {
+struct CommitFileStats {
     files_added: u64,
     files_removed: u64,
     bytes_added: u64,
     bytes_removed: u64,
 }
 
-impl Stats {
+impl CommitFileStats {
     fn of(actions: &[Action]) -> Self {
         let mut out = Self {
             files_added: 0,

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::error::{Result, ResultExt};
-use crate::parse::commit::{self, Single, Take};
-use crate::parse::{FileBatch, Wanted};
-use crate::protocol::action::{self, DomainMetadata, Metadata, Protocol, Txn};
+use crate::parse::commit::{self, ActionSelection, NonFileAction};
+use crate::parse::{FileActionProjection, FileBatch};
+use crate::protocol::action::{self, DomainMetadata, Metadata, Protocol, SetTransaction};
 use crate::protocol::log_path;
 
 /// The tag of commits whose metadata only moves identity columns' marks.
@@ -18,7 +18,7 @@ pub(super) const IDENTITY_TAG: &str = "delta.identity.schemaUpdate";
 /// commits.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Info {
+struct WinningCommitInfo {
     #[serde(default)]
     operation: Option<String>,
     #[serde(default)]
@@ -49,7 +49,7 @@ pub struct WinningCommit {
     pub(super) operation: String,
     pub(super) is_blind_append: bool,
     pub(super) identity_only: bool,
-    pub(super) txns: Vec<Txn>,
+    pub(super) txns: Vec<SetTransaction>,
     pub(super) domains: Vec<DomainMetadata>,
     pub(super) files: Option<(FileBatch, FileBatch)>,
 }
@@ -63,7 +63,7 @@ impl WinningCommit {
         version: i64,
         text: &Bytes,
         modified_ms: i64,
-        adds: Option<Wanted>,
+        adds: Option<FileActionProjection>,
     ) -> Result<Self> {
         let mut out = Self {
             version,
@@ -79,44 +79,44 @@ impl WinningCommit {
             domains: Vec::new(),
             files: None,
         };
-        let take = Take {
-            table: true,
-            sets: true,
+        let take = ActionSelection {
+            protocol_and_metadata: true,
+            transactions_and_domains: true,
             info: true,
-            ..Take::default()
+            ..ActionSelection::default()
         };
         let parsed = match adds {
-            None => commit::singles(text, &take),
+            None => commit::non_file_actions(text, &take),
             Some(wanted) => {
-                let take = Take {
-                    adds: Some(Wanted {
+                let take = ActionSelection {
+                    adds: Some(FileActionProjection {
                         row_ids: true,
                         ..wanted
                     }),
-                    removes: Some(Wanted::default()),
+                    removes: Some(FileActionProjection::default()),
                     ..take
                 };
                 commit::parse(text, 0..text.len(), &take, &[]).map(|parsed| {
                     out.files = Some((parsed.adds, parsed.removes));
-                    parsed.singles
+                    parsed.non_file_actions
                 })
             }
         };
-        let mut info = Info::default();
+        let mut info = WinningCommitInfo::default();
         for single in parsed
             .at_file(&log_path::commit(version))
             .at_version(version)?
         {
             match single {
-                Single::Protocol(protocol) => out.protocol = Some(protocol),
-                Single::Metadata(metadata) => out.metadata = Some(*metadata),
-                Single::Txn(txn) => out.txns.push(txn),
-                Single::Domain(domain) => out.domains.push(domain),
+                NonFileAction::Protocol(protocol) => out.protocol = Some(protocol),
+                NonFileAction::Metadata(metadata) => out.metadata = Some(*metadata),
+                NonFileAction::Txn(txn) => out.txns.push(txn),
+                NonFileAction::Domain(domain) => out.domains.push(domain),
                 // What other writers put there in another form says nothing.
-                Single::CommitInfo(text) => {
+                NonFileAction::CommitInfo(text) => {
                     info = action::from_json("commitInfo", &text).unwrap_or_default();
                 }
-                Single::Sidecar(_) => {}
+                NonFileAction::Sidecar(_) => {}
             }
         }
         out.identity_only = info
@@ -148,7 +148,7 @@ impl WinningCommit {
     }
 
     /// How messages name it.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn description(&self) -> String {
         if self.operation.is_empty() {
             format!("version {}", self.version)
         } else {
@@ -167,11 +167,11 @@ pub struct RebasedState {
     /// Row tracking was switched on: rows that were copied have lost their ids.
     pub row_ids_lost: bool,
     /// The new high-water mark of row ids.
-    pub row_id_mark: Option<i64>,
+    pub row_id_high_water_mark: Option<i64>,
     /// Row ids and versions that a backfill gave to files.
     pub backfilled: Vec<(String, i64, Option<i64>)>,
     /// Files that this transaction, a backfill, has nothing to do with any more.
-    pub settled: Vec<String>,
+    pub superseded_files: Vec<String>,
     /// Domains that the table, being replaced, loses.
     pub orphaned_domains: Vec<DomainMetadata>,
 }

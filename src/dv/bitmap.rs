@@ -1,4 +1,4 @@
-//! Sets of row positions: serialized 64-bit Roaring bitmaps <-> [`Positions`] -> masks of rows to
+//! Sets of row positions: serialized 64-bit Roaring bitmaps <-> [`RoaringBitmapArray`] -> masks of rows to
 //! keep.
 //!
 //! The serialized containers (sorted 16-bit lists, 8 KiB bitmaps, runs) are kept as they are, so
@@ -36,7 +36,7 @@ const WORDS: usize = 1024;
 
 /// Up to 65,536 neighbouring positions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Container {
+enum RoaringContainer {
     /// Ascending.
     List(Box<[u16]>),
     /// A bit for each, and how many are set.
@@ -47,36 +47,39 @@ enum Container {
 
 /// A set of positions.
 #[derive(Debug, Clone, Default)]
-pub struct Positions {
+pub struct RoaringBitmapArray {
     /// By position / 65,536, ascending.
-    containers: Vec<(u64, Container)>,
+    containers: Vec<(u64, RoaringContainer)>,
     len: u64,
 }
 
-impl PartialEq for Positions {
+impl PartialEq for RoaringBitmapArray {
     fn eq(&self, other: &Self) -> bool {
         self.len == other.len && self.iter().eq(other.iter())
     }
 }
 
-impl Eq for Positions {}
+impl Eq for RoaringBitmapArray {}
 
 /// Bytes to be taken from the front.
-struct Input<'a>(&'a [u8]);
+struct BitmapReader<'a>(&'a [u8]);
 
-fn short() -> Error {
+fn truncated_error() -> Error {
     Error::corrupt_data("the bitmap ends too early")
 }
 
-impl<'a> Input<'a> {
+impl<'a> BitmapReader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(short)?;
+        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(truncated_error)?;
         self.0 = rest;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or_else(short)?;
+        let (taken, rest) = self
+            .0
+            .split_first_chunk::<N>()
+            .ok_or_else(truncated_error)?;
         self.0 = rest;
         Ok(*taken)
     }
@@ -94,7 +97,7 @@ impl<'a> Input<'a> {
     }
 }
 
-impl Container {
+impl RoaringContainer {
     fn len(&self) -> u64 {
         match self {
             Self::List(values) => values.len() as u64,
@@ -107,7 +110,7 @@ impl Container {
     }
 
     /// A list or a bitmap, as `cardinality` says.
-    fn read_plain(input: &mut Input<'_>, cardinality: usize) -> Result<Self> {
+    fn read_plain(input: &mut BitmapReader<'_>, cardinality: usize) -> Result<Self> {
         if cardinality > LIST_LIMIT {
             let mut words = Box::new([0; WORDS]);
             let (from, _) = input.take(WORDS * 8)?.as_chunks::<8>();
@@ -133,7 +136,7 @@ impl Container {
         Ok(Self::List(values))
     }
 
-    fn read_runs(input: &mut Input<'_>) -> Result<Self> {
+    fn read_runs(input: &mut BitmapReader<'_>) -> Result<Self> {
         let count = usize::from(input.u16()?);
         let (from, _) = input.take(count * 4)?.as_chunks::<4>();
         let mut runs: Vec<(u16, u16)> = Vec::with_capacity(count);
@@ -253,7 +256,7 @@ fn clear(words: &mut [u64], from: u64, to: u64) {
     }
 }
 
-impl Positions {
+impl RoaringBitmapArray {
     /// How many positions are in the set.
     #[must_use]
     pub fn len(&self) -> u64 {
@@ -269,14 +272,14 @@ impl Positions {
     /// Bytes that the set takes in memory, about.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let of = |container: &Container| match container {
-            Container::List(values) => values.len() * 2,
-            Container::Bits(..) => WORDS * 8,
-            Container::Runs(runs) => runs.len() * 4,
+        let of = |container: &RoaringContainer| match container {
+            RoaringContainer::List(values) => values.len() * 2,
+            RoaringContainer::Bits(..) => WORDS * 8,
+            RoaringContainer::Runs(runs) => runs.len() * 4,
         };
         self.containers
             .iter()
-            .map(|(_, container)| of(container) + size_of::<(u64, Container)>())
+            .map(|(_, container)| of(container) + size_of::<(u64, RoaringContainer)>())
             .sum()
     }
 
@@ -318,14 +321,14 @@ impl Positions {
                     *word |= 1 << (value % 64);
                 }
             }
-            Container::Bits(words, values.len() as u32)
+            RoaringContainer::Bits(words, values.len() as u32)
         } else {
-            Container::List(values.into())
+            RoaringContainer::List(values.into())
         };
         self.push(key, container);
     }
 
-    fn push(&mut self, key: u64, container: Container) {
+    fn push(&mut self, key: u64, container: RoaringContainer) {
         self.len += container.len();
         self.containers.push((key, container));
     }
@@ -363,7 +366,10 @@ impl Positions {
     }
 
     /// The containers that touch `range`, each with the position of its first value.
-    fn touched(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, &Container)> {
+    fn overlapping_containers(
+        &self,
+        range: &Range<u64>,
+    ) -> impl Iterator<Item = (u64, &RoaringContainer)> {
         let end = range.end.div_ceil(SPAN);
         let from = self
             .containers
@@ -379,7 +385,7 @@ impl Positions {
     /// How many positions lie in `range`.
     #[must_use]
     pub fn count(&self, range: Range<u64>) -> u64 {
-        self.touched(&range)
+        self.overlapping_containers(&range)
             .map(|(base, container)| {
                 container.count(range.start.saturating_sub(base), range.end - base)
             })
@@ -389,9 +395,9 @@ impl Positions {
     /// A bit for each position of `range`, set where the position is *not* in the set; `None` if
     /// none of them is.
     #[must_use]
-    pub fn keep(&self, range: Range<u64>) -> Option<BooleanBuffer> {
+    pub fn live_row_mask(&self, range: Range<u64>) -> Option<BooleanBuffer> {
         let rows = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
-        let mut touched = self.touched(&range).peekable();
+        let mut touched = self.overlapping_containers(&range).peekable();
         touched.peek()?;
         let mut words = vec![u64::MAX; rows.div_ceil(64)];
         let mut any = false;
@@ -404,8 +410,10 @@ impl Positions {
             // later.
             let shift = base.cast_signed() - range.start.cast_signed();
             match container {
-                Container::Bits(bits, _) => any |= clear_bits(&mut words, bits, shift, from, to),
-                Container::List(values) => {
+                RoaringContainer::Bits(bits, _) => {
+                    any |= clear_bits(&mut words, bits, shift, from, to)
+                }
+                RoaringContainer::List(values) => {
                     let at = |limit: u64| values.partition_point(|value| u64::from(*value) < limit);
                     for value in values.get(at(from)..at(to)).unwrap_or_default() {
                         let position = (i64::from(*value) + shift) as usize;
@@ -415,7 +423,7 @@ impl Positions {
                         any = true;
                     }
                 }
-                Container::Runs(runs) => {
+                RoaringContainer::Runs(runs) => {
                     let skipped = runs.partition_point(|(_, last)| u64::from(*last) < from);
                     for (first, last) in runs
                         .get(skipped..)
@@ -463,7 +471,7 @@ impl Positions {
                         });
                     }
                     let count: u32 = words.iter().map(|word| word.count_ones()).sum();
-                    let union = Container::Bits(words, count);
+                    let union = RoaringContainer::Bits(words, count);
                     if count as usize > LIST_LIMIT {
                         out.push(*a, union);
                     } else {
@@ -492,7 +500,7 @@ impl Positions {
     /// # Errors
     /// [`Error::Corrupt`] says what is wrong.
     pub fn deserialize(bytes: &[u8]) -> Result<Self> {
-        let mut input = Input(bytes);
+        let mut input = BitmapReader(bytes);
         let mut set = Self::default();
         let magic = input.array()?;
         match u32::from_le_bytes(magic) {
@@ -525,7 +533,7 @@ impl Positions {
                 }
                 for key in 0..count {
                     let size = number(input.array()?) as usize;
-                    let mut bucket = Input(input.take(size)?);
+                    let mut bucket = BitmapReader(input.take(size)?);
                     set.read_bucket(u64::from(key), &mut bucket)?;
                     if !bucket.0.is_empty() {
                         return Err(Error::corrupt_data(
@@ -550,7 +558,7 @@ impl Positions {
     }
 
     /// Reads a 32-bit bitmap whose values have `high` before them.
-    fn read_bucket(&mut self, high: u64, input: &mut Input<'_>) -> Result<()> {
+    fn read_bucket(&mut self, high: u64, input: &mut BitmapReader<'_>) -> Result<()> {
         let cookie = input.u32()?;
         let (count, runs) = if cookie == COOKIE {
             (input.u32()? as usize, &[][..])
@@ -584,9 +592,9 @@ impl Positions {
             let cardinality = usize::from(u16::from_le_bytes([*c, *d])) + 1;
             let is_run = runs.get(n / 8).is_some_and(|bits| bits >> (n % 8) & 1 == 1);
             let container = if is_run {
-                Container::read_runs(input)?
+                RoaringContainer::read_runs(input)?
             } else {
-                Container::read_plain(input, cardinality)?
+                RoaringContainer::read_plain(input, cardinality)?
             };
             if container.len() != cardinality as u64 {
                 return Err(Error::corrupt_data(format!(
@@ -602,7 +610,7 @@ impl Positions {
     /// The serialized form: magic number and bitmaps, each container in its smallest form.
     #[must_use]
     pub fn serialize(&self) -> Vec<u8> {
-        let buckets: Vec<&[(u64, Container)]> = self
+        let buckets: Vec<&[(u64, RoaringContainer)]> = self
             .containers
             .chunk_by(|(a, _), (b, _)| a / SPAN == b / SPAN)
             .collect();
@@ -617,15 +625,15 @@ impl Positions {
     }
 }
 
-fn write_bucket(out: &mut Vec<u8>, bucket: &[(u64, Container)]) {
-    let containers: Vec<(u16, Container)> = bucket
+fn write_bucket(out: &mut Vec<u8>, bucket: &[(u64, RoaringContainer)]) {
+    let containers: Vec<(u16, RoaringContainer)> = bucket
         .iter()
         .map(|(key, container)| ((key % SPAN) as u16, container.clone().optimized()))
         .collect();
     let start = out.len();
     let with_runs = containers
         .iter()
-        .any(|(_, container)| matches!(container, Container::Runs(_)));
+        .any(|(_, container)| matches!(container, RoaringContainer::Runs(_)));
     if with_runs {
         out.extend((RUN_COOKIE | (containers.len() as u32 - 1) << 16).to_le_bytes());
         for eight in containers.chunks(8) {
@@ -634,7 +642,7 @@ fn write_bucket(out: &mut Vec<u8>, bucket: &[(u64, Container)]) {
                     .iter()
                     .enumerate()
                     .map(|(n, (_, container))| {
-                        u8::from(matches!(container, Container::Runs(_))) << n
+                        u8::from(matches!(container, RoaringContainer::Runs(_))) << n
                     })
                     .sum(),
             );
@@ -652,21 +660,21 @@ fn write_bucket(out: &mut Vec<u8>, bucket: &[(u64, Container)]) {
         for (_, container) in &containers {
             out.extend((offset as u32).to_le_bytes());
             offset += match container {
-                Container::List(values) => values.len() * 2,
-                Container::Bits(..) => WORDS * 8,
-                Container::Runs(runs) => 2 + runs.len() * 4,
+                RoaringContainer::List(values) => values.len() * 2,
+                RoaringContainer::Bits(..) => WORDS * 8,
+                RoaringContainer::Runs(runs) => 2 + runs.len() * 4,
             };
         }
     }
     for (_, container) in &containers {
         match container {
-            Container::List(values) => values
+            RoaringContainer::List(values) => values
                 .iter()
                 .for_each(|value| out.extend(value.to_le_bytes())),
-            Container::Bits(words, _) => {
+            RoaringContainer::Bits(words, _) => {
                 words.iter().for_each(|word| out.extend(word.to_le_bytes()));
             }
-            Container::Runs(runs) => {
+            RoaringContainer::Runs(runs) => {
                 out.extend((runs.len() as u16).to_le_bytes());
                 for (first, last) in runs {
                     out.extend(first.to_le_bytes());
@@ -720,8 +728,8 @@ mod tests {
 
     use super::*;
 
-    fn set(positions: &[u64]) -> Positions {
-        Positions::from_ascending(positions.iter().copied()).unwrap()
+    fn set(positions: &[u64]) -> RoaringBitmapArray {
+        RoaringBitmapArray::from_ascending(positions.iter().copied()).unwrap()
     }
 
     /// Positions of all densities: lists, bitmaps and runs, under several high keys.
@@ -751,24 +759,24 @@ mod tests {
 
         #[test]
         fn sets_survive_the_round_trip_and_equal_the_roaring_crate(values in arbitrary()) {
-            let set = Positions::from_ascending(values.iter().copied()).unwrap();
+            let set = RoaringBitmapArray::from_ascending(values.iter().copied()).unwrap();
             prop_assert_eq!(set.len(), values.len() as u64);
             let bytes = set.serialize();
-            prop_assert_eq!(&Positions::deserialize(&bytes).unwrap(), &set);
+            prop_assert_eq!(&RoaringBitmapArray::deserialize(&bytes).unwrap(), &set);
             let theirs = treemap(&bytes);
             prop_assert!(theirs.iter().eq(values.iter().copied()));
             let mut bytes = PORTABLE.to_le_bytes().to_vec();
             theirs.serialize_into(&mut bytes).unwrap();
-            prop_assert!(Positions::deserialize(&bytes).unwrap().iter().eq(values.iter().copied()));
+            prop_assert!(RoaringBitmapArray::deserialize(&bytes).unwrap().iter().eq(values.iter().copied()));
         }
 
         #[test]
         fn masks_and_counts_equal_the_set(values in arbitrary(), start in 0_u64..300_000, high in 0_u64..3, rows in 0_u64..140_000) {
-            let set = Positions::deserialize(&Positions::from_ascending(values.iter().copied()).unwrap().serialize()).unwrap();
+            let set = RoaringBitmapArray::deserialize(&RoaringBitmapArray::from_ascending(values.iter().copied()).unwrap().serialize()).unwrap();
             let range = (high << 32) + start..(high << 32) + start + rows;
             let inside: Vec<u64> = values.range(range.clone()).copied().collect();
             prop_assert_eq!(set.count(range.clone()), inside.len() as u64);
-            match set.keep(range.clone()) {
+            match set.live_row_mask(range.clone()) {
                 None => prop_assert!(inside.is_empty()),
                 Some(mask) => {
                     prop_assert_eq!(mask.len() as u64, rows);
@@ -781,8 +789,8 @@ mod tests {
 
         #[test]
         fn a_union_has_the_positions_of_both(a in arbitrary(), b in arbitrary()) {
-            let one = Positions::from_ascending(a.iter().copied()).unwrap();
-            let two = Positions::from_ascending(b.iter().copied()).unwrap();
+            let one = RoaringBitmapArray::from_ascending(a.iter().copied()).unwrap();
+            let two = RoaringBitmapArray::from_ascending(b.iter().copied()).unwrap();
             let union = one.union(&two);
             prop_assert!(union.iter().eq(a.union(&b).copied()));
             prop_assert_eq!(union.len(), a.union(&b).count() as u64);
@@ -793,7 +801,7 @@ mod tests {
             if magic {
                 bytes.splice(0..0, PORTABLE.to_le_bytes());
             }
-            let _ = Positions::deserialize(&bytes);
+            let _ = RoaringBitmapArray::deserialize(&bytes);
         }
     }
 
@@ -809,13 +817,13 @@ mod tests {
             for bit in 0..8 {
                 let mut bad = bytes.clone();
                 bad[at] ^= 1 << bit;
-                if let Ok(read) = Positions::deserialize(&bad) {
+                if let Ok(read) = RoaringBitmapArray::deserialize(&bad) {
                     assert_eq!(read.iter().count() as u64, read.len());
                 }
             }
         }
         for length in 0..bytes.len() {
-            assert!(Positions::deserialize(&bytes[..length]).is_err());
+            assert!(RoaringBitmapArray::deserialize(&bytes[..length]).is_err());
         }
     }
 
@@ -823,22 +831,22 @@ mod tests {
     fn lying_headers_allocate_nothing() {
         let mut bytes = PORTABLE.to_le_bytes().to_vec();
         bytes.extend(u64::MAX.to_le_bytes());
-        assert!(Positions::deserialize(&bytes).is_err());
+        assert!(RoaringBitmapArray::deserialize(&bytes).is_err());
         bytes.truncate(4);
         bytes.extend(1_u64.to_le_bytes());
         bytes.extend(0_u32.to_le_bytes());
         bytes.extend(COOKIE.to_le_bytes());
         bytes.extend(u32::MAX.to_le_bytes());
-        assert!(Positions::deserialize(&bytes).is_err());
+        assert!(RoaringBitmapArray::deserialize(&bytes).is_err());
     }
 
     #[test]
     fn the_highest_bit_of_a_key_must_be_zero() {
         let mut bytes = set(&[1 << 33]).serialize();
-        assert!(Positions::deserialize(&bytes).is_ok());
+        assert!(RoaringBitmapArray::deserialize(&bytes).is_ok());
         bytes[15] = 0x80;
         assert!(
-            Positions::deserialize(&bytes)
+            RoaringBitmapArray::deserialize(&bytes)
                 .unwrap_err()
                 .to_string()
                 .contains("highest bit")
@@ -859,7 +867,7 @@ mod tests {
             bytes.extend(part);
         }
         assert_eq!(
-            Positions::deserialize(&bytes).unwrap(),
+            RoaringBitmapArray::deserialize(&bytes).unwrap(),
             set(&[1, 5, (1 << 32) + 7])
         );
     }
@@ -871,15 +879,15 @@ mod tests {
             crate::dv::z85::decode("^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L")
                 .unwrap();
         assert_eq!(
-            Positions::deserialize(&bytes).unwrap(),
+            RoaringBitmapArray::deserialize(&bytes).unwrap(),
             set(&[3, 4, 7, 11, 18, 29])
         );
     }
 
     #[test]
     fn an_empty_set_is_a_set() {
-        let empty = Positions::default();
-        let read = Positions::deserialize(&empty.serialize()).unwrap();
-        assert!(read.is_empty() && read.keep(0..1000).is_none() && !read.contains(0));
+        let empty = RoaringBitmapArray::default();
+        let read = RoaringBitmapArray::deserialize(&empty.serialize()).unwrap();
+        assert!(read.is_empty() && read.live_row_mask(0..1000).is_none() && !read.contains(0));
     }
 }

@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::{Descriptor, Positions, z85};
+use super::{Descriptor, RoaringBitmapArray, z85};
 use crate::error::{Error, Result};
-use crate::store::{File, Pending};
+use crate::store::{PendingResult, StoreObject};
 
 /// The file's format version, its first byte.
 const VERSION: u8 = 1;
@@ -95,15 +95,18 @@ pub(super) fn inline(descriptor: &Descriptor) -> Result<Vec<u8>> {
 }
 
 /// Vectors of one file, on their way.
-pub(super) struct Fetch {
+pub(super) struct DeletionVectorFetch {
     /// Of each vector: its frame's range, and which of `ranges` holds it.
     frames: Vec<(Range<u64>, usize)>,
     ranges: Vec<Range<u64>>,
-    bytes: Pending<Vec<Bytes>>,
+    bytes: PendingResult<Vec<Bytes>>,
 }
 
 /// Begins to read the vectors of `file`.
-pub(super) fn fetch(file: &File, descriptors: &[&Descriptor]) -> Result<Fetch> {
+pub(super) fn fetch(
+    file: &StoreObject,
+    descriptors: &[&Descriptor],
+) -> Result<DeletionVectorFetch> {
     let mut frames = Vec::with_capacity(descriptors.len());
     for descriptor in descriptors {
         let start = u64::try_from(descriptor.offset.unwrap_or(1))
@@ -142,14 +145,14 @@ pub(super) fn fetch(file: &File, descriptors: &[&Descriptor]) -> Result<Fetch> {
         *joined = ranges.len() - 1;
     }
     let bytes = file.store.get_ranges(&file.path, ranges.clone());
-    Ok(Fetch {
+    Ok(DeletionVectorFetch {
         frames,
         ranges,
         bytes,
     })
 }
 
-impl Fetch {
+impl DeletionVectorFetch {
     /// Waits for the bytes and takes the vectors' data out of their frames.
     pub fn wait(self) -> Result<Vec<Bytes>> {
         let bytes = self.bytes.wait()?;
@@ -169,7 +172,7 @@ impl Fetch {
                 else {
                     return Err(Error::internal("a range of deletion vectors was not read"));
                 };
-                unframe(
+                read_frame(
                     bytes,
                     frame.start - range.start,
                     frame.end - frame.start - FRAME,
@@ -180,7 +183,7 @@ impl Fetch {
 }
 
 /// The data of `size` bytes in the frame at `start`, if size and checksum are right.
-fn unframe(bytes: &Bytes, start: u64, size: u64) -> Result<Bytes> {
+fn read_frame(bytes: &Bytes, start: u64, size: u64) -> Result<Bytes> {
     let early = || Error::corrupt_data("its file ends too early");
     let at = usize::try_from(start).map_err(|_| early())?;
     let (head, rest) = bytes
@@ -210,14 +213,14 @@ fn unframe(bytes: &Bytes, start: u64, size: u64) -> Result<Bytes> {
 
 /// A file of vectors that is to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewFile {
+pub struct DeletionVectorFile {
     /// Its path below the table's root.
     pub path: String,
     /// How descriptors of storage type `u` name it.
     pub in_log: String,
 }
 
-impl NewFile {
+impl DeletionVectorFile {
     /// The file that has the text of a UUID in its name.
     ///
     /// # Errors
@@ -244,13 +247,13 @@ impl NewFile {
 
 /// Writes several vectors into one file.
 #[derive(Debug)]
-pub struct FileWriter {
+pub struct DeletionVectorFileWriter {
     bytes: Vec<u8>,
 }
 
 /// What a descriptor says of a vector that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
+pub struct DeletionVectorExtent {
     /// Where its frame begins.
     pub offset: i32,
     /// Bytes of its data.
@@ -259,7 +262,7 @@ pub struct Written {
     pub cardinality: i64,
 }
 
-impl Default for FileWriter {
+impl Default for DeletionVectorFileWriter {
     fn default() -> Self {
         Self {
             bytes: vec![VERSION],
@@ -267,12 +270,12 @@ impl Default for FileWriter {
     }
 }
 
-impl FileWriter {
+impl DeletionVectorFileWriter {
     /// Adds a vector.
     ///
     /// # Errors
     /// [`Error::Invalid`] when the file would outgrow 2 GiB.
-    pub fn push(&mut self, positions: &Positions) -> Result<Written> {
+    pub fn push(&mut self, positions: &RoaringBitmapArray) -> Result<DeletionVectorExtent> {
         let data = positions.serialize();
         let too_big = |_| Error::invalid("a file of deletion vectors would outgrow 2 GiB");
         let offset = i32::try_from(self.bytes.len()).map_err(too_big)?;
@@ -281,7 +284,7 @@ impl FileWriter {
         self.bytes.extend(size_in_bytes.to_be_bytes());
         self.bytes.extend(&data);
         self.bytes.extend(crc32fast::hash(&data).to_be_bytes());
-        Ok(Written {
+        Ok(DeletionVectorExtent {
             offset,
             size_in_bytes,
             cardinality,
@@ -313,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_new_file_is_found_by_its_name_in_the_log() {
-        let file = NewFile::new("d2c639aa-8816-431a-aaf6-d3fe2512ff61").unwrap();
+        let file = DeletionVectorFile::new("d2c639aa-8816-431a-aaf6-d3fe2512ff61").unwrap();
         assert_eq!(
             file.path,
             "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
@@ -326,7 +329,7 @@ mod tests {
             cardinality: 1,
         };
         assert_eq!(path(&descriptor).unwrap(), Some(DvPath::InTable(file.path)));
-        assert!(NewFile::new("d2c6").is_err());
+        assert!(DeletionVectorFile::new("d2c6").is_err());
     }
     use super::*;
     use crate::dv::tests::file_of;
@@ -393,13 +396,13 @@ mod tests {
         }
     }
 
-    fn three() -> (Vec<u8>, Vec<Descriptor>, Vec<Positions>) {
+    fn three() -> (Vec<u8>, Vec<Descriptor>, Vec<RoaringBitmapArray>) {
         let sets = vec![
-            Positions::from_ascending([1, 2, 3]).unwrap(),
-            Positions::from_ascending(0..100_000).unwrap(),
-            Positions::from_ascending((0..500_000).step_by(3)).unwrap(),
+            RoaringBitmapArray::from_ascending([1, 2, 3]).unwrap(),
+            RoaringBitmapArray::from_ascending(0..100_000).unwrap(),
+            RoaringBitmapArray::from_ascending((0..500_000).step_by(3)).unwrap(),
         ];
-        let mut writer = FileWriter::default();
+        let mut writer = DeletionVectorFileWriter::default();
         let descriptors = sets
             .iter()
             .map(|set| {

@@ -21,8 +21,8 @@ pub mod bitmap;
 mod format;
 pub mod z85;
 
-pub use bitmap::Positions;
-pub use format::{DvPath, FileWriter, NewFile, Written};
+pub use bitmap::RoaringBitmapArray;
+pub use format::{DeletionVectorExtent, DeletionVectorFile, DeletionVectorFileWriter, DvPath};
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,10 +31,10 @@ use arrow_buffer::BooleanBuffer;
 use rustc_hash::FxHashMap;
 
 /// Where a deletion vector is, as the log describes it.
-pub use crate::protocol::commit_line::DeletionVector as Descriptor;
+pub use crate::protocol::commit_line::DeletionVectorDescriptor as Descriptor;
 
 use crate::error::{Error, Result};
-use crate::store::File;
+use crate::store::StoreObject;
 
 impl Descriptor {
     /// The file that holds it; `None` for one that stands in the log.
@@ -50,11 +50,11 @@ impl Descriptor {
 /// The deleted rows of one file, by position.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeletionVector {
-    positions: Positions,
+    positions: RoaringBitmapArray,
 }
 
-impl From<Positions> for DeletionVector {
-    fn from(positions: Positions) -> Self {
+impl From<RoaringBitmapArray> for DeletionVector {
+    fn from(positions: RoaringBitmapArray) -> Self {
         Self { positions }
     }
 }
@@ -62,7 +62,7 @@ impl From<Positions> for DeletionVector {
 impl DeletionVector {
     /// The deleted rows.
     #[must_use]
-    pub fn positions(&self) -> &Positions {
+    pub fn positions(&self) -> &RoaringBitmapArray {
         &self.positions
     }
 
@@ -80,13 +80,13 @@ impl DeletionVector {
 
     /// A bit for each of these rows, set where the row is to be kept; `None` if all are.
     #[must_use]
-    pub fn keep(&self, rows: Range<u64>) -> Option<BooleanBuffer> {
-        self.positions.keep(rows)
+    pub fn live_row_mask(&self, rows: Range<u64>) -> Option<BooleanBuffer> {
+        self.positions.live_row_mask(rows)
     }
 
     /// Decodes a vector's bytes and compares them with what the log says.
     fn decode(bytes: &[u8], descriptor: &Descriptor) -> Result<Self> {
-        let positions = Positions::deserialize(bytes)?;
+        let positions = RoaringBitmapArray::deserialize(bytes)?;
         if i64::try_from(positions.len()) != Ok(descriptor.cardinality) {
             return Err(Error::corrupt_data(format!(
                 "it deletes {} rows and the log says {}",
@@ -99,16 +99,16 @@ impl DeletionVector {
 }
 
 /// Says that an error is about a deletion vector.
-fn about(error: Error) -> Error {
+fn with_vector_context(error: Error) -> Error {
     match error {
         Error::Corrupt {
-            kind: crate::error::Damaged::Data,
+            kind: crate::error::CorruptionKind::Data,
             what,
-            place,
+            context: place,
         } => Error::Corrupt {
-            kind: crate::error::Damaged::Data,
+            kind: crate::error::CorruptionKind::Data,
             what: format!("damaged deletion vector: {what}"),
-            place,
+            context: place,
         },
         other => other,
     }
@@ -120,7 +120,7 @@ fn about(error: Error) -> Error {
 /// [`Error::Corrupt`] names the file and what is wrong; what `resolve` and the store say.
 pub fn load(
     descriptor: &Descriptor,
-    resolve: impl Fn(&DvPath) -> Result<File>,
+    resolve: impl Fn(&DvPath) -> Result<StoreObject>,
 ) -> Result<Arc<DeletionVector>> {
     match load_all(std::slice::from_ref(descriptor), resolve)?.pop() {
         Some(vector) => Ok(vector),
@@ -134,18 +134,18 @@ pub fn load(
 /// As [`load`], for the first that fails.
 pub fn load_all(
     descriptors: &[Descriptor],
-    resolve: impl Fn(&DvPath) -> Result<File>,
+    resolve: impl Fn(&DvPath) -> Result<StoreObject>,
 ) -> Result<Vec<Arc<DeletionVector>>> {
     let mut out: Vec<Option<Arc<DeletionVector>>> = vec![None; descriptors.len()];
     let mut by_file: FxHashMap<DvPath, Vec<(usize, &Descriptor)>> = FxHashMap::default();
     for (n, (descriptor, out)) in descriptors.iter().zip(&mut out).enumerate() {
-        match format::path(descriptor).map_err(about)? {
+        match format::path(descriptor).map_err(with_vector_context)? {
             Some(path) => by_file.entry(path).or_default().push((n, descriptor)),
             None => {
                 *out = Some(Arc::new(
                     format::inline(descriptor)
                         .and_then(|bytes| DeletionVector::decode(&bytes, descriptor))
-                        .map_err(about)?,
+                        .map_err(with_vector_context)?,
                 ));
             }
         }
@@ -157,16 +157,18 @@ pub fn load_all(
             let file = resolve(path)?;
             let descriptors: Vec<&Descriptor> =
                 wanted.iter().map(|(_, descriptor)| *descriptor).collect();
-            let fetch =
-                format::fetch(&file, &descriptors).map_err(|e| about(e).at_file(&file.path))?;
+            let fetch = format::fetch(&file, &descriptors)
+                .map_err(|e| with_vector_context(e).at_file(&file.path))?;
             Ok((wanted, file, fetch))
         })
         .collect::<Result<Vec<_>>>()?;
     for (wanted, file, fetch) in fetches {
-        let vectors = fetch.wait().map_err(|e| about(e).at_file(&file.path))?;
+        let vectors = fetch
+            .wait()
+            .map_err(|e| with_vector_context(e).at_file(&file.path))?;
         for ((n, descriptor), bytes) in wanted.iter().zip(vectors) {
             let vector = DeletionVector::decode(&bytes, descriptor)
-                .map_err(|e| about(e).at_file(&file.path))?;
+                .map_err(|e| with_vector_context(e).at_file(&file.path))?;
             if let Some(out) = out.get_mut(*n) {
                 *out = Some(Arc::new(vector));
             }
@@ -183,8 +185,8 @@ pub(crate) mod tests {
 
     use bytes::Bytes;
 
-    use crate::error::{Error, Missing, Result};
-    use crate::store::{File, ObjectMeta, Pending, Store};
+    use crate::error::{Error, NotFoundKind, Result};
+    use crate::store::{ObjectMeta, PendingResult, Store, StoreObject};
 
     /// A store of one file.
     #[derive(Debug)]
@@ -219,13 +221,17 @@ pub(crate) mod tests {
             })
         }
 
-        fn get(&self, _: &str) -> Pending<(Bytes, ObjectMeta)> {
-            Pending::lazy(|| Err(Error::not_found(Missing::Object, "no")))
+        fn get(&self, _: &str) -> PendingResult<(Bytes, ObjectMeta)> {
+            PendingResult::lazy(|| Err(Error::not_found(NotFoundKind::Object, "no")))
         }
 
-        fn get_ranges(&self, _: &str, ranges: Vec<std::ops::Range<u64>>) -> Pending<Vec<Bytes>> {
+        fn get_ranges(
+            &self,
+            _: &str,
+            ranges: Vec<std::ops::Range<u64>>,
+        ) -> PendingResult<Vec<Bytes>> {
             let bytes = self.bytes.clone();
-            Pending::lazy(move || {
+            PendingResult::lazy(move || {
                 ranges
                     .iter()
                     .map(|range| Self::range(&bytes, range))
@@ -235,13 +241,13 @@ pub(crate) mod tests {
     }
 
     /// A file of these bytes in a store that counts as remote.
-    pub(crate) fn file_of(bytes: &[u8]) -> File {
+    pub(crate) fn file_of(bytes: &[u8]) -> StoreObject {
         file_in("memory:///", bytes)
     }
 
     /// A file of these bytes in a store at `url`.
-    pub(crate) fn file_in(url: &'static str, bytes: &[u8]) -> File {
-        File {
+    pub(crate) fn file_in(url: &'static str, bytes: &[u8]) -> StoreObject {
+        StoreObject {
             store: Arc::new(Memory {
                 url,
                 bytes: Bytes::copy_from_slice(bytes),

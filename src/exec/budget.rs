@@ -87,9 +87,9 @@ fn memory() -> u64 {
 }
 
 /// Bytes that wait for a consumer, until this is dropped.
-pub(super) struct Held(Option<(&'static AtomicU64, u64)>);
+pub(super) struct BudgetGuard(Option<(&'static AtomicU64, u64)>);
 
-impl Held {
+impl BudgetGuard {
     /// Takes `bytes` from the budget, which may be overdrawn.
     pub(super) fn new(bytes: u64) -> Self {
         if bytes == 0 {
@@ -114,7 +114,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for BudgetGuard {
     fn drop(&mut self) {
         if let Some((waiting, bytes)) = &self.0 {
             waiting.fetch_sub(*bytes, Ordering::Relaxed);

@@ -25,16 +25,16 @@ const KEPT: usize = 32 << 20;
 /// of it for ever.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-static IDLE: PerProcess<Mutex<Idle>> = PerProcess::new();
+static IDLE: PerProcess<Mutex<IdleBuffers>> = PerProcess::new();
 
 /// Buffers without a user and since when, the last used ones at the end.
 #[derive(Default)]
-struct Idle {
+struct IdleBuffers {
     buffers: VecDeque<(Instant, MutableBuffer)>,
     bytes: usize,
 }
 
-fn idle() -> MutexGuard<'static, Idle> {
+fn idle() -> MutexGuard<'static, IdleBuffers> {
     let idle = IDLE
         .get(|| Ok::<_, Infallible>(Mutex::default()))
         .unwrap_or_else(|never| match never {});
@@ -42,7 +42,7 @@ fn idle() -> MutexGuard<'static, Idle> {
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Idle {
+impl IdleBuffers {
     /// A buffer of at least `size` bytes and not many more, since its user may keep it for long.
     fn take(&mut self, size: usize) -> Option<MutableBuffer> {
         let at = self
@@ -73,12 +73,12 @@ impl Idle {
 }
 
 /// A buffer that comes back when it is dropped.
-struct Lent {
+struct PooledBuffer {
     buffer: MutableBuffer,
     size: usize,
 }
 
-impl Lent {
+impl PooledBuffer {
     /// One of at least `size` arbitrary bytes.
     fn new(size: usize) -> Result<Self> {
         /// Numbers of any type fill a buffer without a rest.
@@ -109,13 +109,13 @@ impl Lent {
     }
 }
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for PooledBuffer {
     fn as_ref(&self) -> &[u8] {
         self.buffer.get(..self.size).unwrap_or_default()
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledBuffer {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
         if (LEAST..=MOST).contains(&buffer.len()) {
@@ -131,7 +131,7 @@ impl Drop for Lent {
 /// # Errors
 /// Those of `fill`; [`Error::Resource`] where the process cannot have so much memory.
 pub fn filled(size: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Bytes> {
-    let mut lent = Lent::new(size)?;
+    let mut lent = PooledBuffer::new(size)?;
     if let Some(bytes) = lent.buffer.get_mut(..size) {
         fill(bytes)?;
     }
@@ -139,13 +139,13 @@ pub fn filled(size: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result
 }
 
 /// Numbers that become a buffer of an array.
-pub struct Filling<T> {
-    lent: Lent,
+pub struct PooledBuilder<T> {
+    pooled_buffer: PooledBuffer,
     length: usize,
     of: PhantomData<T>,
 }
 
-impl<T: ArrowNativeType> Filling<T> {
+impl<T: ArrowNativeType> PooledBuilder<T> {
     /// None yet, with room for `room` of them.
     ///
     /// # Panics
@@ -154,7 +154,7 @@ impl<T: ArrowNativeType> Filling<T> {
     #[must_use]
     pub fn new(room: usize) -> Self {
         Self {
-            lent: Lent::or_panic(room.saturating_mul(size_of::<T>())),
+            pooled_buffer: PooledBuffer::or_panic(room.saturating_mul(size_of::<T>())),
             length: 0,
             of: PhantomData,
         }
@@ -175,7 +175,7 @@ impl<T: ArrowNativeType> Filling<T> {
     /// Those from `from` on.
     pub fn tail(&mut self, from: usize) -> &mut [T] {
         let length = self.length;
-        self.lent
+        self.pooled_buffer
             .buffer
             .typed_data_mut()
             .get_mut(from..length)
@@ -186,7 +186,7 @@ impl<T: ArrowNativeType> Filling<T> {
     pub fn more(&mut self, count: usize) -> &mut [T] {
         let from = self.length;
         self.length += count;
-        if self.lent.buffer.len() < self.length * size_of::<T>() {
+        if self.pooled_buffer.buffer.len() < self.length * size_of::<T>() {
             self.grow(from);
         }
         self.tail(from)
@@ -202,22 +202,25 @@ impl<T: ArrowNativeType> Filling<T> {
 
     #[cold]
     fn grow(&mut self, filled: usize) {
-        let mut larger = Lent::or_panic(self.length.max(2 * filled).saturating_mul(size_of::<T>()));
+        let mut larger =
+            PooledBuffer::or_panic(self.length.max(2 * filled).saturating_mul(size_of::<T>()));
         let bytes = filled * size_of::<T>();
         if let (Some(to), Some(from)) = (
             larger.buffer.get_mut(..bytes),
-            self.lent.buffer.get(..bytes),
+            self.pooled_buffer.buffer.get(..bytes),
         ) {
             to.copy_from_slice(from);
         }
-        self.lent = larger;
+        self.pooled_buffer = larger;
     }
 }
 
-impl<T: ArrowNativeType> From<Filling<T>> for ScalarBuffer<T> {
-    fn from(filling: Filling<T>) -> Self {
-        let Filling {
-            mut lent, length, ..
+impl<T: ArrowNativeType> From<PooledBuilder<T>> for ScalarBuffer<T> {
+    fn from(filling: PooledBuilder<T>) -> Self {
+        let PooledBuilder {
+            pooled_buffer: mut lent,
+            length,
+            ..
         } = filling;
         lent.size = length * size_of::<T>();
         Self::new(Bytes::from_owner(lent).into(), 0, length)
@@ -255,7 +258,7 @@ mod tests {
     #[test]
     fn numbers_are_those_that_were_appended() {
         for room in [0, 10, 5000, 100_000] {
-            let mut numbers = Filling::<i128>::new(room);
+            let mut numbers = PooledBuilder::<i128>::new(room);
             assert!(numbers.is_empty());
             numbers.extend((0..7000).map(i128::from));
             numbers.extend(std::iter::repeat_n(-1, 3));
@@ -297,7 +300,7 @@ mod tests {
                 "{error}"
             );
         }
-        let panic = std::panic::catch_unwind(|| Filling::<i128>::new(1 << 60))
+        let panic = std::panic::catch_unwind(|| PooledBuilder::<i128>::new(1 << 60))
             .err()
             .unwrap();
         assert!(
@@ -311,7 +314,7 @@ mod tests {
     #[test]
     fn nothing_waits_for_ever() {
         let (mut idle, now) = (
-            Idle {
+            IdleBuffers {
                 buffers: VecDeque::new(),
                 bytes: 0,
             },

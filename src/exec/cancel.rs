@@ -8,39 +8,39 @@ use crate::error::{Error, Result};
 /// A flag that long work looks at between steps, and the count of what it has done. Clones share
 /// both; children also stop with their parent, and count with it.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<Flag>);
+pub struct CancellationToken(Arc<CancellationState>);
 
 #[derive(Debug, Default)]
-struct Flag {
+struct CancellationState {
     set: AtomicBool,
-    parent: Option<Cancel>,
-    progress: Progress,
+    parent: Option<CancellationToken>,
+    progress: ProgressCounter,
 }
 
-impl Cancel {
+impl CancellationToken {
     /// A flag of work that somebody watches.
     #[must_use]
-    pub fn watched(progress: Progress) -> Self {
-        Self(Arc::new(Flag {
+    pub fn with_progress(progress: ProgressCounter) -> Self {
+        Self(Arc::new(CancellationState {
             progress,
-            ..Flag::default()
+            ..CancellationState::default()
         }))
     }
 
     /// A flag for a part of the work: set with this one, or alone.
     #[must_use]
     pub fn child(&self) -> Self {
-        self.counting(self.0.progress.clone())
+        self.child_with_progress(self.0.progress.clone())
     }
 
     /// The same for a part whose own units are not those that are counted here.
     #[must_use]
-    pub fn uncounted(&self) -> Self {
-        self.counting(Progress::default())
+    pub fn without_progress(&self) -> Self {
+        self.child_with_progress(ProgressCounter::default())
     }
 
-    fn counting(&self, progress: Progress) -> Self {
-        Self(Arc::new(Flag {
+    fn child_with_progress(&self, progress: ProgressCounter) -> Self {
+        Self(Arc::new(CancellationState {
             set: AtomicBool::new(false),
             parent: Some(self.clone()),
             progress,
@@ -49,7 +49,7 @@ impl Cancel {
 
     /// What the work has done.
     #[must_use]
-    pub fn progress(&self) -> &Progress {
+    pub fn progress(&self) -> &ProgressCounter {
         &self.0.progress
     }
 
@@ -65,7 +65,7 @@ impl Cancel {
     }
 
     /// # Errors
-    /// [`Error::Cancelled`] once [`Cancel::cancel`] was called.
+    /// [`Error::Cancelled`] once [`CancellationToken::cancel`] was called.
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() {
             Err(Error::Cancelled)
@@ -78,9 +78,9 @@ impl Cancel {
 /// Done and total units of a piece of work (files, unless its maker says otherwise). Clones share
 /// it; Python polls it.
 #[derive(Debug, Clone, Default)]
-pub struct Progress(Arc<(AtomicU64, AtomicU64)>);
+pub struct ProgressCounter(Arc<(AtomicU64, AtomicU64)>);
 
-impl Progress {
+impl ProgressCounter {
     /// Announces more units.
     pub fn expect(&self, units: u64) {
         self.0.1.fetch_add(units, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::random;
 
 /// What code takes from its surroundings.
-pub trait Env: Debug + Send + Sync {
+pub trait RuntimeEnv: Debug + Send + Sync {
     /// Milliseconds since the epoch.
     fn now_ms(&self) -> i64;
     /// Waits.
@@ -33,7 +33,7 @@ pub fn now_ms() -> i64 {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemEnv;
 
-impl Env for SystemEnv {
+impl RuntimeEnv for SystemEnv {
     fn now_ms(&self) -> i64 {
         now_ms()
     }

@@ -17,12 +17,12 @@ mod random;
 mod stream;
 
 pub use budget::memory_limit;
-pub use buffers::{Filling, filled};
-pub use cancel::{Cancel, Progress};
-pub use env::{Env, SystemEnv, now_ms};
+pub use buffers::{PooledBuilder, filled};
+pub use cancel::{CancellationToken, ProgressCounter};
+pub use env::{RuntimeEnv, SystemEnv, now_ms};
 pub use pool::{IN_FLIGHT, blocking, parallelism, runtime, spawn};
 pub use random::{random, uuid};
 #[cfg(feature = "python")]
 pub(crate) use stream::AFTER_FORK;
-pub use stream::{Lanes, Source, lanes, map_all};
+pub use stream::{ItemSource, OrderedPrefetch, map_all, ordered_prefetch};
 pub(crate) use stream::{panic_error, panic_text};

@@ -17,9 +17,9 @@ use super::stream::panic_error;
 use crate::error::{Error, Result};
 use crate::process::PerProcess;
 
-type Job = Box<dyn FnOnce() + Send>;
+type PoolJob = Box<dyn FnOnce() + Send>;
 
-static POOL: PerProcess<Pool> = PerProcess::new();
+static POOL: PerProcess<ThreadPool> = PerProcess::new();
 static RUNTIME: PerProcess<Runtime> = PerProcess::new();
 
 /// How many jobs run at once: `DELTAFAST_THREADS`, else the processors this process may use.
@@ -42,17 +42,17 @@ pub fn parallelism() -> usize {
 /// How many jobs may wait for remote stores at once.
 pub const IN_FLIGHT: usize = 32;
 
-struct Pool {
-    crew: Mutex<Crew>,
+struct ThreadPool {
+    state: Mutex<PoolState>,
     /// There is a job, and a place to compute.
-    work: Condvar,
+    job_ready: Condvar,
     /// A place to compute was left while a job waits to have its own back.
-    left: Condvar,
+    slot_freed: Condvar,
 }
 
 #[derive(Default)]
-struct Crew {
-    jobs: VecDeque<Job>,
+struct PoolState {
+    jobs: VecDeque<PoolJob>,
     threads: usize,
     /// Threads that wait for a job.
     idle: usize,
@@ -64,46 +64,49 @@ struct Crew {
     returning: usize,
 }
 
-impl Crew {
-    fn has_place(&self) -> bool {
+impl PoolState {
+    fn has_free_slot(&self) -> bool {
         self.running + self.returning < parallelism()
     }
 }
 
 thread_local! {
     /// The pool that this thread works for, and the pool's process.
-    static EMPLOYER: Cell<Option<(u32, &'static Pool)>> = const { Cell::new(None) };
+    static EMPLOYER: Cell<Option<(u32, &'static ThreadPool)>> = const { Cell::new(None) };
 }
 
-impl Pool {
-    fn crew(&self) -> MutexGuard<'_, Crew> {
-        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
+impl ThreadPool {
+    fn lock_state(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn enter(&self) {
-        let mut crew = self.crew();
+        let mut crew = self.lock_state();
         crew.returning += 1;
         while crew.running >= parallelism() {
-            crew = self.left.wait(crew).unwrap_or_else(PoisonError::into_inner);
+            crew = self
+                .slot_freed
+                .wait(crew)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         crew.returning -= 1;
         crew.running += 1;
     }
 
     fn leave(&'static self) {
-        let mut crew = self.crew();
+        let mut crew = self.lock_state();
         crew.running -= 1;
         if crew.returning > 0 {
-            self.left.notify_one();
+            self.slot_freed.notify_one();
         }
         // Without another thread there is only less at once.
-        let _ = self.staff(&mut crew);
+        let _ = self.wake_or_spawn(&mut crew);
     }
 
     /// Calls a thread, or starts one, where a job could compute and no thread comes to take it by
     /// itself: one that computes takes the next job when it is done, which costs no change of
     /// threads.
-    fn staff(&'static self, crew: &mut Crew) -> std::io::Result<()> {
+    fn wake_or_spawn(&'static self, crew: &mut PoolState) -> std::io::Result<()> {
         if crew.jobs.len() <= crew.called
             || crew.running + crew.returning + crew.called >= parallelism()
         {
@@ -111,7 +114,7 @@ impl Pool {
         }
         if crew.idle > crew.called {
             crew.called += 1;
-            self.work.notify_one();
+            self.job_ready.notify_one();
         } else if crew.threads < parallelism() + IN_FLIGHT {
             thread::Builder::new()
                 .name(format!("deltafast-{}", crew.threads))
@@ -123,22 +126,29 @@ impl Pool {
 
     fn work(&'static self) {
         EMPLOYER.set(Some((std::process::id(), self)));
-        let mut crew = self.crew();
+        let mut crew = self.lock_state();
         loop {
-            if let Some(job) = crew.has_place().then(|| crew.jobs.pop_front()).flatten() {
+            if let Some(job) = crew
+                .has_free_slot()
+                .then(|| crew.jobs.pop_front())
+                .flatten()
+            {
                 crew.running += 1;
                 drop(crew);
                 // A job reports its own failure through its output; here the thread is only kept
                 // alive.
                 let _ = catch_unwind(AssertUnwindSafe(job));
-                crew = self.crew();
+                crew = self.lock_state();
                 crew.running -= 1;
                 if crew.returning > 0 {
-                    self.left.notify_one();
+                    self.slot_freed.notify_one();
                 }
             } else {
                 crew.idle += 1;
-                crew = self.work.wait(crew).unwrap_or_else(PoisonError::into_inner);
+                crew = self
+                    .job_ready
+                    .wait(crew)
+                    .unwrap_or_else(PoisonError::into_inner);
                 crew.idle -= 1;
                 crew.called = crew.called.saturating_sub(1);
             }
@@ -152,15 +162,15 @@ impl Pool {
 /// [`Error::Resource`] when no thread can be started.
 pub fn spawn(job: impl FnOnce() + Send + 'static) -> Result<()> {
     let pool = POOL.get(|| {
-        Ok::<_, Error>(Pool {
-            crew: Mutex::default(),
-            work: Condvar::new(),
-            left: Condvar::new(),
+        Ok::<_, Error>(ThreadPool {
+            state: Mutex::default(),
+            job_ready: Condvar::new(),
+            slot_freed: Condvar::new(),
         })
     })?;
-    let mut crew = pool.crew();
+    let mut crew = pool.lock_state();
     crew.jobs.push_back(Box::new(job));
-    match pool.staff(&mut crew) {
+    match pool.wake_or_spawn(&mut crew) {
         Err(error) if crew.threads == 0 => {
             crew.jobs.pop_back();
             Err(Error::no_thread(&error))
@@ -173,7 +183,7 @@ pub fn spawn(job: impl FnOnce() + Send + 'static) -> Result<()> {
 /// Runs `wait`, which computes nothing; where the calling thread is one of the pool's, another job
 /// computes in its place.
 pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
-    struct Away(&'static Pool);
+    struct Away(&'static ThreadPool);
     impl Drop for Away {
         fn drop(&mut self) {
             self.0.enter();

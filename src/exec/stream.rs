@@ -3,14 +3,14 @@
 //! Each *lane* is an iterator that runs on the pool until its queue is full, then parks. The
 //! consumer drains the lanes in order, so the output order is that of the sources whatever thread
 //! ran them; memory is lanes in flight x queue length, and for items that are weighed
-//! ([`Lanes::weighed`]) no more than the process's byte budget and an item a lane.
+//! ([`OrderedPrefetch::with_byte_budget`]) no more than the process's byte budget and an item a lane.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::budget::Held;
-use super::{Cancel, IN_FLIGHT, parallelism, spawn};
+use super::budget::BudgetGuard;
+use super::{CancellationToken, IN_FLIGHT, parallelism, spawn};
 use crate::error::{Error, Result};
 
 /// The error of a stream that a forked child has from its parent.
@@ -18,33 +18,33 @@ pub(crate) const AFTER_FORK: &str =
     "the stream was opened before the process was forked; open one in the child";
 
 /// Items of one lane.
-pub type Source<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
+pub type ItemSource<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
 
-struct State<T> {
-    queue: VecDeque<(Result<T>, Held)>,
+struct LaneState<T> {
+    queue: VecDeque<(Result<T>, BudgetGuard)>,
     /// The source while no worker holds it.
-    parked: Option<Source<T>>,
+    idle_source: Option<ItemSource<T>>,
     finished: bool,
 }
 
-struct Lane<T> {
-    state: Mutex<State<T>>,
+struct PrefetchLane<T> {
+    state: Mutex<LaneState<T>>,
     changed: Condvar,
-    cancel: Cancel,
+    cancel: CancellationToken,
     capacity: usize,
-    weigh: Weigh<T>,
+    item_size: ItemSizer<T>,
 }
 
 /// The bytes of an item.
-type Weigh<T> = Option<fn(&T) -> usize>;
+type ItemSizer<T> = Option<fn(&T) -> usize>;
 
-impl<T: Send + 'static> Lane<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+impl<T: Send + 'static> PrefetchLane<T> {
+    fn lock(&self) -> MutexGuard<'_, LaneState<T>> {
         // A panic while holding the lock is impossible: sources run outside of it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn start(self: &Arc<Self>, mut source: Source<T>) {
+    fn start(self: &Arc<Self>, mut source: ItemSource<T>) {
         let lane = Arc::clone(self);
         let queued = spawn(move || {
             loop {
@@ -55,10 +55,10 @@ impl<T: Send + 'static> Lane<T> {
                         .unwrap_or_else(|panic| Some(Err(panic_error("a worker", &*panic))))
                 };
                 let bytes = lane
-                    .weigh
+                    .item_size
                     .zip(item.as_ref().and_then(|item| item.as_ref().ok()))
                     .map_or(0, |(weigh, item)| weigh(item));
-                let held = Held::new(bytes as u64);
+                let held = BudgetGuard::new(bytes as u64);
                 let mut state = lane.lock();
                 match item {
                     Some(item) => {
@@ -68,7 +68,7 @@ impl<T: Send + 'static> Lane<T> {
                         if failed {
                             state.finished = true;
                         } else if full {
-                            state.parked = Some(source);
+                            state.idle_source = Some(source);
                             lane.changed.notify_one();
                             return;
                         }
@@ -83,7 +83,7 @@ impl<T: Send + 'static> Lane<T> {
         });
         if let Err(error) = queued {
             let mut state = self.lock();
-            state.queue.push_back((Err(error), Held::new(0)));
+            state.queue.push_back((Err(error), BudgetGuard::new(0)));
             state.finished = true;
         }
     }
@@ -92,7 +92,7 @@ impl<T: Send + 'static> Lane<T> {
         let mut state = self.lock();
         loop {
             if let Some((item, _)) = state.queue.pop_front() {
-                let parked = state.parked.take();
+                let parked = state.idle_source.take();
                 drop(state);
                 if let Some(source) = parked {
                     self.start(source);
@@ -149,23 +149,23 @@ fn allocation(text: &str) -> Option<u64> {
         .ok()
 }
 
-/// An iterator over the items of many sources, in the order of the sources. See [`lanes`].
-pub struct Lanes<T> {
-    waiting: Box<dyn Iterator<Item = Source<T>> + Send>,
-    running: VecDeque<Arc<Lane<T>>>,
+/// An iterator over the items of many sources, in the order of the sources. See [`ordered_prefetch`].
+pub struct OrderedPrefetch<T> {
+    waiting: Box<dyn Iterator<Item = ItemSource<T>> + Send>,
+    running: VecDeque<Arc<PrefetchLane<T>>>,
     window: usize,
     capacity: usize,
-    weigh: Weigh<T>,
-    cancel: Cancel,
+    item_size: ItemSizer<T>,
+    cancel: CancellationToken,
     failed: bool,
     process: u32,
 }
 
-impl<T> Lanes<T> {
+impl<T> OrderedPrefetch<T> {
     /// Also keeps what waits within the process's byte budget; `weigh` gives the bytes of an item.
     #[must_use]
-    pub fn weighed(mut self, weigh: fn(&T) -> usize) -> Self {
-        self.weigh = Some(weigh);
+    pub fn with_byte_budget(mut self, weigh: fn(&T) -> usize) -> Self {
+        self.item_size = Some(weigh);
         self
     }
 }
@@ -174,25 +174,25 @@ impl<T> Lanes<T> {
 /// at the first error.
 ///
 /// Dropping the iterator cancels what still runs.
-pub fn lanes<T: Send + 'static>(
-    sources: impl Iterator<Item = Source<T>> + Send + 'static,
+pub fn ordered_prefetch<T: Send + 'static>(
+    sources: impl Iterator<Item = ItemSource<T>> + Send + 'static,
     window: usize,
     capacity: usize,
-    cancel: &Cancel,
-) -> Lanes<T> {
-    Lanes {
+    cancel: &CancellationToken,
+) -> OrderedPrefetch<T> {
+    OrderedPrefetch {
         waiting: Box::new(sources),
         running: VecDeque::new(),
         window: window.max(1),
         capacity: capacity.max(1),
-        weigh: None,
+        item_size: None,
         cancel: cancel.child(),
         failed: false,
         process: std::process::id(),
     }
 }
 
-impl<T: Send + 'static> Iterator for Lanes<T> {
+impl<T: Send + 'static> Iterator for OrderedPrefetch<T> {
     type Item = Result<T>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -209,17 +209,17 @@ impl<T: Send + 'static> Iterator for Lanes<T> {
                 let Some(source) = self.waiting.next() else {
                     break;
                 };
-                let state = State {
+                let state = LaneState {
                     queue: VecDeque::new(),
-                    parked: None,
+                    idle_source: None,
                     finished: false,
                 };
-                let lane = Arc::new(Lane {
+                let lane = Arc::new(PrefetchLane {
                     state: Mutex::new(state),
                     changed: Condvar::new(),
                     cancel: self.cancel.clone(),
                     capacity: self.capacity,
-                    weigh: self.weigh,
+                    item_size: self.item_size,
                 });
                 lane.start(source);
                 self.running.push_back(lane);
@@ -244,7 +244,7 @@ impl<T: Send + 'static> Iterator for Lanes<T> {
     }
 }
 
-impl<T> Drop for Lanes<T> {
+impl<T> Drop for OrderedPrefetch<T> {
     fn drop(&mut self) {
         self.cancel.cancel();
     }
@@ -270,13 +270,13 @@ where
     let job = Arc::new(job);
     let sources = inputs.into_iter().map(move |input| {
         let job = Arc::clone(&job);
-        Box::new(std::iter::once_with(move || job(input))) as Source<T>
+        Box::new(std::iter::once_with(move || job(input))) as ItemSource<T>
     });
-    lanes(
+    ordered_prefetch(
         sources,
         IN_FLIGHT.max(parallelism() * 4),
         1,
-        &Cancel::default(),
+        &CancellationToken::default(),
     )
     .collect()
 }
@@ -287,17 +287,17 @@ mod tests {
 
     use super::*;
 
-    fn numbers(from: u32, to: u32) -> Source<u32> {
+    fn numbers(from: u32, to: u32) -> ItemSource<u32> {
         Box::new((from..to).map(Ok))
     }
 
     #[test]
     fn items_come_in_the_order_of_the_sources() {
-        let all: Vec<u32> = lanes(
+        let all: Vec<u32> = ordered_prefetch(
             (0..40).map(|n| numbers(n * 10, n * 10 + 10)),
             7,
             2,
-            &Cancel::default(),
+            &CancellationToken::default(),
         )
         .collect::<Result<_>>()
         .unwrap();
@@ -307,13 +307,26 @@ mod tests {
     #[test]
     fn streams_that_wait_do_not_starve_each_other() {
         let mut idle: Vec<_> = (0..parallelism() * 4)
-            .map(|_| lanes((0..8).map(|_| numbers(0, 1000)), 8, 1, &Cancel::default()))
+            .map(|_| {
+                ordered_prefetch(
+                    (0..8).map(|_| numbers(0, 1000)),
+                    8,
+                    1,
+                    &CancellationToken::default(),
+                )
+            })
             .collect();
         for stream in &mut idle {
             assert_eq!(stream.next().unwrap().unwrap(), 0);
         }
         assert_eq!(
-            lanes((0..8).map(|_| numbers(0, 1000)), 8, 1, &Cancel::default()).count(),
+            ordered_prefetch(
+                (0..8).map(|_| numbers(0, 1000)),
+                8,
+                1,
+                &CancellationToken::default()
+            )
+            .count(),
             8000
         );
         assert_eq!(idle.pop().unwrap().count(), 7999);
@@ -324,11 +337,16 @@ mod tests {
         static MADE: AtomicUsize = AtomicUsize::new(0);
         let counted = || {
             Box::new((0..100).map(|n| Ok(MADE.fetch_add(1, Ordering::SeqCst).min(n))))
-                as Source<usize>
+                as ItemSource<usize>
         };
         // The budget is that of the process, so any one of these spends it.
-        let mut stream =
-            lanes((0..4).map(move |_| counted()), 4, 50, &Cancel::default()).weighed(|_| 1 << 58);
+        let mut stream = ordered_prefetch(
+            (0..4).map(move |_| counted()),
+            4,
+            50,
+            &CancellationToken::default(),
+        )
+        .with_byte_budget(|_| 1 << 58);
         stream.next().unwrap().unwrap();
         while stream
             .running
@@ -347,12 +365,12 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_error_and_ends_the_stream() {
-        let bad: Source<u32> = Box::new(std::iter::once_with(|| panic!("boom")));
-        let mut stream = lanes(
+        let bad: ItemSource<u32> = Box::new(std::iter::once_with(|| panic!("boom")));
+        let mut stream = ordered_prefetch(
             [numbers(0, 1), bad, numbers(0, 1)].into_iter(),
             1,
             1,
-            &Cancel::default(),
+            &CancellationToken::default(),
         );
         assert_eq!(stream.next().unwrap().unwrap(), 0);
         assert!(
@@ -368,8 +386,8 @@ mod tests {
 
     #[test]
     fn cancelling_ends_in_an_error_not_in_a_short_result() {
-        let cancel = Cancel::default();
-        let mut stream = lanes((0..4).map(|_| numbers(0, 10)), 1, 1, &cancel);
+        let cancel = CancellationToken::default();
+        let mut stream = ordered_prefetch((0..4).map(|_| numbers(0, 10)), 1, 1, &cancel);
         stream.next().unwrap().unwrap();
         cancel.cancel();
         assert!(matches!(

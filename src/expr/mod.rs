@@ -1,4 +1,4 @@
-//! The closed typed expression tree and its evaluator: JSON from the binder -> [`Bound`] -> Arrow
+//! The closed typed expression tree and its evaluator: JSON from the binder -> [`BoundExpr`] -> Arrow
 //! arrays.
 //!
 //! The binder (Python) resolves names, inserts every implicit cast and decides every result type.
@@ -25,4 +25,4 @@ pub mod tree;
 
 pub use function::Function;
 pub use scalar::Scalar;
-pub use tree::{Bound, CastMode, Expr, identifier};
+pub use tree::{BoundExpr, CastMode, Expr, identifier};

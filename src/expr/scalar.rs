@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result, shown};
 use crate::expr::text::number;
-use crate::protocol::schema::{DataType, TextLayout};
+use crate::protocol::schema::{DataType, StringLayout};
 
 /// A value; its type stands beside it in the tree.
 #[derive(Debug, Clone, PartialEq)]
@@ -140,10 +140,10 @@ impl Scalar {
             DataType::Decimal(precision, scale) => {
                 let written = value
                     .as_str()
-                    .and_then(number::Written::parse)
+                    .and_then(number::DecimalDigits::parse)
                     .ok_or_else(wrong)?;
                 let exact = written
-                    .unscaled(*scale, number::Rounding::Down)
+                    .unscaled(*scale, number::RoundingMode::Down)
                     .filter(|v| number::fits(*v, *precision));
                 exact
                     .filter(|_| written.fits_scale(*scale))
@@ -169,7 +169,7 @@ impl Scalar {
     /// [`Error::Internal`] when value and type do not belong together.
     pub fn to_array(&self, data_type: &DataType) -> Result<ArrayRef> {
         let array: ArrayRef = match (self, data_type) {
-            (Self::Null, _) => new_null_array(&data_type.to_arrow(TextLayout::Plain), 1),
+            (Self::Null, _) => new_null_array(&data_type.to_arrow(StringLayout::Plain), 1),
             (Self::Boolean(v), DataType::Boolean) => Arc::new(BooleanArray::from(vec![*v])),
             (Self::Long(v), DataType::Byte) => Arc::new(Int8Array::from(vec![*v as i8])),
             (Self::Long(v), DataType::Short) => Arc::new(Int16Array::from(vec![*v as i16])),

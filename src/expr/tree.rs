@@ -1,7 +1,7 @@
-//! The tree: JSON of the binder -> [`Bound`], checked; and back to Spark SQL for messages.
+//! The tree: JSON of the binder -> [`BoundExpr`], checked; and back to Spark SQL for messages.
 //!
 //! Everything that does not depend on rows is settled here: names, argument types, literal values,
-//! sets of IN lists, patterns. After [`Bound::from_json`] an evaluation fails only because of a
+//! sets of IN lists, patterns. After [`BoundExpr::from_json`] an evaluation fails only because of a
 //! value or because a batch lacks a column.
 //!
 //! Cost: linear in the text. Depth is capped by the JSON parser (128 levels, about 60 nested
@@ -21,7 +21,7 @@ use crate::expr::eval::{cast, datetime, pattern};
 use crate::expr::function::{Function, same};
 use crate::expr::scalar::Scalar;
 use crate::expr::text::{datetime as datetime_text, number};
-use crate::protocol::calendar::Zone;
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{DataType, StructType};
 
 /// What a cast does with a value that has no counterpart.
@@ -83,13 +83,13 @@ pub enum Expr {
 
 /// An expression with what it needs to be evaluated.
 #[derive(Debug, Clone)]
-pub struct Bound {
+pub struct BoundExpr {
     /// The expression.
     pub expr: Expr,
     /// Whether Spark's ANSI mode is on: errors where it is, nulls and wrap-around where it is not.
     pub ansi: bool,
     /// The session's time zone.
-    pub zone: Zone,
+    pub zone: TimeZoneSpec,
 }
 
 /// Nested calls that a tree may have. The JSON parser's own cap is lower; trees built in Rust are
@@ -252,7 +252,7 @@ impl Expr {
                 shown(&value.to_string())
             ))
         })?;
-        match text(node, "k")? {
+        match string_field(node, "k")? {
             "col" => {
                 let path = node
                     .get("path")
@@ -276,7 +276,7 @@ impl Expr {
                 Ok(Self::Literal { value, data_type })
             }
             "call" => {
-                let name = text(node, "f")?;
+                let name = string_field(node, "f")?;
                 let function = Function::from_name(name).ok_or_else(|| {
                     Error::unsupported(format!(
                         "the function `{}` is not supported by the core",
@@ -294,7 +294,7 @@ impl Expr {
                 Self::call(function, args, data_type(node)?)
             }
             "cast" => {
-                let mode = match text(node, "m")? {
+                let mode = match string_field(node, "m")? {
                     "ansi" => CastMode::Ansi,
                     "legacy" => CastMode::Legacy,
                     "try" => CastMode::Try,
@@ -390,7 +390,7 @@ fn malformed(what: impl fmt::Display) -> Error {
     Error::invalid(format!("expression tree: {what}"))
 }
 
-fn text<'a>(node: &'a Map<String, Value>, key: &str) -> Result<&'a str> {
+fn string_field<'a>(node: &'a Map<String, Value>, key: &str) -> Result<&'a str> {
     node.get(key)
         .and_then(Value::as_str)
         .ok_or_else(|| malformed(format!("a node has no text `{key}`")))
@@ -408,7 +408,7 @@ fn data_type(node: &Map<String, Value>) -> Result<DataType> {
     )
 }
 
-impl Bound {
+impl BoundExpr {
     /// Reads the binder's envelope `{"expr": node, "ansi": bool, "zone": name}`.
     ///
     /// # Errors
@@ -437,8 +437,8 @@ impl Bound {
             .and_then(Value::as_bool)
             .unwrap_or(true);
         let zone = match envelope.get("zone") {
-            None | Some(Value::Null) => Zone::UTC,
-            Some(Value::String(name)) => Zone::parse(name)?,
+            None | Some(Value::Null) => TimeZoneSpec::UTC,
+            Some(Value::String(name)) => TimeZoneSpec::parse(name)?,
             Some(_) => return Err(malformed("`zone` must be a name")),
         };
         Ok(Self { expr, ansi, zone })
@@ -481,7 +481,7 @@ impl Bound {
     }
 }
 
-impl fmt::Display for Bound {
+impl fmt::Display for BoundExpr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.expr.fmt(f)
     }
@@ -582,9 +582,9 @@ fn write_literal(f: &mut fmt::Formatter<'_>, value: &Scalar, data_type: &DataTyp
 }
 
 /// An argument of an operator, in parentheses where it is an operator itself.
-struct Inner<'a>(&'a Expr);
+struct ParenthesizedOperand<'a>(&'a Expr);
 
-impl fmt::Display for Inner<'_> {
+impl fmt::Display for ParenthesizedOperand<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Expr::Call { function, .. }
@@ -629,7 +629,7 @@ impl fmt::Display for Expr {
                 SqlType(to)
             ),
             Self::InList { arg, values, .. } => {
-                write!(f, "{} IN (", Inner(arg))?;
+                write!(f, "{} IN (", ParenthesizedOperand(arg))?;
                 for (n, value) in values.iter().take(SHOWN_VALUES).enumerate() {
                     if n > 0 {
                         f.write_str(", ")?;
@@ -643,13 +643,20 @@ impl fmt::Display for Expr {
                 })
             }
             Self::Call { function, args, .. } => match (function, args.as_slice()) {
-                (Function::Not, [arg]) => write!(f, "NOT {}", Inner(arg)),
-                (Function::IsNull, [arg]) => write!(f, "{} IS NULL", Inner(arg)),
-                (Function::IsNotNull, [arg]) => write!(f, "{} IS NOT NULL", Inner(arg)),
-                (Function::Negative, [arg]) => write!(f, "-{}", Inner(arg)),
-                (Function::BitNot, [arg]) => write!(f, "~{}", Inner(arg)),
+                (Function::Not, [arg]) => write!(f, "NOT {}", ParenthesizedOperand(arg)),
+                (Function::IsNull, [arg]) => write!(f, "{} IS NULL", ParenthesizedOperand(arg)),
+                (Function::IsNotNull, [arg]) => {
+                    write!(f, "{} IS NOT NULL", ParenthesizedOperand(arg))
+                }
+                (Function::Negative, [arg]) => write!(f, "-{}", ParenthesizedOperand(arg)),
+                (Function::BitNot, [arg]) => write!(f, "~{}", ParenthesizedOperand(arg)),
                 (Function::Like, [value, like, escape @ ..]) => {
-                    write!(f, "{} LIKE {}", Inner(value), Inner(like))?;
+                    write!(
+                        f,
+                        "{} LIKE {}",
+                        ParenthesizedOperand(value),
+                        ParenthesizedOperand(like)
+                    )?;
                     escape.first().map_or(Ok(()), |e| write!(f, " ESCAPE {e}"))
                 }
                 (
@@ -662,7 +669,7 @@ impl fmt::Display for Expr {
                         },
                     ],
                 ) => {
-                    write!(f, "{}.", Inner(arg))?;
+                    write!(f, "{}.", ParenthesizedOperand(arg))?;
                     write_name(f, name)
                 }
                 (Function::Case, args) => {
@@ -685,7 +692,7 @@ impl fmt::Display for Expr {
                             if n > 0 {
                                 write!(f, " {sign} ")?;
                             }
-                            write!(f, "{}", Inner(arg))?;
+                            write!(f, "{}", ParenthesizedOperand(arg))?;
                         }
                         Ok(())
                     }

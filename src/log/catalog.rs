@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::protocol::log_path::{LOG_DIR, STAGED_DIR};
-use crate::store::{File, Put, Stores};
+use crate::store::{PutOutcome, StoreObject, TableStores};
 
 /// A commit that a catalog ratified, or that it is asked to ratify.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl TailCommit {
     ///
     /// # Errors
     /// [`Error::Storage`] for a place that tables must not point to.
-    pub fn file(&self, stores: &Stores) -> Result<File> {
+    pub fn file(&self, stores: &TableStores) -> Result<StoreObject> {
         let path = match self.path.split_once('/') {
             None if self.path.ends_with(".json") && self.path.matches('.').count() > 1 => {
                 format!("{STAGED_DIR}/{}", self.path)
@@ -39,14 +39,14 @@ impl TailCommit {
 
 /// What a catalog knows of a table at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tail {
+pub struct LogTail {
     /// The newest version; `None` where the catalog knows of no commit.
     pub latest: Option<i64>,
     /// The newest commits, ascending to `latest`: at least those that are not published.
     pub commits: Vec<TailCommit>,
 }
 
-impl Tail {
+impl LogTail {
     /// The newest commits as a caller has them.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Tail {
 
 /// Work that the protocol leaves to a table's catalog unless the catalog permits it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Upkeep {
+pub enum MaintenanceOperation {
     /// Deleting data files.
     Vacuum,
     /// Deleting commits and checkpoints.
@@ -108,7 +108,7 @@ pub enum Upkeep {
     Optimize,
 }
 
-impl Upkeep {
+impl MaintenanceOperation {
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -121,19 +121,19 @@ impl Upkeep {
 }
 
 /// What a catalog that manages a table's commits must do.
-pub trait Catalog: Debug + Send + Sync {
+pub trait CatalogClient: Debug + Send + Sync {
     /// What there is. Whatever it does not name up to `latest` is published.
     ///
     /// # Errors
     /// What the catalog says.
-    fn tail(&self) -> Result<Tail>;
+    fn tail(&self) -> Result<LogTail>;
 
     /// Makes the staged commit, whose text this is, the one of its version, if the version before
     /// it is the newest. Of any number of calls for one version one succeeds.
     ///
     /// # Errors
     /// When it is certain that it was not made.
-    fn ratify(&self, commit: &TailCommit, text: &Bytes) -> Result<Put>;
+    fn ratify(&self, commit: &TailCommit, text: &Bytes) -> Result<PutOutcome>;
 
     /// Told that all commits up to this one are published.
     ///
@@ -145,25 +145,25 @@ pub trait Catalog: Debug + Send + Sync {
     ///
     /// # Errors
     /// What the catalog says.
-    fn permits(&self, _work: Upkeep) -> Result<bool> {
+    fn permits(&self, _work: MaintenanceOperation) -> Result<bool> {
         Ok(false)
     }
 }
 
 /// Who knows the newest versions of a table beside its log.
 #[derive(Debug, Clone)]
-pub(super) enum Authority {
+pub(super) enum RatifiedCommitSource {
     /// Nobody: the log says it all.
     Log,
     /// A caller, once.
-    Caller(Tail),
+    Caller(LogTail),
     /// A catalog, whenever it is asked.
-    Catalog(Arc<dyn Catalog>),
+    Catalog(Arc<dyn CatalogClient>),
 }
 
-impl Authority {
+impl RatifiedCommitSource {
     /// What is said of the newest versions; `None` where the log says it all.
-    pub(super) fn tail(&self) -> Result<Option<Tail>> {
+    pub(super) fn tail(&self) -> Result<Option<LogTail>> {
         match self {
             Self::Log => Ok(None),
             Self::Caller(tail) => Ok(Some(tail.clone())),

@@ -1,4 +1,4 @@
-//! `n.crc`: JSON -> [`Checksum`], what a writer said of the table at a version, and where the log
+//! `n.crc`: JSON -> [`ChecksumFileContents`], what a writer said of the table at a version, and where the log
 //! says otherwise.
 //!
 //! Fields are compared when what they sum up is known anyway: protocol and metadata when the table
@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::action::{DomainMetadata, Metadata, Protocol, Txn};
+use crate::protocol::action::{DomainMetadata, Metadata, Protocol, SetTransaction};
 use crate::protocol::schema::StructType;
 
 /// The parts of a version checksum that reading uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Checksum {
+pub struct ChecksumFileContents {
     /// Sum of the sizes of all live files.
     pub table_size_bytes: i64,
     /// Number of live files.
@@ -37,13 +37,13 @@ pub struct Checksum {
     pub in_commit_timestamp_opt: Option<i64>,
     /// Application transactions, where the writer keeps them.
     #[serde(default)]
-    pub set_transactions: Option<Vec<Txn>>,
+    pub set_transactions: Option<Vec<SetTransaction>>,
     /// Domains, where the writer keeps them.
     #[serde(default)]
     pub domain_metadata: Option<Vec<DomainMetadata>>,
 }
 
-impl Checksum {
+impl ChecksumFileContents {
     /// Parses the file; a damaged one says nothing.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
@@ -67,7 +67,7 @@ impl Checksum {
             list.into_iter().flatten().collect()
         }
         let schema = || matches!((StructType::parse(&meta.schema_string), StructType::parse(&metadata.schema_string)), (Ok(a), Ok(b)) if a == b);
-        wrong([
+        differing_fields([
             (
                 "protocol.minReaderVersion",
                 own.min_reader_version == protocol.min_reader_version,
@@ -112,8 +112,8 @@ impl Checksum {
 
     /// The fields in which it contradicts the live files.
     #[must_use]
-    pub fn against_files(&self, totals: &Totals) -> Vec<&'static str> {
-        wrong([
+    pub fn against_files(&self, totals: &LiveFileTotals) -> Vec<&'static str> {
+        differing_fields([
             ("numFiles", self.num_files == totals.files),
             ("tableSizeBytes", self.table_size_bytes == totals.bytes),
             (
@@ -131,15 +131,18 @@ impl Checksum {
 
     /// The field, if it contradicts the log's transactions.
     #[must_use]
-    pub fn against_transactions(&self, log: &BTreeMap<String, Txn>) -> Vec<&'static str> {
-        let same = |own: &Vec<Txn>| {
+    pub fn against_transactions(
+        &self,
+        log: &BTreeMap<String, SetTransaction>,
+    ) -> Vec<&'static str> {
+        let same = |own: &Vec<SetTransaction>| {
             own.len() == log.len()
                 && own.iter().all(|txn| {
                     log.get(&txn.app_id)
                         .is_some_and(|known| known.version == txn.version)
                 })
         };
-        wrong([(
+        differing_fields([(
             "setTransactions",
             self.set_transactions.as_ref().is_none_or(same),
         )])
@@ -155,7 +158,7 @@ impl Checksum {
                     .iter()
                     .all(|domain| log.get(&domain.domain) == Some(domain))
         };
-        wrong([(
+        differing_fields([(
             "domainMetadata",
             self.domain_metadata.as_ref().is_none_or(same),
         )])
@@ -164,7 +167,7 @@ impl Checksum {
     /// The field, if it contradicts the commit's in-commit timestamp.
     #[must_use]
     pub fn against_time(&self, in_commit_timestamp: i64) -> Vec<&'static str> {
-        wrong([(
+        differing_fields([(
             "inCommitTimestampOpt",
             self.in_commit_timestamp_opt
                 .is_none_or(|time| time == in_commit_timestamp),
@@ -173,7 +176,7 @@ impl Checksum {
 }
 
 /// The names of those fields that do not agree.
-fn wrong<const N: usize>(fields: [(&'static str, bool); N]) -> Vec<&'static str> {
+fn differing_fields<const N: usize>(fields: [(&'static str, bool); N]) -> Vec<&'static str> {
     fields
         .into_iter()
         .filter(|(_, agrees)| !agrees)
@@ -183,7 +186,7 @@ fn wrong<const N: usize>(fields: [(&'static str, bool); N]) -> Vec<&'static str>
 
 /// What all live files of a version come to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct LiveFileTotals {
     /// Number of files.
     pub files: i64,
     /// Their bytes.
@@ -194,7 +197,7 @@ pub struct Totals {
     pub deleted: i64,
 }
 
-impl Totals {
+impl LiveFileTotals {
     /// Adds what more files come to.
     pub fn add(&mut self, more: &Self) {
         self.files = self.files.saturating_add(more.files);

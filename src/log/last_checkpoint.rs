@@ -1,4 +1,4 @@
-//! `_last_checkpoint`: JSON -> [`Hint`], or nothing when it cannot be trusted.
+//! `_last_checkpoint`: JSON -> [`LastCheckpointHint`], or nothing when it cannot be trusted.
 
 use serde::Deserialize;
 
@@ -7,7 +7,7 @@ use crate::protocol::canonical_json;
 /// Where the newest checkpoint is said to be.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Hint {
+pub struct LastCheckpointHint {
     /// Version of the checkpoint.
     pub version: i64,
     /// Number of parts of a multi-part checkpoint.
@@ -27,12 +27,12 @@ pub struct Hint {
     checksum: Option<String>,
     /// What a V2 checkpoint's writer adds.
     #[serde(default)]
-    pub v2_checkpoint: Option<V2Hint>,
+    pub v2_checkpoint: Option<V2CheckpointHint>,
 }
 
 /// `v2Checkpoint`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct V2Hint {
+pub struct V2CheckpointHint {
     /// File name of the checkpoint.
     pub path: String,
 }
@@ -40,7 +40,7 @@ pub struct V2Hint {
 /// Bytes that a hint may have: the actions that some writers put into it come to kilobytes.
 pub(super) const LONGEST: u64 = 16 << 20;
 
-impl Hint {
+impl LastCheckpointHint {
     /// Parses the file. A file that is damaged or beyond reason, has a wrong checksum or duplicate
     /// keys says nothing.
     #[must_use]
@@ -70,17 +70,21 @@ mod tests {
     #[test]
     fn a_hint_with_a_wrong_checksum_or_duplicate_keys_says_nothing() {
         assert_eq!(
-            Hint::parse(br#"{"version":3,"size":10}"#).unwrap().version,
+            LastCheckpointHint::parse(br#"{"version":3,"size":10}"#)
+                .unwrap()
+                .version,
             3
         );
-        assert!(Hint::parse(br#"{"version":3,"size":10,"checksum":"00"}"#).is_none());
-        assert!(Hint::parse(br#"{"version":3,"size":10,"version":4}"#).is_none());
-        assert!(Hint::parse(br#"{"version":-3}"#).is_none());
-        assert!(Hint::parse(b"{\"version\":3").is_none());
+        assert!(LastCheckpointHint::parse(br#"{"version":3,"size":10,"checksum":"00"}"#).is_none());
+        assert!(LastCheckpointHint::parse(br#"{"version":3,"size":10,"version":4}"#).is_none());
+        assert!(LastCheckpointHint::parse(br#"{"version":-3}"#).is_none());
+        assert!(LastCheckpointHint::parse(b"{\"version\":3").is_none());
         let sum = canonical_json::checksum(r#"{"version":3,"size":10}"#).unwrap();
         assert!(
-            Hint::parse(format!(r#"{{"version":3,"size":10,"checksum":"{sum}"}}"#).as_bytes())
-                .is_some()
+            LastCheckpointHint::parse(
+                format!(r#"{{"version":3,"size":10,"checksum":"{sum}"}}"#).as_bytes()
+            )
+            .is_some()
         );
     }
 }

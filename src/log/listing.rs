@@ -4,33 +4,35 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::catalog::{Authority, Catalog, Tail, TailCommit};
-use super::segment::{Checkpoint, CheckpointCounts, CheckpointKind, CommitFile, Segment, Skip};
-use super::{Checksum, Hint, last_checkpoint};
-use crate::error::{Error, Missing, Result};
+use super::catalog::{CatalogClient, LogTail, RatifiedCommitSource, TailCommit};
+use super::segment::{
+    CheckpointCounts, CheckpointInstance, CheckpointKind, CommitFile, LogSegment, SegmentOptions,
+};
+use super::{ChecksumFileContents, LastCheckpointHint, last_checkpoint};
+use crate::error::{Error, NotFoundKind, Result};
 use crate::protocol::log_path::{self, LAST_CHECKPOINT, LOG_DIR, LogFile};
-use crate::store::{File, ObjectMeta, Store, Stores};
+use crate::store::{ObjectMeta, Store, StoreObject, TableStores};
 
 /// Where a table's log is.
 #[derive(Debug, Clone)]
-pub struct Log {
-    stores: Arc<Stores>,
-    authority: Authority,
+pub struct DeltaLog {
+    stores: Arc<TableStores>,
+    authority: RatifiedCommitSource,
     /// Whether a warning about a commit through this log, or a clone of it, was given already.
     is_warned: Arc<AtomicBool>,
 }
 
-impl Log {
+impl DeltaLog {
     /// The log below the table's root. `tail` takes precedence over published commits, and nothing
     /// after it exists.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a tail with gaps.
-    pub fn new(stores: Arc<Stores>, tail: Vec<TailCommit>) -> Result<Self> {
+    pub fn new(stores: Arc<TableStores>, tail: Vec<TailCommit>) -> Result<Self> {
         let authority = if tail.is_empty() {
-            Authority::Log
+            RatifiedCommitSource::Log
         } else {
-            Authority::Caller(Tail::of(tail)?)
+            RatifiedCommitSource::Caller(LogTail::of(tail)?)
         };
         Ok(Self {
             stores,
@@ -42,34 +44,34 @@ impl Log {
     /// The log below the root of a table whose commits `catalog` manages: it is asked for the
     /// newest ones, and to ratify new ones.
     #[must_use]
-    pub fn managed(stores: Arc<Stores>, catalog: Arc<dyn Catalog>) -> Self {
+    pub fn managed(stores: Arc<TableStores>, catalog: Arc<dyn CatalogClient>) -> Self {
         Self {
             stores,
-            authority: Authority::Catalog(catalog),
+            authority: RatifiedCommitSource::Catalog(catalog),
             is_warned: Arc::default(),
         }
     }
 
     /// The catalog that manages the commits, if one was given.
     #[must_use]
-    pub fn catalog(&self) -> Option<&Arc<dyn Catalog>> {
+    pub fn catalog(&self) -> Option<&Arc<dyn CatalogClient>> {
         match &self.authority {
-            Authority::Catalog(catalog) => Some(catalog),
-            Authority::Log | Authority::Caller(_) => None,
+            RatifiedCommitSource::Catalog(catalog) => Some(catalog),
+            RatifiedCommitSource::Log | RatifiedCommitSource::Caller(_) => None,
         }
     }
 
     /// Whether no such warning was given yet; true once for a log and its clones, which belong to
     /// one handle.
     #[must_use]
-    pub fn warns_first(&self) -> bool {
+    pub fn take_first_warning(&self) -> bool {
         !self.is_warned.swap(true, Ordering::Relaxed)
     }
 
     /// Whether the log alone says which versions there are, and no catalog or caller.
     #[must_use]
     pub fn is_authority(&self) -> bool {
-        matches!(self.authority, Authority::Log)
+        matches!(self.authority, RatifiedCommitSource::Log)
     }
 
     /// The commit that the catalog names, as a file.
@@ -87,7 +89,7 @@ impl Log {
 
     /// The table's stores.
     #[must_use]
-    pub fn stores(&self) -> &Arc<Stores> {
+    pub fn stores(&self) -> &Arc<TableStores> {
         &self.stores
     }
 
@@ -95,8 +97,8 @@ impl Log {
         self.stores.root()
     }
 
-    fn file(&self, meta: &ObjectMeta) -> File {
-        File {
+    fn file(&self, meta: &ObjectMeta) -> StoreObject {
+        StoreObject {
             store: Arc::clone(self.store()),
             path: meta.path.clone(),
             size: Some(meta.size),
@@ -106,7 +108,7 @@ impl Log {
     /// The hint, when there is one that can be read and trusted. A store that is down fails the
     /// listing that follows.
     #[must_use]
-    pub fn hint(&self) -> Option<Hint> {
+    pub fn hint(&self) -> Option<LastCheckpointHint> {
         self.needed_hint().ok().flatten()
     }
 
@@ -114,12 +116,12 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::Storage`] for an error that may be temporary.
-    pub fn needed_hint(&self) -> Result<Option<Hint>> {
+    pub fn needed_hint(&self) -> Result<Option<LastCheckpointHint>> {
         match self
             .store()
             .get_within(LAST_CHECKPOINT, last_checkpoint::LONGEST)
         {
-            Ok((bytes, _)) => Ok(Hint::parse(&bytes)),
+            Ok((bytes, _)) => Ok(LastCheckpointHint::parse(&bytes)),
             Err(
                 error @ Error::Storage {
                     retryable: true, ..
@@ -134,12 +136,12 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::Storage`].
-    pub fn list(&self, from: i64) -> Result<Listing> {
-        self.list_behind(from, None)
+    pub fn list(&self, from: i64) -> Result<LogListing> {
+        self.list_with_hint(from, None)
     }
 
     /// The same; `hint` says what lies at `from`.
-    fn list_behind(&self, from: i64, hint: Option<&Hint>) -> Result<Listing> {
+    fn list_with_hint(&self, from: i64, hint: Option<&LastCheckpointHint>) -> Result<LogListing> {
         // Asked before the listing: what is published in between is in both then, never in neither.
         let tail = self.authority.tail()?;
         let mut listing = if self.store().can_list() {
@@ -148,7 +150,7 @@ impl Log {
             } else {
                 format!("{from:020}")
             };
-            Listing::from_objects(from, self.store().list_from(LOG_DIR, &after)?, |meta| {
+            LogListing::from_objects(from, self.store().list_from(LOG_DIR, &after)?, |meta| {
                 self.file(meta)
             })
         } else {
@@ -161,7 +163,7 @@ impl Log {
         Ok(listing)
     }
 
-    fn add_tail(&self, listing: &mut Listing, tail: &Tail) -> Result<()> {
+    fn add_tail(&self, listing: &mut LogListing, tail: &LogTail) -> Result<()> {
         let Some(latest) = tail.latest else {
             return match listing.newest() {
                 None => Ok(()),
@@ -192,7 +194,7 @@ impl Log {
     }
 
     /// For stores that cannot list: asks for one version after the other.
-    fn probe(&self, from: i64, hint: Option<&Hint>) -> Result<Listing> {
+    fn probe(&self, from: i64, hint: Option<&LastCheckpointHint>) -> Result<LogListing> {
         let mut found = Vec::new();
         let mut ask = |path: String| match self.store().head(&path) {
             Ok(meta) => {
@@ -212,9 +214,9 @@ impl Log {
             // where the log begins.
             own = self.needed_hint()?;
             let Some(hint) = &own else {
-                return Ok(Listing {
+                return Ok(LogListing {
                     from,
-                    ..Listing::default()
+                    ..LogListing::default()
                 });
             };
             (hint.version, true, Some(hint))
@@ -231,19 +233,21 @@ impl Log {
             version += 1;
         }
         ask(log_path::checksum(version - 1))?;
-        Ok(Listing::from_objects(from, found, |meta| self.file(meta)))
+        Ok(LogListing::from_objects(from, found, |meta| {
+            self.file(meta)
+        }))
     }
 
     /// The version checksum, when it can be read.
     #[must_use]
-    pub fn checksum(&self, file: &File) -> Option<Checksum> {
+    pub fn checksum(&self, file: &StoreObject) -> Option<ChecksumFileContents> {
         /// A summary is no larger than this.
         const LARGEST: u64 = 16 << 20;
         if file.size.is_some_and(|size| size > LARGEST) {
             return None;
         }
         let (bytes, _) = file.store.get_within(&file.path, LARGEST).ok()?;
-        Checksum::parse(&bytes)
+        ChecksumFileContents::parse(&bytes)
     }
 
     /// The files of `version` (the newest if `None`), starting the listing where the hint says if
@@ -251,20 +255,20 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::NotFound`] for no table or no such version, [`Error::Corrupt`] for a log with gaps.
-    pub fn segment(&self, version: Option<i64>) -> Result<(Listing, Segment)> {
+    pub fn segment(&self, version: Option<i64>) -> Result<(LogListing, LogSegment)> {
         let hint = self
             .hint()
             .filter(|hint| version.is_none_or(|v| hint.version <= v));
         if let Some(hint) = hint
             && hint.version > 0
         {
-            let listing = self.list_behind(hint.version, Some(&hint))?;
+            let listing = self.list_with_hint(hint.version, Some(&hint))?;
             // A hint that points at nothing usable is a lie; the whole listing decides.
             if listing
                 .checkpoints
                 .iter()
                 .any(|c| version.is_none_or(|v| c.version <= v))
-                && let Ok(mut segment) = listing.segment(version, Skip::default())
+                && let Ok(mut segment) = listing.segment(version, SegmentOptions::default())
             {
                 let is_of_hint = segment
                     .checkpoint
@@ -278,13 +282,13 @@ impl Log {
             }
         }
         let listing = self.list(0)?;
-        let segment = listing.segment(version, Skip::default())?;
+        let segment = listing.segment(version, SegmentOptions::default())?;
         Ok((listing, segment))
     }
 }
 
 /// Explanations for locations without a table.
-impl Log {
+impl DeltaLog {
     /// Refuses locations inside of a log, where no table can be.
     ///
     /// # Errors
@@ -314,27 +318,27 @@ impl Log {
 
     /// The error for a missing table, with what the location has instead.
     #[must_use]
-    pub fn explained(&self, error: Error) -> Error {
+    pub fn with_table_diagnosis(&self, error: Error) -> Error {
         let Error::NotFound {
-            kind: Missing::Table,
+            kind: NotFoundKind::Table,
             what,
-            place,
+            context: place,
         } = error
         else {
             return error;
         };
-        let what = match self.instead_of_table() {
+        let what = match self.describe_non_table() {
             Some(found) => format!("no Delta table at {}: {found}", self.store().url()),
             None => what,
         };
         Error::NotFound {
-            kind: Missing::Table,
+            kind: NotFoundKind::Table,
             what,
-            place,
+            context: place,
         }
     }
 
-    fn instead_of_table(&self) -> Option<String> {
+    fn describe_non_table(&self) -> Option<String> {
         if let Some(folder) = self.folder_of_log() {
             return Some(format!(
                 "this is inside of a log; give the folder of the table, {folder}"
@@ -369,13 +373,13 @@ impl Log {
 }
 
 /// The files that a checkpoint of `version` consists of, by the hint where it is about this one.
-fn checkpoint_names(version: i64, hint: Option<&Hint>) -> Vec<String> {
+fn checkpoint_names(version: i64, hint: Option<&LastCheckpointHint>) -> Vec<String> {
     match hint.filter(|hint| hint.version == version) {
-        Some(Hint {
+        Some(LastCheckpointHint {
             v2_checkpoint: Some(v2),
             ..
         }) if !v2.path.contains('/') => vec![v2.path.clone()],
-        Some(Hint {
+        Some(LastCheckpointHint {
             parts: Some(parts), ..
         }) if *parts <= 100_000 => (1..=*parts)
             .map(|part| format!("{version:020}.checkpoint.{part:010}.{parts:010}.parquet"))
@@ -386,33 +390,33 @@ fn checkpoint_names(version: i64, hint: Option<&Hint>) -> Vec<String> {
 
 /// The known files of a log from some version on.
 #[derive(Debug, Clone, Default)]
-pub struct Listing {
+pub struct LogListing {
     /// Versions below this one were not looked at.
     pub from: i64,
     url: String,
     /// Commits by version.
     pub commits: BTreeMap<i64, CommitFile>,
     /// Complete checkpoints, ascending by version, the one to prefer last.
-    pub checkpoints: Vec<Checkpoint>,
+    pub checkpoints: Vec<CheckpointInstance>,
     /// Log compactions.
     pub compactions: Vec<CommitFile>,
     /// Names of missing parts of multi-part checkpoints that are not complete.
     incomplete: Vec<String>,
     /// Version checksums by version.
-    pub checksums: BTreeMap<i64, File>,
+    pub checksums: BTreeMap<i64, StoreObject>,
 }
 
-impl Listing {
+impl LogListing {
     fn from_objects(
         from: i64,
         objects: Vec<ObjectMeta>,
-        file: impl Fn(&ObjectMeta) -> File,
+        file: impl Fn(&ObjectMeta) -> StoreObject,
     ) -> Self {
         let mut out = Self {
             from,
             ..Self::default()
         };
-        let mut parts: BTreeMap<(i64, u32), BTreeMap<u32, File>> = BTreeMap::new();
+        let mut parts: BTreeMap<(i64, u32), BTreeMap<u32, StoreObject>> = BTreeMap::new();
         for meta in &objects {
             let name = meta.path.rsplit('/').next().unwrap_or(&meta.path);
             let commit = |first, version| CommitFile {
@@ -422,7 +426,7 @@ impl Listing {
                 modified_ms: meta.modified_ms,
             };
             let mut checkpoint = |version, kind| {
-                out.checkpoints.push(Checkpoint {
+                out.checkpoints.push(CheckpointInstance {
                     version,
                     kind,
                     files: vec![file(meta)],
@@ -450,7 +454,7 @@ impl Listing {
         for ((version, of), files) in parts {
             // An incomplete set was never finished: it does not exist.
             if usize::try_from(of) == Ok(files.len()) {
-                out.checkpoints.push(Checkpoint {
+                out.checkpoints.push(CheckpointInstance {
                     version,
                     kind: CheckpointKind::MultiPart,
                     files: files.into_values().collect(),
@@ -490,10 +494,10 @@ impl Listing {
     ///
     /// # Errors
     /// [`Error::NotFound`] for no table or no such version, [`Error::Corrupt`] for a log with gaps.
-    pub fn segment(&self, version: Option<i64>, skip: Skip) -> Result<Segment> {
+    pub fn segment(&self, version: Option<i64>, skip: SegmentOptions) -> Result<LogSegment> {
         let Some(newest) = self.newest() else {
             return Err(Error::not_found(
-                Missing::Table,
+                NotFoundKind::Table,
                 format!(
                     "no Delta table at {} (there is no `{LOG_DIR}` with commits or checkpoints in it)",
                     self.url
@@ -510,7 +514,7 @@ impl Listing {
                 .unwrap_or(newest)
                 .min(newest);
             return Err(Error::not_found(
-                Missing::Version,
+                NotFoundKind::Version,
                 format!("the table has no version {version}; it has versions {oldest} to {newest}"),
             )
             .at_version(version));
@@ -546,7 +550,7 @@ impl Listing {
             return Err(match (&checkpoint, oldest) {
                 (None, Some(oldest)) if skip.checkpoints == 0 && oldest > version => {
                     Error::not_found(
-                        Missing::Version,
+                        NotFoundKind::Version,
                         format!(
                             "version {version} was cleaned up; the oldest version left is {oldest}"
                         ),
@@ -561,7 +565,7 @@ impl Listing {
         } else {
             self.with_compactions(&commits, version)
         };
-        Ok(Segment {
+        Ok(LogSegment {
             version,
             checkpoint,
             replay,

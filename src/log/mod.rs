@@ -3,11 +3,11 @@
 //! A listing starts at the version that `_last_checkpoint` names, so opening costs a handful of
 //! requests however long the log is. The hint is only a hint: when it lies, is damaged or stale,
 //! everything is listed. Checkpoints and compactions are hints as well, as long as the commits are
-//! there: [`Listing::segment`] takes how many of them to do without, and the snapshot asks again
+//! there: [`LogListing::segment`] takes how many of them to do without, and the snapshot asks again
 //! with more of them left out whenever one turns out to be damaged.
 //!
 //! The newest versions of a catalog-managed table are those that its catalog names, see
-//! [`Catalog`].
+//! [`CatalogClient`].
 //!
 //! Protocol: "Delta Log Entries", "Checkpoints", "Log Compaction Files", "Last Checkpoint File".
 //! Cost: two requests (hint, list) for a table with a checkpoint; the listing's length otherwise.
@@ -18,11 +18,13 @@ mod last_checkpoint;
 mod listing;
 mod segment;
 
-pub use catalog::{Catalog, Tail, TailCommit, Upkeep};
-pub use checksum::{Checksum, Totals};
-pub use last_checkpoint::Hint;
-pub use listing::{Listing, Log};
-pub use segment::{Checkpoint, CheckpointCounts, CheckpointKind, CommitFile, Segment, Skip};
+pub use catalog::{CatalogClient, LogTail, MaintenanceOperation, TailCommit};
+pub use checksum::{ChecksumFileContents, LiveFileTotals};
+pub use last_checkpoint::LastCheckpointHint;
+pub use listing::{DeltaLog, LogListing};
+pub use segment::{
+    CheckpointCounts, CheckpointInstance, CheckpointKind, CommitFile, LogSegment, SegmentOptions,
+};
 
 #[cfg(test)]
 mod tests;

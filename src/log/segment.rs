@@ -1,6 +1,6 @@
 //! A version's files, with what must hold of them in the type.
 
-use crate::store::File;
+use crate::store::StoreObject;
 
 /// One commit, published or staged, or a compaction that stands for several.
 #[derive(Debug, Clone)]
@@ -10,7 +10,7 @@ pub struct CommitFile {
     /// Last version that the file holds; equal to `first` for a commit.
     pub version: i64,
     /// Where it is.
-    pub file: File,
+    pub file: StoreObject,
     /// Time of its last change, milliseconds since the epoch; 0 where unknown.
     pub modified_ms: i64,
 }
@@ -38,13 +38,13 @@ pub enum CheckpointKind {
 
 /// A complete checkpoint.
 #[derive(Debug, Clone)]
-pub struct Checkpoint {
+pub struct CheckpointInstance {
     /// The version that it holds.
     pub version: i64,
     /// Its form.
     pub kind: CheckpointKind,
     /// Its files: one, or all parts in order.
-    pub files: Vec<File>,
+    pub files: Vec<StoreObject>,
 }
 
 /// What `_last_checkpoint` says of the checkpoint that it names.
@@ -73,7 +73,7 @@ impl CheckpointCounts {
 
 /// Which hints a segment does without.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Skip {
+pub struct SegmentOptions {
     /// How many checkpoints, from the newest.
     pub checkpoints: usize,
     /// Compactions.
@@ -84,11 +84,11 @@ pub struct Skip {
 /// after the checkpoint (at 0 without one) and end at `version`; there is at least a checkpoint or
 /// a commit.
 #[derive(Debug, Clone)]
-pub struct Segment {
+pub struct LogSegment {
     /// The version.
     pub version: i64,
     /// The checkpoint to start from.
-    pub checkpoint: Option<Checkpoint>,
+    pub checkpoint: Option<CheckpointInstance>,
     /// Commits after it, one for each version.
     pub commits: Vec<CommitFile>,
     /// The same with compactions in the place of the commits they hold.
@@ -100,20 +100,20 @@ pub struct Segment {
     /// The commit of `version` itself, also when the checkpoint holds it.
     pub last_commit: Option<CommitFile>,
     /// The version checksum of `version`.
-    pub checksum: Option<File>,
+    pub checksum: Option<StoreObject>,
     /// What the hint says of the checkpoint, where it is about this one.
     pub counts: Option<CheckpointCounts>,
     /// What was left out.
-    pub skip: Skip,
+    pub skip: SegmentOptions,
 }
 
 /// Commits of versions that a checkpoint holds which are kept at most.
 const MOST_EARLIER: usize = 128;
 
-impl Segment {
+impl LogSegment {
     /// The same version read from a checkpoint of it.
     #[must_use]
-    pub fn on_checkpoint(&self, checkpoint: Checkpoint) -> Self {
+    pub fn on_checkpoint(&self, checkpoint: CheckpointInstance) -> Self {
         let known = self.earlier.len() + self.commits.len();
         let earlier = self
             .known_commits()
@@ -129,7 +129,7 @@ impl Segment {
             last_commit: self.last_commit.clone(),
             checksum: self.checksum.clone(),
             counts: None,
-            skip: Skip::default(),
+            skip: SegmentOptions::default(),
         }
     }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::store::{ExternalPaths, Options, Stores, open};
+use crate::store::{ExternalPaths, StorageOptions, TableStores, open};
 
 /// A log of empty files with these names.
 struct Folder(std::path::PathBuf);
@@ -18,10 +18,14 @@ impl Folder {
         Self(root)
     }
 
-    fn log(&self) -> Log {
-        let store = open(self.0.to_str().unwrap(), &Options::new()).unwrap();
-        Log::new(
-            Arc::new(Stores::new(store, Options::new(), ExternalPaths::Refused)),
+    fn log(&self) -> DeltaLog {
+        let store = open(self.0.to_str().unwrap(), &StorageOptions::new()).unwrap();
+        DeltaLog::new(
+            Arc::new(TableStores::new(
+                store,
+                StorageOptions::new(),
+                ExternalPaths::Refused,
+            )),
             Vec::new(),
         )
         .unwrap()
@@ -93,7 +97,7 @@ fn the_newest_complete_checkpoint_is_used_and_can_be_done_without() {
     let without = listing
         .segment(
             None,
-            Skip {
+            SegmentOptions {
                 checkpoints: 1,
                 compactions: true,
             },
@@ -137,7 +141,7 @@ fn a_gap_below_the_checkpoint_is_harmless_and_one_above_is_an_error() {
 fn compactions_stand_for_the_commits_they_hold() {
     let compacted = "00000000000000000001.00000000000000000003.compacted.json";
     let table = folder("compacted", &[0, 1, 2, 3, 4], &[compacted]);
-    let versions = |s: &Segment| {
+    let versions = |s: &LogSegment| {
         s.replay
             .iter()
             .map(|c| (c.first, c.version))
@@ -160,7 +164,7 @@ fn what_is_not_there_is_named() {
         matches!(
             error,
             crate::error::Error::NotFound {
-                kind: crate::error::Missing::Table,
+                kind: crate::error::NotFoundKind::Table,
                 ..
             }
         ),

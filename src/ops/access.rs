@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::commit::Transaction;
-use crate::commit::finish::Done;
-use crate::error::{Conflict, Error, Missing, Result, ResultExt};
-use crate::log::Log;
+use crate::commit::OptimisticTransaction;
+use crate::commit::finish::CommitResult;
+use crate::error::{ConflictKind, Error, NotFoundKind, Result, ResultExt};
+use crate::log::DeltaLog;
 use crate::protocol::action::Protocol;
 use crate::protocol::{evolution, features};
 use crate::snapshot::{ReadOptions, Snapshot};
@@ -15,27 +15,27 @@ use crate::store::Store;
 
 /// Where an operation works: on a version of a table, or where there is none.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum TableOrPath {
     /// A version that was read.
     Table(Snapshot),
     /// A log without commits.
-    Nothing(Log, ReadOptions),
+    EmptyPath(DeltaLog, ReadOptions),
 }
 
-impl Place {
+impl TableOrPath {
     /// The newest version of the table, or nothing.
     ///
     /// # Errors
     /// As [`Snapshot::open`], but for a missing table.
-    pub fn open(log: Log, options: ReadOptions) -> Result<Self> {
+    pub fn open(log: DeltaLog, options: ReadOptions) -> Result<Self> {
         match Snapshot::open(log.clone(), None, options) {
             Ok(snapshot) => Ok(Self::Table(snapshot)),
             Err(Error::NotFound {
-                kind: Missing::Table,
+                kind: NotFoundKind::Table,
                 ..
             }) => {
                 log.check_location()?;
-                Ok(Self::Nothing(log, options))
+                Ok(Self::EmptyPath(log, options))
             }
             Err(error) => Err(error),
         }
@@ -46,17 +46,17 @@ impl Place {
     pub fn store(&self) -> &Arc<dyn Store> {
         match self {
             Self::Table(snapshot) => snapshot.stores().root(),
-            Self::Nothing(log, _) => log.stores().root(),
+            Self::EmptyPath(log, _) => log.stores().root(),
         }
     }
 
-    pub(super) fn transaction(&self) -> Result<Transaction> {
+    pub(super) fn transaction(&self) -> Result<OptimisticTransaction> {
         match self {
-            Self::Table(snapshot) => Ok(Transaction::new(snapshot)),
-            Self::Nothing(log, options) => Transaction::create(log.clone(), *options).map_err(|error| match error {
+            Self::Table(snapshot) => Ok(OptimisticTransaction::new(snapshot)),
+            Self::EmptyPath(log, options) => OptimisticTransaction::create(log.clone(), *options).map_err(|error| match error {
                 // The same as if it had come a moment later, between here and the commit.
                 Error::Invalid { .. } => Error::commit_failed(
-                    Conflict::ProtocolChanged,
+                    ConflictKind::ProtocolChanged,
                     format!("another writer made a table at {} meanwhile; nothing was committed, run the operation again", self.store().url()),
                 ),
                 other => other,
@@ -66,18 +66,18 @@ impl Place {
 
     /// What it comes to that another writer made the table that an operation wanted to make: what
     /// it would have come to a moment later.
-    pub(super) fn overtaken(&self, error: Error, mode: Mode) -> Result<Done> {
-        let (Self::Nothing(log, options), Error::CommitFailed { .. }) = (self, &error) else {
+    pub(super) fn resolve_create_race(&self, error: Error, mode: SaveMode) -> Result<CommitResult> {
+        let (Self::EmptyPath(log, options), Error::CommitFailed { .. }) = (self, &error) else {
             return Err(error);
         };
         match (mode, Self::open(log.clone(), *options)?) {
-            (Mode::Ignore, Self::Table(snapshot)) => Ok(Done::unchanged(&snapshot)),
-            (Mode::Error, Self::Table(_)) => Err(self.exists()),
+            (SaveMode::Ignore, Self::Table(snapshot)) => Ok(CommitResult::unchanged(&snapshot)),
+            (SaveMode::Error, Self::Table(_)) => Err(self.table_exists_error()),
             _ => Err(error),
         }
     }
 
-    pub(super) fn exists(&self) -> Error {
+    pub(super) fn table_exists_error(&self) -> Error {
         Error::invalid(format!(
             "there is a table at {} already; use the mode `append`, `overwrite` or `ignore`",
             self.store().url()
@@ -117,7 +117,7 @@ pub(super) fn check_changeable(snapshot: &Snapshot) -> Result<()> {
 /// What to do where there is a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum SaveMode {
     /// Refuse.
     #[default]
     Error,
@@ -129,7 +129,7 @@ pub enum Mode {
     Ignore,
 }
 
-impl Mode {
+impl SaveMode {
     /// The name in the log.
     pub(super) fn name(self) -> &'static str {
         match self {

@@ -45,7 +45,7 @@ pub(super) fn clustering_domain(schema: &StructType, columns: &[String]) -> Resu
 
 /// Logical paths of the clustering columns.
 pub(super) fn clustering_columns(snapshot: &Snapshot) -> Result<Vec<Vec<String>>> {
-    let Some(domain) = snapshot.sets()?.domains.get(CLUSTERING) else {
+    let Some(domain) = snapshot.non_file_actions()?.domains.get(CLUSTERING) else {
         return Ok(Vec::new());
     };
     let parsed: Value = serde_json::from_str(&domain.configuration)

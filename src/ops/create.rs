@@ -7,32 +7,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::commit::Operation;
-use crate::commit::adds::all;
-use crate::commit::finish::{Choices, Done, commit, listed};
+use crate::commit::CommitOperation;
+use crate::commit::adds::all_live_adds;
+use crate::commit::finish::{CommitOptions, CommitResult, commit, json_string_list};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
-use crate::ops::access::Mode;
-use crate::ops::access::{Place, check_writable};
+use crate::ops::access::SaveMode;
+use crate::ops::access::{TableOrPath, check_writable};
 use crate::ops::clustering_domain::{CLUSTERING, clustering_domain};
-use crate::ops::optimize::clustering::listed_columns;
+use crate::ops::optimize::clustering::clustering_columns_json;
 use crate::parse::stats::has_bounds;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::Action;
 use crate::protocol::schema::{DataType, StructField, StructType};
-use crate::protocol::table::{self, Context, NewTable};
+use crate::protocol::table::{self, NewTable, TableChangeContext};
 use crate::protocol::{iceberg, properties};
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::Demands;
+use crate::write::bound_constraints::TableConstraints;
 
 /// What a new table shall be.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CreateOptions {
     /// What to do where there is a table.
-    pub mode: Mode,
+    pub mode: SaveMode,
     /// Names of the partition columns.
     pub partition_by: Vec<String>,
     /// Columns by which it is clustered; nested ones with dots.
@@ -46,18 +46,18 @@ pub struct CreateOptions {
     /// Whether unknown `delta.` properties may be set.
     pub allow_unknown: bool,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
 }
 
 /// Protocol, metadata and domains of a table.
-pub(super) type Made = (Protocol, Metadata, Vec<DomainMetadata>);
+pub(super) type TableDefinition = (Protocol, Metadata, Vec<DomainMetadata>);
 
 /// What a table with this schema is made of, new or in the place of `old`.
-pub(super) fn made(
+pub(super) fn table_definition(
     schema: &StructType,
     options: &CreateOptions,
     old: Option<&Snapshot>,
-) -> Result<Made> {
+) -> Result<TableDefinition> {
     let mut features = BTreeSet::new();
     if !options.cluster_by.is_empty() {
         features.insert("clustering".to_owned());
@@ -67,11 +67,11 @@ pub(super) fn made(
         partition_columns: options
             .partition_by
             .iter()
-            .map(|name| spelled(schema, name))
+            .map(|name| schema_column_name(schema, name))
             .collect(),
         name: options.name.clone(),
         description: options.description.clone(),
-        configuration: configured(options),
+        configuration: configured_properties(options),
         features,
     };
     if !options.cluster_by.is_empty() && !options.partition_by.is_empty() {
@@ -79,10 +79,10 @@ pub(super) fn made(
             "a table cannot be both partitioned and clustered; give `partition_by` or `cluster_by`",
         ));
     }
-    let mut context = Context {
+    let mut context = TableChangeContext {
         allow_unknown: options.allow_unknown,
         now_ms: now_ms(),
-        unique: &mut uuid,
+        generate_id: &mut uuid,
     };
     let (protocol, metadata) = match old {
         Some(old) => {
@@ -99,7 +99,7 @@ pub(super) fn made(
         check_clustering(&schema, &options.cluster_by, &metadata)?;
         domains.push(clustering_domain(&schema, &options.cluster_by)?);
     } else if let Some(old) = old
-        && let Some(last) = old.sets()?.domains.get(CLUSTERING)
+        && let Some(last) = old.non_file_actions()?.domains.get(CLUSTERING)
     {
         domains.push(DomainMetadata {
             removed: true,
@@ -110,7 +110,7 @@ pub(super) fn made(
 }
 
 /// The properties that a new table is given.
-fn configured(options: &CreateOptions) -> BTreeMap<String, String> {
+fn configured_properties(options: &CreateOptions) -> BTreeMap<String, String> {
     options
         .configuration
         .iter()
@@ -119,7 +119,7 @@ fn configured(options: &CreateOptions) -> BTreeMap<String, String> {
 }
 
 /// A column's name as the schema spells it.
-pub(super) fn spelled(schema: &StructType, name: &str) -> String {
+pub(super) fn schema_column_name(schema: &StructType, name: &str) -> String {
     schema
         .field(name)
         .map_or_else(|| name.to_owned(), |field| field.name.clone())
@@ -129,7 +129,7 @@ pub(super) fn spelled(schema: &StructType, name: &str) -> String {
 pub(super) const GENERATED: &str = "delta.generationExpression";
 
 /// What a new column has that the rows which are there would need values for.
-pub(super) fn asks_for_values(field: &StructField) -> Option<&'static str> {
+pub(super) fn generated_value_key(field: &StructField) -> Option<&'static str> {
     ["CURRENT_DEFAULT", GENERATED, "delta.identity.start"]
         .into_iter()
         .find(|key| field.metadata.contains_key(*key))
@@ -227,31 +227,33 @@ pub(super) fn check_clustering(
 /// [`Error::Invalid`] where there is a table that must not be replaced, and for whatever is wrong
 /// with the new one; [`Error::Unsupported`]; as [`crate::commit::Transaction::commit`].
 pub fn create(
-    place: &Place,
+    place: &TableOrPath,
     schema: &StructType,
-    bound: &Demands,
+    bound: &TableConstraints,
     options: &CreateOptions,
-    cancel: &Cancel,
-) -> Result<Done> {
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
     let old = match (place, options.mode) {
-        (_, Mode::Append) => {
+        (_, SaveMode::Append) => {
             return Err(Error::invalid(
                 "a table cannot be created in the mode `append`; use `error`, `overwrite` or `ignore`",
             ));
         }
-        (Place::Table(snapshot), Mode::Ignore) => return Ok(Done::unchanged(snapshot)),
-        (Place::Table(_), Mode::Error) => return Err(place.exists()),
-        (Place::Table(snapshot), Mode::Overwrite) => Some(snapshot),
-        (Place::Nothing(..), _) => None,
+        (TableOrPath::Table(snapshot), SaveMode::Ignore) => {
+            return Ok(CommitResult::unchanged(snapshot));
+        }
+        (TableOrPath::Table(_), SaveMode::Error) => return Err(place.table_exists_error()),
+        (TableOrPath::Table(snapshot), SaveMode::Overwrite) => Some(snapshot),
+        (TableOrPath::EmptyPath(..), _) => None,
     };
     let mut transaction = match place.transaction() {
-        Err(error) => return place.overtaken(error, options.mode),
+        Err(error) => return place.resolve_create_race(error, options.mode),
         Ok(transaction) => transaction,
     };
     if let Some(old) = old {
         check_writable(old)?;
         transaction.read_whole_table();
-        let ended = all(old, cancel)?;
+        let ended = all_live_adds(old, cancel)?;
         transaction.extend(
             ended
                 .iter()
@@ -259,23 +261,26 @@ pub fn create(
         );
     }
     // A table whose rules cannot be applied would take no rows.
-    bound.rules(&Demands::of_new(schema, configured(options))?, Vec::new())?;
-    let (protocol, metadata, domains) = made(schema, options, old)?;
-    let mut operation = Operation::new(if old.is_some() {
+    bound.rules(
+        &TableConstraints::for_new_table(schema, configured_properties(options))?,
+        Vec::new(),
+    )?;
+    let (protocol, metadata, domains) = table_definition(schema, options, old)?;
+    let mut operation = CommitOperation::new(if old.is_some() {
         "CREATE OR REPLACE TABLE"
     } else {
         "CREATE TABLE"
     });
-    operation.parameters = said_of(&metadata, &options.cluster_by);
+    operation.parameters = operation_parameters(&metadata, &options.cluster_by);
     transaction.push(Action::Protocol(protocol));
     transaction.push(Action::MetaData(Box::new(metadata)));
     transaction.extend(domains.into_iter().map(Action::DomainMetadata));
     commit(transaction, operation, &options.choices, cancel)
-        .or_else(|error| place.overtaken(error, options.mode))
+        .or_else(|error| place.resolve_create_race(error, options.mode))
 }
 
 /// What a commit says of a table that it makes, in delta-spark's words.
-pub(super) fn said_of(
+pub(super) fn operation_parameters(
     metadata: &Metadata,
     cluster_by: &[String],
 ) -> serde_json::Map<String, Value> {
@@ -285,8 +290,8 @@ pub(super) fn said_of(
     if let Some(description) = &metadata.description {
         set("description", Value::from(description.as_str()));
     }
-    set("partitionBy", listed(&metadata.partition_columns));
-    set("clusterBy", listed_columns(cluster_by));
+    set("partitionBy", json_string_list(&metadata.partition_columns));
+    set("clusterBy", clustering_columns_json(cluster_by));
     set(
         "properties",
         Value::String(serde_json::json!(metadata.configuration).to_string()),

@@ -20,18 +20,20 @@ mod partition_predicate;
 mod target;
 mod write;
 
-pub use access::{Mode, Place, SchemaMode};
+pub use access::{SaveMode, SchemaMode, TableOrPath};
 pub use alter::drop_feature::drop_feature;
-pub use alter::{Change, alter};
+pub use alter::{TableChange, alter};
 pub use create::{CreateOptions, create};
-pub use dml::delete_update::{ChangeOptions, delete, update};
-pub use external::delete_update::{ChangeJob, JobFound, JobOutlook, Verb, abandon};
-pub use external::merge::{MergeJob, MergeOutlook, SourceFacts};
-pub use external::optimize::{OptimizeJob, OptimizeOutlook};
-pub use merge::clauses::{ClausePlan, Deed, ValuePlan};
-pub use merge::{EqualityPlan, Joining, Merge, MergeOptions, MergePlan, Tried};
-pub use optimize::clustering::{ClusteringFigures, FileFigures};
-pub use optimize::{OptimizeOptions, Optimized, Sizes, Task, optimize};
-pub use target::Encoding;
-pub use write::replace_keys::Key;
-pub use write::{Write, WriteOptions};
+pub use dml::delete_update::{DmlOptions, delete, update};
+pub use external::delete_update::{
+    DmlKind, ExternalDmlJob, MatchedRowsSummary, TableRequirements, delete_uncommitted,
+};
+pub use external::merge::{ExternalMergeJob, MergeRequirements, SourceStatistics};
+pub use external::optimize::{ExternalOptimizeJob, OptimizeRequirements};
+pub use merge::clauses::{ClauseAction, ClausePlan, ValuePlan};
+pub use merge::{EqualityPlan, MergeAttempt, MergeCommand, MergeJoin, MergeOptions, MergePlan};
+pub use optimize::clustering::{ClusteringMetrics, FileMetrics};
+pub use optimize::{FileSizes, OptimizeOptions, OptimizeResult, OptimizeTask, optimize};
+pub use target::DataFileOptions;
+pub use write::replace_keys::ReplaceKey;
+pub use write::{WriteCommand, WriteOptions};

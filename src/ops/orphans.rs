@@ -8,10 +8,10 @@ use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::Add;
 use crate::protocol::data_path;
 use crate::store::Store;
-use crate::write::NewFile;
+use crate::write::WrittenDataFile;
 
 /// The action that adds a file which was just written for a table of these metadata.
-pub(super) fn add_new(file: NewFile, metadata: &Metadata) -> Add {
+pub(super) fn add_action(file: WrittenDataFile, metadata: &Metadata) -> Add {
     Add {
         path: file.path,
         partition_values: file.partition_values.into_iter().collect(),
@@ -27,12 +27,12 @@ pub(super) fn add_new(file: NewFile, metadata: &Metadata) -> Add {
 /// Files that were written and that no version names yet: deleted when they are dropped, as far as
 /// that can be had.
 #[derive(Debug)]
-pub(super) struct Orphans {
+pub(super) struct UncommittedFiles {
     store: Arc<dyn Store>,
     paths: Vec<String>,
 }
 
-impl Orphans {
+impl UncommittedFiles {
     pub(super) fn new(store: &Arc<dyn Store>) -> Self {
         Self {
             store: Arc::clone(store),
@@ -41,7 +41,7 @@ impl Orphans {
     }
 
     /// Files of ours by their paths in the log.
-    pub(super) fn add<'a>(&mut self, files: impl IntoIterator<Item = &'a NewFile>) {
+    pub(super) fn add<'a>(&mut self, files: impl IntoIterator<Item = &'a WrittenDataFile>) {
         self.paths.extend(files.into_iter().filter_map(|file| {
             data_path::canonical(&file.path)
                 .ok()
@@ -55,7 +55,7 @@ impl Orphans {
     }
 
     /// Adds the files of another one.
-    pub(super) fn join(&mut self, mut other: Self) {
+    pub(super) fn append(&mut self, mut other: Self) {
         self.paths.append(&mut other.paths);
     }
 
@@ -71,7 +71,7 @@ impl Orphans {
     }
 }
 
-impl Drop for Orphans {
+impl Drop for UncommittedFiles {
     fn drop(&mut self) {
         if !self.paths.is_empty() {
             // What cannot be deleted is what vacuum is for.
@@ -85,17 +85,17 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::*;
-    use crate::error::{Conflict, Error};
-    use crate::store::{Options, Role, open};
+    use crate::error::{ConflictKind, Error};
+    use crate::store::{ObjectRole, StorageOptions, open};
 
     #[test]
     fn files_that_a_version_may_name_are_never_deleted() {
-        let store = open("memory://orphans/t", &Options::new()).unwrap();
+        let store = open("memory://orphans/t", &StorageOptions::new()).unwrap();
         let is_kept = |commit: &dyn Fn() -> Result<()>| {
             store
-                .put_if_absent("f", "1".into(), Role::Essential)
+                .put_if_absent("f", "1".into(), ObjectRole::Essential)
                 .unwrap();
-            let mut orphans = Orphans::new(&store);
+            let mut orphans = UncommittedFiles::new(&store);
             orphans.add_path("f");
             let _ = catch_unwind(AssertUnwindSafe(|| orphans.commit(commit)));
             let kept = store.head("f").is_ok();
@@ -107,7 +107,7 @@ mod tests {
         assert!(is_kept(&|| Err(Error::internal("a defect"))));
         assert!(is_kept(&|| panic!("a defect")));
         assert!(!is_kept(&|| Err(Error::commit_failed(
-            Conflict::ConcurrentAppend,
+            ConflictKind::ConcurrentAppend,
             "other rows"
         ))));
         assert!(!is_kept(&|| Err(Error::storage("access denied", false))));

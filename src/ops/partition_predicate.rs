@@ -5,16 +5,16 @@ use arrow_array::{ArrayRef, BooleanArray, StringViewArray};
 use arrow_row::{RowConverter, SortField};
 
 use crate::error::{Error, Result, ResultExt};
-use crate::expr::{Bound, Expr, Function, Scalar};
+use crate::expr::{BoundExpr, Expr, Function, Scalar};
 use crate::parse::{FileBatch, mask};
-use crate::protocol::calendar::Zone;
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::partition_value;
 use crate::protocol::schema::{DataType, StructField};
 use crate::snapshot::Snapshot;
-use crate::write::NewFile;
+use crate::write::WrittenDataFile;
 
 /// True for the rows for which `predicate` is false or null.
-pub(super) fn negated(predicate: &Bound) -> Result<Bound> {
+pub(super) fn not_true(predicate: &BoundExpr) -> Result<BoundExpr> {
     let held = Expr::call(
         Function::EqualNullSafe,
         vec![predicate.expr.clone(), Expr::boolean(Some(true))],
@@ -28,23 +28,23 @@ pub(super) const NAMED: usize = 1000;
 
 /// Some partitions of a table, compared by the values' meaning: writers spell one instant in
 /// several ways.
-pub(super) struct Partitions {
+pub(super) struct PartitionSet {
     fields: Vec<StructField>,
-    zone: Zone,
+    zone: TimeZoneSpec,
     converter: RowConverter,
     known: std::collections::HashSet<Vec<u8>>,
     /// The values of each.
     values: Vec<Vec<Scalar>>,
 }
 
-impl Partitions {
+impl PartitionSet {
     /// The partitions of files that were just written.
-    pub(super) fn of(snapshot: &Snapshot, files: &[NewFile]) -> Result<Self> {
+    pub(super) fn of(snapshot: &Snapshot, files: &[WrittenDataFile]) -> Result<Self> {
         let fields: Vec<StructField> = snapshot.partition_fields().into_iter().cloned().collect();
         let types = fields.iter().map(|field| {
             field
                 .data_type
-                .to_arrow(crate::protocol::schema::TextLayout::Plain)
+                .to_arrow(crate::protocol::schema::StringLayout::Plain)
         });
         let converter = RowConverter::new(types.map(SortField::new).collect())?;
         let mut out = Self {
@@ -70,7 +70,7 @@ impl Partitions {
                     .collect()
             })
             .collect();
-        let typed = out.typed(&columns)?;
+        let typed = out.parse_partition_values(&columns)?;
         let rows = out.converter.convert_columns(&typed)?;
         for (n, row) in rows.iter().enumerate() {
             if out.known.insert(row.as_ref().to_vec()) {
@@ -84,7 +84,7 @@ impl Partitions {
         Ok(out)
     }
 
-    fn typed(&self, columns: &[StringViewArray]) -> Result<Vec<ArrayRef>> {
+    fn parse_partition_values(&self, columns: &[StringViewArray]) -> Result<Vec<ArrayRef>> {
         self.fields
             .iter()
             .zip(columns)
@@ -95,8 +95,8 @@ impl Partitions {
     }
 
     /// The rows of a batch of files that are in one of the partitions.
-    pub(super) fn rows(&self, batch: &FileBatch) -> Result<BooleanArray> {
-        let typed = self.typed(&batch.partition)?;
+    pub(super) fn matching_files(&self, batch: &FileBatch) -> Result<BooleanArray> {
+        let typed = self.parse_partition_values(&batch.partition)?;
         let rows = self.converter.convert_columns(&typed)?;
         Ok(mask(
             rows.iter()
@@ -107,7 +107,7 @@ impl Partitions {
 
     /// The predicate that is true for the rows of these partitions; `None` where they are too many
     /// to name.
-    pub(super) fn predicate(&self) -> Result<Option<Bound>> {
+    pub(super) fn predicate(&self) -> Result<Option<BoundExpr>> {
         if self.values.len() > NAMED {
             return Ok(None);
         }
@@ -127,13 +127,13 @@ impl Partitions {
                     DataType::Boolean,
                 )
             });
-            joined(Function::And, equal.collect::<Result<_>>()?)
+            combine_exprs(Function::And, equal.collect::<Result<_>>()?)
         };
-        let expr = joined(
+        let expr = combine_exprs(
             Function::Or,
             self.values.iter().map(one).collect::<Result<_>>()?,
         )?;
-        Ok(Some(Bound {
+        Ok(Some(BoundExpr {
             expr,
             ansi: true,
             zone: self.zone,
@@ -142,7 +142,7 @@ impl Partitions {
 }
 
 /// Expressions in one chain of AND or OR.
-pub(super) fn joined(function: Function, mut args: Vec<Expr>) -> Result<Expr> {
+pub(super) fn combine_exprs(function: Function, mut args: Vec<Expr>) -> Result<Expr> {
     match args.len() {
         0 => Ok(Expr::boolean(Some(function == Function::And))),
         1 => args

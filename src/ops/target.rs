@@ -17,31 +17,31 @@ use arrow_schema::Schema;
 use arrow_select::filter::filter_record_batch;
 use serde::Deserialize;
 
-use crate::dv::Positions;
+use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::expr::Bound;
-use crate::ops::write::replace_keys::Keys;
-use crate::pq::{Mapping, WriterProperties};
+use crate::exec::CancellationToken;
+use crate::expr::BoundExpr;
+use crate::ops::write::replace_keys::ReplaceKeySet;
+use crate::pq::{ColumnMappingMode, WriterProperties};
 use crate::protocol::action::{Metadata, Protocol};
-use crate::protocol::calendar::Zone;
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::commit_line::{Add, Cdc};
 use crate::protocol::features::{self, ColumnMapping};
-use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
+use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
 use crate::protocol::{iceberg, properties};
-use crate::scan::{self, Chosen, MetadataColumn, ScanRequest};
+use crate::scan::{self, MetadataColumn, PositionSelection, ScanRequest};
 use crate::snapshot::Snapshot;
 use crate::write::bound_constraints;
-use crate::write::constraints::Rules;
-use crate::write::external_files::{self, Adopted};
-use crate::write::external_sort::Sorting;
-pub(super) use crate::write::with_change_feed::changed;
-use crate::write::{NewFile, WriteRequest, Written, write, write_with};
+use crate::write::constraints::WriteRules;
+use crate::write::external_files::{self, ExternalFileSet};
+use crate::write::external_sort::CurveSort;
+pub(super) use crate::write::with_change_feed::with_change_type;
+use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write, write_with};
 
 /// How files are made.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Encoding {
+pub struct DataFileOptions {
     /// Bytes of a file after which a new one is begun.
     pub target_file_size: Option<u64>,
     /// How files are encoded.
@@ -55,40 +55,40 @@ pub struct Encoding {
     pub time_zone: Option<String>,
 }
 
-impl Encoding {
-    /// See [`Encoding::time_zone`].
-    pub(super) fn zone(&self) -> Result<Option<Zone>> {
+impl DataFileOptions {
+    /// See [`DataFileOptions::time_zone`].
+    pub(super) fn zone(&self) -> Result<Option<TimeZoneSpec>> {
         match self.time_zone.as_deref() {
-            None => Ok(Some(Zone::UTC)),
+            None => Ok(Some(TimeZoneSpec::UTC)),
             Some("") => Ok(None),
-            Some(name) => Zone::parse(name).map(Some),
+            Some(name) => TimeZoneSpec::parse(name).map(Some),
         }
     }
 }
 
 /// A table as it is to be written.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
+pub(super) struct TargetTable {
     pub protocol: Protocol,
     pub metadata: Metadata,
     pub schema: StructType,
-    pub encoding: Encoding,
+    pub encoding: DataFileOptions,
 }
 
 /// Rows of some files of a table.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rows {
+pub(super) struct FileRowSelection {
     /// Paths of the files in the log.
     pub files: Vec<String>,
     /// Only those for which it is true.
-    pub predicate: Option<Bound>,
+    pub predicate: Option<BoundExpr>,
     /// Only those at some positions.
-    pub chosen: Option<Chosen>,
+    pub positions: Option<PositionSelection>,
 }
 
 /// What becomes of rows on their way: a batch of the table's columns, behind which the columns of
 /// row tracking may stand.
-pub(super) type Edit = Arc<dyn Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync>;
+pub(super) type BatchTransform = Arc<dyn Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync>;
 
 /// Batches of a file that wait to be encoded: encoding takes longer than decoding, so that more
 /// would only be memory.
@@ -110,9 +110,9 @@ pub(super) const TRACKED: [(MetadataColumn, &str); 2] = [
     ),
 ];
 
-impl Target {
+impl TargetTable {
     /// The table as it is.
-    pub(super) fn of(snapshot: &Snapshot, encoding: Encoding) -> Self {
+    pub(super) fn of(snapshot: &Snapshot, encoding: DataFileOptions) -> Self {
         Self {
             protocol: snapshot.protocol().clone(),
             metadata: snapshot.metadata().clone(),
@@ -122,14 +122,15 @@ impl Target {
     }
 
     /// Its metadata once identity columns have come so far.
-    pub(super) fn marked(&self, last: &[(String, i64)]) -> Metadata {
+    pub(super) fn with_high_water_marks(&self, last: &[(String, i64)]) -> Metadata {
         Metadata {
-            schema_string: bound_constraints::with_marks(&self.schema, last).to_text(),
+            schema_string: bound_constraints::with_high_water_marks(&self.schema, last)
+                .to_json_string(),
             ..self.metadata.clone()
         }
     }
 
-    pub(super) fn has_feed(&self) -> bool {
+    pub(super) fn has_change_data_feed(&self) -> bool {
         let on = |key: &str| properties::flag(&self.metadata.configuration, key);
         features::supported(&self.protocol).contains("changeDataFeed")
             && (on("delta.enableChangeDataFeed") || on("delta.enableChangeDataCapture"))
@@ -141,13 +142,17 @@ impl Target {
     }
 
     /// Whether rows are deleted by deletion vectors rather than by copying the others.
-    pub(super) fn has_vectors(&self) -> bool {
+    pub(super) fn has_deletion_vectors(&self) -> bool {
         features::supported(&self.protocol).contains("deletionVectors")
             && self.metadata.flag("delta.enableDeletionVectors")
     }
 
     /// How files of the table are written.
-    pub(super) fn request(&self, rules: Rules, cancel: &Cancel) -> Result<WriteRequest> {
+    pub(super) fn write_request(
+        &self,
+        rules: WriteRules,
+        cancel: &CancellationToken,
+    ) -> Result<WriteRequest> {
         let usual = WriteRequest::new(self.schema.clone());
         let configuration = &self.metadata.configuration;
         let on = |key: &str| properties::flag(configuration, key);
@@ -158,13 +163,13 @@ impl Target {
         Ok(WriteRequest {
             partition_columns: self.metadata.partition_columns.clone(),
             mapping: match features::column_mapping(&self.protocol, &self.metadata)? {
-                ColumnMapping::None => Mapping::None,
-                ColumnMapping::Name => Mapping::Name,
-                ColumnMapping::Id => Mapping::Id,
+                ColumnMapping::None => ColumnMappingMode::None,
+                ColumnMapping::Name => ColumnMappingMode::Name,
+                ColumnMapping::Id => ColumnMappingMode::Id,
             },
             properties: configuration.clone(),
             materialize_partition_columns: supported.contains("materializePartitionColumns")
-                || iceberg::promised(&self.metadata).is_some()
+                || iceberg::enabled_iceberg_compat(&self.metadata).is_some()
                 || on("delta.writePartitionColumnsToParquet"),
             writer_properties: self.encoding.writer_properties.clone(),
             target_file_size: self
@@ -188,25 +193,29 @@ impl Target {
     }
 
     /// The same for change files.
-    pub(super) fn feed_request(&self, rules: Rules, cancel: &Cancel) -> Result<WriteRequest> {
-        Ok(self.request(rules, cancel)?.of_feed())
+    pub(super) fn change_data_request(
+        &self,
+        rules: WriteRules,
+        cancel: &CancellationToken,
+    ) -> Result<WriteRequest> {
+        Ok(self.write_request(rules, cancel)?.for_change_data())
     }
 
     /// Copies rows into new files.
     pub(super) fn copy(
         &self,
         snapshot: &Snapshot,
-        rows: Rows,
-        rules: Rules,
-        edit: Option<Edit>,
-        cancel: &Cancel,
-    ) -> Result<Written> {
-        let (request, scanned) = self.copying(snapshot, rows, rules, cancel)?;
+        rows: FileRowSelection,
+        rules: WriteRules,
+        edit: Option<BatchTransform>,
+        cancel: &CancellationToken,
+    ) -> Result<WriteOutput> {
+        let (request, scanned) = self.copy_requests(snapshot, rows, rules, cancel)?;
         let names = request.hidden.clone();
         let batches = scan::scan(snapshot, &scanned)?.batches;
         let edited = move |batch: Result<RecordBatch>| match &edit {
-            Some(edit) => edit(batch?).and_then(|batch| rename_last(&batch, &names)),
-            None => rename_last(&batch?, &names),
+            Some(edit) => edit(batch?).and_then(|batch| rename_trailing_columns(&batch, &names)),
+            None => rename_trailing_columns(&batch?, &names),
         };
         write(snapshot.stores().root(), &request, batches.map(edited))
     }
@@ -216,16 +225,17 @@ impl Target {
     pub(super) fn copy_sorted(
         &self,
         snapshot: &Snapshot,
-        rows: Rows,
-        sorting: Sorting,
+        rows: FileRowSelection,
+        sorting: CurveSort,
         files: Option<usize>,
-        cancel: &Cancel,
-    ) -> Result<Written> {
-        let (mut request, scanned) = self.copying(snapshot, rows, Rules::default(), cancel)?;
+        cancel: &CancellationToken,
+    ) -> Result<WriteOutput> {
+        let (mut request, scanned) =
+            self.copy_requests(snapshot, rows, WriteRules::default(), cancel)?;
         let names = request.hidden.clone();
         let (sorted, counts) = sorting.sort(scan::scan(snapshot, &scanned)?.batches, cancel)?;
         if let Some(files) = files {
-            request.file_rows = Sorting::shares(&counts, files);
+            request.file_rows = CurveSort::shares(&counts, files);
             // How large rows are says little where they are counted: those of some files are larger
             // than of others.
             request.target_file_size = request.target_file_size.saturating_mul(8).max(LEAST);
@@ -233,45 +243,45 @@ impl Target {
         write(
             snapshot.stores().root(),
             &request,
-            sorted.map(move |batch| rename_last(&batch?, &names)),
+            sorted.map(move |batch| rename_trailing_columns(&batch?, &names)),
         )
     }
 
     /// Takes over what another engine wrote into a folder of the table: rows, or changes.
-    pub(super) fn adopt(
+    pub(super) fn inspect_external_folder(
         &self,
         folder: &str,
         is_feed: bool,
         snapshot: &Snapshot,
-        cancel: &Cancel,
-    ) -> Result<Adopted> {
+        cancel: &CancellationToken,
+    ) -> Result<ExternalFileSet> {
         let request = if is_feed {
-            self.feed_request(Rules::default(), cancel)?
+            self.change_data_request(WriteRules::default(), cancel)?
         } else {
-            let mut request = self.request(Rules::default(), cancel)?;
-            self.keep_ids(snapshot, &mut request, &mut ScanRequest::default())?;
+            let mut request = self.write_request(WriteRules::default(), cancel)?;
+            self.preserve_row_ids(snapshot, &mut request, &mut ScanRequest::default())?;
             request
         };
-        external_files::adopt(snapshot.stores().root(), &request, folder, cancel)
+        external_files::inspect_external_files(snapshot.stores().root(), &request, folder, cancel)
     }
 
     /// How rows are copied: what is written, and what is read for it.
-    fn copying(
+    fn copy_requests(
         &self,
         snapshot: &Snapshot,
-        rows: Rows,
-        rules: Rules,
-        cancel: &Cancel,
+        rows: FileRowSelection,
+        rules: WriteRules,
+        cancel: &CancellationToken,
     ) -> Result<(WriteRequest, ScanRequest)> {
-        let mut request = self.request(rules, cancel)?;
+        let mut request = self.write_request(rules, cancel)?;
         let mut scanned = rows.scan(cancel);
-        self.keep_ids(snapshot, &mut request, &mut scanned)?;
+        self.preserve_row_ids(snapshot, &mut request, &mut scanned)?;
         Ok((request, scanned))
     }
 
     /// Lets copies of rows keep their ids where the table tracks rows: the columns of [`TRACKED`]
     /// behind the table's.
-    pub(super) fn keep_ids(
+    pub(super) fn preserve_row_ids(
         &self,
         snapshot: &Snapshot,
         request: &mut WriteRequest,
@@ -296,13 +306,13 @@ impl Target {
 
     /// Puts files together: row groups that are worth it are copied as they are, the other files
     /// row by row.
-    pub(super) fn gather(
+    pub(super) fn combine_files(
         &self,
         snapshot: &Snapshot,
         files: Vec<Add>,
-        cancel: &Cancel,
-    ) -> Result<Written> {
-        let request = self.request(Rules::default(), cancel)?;
+        cancel: &CancellationToken,
+    ) -> Result<WriteOutput> {
+        let request = self.write_request(WriteRules::default(), cancel)?;
         // Where rows are tracked each needs its id, which a file without such a column does not
         // hold.
         let (splices, others) = if self.tracks_rows() {
@@ -310,30 +320,30 @@ impl Target {
         } else {
             request.spliceable(files, snapshot.stores())?
         };
-        let rows = Rows {
+        let rows = FileRowSelection {
             files: others.into_iter().map(|add| add.path).collect(),
-            ..Rows::default()
+            ..FileRowSelection::default()
         };
         if splices.is_empty() {
-            return self.copy(snapshot, rows, Rules::default(), None, cancel);
+            return self.copy(snapshot, rows, WriteRules::default(), None, cancel);
         }
         let batches = scan::scan(snapshot, &rows.scan(cancel))?.batches;
         write_with(snapshot.stores().root(), &request, splices, batches)
     }
 
     /// Writes change files: of each source its rows, edited, as changes of this kind.
-    pub(super) fn changes(
+    pub(super) fn write_change_data(
         &self,
         snapshot: &Snapshot,
-        sources: [(Rows, &'static str, Option<Edit>); 2],
-        cancel: &Cancel,
-    ) -> Result<Written> {
+        sources: [(FileRowSelection, &'static str, Option<BatchTransform>); 2],
+        cancel: &CancellationToken,
+    ) -> Result<WriteOutput> {
         let mut streams = Vec::with_capacity(sources.len());
         for (rows, kind, edit) in sources {
             let batches = scan::scan(snapshot, &rows.scan(cancel))?.batches;
             streams.push(batches.map(move |batch| {
                 let batch = batch?;
-                changed(
+                with_change_type(
                     &if let Some(edit) = &edit {
                         edit(batch)?
                     } else {
@@ -345,19 +355,19 @@ impl Target {
         }
         write(
             snapshot.stores().root(),
-            &self.feed_request(Rules::default(), cancel)?,
+            &self.change_data_request(WriteRules::default(), cancel)?,
             streams.into_iter().flatten(),
         )
     }
 }
 
-impl Rows {
-    pub(super) fn scan(self, cancel: &Cancel) -> ScanRequest {
+impl FileRowSelection {
+    pub(super) fn scan(self, cancel: &CancellationToken) -> ScanRequest {
         ScanRequest {
             predicate: self.predicate,
             files: Some(self.files),
-            chosen: self.chosen,
-            layout: TextLayout::Plain,
+            chosen: self.positions,
+            layout: StringLayout::Plain,
             ahead: AHEAD,
             cancel: cancel.clone(),
             ..ScanRequest::default()
@@ -368,12 +378,12 @@ impl Rows {
     pub(super) fn positions(
         self,
         snapshot: &Snapshot,
-        keys: Option<&Keys>,
-        cancel: &Cancel,
-    ) -> Result<HashMap<String, Positions>> {
+        keys: Option<&ReplaceKeySet>,
+        cancel: &CancellationToken,
+    ) -> Result<HashMap<String, RoaringBitmapArray>> {
         let metadata = vec![MetadataColumn::FilePath, MetadataColumn::RowIndex];
         let request = ScanRequest {
-            columns: Some(keys.map(Keys::columns).unwrap_or_default()),
+            columns: Some(keys.map(ReplaceKeySet::columns).unwrap_or_default()),
             metadata,
             ..self.scan(cancel)
         };
@@ -383,7 +393,10 @@ impl Rows {
             match keys {
                 None => note_positions(&batch, &mut out)?,
                 Some(keys) => {
-                    note_positions(&filter_record_batch(&batch, &keys.rows(&batch)?)?, &mut out)?;
+                    note_positions(
+                        &filter_record_batch(&batch, &keys.matching_rows(&batch)?)?,
+                        &mut out,
+                    )?;
                 }
             }
         }
@@ -394,7 +407,7 @@ impl Rows {
 /// Notes the rows of a batch whose last columns are the file's path and the row's position.
 pub(super) fn note_positions(
     batch: &RecordBatch,
-    out: &mut HashMap<String, Positions>,
+    out: &mut HashMap<String, RoaringBitmapArray>,
 ) -> Result<()> {
     let [.., paths, index] = batch.columns() else {
         return Err(Error::internal("a scan gave no positions"));
@@ -409,7 +422,7 @@ pub(super) fn note_positions(
     let Some(path) = paths.iter().flatten().next() else {
         return Ok(());
     };
-    let new = Positions::from_ascending(
+    let new = RoaringBitmapArray::from_ascending(
         index
             .values()
             .iter()
@@ -423,7 +436,7 @@ pub(super) fn note_positions(
 }
 
 /// The batch with its last columns under these names.
-fn rename_last(batch: &RecordBatch, names: &[String]) -> Result<RecordBatch> {
+fn rename_trailing_columns(batch: &RecordBatch, names: &[String]) -> Result<RecordBatch> {
     let first = batch.num_columns().saturating_sub(names.len());
     let schema = batch.schema();
     let fields = schema.fields().iter().enumerate().map(|(n, field)| {
@@ -441,7 +454,7 @@ fn rename_last(batch: &RecordBatch, names: &[String]) -> Result<RecordBatch> {
 }
 
 /// The action of a change file.
-pub(super) fn change_file(file: NewFile) -> Cdc {
+pub(super) fn cdc_action(file: WrittenDataFile) -> Cdc {
     Cdc {
         path: file.path,
         partition_values: file.partition_values.into_iter().collect(),
@@ -462,8 +475,11 @@ mod tests {
             Arc::new(Int64Array::from(vec![1, 2])) as arrow_array::ArrayRef,
         )])
         .unwrap();
-        let renamed =
-            rename_last(&changed(&batch, "insert").unwrap(), &["kind".to_owned()]).unwrap();
+        let renamed = rename_trailing_columns(
+            &with_change_type(&batch, "insert").unwrap(),
+            &["kind".to_owned()],
+        )
+        .unwrap();
         assert_eq!(
             renamed
                 .schema()

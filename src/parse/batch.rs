@@ -7,11 +7,11 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_select::filter::{FilterBuilder, FilterPredicate};
 
 use crate::error::Result;
-use crate::protocol::commit_line::DeletionVector;
+use crate::protocol::commit_line::DeletionVectorDescriptor;
 
 /// Which columns of file actions are wanted, beyond path and deletion vector, which are the key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct FileActionProjection {
     /// Physical names of partition columns.
     pub partition: Vec<String>,
     /// Statistics, as text or as the checkpoint's struct.
@@ -87,19 +87,19 @@ pub struct FileBatch {
     pub partition: Vec<StringViewArray>,
     /// Size in bytes; null where the log does not say.
     pub size: Int64Array,
-    /// See [`Wanted::time`].
+    /// See [`FileActionProjection::time`].
     pub time: Option<Int64Array>,
-    /// See [`Wanted::stats`].
+    /// See [`FileActionProjection::stats`].
     pub stats: Option<StatsColumn>,
-    /// See [`Wanted::tags`].
+    /// See [`FileActionProjection::tags`].
     pub tags: Option<StringViewArray>,
-    /// See [`Wanted::row_ids`]; `None` also where no row has one.
+    /// See [`FileActionProjection::row_ids`]; `None` also where no row has one.
     pub base_row_id: Option<Int64Array>,
-    /// See [`Wanted::row_ids`]; `None` also where no row has one.
+    /// See [`FileActionProjection::row_ids`]; `None` also where no row has one.
     pub default_row_commit_version: Option<Int64Array>,
-    /// See [`Wanted::data_change`].
+    /// See [`FileActionProjection::data_change`].
     pub data_change: Option<BooleanArray>,
-    /// See [`Wanted::clustering`].
+    /// See [`FileActionProjection::clustering`].
     pub clustering: Option<StringViewArray>,
     /// Positions of the rows among all actions of their file, where the order matters.
     pub order: Vec<u32>,
@@ -132,9 +132,9 @@ impl FileBatch {
 
     /// Row `row`'s deletion vector.
     #[must_use]
-    pub fn deletion_vector(&self, row: usize) -> Option<DeletionVector> {
+    pub fn deletion_vector(&self, row: usize) -> Option<DeletionVectorDescriptor> {
         let dv = self.dv.as_ref().filter(|dv| dv.present.value(row))?;
-        Some(DeletionVector {
+        Some(DeletionVectorDescriptor {
             storage_type: dv.storage_type.value(row).to_owned(),
             path_or_inline_dv: dv.path_or_inline.value(row).to_owned(),
             offset: dv.offset.is_valid(row).then(|| dv.offset.value(row)),

@@ -21,18 +21,18 @@ use arrow_schema::DataType as Arrow;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::batch::{DvColumns, FileBatch, StatsColumn, Wanted};
-use super::commit::{self, Single, Take};
+use super::batch::{DvColumns, FileActionProjection, FileBatch, StatsColumn};
+use super::commit::{self, ActionSelection, NonFileAction};
 use super::json_lines;
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::{Source, map_all};
-use crate::log::{Checkpoint, CheckpointKind};
+use crate::exec::{ItemSource, map_all};
+use crate::log::{CheckpointInstance, CheckpointKind};
 use crate::pq::{RawFile, RawGroup, open_raw};
 use crate::protocol::action::{self, Sidecar};
 use crate::protocol::data_path;
 use crate::protocol::log_path::SIDECAR_DIR;
-use crate::protocol::schema::TextLayout;
-use crate::store::{File, Store};
+use crate::protocol::schema::StringLayout;
+use crate::store::{Store, StoreObject};
 
 /// Rows decoded at once: fewer pay more for each batch, more leave the caches.
 const BATCH_ROWS: usize = 8 * 1024;
@@ -41,14 +41,14 @@ const BATCH_BYTES: u64 = 64 << 20;
 
 /// Which file actions of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
+pub enum FileActionKind {
     /// Live files.
     Adds,
     /// Tombstones.
     Removes,
 }
 
-impl FileKind {
+impl FileActionKind {
     fn column(self) -> &'static str {
         match self {
             Self::Adds => "add",
@@ -59,7 +59,7 @@ impl FileKind {
 
 /// A checkpoint whose files have been looked at: manifest read, footers read.
 #[derive(Debug, Clone)]
-pub struct OpenCheckpoint {
+pub struct CheckpointReader {
     version: i64,
     /// A JSON manifest.
     json: Option<(Bytes, String)>,
@@ -69,13 +69,17 @@ pub struct OpenCheckpoint {
     sidecars: Vec<Arc<RawFile>>,
 }
 
-impl OpenCheckpoint {
+impl CheckpointReader {
     /// Reads the manifest and the footers of the checkpoint's own files; with `files`, those of
     /// sidecars too.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file that is damaged or missing.
-    pub fn open(checkpoint: &Checkpoint, store: &Arc<dyn Store>, files: bool) -> Result<Self> {
+    pub fn open(
+        checkpoint: &CheckpointInstance,
+        store: &Arc<dyn Store>,
+        files: bool,
+    ) -> Result<Self> {
         let mut out = Self {
             version: checkpoint.version,
             json: None,
@@ -89,7 +93,7 @@ impl OpenCheckpoint {
             out.json = Some((bytes, path));
         } else {
             out.own = map_all(checkpoint.files.clone(), |file| {
-                as_log(open_raw(&file).map(Arc::new))
+                with_log_error(open_raw(&file).map(Arc::new))
             })?;
             if files && checkpoint.kind != CheckpointKind::MultiPart {
                 sidecars = sidecars_of_parquet(&out.own)?;
@@ -101,7 +105,9 @@ impl OpenCheckpoint {
                 .iter()
                 .map(|s| sidecar_file(s, store))
                 .collect::<Result<Vec<_>>>()?;
-            out.sidecars = map_all(sidecars, |file| as_log(open_raw(&file).map(Arc::new)))?;
+            out.sidecars = map_all(sidecars, |file| {
+                with_log_error(open_raw(&file).map(Arc::new))
+            })?;
         }
         Ok(out)
     }
@@ -114,7 +120,7 @@ impl OpenCheckpoint {
 
     /// At most this many files are live in it.
     #[must_use]
-    pub fn files_at_most(&self) -> u64 {
+    pub fn max_file_count(&self) -> u64 {
         let live = |group: RawGroup<'_>| {
             let nulls = group
                 .statistics(&["add", "path"])
@@ -125,7 +131,7 @@ impl OpenCheckpoint {
         let of_json = self
             .json
             .as_ref()
-            .map_or(0, |(text, _)| commit::adds_about(text.len() as u64));
+            .map_or(0, |(text, _)| commit::estimated_adds(text.len() as u64));
         of_json
             + self
                 .own
@@ -162,10 +168,10 @@ impl OpenCheckpoint {
 
     /// Whether it has statistics of live files as text only.
     #[must_use]
-    pub fn has_text_only(&self) -> bool {
+    pub fn has_json_stats_only(&self) -> bool {
         self.own.iter().chain(&self.sidecars).all(|raw| {
             raw.row_groups()
-                .all(|group| !stats_are_parsed(&group, FileKind::Adds, false))
+                .all(|group| !stats_are_parsed(&group, FileActionKind::Adds, false))
         })
     }
 
@@ -189,9 +195,9 @@ impl OpenCheckpoint {
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the file.
-    pub fn singles(&self, take: &Take) -> Result<Vec<Single>> {
+    pub fn non_file_actions(&self, take: &ActionSelection) -> Result<Vec<NonFileAction>> {
         if let Some((bytes, path)) = &self.json {
-            let take = Take {
+            let take = ActionSelection {
                 adds: None,
                 removes: None,
                 cdc: None,
@@ -199,30 +205,33 @@ impl OpenCheckpoint {
             };
             return Ok(commit::parse(bytes, 0..bytes.len(), &take, &[])
                 .at_file(path)?
-                .singles);
+                .non_file_actions);
         }
         let mut out = Vec::new();
         for raw in &self.own {
-            if take.table {
+            if take.protocol_and_metadata {
                 for json in rows_as_json(raw, "protocol", "minReaderVersion")? {
-                    out.push(Single::Protocol(action::from_json(
+                    out.push(NonFileAction::Protocol(action::from_json(
                         "protocol",
                         &json.to_string(),
                     )?));
                 }
                 for json in rows_as_json(raw, "metaData", "id")? {
-                    out.push(Single::Metadata(Box::new(action::from_json(
+                    out.push(NonFileAction::Metadata(Box::new(action::from_json(
                         "metaData",
                         &json.to_string(),
                     )?)));
                 }
             }
-            if take.sets {
+            if take.transactions_and_domains {
                 for json in rows_as_json(raw, "txn", "appId")? {
-                    out.push(Single::Txn(action::from_json("txn", &json.to_string())?));
+                    out.push(NonFileAction::Txn(action::from_json(
+                        "txn",
+                        &json.to_string(),
+                    )?));
                 }
                 for json in rows_as_json(raw, "domainMetadata", "domain")? {
-                    out.push(Single::Domain(action::from_json(
+                    out.push(NonFileAction::Domain(action::from_json(
                         "domainMetadata",
                         &json.to_string(),
                     )?));
@@ -233,20 +242,24 @@ impl OpenCheckpoint {
     }
 
     /// File actions, a source for each piece that can be decoded on its own.
-    pub fn files(&self, kind: FileKind, wanted: &Arc<Wanted>) -> Vec<Source<FileBatch>> {
-        let mut out: Vec<Source<FileBatch>> = Vec::new();
+    pub fn files(
+        &self,
+        kind: FileActionKind,
+        wanted: &Arc<FileActionProjection>,
+    ) -> Vec<ItemSource<FileBatch>> {
+        let mut out: Vec<ItemSource<FileBatch>> = Vec::new();
         if let Some((bytes, path)) = &self.json {
             let (bytes, path, wanted) = (bytes.clone(), path.clone(), Arc::clone(wanted));
             out.push(Box::new(std::iter::once_with(move || {
-                let mut take = Take::default();
+                let mut take = ActionSelection::default();
                 match kind {
-                    FileKind::Adds => take.adds = Some(wanted.as_ref().clone()),
-                    FileKind::Removes => take.removes = Some(wanted.as_ref().clone()),
+                    FileActionKind::Adds => take.adds = Some(wanted.as_ref().clone()),
+                    FileActionKind::Removes => take.removes = Some(wanted.as_ref().clone()),
                 }
                 let parsed = commit::parse(&bytes, 0..bytes.len(), &take, &[]).at_file(&path)?;
                 Ok(match kind {
-                    FileKind::Adds => parsed.adds,
-                    FileKind::Removes => parsed.removes,
+                    FileActionKind::Adds => parsed.adds,
+                    FileActionKind::Removes => parsed.removes,
                 })
             })));
         }
@@ -277,7 +290,7 @@ impl OpenCheckpoint {
                 }
                 let (raw, wanted) = (Arc::clone(raw), Arc::clone(wanted));
                 let parsed_stats = stats_are_parsed(&group, kind, wanted.stats_text);
-                out.push(Box::new(Lazy::new(move || {
+                out.push(Box::new(LazyIterator::new(move || {
                     group_batches(&raw, index, kind, &wanted, parsed_stats)
                 })));
             }
@@ -288,7 +301,7 @@ impl OpenCheckpoint {
 
 /// A sidecar on its own.
 #[derive(Debug, Clone)]
-pub struct OpenSidecar {
+pub struct SidecarReader {
     /// The action that names it.
     pub action: Sidecar,
     /// The file.
@@ -296,12 +309,12 @@ pub struct OpenSidecar {
     version: i64,
 }
 
-impl OpenSidecar {
+impl SidecarReader {
     /// Opens the sidecars of a checkpoint; none where it holds its file actions itself.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file that is damaged or missing.
-    pub fn open_all(checkpoint: &Checkpoint, store: &Arc<dyn Store>) -> Result<Vec<Self>> {
+    pub fn open_all(checkpoint: &CheckpointInstance, store: &Arc<dyn Store>) -> Result<Vec<Self>> {
         if checkpoint.kind == CheckpointKind::MultiPart {
             return Ok(Vec::new());
         }
@@ -313,7 +326,7 @@ impl OpenSidecar {
         map_all(files, move |(file, action)| {
             Ok(Self {
                 action,
-                raw: as_log(open_raw(&file).map(Arc::new))?,
+                raw: with_log_error(open_raw(&file).map(Arc::new))?,
                 version,
             })
         })
@@ -321,8 +334,12 @@ impl OpenSidecar {
 
     /// Its file actions, a source for each piece that can be decoded on its own.
     #[must_use]
-    pub fn files(&self, kind: FileKind, wanted: &Arc<Wanted>) -> Vec<Source<FileBatch>> {
-        let alone = OpenCheckpoint {
+    pub fn files(
+        &self,
+        kind: FileActionKind,
+        wanted: &Arc<FileActionProjection>,
+    ) -> Vec<ItemSource<FileBatch>> {
+        let alone = CheckpointReader {
             version: self.version,
             json: None,
             own: Vec::new(),
@@ -336,11 +353,11 @@ impl OpenSidecar {
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::NotFound`] name the file that is damaged or missing.
-pub fn sidecar_names(checkpoint: &Checkpoint) -> Result<Vec<String>> {
+pub fn sidecar_names(checkpoint: &CheckpointInstance) -> Result<Vec<String>> {
     sidecars_of(checkpoint)?.iter().map(sidecar_name).collect()
 }
 
-fn sidecars_of(checkpoint: &Checkpoint) -> Result<Vec<Sidecar>> {
+fn sidecars_of(checkpoint: &CheckpointInstance) -> Result<Vec<Sidecar>> {
     if checkpoint.kind == CheckpointKind::UuidJson {
         let (bytes, path) = manifest(checkpoint)?;
         return sidecars_of_json(&bytes, &path);
@@ -348,13 +365,13 @@ fn sidecars_of(checkpoint: &Checkpoint) -> Result<Vec<Sidecar>> {
     let own = checkpoint
         .files
         .iter()
-        .map(|file| as_log(open_raw(file).map(Arc::new)))
+        .map(|file| with_log_error(open_raw(file).map(Arc::new)))
         .collect::<Result<Vec<_>>>()?;
     sidecars_of_parquet(&own)
 }
 
 /// A JSON manifest and its path.
-fn manifest(checkpoint: &Checkpoint) -> Result<(Bytes, String)> {
+fn manifest(checkpoint: &CheckpointInstance) -> Result<(Bytes, String)> {
     let [file] = checkpoint.files.as_slice() else {
         return Err(Error::internal("a JSON checkpoint has one file"));
     };
@@ -362,17 +379,17 @@ fn manifest(checkpoint: &Checkpoint) -> Result<(Bytes, String)> {
 }
 
 fn sidecars_of_json(bytes: &Bytes, path: &str) -> Result<Vec<Sidecar>> {
-    let take = Take {
+    let take = ActionSelection {
         sidecars: true,
-        ..Take::default()
+        ..ActionSelection::default()
     };
     let singles = commit::parse(bytes, 0..bytes.len(), &take, &[])
         .at_file(path)?
-        .singles;
+        .non_file_actions;
     Ok(singles
         .into_iter()
         .filter_map(|single| {
-            if let Single::Sidecar(sidecar) = single {
+            if let NonFileAction::Sidecar(sidecar) = single {
                 Some(sidecar)
             } else {
                 None
@@ -395,16 +412,23 @@ fn sidecars_of_parquet(files: &[Arc<RawFile>]) -> Result<Vec<Sidecar>> {
 }
 
 /// Damage to a checkpoint is damage to the log.
-fn as_log<T>(result: Result<T>) -> Result<T> {
+fn with_log_error<T>(result: Result<T>) -> Result<T> {
     result.map_err(|error| match error {
         // What the decoder does not know makes this checkpoint as useless as a damaged one.
-        Error::Corrupt { what, place, .. } | Error::Unsupported { what, place, .. } => {
-            Error::Corrupt {
-                kind: crate::error::Damaged::Log,
-                what,
-                place,
-            }
+        Error::Corrupt {
+            what,
+            context: place,
+            ..
         }
+        | Error::Unsupported {
+            what,
+            context: place,
+            ..
+        } => Error::Corrupt {
+            kind: crate::error::CorruptionKind::Log,
+            what,
+            context: place,
+        },
         other => other,
     })
 }
@@ -420,9 +444,9 @@ fn sidecar_name(sidecar: &Sidecar) -> Result<String> {
         .ok_or_else(|| Error::corrupt(format!("`{path}` names no sidecar")))
 }
 
-fn sidecar_file(sidecar: &Sidecar, store: &Arc<dyn Store>) -> Result<File> {
+fn sidecar_file(sidecar: &Sidecar, store: &Arc<dyn Store>) -> Result<StoreObject> {
     let name = sidecar_name(sidecar)?;
-    Ok(File {
+    Ok(StoreObject {
         store: Arc::clone(store),
         path: format!("{SIDECAR_DIR}/{name}"),
         size: u64::try_from(sidecar.size_in_bytes).ok(),
@@ -431,7 +455,7 @@ fn sidecar_file(sidecar: &Sidecar, store: &Arc<dyn Store>) -> Result<File> {
 
 /// Whether `stats_parsed` knows of every file of a row group of which the text knows; with
 /// `text_first`, whether it knows of one of which the text does not.
-fn stats_are_parsed(group: &RawGroup<'_>, kind: FileKind, text_first: bool) -> bool {
+fn stats_are_parsed(group: &RawGroup<'_>, kind: FileActionKind, text_first: bool) -> bool {
     let nulls = |path: &[&str]| group.statistics(path).map(|s| s.null_count);
     let parsed = nulls(&[kind.column(), "stats_parsed", "numRecords"]);
     match (parsed, nulls(&[kind.column(), "stats"])) {
@@ -444,12 +468,12 @@ fn stats_are_parsed(group: &RawGroup<'_>, kind: FileKind, text_first: bool) -> b
 }
 
 /// An iterator made when first pulled.
-struct Lazy<F, I> {
+struct LazyIterator<F, I> {
     make: Option<F>,
     made: Option<I>,
 }
 
-impl<F, I> Lazy<F, I> {
+impl<F, I> LazyIterator<F, I> {
     fn new(make: F) -> Self {
         Self {
             make: Some(make),
@@ -458,7 +482,7 @@ impl<F, I> Lazy<F, I> {
     }
 }
 
-impl<T, F: FnOnce() -> Result<I>, I: Iterator<Item = Result<T>>> Iterator for Lazy<F, I> {
+impl<T, F: FnOnce() -> Result<I>, I: Iterator<Item = Result<T>>> Iterator for LazyIterator<F, I> {
     type Item = Result<T>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -472,7 +496,12 @@ impl<T, F: FnOnce() -> Result<I>, I: Iterator<Item = Result<T>>> Iterator for La
     }
 }
 
-fn wants(wanted: &Wanted, kind: FileKind, parsed_stats: bool, path: &[&str]) -> bool {
+fn is_projected(
+    wanted: &FileActionProjection,
+    kind: FileActionKind,
+    parsed_stats: bool,
+    path: &[&str],
+) -> bool {
     let [column, field, rest @ ..] = path else {
         return false;
     };
@@ -482,8 +511,8 @@ fn wants(wanted: &Wanted, kind: FileKind, parsed_stats: bool, path: &[&str]) -> 
     match *field {
         "path" | "size" | "deletionVector" => true,
         "partitionValues" => !wanted.partition.is_empty(),
-        "modificationTime" => wanted.time && kind == FileKind::Adds,
-        "deletionTimestamp" => wanted.time && kind == FileKind::Removes,
+        "modificationTime" => wanted.time && kind == FileActionKind::Adds,
+        "deletionTimestamp" => wanted.time && kind == FileActionKind::Removes,
         "stats" => wanted.stats && !parsed_stats,
         "stats_parsed" => {
             wanted.stats
@@ -508,26 +537,30 @@ fn wants(wanted: &Wanted, kind: FileKind, parsed_stats: bool, path: &[&str]) -> 
 fn group_batches(
     raw: &RawFile,
     group: usize,
-    kind: FileKind,
-    wanted: &Arc<Wanted>,
+    kind: FileActionKind,
+    wanted: &Arc<FileActionProjection>,
     parsed_stats: bool,
 ) -> Result<impl Iterator<Item = Result<FileBatch>> + use<>> {
     let rows = wanted.batch_rows.unwrap_or(BATCH_ROWS);
-    let batches = as_log(raw.read(
+    let batches = with_log_error(raw.read(
         &[group],
-        |path| wants(wanted, kind, parsed_stats, path),
-        TextLayout::View,
+        |path| is_projected(wanted, kind, parsed_stats, path),
+        StringLayout::View,
         rows,
         BATCH_BYTES,
     ))?;
     let (wanted, path) = (Arc::clone(wanted), raw.path().to_owned());
     Ok(batches
-        .map(move |batch| file_batch(&as_log(batch)?, kind, &wanted).at_file(&path))
+        .map(move |batch| file_batch(&with_log_error(batch)?, kind, &wanted).at_file(&path))
         .filter(|batch| !matches!(batch, Ok(batch) if batch.is_empty())))
 }
 
 /// The columns of one batch, rows of other actions left out.
-fn file_batch(batch: &RecordBatch, kind: FileKind, wanted: &Wanted) -> Result<FileBatch> {
+fn file_batch(
+    batch: &RecordBatch,
+    kind: FileActionKind,
+    wanted: &FileActionProjection,
+) -> Result<FileBatch> {
     let actions = batch.column(0).as_struct_opt().ok_or_else(|| {
         Error::corrupt(format!(
             "the checkpoint's column `{}` is no struct",
@@ -556,7 +589,7 @@ fn file_batch(batch: &RecordBatch, kind: FileKind, wanted: &Wanted) -> Result<Fi
     if size.iter().flatten().any(|size| size < 0) {
         return Err(Error::corrupt("a file action has a negative `size`"));
     }
-    if kind == FileKind::Adds && size.null_count() > 0 {
+    if kind == FileActionKind::Adds && size.null_count() > 0 {
         return Err(Error::corrupt("an `add` has no `size`"));
     }
     let partition = match actions.column_by_name("partitionValues") {
@@ -595,8 +628,8 @@ fn file_batch(batch: &RecordBatch, kind: FileKind, wanted: &Wanted) -> Result<Fi
         _ => wanted.tags.then(|| StringViewArray::new_null(rows)),
     };
     let time = match kind {
-        FileKind::Adds => "modificationTime",
-        FileKind::Removes => "deletionTimestamp",
+        FileActionKind::Adds => "modificationTime",
+        FileActionKind::Removes => "deletionTimestamp",
     };
     let boolean = |name: &str| -> Result<BooleanArray> {
         match actions.column_by_name(name) {
@@ -646,11 +679,16 @@ fn wrong_type(column: &str) -> Error {
     ))
 }
 
-fn typed(actions: &StructArray, name: &str, data_type: &Arrow, rows: usize) -> Result<ArrayRef> {
+fn column_of_type(
+    actions: &StructArray,
+    name: &str,
+    data_type: &Arrow,
+    rows: usize,
+) -> Result<ArrayRef> {
     match actions.column_by_name(name) {
         None => Ok(new_null_array(data_type, rows)),
         Some(array) if array.data_type() == data_type => Ok(Arc::clone(array)),
-        Some(array) if is_like(array.data_type(), data_type) => {
+        Some(array) if is_compatible_type(array.data_type(), data_type) => {
             cast(array, data_type).map_err(|_| wrong_type(name))
         }
         Some(_) => Err(wrong_type(name)),
@@ -658,7 +696,7 @@ fn typed(actions: &StructArray, name: &str, data_type: &Arrow, rows: usize) -> R
 }
 
 /// Whether a column of one type may stand for another: only the width may differ.
-fn is_like(found: &Arrow, wanted: &Arrow) -> bool {
+fn is_compatible_type(found: &Arrow, wanted: &Arrow) -> bool {
     match wanted {
         Arrow::Utf8View => matches!(found, Arrow::Utf8 | Arrow::LargeUtf8 | Arrow::Null),
         Arrow::Int64 | Arrow::Int32 => found.is_integer() || *found == Arrow::Null,
@@ -667,13 +705,13 @@ fn is_like(found: &Arrow, wanted: &Arrow) -> bool {
 }
 
 fn string_column(actions: &StructArray, name: &str, rows: usize) -> Result<StringViewArray> {
-    Ok(typed(actions, name, &Arrow::Utf8View, rows)?
+    Ok(column_of_type(actions, name, &Arrow::Utf8View, rows)?
         .as_string_view()
         .clone())
 }
 
 fn int_column(actions: &StructArray, name: &str, rows: usize) -> Result<Int64Array> {
-    Ok(typed(actions, name, &Arrow::Int64, rows)?
+    Ok(column_of_type(actions, name, &Arrow::Int64, rows)?
         .as_primitive::<Int64Type>()
         .clone())
 }
@@ -694,7 +732,7 @@ fn dv_columns(actions: &StructArray) -> Result<Option<DvColumns>> {
         return Ok(None);
     }
     let int32 = |name: &str| -> Result<Int32Array> {
-        Ok(typed(dv, name, &Arrow::Int32, rows)?
+        Ok(column_of_type(dv, name, &Arrow::Int32, rows)?
             .as_primitive::<Int32Type>()
             .clone())
     };
@@ -775,14 +813,14 @@ fn rows_as_json(raw: &RawFile, column: &str, key: &str) -> Result<Vec<Value>> {
     if groups.is_empty() {
         return Ok(out);
     }
-    for batch in as_log(raw.read(
+    for batch in with_log_error(raw.read(
         &groups,
         |path| path.first() == Some(&column),
-        TextLayout::View,
+        StringLayout::View,
         BATCH_ROWS,
         BATCH_BYTES,
     ))? {
-        let batch = as_log(batch)?;
+        let batch = with_log_error(batch)?;
         // A file may lack the column.
         let Some(values) = batch.columns().first() else {
             continue;

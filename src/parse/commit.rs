@@ -13,25 +13,25 @@ use arrow_array::builder::{BooleanBufferBuilder, BooleanBuilder, Int32Builder, I
 use arrow_array::{Array, Int64Array};
 use bytes::Bytes;
 
-use super::batch::{DvColumns, FileBatch, StatsColumn, Wanted};
-use super::cursor::{Cursor, Span, Wrong, unescape};
-use super::views::{NotViewable, ViewedText, Views};
+use super::batch::{DvColumns, FileActionProjection, FileBatch, StatsColumn};
+use super::cursor::{JsonCursor, JsonSyntaxError, StringSpan, unescape};
+use super::views::{JsonStringViewBuilder, StringViewError, Utf8BufferSlice};
 use crate::error::{Error, Result};
-use crate::protocol::action::{self, DomainMetadata, Metadata, Protocol, Sidecar, Txn};
+use crate::protocol::action::{self, DomainMetadata, Metadata, Protocol, SetTransaction, Sidecar};
 
 /// What to take from a commit; the rest is skipped.
 #[derive(Debug, Clone, Default)]
-pub struct Take {
+pub struct ActionSelection {
     /// Adds, with these columns.
-    pub adds: Option<Wanted>,
+    pub adds: Option<FileActionProjection>,
     /// Removes, with these columns.
-    pub removes: Option<Wanted>,
+    pub removes: Option<FileActionProjection>,
     /// Change data files, with these columns.
-    pub cdc: Option<Wanted>,
+    pub cdc: Option<FileActionProjection>,
     /// Protocol and metadata.
-    pub table: bool,
+    pub protocol_and_metadata: bool,
     /// Application transactions and domains.
-    pub sets: bool,
+    pub transactions_and_domains: bool,
     /// Commit information, as JSON text.
     pub info: bool,
     /// Sidecars, in the manifests of V2 checkpoints.
@@ -41,13 +41,13 @@ pub struct Take {
 /// Actions that stand alone.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Single {
+pub enum NonFileAction {
     /// `protocol`
     Protocol(Protocol),
     /// `metaData`
     Metadata(Box<Metadata>),
     /// `txn`
-    Txn(Txn),
+    Txn(SetTransaction),
     /// `domainMetadata`
     Domain(DomainMetadata),
     /// `commitInfo`, its JSON text
@@ -58,7 +58,7 @@ pub enum Single {
 
 /// The actions of a piece of a commit.
 #[derive(Debug)]
-pub struct Parsed {
+pub struct ParsedActions {
     /// `add`
     pub adds: FileBatch,
     /// `remove`
@@ -66,30 +66,35 @@ pub struct Parsed {
     /// `cdc`
     pub cdc: FileBatch,
     /// Everything else that was asked for, in order.
-    pub singles: Vec<Single>,
+    pub non_file_actions: Vec<NonFileAction>,
     /// For each mark given, how many actions came before it.
-    pub marks: Vec<u32>,
+    pub actions_before_mark: Vec<u32>,
 }
 
 /// Parses the lines of `text[piece]`. `marks` are ascending positions at which lines begin; see
-/// [`Parsed::marks`].
+/// [`ParsedActions::marks`].
 ///
 /// # Errors
 /// [`Error::Corrupt`] with the line, counted from the text's beginning. The caller names file and
 /// version.
-pub fn parse(text: &Bytes, piece: Range<usize>, take: &Take, marks: &[usize]) -> Result<Parsed> {
-    let viewed = ViewedText::new(text, piece.clone()).map_err(|error| match error {
-        NotViewable::NotUtf8(at) => {
+pub fn parse(
+    text: &Bytes,
+    piece: Range<usize>,
+    take: &ActionSelection,
+    marks: &[usize],
+) -> Result<ParsedActions> {
+    let viewed = Utf8BufferSlice::new(text, piece.clone()).map_err(|error| match error {
+        StringViewError::NotUtf8(at) => {
             let line = memchr::memchr_iter(b'\n', text.get(..at).unwrap_or_default()).count();
             Error::corrupt("not UTF-8").at_line(line as u64 + 1)
         }
-        NotViewable::TooLong => Error::corrupt(format!(
+        StringViewError::TooLong => Error::corrupt(format!(
             "the text has {} bytes; at most 4 GiB are read at once",
             text.len()
         )),
     })?;
-    let mut parser = Parser::new(take, &viewed);
-    let mut cursor = Cursor::new(text.get(..piece.end).unwrap_or_default(), piece.start);
+    let mut parser = CommitParser::new(take, &viewed);
+    let mut cursor = JsonCursor::new(text.get(..piece.end).unwrap_or_default(), piece.start);
     let mut orders = Vec::with_capacity(marks.len());
     while cursor.at() < piece.end {
         let start = cursor.at();
@@ -101,69 +106,74 @@ pub fn parse(text: &Bytes, piece: Range<usize>, take: &Take, marks: &[usize]) ->
                 as u64
                 + 1;
             return Err(match failure {
-                Failure::Json(what) => Error::corrupt(format!("not a JSON action: {what}")),
-                Failure::Action(error) => error,
+                CommitParseError::Json(what) => {
+                    Error::corrupt(format!("not a JSON action: {what}"))
+                }
+                CommitParseError::Action(error) => error,
             }
             .at_line(line));
         }
     }
     orders.resize(marks.len(), parser.order);
-    Ok(Parsed {
-        marks: orders,
+    Ok(ParsedActions {
+        actions_before_mark: orders,
         ..parser.finish(&viewed)
     })
 }
 
 /// About how many adds a text of so many bytes may hold.
 #[must_use]
-pub fn adds_about(bytes: u64) -> u64 {
+pub fn estimated_adds(bytes: u64) -> u64 {
     bytes / 256
 }
 
-enum Failure {
-    Json(Wrong),
+enum CommitParseError {
+    Json(JsonSyntaxError),
     Action(Error),
 }
 
-impl From<Wrong> for Failure {
-    fn from(what: Wrong) -> Self {
+impl From<JsonSyntaxError> for CommitParseError {
+    fn from(what: JsonSyntaxError) -> Self {
         Self::Json(what)
     }
 }
 
-struct Parser<'a> {
-    take: &'a Take,
-    adds: Option<Files<'a>>,
-    removes: Option<Files<'a>>,
-    cdc: Option<Files<'a>>,
-    singles: Vec<Single>,
+struct CommitParser<'a> {
+    take: &'a ActionSelection,
+    adds: Option<FileActionBuilders<'a>>,
+    removes: Option<FileActionBuilders<'a>>,
+    cdc: Option<FileActionBuilders<'a>>,
+    non_file_actions: Vec<NonFileAction>,
     order: u32,
 }
 
-impl<'a> Parser<'a> {
-    fn new(take: &'a Take, text: &ViewedText) -> Self {
-        let files =
-            |wanted: &'a Option<Wanted>| wanted.as_ref().map(|wanted| Files::new(wanted, text));
+impl<'a> CommitParser<'a> {
+    fn new(take: &'a ActionSelection, text: &Utf8BufferSlice) -> Self {
+        let files = |wanted: &'a Option<FileActionProjection>| {
+            wanted
+                .as_ref()
+                .map(|wanted| FileActionBuilders::new(wanted, text))
+        };
         Self {
             take,
             adds: files(&take.adds),
             removes: files(&take.removes),
             cdc: files(&take.cdc),
-            singles: Vec::new(),
+            non_file_actions: Vec::new(),
             order: 0,
         }
     }
 
-    fn line(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Failure> {
+    fn line(&mut self, cursor: &mut JsonCursor<'_>) -> Result<(), CommitParseError> {
         cursor.skip_blanks();
-        if cursor.take_literal(b"\n") || cursor.peek().is_none() {
+        if cursor.consume_literal(b"\n") || cursor.peek().is_none() {
             return Ok(());
         }
-        if !cursor.take(b'{') {
-            return Err(Failure::Json("expected `{`"));
+        if !cursor.consume(b'{') {
+            return Err(CommitParseError::Json("expected `{`"));
         }
         let mut failure = None;
-        if !cursor.take(b'}') {
+        if !cursor.consume(b'}') {
             loop {
                 let key = cursor.key()?;
                 let name = cursor.name(key)?;
@@ -171,41 +181,48 @@ impl<'a> Parser<'a> {
                     failure.get_or_insert(error);
                     break;
                 }
-                if cursor.take(b',') {
+                if cursor.consume(b',') {
                     continue;
                 }
-                if cursor.take(b'}') {
+                if cursor.consume(b'}') {
                     break;
                 }
-                return Err(Failure::Json("expected `,` or `}`"));
+                return Err(CommitParseError::Json("expected `,` or `}`"));
             }
         }
         if let Some(failure) = failure {
             return Err(failure);
         }
         cursor.skip_blanks();
-        if cursor.peek().is_none() || cursor.take_literal(b"\n") {
+        if cursor.peek().is_none() || cursor.consume_literal(b"\n") {
             Ok(())
         } else {
-            Err(Failure::Json("text after the end of the action"))
+            Err(CommitParseError::Json("text after the end of the action"))
         }
     }
 
-    fn action(&mut self, cursor: &mut Cursor<'_>, name: &[u8]) -> Result<(), Failure> {
+    fn action(&mut self, cursor: &mut JsonCursor<'_>, name: &[u8]) -> Result<(), CommitParseError> {
         self.order = self.order.saturating_add(1);
         let files = match name {
             b"add" => self.adds.as_mut(),
             b"remove" => self.removes.as_mut(),
             b"cdc" => self.cdc.as_mut(),
-            _ => return self.single(cursor, name),
+            _ => return self.parse_non_file_action(cursor, name),
         };
         match files {
             Some(files) => files.action(cursor, self.order, name == b"add"),
-            None => cursor.skip_value().map(|_| ()).map_err(Failure::Json),
+            None => cursor
+                .skip_value()
+                .map(|_| ())
+                .map_err(CommitParseError::Json),
         }
     }
 
-    fn single(&mut self, cursor: &mut Cursor<'_>, name: &[u8]) -> Result<(), Failure> {
+    fn parse_non_file_action(
+        &mut self,
+        cursor: &mut JsonCursor<'_>,
+        name: &[u8],
+    ) -> Result<(), CommitParseError> {
         let (start, end) = cursor.skip_value()?;
         let body = std::str::from_utf8(cursor.text().get(start..end).unwrap_or_default())
             .unwrap_or_default();
@@ -214,75 +231,85 @@ impl<'a> Parser<'a> {
         }
         let take = self.take;
         let single = match name {
-            b"protocol" if take.table => action::from_json("protocol", body).map(Single::Protocol),
-            b"metaData" if take.table => {
-                action::from_json("metaData", body).map(|m| Single::Metadata(Box::new(m)))
+            b"protocol" if take.protocol_and_metadata => {
+                action::from_json("protocol", body).map(NonFileAction::Protocol)
             }
-            b"txn" if take.sets => action::from_json("txn", body).map(Single::Txn),
-            b"domainMetadata" if take.sets => {
-                action::from_json("domainMetadata", body).map(Single::Domain)
+            b"metaData" if take.protocol_and_metadata => {
+                action::from_json("metaData", body).map(|m| NonFileAction::Metadata(Box::new(m)))
             }
-            b"commitInfo" if take.info => Ok(Single::CommitInfo(body.to_owned())),
-            b"sidecar" if take.sidecars => action::from_json("sidecar", body).map(Single::Sidecar),
+            b"txn" if take.transactions_and_domains => {
+                action::from_json("txn", body).map(NonFileAction::Txn)
+            }
+            b"domainMetadata" if take.transactions_and_domains => {
+                action::from_json("domainMetadata", body).map(NonFileAction::Domain)
+            }
+            b"commitInfo" if take.info => Ok(NonFileAction::CommitInfo(body.to_owned())),
+            b"sidecar" if take.sidecars => {
+                action::from_json("sidecar", body).map(NonFileAction::Sidecar)
+            }
             _ => return Ok(()),
         };
-        self.singles.push(single.map_err(Failure::Action)?);
+        self.non_file_actions
+            .push(single.map_err(CommitParseError::Action)?);
         Ok(())
     }
 
-    fn finish(self, text: &ViewedText) -> Parsed {
-        let empty = Wanted::default();
-        let finish =
-            |files: Option<Files<'_>>| files.unwrap_or_else(|| Files::new(&empty, text)).finish();
-        Parsed {
+    fn finish(self, text: &Utf8BufferSlice) -> ParsedActions {
+        let empty = FileActionProjection::default();
+        let finish = |files: Option<FileActionBuilders<'_>>| {
+            files
+                .unwrap_or_else(|| FileActionBuilders::new(&empty, text))
+                .finish()
+        };
+        ParsedActions {
             adds: finish(self.adds),
             removes: finish(self.removes),
             cdc: finish(self.cdc),
-            singles: self.singles,
-            marks: Vec::new(),
+            non_file_actions: self.non_file_actions,
+            actions_before_mark: Vec::new(),
         }
     }
 }
 
 /// Builders of one kind of file action.
-struct Files<'a> {
-    wanted: &'a Wanted,
-    path: Views,
+struct FileActionBuilders<'a> {
+    wanted: &'a FileActionProjection,
+    path: JsonStringViewBuilder,
     dv: DvBuilders,
-    partition: Vec<Views>,
-    row_partition: Vec<Option<Span>>,
+    partition: Vec<JsonStringViewBuilder>,
+    row_partition: Vec<Option<StringSpan>>,
     size: Int64Builder,
     time: Int64Builder,
-    stats: Views,
-    tags: Views,
+    stats: JsonStringViewBuilder,
+    tags: JsonStringViewBuilder,
     base_row_id: Int64Builder,
     commit_version: Int64Builder,
     data_change: BooleanBuilder,
-    clustering: Views,
+    clustering: JsonStringViewBuilder,
     order: Vec<u32>,
 }
 
 struct DvBuilders {
     present: BooleanBufferBuilder,
-    storage_type: Views,
-    path: Views,
+    storage_type: JsonStringViewBuilder,
+    path: JsonStringViewBuilder,
     offset: Int32Builder,
     size: Int32Builder,
     cardinality: Int64Builder,
 }
 
 #[derive(Default)]
-struct Dv {
-    storage_type: Option<Span>,
-    path: Option<Span>,
+struct DvDescriptorFields {
+    storage_type: Option<StringSpan>,
+    path: Option<StringSpan>,
     offset: Option<i64>,
     size: Option<i64>,
     cardinality: Option<i64>,
 }
 
-impl<'a> Files<'a> {
-    fn new(wanted: &'a Wanted, text: &ViewedText) -> Self {
-        let views = || Views::new(text);
+impl<'a> FileActionBuilders<'a> {
+    fn new(wanted: &'a FileActionProjection, text: &Utf8BufferSlice) -> Self {
+        let views = || JsonStringViewBuilder::new(text);
         Self {
             wanted,
             path: views(),
@@ -308,11 +335,16 @@ impl<'a> Files<'a> {
         }
     }
 
-    fn action(&mut self, cursor: &mut Cursor<'_>, order: u32, is_add: bool) -> Result<(), Failure> {
+    fn action(
+        &mut self,
+        cursor: &mut JsonCursor<'_>,
+        order: u32,
+        is_add: bool,
+    ) -> Result<(), CommitParseError> {
         let (mut path, mut size, mut time, mut stats, mut tags) = (None, None, None, None, None);
         let (mut base_row_id, mut commit_version, mut data_change, mut clustering) =
             (None, None, None, None);
-        let mut dv: Option<Dv> = None;
+        let mut dv: Option<DvDescriptorFields> = None;
         self.row_partition.fill(None);
         let (wanted, row_partition) = (self.wanted, &mut self.row_partition);
         let present = cursor.object(|c, key| {
@@ -353,7 +385,7 @@ impl<'a> Files<'a> {
                     }
                 }
                 b"deletionVector" => {
-                    let mut found = Dv::default();
+                    let mut found = DvDescriptorFields::default();
                     let is_object = c.object(|c, key| {
                         match &*c.name(key)? {
                             b"storageType" => found.storage_type = c.opt_string()?,
@@ -369,7 +401,7 @@ impl<'a> Files<'a> {
                 }
                 b"tags" => {
                     c.skip_blanks();
-                    tags = if c.take_null() {
+                    tags = if c.consume_null() {
                         None
                     } else {
                         Some(c.skip_value()?)
@@ -386,15 +418,18 @@ impl<'a> Files<'a> {
         if !present {
             return Ok(());
         }
-        let path =
-            path.ok_or_else(|| Failure::Action(Error::corrupt("a file action has no `path`")))?;
+        let path = path.ok_or_else(|| {
+            CommitParseError::Action(Error::corrupt("a file action has no `path`"))
+        })?;
         if size.is_some_and(|size| size < 0) {
-            return Err(Failure::Action(Error::corrupt(
+            return Err(CommitParseError::Action(Error::corrupt(
                 "a file action has a negative `size`",
             )));
         }
         if is_add && size.is_none() {
-            return Err(Failure::Action(Error::corrupt("an `add` has no `size`")));
+            return Err(CommitParseError::Action(Error::corrupt(
+                "an `add` has no `size`",
+            )));
         }
         self.path.push(path)?;
         for (column, value) in self.partition.iter_mut().zip(&self.row_partition) {
@@ -439,7 +474,11 @@ impl<'a> Files<'a> {
         FileBatch {
             path: self.path.finish(),
             dv: self.dv.finish(rows),
-            partition: self.partition.into_iter().map(Views::finish).collect(),
+            partition: self
+                .partition
+                .into_iter()
+                .map(JsonStringViewBuilder::finish)
+                .collect(),
             size: self.size.finish(),
             time: wanted.time.then(|| self.time.finish()),
             stats: wanted
@@ -458,7 +497,11 @@ impl<'a> Files<'a> {
 impl DvBuilders {
     /// Appends the descriptor of the row that makes the column `rows` long. Nothing is kept until
     /// the first one comes.
-    fn push(&mut self, dv: Option<Dv>, rows: usize) -> Result<(), Failure> {
+    fn push(
+        &mut self,
+        dv: Option<DvDescriptorFields>,
+        rows: usize,
+    ) -> Result<(), CommitParseError> {
         let Some(dv) = dv else {
             if !self.present.is_empty() {
                 self.null();
@@ -469,11 +512,11 @@ impl DvBuilders {
             self.null();
         }
         let missing = |what: &str| {
-            Failure::Action(Error::corrupt(format!("a deletion vector has no `{what}`")))
+            CommitParseError::Action(Error::corrupt(format!("a deletion vector has no `{what}`")))
         };
         let int = |value: Option<i64>, what: &str| {
             value.map(i32::try_from).transpose().map_err(|_| {
-                Failure::Action(Error::corrupt(format!(
+                CommitParseError::Action(Error::corrupt(format!(
                     "the `{what}` of a deletion vector is beyond 32 bits"
                 )))
             })
@@ -523,7 +566,7 @@ impl DvBuilders {
 ///
 /// # Errors
 /// [`Error::Corrupt`] with the line.
-pub fn singles(text: &Bytes, take: &Take) -> Result<Vec<Single>> {
+pub fn non_file_actions(text: &Bytes, take: &ActionSelection) -> Result<Vec<NonFileAction>> {
     let mut out = Vec::new();
     let mut start = 0;
     while start < text.len() {
@@ -535,7 +578,7 @@ pub fn singles(text: &Bytes, take: &Take) -> Result<Vec<Single>> {
                 .any(|prefix| rest.starts_with(prefix))
             || (!take.info && rest.starts_with(b"{\"commitInfo\":"));
         if !skip {
-            out.extend(parse(text, start..end, take, &[])?.singles);
+            out.extend(parse(text, start..end, take, &[])?.non_file_actions);
         }
         start = end;
     }
@@ -547,8 +590,8 @@ mod tests {
     use super::*;
     use arrow_array::Array;
 
-    fn wanted() -> Take {
-        let files = Some(Wanted {
+    fn wanted() -> ActionSelection {
+        let files = Some(FileActionProjection {
             partition: vec!["p".into(), "q".into()],
             stats: true,
             stats_text: false,
@@ -560,18 +603,18 @@ mod tests {
             clustering: true,
             batch_rows: None,
         });
-        Take {
+        ActionSelection {
             adds: files.clone(),
             removes: files.clone(),
             cdc: files,
-            table: true,
-            sets: true,
+            protocol_and_metadata: true,
+            transactions_and_domains: true,
             info: true,
             sidecars: true,
         }
     }
 
-    fn parse_all(text: &str) -> Result<Parsed> {
+    fn parse_all(text: &str) -> Result<ParsedActions> {
         let bytes = Bytes::copy_from_slice(text.as_bytes());
         parse(&bytes, 0..bytes.len(), &wanted(), &[])
     }
@@ -614,8 +657,11 @@ mod tests {
         );
         assert_eq!(parsed.removes.time.as_ref().unwrap().value(0), 9);
         assert!(matches!(
-            &parsed.singles[..],
-            [Single::CommitInfo(_), Single::Txn(Txn { version: 4, .. })]
+            &parsed.non_file_actions[..],
+            [
+                NonFileAction::CommitInfo(_),
+                NonFileAction::Txn(SetTransaction { version: 4, .. })
+            ]
         ));
     }
 
@@ -637,7 +683,7 @@ mod tests {
             assert!(
                 error.is_corrupt()
                     && error.to_string().contains(what)
-                    && error.place().unwrap().line == Some(3),
+                    && error.context().unwrap().line == Some(3),
                 "{bad}: {error}"
             );
         }
@@ -647,7 +693,10 @@ mod tests {
     fn marks_tell_how_many_actions_came_before() {
         let text = Bytes::from_static(b"{\"add\":{\"path\":\"a\",\"size\":1}}\n{\"txn\":null}\n{\"add\":{\"path\":\"b\",\"size\":1}}");
         let parsed = parse(&text, 0..text.len(), &wanted(), &[0, 43]).unwrap();
-        assert_eq!((parsed.marks, parsed.adds.order), (vec![0, 2], vec![1, 3]));
+        assert_eq!(
+            (parsed.actions_before_mark, parsed.adds.order),
+            (vec![0, 2], vec![1, 3])
+        );
     }
 
     #[test]
@@ -656,11 +705,11 @@ mod tests {
             b"{\"add\":{broken\n{\"protocol\":{\"minReaderVersion\":1,\"minWriterVersion\":2}}\n",
         );
         assert_eq!(
-            singles(
+            non_file_actions(
                 &text,
-                &Take {
-                    table: true,
-                    ..Take::default()
+                &ActionSelection {
+                    protocol_and_metadata: true,
+                    ..ActionSelection::default()
                 }
             )
             .unwrap()

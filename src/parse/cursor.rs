@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// Where a string's content is, between its quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct StringSpan {
     pub(super) start: usize,
     pub(super) end: usize,
     /// Whether the content holds escapes.
@@ -16,9 +16,9 @@ pub(super) struct Span {
 }
 
 /// What a JSON text does wrong, in a few words.
-pub(super) type Wrong = &'static str;
+pub(super) type JsonSyntaxError = &'static str;
 
-pub(super) struct Cursor<'a> {
+pub(super) struct JsonCursor<'a> {
     text: &'a [u8],
     at: usize,
 }
@@ -26,7 +26,7 @@ pub(super) struct Cursor<'a> {
 /// Deeper nesting than this is refused.
 const DEPTH_LIMIT: usize = 1 << 20;
 
-impl<'a> Cursor<'a> {
+impl<'a> JsonCursor<'a> {
     pub(super) fn new(text: &'a [u8], at: usize) -> Self {
         Self { text, at }
     }
@@ -53,7 +53,7 @@ impl<'a> Cursor<'a> {
 
     /// Takes `byte` if it is next, after blanks.
     #[inline]
-    pub(super) fn take(&mut self, byte: u8) -> bool {
+    pub(super) fn consume(&mut self, byte: u8) -> bool {
         self.skip_blanks();
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
@@ -62,7 +62,7 @@ impl<'a> Cursor<'a> {
 
     /// Takes `literal` if it is next, with no blanks before it.
     #[inline]
-    pub(super) fn take_literal(&mut self, literal: &[u8]) -> bool {
+    pub(super) fn consume_literal(&mut self, literal: &[u8]) -> bool {
         let found = self
             .text
             .get(self.at..)
@@ -71,15 +71,15 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    pub(super) fn take_null(&mut self) -> bool {
+    pub(super) fn consume_null(&mut self) -> bool {
         self.skip_blanks();
-        self.take_literal(b"null")
+        self.consume_literal(b"null")
     }
 
     /// A string.
     #[inline]
-    pub(super) fn string(&mut self) -> Result<Span, Wrong> {
-        if !self.take(b'"') {
+    pub(super) fn string(&mut self) -> Result<StringSpan, JsonSyntaxError> {
+        if !self.consume(b'"') {
             return Err("expected a string");
         }
         let start = self.at;
@@ -92,7 +92,7 @@ impl<'a> Cursor<'a> {
             }
             self.at += step;
             if self.peek() == Some(b'"') {
-                let span = Span {
+                let span = StringSpan {
                     start,
                     end: self.at,
                     escaped,
@@ -107,18 +107,18 @@ impl<'a> Cursor<'a> {
 
     /// A string in which escaped quotes are the rule, such as JSON text inside of JSON text.
     #[inline]
-    pub(super) fn quoted_json(&mut self) -> Result<Span, Wrong> {
-        if !self.take(b'"') {
+    pub(super) fn quoted_json(&mut self) -> Result<StringSpan, JsonSyntaxError> {
+        if !self.consume(b'"') {
             return Err("expected a string");
         }
         let start = self.at;
         let rest = self.text.get(start..).unwrap_or_default();
-        let length = bare_quote(rest).ok_or("a string does not end")?;
+        let length = find_unescaped_quote(rest).ok_or("a string does not end")?;
         if memchr::memchr(b'\n', rest.get(..length).unwrap_or_default()).is_some() {
             return Err("a string does not end on its line");
         }
         self.at = start + length + 1;
-        Ok(Span {
+        Ok(StringSpan {
             start,
             end: start + length,
             escaped: true,
@@ -126,8 +126,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// `null` or a string.
-    pub(super) fn opt_string(&mut self) -> Result<Option<Span>, Wrong> {
-        if self.take_null() {
+    pub(super) fn opt_string(&mut self) -> Result<Option<StringSpan>, JsonSyntaxError> {
+        if self.consume_null() {
             Ok(None)
         } else {
             self.string().map(Some)
@@ -137,14 +137,14 @@ impl<'a> Cursor<'a> {
     /// `null` or a string; numbers and truth values, which some writers put into string maps, count
     /// as their text.
     #[inline]
-    pub(super) fn opt_string_lossy(&mut self) -> Result<Option<Span>, Wrong> {
+    pub(super) fn opt_string_lossy(&mut self) -> Result<Option<StringSpan>, JsonSyntaxError> {
         self.skip_blanks();
         match self.peek() {
             Some(b'"') => self.string().map(Some),
             Some(b'n') => self.opt_string(),
             Some(b'{' | b'[') => Err("expected a string"),
             _ => self.skip_value().map(|(start, end)| {
-                Some(Span {
+                Some(StringSpan {
                     start,
                     end,
                     escaped: false,
@@ -155,8 +155,8 @@ impl<'a> Cursor<'a> {
 
     /// `null` or an integer of 64 bits.
     #[inline]
-    pub(super) fn opt_i64(&mut self) -> Result<Option<i64>, Wrong> {
-        if self.take_null() {
+    pub(super) fn opt_i64(&mut self) -> Result<Option<i64>, JsonSyntaxError> {
+        if self.consume_null() {
             return Ok(None);
         }
         let negative = self.peek() == Some(b'-');
@@ -190,13 +190,13 @@ impl<'a> Cursor<'a> {
     }
 
     /// `null`, `true` or `false`.
-    pub(super) fn opt_bool(&mut self) -> Result<Option<bool>, Wrong> {
+    pub(super) fn opt_bool(&mut self) -> Result<Option<bool>, JsonSyntaxError> {
         self.skip_blanks();
-        if self.take_literal(b"true") {
+        if self.consume_literal(b"true") {
             Ok(Some(true))
-        } else if self.take_literal(b"false") {
+        } else if self.consume_literal(b"false") {
             Ok(Some(false))
-        } else if self.take_literal(b"null") {
+        } else if self.consume_literal(b"null") {
             Ok(None)
         } else {
             Err("expected true or false")
@@ -204,7 +204,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Any value, skipped; gives the span of its text.
-    pub(super) fn skip_value(&mut self) -> Result<(usize, usize), Wrong> {
+    pub(super) fn skip_value(&mut self) -> Result<(usize, usize), JsonSyntaxError> {
         self.skip_blanks();
         let start = self.at;
         // One entry for each open bracket: true for an object.
@@ -214,7 +214,7 @@ impl<'a> Cursor<'a> {
             match self.peek().ok_or("the text ends early")? {
                 b'{' => {
                     self.at += 1;
-                    if !self.take(b'}') {
+                    if !self.consume(b'}') {
                         open.push(true);
                         if open.len() > DEPTH_LIMIT {
                             return Err("the nesting is too deep");
@@ -225,7 +225,7 @@ impl<'a> Cursor<'a> {
                 }
                 b'[' => {
                     self.at += 1;
-                    if !self.take(b']') {
+                    if !self.consume(b']') {
                         open.push(false);
                         if open.len() > DEPTH_LIMIT {
                             return Err("the nesting is too deep");
@@ -237,9 +237,9 @@ impl<'a> Cursor<'a> {
                     self.string()?;
                 }
                 b't' | b'f' | b'n' => {
-                    if !(self.take_literal(b"true")
-                        || self.take_literal(b"false")
-                        || self.take_literal(b"null"))
+                    if !(self.consume_literal(b"true")
+                        || self.consume_literal(b"false")
+                        || self.consume_literal(b"null"))
                     {
                         return Err("expected a value");
                     }
@@ -255,13 +255,13 @@ impl<'a> Cursor<'a> {
                 let Some(object) = open.last().copied() else {
                     return Ok((start, self.at));
                 };
-                if self.take(b',') {
+                if self.consume(b',') {
                     if object {
                         self.key()?;
                     }
                     break;
                 }
-                if !self.take(if object { b'}' } else { b']' }) {
+                if !self.consume(if object { b'}' } else { b']' }) {
                     return Err("expected `,` or a closing bracket");
                 }
                 open.pop();
@@ -271,9 +271,9 @@ impl<'a> Cursor<'a> {
 
     /// A key and its colon.
     #[inline]
-    pub(super) fn key(&mut self) -> Result<Span, Wrong> {
+    pub(super) fn key(&mut self) -> Result<StringSpan, JsonSyntaxError> {
         let key = self.string()?;
-        if self.take(b':') {
+        if self.consume(b':') {
             Ok(key)
         } else {
             Err("expected `:`")
@@ -285,25 +285,25 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn object(
         &mut self,
-        mut member: impl FnMut(&mut Self, Span) -> Result<(), Wrong>,
-    ) -> Result<bool, Wrong> {
-        if !self.take(b'{') {
-            return if self.take_null() {
+        mut member: impl FnMut(&mut Self, StringSpan) -> Result<(), JsonSyntaxError>,
+    ) -> Result<bool, JsonSyntaxError> {
+        if !self.consume(b'{') {
+            return if self.consume_null() {
                 Ok(false)
             } else {
                 Err("expected an object")
             };
         }
-        if self.take(b'}') {
+        if self.consume(b'}') {
             return Ok(true);
         }
         loop {
             let key = self.key()?;
             member(self, key)?;
-            if self.take(b',') {
+            if self.consume(b',') {
                 continue;
             }
-            return if self.take(b'}') {
+            return if self.consume(b'}') {
                 Ok(true)
             } else {
                 Err("expected `,` or `}`")
@@ -313,7 +313,7 @@ impl<'a> Cursor<'a> {
 
     /// A key with its escapes resolved.
     #[inline]
-    pub(super) fn name(&self, span: Span) -> Result<Cow<'a, [u8]>, Wrong> {
+    pub(super) fn name(&self, span: StringSpan) -> Result<Cow<'a, [u8]>, JsonSyntaxError> {
         if span.escaped {
             unescape(self.slice(span)).map(|name| Cow::Owned(name.into_bytes()))
         } else {
@@ -321,7 +321,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    pub(super) fn slice(&self, span: Span) -> &'a [u8] {
+    pub(super) fn slice(&self, span: StringSpan) -> &'a [u8] {
         self.text.get(span.start..span.end).unwrap_or_default()
     }
 }
@@ -359,7 +359,7 @@ pub(super) fn number_length(text: &[u8]) -> Option<usize> {
 ///
 /// Eight bytes at a time: in each, the high bit of a byte tells whether it is a quote or a
 /// backslash.
-fn bare_quote(text: &[u8]) -> Option<usize> {
+fn find_unescaped_quote(text: &[u8]) -> Option<usize> {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     const ONES: u64 = 0x0101_0101_0101_0101;
     // The high bit of each byte that equals `byte`, exactly.
@@ -378,15 +378,15 @@ fn bare_quote(text: &[u8]) -> Option<usize> {
         let doubled = backslashes & ((backslashes << 8) | after_backslash);
         if candidates | doubled != 0 {
             let from = n * 8;
-            return slow_bare_quote(text, from);
+            return find_quote_bytewise(text, from);
         }
         after_backslash = backslashes >> 56;
     }
-    slow_bare_quote(text, text.len() - tail.len())
+    find_quote_bytewise(text, text.len() - tail.len())
 }
 
 /// The same byte by byte from `from` on, with a look back at the backslashes before.
-fn slow_bare_quote(text: &[u8], from: usize) -> Option<usize> {
+fn find_quote_bytewise(text: &[u8], from: usize) -> Option<usize> {
     let before = text.get(..from)?;
     let mut odd = before.iter().rev().take_while(|b| **b == b'\\').count() % 2 == 1;
     for (n, byte) in text.get(from..)?.iter().enumerate() {
@@ -400,7 +400,7 @@ fn slow_bare_quote(text: &[u8], from: usize) -> Option<usize> {
 }
 
 /// Resolves the escapes of a string's content.
-pub(super) fn unescape(content: &[u8]) -> Result<String, Wrong> {
+pub(super) fn unescape(content: &[u8]) -> Result<String, JsonSyntaxError> {
     let mut quoted = Vec::with_capacity(content.len() + 2);
     quoted.push(b'"');
     quoted.extend_from_slice(content);
@@ -413,8 +413,8 @@ pub(super) fn unescape(content: &[u8]) -> Result<String, Wrong> {
 mod tests {
     use super::*;
 
-    fn skip(text: &str) -> Result<usize, Wrong> {
-        Cursor::new(text.as_bytes(), 0)
+    fn skip(text: &str) -> Result<usize, JsonSyntaxError> {
+        JsonCursor::new(text.as_bytes(), 0)
             .skip_value()
             .map(|(_, end)| end)
     }
@@ -453,7 +453,7 @@ mod tests {
     #[test]
     fn quoted_json_ends_at_its_own_quote() {
         let text = br#""{\"a\":\"x\\\"y\",\"b\":\"\\\\\"}","z""#;
-        let mut cursor = Cursor::new(text, 0);
+        let mut cursor = JsonCursor::new(text, 0);
         let span = cursor.quoted_json().unwrap();
         assert_eq!(
             unescape(cursor.slice(span)).unwrap(),
@@ -482,7 +482,7 @@ mod tests {
                 })
                 .collect();
             assert_eq!(
-                bare_quote(&text),
+                find_unescaped_quote(&text),
                 naive(&text),
                 "{:?}",
                 String::from_utf8_lossy(&text)
@@ -492,7 +492,7 @@ mod tests {
 
     #[test]
     fn integers_are_exact_or_refused() {
-        let int = |t: &str| Cursor::new(t.as_bytes(), 0).opt_i64();
+        let int = |t: &str| JsonCursor::new(t.as_bytes(), 0).opt_i64();
         assert_eq!(int("-9223372036854775808"), Ok(Some(i64::MIN)));
         assert!(int("9223372036854775808").is_err() && int("1.5").is_err() && int("x").is_err());
     }
@@ -527,7 +527,7 @@ mod tests {
                 "{text}"
             );
         }
-        let int = |t: &str| Cursor::new(t.as_bytes(), 0).opt_i64();
+        let int = |t: &str| JsonCursor::new(t.as_bytes(), 0).opt_i64();
         assert_eq!(
             (int("0"), int("-0"), int("10")),
             (Ok(Some(0)), Ok(Some(0)), Ok(Some(10)))

@@ -1,4 +1,4 @@
-//! JSON files of the log, read whole: [`File`] -> bytes.
+//! JSON files of the log, read whole: [`StoreObject`] -> bytes.
 //!
 //! A long file is read in pieces, and the first piece with a byte that no JSON has ends the
 //! reading: a file of zeros, which a crash or a sparse copy leaves behind, costs one piece however
@@ -9,8 +9,8 @@
 
 use bytes::Bytes;
 
-use crate::error::{Damaged, Error, Result, ResultExt};
-use crate::store::{File, LONGEST_OBJECT, Pending};
+use crate::error::{CorruptionKind, Error, Result, ResultExt};
+use crate::store::{LONGEST_OBJECT, PendingResult, StoreObject};
 
 /// The longest file that is read whole: views of strings have 32 bits for an offset.
 pub const LONGEST: u64 = LONGEST_OBJECT;
@@ -19,15 +19,17 @@ pub const PIECE: u64 = 64 << 20;
 
 /// Begins to read a file.
 #[must_use]
-pub fn begin(file: &File) -> Pending<Bytes> {
+pub fn start_read(file: &StoreObject) -> PendingResult<Bytes> {
     let file = file.clone();
     match file.size {
-        Some(size) if size > LONGEST => Pending::lazy(move || Err(too_long(&file, size))),
-        Some(size) if size > PIECE => Pending::lazy(move || in_pieces(&file, size)),
+        Some(size) if size > LONGEST => {
+            PendingResult::lazy(move || Err(oversize_error(&file, size)))
+        }
+        Some(size) if size > PIECE => PendingResult::lazy(move || read_in_chunks(&file, size)),
         _ => file
             .store
             .get(&file.path)
-            .map(move |(bytes, _)| whole(&file, bytes)),
+            .map(move |(bytes, _)| check_length(&file, bytes)),
     }
 }
 
@@ -35,21 +37,21 @@ pub fn begin(file: &File) -> Pending<Bytes> {
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::NotFound`], [`Error::Storage`] name it.
-pub fn read(file: &File) -> Result<Bytes> {
-    begin(file).wait()
+pub fn read(file: &StoreObject) -> Result<Bytes> {
+    start_read(file).wait()
 }
 
 /// Reads a range of a file.
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_range(file: &File, start: u64, end: u64) -> Result<Bytes> {
+pub fn read_range(file: &StoreObject, start: u64, end: u64) -> Result<Bytes> {
     let ranges = file
         .store
         .get_ranges(&file.path, std::iter::once(start..end).collect())
         .wait();
     let bytes = ranges
-        .map_err(of_the_log)
+        .map_err(as_log_error)
         .at_file(&file.path)?
         .into_iter()
         .next()
@@ -57,7 +59,7 @@ pub fn read_range(file: &File, start: u64, end: u64) -> Result<Bytes> {
     if bytes.len() as u64 == end - start {
         Ok(bytes)
     } else {
-        Err(shorter(file, start + bytes.len() as u64))
+        Err(truncated_error(file, start + bytes.len() as u64))
     }
 }
 
@@ -65,14 +67,14 @@ pub fn read_range(file: &File, start: u64, end: u64) -> Result<Bytes> {
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the file.
-pub fn check_is_text(file: &File, bytes: &[u8]) -> Result<()> {
+pub fn check_is_text(file: &StoreObject, bytes: &[u8]) -> Result<()> {
     match memchr::memchr(0, bytes) {
         Some(_) => Err(Error::corrupt("not a JSON action: the file holds zero bytes, as a crash of its file system leaves them").at_file(&file.path)),
         None => Ok(()),
     }
 }
 
-fn in_pieces(file: &File, size: u64) -> Result<Bytes> {
+fn read_in_chunks(file: &StoreObject, size: u64) -> Result<Bytes> {
     let mut out: Vec<u8> = Vec::new();
     let mut start = 0;
     while start < size {
@@ -92,19 +94,19 @@ fn in_pieces(file: &File, size: u64) -> Result<Bytes> {
     Ok(out.into())
 }
 
-fn whole(file: &File, bytes: Bytes) -> Result<Bytes> {
+fn check_length(file: &StoreObject, bytes: Bytes) -> Result<Bytes> {
     match file.size {
-        Some(size) if (bytes.len() as u64) < size => Err(shorter(file, bytes.len() as u64)),
+        Some(size) if (bytes.len() as u64) < size => Err(truncated_error(file, bytes.len() as u64)),
         _ => Ok(bytes),
     }
 }
 
-fn shorter(file: &File, found: u64) -> Error {
+fn truncated_error(file: &StoreObject, found: u64) -> Error {
     let size = file.size.unwrap_or(0);
     Error::corrupt(format!("the file has {found} bytes where the listing of the log says {size}; it was read or written in part")).at_file(&file.path)
 }
 
-fn too_long(file: &File, size: u64) -> Error {
+fn oversize_error(file: &StoreObject, size: u64) -> Error {
     Error::corrupt(format!(
         "the file is {size} bytes long, more than the {LONGEST} that are read at once"
     ))
@@ -112,12 +114,16 @@ fn too_long(file: &File, size: u64) -> Error {
 }
 
 /// Damage to a file of the log is damage to the log.
-fn of_the_log(error: Error) -> Error {
+fn as_log_error(error: Error) -> Error {
     match error {
-        Error::Corrupt { what, place, .. } => Error::Corrupt {
-            kind: Damaged::Log,
+        Error::Corrupt {
             what,
-            place,
+            context: place,
+            ..
+        } => Error::Corrupt {
+            kind: CorruptionKind::Log,
+            what,
+            context: place,
         },
         other => other,
     }

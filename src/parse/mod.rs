@@ -12,4 +12,4 @@ pub mod json_lines;
 pub mod stats;
 mod views;
 
-pub use batch::{DvColumns, FileBatch, StatsColumn, Wanted, mask, validity};
+pub use batch::{DvColumns, FileActionProjection, FileBatch, StatsColumn, mask, validity};

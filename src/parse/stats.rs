@@ -30,16 +30,16 @@ use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType as Arrow;
 
 use super::batch::{StatsColumn, validity};
-use super::cursor::{Cursor, Span, Wrong, number_length, unescape};
+use super::cursor::{JsonCursor, JsonSyntaxError, StringSpan, number_length, unescape};
 use crate::error::{Error, Result};
-use crate::protocol::calendar::Zone;
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::partition_value::decimal;
-use crate::protocol::schema::{DataType, TextLayout};
+use crate::protocol::schema::{DataType, StringLayout};
 use crate::protocol::time;
 
 /// A leaf column whose statistics are wanted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Leaf {
+pub struct StatsLeafColumn {
     /// Physical names from the table's root.
     pub path: Vec<String>,
     /// Type of the column.
@@ -61,7 +61,7 @@ pub struct LeafStats {
 
 /// Statistics of a batch of files.
 #[derive(Debug, Clone)]
-pub struct Stats {
+pub struct FileStatsBatch {
     /// Rows in the data file, deleted ones included.
     pub num_records: Int64Array,
     /// Whether bounds are tight; null counts as true.
@@ -70,13 +70,13 @@ pub struct Stats {
     pub leaves: Vec<LeafStats>,
 }
 
-impl Stats {
+impl FileStatsBatch {
     /// The rows for which `keep` is true.
     ///
     /// # Errors
     /// [`Error::Internal`] for a mask of another length.
     pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {
-        self.each(
+        self.map_arrays(
             |arrays| match arrays {
                 [array] => Ok(arrow_select::filter::filter(array.as_ref(), keep)?),
                 _ => Err(Error::internal("one column at a time")),
@@ -94,7 +94,7 @@ impl Stats {
             return Ok(None);
         };
         first
-            .each(
+            .map_arrays(
                 |arrays| {
                     Ok(arrow_select::concat::concat(
                         &arrays.iter().map(AsRef::as_ref).collect::<Vec<_>>(),
@@ -106,7 +106,11 @@ impl Stats {
     }
 
     /// Makes every column of the columns in its place.
-    fn each(&self, make: impl Fn(&[ArrayRef]) -> Result<ArrayRef>, rest: &[&Self]) -> Result<Self> {
+    fn map_arrays(
+        &self,
+        make: impl Fn(&[ArrayRef]) -> Result<ArrayRef>,
+        rest: &[&Self],
+    ) -> Result<Self> {
         let column = |pick: &dyn Fn(&Self) -> Option<ArrayRef>| -> Result<Option<ArrayRef>> {
             let arrays: Vec<ArrayRef> = std::iter::once(self)
                 .chain(rest.iter().copied())
@@ -155,7 +159,7 @@ pub fn has_bounds(data_type: &DataType) -> bool {
 
 /// About how many bytes the statistics of a leaf take for each file.
 #[must_use]
-pub fn width(leaf: &Leaf) -> u64 {
+pub fn width(leaf: &StatsLeafColumn) -> u64 {
     let bound = match leaf.data_type {
         _ if !leaf.bounds => 0,
         DataType::Boolean | DataType::Byte => 1,
@@ -173,22 +177,26 @@ pub fn width(leaf: &Leaf) -> u64 {
 ///
 /// # Errors
 /// [`Error::Internal`] only: bad statistics are null.
-pub fn parse(column: &StatsColumn, leaves: &[Leaf], zone: Zone) -> Result<Stats> {
+pub fn parse(
+    column: &StatsColumn,
+    leaves: &[StatsLeafColumn],
+    zone: TimeZoneSpec,
+) -> Result<FileStatsBatch> {
     match column {
-        StatsColumn::Json(texts) => Ok(from_text(texts, leaves, zone, false)),
-        StatsColumn::EscapedJson(texts) => Ok(from_text(texts, leaves, zone, true)),
+        StatsColumn::Json(texts) => Ok(from_json(texts, leaves, zone, false)),
+        StatsColumn::EscapedJson(texts) => Ok(from_json(texts, leaves, zone, true)),
         StatsColumn::Parsed(parsed) => from_struct(parsed, leaves),
     }
 }
 
 /// Statistics of files that have none.
 #[must_use]
-pub fn none(rows: usize, leaves: &[Leaf]) -> Stats {
-    let bound = |leaf: &Leaf| {
+pub fn unknown_stats(rows: usize, leaves: &[StatsLeafColumn]) -> FileStatsBatch {
+    let bound = |leaf: &StatsLeafColumn| {
         leaf.bounds
-            .then(|| new_null_array(&leaf.data_type.to_arrow(TextLayout::Plain), rows))
+            .then(|| new_null_array(&leaf.data_type.to_arrow(StringLayout::Plain), rows))
     };
-    Stats {
+    FileStatsBatch {
         num_records: Int64Array::new_null(rows),
         tight_bounds: BooleanArray::new_null(rows),
         leaves: leaves
@@ -202,10 +210,10 @@ pub fn none(rows: usize, leaves: &[Leaf]) -> Stats {
     }
 }
 
-fn from_struct(parsed: &StructArray, leaves: &[Leaf]) -> Result<Stats> {
+fn from_struct(parsed: &StructArray, leaves: &[StatsLeafColumn]) -> Result<FileStatsBatch> {
     let rows = parsed.len();
     let child = |path: &[&str], data_type: &DataType| -> Result<ArrayRef> {
-        let wanted = data_type.to_arrow(TextLayout::Plain);
+        let wanted = data_type.to_arrow(StringLayout::Plain);
         let mut array: ArrayRef = Arc::new(parsed.clone());
         for name in path {
             let Some(next) = array.as_struct_opt().and_then(|s| {
@@ -251,7 +259,7 @@ fn from_struct(parsed: &StructArray, leaves: &[Leaf]) -> Result<Stats> {
             })
         })
         .collect::<Result<_>>()?;
-    Ok(Stats {
+    Ok(FileStatsBatch {
         num_records: child(&["numRecords"], &DataType::Long)?
             .as_primitive::<Int64Type>()
             .clone(),
@@ -297,20 +305,20 @@ fn arrow_arith_not(mask: &BooleanArray) -> BooleanArray {
 }
 
 /// Where a value of the text goes.
-type Slot = usize;
-const NUM_RECORDS: Slot = 0;
-const TIGHT_BOUNDS: Slot = 1;
-const FIRST_LEAF: Slot = 2;
+type StatsSlot = usize;
+const NUM_RECORDS: StatsSlot = 0;
+const TIGHT_BOUNDS: StatsSlot = 1;
+const FIRST_LEAF: StatsSlot = 2;
 
 /// The keys of statistics as a tree, so that a text is walked once.
 #[derive(Default)]
-struct Node {
-    children: Vec<(String, Node)>,
-    slot: Option<Slot>,
+struct StatsKeyNode {
+    children: Vec<(String, StatsKeyNode)>,
+    slot: Option<StatsSlot>,
 }
 
-impl Node {
-    fn insert(&mut self, path: &[&str], slot: Slot) {
+impl StatsKeyNode {
+    fn insert(&mut self, path: &[&str], slot: StatsSlot) {
         let Some((name, rest)) = path.split_first() else {
             self.slot = Some(slot);
             return;
@@ -332,23 +340,28 @@ impl Node {
 }
 
 /// What is between the values of a text.
-struct Template {
+struct JsonTemplate {
     /// Literal before each value, and the value's slot where it is wanted.
-    pieces: Vec<(Literal, Option<Slot>)>,
+    pieces: Vec<(TemplateLiteral, Option<StatsSlot>)>,
     tail: Vec<u8>,
 }
 
 /// Templates that are remembered: files of one table differ in which columns have no value at all.
 const TEMPLATES: usize = 8;
 
-fn from_text(texts: &StringViewArray, leaves: &[Leaf], zone: Zone, escaped: bool) -> Stats {
-    let mut root = Node::default();
+fn from_json(
+    texts: &StringViewArray,
+    leaves: &[StatsLeafColumn],
+    zone: TimeZoneSpec,
+    escaped: bool,
+) -> FileStatsBatch {
+    let mut root = StatsKeyNode::default();
     root.insert(&["numRecords"], NUM_RECORDS);
     root.insert(&["tightBounds"], TIGHT_BOUNDS);
     let rows = texts.len();
     let mut columns = vec![
-        Column::new(&DataType::Long, rows, zone),
-        Column::new(&DataType::Boolean, rows, zone),
+        StatsColumnBuilder::new(&DataType::Long, rows, zone),
+        StatsColumnBuilder::new(&DataType::Boolean, rows, zone),
     ];
     for (n, leaf) in leaves.iter().enumerate() {
         let slot = FIRST_LEAF + 3 * n;
@@ -365,14 +378,18 @@ fn from_text(texts: &StringViewArray, leaves: &[Leaf], zone: Zone, escaped: bool
         insert("nullCount", slot + 2);
         let bound = || {
             if leaf.bounds {
-                Column::new(&leaf.data_type, rows, zone)
+                StatsColumnBuilder::new(&leaf.data_type, rows, zone)
             } else {
-                Column::Absent
+                StatsColumnBuilder::Absent
             }
         };
-        columns.extend([bound(), bound(), Column::new(&DataType::Long, rows, zone)]);
+        columns.extend([
+            bound(),
+            bound(),
+            StatsColumnBuilder::new(&DataType::Long, rows, zone),
+        ]);
     }
-    let mut reader = Reader {
+    let mut reader = StatsJsonReader {
         root,
         columns,
         templates: VecDeque::new(),
@@ -386,15 +403,15 @@ fn from_text(texts: &StringViewArray, leaves: &[Leaf], zone: Zone, escaped: bool
     reader.finish(rows, leaves.len())
 }
 
-struct Reader {
-    root: Node,
-    columns: Vec<Column>,
+struct StatsJsonReader {
+    root: StatsKeyNode,
+    columns: Vec<StatsColumnBuilder>,
     /// The last used first.
-    templates: VecDeque<Template>,
+    templates: VecDeque<JsonTemplate>,
     escaped: bool,
 }
 
-impl Reader {
+impl StatsJsonReader {
     #[inline]
     fn row(&mut self, row: usize, text: &[u8]) {
         for n in 0..self.templates.len() {
@@ -410,23 +427,23 @@ impl Reader {
                 }
                 return;
             }
-            self.forget(row);
+            self.set_null(row);
         }
-        if self.slow_row(row, text).is_err() {
-            self.forget(row);
+        if self.parse_row(row, text).is_err() {
+            self.set_null(row);
         }
     }
 
     /// Makes everything of a row unknown again.
     #[cold]
-    fn forget(&mut self, row: usize) {
+    fn set_null(&mut self, row: usize) {
         for column in &mut self.columns {
-            column.forget(row);
+            column.set_null(row);
         }
     }
 
     /// Reads a text with the JSON reader and makes a template of it.
-    fn slow_row(&mut self, row: usize, text: &[u8]) -> Result<(), Wrong> {
+    fn parse_row(&mut self, row: usize, text: &[u8]) -> Result<(), JsonSyntaxError> {
         let resolved;
         let json = if self.escaped {
             resolved = unescape(text)?;
@@ -434,9 +451,9 @@ impl Reader {
         } else {
             text
         };
-        let mut found: Vec<Found> = Vec::new();
-        let mut cursor = Cursor::new(json, 0);
-        walk(&mut cursor, Some(&self.root), &mut found, 0)?;
+        let mut found: Vec<StatsJsonScalar> = Vec::new();
+        let mut cursor = JsonCursor::new(json, 0);
+        collect_scalars(&mut cursor, Some(&self.root), &mut found, 0)?;
         cursor.skip_blanks();
         if cursor.peek().is_some() {
             return Err("text after the statistics");
@@ -463,10 +480,10 @@ impl Reader {
             }
         }
         // A key that occurs twice would be put twice by a template.
-        let mut slots: Vec<Slot> = found.iter().filter_map(|value| value.slot).collect();
+        let mut slots: Vec<StatsSlot> = found.iter().filter_map(|value| value.slot).collect();
         slots.sort_unstable();
         if slots.windows(2).all(|pair| pair.first() != pair.last())
-            && let Some(template) = Template::new(json, &found, self.escaped)
+            && let Some(template) = JsonTemplate::new(json, &found, self.escaped)
         {
             self.templates.truncate(TEMPLATES - 1);
             self.templates.push_front(template);
@@ -474,7 +491,7 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(self, rows: usize, leaves: usize) -> Stats {
+    fn finish(self, rows: usize, leaves: usize) -> FileStatsBatch {
         let mut columns = self.columns.into_iter().map(|column| column.finish(rows));
         let mut next = || columns.next().flatten();
         let long = |array: Option<ArrayRef>| {
@@ -496,7 +513,7 @@ impl Reader {
                 }
             })
             .collect();
-        Stats {
+        FileStatsBatch {
             num_records,
             tight_bounds,
             leaves,
@@ -505,22 +522,22 @@ impl Reader {
 }
 
 /// A scalar of a text.
-struct Found {
-    span: Span,
+struct StatsJsonScalar {
+    span: StringSpan,
     is_string: bool,
-    slot: Option<Slot>,
+    slot: Option<StatsSlot>,
 }
 
 /// More levels than any schema has; what is deeper is not looked at.
 const DEPTH: usize = 64;
 
 /// Collects every scalar below an object: its content, whether it is a string, and its slot.
-fn walk(
-    cursor: &mut Cursor<'_>,
-    node: Option<&Node>,
-    found: &mut Vec<Found>,
+fn collect_scalars(
+    cursor: &mut JsonCursor<'_>,
+    node: Option<&StatsKeyNode>,
+    found: &mut Vec<StatsJsonScalar>,
     depth: usize,
-) -> Result<(), Wrong> {
+) -> Result<(), JsonSyntaxError> {
     if depth > DEPTH {
         return Err("the statistics are nested too deeply");
     }
@@ -536,10 +553,10 @@ fn walk(
         };
         c.skip_blanks();
         match c.peek() {
-            Some(b'{') => walk(c, child, found, depth + 1),
+            Some(b'{') => collect_scalars(c, child, found, depth + 1),
             Some(b'"') => {
                 let span = c.string()?;
-                found.push(Found {
+                found.push(StatsJsonScalar {
                     span,
                     is_string: true,
                     slot: child.and_then(|n| n.slot),
@@ -548,12 +565,12 @@ fn walk(
             }
             _ => {
                 let (start, end) = c.skip_value()?;
-                let span = Span {
+                let span = StringSpan {
                     start,
                     end,
                     escaped: false,
                 };
-                found.push(Found {
+                found.push(StatsJsonScalar {
                     span,
                     is_string: false,
                     slot: child.and_then(|n| n.slot),
@@ -565,8 +582,8 @@ fn walk(
     Ok(())
 }
 
-impl Template {
-    fn new(json: &[u8], found: &[Found], escaped: bool) -> Option<Self> {
+impl JsonTemplate {
+    fn new(json: &[u8], found: &[StatsJsonScalar], escaped: bool) -> Option<Self> {
         let mut pieces = Vec::with_capacity(found.len());
         let mut at = 0;
         for value in found {
@@ -574,7 +591,7 @@ impl Template {
             // matches.
             let quote = usize::from(value.is_string);
             pieces.push((
-                Literal::new(&as_written(
+                TemplateLiteral::new(&escape_json(
                     json.get(at..value.span.start - quote)?,
                     escaped,
                 )),
@@ -584,14 +601,20 @@ impl Template {
         }
         Some(Self {
             pieces,
-            tail: as_written(json.get(at..)?, escaped),
+            tail: escape_json(json.get(at..)?, escaped),
         })
     }
 
     /// Puts the values of a text of this shape into row `row`; `None`, with some of them put, for a
     /// text of another.
     #[inline]
-    fn read(&self, text: &[u8], escaped: bool, row: usize, columns: &mut [Column]) -> Option<()> {
+    fn read(
+        &self,
+        text: &[u8],
+        escaped: bool,
+        row: usize,
+        columns: &mut [StatsColumnBuilder],
+    ) -> Option<()> {
         let mut rest = text;
         for (literal, slot) in &self.pieces {
             rest = literal.strip(rest)?;
@@ -639,12 +662,12 @@ fn value(text: &[u8], escaped: bool) -> Option<(&[u8], bool, &[u8])> {
 }
 
 #[inline]
-fn ends_value(byte: u8) -> bool {
+fn is_value_end(byte: u8) -> bool {
     matches!(byte, b',' | b'}' | b'"' | b'\\' | b'{' | b'[' | b' ')
 }
 
 /// A piece of JSON as it looks inside of a JSON string.
-fn as_written(piece: &[u8], escaped: bool) -> Vec<u8> {
+fn escape_json(piece: &[u8], escaped: bool) -> Vec<u8> {
     if !escaped {
         return piece.to_vec();
     }
@@ -659,13 +682,13 @@ fn as_written(piece: &[u8], escaped: bool) -> Vec<u8> {
 }
 
 /// A text to be found at the front of others, its beginning compared in one step.
-struct Literal {
+struct TemplateLiteral {
     head: u128,
     mask: u128,
     text: Vec<u8>,
 }
 
-impl Literal {
+impl TemplateLiteral {
     const HEAD: usize = 16;
 
     fn new(text: &[u8]) -> Self {
@@ -697,7 +720,7 @@ impl Literal {
 }
 
 /// A number without exponent: digits with a point somewhere among them.
-struct Number {
+struct JsonNumber {
     negative: bool,
     /// The digits, fewer than twenty.
     digits: u64,
@@ -707,7 +730,7 @@ struct Number {
 
 /// Reads a number that something ends; `None` for any other form.
 #[inline]
-fn number(text: &[u8]) -> Option<(Number, &[u8])> {
+fn number(text: &[u8]) -> Option<(JsonNumber, &[u8])> {
     let (negative, digits) = match text.strip_prefix(b"-") {
         Some(digits) => (true, digits),
         None => (false, text),
@@ -721,7 +744,7 @@ fn number(text: &[u8]) -> Option<(Number, &[u8])> {
             value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
         } else if *byte == b'.' && point.is_none() && end > 0 {
             point = Some(end);
-        } else if ends_value(*byte) {
+        } else if is_value_end(*byte) {
             break;
         } else {
             return None;
@@ -739,7 +762,7 @@ fn number(text: &[u8]) -> Option<(Number, &[u8])> {
         return None;
     }
     Some((
-        Number {
+        JsonNumber {
             negative,
             digits: value,
             fraction,
@@ -749,16 +772,16 @@ fn number(text: &[u8]) -> Option<(Number, &[u8])> {
 }
 
 /// Values of one type and which of them are known.
-struct Cells<T: ArrowPrimitiveType> {
+struct PrimitiveStatsBuilder<T: ArrowPrimitiveType> {
     values: Vec<T::Native>,
     known: BooleanBufferBuilder,
 }
 
-impl<T: ArrowPrimitiveType> Cells<T> {
+impl<T: ArrowPrimitiveType> PrimitiveStatsBuilder<T> {
     fn new(rows: usize) -> Self {
         Self {
             values: vec![T::Native::default(); rows],
-            known: unknown(rows),
+            known: unset_bits(rows),
         }
     }
 
@@ -775,27 +798,27 @@ impl<T: ArrowPrimitiveType> Cells<T> {
     }
 }
 
-fn unknown(rows: usize) -> BooleanBufferBuilder {
+fn unset_bits(rows: usize) -> BooleanBufferBuilder {
     let mut bits = BooleanBufferBuilder::new(rows);
     bits.append_n(rows, false);
     bits
 }
 
 /// Texts, one after the other; the ends of those that no row has are filled in later.
-struct Texts {
+struct StringStatsBuilder {
     offsets: Vec<i32>,
     bytes: Vec<u8>,
     known: BooleanBufferBuilder,
 }
 
-impl Texts {
+impl StringStatsBuilder {
     fn new(rows: usize) -> Self {
         let mut offsets = Vec::with_capacity(rows + 1);
         offsets.push(0);
         Self {
             offsets,
             bytes: Vec::new(),
-            known: unknown(rows),
+            known: unset_bits(rows),
         }
     }
 
@@ -820,7 +843,7 @@ impl Texts {
         self.known.set_bit(row, true);
     }
 
-    fn forget(&mut self, row: usize) {
+    fn set_null(&mut self, row: usize) {
         self.offsets.truncate(row + 1);
         self.bytes.truncate(
             self.offsets
@@ -844,19 +867,22 @@ impl Texts {
 }
 
 /// The values of one slot. Everything that is not a value of its type is null.
-enum Column {
-    Byte(Cells<Int8Type>),
-    Short(Cells<Int16Type>),
-    Integer(Cells<Int32Type>),
-    Long(Cells<Int64Type>),
-    Float(Cells<Float32Type>),
-    Double(Cells<Float64Type>),
-    Decimal(Cells<Decimal128Type>, u8, i8),
+enum StatsColumnBuilder {
+    Byte(PrimitiveStatsBuilder<Int8Type>),
+    Short(PrimitiveStatsBuilder<Int16Type>),
+    Integer(PrimitiveStatsBuilder<Int32Type>),
+    Long(PrimitiveStatsBuilder<Int64Type>),
+    Float(PrimitiveStatsBuilder<Float32Type>),
+    Double(PrimitiveStatsBuilder<Float64Type>),
+    Decimal(PrimitiveStatsBuilder<Decimal128Type>, u8, i8),
     Boolean(BooleanBufferBuilder, BooleanBufferBuilder),
-    Text(Texts, usize),
-    Date(Cells<Date32Type>),
-    Timestamp(Cells<TimestampMicrosecondType>, Zone),
-    TimestampNtz(Cells<TimestampMicrosecondType>),
+    Text(StringStatsBuilder, usize),
+    Date(PrimitiveStatsBuilder<Date32Type>),
+    Timestamp(
+        PrimitiveStatsBuilder<TimestampMicrosecondType>,
+        TimeZoneSpec,
+    ),
+    TimestampNtz(PrimitiveStatsBuilder<TimestampMicrosecondType>),
     /// Not asked for.
     Absent,
 }
@@ -907,7 +933,7 @@ const POWERS: [f64; 23] = [
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
-impl Number {
+impl JsonNumber {
     #[inline]
     fn int(&self) -> Option<i64> {
         let value = i64::try_from(self.digits)
@@ -937,23 +963,23 @@ impl Number {
     }
 }
 
-impl Column {
-    fn new(data_type: &DataType, rows: usize, zone: Zone) -> Self {
+impl StatsColumnBuilder {
+    fn new(data_type: &DataType, rows: usize, zone: TimeZoneSpec) -> Self {
         match data_type {
-            DataType::Byte => Self::Byte(Cells::new(rows)),
-            DataType::Short => Self::Short(Cells::new(rows)),
-            DataType::Integer => Self::Integer(Cells::new(rows)),
-            DataType::Long => Self::Long(Cells::new(rows)),
-            DataType::Float => Self::Float(Cells::new(rows)),
-            DataType::Double => Self::Double(Cells::new(rows)),
+            DataType::Byte => Self::Byte(PrimitiveStatsBuilder::new(rows)),
+            DataType::Short => Self::Short(PrimitiveStatsBuilder::new(rows)),
+            DataType::Integer => Self::Integer(PrimitiveStatsBuilder::new(rows)),
+            DataType::Long => Self::Long(PrimitiveStatsBuilder::new(rows)),
+            DataType::Float => Self::Float(PrimitiveStatsBuilder::new(rows)),
+            DataType::Double => Self::Double(PrimitiveStatsBuilder::new(rows)),
             DataType::Decimal(precision, scale) => {
-                Self::Decimal(Cells::new(rows), *precision, *scale)
+                Self::Decimal(PrimitiveStatsBuilder::new(rows), *precision, *scale)
             }
-            DataType::Boolean => Self::Boolean(unknown(rows), unknown(rows)),
-            DataType::String => Self::Text(Texts::new(rows), rows),
-            DataType::Date => Self::Date(Cells::new(rows)),
-            DataType::Timestamp => Self::Timestamp(Cells::new(rows), zone),
-            DataType::TimestampNtz => Self::TimestampNtz(Cells::new(rows)),
+            DataType::Boolean => Self::Boolean(unset_bits(rows), unset_bits(rows)),
+            DataType::String => Self::Text(StringStatsBuilder::new(rows), rows),
+            DataType::Date => Self::Date(PrimitiveStatsBuilder::new(rows)),
+            DataType::Timestamp => Self::Timestamp(PrimitiveStatsBuilder::new(rows), zone),
+            DataType::TimestampNtz => Self::TimestampNtz(PrimitiveStatsBuilder::new(rows)),
             _ => Self::Absent,
         }
     }
@@ -979,13 +1005,13 @@ impl Column {
                 Some(rest)
             }
             Self::Date(cells) => {
-                let (date, rest) = quoted::<10>(text, escaped)?;
-                cells.put(row, Some(time::usual_date(date)?));
+                let (date, rest) = quoted_bytes::<10>(text, escaped)?;
+                cells.put(row, Some(time::parse_fixed_date(date)?));
                 Some(rest)
             }
             Self::Timestamp(cells, _) => {
-                let (instant, rest) = quoted::<24>(text, escaped)?;
-                cells.put(row, Some(time::usual_instant(instant)?));
+                let (instant, rest) = quoted_bytes::<24>(text, escaped)?;
+                cells.put(row, Some(time::parse_fixed_timestamp(instant)?));
                 Some(rest)
             }
             _ => None,
@@ -1029,7 +1055,7 @@ impl Column {
     }
 
     /// Makes the value of a row, which is the last, unknown.
-    fn forget(&mut self, row: usize) {
+    fn set_null(&mut self, row: usize) {
         match self {
             Self::Byte(cells) => cells.known.set_bit(row, false),
             Self::Short(cells) => cells.known.set_bit(row, false),
@@ -1041,7 +1067,7 @@ impl Column {
             Self::Boolean(_, known) => known.set_bit(row, false),
             Self::Text(texts, _) => {
                 texts.known.set_bit(row, false);
-                texts.forget(row);
+                texts.set_null(row);
             }
             Self::Date(cells) => cells.known.set_bit(row, false),
             Self::Timestamp(cells, _) | Self::TimestampNtz(cells) => {
@@ -1063,7 +1089,7 @@ impl Column {
                 match cells.finish().with_precision_and_scale(precision, scale) {
                     Ok(array) => Arc::new(array),
                     Err(_) => new_null_array(
-                        &DataType::Decimal(precision, scale).to_arrow(TextLayout::Plain),
+                        &DataType::Decimal(precision, scale).to_arrow(StringLayout::Plain),
                         rows,
                     ),
                 }
@@ -1083,7 +1109,7 @@ impl Column {
 /// A string of exactly `N` bytes in quotes, and what follows. The caller makes sure that it holds
 /// no quote.
 #[inline]
-fn quoted<const N: usize>(text: &[u8], escaped: bool) -> Option<(&[u8; N], &[u8])> {
+fn quoted_bytes<const N: usize>(text: &[u8], escaped: bool) -> Option<(&[u8; N], &[u8])> {
     let quote: &[u8] = if escaped { b"\\\"" } else { b"\"" };
     let (content, rest) = text.strip_prefix(quote)?.split_first_chunk::<N>()?;
     Some((content, rest.strip_prefix(quote)?))
@@ -1094,8 +1120,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn leaves() -> Vec<Leaf> {
-        let leaf = |path: &[&str], name: &str| Leaf {
+    fn leaves() -> Vec<StatsLeafColumn> {
+        let leaf = |path: &[&str], name: &str| StatsLeafColumn {
             path: path.iter().map(ToString::to_string).collect(),
             data_type: DataType::from_name(name).unwrap(),
             bounds: true,
@@ -1114,7 +1140,7 @@ mod tests {
         texts.iter().copied().collect()
     }
 
-    fn show(stats: &Stats) -> Vec<String> {
+    fn show(stats: &FileStatsBatch) -> Vec<String> {
         let mut out = vec![format!("{:?} {:?}", stats.num_records, stats.tight_bounds)];
         out.extend(
             stats
@@ -1125,13 +1151,13 @@ mod tests {
         out
     }
 
-    fn slice(stats: &Stats, row: usize) -> Stats {
+    fn slice(stats: &FileStatsBatch, row: usize) -> FileStatsBatch {
         let leaf = |l: &LeafStats| LeafStats {
             min: l.min.as_ref().map(|a| a.slice(row, 1)),
             max: l.max.as_ref().map(|a| a.slice(row, 1)),
             null_count: l.null_count.slice(row, 1),
         };
-        Stats {
+        FileStatsBatch {
             num_records: stats.num_records.slice(row, 1),
             tight_bounds: stats.tight_bounds.slice(row, 1),
             leaves: stats.leaves.iter().map(leaf).collect(),
@@ -1142,10 +1168,10 @@ mod tests {
 
     #[test]
     fn values_of_every_type_are_read() {
-        let stats = from_text(
+        let stats = from_json(
             &texts(&[Some(ONE), None, Some(ONE)]),
             &leaves(),
-            Zone::UTC,
+            TimeZoneSpec::UTC,
             false,
         );
         assert_eq!(
@@ -1192,10 +1218,10 @@ mod tests {
     #[test]
     fn null_is_no_text() {
         let null = r#"{"minValues":{"s":null},"maxValues":{"s":"null"}}"#;
-        let stats = from_text(
+        let stats = from_json(
             &texts(&[Some(null), Some(null)]),
             &leaves(),
-            Zone::UTC,
+            TimeZoneSpec::UTC,
             false,
         );
         let text = |a: &Option<ArrayRef>| {
@@ -1216,10 +1242,10 @@ mod tests {
     #[test]
     fn a_repeated_key_keeps_its_first_value() {
         let twice = r#"{"numRecords":1,"numRecords":2,"minValues":{"s":"a","s":"b"}}"#;
-        let stats = from_text(
+        let stats = from_json(
             &texts(&[Some(twice), Some(twice)]),
             &leaves(),
-            Zone::UTC,
+            TimeZoneSpec::UTC,
             false,
         );
         assert_eq!(stats.num_records.values().to_vec(), [1, 1]);
@@ -1244,12 +1270,12 @@ mod tests {
             r#"{"numRecords":5,"minValues":{"i":5,"s":"ij"},"nullCount":{"i":"#,
         ];
         let rows: Vec<Option<&str>> = shapes.iter().cycle().take(23).copied().map(Some).collect();
-        let stats = from_text(&texts(&rows), &leaves(), Zone::UTC, false);
+        let stats = from_json(&texts(&rows), &leaves(), TimeZoneSpec::UTC, false);
         for row in 0..rows.len() {
-            let alone = show(&from_text(
+            let alone = show(&from_json(
                 &texts(&rows[row..=row]),
                 &leaves(),
-                Zone::UTC,
+                TimeZoneSpec::UTC,
                 false,
             ));
             assert_eq!(show(&slice(&stats, row)), alone, "{:?}", rows[row]);
@@ -1267,10 +1293,10 @@ mod tests {
             r#"{"numRecords":1e400}"#,
             r#"{"minValues":7}"#,
         ] {
-            let stats = from_text(
+            let stats = from_json(
                 &texts(&[Some(ONE), Some(bad), Some(ONE)]),
                 &leaves(),
-                Zone::UTC,
+                TimeZoneSpec::UTC,
                 false,
             );
             assert_eq!(
@@ -1290,9 +1316,9 @@ mod tests {
             let rows: Vec<String> = values.iter().map(|(n, t)| {
                 format!(r#"{{"numRecords":{n},"minValues":{{"i":{n},"n":{{"d":{n}}},"t":"{t}","f":{n},"day":"{t}"}}}}"#)
             }).collect();
-            let all = from_text(&rows.iter().map(|r| Some(r.as_str())).collect(), &leaves(), Zone::UTC, false);
+            let all = from_json(&rows.iter().map(|r| Some(r.as_str())).collect(), &leaves(), TimeZoneSpec::UTC, false);
             for (row, text) in rows.iter().enumerate() {
-                prop_assert_eq!(show(&slice(&all, row)), show(&from_text(&texts(&[Some(text)]), &leaves(), Zone::UTC, false)), "{}", text);
+                prop_assert_eq!(show(&slice(&all, row)), show(&from_json(&texts(&[Some(text)]), &leaves(), TimeZoneSpec::UTC, false)), "{}", text);
             }
         }
 
@@ -1305,10 +1331,10 @@ mod tests {
                 format!(r#"{{"numRecords":3,"minValues":{{"i":{i},"s":{s},"x":{s}}},"maxValues":{{"i":{i},"s":{s}}},"nullCount":{{"i":{nulls},"s":1}}{tight}}}"#)
             }).collect();
             // One text at a time never meets a template of another shape, so it always goes the slow way.
-            let alone: Vec<Vec<String>> = rows.iter().map(|row| show(&from_text(&texts(&[Some(row)]), &leaves(), Zone::UTC, false))).collect();
+            let alone: Vec<Vec<String>> = rows.iter().map(|row| show(&from_json(&texts(&[Some(row)]), &leaves(), TimeZoneSpec::UTC, false))).collect();
             let escaped: Vec<String> = rows.iter().map(|row| { let q = serde_json::to_string(row).unwrap(); q[1..q.len() - 1].to_owned() }).collect();
-            let all = from_text(&rows.iter().map(|r| Some(r.as_str())).collect(), &leaves(), Zone::UTC, false);
-            let all_escaped = from_text(&escaped.iter().map(|r| Some(r.as_str())).collect(), &leaves(), Zone::UTC, true);
+            let all = from_json(&rows.iter().map(|r| Some(r.as_str())).collect(), &leaves(), TimeZoneSpec::UTC, false);
+            let all_escaped = from_json(&escaped.iter().map(|r| Some(r.as_str())).collect(), &leaves(), TimeZoneSpec::UTC, true);
             prop_assert_eq!(show(&all), show(&all_escaped));
             for (row, alone) in alone.iter().enumerate() {
                 prop_assert_eq!(&show(&slice(&all, row)), alone);

@@ -1,7 +1,7 @@
 //! String views into a text that is already in memory: no byte is copied.
 //!
 //! Views are made without the checks of Arrow, so everything that they rely on is checked here:
-//! [`ViewedText`] is UTF-8, a value begins and ends at characters of it, and offsets and lengths
+//! [`Utf8BufferSlice`] is UTF-8, a value begins and ends at characters of it, and offsets and lengths
 //! fit the 32 bits that a view has for them.
 
 use std::ops::Range;
@@ -12,11 +12,11 @@ use arrow_buffer::{Buffer, NullBufferBuilder, ScalarBuffer};
 use arrow_data::ByteView;
 use bytes::Bytes;
 
-use super::cursor::{Span, Wrong, unescape};
+use super::cursor::{JsonSyntaxError, StringSpan, unescape};
 
 /// Why a text cannot be viewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NotViewable {
+pub(super) enum StringViewError {
     /// It stops being UTF-8 at this byte.
     NotUtf8(usize),
     /// It ends beyond what a view can address.
@@ -26,15 +26,15 @@ pub(super) enum NotViewable {
 /// A piece of a text, checked to be UTF-8 and short enough to be addressed by views. Positions are
 /// those of the whole text.
 #[derive(Clone)]
-pub(super) struct ViewedText {
+pub(super) struct Utf8BufferSlice {
     buffer: Buffer,
     piece: Range<usize>,
 }
 
-impl ViewedText {
-    pub(super) fn new(text: &Bytes, piece: Range<usize>) -> Result<Self, NotViewable> {
+impl Utf8BufferSlice {
+    pub(super) fn new(text: &Bytes, piece: Range<usize>) -> Result<Self, StringViewError> {
         if u32::try_from(piece.end).is_err() {
-            return Err(NotViewable::TooLong);
+            return Err(StringViewError::TooLong);
         }
         let piece = if text.get(piece.clone()).is_some() {
             piece
@@ -43,7 +43,7 @@ impl ViewedText {
         };
         let bytes = text.get(piece.clone()).unwrap_or_default();
         simdutf8::compat::from_utf8(bytes)
-            .map_err(|error| NotViewable::NotUtf8(piece.start + error.valid_up_to()))?;
+            .map_err(|error| StringViewError::NotUtf8(piece.start + error.valid_up_to()))?;
         Ok(Self {
             buffer: Buffer::from(text.clone()),
             piece,
@@ -62,19 +62,19 @@ impl ViewedText {
 
 /// A column of views into one text, and into a second buffer for values whose escapes had to be
 /// resolved.
-pub(super) struct Views {
-    text: ViewedText,
+pub(super) struct JsonStringViewBuilder {
+    text: Utf8BufferSlice,
     views: Vec<u128>,
     nulls: NullBufferBuilder,
     resolved: Vec<u8>,
 }
 
 /// The error for a value that cannot be addressed.
-const TOO_LONG: Wrong = "a string lies beyond the 4 GiB that can be addressed";
+const TOO_LONG: JsonSyntaxError = "a string lies beyond the 4 GiB that can be addressed";
 
 /// The offset and length of a value, if a view can hold them.
 #[inline]
-fn address(offset: usize, length: usize) -> Result<(u32, u32), Wrong> {
+fn address(offset: usize, length: usize) -> Result<(u32, u32), JsonSyntaxError> {
     let end = offset
         .checked_add(length)
         .and_then(|end| u32::try_from(end).ok())
@@ -83,8 +83,8 @@ fn address(offset: usize, length: usize) -> Result<(u32, u32), Wrong> {
     Ok((end - length, length))
 }
 
-impl Views {
-    pub(super) fn new(text: &ViewedText) -> Self {
+impl JsonStringViewBuilder {
+    pub(super) fn new(text: &Utf8BufferSlice) -> Self {
         Self {
             text: text.clone(),
             views: Vec::new(),
@@ -98,7 +98,7 @@ impl Views {
     }
 
     #[inline]
-    fn view(value: &[u8], buffer: u32, offset: usize) -> Result<u128, Wrong> {
+    fn view(value: &[u8], buffer: u32, offset: usize) -> Result<u128, JsonSyntaxError> {
         let (offset, length) = address(offset, value.len())?;
         if length <= 12 {
             let mut inline = [0u8; 16];
@@ -124,7 +124,7 @@ impl Views {
 
     /// Appends the content of a string, escapes resolved.
     #[inline]
-    pub(super) fn push(&mut self, span: Span) -> Result<(), Wrong> {
+    pub(super) fn push(&mut self, span: StringSpan) -> Result<(), JsonSyntaxError> {
         if span.escaped {
             let content = self
                 .text
@@ -139,7 +139,7 @@ impl Views {
 
     /// Appends a span of the text as it is.
     #[inline]
-    pub(super) fn push_raw(&mut self, start: usize, end: usize) -> Result<(), Wrong> {
+    pub(super) fn push_raw(&mut self, start: usize, end: usize) -> Result<(), JsonSyntaxError> {
         let content = self
             .text
             .get(start, end)
@@ -150,7 +150,7 @@ impl Views {
         Ok(())
     }
 
-    fn push_owned(&mut self, value: &str) -> Result<(), Wrong> {
+    fn push_owned(&mut self, value: &str) -> Result<(), JsonSyntaxError> {
         let view = Self::view(value.as_bytes(), 1, self.resolved.len())?;
         self.resolved.extend_from_slice(value.as_bytes());
         self.views.push(view);
@@ -165,7 +165,7 @@ impl Views {
     }
 
     #[inline]
-    pub(super) fn push_opt(&mut self, span: Option<Span>) -> Result<(), Wrong> {
+    pub(super) fn push_opt(&mut self, span: Option<StringSpan>) -> Result<(), JsonSyntaxError> {
         match span {
             Some(span) => self.push(span),
             None => {
@@ -197,15 +197,15 @@ mod tests {
     use super::*;
     use arrow_array::Array;
 
-    fn views(text: &str) -> Views {
-        Views::new(
-            &ViewedText::new(&Bytes::copy_from_slice(text.as_bytes()), 0..text.len()).unwrap(),
+    fn views(text: &str) -> JsonStringViewBuilder {
+        JsonStringViewBuilder::new(
+            &Utf8BufferSlice::new(&Bytes::copy_from_slice(text.as_bytes()), 0..text.len()).unwrap(),
         )
     }
 
-    fn span(text: &str, content: &str) -> Span {
+    fn span(text: &str, content: &str) -> StringSpan {
         let start = text.find(content).unwrap();
-        Span {
+        StringSpan {
             start,
             end: start + content.len(),
             escaped: content.contains('\\'),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     /// The column, checked again by Arrow.
-    fn checked(views: Views) -> Vec<Option<String>> {
+    fn checked(views: JsonStringViewBuilder) -> Vec<Option<String>> {
         let array = views.finish();
         let again = StringViewArray::try_new(
             array.views().clone(),
@@ -230,7 +230,7 @@ mod tests {
         let text = r#"["","short","exactly12by.","a string that is longer","größer als zwölf Bytes","tab\tand \u00e4 and more than twelve","\n"]"#;
         let mut column = views(text);
         column
-            .push(Span {
+            .push(StringSpan {
                 start: 2,
                 end: 2,
                 escaped: false,
@@ -274,7 +274,7 @@ mod tests {
     fn spans_outside_of_the_piece_or_inside_of_a_character_are_refused() {
         let text = "0123456789 äöü 0123456789";
         let whole = Bytes::copy_from_slice(text.as_bytes());
-        let mut column = Views::new(&ViewedText::new(&whole, 11..18).unwrap());
+        let mut column = JsonStringViewBuilder::new(&Utf8BufferSlice::new(&whole, 11..18).unwrap());
         column.push_raw(11, 17).unwrap();
         for (start, end) in [
             (10, 13),
@@ -289,7 +289,7 @@ mod tests {
             assert!(column.push_raw(start, end).is_err(), "{start}..{end}");
             assert!(
                 column
-                    .push(Span {
+                    .push(StringSpan {
                         start,
                         end,
                         escaped: true
@@ -305,14 +305,14 @@ mod tests {
     fn what_is_no_text_cannot_be_viewed() {
         let bytes = Bytes::from_static(b"abc\xffdef");
         assert_eq!(
-            ViewedText::new(&bytes, 0..7).err(),
-            Some(NotViewable::NotUtf8(3))
+            Utf8BufferSlice::new(&bytes, 0..7).err(),
+            Some(StringViewError::NotUtf8(3))
         );
-        assert!(ViewedText::new(&bytes, 0..3).is_ok());
-        assert!(ViewedText::new(&bytes, 4..7).is_ok());
+        assert!(Utf8BufferSlice::new(&bytes, 0..3).is_ok());
+        assert!(Utf8BufferSlice::new(&bytes, 4..7).is_ok());
         // A piece that the text does not have is empty.
         assert!(
-            Views::new(&ViewedText::new(&bytes, 5..9).unwrap())
+            JsonStringViewBuilder::new(&Utf8BufferSlice::new(&bytes, 5..9).unwrap())
                 .push_raw(5, 6)
                 .is_err()
         );
@@ -334,8 +334,8 @@ mod tests {
             assert_eq!(address(offset, length), Err(TOO_LONG), "{offset} {length}");
         }
         assert_eq!(
-            ViewedText::new(&Bytes::new(), 0..most + 1).err(),
-            Some(NotViewable::TooLong)
+            Utf8BufferSlice::new(&Bytes::new(), 0..most + 1).err(),
+            Some(StringViewError::TooLong)
         );
     }
 }

@@ -17,7 +17,7 @@ thread_local! {
 
 /// Runs `work`, which calls into the decoder; names the file in its errors and turns its panics
 /// into errors.
-pub(super) fn guarded<T>(file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(super) fn catch_decoder_panic<T>(file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     // A panic over a damaged file is an error like others and is not to be told on the process's
     // error stream too.
     static HOOKED: AtomicBool = AtomicBool::new(false);

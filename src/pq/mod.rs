@@ -40,14 +40,16 @@ pub(crate) mod tests;
 pub use decode::checkpoint_file::{
     LeafBound, LeafStatistics, RawBatches, RawFile, RawGroup, open_raw,
 };
-pub use decode::column_mapping::Mapping;
+pub use decode::column_mapping::ColumnMappingMode;
 pub use decode::data_file::{BATCH_ROWS, FileBatches, FileSpec, ROW_INDEX, read};
-pub use decode::inferred_schema::{Survey, names_have_ids, survey};
-pub use encode::chunk_copy::Spliceable;
-pub use encode::column_statistics::{LeafFacts, Wanted};
-pub use encode::file_encoder::{EncodedFile, Encoders, FileEncoder, Format};
-pub use encode::row_group_encoder::{EncodedGroup, Encoder, GroupEncoder, Sink, SinkCodec};
-pub use encode::writer_properties::{
-    BloomFilterProperties, Codec, ColumnProperties, WriterProperties,
+pub use decode::inferred_schema::{FooterSchema, infer_schema, names_have_ids};
+pub use encode::chunk_copy::SpliceSource;
+pub use encode::column_statistics::{ColumnStatistics, StatisticsLevel};
+pub use encode::file_encoder::{DataFileFormat, EncodedFile, FileEncoder, ParallelFileWriter};
+pub use encode::row_group_encoder::{
+    EncodedRowGroup, ParquetSink, RowGroupEncoder, RowGroupEncoderFactory, SinkCodec,
 };
-pub use input::footer::{Footer, FooterCache};
+pub use encode::writer_properties::{
+    BloomFilterProperties, ColumnProperties, ParquetCompression, WriterProperties,
+};
+pub use input::footer::{FooterCache, ParquetFooter};

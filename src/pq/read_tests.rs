@@ -17,12 +17,12 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
 use super::tests::{file_in, file_of, ints, write};
-use super::{FileSpec, Mapping, ROW_INDEX};
-use crate::dv::{DeletionVector, Positions};
+use super::{ColumnMappingMode, FileSpec, ROW_INDEX};
+use crate::dv::{DeletionVector, RoaringBitmapArray};
 use crate::error::{Error, Result};
-use crate::expr::Bound;
+use crate::expr::BoundExpr;
 use crate::pq::read;
-use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
+use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
 
 /// A column chunk's values and levels.
 enum Chunk {
@@ -113,7 +113,7 @@ fn all(spec: FileSpec) -> Result<RecordBatch> {
 
 fn spec(bytes: &[u8], columns: Vec<StructField>) -> FileSpec {
     FileSpec {
-        layout: TextLayout::Plain,
+        layout: StringLayout::Plain,
         ..FileSpec::new(file_of(bytes), columns)
     }
 }
@@ -128,7 +128,9 @@ fn one(physical: &str, chunk: Chunk, data_type: &str) -> Result<ArrayRef> {
     let batch = all(spec(&bytes, vec![field("c", data_type)]))?;
     assert_eq!(
         batch.schema().field(0).data_type(),
-        &field("c", data_type).data_type.to_arrow(TextLayout::Plain)
+        &field("c", data_type)
+            .data_type
+            .to_arrow(StringLayout::Plain)
     );
     Ok(Arc::clone(batch.column(0)))
 }
@@ -463,7 +465,7 @@ fn types_that_do_not_fit_are_a_schema_mismatch_that_names_all() {
             Err(Error::SchemaMismatch {
                 expected,
                 found: said,
-                place,
+                context: place,
                 ..
             }) => {
                 assert_eq!(expected, field("c", data_type).data_type.to_string());
@@ -616,16 +618,16 @@ fn mapped_columns_are_found_by_physical_name_or_by_id() {
             y.and_then(|y| of(&y)),
         )
     };
-    assert_eq!(values(Mapping::Name), (Some(2), Some(4)));
-    assert_eq!(values(Mapping::Id), (Some(3), Some(5)));
-    assert_eq!(values(Mapping::None), (Some(1), None));
+    assert_eq!(values(ColumnMappingMode::Name), (Some(2), Some(4)));
+    assert_eq!(values(ColumnMappingMode::Id), (Some(3), Some(5)));
+    assert_eq!(values(ColumnMappingMode::None), (Some(1), None));
     let bare = message(
         "message m { required int32 x; }",
         vec![(Chunk::I32(vec![1]), None, None)],
         &[],
     );
     let error = all(FileSpec {
-        mapping: Mapping::Id,
+        mapping: ColumnMappingMode::Id,
         ..spec(&bare, fields(schema))
     })
     .unwrap_err();
@@ -640,7 +642,7 @@ fn raw_columns_come_by_their_own_names_and_may_be_absent() {
         &[],
     );
     let batch = all(FileSpec {
-        mapping: Mapping::Name,
+        mapping: ColumnMappingMode::Name,
         row_index: true,
         raw_columns: vec![
             ("_row_id".to_owned(), DataType::Long),
@@ -700,7 +702,7 @@ fn lists_of_every_legacy_form_are_lists() {
             .unwrap_or_else(|e| panic!("{physical}: {e}"));
         assert_eq!(
             batch.schema().field(0).data_type(),
-            &field("c", LONGS).data_type.to_arrow(TextLayout::Plain)
+            &field("c", LONGS).data_type.to_arrow(StringLayout::Plain)
         );
         let list = batch.column(0).as_list::<i32>();
         assert_eq!(list.value_offsets(), &[0, 2, 2, 2, 3], "{physical}");
@@ -977,9 +979,9 @@ fn files_that_spark_wrote_in_the_old_calendar_read_as_spark_reads_them() {
 }
 
 /// A filter from the binder's JSON.
-fn filter(expr: serde_json::Value) -> Option<Arc<Bound>> {
+fn filter(expr: serde_json::Value) -> Option<Arc<BoundExpr>> {
     Some(Arc::new(
-        Bound::from_json(
+        BoundExpr::from_json(
             &serde_json::json!({"expr": expr, "ansi": true, "zone": "UTC"}).to_string(),
         )
         .unwrap(),
@@ -1019,7 +1021,7 @@ fn deleted_rows_are_left_out_at_their_positions() {
         .filter(|n| !deleted.contains(&(*n as u64)))
         .collect();
     let vector = Arc::new(DeletionVector::from(
-        Positions::from_ascending(deleted).unwrap(),
+        RoaringBitmapArray::from_ascending(deleted).unwrap(),
     ));
     for batch_rows in [1, 13, 1000, 100_000] {
         for columns in [vec![field("n", "long")], vec![]] {
@@ -1096,7 +1098,7 @@ fn local_files_are_read_by_windows() {
         let bytes = write(&batch, Some(properties));
         let file = file_in("file:///", &bytes);
         let found = all(FileSpec {
-            layout: TextLayout::Plain,
+            layout: StringLayout::Plain,
             ..FileSpec::new(file, vec![field("n", "long"), field("s", "string")])
         })
         .unwrap();
@@ -1262,7 +1264,7 @@ fn pages_of_every_codec_are_read_and_damage_in_them_is_found() {
             for url in ["memory:///", "file:///"] {
                 let read = |spec| {
                     all(FileSpec {
-                        layout: TextLayout::Plain,
+                        layout: StringLayout::Plain,
                         ..spec
                     })
                 };
@@ -1398,10 +1400,10 @@ fn text_in_both_layouts_is_the_same() {
         .unwrap();
     let bytes = write(&batch, None);
     for (data_type, layout) in [
-        ("string", TextLayout::Plain),
-        ("string", TextLayout::View),
-        ("binary", TextLayout::Plain),
-        ("binary", TextLayout::View),
+        ("string", StringLayout::Plain),
+        ("string", StringLayout::View),
+        ("binary", StringLayout::Plain),
+        ("binary", StringLayout::View),
     ] {
         let found = all(FileSpec {
             layout,
@@ -1419,10 +1421,10 @@ fn text_in_both_layouts_is_the_same() {
 
 #[test]
 fn a_missing_data_file_is_not_found_as_such() {
-    let store = Arc::new(crate::store::Local::new(std::path::PathBuf::from(
+    let store = Arc::new(crate::store::LocalStore::new(std::path::PathBuf::from(
         "/nonexistent-directory",
     )));
-    let file = crate::store::File {
+    let file = crate::store::StoreObject {
         store,
         path: "gone.parquet".to_owned(),
         size: Some(100),
@@ -1432,7 +1434,7 @@ fn a_missing_data_file_is_not_found_as_such() {
         matches!(
             error,
             Error::NotFound {
-                kind: crate::error::Missing::DataFile,
+                kind: crate::error::NotFoundKind::DataFile,
                 ..
             }
         ) && error.to_string().contains("gone.parquet"),
@@ -1455,7 +1457,7 @@ fn variants_pass_and_shredded_ones_are_put_together() {
     for array in [&values, &shredded] {
         let schema = Arc::new(arrow_schema::Schema::new(vec![array.field("v")]));
         let batch = RecordBatch::try_new(schema, vec![Arc::new(array.inner().clone())]).unwrap();
-        for layout in [TextLayout::Plain, TextLayout::View] {
+        for layout in [StringLayout::Plain, StringLayout::View] {
             let found = all(FileSpec {
                 layout,
                 ..spec(&write(&batch, None), vec![field("v", "variant")])
@@ -1496,7 +1498,10 @@ impl crate::store::Store for Watched {
         self.0.head(path)
     }
 
-    fn get(&self, path: &str) -> crate::store::Pending<(bytes::Bytes, crate::store::ObjectMeta)> {
+    fn get(
+        &self,
+        path: &str,
+    ) -> crate::store::PendingResult<(bytes::Bytes, crate::store::ObjectMeta)> {
         self.0.get(path)
     }
 
@@ -1504,7 +1509,7 @@ impl crate::store::Store for Watched {
         &self,
         path: &str,
         ranges: Vec<std::ops::Range<u64>>,
-    ) -> crate::store::Pending<Vec<bytes::Bytes>> {
+    ) -> crate::store::PendingResult<Vec<bytes::Bytes>> {
         self.1.lock().unwrap().extend(ranges.iter().cloned());
         self.2.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         self.0.get_ranges(path, ranges)
@@ -1565,7 +1570,7 @@ fn filtered(
         std::sync::Mutex::default(),
         Default::default(),
     ));
-    let file = crate::store::File {
+    let file = crate::store::StoreObject {
         store: store.clone(),
         path: "f.parquet".to_owned(),
         size: Some(bytes.len() as u64),
@@ -1576,7 +1581,7 @@ fn filtered(
         field("text", "string"),
     ];
     let batch = all(spec(FileSpec {
-        layout: TextLayout::Plain,
+        layout: StringLayout::Plain,
         filter_rows: true,
         ..FileSpec::new(file, columns)
     }))
@@ -1688,7 +1693,7 @@ fn filters_of_all_selectivities_equal_brute_force() {
     let less =
         |name: &str, value: i64| call("<", vec![column(name, "long"), literal(value, "long")]);
     let deleted = Arc::new(DeletionVector::from(
-        Positions::from_ascending(
+        RoaringBitmapArray::from_ascending(
             (0..200_000).filter(|n| n % 3 == 0 || (70_000..130_000).contains(n)),
         )
         .unwrap(),
@@ -1861,7 +1866,7 @@ fn requests(bytes: &[u8], spec: impl FnOnce(FileSpec) -> FileSpec) -> usize {
         std::sync::Mutex::default(),
         Default::default(),
     ));
-    let file = crate::store::File {
+    let file = crate::store::StoreObject {
         store: store.clone(),
         path: "f.parquet".to_owned(),
         size: Some(bytes.len() as u64),

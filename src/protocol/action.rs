@@ -52,7 +52,7 @@ impl Protocol {
 
 /// `metaData.format`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Format {
+pub struct FormatSpecification {
     /// Encoding of the data files; only `parquet` exists.
     #[serde(default = "parquet")]
     pub provider: String,
@@ -65,7 +65,7 @@ fn parquet() -> String {
     "parquet".to_owned()
 }
 
-impl Default for Format {
+impl Default for FormatSpecification {
     fn default() -> Self {
         Self {
             provider: parquet(),
@@ -88,7 +88,7 @@ pub struct Metadata {
     pub description: Option<String>,
     /// Format of the data files.
     #[serde(default)]
-    pub format: Format,
+    pub format: FormatSpecification,
     /// The schema as JSON text.
     pub schema_string: String,
     /// Names of the partition columns, in order.
@@ -115,7 +115,7 @@ impl Metadata {
 /// `txn`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Txn {
+pub struct SetTransaction {
     /// Identifier of the application.
     pub app_id: String,
     /// The application's version.

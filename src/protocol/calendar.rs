@@ -24,7 +24,7 @@ pub const MICROS_PER_DAY: i64 = SECONDS_PER_DAY * MICROS_PER_SECOND;
 
 /// A date of the proleptic Gregorian calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Civil {
+pub struct CivilDate {
     /// Astronomical year: 0 is 1 BC.
     pub year: i64,
     /// 1 to 12.
@@ -35,7 +35,7 @@ pub struct Civil {
 
 /// The date of a day number.
 #[must_use]
-pub fn civil(days: i64) -> Civil {
+pub fn civil(days: i64) -> CivilDate {
     // Years that begin in March, in eras of 400 years, so that the leap day is the last day of a
     // year.
     let shifted = days + 719_468;
@@ -48,7 +48,7 @@ pub fn civil(days: i64) -> Civil {
     let day = day_of_year - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
-    Civil {
+    CivilDate {
         year,
         month: month as u32,
         day: day as u32,
@@ -120,7 +120,7 @@ pub fn iso_week(days: i64) -> (i64, i64) {
 /// `days` moved by whole months; the day is cut to the length of the month.
 #[must_use]
 pub fn add_months(days: i64, months: i64) -> i64 {
-    let Civil { year, month, day } = civil(days);
+    let CivilDate { year, month, day } = civil(days);
     let total = year * 12 + i64::from(month) - 1 + months;
     let (year, month) = (total.div_euclid(12), total.rem_euclid(12) as u32 + 1);
     days_from_civil(year, month, day.min(days_in_month(year, month)))
@@ -137,20 +137,20 @@ pub fn split_days(micros: i64) -> (i64, i64) {
 
 /// A time zone, for whatever has none of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Zone {
+pub enum TimeZoneSpec {
     /// Seconds east of UTC.
     Fixed(i32),
     /// A region of the tz database.
     Named(Tz),
 }
 
-impl Default for Zone {
+impl Default for TimeZoneSpec {
     fn default() -> Self {
         Self::Fixed(0)
     }
 }
 
-impl Zone {
+impl TimeZoneSpec {
     /// Coordinated universal time.
     pub const UTC: Self = Self::Fixed(0);
 
@@ -168,7 +168,7 @@ impl Zone {
         })
     }
 
-    /// [`Zone::parse`] without a message, for zones within text values.
+    /// [`TimeZoneSpec::parse`] without a message, for zones within text values.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         let short = match name {
@@ -279,8 +279,8 @@ impl Zone {
     }
 }
 
-impl Zone {
-    /// [`Zone::to_utc`], but in an overlap the instant with this offset, as `ZonedDateTime` keeps
+impl TimeZoneSpec {
+    /// [`TimeZoneSpec::to_utc`], but in an overlap the instant with this offset, as `ZonedDateTime` keeps
     /// it through arithmetic.
     #[must_use]
     pub fn to_utc_preferring(&self, local: i64, offset: i64) -> Option<i64> {
@@ -320,7 +320,7 @@ impl Zone {
     }
 }
 
-impl std::fmt::Display for Zone {
+impl std::fmt::Display for TimeZoneSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Fixed(0) => f.write_str("UTC"),
@@ -347,12 +347,12 @@ const REPEATS_FROM: i64 = 3_786_912_000;
 
 /// The changes of a region's offset since 1970, as columns: first second, offset from then on. A
 /// few hundred entries found by bisection, five times as fast as asking chrono-tz for every value.
-struct Changes {
+struct OffsetTransitions {
     from: Vec<i64>,
     offsets: Vec<i64>,
 }
 
-impl Changes {
+impl OffsetTransitions {
     /// Looks at every day, and closer at those in which the offset changes.
     fn of(tz: Tz) -> Self {
         let mut out = Self {
@@ -392,13 +392,15 @@ impl Changes {
     }
 }
 
-static CHANGES: [RaceOnce<Changes>; chrono_tz::TZ_VARIANTS.len()] =
+static CHANGES: [RaceOnce<OffsetTransitions>; chrono_tz::TZ_VARIANTS.len()] =
     [const { RaceOnce::new() }; chrono_tz::TZ_VARIANTS.len()];
 
 fn region_offset(tz: Tz, utc_seconds: i64) -> i64 {
     if (0..REPEATS_FROM).contains(&utc_seconds)
         && let Some(cell) = CHANGES.get(tz as usize)
-        && let Some(offset) = cell.get_or_make(|| Changes::of(tz)).at(utc_seconds)
+        && let Some(offset) = cell
+            .get_or_make(|| OffsetTransitions::of(tz))
+            .at(utc_seconds)
     {
         return offset;
     }
@@ -492,7 +494,7 @@ mod tests {
     use super::*;
 
     fn local(text: &str) -> i64 {
-        crate::protocol::time::parse_timestamp(text.as_bytes(), Zone::UTC).unwrap()
+        crate::protocol::time::parse_timestamp(text.as_bytes(), TimeZoneSpec::UTC).unwrap()
     }
 
     #[test]
@@ -506,7 +508,7 @@ mod tests {
         }
         assert_eq!(
             civil(0),
-            Civil {
+            CivilDate {
                 year: 1970,
                 month: 1,
                 day: 1
@@ -514,7 +516,7 @@ mod tests {
         );
         assert_eq!(
             civil(-719_528),
-            Civil {
+            CivilDate {
                 year: 0,
                 month: 1,
                 day: 1
@@ -543,7 +545,7 @@ mod tests {
 
     #[test]
     fn gaps_move_forward_and_overlaps_take_the_earlier_instant() {
-        let zone = Zone::parse("America/New_York").unwrap();
+        let zone = TimeZoneSpec::parse("America/New_York").unwrap();
         assert_eq!(
             zone.to_utc(local("2024-03-10 02:30:00")),
             Some(local("2024-03-10 07:30:00"))
@@ -564,7 +566,7 @@ mod tests {
             zone.to_utc(local("2024-11-03 02:00:00")),
             Some(local("2024-11-03 07:00:00"))
         );
-        let sydney = Zone::parse("Australia/Sydney").unwrap();
+        let sydney = TimeZoneSpec::parse("Australia/Sydney").unwrap();
         assert_eq!(
             sydney.to_utc(local("2024-10-06 02:30:00")),
             Some(local("2024-10-05 16:30:00"))
@@ -577,28 +579,28 @@ mod tests {
 
     #[test]
     fn a_day_without_midnight_starts_when_its_gap_ends() {
-        let toronto = Zone::parse("America/Toronto").unwrap();
+        let toronto = TimeZoneSpec::parse("America/Toronto").unwrap();
         let day = days_from_civil(1919, 3, 31);
         assert_eq!(
             toronto.start_of_day(day).map(|m| toronto.to_local(m)),
             Some(local("1919-03-31 00:30:00"))
         );
-        let sao_paulo = Zone::parse("America/Sao_Paulo").unwrap();
+        let sao_paulo = TimeZoneSpec::parse("America/Sao_Paulo").unwrap();
         assert_eq!(
             sao_paulo.start_of_day(days_from_civil(2018, 11, 4)),
             Some(local("2018-11-04 03:00:00"))
         );
-        assert_eq!(Zone::UTC.start_of_day(1), Some(MICROS_PER_DAY));
+        assert_eq!(TimeZoneSpec::UTC.start_of_day(1), Some(MICROS_PER_DAY));
     }
 
     #[test]
     fn the_last_rule_holds_for_ever() {
-        let sydney = Zone::parse("Australia/Sydney").unwrap();
+        let sydney = TimeZoneSpec::parse("Australia/Sydney").unwrap();
         assert_eq!(
             sydney.to_utc(local("9999-12-31 12:00:00")),
             Some(local("9999-12-31 01:00:00"))
         );
-        let zone = Zone::parse("America/New_York").unwrap();
+        let zone = TimeZoneSpec::parse("America/New_York").unwrap();
         assert_eq!(
             zone.to_utc(local("2150-07-01 12:00:00")),
             Some(local("2150-07-01 16:00:00"))
@@ -641,13 +643,17 @@ mod tests {
             ("EST", -18000),
             ("Z", 0),
         ] {
-            assert_eq!(Zone::of(text), Some(Zone::Fixed(seconds)), "{text}");
+            assert_eq!(
+                TimeZoneSpec::of(text),
+                Some(TimeZoneSpec::Fixed(seconds)),
+                "{text}"
+            );
         }
         for text in ["+19", "+01:60", "", "Mars/Olympus", "+1:", "utc+é"] {
-            assert_eq!(Zone::of(text), None, "{text}");
+            assert_eq!(TimeZoneSpec::of(text), None, "{text}");
         }
         assert_eq!(
-            Zone::of("Europe/Paris").map(|z| z.to_string()),
+            TimeZoneSpec::of("Europe/Paris").map(|z| z.to_string()),
             Some("Europe/Paris".to_owned())
         );
     }

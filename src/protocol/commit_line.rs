@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::action::{DomainMetadata, Metadata, Protocol, Txn, or_default};
+use super::action::{DomainMetadata, Metadata, Protocol, SetTransaction, or_default};
 use crate::error::{Error, Result};
 
 /// Partition values by physical column name; `None` is null.
@@ -20,7 +20,7 @@ pub type PartitionValues = BTreeMap<String, Option<String>>;
 /// Descriptor of a deletion vector.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DeletionVector {
+pub struct DeletionVectorDescriptor {
     /// `u`, `i` or `p`.
     pub storage_type: String,
     /// Where it is, or what it is.
@@ -34,7 +34,7 @@ pub struct DeletionVector {
     pub cardinality: i64,
 }
 
-impl DeletionVector {
+impl DeletionVectorDescriptor {
     /// What tells it from other vectors of the same file.
     #[must_use]
     pub fn unique_id(&self) -> String {
@@ -68,7 +68,7 @@ pub struct Add {
     pub tags: Option<BTreeMap<String, Option<String>>>,
     /// The rows that are deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deletion_vector: Option<DeletionVector>,
+    pub deletion_vector: Option<DeletionVectorDescriptor>,
     /// Row id of the first row; `None` for a new file, the commit gives it one where the table
     /// tracks rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,7 +139,7 @@ pub struct Remove {
     pub tags: Option<BTreeMap<String, Option<String>>>,
     /// As in the add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deletion_vector: Option<DeletionVector>,
+    pub deletion_vector: Option<DeletionVectorDescriptor>,
     /// As in the add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_row_id: Option<i64>,
@@ -249,7 +249,7 @@ pub enum Action {
     /// `protocol`
     Protocol(Protocol),
     /// `txn`
-    Txn(Txn),
+    Txn(SetTransaction),
     /// `domainMetadata`
     DomainMetadata(DomainMetadata),
 }
@@ -361,7 +361,7 @@ mod tests {
             id: "i".into(),
             name: None,
             description: None,
-            format: super::super::action::Format::default(),
+            format: super::super::action::FormatSpecification::default(),
             schema_string: "{}".into(),
             partition_columns: vec!["p".into()],
             configuration: [("delta.appendOnly".to_owned(), "true".to_owned())].into(),

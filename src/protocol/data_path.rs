@@ -20,7 +20,7 @@ pub fn canonical(path: &str) -> Result<Cow<'_, str>> {
     if path.is_empty() {
         return Err(Error::corrupt("a file action has an empty path"));
     }
-    if !needs_work(path.as_bytes()) {
+    if !needs_canonicalization(path.as_bytes()) {
         return Ok(Cow::Borrowed(path));
     }
     let decoded = percent_decode_str(path)
@@ -46,7 +46,7 @@ pub fn canonical(path: &str) -> Result<Cow<'_, str>> {
 
 /// Whether canonical form and text may differ: an encoding, a scheme, or a zero byte.
 #[must_use]
-pub fn needs_work(path: &[u8]) -> bool {
+pub fn needs_canonicalization(path: &[u8]) -> bool {
     memchr::memchr2(b'%', 0, path).is_some() || path.starts_with(b"file:")
 }
 

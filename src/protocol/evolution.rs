@@ -27,9 +27,9 @@ pub const TYPE_CHANGES: &str = "delta.typeChanges";
 ///
 /// # Errors
 /// [`Error::Invalid`] names the column whose type Delta does not have.
-pub fn of_arrow(schema: &Schema) -> Result<StructType> {
+pub fn from_arrow_schema(schema: &Schema) -> Result<StructType> {
     let field = |field: &Arc<Field>| {
-        let settled = settled_field(field);
+        let settled = to_delta_field(field);
         let Some(DataType::Struct(one)) =
             DataType::from_arrow(&Arrow::Struct(vec![settled].into()))
         else {
@@ -49,13 +49,15 @@ pub fn of_arrow(schema: &Schema) -> Result<StructType> {
     })
 }
 
-fn settled_field(field: &Field) -> Field {
-    field.clone().with_data_type(settled(field.data_type()))
+fn to_delta_field(field: &Field) -> Field {
+    field
+        .clone()
+        .with_data_type(to_delta_type(field.data_type()))
 }
 
 /// The type that stands for an Arrow type of which Delta has none of exactly that meaning.
-fn settled(data_type: &Arrow) -> Arrow {
-    let part = |field: &Field| Arc::new(settled_field(field));
+fn to_delta_type(data_type: &Arrow) -> Arrow {
+    let part = |field: &Field| Arc::new(to_delta_field(field));
     match data_type {
         Arrow::UInt8 => Arrow::Int8,
         Arrow::UInt16 => Arrow::Int16,
@@ -67,8 +69,8 @@ fn settled(data_type: &Arrow) -> Arrow {
         Arrow::Decimal256(precision, scale) if *precision <= 38 => {
             Arrow::Decimal128(*precision, *scale)
         }
-        Arrow::Dictionary(_, value) => settled(value),
-        Arrow::RunEndEncoded(_, values) => settled(values.data_type()),
+        Arrow::Dictionary(_, value) => to_delta_type(value),
+        Arrow::RunEndEncoded(_, values) => to_delta_type(values.data_type()),
         Arrow::Struct(fields) => Arrow::Struct(fields.iter().map(|f| part(f)).collect::<Fields>()),
         Arrow::List(f)
         | Arrow::LargeList(f)
@@ -88,7 +90,7 @@ pub fn merge(table: &StructType, data: &StructType, widens: bool) -> StructType 
         .fields
         .iter()
         .map(|field| match find(data, &field.name) {
-            Some(new) => merged(field, &new.data_type, widens),
+            Some(new) => merge_field(field, &new.data_type, widens),
             None => field.clone(),
         })
         .collect();
@@ -96,7 +98,7 @@ pub fn merge(table: &StructType, data: &StructType, widens: bool) -> StructType 
         data.fields
             .iter()
             .filter(|field| find(table, &field.name).is_none())
-            .map(added),
+            .map(added_field),
     );
     StructType { fields }
 }
@@ -116,7 +118,7 @@ fn find<'a>(schema: &'a StructType, name: &str) -> Option<&'a StructField> {
 }
 
 /// A field that a table gets later: its older rows have no value, so it can be null at every depth.
-fn added(field: &StructField) -> StructField {
+fn added_field(field: &StructField) -> StructField {
     StructField {
         nullable: true,
         data_type: nullable(&field.data_type),
@@ -127,7 +129,7 @@ fn added(field: &StructField) -> StructField {
 fn nullable(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Struct(inner) => DataType::Struct(Arc::new(StructType {
-            fields: inner.fields.iter().map(added).collect(),
+            fields: inner.fields.iter().map(added_field).collect(),
         })),
         DataType::Array(array) => DataType::Array(Arc::new(ArrayType {
             element: nullable(&array.element),
@@ -142,9 +144,9 @@ fn nullable(data_type: &DataType) -> DataType {
     }
 }
 
-fn merged(field: &StructField, data: &DataType, widens: bool) -> StructField {
+fn merge_field(field: &StructField, data: &DataType, widens: bool) -> StructField {
     let mut changes = Vec::new();
-    let data_type = merged_type(
+    let data_type = merge_type(
         &field.data_type,
         data,
         widens,
@@ -156,13 +158,13 @@ fn merged(field: &StructField, data: &DataType, widens: bool) -> StructField {
         ..field.clone()
     };
     for (from, to, path) in changes {
-        note_change(&mut out, &from, &to, &path);
+        record_type_change(&mut out, &from, &to, &path);
     }
     out
 }
 
 /// Notes that the type of a field, or of the element of it at `path`, was widened.
-pub fn note_change(field: &mut StructField, from: &DataType, to: &DataType, path: &str) {
+pub fn record_type_change(field: &mut StructField, from: &DataType, to: &DataType, path: &str) {
     let mut change = json!({"fromType": from.to_string(), "toType": to.to_string()});
     if let (false, Some(change)) = (path.is_empty(), change.as_object_mut()) {
         change.insert("fieldPath".to_owned(), path.into());
@@ -181,18 +183,18 @@ pub fn note_change(field: &mut StructField, from: &DataType, to: &DataType, path
     }
 }
 
-type Changes = Vec<(DataType, DataType, String)>;
+type TypeChangeList = Vec<(DataType, DataType, String)>;
 
-fn merged_type(
+fn merge_type(
     table: &DataType,
     data: &DataType,
     widens: bool,
     path: &mut Vec<&'static str>,
-    changes: &mut Changes,
+    changes: &mut TypeChangeList,
 ) -> DataType {
     let mut part = |name: &'static str, table: &DataType, data: &DataType| {
         path.push(name);
-        let out = merged_type(table, data, widens, path, changes);
+        let out = merge_type(table, data, widens, path, changes);
         path.pop();
         out
     };
@@ -210,7 +212,7 @@ fn merged_type(
             value: part("value", &a.value, &b.value),
             value_contains_null: a.value_contains_null,
         })),
-        (from, to) if widens && widens_by_itself(from, to) => {
+        (from, to) if widens && is_implicit_widening(from, to) => {
             changes.push((from.clone(), to.clone(), path.join(".")));
             to.clone()
         }
@@ -219,7 +221,7 @@ fn merged_type(
 }
 
 /// Whether a type may become a wider one without anybody asking for just that.
-fn widens_by_itself(from: &DataType, to: &DataType) -> bool {
+fn is_implicit_widening(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (DataType::Byte, DataType::Short | DataType::Integer | DataType::Long)
         | (DataType::Short, DataType::Integer | DataType::Long)
@@ -246,7 +248,7 @@ pub fn can_widen(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (DataType::Byte | DataType::Short | DataType::Integer, DataType::Double) => true,
         (_, DataType::Decimal(p, s)) if digits > 0 => i16::from(*p) - i16::from(*s) >= digits,
-        _ => widens_by_itself(from, to),
+        _ => is_implicit_widening(from, to),
     }
 }
 
@@ -439,7 +441,7 @@ mod tests {
             (DataType::Date, DataType::Timestamp, false, false),
         ] {
             assert_eq!(
-                (widens_by_itself(&from, &to), can_widen(&from, &to)),
+                (is_implicit_widening(&from, &to), can_widen(&from, &to)),
                 (by_itself, possible),
                 "{from} {to}"
             );
@@ -498,7 +500,7 @@ mod tests {
             Field::new("d", dictionary, false),
             Field::new("t", Arrow::Date64, true),
         ]);
-        let types: Vec<String> = of_arrow(&arrow)
+        let types: Vec<String> = from_arrow_schema(&arrow)
             .unwrap()
             .fields
             .iter()
@@ -511,7 +513,7 @@ mod tests {
             true,
         )]);
         assert!(
-            of_arrow(&odd)
+            from_arrow_schema(&odd)
                 .unwrap_err()
                 .to_string()
                 .contains("column `x`")

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// A table feature that deltafast writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Feature {
+pub struct TableFeature {
     /// Its name in the log.
     pub name: &'static str,
     /// The reader version from which it can be there; 0 for a feature of writers only.
@@ -19,10 +19,10 @@ pub struct Feature {
     /// always listed.
     pub writer: i32,
     /// Features that it needs beside it.
-    pub needs: &'static [&'static str],
+    pub dependencies: &'static [&'static str],
 }
 
-impl Feature {
+impl TableFeature {
     /// Whether writer versions before 7 could imply it.
     #[must_use]
     pub fn is_legacy(&self) -> bool {
@@ -30,35 +30,35 @@ impl Feature {
     }
 }
 
-const fn legacy(name: &'static str, reader: i32, writer: i32) -> Feature {
-    Feature {
+const fn legacy(name: &'static str, reader: i32, writer: i32) -> TableFeature {
+    TableFeature {
         name,
         reader,
         writer,
-        needs: &[],
+        dependencies: &[],
     }
 }
 
-const fn of_writers(name: &'static str, needs: &'static [&'static str]) -> Feature {
-    Feature {
+const fn of_writers(name: &'static str, needs: &'static [&'static str]) -> TableFeature {
+    TableFeature {
         name,
         reader: 0,
         writer: 7,
-        needs,
+        dependencies: needs,
     }
 }
 
-const fn of_both(name: &'static str, needs: &'static [&'static str]) -> Feature {
-    Feature {
+const fn of_both(name: &'static str, needs: &'static [&'static str]) -> TableFeature {
+    TableFeature {
         name,
         reader: 3,
         writer: 7,
-        needs,
+        dependencies: needs,
     }
 }
 
 /// Every feature that deltafast writes, legacy ones first, in the order of their versions.
-pub const FEATURES: &[Feature] = &[
+pub const FEATURES: &[TableFeature] = &[
     legacy("appendOnly", 0, 2),
     legacy("invariants", 0, 2),
     legacy("checkConstraints", 0, 3),
@@ -107,7 +107,7 @@ pub fn canonical_name(name: &str) -> &str {
 
 /// The feature of this name, compared without case.
 #[must_use]
-pub fn feature(name: &str) -> Option<&'static Feature> {
+pub fn feature(name: &str) -> Option<&'static TableFeature> {
     let name = ALIASES
         .iter()
         .find(|(alias, _)| alias.eq_ignore_ascii_case(name))
@@ -135,11 +135,11 @@ pub fn supported(protocol: &Protocol) -> BTreeSet<String> {
 
 /// `names` and what they need.
 #[must_use]
-pub fn closure(names: &BTreeSet<String>) -> BTreeSet<String> {
+pub fn with_dependencies(names: &BTreeSet<String>) -> BTreeSet<String> {
     let mut out = names.clone();
     let mut new: Vec<String> = names.iter().cloned().collect();
     while let Some(name) = new.pop() {
-        for needed in feature(&name).map(|f| f.needs).unwrap_or_default() {
+        for needed in feature(&name).map(|f| f.dependencies).unwrap_or_default() {
             if out.insert((*needed).to_owned()) {
                 new.push((*needed).to_owned());
             }
@@ -149,7 +149,7 @@ pub fn closure(names: &BTreeSet<String>) -> BTreeSet<String> {
 }
 
 /// A protocol with lists of exactly these features, as low as they allow.
-fn listed(names: &BTreeSet<String>, min_reader_version: i32) -> Protocol {
+fn with_feature_list(names: &BTreeSet<String>, min_reader_version: i32) -> Protocol {
     let of_readers: Vec<String> = names
         .iter()
         .filter(|name| feature(name).is_none_or(|f| f.reader > 0))
@@ -175,14 +175,14 @@ fn listed(names: &BTreeSet<String>, min_reader_version: i32) -> Protocol {
 #[must_use]
 pub fn with_features(protocol: &Protocol, names: &BTreeSet<String>) -> Protocol {
     let before = supported(protocol);
-    let wanted = closure(names);
+    let wanted = with_dependencies(names);
     if wanted.is_subset(&before) {
         return protocol.clone();
     }
     let all: BTreeSet<String> = before.union(&wanted).cloned().collect();
     let only_legacy = all
         .iter()
-        .all(|name| feature(name).is_some_and(Feature::is_legacy));
+        .all(|name| feature(name).is_some_and(TableFeature::is_legacy));
     if protocol.min_writer_version < 7 && only_legacy {
         let needed = || wanted.iter().filter_map(|name| feature(name));
         return Protocol {
@@ -200,7 +200,7 @@ pub fn with_features(protocol: &Protocol, names: &BTreeSet<String>) -> Protocol 
             writer_features: None,
         };
     }
-    listed(&all, protocol.min_reader_version)
+    with_feature_list(&all, protocol.min_reader_version)
 }
 
 /// The lowest protocol that supports exactly what `protocol` does without `name`: old version
@@ -209,12 +209,12 @@ pub fn with_features(protocol: &Protocol, names: &BTreeSet<String>) -> Protocol 
 pub fn without_feature(protocol: &Protocol, name: &str) -> Protocol {
     let mut left = supported(protocol);
     left.retain(|n| n != name);
-    lowest(&left)
+    minimal_protocol(&left)
 }
 
 /// The lowest protocol that supports exactly these features.
 #[must_use]
-pub fn lowest(names: &BTreeSet<String>) -> Protocol {
+pub fn minimal_protocol(names: &BTreeSet<String>) -> Protocol {
     let reader = if names.contains("columnMapping") {
         2
     } else {
@@ -228,7 +228,7 @@ pub fn lowest(names: &BTreeSet<String>) -> Protocol {
     });
     fits.into_iter()
         .find(|legacy| supported(legacy) == *names)
-        .unwrap_or_else(|| listed(names, 1))
+        .unwrap_or_else(|| with_feature_list(names, 1))
 }
 
 /// `protocol` raised to at least these versions; lower ones never lower it.
@@ -263,7 +263,7 @@ pub fn with_versions(
             writer_features: None,
         });
     }
-    let mut out = listed(&supported(protocol), reader);
+    let mut out = with_feature_list(&supported(protocol), reader);
     out.min_reader_version = reader;
     Ok(out)
 }
@@ -317,8 +317,9 @@ pub fn check_writable(protocol: &Protocol) -> Result<()> {
         return Err(Error::unsupported_feature(unknown.join(", "), what));
     }
     let listed = supported(protocol);
-    if let Some(missing) = closure(&listed).difference(&listed).next() {
-        let needs = |f: &&String| feature(f).is_some_and(|f| f.needs.contains(&missing.as_str()));
+    if let Some(missing) = with_dependencies(&listed).difference(&listed).next() {
+        let needs =
+            |f: &&String| feature(f).is_some_and(|f| f.dependencies.contains(&missing.as_str()));
         let by = listed
             .iter()
             .find(needs)

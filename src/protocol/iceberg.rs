@@ -33,7 +33,7 @@ pub const TAG: &str = "ICEBERG_COMPAT_VERSION";
 
 /// The property that promises fitting files, and its version.
 #[must_use]
-pub fn promised(metadata: &Metadata) -> Option<(&'static str, u64)> {
+pub fn enabled_iceberg_compat(metadata: &Metadata) -> Option<(&'static str, u64)> {
     COMPAT.into_iter().find(|(key, _)| metadata.flag(key))
 }
 
@@ -70,7 +70,7 @@ pub fn has_metadata(metadata: &Metadata) -> bool {
 ///
 /// # Errors
 /// [`Error::Invalid`] for promises that exclude each other, and for the second one alone.
-pub fn settle(
+pub fn resolve_iceberg_compat(
     metadata: &mut Metadata,
     changes: &BTreeMap<String, String>,
     is_new: bool,
@@ -80,7 +80,7 @@ pub fn settle(
             "`delta.enableIcebergCompatV1` and `delta.enableIcebergCompatV2` cannot both be true",
         ));
     }
-    let version = promised(metadata).map(|(_, version)| version);
+    let version = enabled_iceberg_compat(metadata).map(|(_, version)| version);
     if has_metadata(metadata) {
         if version.is_none() && changes.keys().any(|key| key.eq_ignore_ascii_case(FORMATS)) {
             return Err(Error::invalid(format!(
@@ -105,7 +105,7 @@ pub fn settle(
 /// # Errors
 /// [`Error::Invalid`] says what is in the way, and what to do.
 pub fn check(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> Result<()> {
-    let Some((key, version)) = promised(metadata) else {
+    let Some((key, version)) = enabled_iceberg_compat(metadata) else {
         return Ok(());
     };
     let is_first = version == 1;
@@ -173,7 +173,7 @@ pub fn check(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> R
 /// # Errors
 /// [`Error::Invalid`] names both.
 pub fn check_partitions(old: &Metadata, new: &Metadata) -> Result<()> {
-    let Some((key, _)) = promised(new) else {
+    let Some((key, _)) = enabled_iceberg_compat(new) else {
         return Ok(());
     };
     let (was, is) = (&old.partition_columns, &new.partition_columns);
@@ -220,7 +220,7 @@ mod tests {
             .copied()
             .filter(|(key, _)| changed.contains(key))
             .collect::<Vec<_>>();
-        let version = settle(&mut metadata, &texts(&changes), false)?;
+        let version = resolve_iceberg_compat(&mut metadata, &texts(&changes), false)?;
         Ok((version, metadata.configuration.into_keys().collect()))
     }
 

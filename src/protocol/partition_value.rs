@@ -14,7 +14,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, NullArray, StringArray, StringViewArray};
 
-use super::calendar::{MICROS_PER_DAY, Zone};
+use super::calendar::{MICROS_PER_DAY, TimeZoneSpec};
 use super::schema::DataType;
 use super::time;
 use crate::error::{Error, Result, shown};
@@ -28,7 +28,11 @@ pub const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the first value that its type cannot hold.
-pub fn parse(values: &StringViewArray, data_type: &DataType, zone: Zone) -> Result<ArrayRef> {
+pub fn parse(
+    values: &StringViewArray,
+    data_type: &DataType,
+    zone: TimeZoneSpec,
+) -> Result<ArrayRef> {
     let bad = |text: &str| {
         Error::corrupt(format!(
             "the partition value `{}` is no {data_type}",
@@ -115,7 +119,7 @@ fn with_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     let data = array
         .to_data()
         .into_builder()
-        .data_type(data_type.to_arrow(super::schema::TextLayout::Plain));
+        .data_type(data_type.to_arrow(super::schema::StringLayout::Plain));
     Ok(arrow_array::make_array(data.build()?))
 }
 
@@ -217,7 +221,7 @@ mod tests {
             let array = parse(
                 &column(&[None, Some(""), Some(HIVE_NULL)]),
                 &DataType::from_name(name).unwrap(),
-                Zone::UTC,
+                TimeZoneSpec::UTC,
             )
             .unwrap();
             assert_eq!(array.null_count(), 3, "{name}");
@@ -229,7 +233,7 @@ mod tests {
         let error = parse(
             &column(&[Some("1"), Some("x1")]),
             &DataType::Integer,
-            Zone::UTC,
+            TimeZoneSpec::UTC,
         )
         .unwrap_err();
         assert!(error.to_string().contains("`x1` is no integer"), "{error}");
@@ -240,7 +244,7 @@ mod tests {
         let array = parse(
             &column(&[Some("1.5"), Some("-0.25"), Some("1E+2")]),
             &DataType::Decimal(10, 2),
-            Zone::UTC,
+            TimeZoneSpec::UTC,
         )
         .unwrap();
         assert_eq!(

@@ -9,7 +9,7 @@ use crate::error::{Error, Result, shown};
 
 /// What values a property takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PropertyValueKind {
     /// `true` or `false`.
     Boolean,
     /// A whole number of at least this.
@@ -32,19 +32,23 @@ pub enum Kind {
 
 /// A property of the `delta.` family.
 #[derive(Debug, Clone, Copy)]
-pub struct Property {
+pub struct TableProperty {
     /// Its key.
     pub key: &'static str,
     /// What values it takes.
-    pub kind: Kind,
+    pub kind: PropertyValueKind,
     /// What holds when it is not set.
     pub default: Option<&'static str>,
     /// Whether users may set it; the others belong to the protocol.
     pub settable: bool,
 }
 
-const fn set(key: &'static str, kind: Kind, default: Option<&'static str>) -> Property {
-    Property {
+const fn set(
+    key: &'static str,
+    kind: PropertyValueKind,
+    default: Option<&'static str>,
+) -> TableProperty {
+    TableProperty {
         key,
         kind,
         default,
@@ -52,8 +56,12 @@ const fn set(key: &'static str, kind: Kind, default: Option<&'static str>) -> Pr
     }
 }
 
-const fn internal(key: &'static str, kind: Kind, default: Option<&'static str>) -> Property {
-    Property {
+const fn internal(
+    key: &'static str,
+    kind: PropertyValueKind,
+    default: Option<&'static str>,
+) -> TableProperty {
+    TableProperty {
         key,
         kind,
         default,
@@ -65,124 +73,196 @@ const YES: Option<&str> = Some("true");
 const NO: Option<&str> = Some("false");
 
 /// Every known property, sorted by key.
-pub const PROPERTIES: &[Property] = &[
-    set("delta.appendOnly", Kind::Boolean, NO),
-    set("delta.autoOptimize", Kind::Boolean, None),
+pub const PROPERTIES: &[TableProperty] = &[
+    set("delta.appendOnly", PropertyValueKind::Boolean, NO),
+    set("delta.autoOptimize", PropertyValueKind::Boolean, None),
     set(
         "delta.autoOptimize.autoCompact",
-        Kind::OneOf(&["true", "false", "auto", "legacy"]),
+        PropertyValueKind::OneOf(&["true", "false", "auto", "legacy"]),
         None,
     ),
-    set("delta.autoOptimize.optimizeWrite", Kind::Boolean, None),
-    set("delta.castIcebergTimeType", Kind::Boolean, NO),
-    set("delta.checkpoint.writeStatsAsJson", Kind::Boolean, YES),
-    set("delta.checkpoint.writeStatsAsStruct", Kind::Boolean, YES),
-    set("delta.checkpointInterval", Kind::Integer(1), Some("10")),
+    set(
+        "delta.autoOptimize.optimizeWrite",
+        PropertyValueKind::Boolean,
+        None,
+    ),
+    set("delta.castIcebergTimeType", PropertyValueKind::Boolean, NO),
+    set(
+        "delta.checkpoint.writeStatsAsJson",
+        PropertyValueKind::Boolean,
+        YES,
+    ),
+    set(
+        "delta.checkpoint.writeStatsAsStruct",
+        PropertyValueKind::Boolean,
+        YES,
+    ),
+    set(
+        "delta.checkpointInterval",
+        PropertyValueKind::Integer(1),
+        Some("10"),
+    ),
     set(
         "delta.checkpointPolicy",
-        Kind::OneOf(&["classic", "v2"]),
+        PropertyValueKind::OneOf(&["classic", "v2"]),
         Some("classic"),
     ),
     set(
         "delta.checkpointRetentionDuration",
-        Kind::Interval,
+        PropertyValueKind::Interval,
         Some("interval 2 days"),
     ),
     internal(
         "delta.columnMapping.maxColumnId",
-        Kind::Integer(0),
+        PropertyValueKind::Integer(0),
         Some("0"),
     ),
     set(
         "delta.columnMapping.mode",
-        Kind::OneOf(&["none", "name", "id"]),
+        PropertyValueKind::OneOf(&["none", "name", "id"]),
         Some("none"),
     ),
     set(
         "delta.compatibility.symlinkFormatManifest.enabled",
-        Kind::Boolean,
+        PropertyValueKind::Boolean,
         NO,
     ),
     internal(
         "delta.coordinatedCommits.commitCoordinator-preview",
-        Kind::Text,
+        PropertyValueKind::Text,
         None,
     ),
     internal(
         "delta.coordinatedCommits.commitCoordinatorConf-preview",
-        Kind::Text,
+        PropertyValueKind::Text,
         None,
     ),
     internal(
         "delta.coordinatedCommits.tableConf-preview",
-        Kind::Text,
+        PropertyValueKind::Text,
         None,
     ),
     set(
         "delta.dataSkippingNumIndexedCols",
-        Kind::Integer(-1),
+        PropertyValueKind::Integer(-1),
         Some("32"),
     ),
-    set("delta.dataSkippingStatsColumns", Kind::Columns, None),
+    set(
+        "delta.dataSkippingStatsColumns",
+        PropertyValueKind::Columns,
+        None,
+    ),
     set(
         "delta.dataSkippingStringPrefixLength",
-        Kind::Integer(1),
+        PropertyValueKind::Integer(1),
         None,
     ),
     set(
         "delta.deletedFileRetentionDuration",
-        Kind::Interval,
+        PropertyValueKind::Interval,
         Some("interval 1 week"),
     ),
     set(
         "delta.dropFeatureTruncateHistory.retentionDuration",
-        Kind::Interval,
+        PropertyValueKind::Interval,
         Some("interval 24 hours"),
     ),
-    set("delta.enableChangeDataCapture", Kind::Boolean, NO),
-    set("delta.enableChangeDataFeed", Kind::Boolean, NO),
-    set("delta.enableDeletionVectors", Kind::Boolean, NO),
-    set("delta.enableExpiredLogCleanup", Kind::Boolean, YES),
-    set("delta.enableFullRetentionRollback", Kind::Boolean, YES),
-    set("delta.enableIcebergCompatV1", Kind::Boolean, None),
-    set("delta.enableIcebergCompatV2", Kind::Boolean, None),
-    internal("delta.enableIcebergCompatV3", Kind::Boolean, None),
-    set("delta.enableInCommitTimestamps", Kind::Boolean, NO),
     set(
-        "delta.enableMaterializePartitionColumnsFeature",
-        Kind::Boolean,
+        "delta.enableChangeDataCapture",
+        PropertyValueKind::Boolean,
+        NO,
+    ),
+    set("delta.enableChangeDataFeed", PropertyValueKind::Boolean, NO),
+    set(
+        "delta.enableDeletionVectors",
+        PropertyValueKind::Boolean,
+        NO,
+    ),
+    set(
+        "delta.enableExpiredLogCleanup",
+        PropertyValueKind::Boolean,
+        YES,
+    ),
+    set(
+        "delta.enableFullRetentionRollback",
+        PropertyValueKind::Boolean,
+        YES,
+    ),
+    set(
+        "delta.enableIcebergCompatV1",
+        PropertyValueKind::Boolean,
         None,
     ),
-    set("delta.enableRowTracking", Kind::Boolean, NO),
-    set("delta.enableTypeWidening", Kind::Boolean, NO),
-    set("delta.enableVariantShredding", Kind::Boolean, NO),
-    set("delta.ignoreIcebergBucketPartition", Kind::Boolean, NO),
-    set("delta.ignoreProtocolDefaults", Kind::Boolean, NO),
+    set(
+        "delta.enableIcebergCompatV2",
+        PropertyValueKind::Boolean,
+        None,
+    ),
+    internal(
+        "delta.enableIcebergCompatV3",
+        PropertyValueKind::Boolean,
+        None,
+    ),
+    set(
+        "delta.enableInCommitTimestamps",
+        PropertyValueKind::Boolean,
+        NO,
+    ),
+    set(
+        "delta.enableMaterializePartitionColumnsFeature",
+        PropertyValueKind::Boolean,
+        None,
+    ),
+    set("delta.enableRowTracking", PropertyValueKind::Boolean, NO),
+    set("delta.enableTypeWidening", PropertyValueKind::Boolean, NO),
+    set(
+        "delta.enableVariantShredding",
+        PropertyValueKind::Boolean,
+        NO,
+    ),
+    set(
+        "delta.ignoreIcebergBucketPartition",
+        PropertyValueKind::Boolean,
+        NO,
+    ),
+    set(
+        "delta.ignoreProtocolDefaults",
+        PropertyValueKind::Boolean,
+        NO,
+    ),
     internal(
         "delta.inCommitTimestampEnablementTimestamp",
-        Kind::Integer(i64::MIN),
+        PropertyValueKind::Integer(i64::MIN),
         None,
     ),
     internal(
         "delta.inCommitTimestampEnablementVersion",
-        Kind::Integer(0),
+        PropertyValueKind::Integer(0),
         None,
     ),
     set(
         "delta.isolationLevel",
-        Kind::OneOf(&["Serializable", "WriteSerializable"]),
+        PropertyValueKind::OneOf(&["Serializable", "WriteSerializable"]),
         Some("Serializable"),
     ),
     set(
         "delta.logRetentionDuration",
-        Kind::Interval,
+        PropertyValueKind::Interval,
         Some("interval 30 days"),
     ),
-    set("delta.minReaderVersion", Kind::Integer(1), None),
-    set("delta.minWriterVersion", Kind::Integer(1), None),
+    set(
+        "delta.minReaderVersion",
+        PropertyValueKind::Integer(1),
+        None,
+    ),
+    set(
+        "delta.minWriterVersion",
+        PropertyValueKind::Integer(1),
+        None,
+    ),
     set(
         "delta.parquet.compression.codec",
-        Kind::OneOf(&[
+        PropertyValueKind::OneOf(&[
             "none",
             "uncompressed",
             "snappy",
@@ -193,50 +273,78 @@ pub const PROPERTIES: &[Property] = &[
         ]),
         Some("zstd"),
     ),
-    set("delta.parquet.format.version", Kind::Version, Some("1.0.0")),
-    set("delta.randomPrefixLength", Kind::Integer(1), Some("2")),
-    set("delta.randomizeFilePrefixes", Kind::Boolean, NO),
-    internal("delta.redirectReaderWriter-preview", Kind::Text, None),
-    internal("delta.redirectWriterOnly-preview", Kind::Text, None),
+    set(
+        "delta.parquet.format.version",
+        PropertyValueKind::Version,
+        Some("1.0.0"),
+    ),
+    set(
+        "delta.randomPrefixLength",
+        PropertyValueKind::Integer(1),
+        Some("2"),
+    ),
+    set(
+        "delta.randomizeFilePrefixes",
+        PropertyValueKind::Boolean,
+        NO,
+    ),
+    internal(
+        "delta.redirectReaderWriter-preview",
+        PropertyValueKind::Text,
+        None,
+    ),
+    internal(
+        "delta.redirectWriterOnly-preview",
+        PropertyValueKind::Text,
+        None,
+    ),
     internal(
         "delta.requireCheckpointProtectionBeforeVersion",
-        Kind::Integer(0),
+        PropertyValueKind::Integer(0),
         Some("0"),
     ),
     internal(
         "delta.rowTracking.materializedRowCommitVersionColumnName",
-        Kind::Text,
+        PropertyValueKind::Text,
         None,
     ),
     internal(
         "delta.rowTracking.materializedRowIdColumnName",
-        Kind::Text,
+        PropertyValueKind::Text,
         None,
     ),
-    set("delta.rowTrackingSuspended", Kind::Boolean, NO),
+    set("delta.rowTrackingSuspended", PropertyValueKind::Boolean, NO),
     set(
         "delta.sampleRetentionDuration",
-        Kind::Interval,
+        PropertyValueKind::Interval,
         Some("interval 7 days"),
     ),
     set(
         "delta.setTransactionRetentionDuration",
-        Kind::Interval,
+        PropertyValueKind::Interval,
         None,
     ),
-    set("delta.targetFileSize", Kind::Bytes, None),
-    set("delta.tuneFileSizesForRewrites", Kind::Boolean, None),
+    set("delta.targetFileSize", PropertyValueKind::Bytes, None),
+    set(
+        "delta.tuneFileSizesForRewrites",
+        PropertyValueKind::Boolean,
+        None,
+    ),
     set(
         "delta.universalFormat.enabledFormats",
-        Kind::Formats,
+        PropertyValueKind::Formats,
         Some(""),
     ),
     internal(
         "delta.universalFormat.iceberg.atomicConversion.supported",
-        Kind::Boolean,
+        PropertyValueKind::Boolean,
         NO,
     ),
-    set("delta.writePartitionColumnsToParquet", Kind::Boolean, None),
+    set(
+        "delta.writePartitionColumnsToParquet",
+        PropertyValueKind::Boolean,
+        None,
+    ),
 ];
 
 /// Prefix of CHECK constraints.
@@ -249,7 +357,7 @@ pub const STATS_COLUMNS: &str = "delta.dataSkippingStatsColumns";
 
 /// The property of this key, compared without case.
 #[must_use]
-pub fn property(key: &str) -> Option<&'static Property> {
+pub fn property(key: &str) -> Option<&'static TableProperty> {
     PROPERTIES.iter().find(|p| p.key.eq_ignore_ascii_case(key))
 }
 
@@ -268,25 +376,29 @@ pub fn flag(configuration: &BTreeMap<String, String>, key: &str) -> bool {
     value(configuration, key).is_some_and(|text| text.eq_ignore_ascii_case("true"))
 }
 
-impl Property {
+impl TableProperty {
     /// Whether it can have this value.
     #[must_use]
     pub fn accepts(&self, text: &str) -> bool {
         match self.kind {
-            Kind::Boolean => {
+            PropertyValueKind::Boolean => {
                 text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false")
             }
-            Kind::Integer(least) => text.trim().parse::<i64>().is_ok_and(|n| n >= least),
-            Kind::Interval => duration_ms(text).is_some_and(|ms| ms >= 0),
-            Kind::OneOf(words) => words.iter().any(|word| word.eq_ignore_ascii_case(text)),
-            Kind::Bytes => bytes(text).is_some_and(|n| n > 0),
-            Kind::Version => {
+            PropertyValueKind::Integer(least) => {
+                text.trim().parse::<i64>().is_ok_and(|n| n >= least)
+            }
+            PropertyValueKind::Interval => duration_ms(text).is_some_and(|ms| ms >= 0),
+            PropertyValueKind::OneOf(words) => {
+                words.iter().any(|word| word.eq_ignore_ascii_case(text))
+            }
+            PropertyValueKind::Bytes => bytes(text).is_some_and(|n| n > 0),
+            PropertyValueKind::Version => {
                 text.split('.').count() == 3
                     && text.split('.').all(|part| part.parse::<u32>().is_ok())
             }
-            Kind::Columns => columns(text).is_some(),
-            Kind::Formats => formats(text).all(|name| name == "iceberg"),
-            Kind::Text => true,
+            PropertyValueKind::Columns => columns(text).is_some(),
+            PropertyValueKind::Formats => formats(text).all(|name| name == "iceberg"),
+            PropertyValueKind::Text => true,
         }
     }
 
@@ -294,15 +406,15 @@ impl Property {
     #[must_use]
     pub fn expected(&self) -> String {
         match self.kind {
-            Kind::Boolean => "`true` or `false`".to_owned(),
-            Kind::Integer(least) => format!("a whole number of at least {least}"),
-            Kind::Interval => "a length of time such as `interval 2 weeks`, without months or years".to_owned(),
-            Kind::OneOf(words) => format!("one of `{}`", words.join("`, `")),
-            Kind::Bytes => "a number of bytes such as `104857600` or `100mb`".to_owned(),
-            Kind::Version => "a version such as `1.0.0`".to_owned(),
-            Kind::Columns => "column names separated by commas, in backticks where they hold other characters than letters, digits and `_`".to_owned(),
-            Kind::Formats => "`iceberg` or nothing: deltafast prepares tables for no other format".to_owned(),
-            Kind::Text => "any text".to_owned(),
+            PropertyValueKind::Boolean => "`true` or `false`".to_owned(),
+            PropertyValueKind::Integer(least) => format!("a whole number of at least {least}"),
+            PropertyValueKind::Interval => "a length of time such as `interval 2 weeks`, without months or years".to_owned(),
+            PropertyValueKind::OneOf(words) => format!("one of `{}`", words.join("`, `")),
+            PropertyValueKind::Bytes => "a number of bytes such as `104857600` or `100mb`".to_owned(),
+            PropertyValueKind::Version => "a version such as `1.0.0`".to_owned(),
+            PropertyValueKind::Columns => "column names separated by commas, in backticks where they hold other characters than letters, digits and `_`".to_owned(),
+            PropertyValueKind::Formats => "`iceberg` or nothing: deltafast prepares tables for no other format".to_owned(),
+            PropertyValueKind::Text => "any text".to_owned(),
         }
     }
 
@@ -344,7 +456,7 @@ impl Property {
 /// # Errors
 /// [`Error::Invalid`] for an unknown key or a wrong value, [`Error::Unsupported`] for what
 /// deltafast has not.
-pub fn checked(key: &str, text: &str, allow_unknown: bool) -> Result<String> {
+pub fn canonical_property_key(key: &str, text: &str, allow_unknown: bool) -> Result<String> {
     let lower = key.to_ascii_lowercase();
     if !lower.starts_with("delta.") {
         return Ok(key.to_owned());
@@ -581,19 +693,25 @@ mod tests {
         ];
         for (key, text) in cases {
             assert!(
-                matches!(checked(key, text, false), Err(Error::Invalid { .. })),
+                matches!(
+                    canonical_property_key(key, text, false),
+                    Err(Error::Invalid { .. })
+                ),
                 "{key}={text}"
             );
         }
         assert!(
-            checked("delta.checkpointInterval", "0", false)
+            canonical_property_key("delta.checkpointInterval", "0", false)
                 .unwrap_err()
                 .to_string()
                 .contains("at least 1")
         );
-        assert!(checked("delta.universalFormat.enabledFormats", "iceberg", false).is_ok());
         assert!(
-            checked(
+            canonical_property_key("delta.universalFormat.enabledFormats", "iceberg", false)
+                .is_ok()
+        );
+        assert!(
+            canonical_property_key(
                 "delta.universalFormat.enabledFormats",
                 "iceberg, hudi",
                 false
@@ -603,20 +721,23 @@ mod tests {
             .contains("no other format")
         );
         assert!(matches!(
-            checked("delta.enableIcebergCompatV3", "true", false),
+            canonical_property_key("delta.enableIcebergCompatV3", "true", false),
             Err(Error::Unsupported { .. })
         ));
         assert_eq!(
-            checked("DELTA.appendonly", "TRUE", false).unwrap(),
+            canonical_property_key("DELTA.appendonly", "TRUE", false).unwrap(),
             "delta.appendOnly"
         );
         assert_eq!(
-            checked("delta.futureThing", "1", true).unwrap(),
+            canonical_property_key("delta.futureThing", "1", true).unwrap(),
             "delta.futureThing"
         );
-        assert_eq!(checked("Owner", "me", false).unwrap(), "Owner");
         assert_eq!(
-            checked("delta.constraints.Positive", "a > 0", false).unwrap(),
+            canonical_property_key("Owner", "me", false).unwrap(),
+            "Owner"
+        );
+        assert_eq!(
+            canonical_property_key("delta.constraints.Positive", "a > 0", false).unwrap(),
             "delta.constraints.Positive"
         );
     }

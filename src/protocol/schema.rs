@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use crate::error::{Error, Result, shown};
 
 /// Metadata of a field: JSON object, kept as it is in the log.
-pub type Metadata = Map<String, Value>;
+pub type FieldMetadata = Map<String, Value>;
 
 /// Extension name that marks a variant struct in Arrow.
 pub const VARIANT_EXTENSION: &str = "arrow.parquet.variant";
@@ -160,7 +160,7 @@ pub struct StructField {
     /// Whether the field may be null.
     pub nullable: bool,
     /// Field metadata as in the log.
-    pub metadata: Metadata,
+    pub metadata: FieldMetadata,
 }
 
 /// `struct`: fields in order.
@@ -172,7 +172,7 @@ pub struct StructType {
 
 /// How strings and bytes look in Arrow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TextLayout {
+pub enum StringLayout {
     /// `Utf8` and `Binary`, which every consumer knows.
     #[default]
     Plain,
@@ -187,7 +187,7 @@ impl StructField {
             name: name.into(),
             data_type,
             nullable,
-            metadata: Metadata::new(),
+            metadata: FieldMetadata::new(),
         }
     }
 
@@ -252,12 +252,17 @@ impl StructField {
 
     /// The Arrow field, without metadata but a variant's extension name.
     #[must_use]
-    pub fn to_arrow(&self, layout: TextLayout) -> ArrowField {
+    pub fn to_arrow(&self, layout: StringLayout) -> ArrowField {
         arrow_field(&self.name, &self.data_type, self.nullable, layout)
     }
 }
 
-fn arrow_field(name: &str, data_type: &DataType, nullable: bool, layout: TextLayout) -> ArrowField {
+fn arrow_field(
+    name: &str,
+    data_type: &DataType,
+    nullable: bool,
+    layout: StringLayout,
+) -> ArrowField {
     let field = ArrowField::new(
         name,
         data_type.to_arrow(layout),
@@ -283,7 +288,7 @@ impl DataType {
     /// The Arrow type: structs keep field order; timestamps are microseconds, `timestamp` in UTC; a
     /// variant is `struct<metadata: binary, value: binary>`; `void` is `Null`.
     #[must_use]
-    pub fn to_arrow(&self, layout: TextLayout) -> Arrow {
+    pub fn to_arrow(&self, layout: StringLayout) -> Arrow {
         match self {
             Self::Byte => Arrow::Int8,
             Self::Short => Arrow::Int16,
@@ -294,20 +299,20 @@ impl DataType {
             Self::Decimal(precision, scale) => Arrow::Decimal128(*precision, *scale),
             Self::Boolean => Arrow::Boolean,
             Self::String => match layout {
-                TextLayout::Plain => Arrow::Utf8,
-                TextLayout::View => Arrow::Utf8View,
+                StringLayout::Plain => Arrow::Utf8,
+                StringLayout::View => Arrow::Utf8View,
             },
             Self::Binary => match layout {
-                TextLayout::Plain => Arrow::Binary,
-                TextLayout::View => Arrow::BinaryView,
+                StringLayout::Plain => Arrow::Binary,
+                StringLayout::View => Arrow::BinaryView,
             },
             Self::Date => Arrow::Date32,
             Self::Timestamp => Arrow::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             Self::TimestampNtz => Arrow::Timestamp(TimeUnit::Microsecond, None),
             Self::Variant => {
                 let bytes = match layout {
-                    TextLayout::Plain => Arrow::Binary,
-                    TextLayout::View => Arrow::BinaryView,
+                    StringLayout::Plain => Arrow::Binary,
+                    StringLayout::View => Arrow::BinaryView,
                 };
                 Arrow::Struct(Fields::from(vec![
                     ArrowField::new("metadata", bytes.clone(), false),
@@ -520,22 +525,22 @@ impl DataType {
         }
     }
 
-    fn push_text(&self, out: &mut String) {
+    fn push_json(&self, out: &mut String) {
         let flag = |out: &mut String, name: &str, value: bool| {
             let _ = std::fmt::Write::write_fmt(out, format_args!(",\"{name}\":{value}}}"));
         };
         match self {
-            Self::Struct(inner) => inner.push_text(out),
+            Self::Struct(inner) => inner.push_json(out),
             Self::Array(array) => {
                 out.push_str("{\"type\":\"array\",\"elementType\":");
-                array.element.push_text(out);
+                array.element.push_json(out);
                 flag(out, "containsNull", array.contains_null);
             }
             Self::Map(map) => {
                 out.push_str("{\"type\":\"map\",\"keyType\":");
-                map.key.push_text(out);
+                map.key.push_json(out);
                 out.push_str(",\"valueType\":");
-                map.value.push_text(out);
+                map.value.push_json(out);
                 flag(out, "valueContainsNull", map.value_contains_null);
             }
             primitive => out.push_str(&Value::String(primitive.to_string()).to_string()),
@@ -617,7 +622,7 @@ fn from_arrow_field(field: &ArrowField) -> Option<StructField> {
 
 /// What Arrow's metadata of a field says that means something to Delta and holds for any table. Ids
 /// and physical names are those of one table, and other libraries leave notes of their own there.
-fn from_arrow_metadata(field: &ArrowField) -> Metadata {
+fn from_arrow_metadata(field: &ArrowField) -> FieldMetadata {
     const TEXTS: [&str; 5] = [
         "comment",
         "CURRENT_DEFAULT",
@@ -719,13 +724,13 @@ impl StructType {
 
     /// The schema as `schemaString` has it, keys in the order of every other writer.
     #[must_use]
-    pub fn to_text(&self) -> String {
+    pub fn to_json_string(&self) -> String {
         let mut out = String::new();
-        self.push_text(&mut out);
+        self.push_json(&mut out);
         out
     }
 
-    fn push_text(&self, out: &mut String) {
+    fn push_json(&self, out: &mut String) {
         out.push_str("{\"type\":\"struct\",\"fields\":[");
         for (n, field) in self.fields.iter().enumerate() {
             if n > 0 {
@@ -734,7 +739,7 @@ impl StructType {
             out.push_str("{\"name\":");
             out.push_str(&Value::from(field.name.as_str()).to_string());
             out.push_str(",\"type\":");
-            field.data_type.push_text(out);
+            field.data_type.push_json(out);
             out.push_str(if field.nullable {
                 ",\"nullable\":true,\"metadata\":"
             } else {
@@ -757,13 +762,13 @@ impl StructType {
 
     /// The fields in Arrow.
     #[must_use]
-    pub fn arrow_fields(&self, layout: TextLayout) -> Fields {
+    pub fn arrow_fields(&self, layout: StringLayout) -> Fields {
         self.fields.iter().map(|f| f.to_arrow(layout)).collect()
     }
 
     /// The schema in Arrow.
     #[must_use]
-    pub fn to_arrow(&self, layout: TextLayout) -> SchemaRef {
+    pub fn to_arrow(&self, layout: StringLayout) -> SchemaRef {
         Arc::new(ArrowSchema::new(self.arrow_fields(layout)))
     }
 }
@@ -784,7 +789,7 @@ mod tests {
             StructType::parse(&schema.to_json().to_string()).unwrap(),
             schema
         );
-        assert_eq!(StructType::parse(&schema.to_text()).unwrap(), schema);
+        assert_eq!(StructType::parse(&schema.to_json_string()).unwrap(), schema);
         assert_eq!(schema.fields[0].physical_name(), "col-1");
         assert_eq!(schema.fields[0].field_id(), Some(4));
         assert_eq!(
@@ -808,7 +813,7 @@ mod tests {
 
     #[test]
     fn types_of_spark_keep_their_names() {
-        let layout = TextLayout::Plain;
+        let layout = StringLayout::Plain;
         for name in YEAR_MONTH_INTERVALS
             .iter()
             .chain(DAY_TIME_INTERVALS)
@@ -861,7 +866,7 @@ mod tests {
     fn arrow_types_come_back() {
         let schema = StructType::parse(NESTED).unwrap();
         for field in &schema.fields {
-            for layout in [TextLayout::Plain, TextLayout::View] {
+            for layout in [StringLayout::Plain, StringLayout::View] {
                 assert_eq!(
                     DataType::from_arrow(&field.data_type.to_arrow(layout))
                         .unwrap()

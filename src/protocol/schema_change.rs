@@ -306,7 +306,7 @@ pub fn max_column_id(schema: &StructType) -> i64 {
 }
 
 /// How fields without a column mapping get theirs.
-pub struct Assign<'a> {
+pub struct ColumnMappingAssigner<'a> {
     /// The highest id given so far; raised for each new one.
     pub max_id: i64,
     /// Whether the physical name is the logical one: the table has files under that name already.
@@ -314,10 +314,10 @@ pub struct Assign<'a> {
     /// Whether elements of arrays and maps get ids too, as IcebergCompatV2 asks.
     pub nested: bool,
     /// Text that is unique in the world.
-    pub unique: &'a mut dyn FnMut() -> String,
+    pub generate_id: &'a mut dyn FnMut() -> String,
 }
 
-impl Assign<'_> {
+impl ColumnMappingAssigner<'_> {
     /// The schema with an id and a physical name for every field; those that are there stay.
     pub fn schema(&mut self, schema: &StructType) -> StructType {
         StructType {
@@ -339,7 +339,7 @@ impl Assign<'_> {
             let name = if self.keep_names {
                 field.name.clone()
             } else {
-                format!("col-{}", (self.unique)())
+                format!("col-{}", (self.generate_id)())
             };
             out.metadata
                 .insert(PHYSICAL_NAME.to_owned(), Value::String(name));
@@ -538,11 +538,11 @@ mod tests {
             n += 1;
             n.to_string()
         };
-        let mut assign = Assign {
+        let mut assign = ColumnMappingAssigner {
             max_id: max_column_id(&schema),
             keep_names: false,
             nested: true,
-            unique: &mut unique,
+            generate_id: &mut unique,
         };
         let assigned = assign.schema(&schema);
         assert_eq!(assign.max_id, max_column_id(&assigned));
@@ -574,11 +574,11 @@ mod tests {
         );
         // A second time nothing changes.
         let mut unique = || unreachable!();
-        let again = Assign {
+        let again = ColumnMappingAssigner {
             max_id: 12,
             keep_names: false,
             nested: true,
-            unique: &mut unique,
+            generate_id: &mut unique,
         }
         .schema(&assigned);
         assert_eq!(again, assigned);

@@ -8,12 +8,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::action::{Format, Metadata, Protocol};
+use super::action::{FormatSpecification, Metadata, Protocol};
 use super::features::{self, ColumnMapping};
 use super::iceberg;
 use super::properties::{self, CONSTRAINTS, FEATURE, STATS_COLUMNS};
 use super::schema::{DataType, StructField, StructType};
-use super::schema_change::{self, Assign};
+use super::schema_change::{self, ColumnMappingAssigner};
 use crate::error::{Error, Result, shown};
 
 const MODE: &str = "delta.columnMapping.mode";
@@ -40,13 +40,13 @@ pub struct NewTable {
 }
 
 /// What a change may use from outside.
-pub struct Context<'a> {
+pub struct TableChangeContext<'a> {
     /// Whether unknown `delta.` keys may be set.
     pub allow_unknown: bool,
     /// Milliseconds since the epoch.
     pub now_ms: i64,
     /// Text that is unique in the world.
-    pub unique: &'a mut dyn FnMut() -> String,
+    pub generate_id: &'a mut dyn FnMut() -> String,
 }
 
 /// Features that metadata and schema cannot do without.
@@ -156,13 +156,16 @@ pub fn base_protocol() -> Protocol {
 /// # Errors
 /// [`Error::Invalid`] names the column or property that is wrong, [`Error::Unsupported`] what
 /// deltafast has not.
-pub fn create(table: &NewTable, context: &mut Context<'_>) -> Result<(Protocol, Metadata)> {
+pub fn create(
+    table: &NewTable,
+    context: &mut TableChangeContext<'_>,
+) -> Result<(Protocol, Metadata)> {
     let metadata = Metadata {
-        id: (context.unique)(),
+        id: (context.generate_id)(),
         name: table.name.clone(),
         description: table.description.clone(),
-        format: Format::default(),
-        schema_string: table.schema.to_text(),
+        format: FormatSpecification::default(),
+        schema_string: table.schema.to_json_string(),
         partition_columns: table.partition_columns.clone(),
         configuration: BTreeMap::new(),
         created_time: Some(context.now_ms),
@@ -201,7 +204,7 @@ pub fn replace(
     protocol: &Protocol,
     metadata: &Metadata,
     table: &NewTable,
-    context: &mut Context<'_>,
+    context: &mut TableChangeContext<'_>,
 ) -> Result<(Protocol, Metadata)> {
     let kept = metadata
         .configuration
@@ -210,7 +213,7 @@ pub fn replace(
     let metadata = Metadata {
         name: table.name.clone(),
         description: table.description.clone(),
-        schema_string: table.schema.to_text(),
+        schema_string: table.schema.to_json_string(),
         partition_columns: table.partition_columns.clone(),
         configuration: kept
             .map(|(key, value)| (key.clone(), value.clone()))
@@ -239,7 +242,7 @@ pub fn clone(
     source: (&Protocol, &Metadata),
     old: Option<(&Protocol, &Metadata)>,
     changes: &BTreeMap<String, String>,
-    context: &mut Context<'_>,
+    context: &mut TableChangeContext<'_>,
 ) -> Result<(Protocol, Metadata)> {
     let mut metadata = source.1.clone();
     metadata.configuration.retain(|key, _| {
@@ -248,7 +251,7 @@ pub fn clone(
     });
     let Some((protocol, old)) = old else {
         let metadata = Metadata {
-            id: (context.unique)(),
+            id: (context.generate_id)(),
             created_time: Some(context.now_ms),
             description: None,
             ..metadata
@@ -306,7 +309,7 @@ pub fn set_properties(
     protocol: &Protocol,
     metadata: &Metadata,
     changes: &BTreeMap<String, String>,
-    context: &mut Context<'_>,
+    context: &mut TableChangeContext<'_>,
 ) -> Result<(Protocol, Metadata)> {
     let schema = StructType::parse(&metadata.schema_string)?;
     apply(
@@ -329,7 +332,7 @@ pub fn set_schema(
     protocol: &Protocol,
     metadata: &Metadata,
     schema: &StructType,
-    context: &mut Context<'_>,
+    context: &mut TableChangeContext<'_>,
 ) -> Result<(Protocol, Metadata)> {
     apply(
         protocol,
@@ -363,7 +366,7 @@ pub fn unset_properties(metadata: &Metadata, keys: &[String], if_exists: bool) -
             )));
         }
     }
-    iceberg::settle(&mut out, &BTreeMap::new(), false)?;
+    iceberg::resolve_iceberg_compat(&mut out, &BTreeMap::new(), false)?;
     Ok(out)
 }
 
@@ -387,7 +390,7 @@ fn apply(
     changes: &BTreeMap<String, String>,
     features: &BTreeSet<String>,
     is_new: bool,
-    context: &mut Context<'_>,
+    context: &mut TableChangeContext<'_>,
 ) -> Result<(Protocol, Metadata)> {
     let before = mode(&metadata)?;
     let stats_columns = metadata.configuration.get(STATS_COLUMNS).cloned();
@@ -406,7 +409,7 @@ fn apply(
         if metadata.configuration.get(key) == Some(value) {
             continue;
         }
-        let key = properties::checked(key, value, context.allow_unknown)?;
+        let key = properties::canonical_property_key(key, value, context.allow_unknown)?;
         match key.as_str() {
             MIN_READER => min_reader = value.trim().parse().ok(),
             MIN_WRITER => min_writer = value.trim().parse().ok(),
@@ -428,7 +431,7 @@ fn apply(
         }
     }
     let on = |metadata: &Metadata, key: &str| properties::flag(&metadata.configuration, key);
-    let compat = iceberg::settle(&mut metadata, changes, is_new)?;
+    let compat = iceberg::resolve_iceberg_compat(&mut metadata, changes, is_new)?;
     if compat.is_some() && is_new && !metadata.configuration.contains_key(MODE) {
         metadata
             .configuration
@@ -466,11 +469,11 @@ fn apply(
             .unwrap_or(0);
         let max_id = known.max(schema_change::max_column_id(&schema));
         let keep_names = !is_new && before == ColumnMapping::None;
-        let mut assign = Assign {
+        let mut assign = ColumnMappingAssigner {
             max_id,
             keep_names,
             nested: compat == Some(2),
-            unique: &mut *context.unique,
+            generate_id: &mut *context.generate_id,
         };
         schema = assign.schema(&schema);
         metadata
@@ -484,7 +487,7 @@ fn apply(
             ));
         }
         for (key, prefix) in ROW_TRACKING_COLUMNS {
-            let name = format!("{prefix}{}", (context.unique)());
+            let name = format!("{prefix}{}", (context.generate_id)());
             metadata.configuration.entry(key.to_owned()).or_insert(name);
         }
     }
@@ -513,7 +516,7 @@ fn apply(
     // A schema that stays is kept to the letter.
     let has_new_schema = StructType::parse(&metadata.schema_string)? != schema;
     if has_new_schema {
-        metadata.schema_string = schema.to_text();
+        metadata.schema_string = schema.to_json_string();
     }
     if let Some(list) = metadata.configuration.get(STATS_COLUMNS)
         && (is_new || has_new_schema || stats_columns.as_ref() != Some(list))
@@ -590,16 +593,16 @@ mod tests {
         }
     }
 
-    fn with_context<T>(work: impl FnOnce(&mut Context<'_>) -> T) -> T {
+    fn with_context<T>(work: impl FnOnce(&mut TableChangeContext<'_>) -> T) -> T {
         let mut n = 0;
         let mut unique = || {
             n += 1;
             format!("u{n}")
         };
-        work(&mut Context {
+        work(&mut TableChangeContext {
             allow_unknown: false,
             now_ms: 5,
-            unique: &mut unique,
+            generate_id: &mut unique,
         })
     }
 
@@ -838,7 +841,7 @@ mod tests {
             ("date", "timestamp_ntz", false),
         ] {
             let mut field = StructField::new("a", DataType::from_name(to).unwrap(), true);
-            evolution::note_change(
+            evolution::record_type_change(
                 &mut field,
                 &DataType::from_name(from).unwrap(),
                 &DataType::from_name(to).unwrap(),

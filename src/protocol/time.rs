@@ -6,7 +6,7 @@
 //!
 //! Protocol: "Partition Value Serialization", "Per-file Statistics".
 
-use super::calendar::{MICROS_PER_DAY, Zone, checked_days};
+use super::calendar::{MICROS_PER_DAY, TimeZoneSpec, checked_days};
 
 /// Reads digits from the front: (value, rest).
 fn digits(text: &[u8], min: usize, max: usize) -> Option<(i64, &[u8])> {
@@ -29,7 +29,7 @@ fn literal(text: &[u8], byte: u8) -> Option<&[u8]> {
     text.strip_prefix(std::slice::from_ref(&byte))
 }
 
-fn date_front(text: &[u8]) -> Option<(i64, &[u8])> {
+fn parse_date_prefix(text: &[u8]) -> Option<(i64, &[u8])> {
     let (negative, text) = match text.first()? {
         b'-' => (true, text.get(1..)?),
         b'+' => (false, text.get(1..)?),
@@ -47,7 +47,7 @@ fn date_front(text: &[u8]) -> Option<(i64, &[u8])> {
 /// Days since the epoch of `YYYY-MM-DD`.
 #[must_use]
 pub fn parse_date(text: &[u8]) -> Option<i32> {
-    let (days, rest) = date_front(text)?;
+    let (days, rest) = parse_date_prefix(text)?;
     rest.is_empty().then(|| i32::try_from(days).ok())?
 }
 
@@ -61,7 +61,7 @@ fn pair(tens: u8, ones: u8) -> Option<u32> {
 /// [`parse_date`] of a date of the usual form; `None` says nothing of others.
 #[inline]
 #[must_use]
-pub fn usual_date(text: &[u8; 10]) -> Option<i32> {
+pub fn parse_fixed_date(text: &[u8; 10]) -> Option<i32> {
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = *text else {
         return None;
     };
@@ -78,7 +78,7 @@ pub fn usual_date(text: &[u8; 10]) -> Option<i32> {
 /// other forms.
 #[inline]
 #[must_use]
-pub fn usual_instant(text: &[u8; 24]) -> Option<i64> {
+pub fn parse_fixed_timestamp(text: &[u8; 24]) -> Option<i64> {
     let (date, clock) = text.split_first_chunk::<10>()?;
     let [
         b'T',
@@ -106,14 +106,14 @@ pub fn usual_instant(text: &[u8; 24]) -> Option<i64> {
     }
     let clock =
         i64::from((hour * 60 + minute) * 60 + second) * 1_000_000 + i64::from(millis) * 1000;
-    Some(i64::from(usual_date(date)?) * MICROS_PER_DAY + clock)
+    Some(i64::from(parse_fixed_date(date)?) * MICROS_PER_DAY + clock)
 }
 
 /// A timestamp as written: microseconds of its wall clock, and its offset from UTC in microseconds
 /// where it has one. Digits beyond microseconds are cut off.
 #[must_use]
 pub fn parse_wall_clock(text: &[u8]) -> Option<(i64, Option<i64>)> {
-    let (days, rest) = date_front(text)?;
+    let (days, rest) = parse_date_prefix(text)?;
     let day_us = days.checked_mul(MICROS_PER_DAY)?;
     let rest = match rest.first() {
         None => return Some((day_us, None)),
@@ -169,7 +169,7 @@ fn offset(text: &[u8]) -> Option<Option<i64>> {
 
 /// Microseconds since the epoch of an instant; text without an offset is a wall clock in `zone`.
 #[must_use]
-pub fn parse_timestamp(text: &[u8], zone: Zone) -> Option<i64> {
+pub fn parse_timestamp(text: &[u8], zone: TimeZoneSpec) -> Option<i64> {
     match parse_wall_clock(text)? {
         (wall, Some(offset)) => wall.checked_sub(offset),
         (wall, None) => zone.to_utc(wall),
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn every_written_form_is_read() {
-        let utc = Zone::UTC;
+        let utc = TimeZoneSpec::UTC;
         for (text, micros) in [
             ("1970-01-01 00:00:00", 0),
             ("1970-01-01T00:00:00.123456Z", 123_456),
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_wall_clock_without_a_zone_is_in_the_callers() {
-        let zone = Zone::parse("America/Los_Angeles").unwrap();
+        let zone = TimeZoneSpec::parse("America/Los_Angeles").unwrap();
         assert_eq!(
             parse_timestamp(b"1970-01-01 00:00:00", zone),
             Some(8 * 3_600_000_000)
@@ -233,7 +233,10 @@ mod tests {
             parse_timestamp(b"2024-03-10T10:30:00Z", zone)
         );
         assert_eq!(
-            parse_timestamp(b"1970-01-01 05:30:00", Zone::parse("+05:30").unwrap()),
+            parse_timestamp(
+                b"1970-01-01 05:30:00",
+                TimeZoneSpec::parse("+05:30").unwrap()
+            ),
             Some(0)
         );
         assert_eq!(parse_timestamp_ntz(b"1970-01-01 00:00:01"), Some(1_000_000));

@@ -3,7 +3,7 @@
 //!
 //! For every file the outcomes that its rows may have are kept as three bits (true, false, null),
 //! each a superset of the truth. NOT swaps the first two, AND and OR combine them, and every leaf
-//! is settled from bounds: `keep` reads the first bit, `certain` asks that the other two be clear.
+//! is settled from bounds: `may_match` reads the first bit, `always_matches` asks that the other two be clear.
 //! So pruning needs no rewriting of NOT, and an unknown part can only make the answer wider.
 //! Whatever depends on partition values alone is evaluated exactly, by the evaluator itself.
 //!
@@ -12,7 +12,7 @@
 //!
 //! Rejected: rewriting a predicate into another predicate over `min`/`max` columns, as the other
 //! implementations do: it has to treat NOT, null and `NaN` case by case, and cannot answer
-//! `certain`.
+//! `always_matches`.
 //!
 //! Protocol: "Per-file Statistics", "Partition Value Serialization". Cost: a few kernels a leaf
 //! over as many rows as files.
@@ -21,7 +21,7 @@ use arrow_array::{ArrayRef, BooleanArray, Int64Array};
 use arrow_buffer::BooleanBuffer;
 
 use crate::error::{Error, Result};
-use crate::expr::{Bound, Expr, Function};
+use crate::expr::{BoundExpr, Expr, Function};
 use crate::protocol::schema::DataType;
 
 mod range;
@@ -34,7 +34,7 @@ mod tests;
 /// unknown.
 ///
 /// Paths are logical. A column whose values compare by a collation must be absent.
-pub trait Facts {
+pub trait PruningStatistics {
     /// How many files.
     fn rows(&self) -> usize;
     /// A lower bound of the column's values.
@@ -59,7 +59,7 @@ pub trait Facts {
 ///
 /// # Errors
 /// [`Error::Invalid`] when the expression is no predicate; never because of the facts.
-pub fn keep(predicate: &Bound, facts: &dyn Facts) -> Result<BooleanArray> {
+pub fn may_match(predicate: &BoundExpr, facts: &dyn PruningStatistics) -> Result<BooleanArray> {
     Ok(BooleanArray::new(
         outcomes(predicate, facts)?.may_be_true,
         None,
@@ -69,8 +69,11 @@ pub fn keep(predicate: &Bound, facts: &dyn Facts) -> Result<BooleanArray> {
 /// The files for all of whose rows the predicate is certainly true.
 ///
 /// # Errors
-/// As [`keep`].
-pub fn certain(predicate: &Bound, facts: &dyn Facts) -> Result<BooleanArray> {
+/// As [`may_match`].
+pub fn always_matches(
+    predicate: &BoundExpr,
+    facts: &dyn PruningStatistics,
+) -> Result<BooleanArray> {
     let outcomes = outcomes(predicate, facts)?;
     Ok(BooleanArray::new(
         !&(&outcomes.may_be_false | &outcomes.may_be_null),
@@ -78,23 +81,23 @@ pub fn certain(predicate: &Bound, facts: &dyn Facts) -> Result<BooleanArray> {
     ))
 }
 
-fn outcomes(predicate: &Bound, facts: &dyn Facts) -> Result<Outcomes> {
+fn outcomes(predicate: &BoundExpr, facts: &dyn PruningStatistics) -> Result<PredicateOutcomes> {
     if !matches!(predicate.data_type(), DataType::Boolean | DataType::Void) {
         return Err(Error::invalid(format!(
             "a filter must be true or false, but `{predicate}` is of type {}",
             predicate.data_type()
         )));
     }
-    Ok(verdict::Judge::new(predicate, facts).predicate(&predicate.expr))
+    Ok(verdict::PruningEvaluator::new(predicate, facts).predicate(&predicate.expr))
 }
 
 /// Splits a predicate at its top-level ANDs into the part that only partition columns decide and
 /// the rest.
 #[must_use]
 pub fn partition_only(
-    predicate: &Bound,
+    predicate: &BoundExpr,
     partition_columns: &[String],
-) -> (Option<Bound>, Option<Bound>) {
+) -> (Option<BoundExpr>, Option<BoundExpr>) {
     let conjuncts = match &predicate.expr {
         Expr::Call {
             function: Function::And,
@@ -118,7 +121,7 @@ pub fn partition_only(
     )
 }
 
-fn conjunction(predicate: &Bound, mut args: Vec<Expr>) -> Option<Bound> {
+fn conjunction(predicate: &BoundExpr, mut args: Vec<Expr>) -> Option<BoundExpr> {
     let expr = match args.len() {
         0 => return None,
         1 => args.pop()?,
@@ -133,13 +136,13 @@ fn conjunction(predicate: &Bound, mut args: Vec<Expr>) -> Option<Bound> {
 
 /// The outcomes that a predicate may have for the rows of each file.
 #[derive(Debug, Clone)]
-struct Outcomes {
+struct PredicateOutcomes {
     may_be_true: BooleanBuffer,
     may_be_false: BooleanBuffer,
     may_be_null: BooleanBuffer,
 }
 
-impl Outcomes {
+impl PredicateOutcomes {
     fn unknown(rows: usize) -> Self {
         let all = BooleanBuffer::new_set(rows);
         Self {

@@ -11,18 +11,18 @@ use arrow_schema::DataType as Arrow;
 
 use crate::expr::Function;
 use crate::expr::eval::compare::compare;
-use crate::expr::eval::value::Texts;
-use crate::expr::eval::{Operand, canonical};
-use crate::protocol::calendar::Zone;
+use crate::expr::eval::value::StringColumn;
+use crate::expr::eval::{ColumnarValue, canonical};
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::calendar::{MICROS_PER_DAY, MICROS_PER_SECOND, SECONDS_PER_DAY};
 use crate::protocol::schema::DataType;
-use crate::prune::Facts;
+use crate::prune::PruningStatistics;
 
 /// Values of an expression in each file. Bounds that are `None` or null are unknown.
 #[derive(Debug, Clone)]
-pub(super) struct Range {
-    pub(super) low: Option<Operand>,
-    pub(super) high: Option<Operand>,
+pub(super) struct ValueRange {
+    pub(super) low: Option<ColumnarValue>,
+    pub(super) high: Option<ColumnarValue>,
     /// Rows may be null.
     pub(super) may_be_null: BooleanBuffer,
     /// Rows may be something else.
@@ -46,7 +46,7 @@ fn is_float(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Float | DataType::Double)
 }
 
-impl Range {
+impl ValueRange {
     pub(super) fn unknown(rows: usize, data_type: &DataType) -> Self {
         let all = BooleanBuffer::new_set(rows);
         Self {
@@ -60,7 +60,7 @@ impl Range {
     }
 
     /// A value known for every file.
-    pub(super) fn exact(value: Operand, rows: usize, data_type: &DataType) -> Self {
+    pub(super) fn exact(value: ColumnarValue, rows: usize, data_type: &DataType) -> Self {
         let may_be_null = match (value.scalar, value.array.logical_nulls()) {
             (true, nulls) if nulls.as_ref().is_some_and(|n| n.is_null(0)) => {
                 BooleanBuffer::new_set(rows)
@@ -81,7 +81,11 @@ impl Range {
     }
 
     /// A column from its statistics.
-    pub(super) fn of_statistics(path: &[String], data_type: &DataType, facts: &dyn Facts) -> Self {
+    pub(super) fn of_statistics(
+        path: &[String],
+        data_type: &DataType,
+        facts: &dyn PruningStatistics,
+    ) -> Self {
         let rows = facts.rows();
         let mut range = Self::unknown(rows, data_type);
         let bound = |array: Option<ArrayRef>| {
@@ -89,10 +93,10 @@ impl Range {
             Some(without_nan(array))
         };
         if has_bounds(data_type) {
-            range.low =
-                bound(facts.min(path)).map(|array| Operand::column(widened(array, -CUT_MICROS)));
-            range.high =
-                bound(facts.max(path)).map(|array| Operand::column(widened(array, CUT_MICROS)));
+            range.low = bound(facts.min(path))
+                .map(|array| ColumnarValue::column(widened(array, -CUT_MICROS)));
+            range.high = bound(facts.max(path))
+                .map(|array| ColumnarValue::column(widened(array, CUT_MICROS)));
         }
         if let Some(nulls) = facts.null_count(path).filter(|n| n.len() == rows) {
             let records = facts.num_records().filter(|n| n.len() == rows);
@@ -116,8 +120,8 @@ impl Range {
 
     pub(super) fn map(
         &self,
-        low: impl Fn(&Operand) -> Option<Operand>,
-        high: impl Fn(&Operand) -> Option<Operand>,
+        low: impl Fn(&ColumnarValue) -> Option<ColumnarValue>,
+        high: impl Fn(&ColumnarValue) -> Option<ColumnarValue>,
         may_be_nan: bool,
     ) -> Self {
         Self {
@@ -157,7 +161,7 @@ impl Range {
             compare(Function::Equal, low, high, rows).ok()?,
             rows,
         ));
-        Some(match Texts::new(&high.array) {
+        Some(match StringColumn::new(&high.array) {
             // Both may be the same cut text of different values.
             Ok(texts) => {
                 &equal
@@ -267,12 +271,12 @@ fn expand(array: BooleanArray, rows: usize) -> BooleanArray {
 
 /// The text that every value may begin with though it is greater than this maximum: the maximum
 /// itself where it may have been cut, without what was appended to it.
-pub(super) fn stem(max: &str) -> Option<&str> {
+pub(super) fn truncated_prefix(max: &str) -> Option<&str> {
     (max.len() >= CUT_LENGTH).then(|| max.strip_suffix(TIE_BREAKERS).unwrap_or(max))
 }
 
 /// The files where some value of `a` may be less than (or equal to) some value of `b`, `NaN` aside.
-fn reaches(function: Function, a: &Range, b: &Range, rows: usize) -> BooleanBuffer {
+fn reaches(function: Function, a: &ValueRange, b: &ValueRange, rows: usize) -> BooleanBuffer {
     let (Some(low), Some(high)) = (&a.low, &b.high) else {
         return BooleanBuffer::new_set(rows);
     };
@@ -283,13 +287,16 @@ fn reaches(function: Function, a: &Range, b: &Range, rows: usize) -> BooleanBuff
     if b.is_exact {
         return bits;
     }
-    match (Texts::new(&low.array), Texts::new(&high.array)) {
+    match (
+        StringColumn::new(&low.array),
+        StringColumn::new(&high.array),
+    ) {
         (Ok(lows), Ok(highs)) => {
             let cut = BooleanBuffer::collect_bool(rows, |row| {
                 !bits.value(row)
                     && !low.is_null(row)
                     && !high.is_null(row)
-                    && stem(highs.get(high.row(row)))
+                    && truncated_prefix(highs.get(high.row(row)))
                         .is_some_and(|s| lows.get(low.row(row)).starts_with(s))
             });
             &bits | &cut
@@ -299,7 +306,7 @@ fn reaches(function: Function, a: &Range, b: &Range, rows: usize) -> BooleanBuff
 }
 
 /// The files where some value of `a` may be less than some value of `b`.
-pub(super) fn may_be_less(a: &Range, b: &Range, rows: usize) -> BooleanBuffer {
+pub(super) fn may_be_less(a: &ValueRange, b: &ValueRange, rows: usize) -> BooleanBuffer {
     if b.may_be_nan {
         BooleanBuffer::new_set(rows)
     } else {
@@ -308,7 +315,7 @@ pub(super) fn may_be_less(a: &Range, b: &Range, rows: usize) -> BooleanBuffer {
 }
 
 /// The files where some value of `a` may be less than or equal to some value of `b`.
-pub(super) fn may_be_at_most(a: &Range, b: &Range, rows: usize) -> BooleanBuffer {
+pub(super) fn may_be_at_most(a: &ValueRange, b: &ValueRange, rows: usize) -> BooleanBuffer {
     if b.may_be_nan {
         BooleanBuffer::new_set(rows)
     } else {
@@ -317,7 +324,7 @@ pub(super) fn may_be_at_most(a: &Range, b: &Range, rows: usize) -> BooleanBuffer
 }
 
 /// The files where some value of `a` may be equal to some value of `b`.
-pub(super) fn may_be_equal(a: &Range, b: &Range, rows: usize) -> BooleanBuffer {
+pub(super) fn may_be_equal(a: &ValueRange, b: &ValueRange, rows: usize) -> BooleanBuffer {
     if a.may_be_nan && b.may_be_nan {
         return BooleanBuffer::new_set(rows);
     }
@@ -326,8 +333,13 @@ pub(super) fn may_be_equal(a: &Range, b: &Range, rows: usize) -> BooleanBuffer {
 
 /// A range of instants as wall clocks (`to_local`) or of wall clocks as instants, then as the
 /// target type.
-pub(super) fn shift_zone(range: &Range, zone: &Zone, to_local: bool, target: &DataType) -> Range {
-    let moved = |operand: &Operand, upper: bool| {
+pub(super) fn shift_zone(
+    range: &ValueRange,
+    zone: &TimeZoneSpec,
+    to_local: bool,
+    target: &DataType,
+) -> ValueRange {
+    let moved = |operand: &ColumnarValue, upper: bool| {
         let micros = to_micros(&operand.array)?;
         let shifted: PrimitiveArray<TimestampMicrosecondType> = micros.unary(|m| {
             // Around a change of the zone's offset wall clocks go back and forth: both offsets
@@ -346,7 +358,7 @@ pub(super) fn shift_zone(range: &Range, zone: &Zone, to_local: bool, target: &Da
             };
             m.saturating_add(offset * MICROS_PER_SECOND)
         });
-        Some(Operand {
+        Some(ColumnarValue {
             array: from_micros(shifted, target)?,
             scalar: operand.scalar,
         })

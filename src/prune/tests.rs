@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::expr::scalar::compare_doubles;
 use crate::expr::{CastMode, Scalar};
-use crate::protocol::calendar::Zone;
+use crate::protocol::calendar::TimeZoneSpec;
 
 #[derive(Default)]
 struct Known {
@@ -23,7 +23,7 @@ struct Known {
     partitions: BTreeMap<String, ArrayRef>,
 }
 
-impl Facts for Known {
+impl PruningStatistics for Known {
     fn rows(&self) -> usize {
         self.rows
     }
@@ -67,20 +67,24 @@ fn call(function: Function, args: Vec<Expr>) -> Expr {
     Expr::call(function, args, DataType::Boolean).unwrap()
 }
 
-fn bound(expr: Expr) -> Bound {
-    Bound {
+fn bound(expr: Expr) -> BoundExpr {
+    BoundExpr {
         expr,
         ansi: true,
-        zone: Zone::UTC,
+        zone: TimeZoneSpec::UTC,
     }
 }
 
 fn kept(expr: Expr, facts: &Known) -> Vec<bool> {
-    keep(&bound(expr), facts).unwrap().values().iter().collect()
+    may_match(&bound(expr), facts)
+        .unwrap()
+        .values()
+        .iter()
+        .collect()
 }
 
 fn sure(expr: Expr, facts: &Known) -> Vec<bool> {
-    certain(&bound(expr), facts)
+    always_matches(&bound(expr), facts)
         .unwrap()
         .values()
         .iter()
@@ -499,13 +503,13 @@ fn functions_that_keep_the_order_keep_the_bounds() {
     );
     // Without errors sums wrap around.
     let sum = Expr::call(Function::Add, vec![i(), int(1)], DataType::Integer).unwrap();
-    let wrapping = Bound {
+    let wrapping = BoundExpr {
         expr: call(Function::Less, vec![sum, int(0)]),
         ansi: false,
-        zone: Zone::UTC,
+        zone: TimeZoneSpec::UTC,
     };
     assert_eq!(
-        keep(&wrapping, &facts)
+        may_match(&wrapping, &facts)
             .unwrap()
             .values()
             .iter()
@@ -915,9 +919,9 @@ proptest! {
         expr in predicate(),
         zone in prop_oneof![Just("UTC"), Just("America/New_York"), Just("+05:30")],
     ) {
-        let bound = Bound { expr, ansi: true, zone: Zone::parse(zone).unwrap() };
+        let bound = BoundExpr { expr, ansi: true, zone: TimeZoneSpec::parse(zone).unwrap() };
         let known = facts(&files);
-        let (kept, sure) = (keep(&bound, &known).unwrap(), certain(&bound, &known).unwrap());
+        let (kept, sure) = (may_match(&bound, &known).unwrap(), always_matches(&bound, &known).unwrap());
         for (n, file) in files.iter().enumerate() {
             let matching = bound.filter_mask(&batch(&file.0, file.1)).unwrap().true_count();
             prop_assert!(kept.value(n) || matching == 0, "{bound} drops file {n} with {matching} matching rows");

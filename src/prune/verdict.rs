@@ -10,20 +10,20 @@ use arrow_schema::{Field, Schema};
 
 use crate::expr::eval::compare::comparator;
 use crate::expr::eval::in_set::InSet;
-use crate::expr::eval::pattern::Like;
-use crate::expr::eval::value::Texts;
-use crate::expr::eval::{Operand, cast, datetime, is_null_intolerant};
-use crate::expr::{Bound, CastMode, Expr, Function, Scalar};
-use crate::protocol::calendar::Zone;
+use crate::expr::eval::pattern::LikePattern;
+use crate::expr::eval::value::StringColumn;
+use crate::expr::eval::{ColumnarValue, cast, datetime, is_null_intolerant};
+use crate::expr::{BoundExpr, CastMode, Expr, Function, Scalar};
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::DataType;
 use crate::prune::range::{
-    Range, may_be_at_most, may_be_equal, may_be_less, shift_zone, stem, true_bits,
+    ValueRange, may_be_at_most, may_be_equal, may_be_less, shift_zone, true_bits, truncated_prefix,
 };
-use crate::prune::{Facts, Outcomes};
+use crate::prune::{PredicateOutcomes, PruningStatistics};
 
-pub(super) struct Judge<'a> {
-    bound: &'a Bound,
-    facts: &'a dyn Facts,
+pub(super) struct PruningEvaluator<'a> {
+    bound: &'a BoundExpr,
+    statistics: &'a dyn PruningStatistics,
     rows: usize,
     /// The partition columns that the predicate names.
     partitions: RecordBatch,
@@ -31,8 +31,8 @@ pub(super) struct Judge<'a> {
     exact: BTreeSet<Vec<String>>,
 }
 
-impl<'a> Judge<'a> {
-    pub(super) fn new(bound: &'a Bound, facts: &'a dyn Facts) -> Self {
+impl<'a> PruningEvaluator<'a> {
+    pub(super) fn new(bound: &'a BoundExpr, facts: &'a dyn PruningStatistics) -> Self {
         let rows = facts.rows();
         let mut exact = BTreeSet::new();
         let (mut fields, mut columns): (Vec<Field>, Vec<ArrayRef>) = (Vec::new(), Vec::new());
@@ -53,7 +53,7 @@ impl<'a> Judge<'a> {
                 .unwrap_or_else(|_| RecordBatch::from(StructArray::new_empty_fields(rows, None)));
         Self {
             bound,
-            facts,
+            statistics: facts,
             rows,
             partitions,
             exact,
@@ -72,9 +72,9 @@ impl<'a> Judge<'a> {
     }
 
     /// The value of an expression that [`Self::is_exact`].
-    fn value(&self, expr: &Expr) -> Option<Operand> {
+    fn value(&self, expr: &Expr) -> Option<ColumnarValue> {
         if let Expr::Literal { value, data_type } = expr {
-            return Some(Operand {
+            return Some(ColumnarValue {
                 array: value.to_array(data_type).ok()?,
                 scalar: true,
             });
@@ -84,13 +84,13 @@ impl<'a> Judge<'a> {
             .with(expr.clone())
             .evaluate(&self.partitions)
             .ok()
-            .map(Operand::column)
+            .map(ColumnarValue::column)
     }
 
     /// The outcomes of a predicate.
-    pub(super) fn predicate(&self, expr: &Expr) -> Outcomes {
+    pub(super) fn predicate(&self, expr: &Expr) -> PredicateOutcomes {
         if self.rows == 0 {
-            return Outcomes::unknown(0);
+            return PredicateOutcomes::unknown(0);
         }
         if self.is_exact(expr)
             && let Some(value) = self.value(expr)
@@ -103,12 +103,12 @@ impl<'a> Judge<'a> {
                     .iter()
                     .map(|a| self.predicate(a))
                     .reduce(|a, b| a.and(&b))
-                    .unwrap_or_else(|| Outcomes::unknown(self.rows)),
+                    .unwrap_or_else(|| PredicateOutcomes::unknown(self.rows)),
                 (Function::Or, args) => args
                     .iter()
                     .map(|a| self.predicate(a))
-                    .reduce(Outcomes::or)
-                    .unwrap_or_else(|| Outcomes::unknown(self.rows)),
+                    .reduce(PredicateOutcomes::or)
+                    .unwrap_or_else(|| PredicateOutcomes::unknown(self.rows)),
                 (Function::Not, [arg]) => self.predicate(arg).not(),
                 (Function::IsNull, [arg]) => self.is_null(arg),
                 (Function::IsNotNull, [arg]) => self.is_null(arg).not(),
@@ -150,10 +150,10 @@ impl<'a> Judge<'a> {
     }
 
     /// A predicate whose value is known for every file.
-    fn known(&self, value: &Operand) -> Outcomes {
+    fn known(&self, value: &ColumnarValue) -> PredicateOutcomes {
         let Some(values) = value.array.as_boolean_opt() else {
             // Void: null everywhere.
-            return Outcomes {
+            return PredicateOutcomes {
                 may_be_true: self.none(),
                 may_be_false: self.none(),
                 may_be_null: BooleanBuffer::new_set(self.rows),
@@ -165,7 +165,7 @@ impl<'a> Judge<'a> {
                 values.is_valid(row).then(|| values.value(row)) == wanted
             })
         };
-        Outcomes {
+        PredicateOutcomes {
             may_be_true: bits(Some(true)),
             may_be_false: bits(Some(false)),
             may_be_null: bits(None),
@@ -173,8 +173,8 @@ impl<'a> Judge<'a> {
     }
 
     /// A truth value that stands for itself.
-    fn truth(&self, range: &Range) -> Outcomes {
-        let is = |operand: &Option<Operand>, wanted: bool| {
+    fn truth(&self, range: &ValueRange) -> PredicateOutcomes {
+        let is = |operand: &Option<ColumnarValue>, wanted: bool| {
             let Some(operand) = operand else {
                 return self.none();
             };
@@ -186,23 +186,23 @@ impl<'a> Judge<'a> {
             })
         };
         // A greatest value of false rules out true, a least value of true rules out false.
-        Outcomes {
+        PredicateOutcomes {
             may_be_true: &range.may_have_value & &!&is(&range.high, false),
             may_be_false: &range.may_have_value & &!&is(&range.low, true),
             may_be_null: range.may_be_null.clone(),
         }
     }
 
-    fn is_null(&self, arg: &Expr) -> Outcomes {
+    fn is_null(&self, arg: &Expr) -> PredicateOutcomes {
         let range = self.range(arg);
-        Outcomes {
+        PredicateOutcomes {
             may_be_true: range.may_be_null,
             may_be_false: range.may_have_value,
             may_be_null: self.none(),
         }
     }
 
-    fn comparison(&self, function: Function, a: &Range, b: &Range) -> Outcomes {
+    fn comparison(&self, function: Function, a: &ValueRange, b: &ValueRange) -> PredicateOutcomes {
         let rows = self.rows;
         let (yes, no) = match function {
             Function::Less => (may_be_less(a, b, rows), may_be_at_most(b, a, rows)),
@@ -212,28 +212,28 @@ impl<'a> Judge<'a> {
             _ => (may_be_equal(a, b, rows), !&a.are_one_value(b, rows)),
         };
         let values = &a.may_have_value & &b.may_have_value;
-        Outcomes {
+        PredicateOutcomes {
             may_be_true: &yes & &values,
             may_be_false: &no & &values,
             may_be_null: &a.may_be_null | &b.may_be_null,
         }
     }
 
-    fn equal_null_safe(&self, a: &Expr, b: &Expr) -> Outcomes {
+    fn equal_null_safe(&self, a: &Expr, b: &Expr) -> PredicateOutcomes {
         let (a, b) = (self.range(a), self.range(b));
         let plain = self.comparison(Function::Equal, &a, &b);
         let differ = &(&a.may_be_null & &b.may_have_value) | &(&b.may_be_null & &a.may_have_value);
-        Outcomes {
+        PredicateOutcomes {
             may_be_true: &plain.may_be_true | &(&a.may_be_null & &b.may_be_null),
             may_be_false: &plain.may_be_false | &differ,
             may_be_null: self.none(),
         }
     }
 
-    fn in_list(&self, arg: &Expr, values: &[Scalar], set: &InSet) -> Outcomes {
+    fn in_list(&self, arg: &Expr, values: &[Scalar], set: &InSet) -> PredicateOutcomes {
         let range = self.range(arg);
         let has_null = values.iter().any(Scalar::is_null);
-        let inside = self.any_within(&range, values, arg.data_type());
+        let inside = self.any_in_range(&range, values, arg.data_type());
         // The one value of a file is in the list.
         let certain = range.one_value(self.rows).and_then(|one| {
             let low = range.low.as_ref()?;
@@ -244,7 +244,7 @@ impl<'a> Judge<'a> {
         });
         let open = !&certain.unwrap_or_else(|| self.none());
         let misses = &range.may_have_value & &open;
-        Outcomes {
+        PredicateOutcomes {
             may_be_true: &range.may_have_value & &inside,
             may_be_false: if has_null {
                 self.none()
@@ -260,7 +260,12 @@ impl<'a> Judge<'a> {
     }
 
     /// The files whose range holds one of the values.
-    fn any_within(&self, range: &Range, values: &[Scalar], data_type: &DataType) -> BooleanBuffer {
+    fn any_in_range(
+        &self,
+        range: &ValueRange,
+        values: &[Scalar],
+        data_type: &DataType,
+    ) -> BooleanBuffer {
         let unknown = || BooleanBuffer::new_set(self.rows);
         let mut sorted: Vec<&Scalar> = values.iter().filter(|v| !v.is_null()).collect();
         sorted.sort_by(|a, b| a.compare(b).unwrap_or(std::cmp::Ordering::Equal));
@@ -293,9 +298,9 @@ impl<'a> Judge<'a> {
         else {
             return unknown();
         };
-        let texts = Texts::new(&list)
+        let texts = StringColumn::new(&list)
             .ok()
-            .zip(Texts::new(&highs).ok())
+            .zip(StringColumn::new(&highs).ok())
             .filter(|_| !range.is_exact);
         let indices: Vec<usize> = (0..list.len()).collect();
         BooleanBuffer::collect_bool(self.rows, |row| {
@@ -310,18 +315,23 @@ impl<'a> Judge<'a> {
             }
             let cut = || {
                 texts.as_ref().is_some_and(|(values, highs)| {
-                    stem(highs.get(h)).is_some_and(|s| values.get(first).starts_with(s))
+                    truncated_prefix(highs.get(h)).is_some_and(|s| values.get(first).starts_with(s))
                 })
             };
             highs.is_null(h) || from_high(first, h).is_le() || cut()
         })
     }
 
-    /// [`Self::any_within`] when a bound is unknown for all files.
-    fn any_beyond(&self, range: &Range, sorted: &[&Scalar], data_type: &DataType) -> BooleanBuffer {
+    /// [`Self::any_in_range`] when a bound is unknown for all files.
+    fn any_beyond(
+        &self,
+        range: &ValueRange,
+        sorted: &[&Scalar],
+        data_type: &DataType,
+    ) -> BooleanBuffer {
         let literal = |value: &Scalar| {
-            Some(Range::exact(
-                Operand {
+            Some(ValueRange::exact(
+                ColumnarValue {
                     array: value.to_array(data_type).ok()?,
                     scalar: true,
                 },
@@ -342,7 +352,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn like(&self, value: &Expr, pattern: &str, escape: &[Expr]) -> Outcomes {
+    fn like(&self, value: &Expr, pattern: &str, escape: &[Expr]) -> PredicateOutcomes {
         let escape = match escape {
             [] => Some('\\'),
             [
@@ -354,23 +364,23 @@ impl<'a> Judge<'a> {
             _ => None,
         };
         let range = self.range(value);
-        let like = escape.and_then(|escape| Like::new(pattern, escape).ok());
+        let like = escape.and_then(|escape| LikePattern::new(pattern, escape).ok());
         let Some(like) = like else {
-            return Outcomes {
+            return PredicateOutcomes {
                 may_be_true: range.may_have_value.clone(),
                 may_be_false: range.may_have_value,
                 may_be_null: BooleanBuffer::new_set(self.rows),
             };
         };
         if let Some(exact) = like.exact() {
-            let literal = Operand {
+            let literal = ColumnarValue {
                 array: Arc::new(arrow_array::StringArray::from(vec![exact])),
                 scalar: true,
             };
             return self.comparison(
                 Function::Equal,
                 &range,
-                &Range::exact(literal, self.rows, &DataType::String),
+                &ValueRange::exact(literal, self.rows, &DataType::String),
             );
         }
         let (prefix, is_all) = like.prefix();
@@ -378,11 +388,11 @@ impl<'a> Judge<'a> {
     }
 
     /// Text that begins with `prefix`, and, unless `is_all`, has more to satisfy.
-    fn starts_with(&self, range: &Range, prefix: &str, is_all: bool) -> Outcomes {
-        let test = |operand: &Option<Operand>, unknown: bool, test: &dyn Fn(&str) -> bool| {
+    fn starts_with(&self, range: &ValueRange, prefix: &str, is_all: bool) -> PredicateOutcomes {
+        let test = |operand: &Option<ColumnarValue>, unknown: bool, test: &dyn Fn(&str) -> bool| {
             let texts = operand
                 .as_ref()
-                .and_then(|o| Some((o, Texts::new(&o.array).ok()?)));
+                .and_then(|o| Some((o, StringColumn::new(&o.array).ok()?)));
             match texts {
                 Some((o, texts)) => BooleanBuffer::collect_bool(self.rows, |row| {
                     if o.is_null(row) {
@@ -400,7 +410,9 @@ impl<'a> Judge<'a> {
             low <= prefix || low.starts_with(prefix)
         });
         let high = test(&range.high, true, &|high| {
-            high >= prefix || (!range.is_exact && stem(high).is_some_and(|s| prefix.starts_with(s)))
+            high >= prefix
+                || (!range.is_exact
+                    && truncated_prefix(high).is_some_and(|s| prefix.starts_with(s)))
         });
         let all = &test(&range.low, false, &|low| low.starts_with(prefix))
             & &test(&range.high, false, &|high| high.starts_with(prefix));
@@ -409,7 +421,7 @@ impl<'a> Judge<'a> {
         } else {
             range.may_have_value.clone()
         };
-        Outcomes {
+        PredicateOutcomes {
             may_be_true: &(&low & &high) & &range.may_have_value,
             may_be_false,
             may_be_null: range.may_be_null.clone(),
@@ -417,24 +429,26 @@ impl<'a> Judge<'a> {
     }
 
     /// What a value may be in each file.
-    fn range(&self, expr: &Expr) -> Range {
+    fn range(&self, expr: &Expr) -> ValueRange {
         let data_type = expr.data_type();
         if self.is_exact(expr) {
             return match self.value(expr) {
-                Some(value) => Range::exact(value, self.rows, data_type),
-                None => Range::unknown(self.rows, data_type),
+                Some(value) => ValueRange::exact(value, self.rows, data_type),
+                None => ValueRange::unknown(self.rows, data_type),
             };
         }
         match expr {
-            Expr::Column { path, data_type } => Range::of_statistics(path, data_type, self.facts),
+            Expr::Column { path, data_type } => {
+                ValueRange::of_statistics(path, data_type, self.statistics)
+            }
             Expr::Cast { arg, to, .. } => self.cast(arg, to),
             Expr::Call {
                 function: Function::GetField,
                 args,
                 data_type,
             } => match field_path(args) {
-                Some(path) => Range::of_statistics(&path, data_type, self.facts),
-                None => Range::unknown(self.rows, data_type),
+                Some(path) => ValueRange::of_statistics(&path, data_type, self.statistics),
+                None => ValueRange::unknown(self.rows, data_type),
             },
             Expr::Call {
                 function,
@@ -443,14 +457,14 @@ impl<'a> Judge<'a> {
             } => self
                 .monotonic(*function, args, data_type)
                 .unwrap_or_else(|| self.nullness(*function, args, data_type)),
-            _ => Range::unknown(self.rows, data_type),
+            _ => ValueRange::unknown(self.rows, data_type),
         }
     }
 
     /// All that is known of a function's value: null when an argument is, for the functions of
     /// which that holds.
-    fn nullness(&self, function: Function, args: &[Expr], data_type: &DataType) -> Range {
-        let mut out = Range::unknown(self.rows, data_type);
+    fn nullness(&self, function: Function, args: &[Expr], data_type: &DataType) -> ValueRange {
+        let mut out = ValueRange::unknown(self.rows, data_type);
         let known = is_null_intolerant(function)
             && !matches!(
                 function,
@@ -472,7 +486,12 @@ impl<'a> Judge<'a> {
 
     /// Functions that keep the order and are null for null alone: the bounds of the value are the
     /// values of the bounds.
-    fn monotonic(&self, function: Function, args: &[Expr], data_type: &DataType) -> Option<Range> {
+    fn monotonic(
+        &self,
+        function: Function,
+        args: &[Expr],
+        data_type: &DataType,
+    ) -> Option<ValueRange> {
         let place = self.ordered_argument(function, args)?;
         let argument = args.get(place)?;
         let mut args = args.to_vec();
@@ -485,14 +504,14 @@ impl<'a> Judge<'a> {
             args,
             data_type: data_type.clone(),
         });
-        let apply = |operand: &Operand| {
+        let apply = |operand: &ColumnarValue| {
             let field = Field::new("value", operand.array.data_type().clone(), true);
             let batch = RecordBatch::try_new(
                 Arc::new(Schema::new(vec![field])),
                 vec![operand.array.clone()],
             )
             .ok()?;
-            Some(Operand {
+            Some(ColumnarValue {
                 array: call.evaluate(&batch).ok()?,
                 scalar: operand.scalar,
             })
@@ -530,7 +549,7 @@ impl<'a> Judge<'a> {
             (Function::Trunc, [_, unit]) if unit_is_known(unit) => Some(0),
             // In a region's zone the clock goes back now and then.
             (Function::DateTrunc, [unit, a]) if unit_is_known(unit) => {
-                (matches!(self.bound.zone, Zone::Fixed(_))
+                (matches!(self.bound.zone, TimeZoneSpec::Fixed(_))
                     || matches!(a.data_type(), DataType::TimestampNtz))
                 .then_some(1)
             }
@@ -554,7 +573,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn cast(&self, arg: &Expr, to: &DataType) -> Range {
+    fn cast(&self, arg: &Expr, to: &DataType) -> ValueRange {
         use DataType as T;
         let from = arg.data_type();
         let range = self.range(arg);
@@ -564,13 +583,13 @@ impl<'a> Judge<'a> {
             (T::Timestamp, T::Date | T::TimestampNtz) => shift_zone(&range, &zone, true, to),
             (T::Date | T::TimestampNtz, T::Timestamp) => shift_zone(&range, &zone, false, to),
             (T::Date, T::TimestampNtz) | (T::TimestampNtz, T::Date) => {
-                shift_zone(&range, &Zone::UTC, true, to)
+                shift_zone(&range, &TimeZoneSpec::UTC, true, to)
             }
             _ if keeps_order(from, to) => {
                 // Such a cast has a result for every value, so the mode does not matter.
-                let apply = |operand: &Operand| {
+                let apply = |operand: &ColumnarValue| {
                     let array = cast::cast(&operand.array, from, to, CastMode::Ansi, &zone).ok()?;
-                    Some(Operand {
+                    Some(ColumnarValue {
                         array,
                         scalar: operand.scalar,
                     })
@@ -579,7 +598,7 @@ impl<'a> Judge<'a> {
             }
             _ => {
                 // Null stays null, and a value may become null.
-                let mut out = Range::unknown(self.rows, to);
+                let mut out = ValueRange::unknown(self.rows, to);
                 out.may_have_value = range.may_have_value;
                 out
             }

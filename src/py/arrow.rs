@@ -13,41 +13,41 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use super::error::to_python;
-use super::runtime::Ahead;
+use super::runtime::ReadAheadIterator;
 use crate::error::{Error, Result};
-use crate::exec::Progress;
-use crate::expr::Bound as BoundExpr;
-use crate::scan::Batches;
+use crate::exec::ProgressCounter;
+use crate::expr::BoundExpr;
+use crate::scan::BatchStream;
 
 const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 
-type Iter = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
+type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
 /// A one-shot stream of record batches.
 #[pyclass(frozen, module = "deltafast._core")]
 pub(super) struct ArrowStream {
     schema: SchemaRef,
-    batches: Mutex<Option<Iter>>,
+    batches: Mutex<Option<BatchIterator>>,
     /// What is pulled ahead of a consumer in Python.
-    ahead: Mutex<Option<Ahead<RecordBatch>>>,
-    progress: Progress,
+    ahead: Mutex<Option<ReadAheadIterator<RecordBatch>>>,
+    progress: ProgressCounter,
     /// Whether the work behind the stream calls Python, as a store made there does.
     calls_python: bool,
     /// What ended the stream, for whoever pulls it through C and sees only text.
-    failure: Arc<Mutex<Option<Failure>>>,
+    failure: Arc<Mutex<Option<StreamError>>>,
 }
 
 /// What ended a stream.
-enum Failure {
+enum StreamError {
     Core(Error),
     /// A signal handler's exception.
     Python(PyErr),
 }
 
 impl ArrowStream {
-    pub(super) fn new(batches: Batches, calls_python: bool) -> Self {
+    pub(super) fn new(batches: BatchStream, calls_python: bool) -> Self {
         Self {
             schema: batches.schema,
             batches: Mutex::new(Some(batches.batches)),
@@ -58,7 +58,7 @@ impl ArrowStream {
         }
     }
 
-    fn take(&self) -> Option<Iter> {
+    fn take(&self) -> Option<BatchIterator> {
         if let Some(ahead) = self.take_ahead() {
             return Some(Box::new(ahead));
         }
@@ -72,10 +72,10 @@ impl ArrowStream {
         &self,
         py: Python<'py>,
         schema: SchemaRef,
-        batches: Batched,
+        batches: GilAwareBatches,
         cast: bool,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let reader = Reader {
+        let reader = ExportedBatchReader {
             schema,
             batches,
             cast,
@@ -84,7 +84,7 @@ impl ArrowStream {
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
     }
 
-    fn take_ahead(&self) -> Option<Ahead<RecordBatch>> {
+    fn take_ahead(&self) -> Option<ReadAheadIterator<RecordBatch>> {
         self.ahead
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -93,55 +93,55 @@ impl ArrowStream {
 }
 
 /// Batches for a consumer behind the C interface; the typed error stays with the stream.
-struct Reader {
+struct ExportedBatchReader {
     schema: SchemaRef,
-    batches: Batched,
+    batches: GilAwareBatches,
     cast: bool,
-    failure: Arc<Mutex<Option<Failure>>>,
+    failure: Arc<Mutex<Option<StreamError>>>,
 }
 
 /// Who pulls the batches, which decides what may happen meanwhile.
-enum Batched {
+enum GilAwareBatches {
     /// Anybody, perhaps with the GIL held: it is not touched.
-    Anybody(Iter),
+    Anybody(BatchIterator),
     /// Anybody, but a store made in Python needs the GIL: it is taken from the consumer for as
     /// long.
-    CallsPython(Iter),
+    CallsPython(BatchIterator),
     /// A library that has let go of the GIL, called by our own code: signals are looked for.
-    Interruptible(Ahead<RecordBatch>),
+    Interruptible(ReadAheadIterator<RecordBatch>),
     Ended,
 }
 
-impl Batched {
-    fn next(&mut self) -> Result<Option<RecordBatch>, Failure> {
+impl GilAwareBatches {
+    fn next(&mut self) -> Result<Option<RecordBatch>, StreamError> {
         let next = match self {
             Self::Anybody(batches) => batches.next(),
             Self::CallsPython(batches) => Python::attach(|py| py.detach(|| batches.next())),
-            Self::Interruptible(ahead) => ahead.next_detached().map_err(Failure::Python)?,
+            Self::Interruptible(ahead) => ahead.next_detached().map_err(StreamError::Python)?,
             Self::Ended => None,
         };
-        next.transpose().map_err(Failure::Core)
+        next.transpose().map_err(StreamError::Core)
     }
 }
 
-impl Iterator for Reader {
+impl Iterator for ExportedBatchReader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = match self.batches.next() {
             Ok(Some(batch)) if self.cast => as_schema(&batch, &self.schema)
                 .map(Some)
-                .map_err(Failure::Core),
+                .map_err(StreamError::Core),
             other => other,
         };
         if !matches!(next, Ok(Some(_))) {
-            self.batches = Batched::Ended;
+            self.batches = GilAwareBatches::Ended;
         }
         next.transpose().map(|batch| {
             batch.map_err(|failure| {
                 let text = match &failure {
-                    Failure::Core(error) => error.to_string(),
-                    Failure::Python(_) => "interrupted".to_owned(),
+                    StreamError::Core(error) => error.to_string(),
+                    StreamError::Python(_) => "interrupted".to_owned(),
                 };
                 self.failure
                     .lock()
@@ -153,7 +153,7 @@ impl Iterator for Reader {
     }
 }
 
-impl RecordBatchReader for Reader {
+impl RecordBatchReader for ExportedBatchReader {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
@@ -222,9 +222,9 @@ impl ArrowStream {
         let cast = schema.as_ref() != self.schema.as_ref();
         let batches = self.take().ok_or_else(|| consumed(py))?;
         let batches = if self.calls_python {
-            Batched::CallsPython(batches)
+            GilAwareBatches::CallsPython(batches)
         } else {
-            Batched::Anybody(batches)
+            GilAwareBatches::Anybody(batches)
         };
         self.export(py, schema, batches, cast)
     }
@@ -234,12 +234,12 @@ impl ArrowStream {
     fn interruptible<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let ahead = match self.take_ahead() {
             Some(ahead) => ahead,
-            None => Ahead::start(py, self.take().ok_or_else(|| consumed(py))?)?,
+            None => ReadAheadIterator::start(py, self.take().ok_or_else(|| consumed(py))?)?,
         };
         self.export(
             py,
             Arc::clone(&self.schema),
-            Batched::Interruptible(ahead),
+            GilAwareBatches::Interruptible(ahead),
             false,
         )
     }
@@ -256,7 +256,7 @@ impl ArrowStream {
         let mut ahead = match self.take_ahead() {
             Some(ahead) => ahead,
             None => match self.take() {
-                Some(batches) => Ahead::start(py, batches)?,
+                Some(batches) => ReadAheadIterator::start(py, batches)?,
                 None => return Ok(None),
             },
         };
@@ -286,8 +286,8 @@ impl ArrowStream {
             .unwrap_or_else(PoisonError::into_inner)
             .as_ref()
         {
-            Some(Failure::Core(error)) => Err(to_python(py, error)),
-            Some(Failure::Python(raised)) => Err(raised.clone_ref(py)),
+            Some(StreamError::Core(error)) => Err(to_python(py, error)),
+            Some(StreamError::Python(raised)) => Err(raised.clone_ref(py)),
             None => Ok(()),
         }
     }
@@ -383,7 +383,7 @@ pub(super) fn evaluate(
         "value",
         bound
             .data_type()
-            .to_arrow(crate::protocol::schema::TextLayout::Plain),
+            .to_arrow(crate::protocol::schema::StringLayout::Plain),
         true,
     );
     let schema: SchemaRef = Arc::new(Schema::new(vec![nullable]));
@@ -398,10 +398,10 @@ pub(super) fn evaluate(
         Ok(RecordBatch::try_new(Arc::clone(&out), vec![value])?)
     });
     Ok(ArrowStream::new(
-        Batches {
+        BatchStream {
             schema,
             batches: Box::new(batches),
-            progress: Progress::default(),
+            progress: ProgressCounter::default(),
         },
         false,
     ))

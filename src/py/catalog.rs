@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error::{Error, Result};
-use crate::log::{Catalog, Tail, TailCommit, Upkeep};
-use crate::store::Put;
+use crate::log::{CatalogClient, LogTail, MaintenanceOperation, TailCommit};
+use crate::store::PutOutcome;
 
 /// A Python object with `log_tail`, `ratify` and `published`.
 #[derive(Debug)]
@@ -18,8 +18,8 @@ pub(super) struct PyCatalog {
 }
 
 impl PyCatalog {
-    pub(super) fn wrap(object: Option<Py<PyAny>>) -> Option<Arc<dyn Catalog>> {
-        object.map(|object| Arc::new(Self { object }) as Arc<dyn Catalog>)
+    pub(super) fn wrap(object: Option<Py<PyAny>>) -> Option<Arc<dyn CatalogClient>> {
+        object.map(|object| Arc::new(Self { object }) as Arc<dyn CatalogClient>)
     }
 
     fn call<T>(
@@ -52,12 +52,12 @@ impl PyCatalog {
     }
 }
 
-impl Catalog for PyCatalog {
-    fn tail(&self) -> Result<Tail> {
+impl CatalogClient for PyCatalog {
+    fn tail(&self) -> Result<LogTail> {
         self.call("log_tail", |committer| {
             let (latest, commits): (Option<i64>, Bound<'_, PyAny>) =
                 committer.call_method0("log_tail")?.extract()?;
-            let mut tail = Tail {
+            let mut tail = LogTail {
                 latest,
                 commits: Vec::new(),
             };
@@ -74,7 +74,7 @@ impl Catalog for PyCatalog {
         })
     }
 
-    fn ratify(&self, commit: &TailCommit, text: &Bytes) -> Result<Put> {
+    fn ratify(&self, commit: &TailCommit, text: &Bytes) -> Result<PutOutcome> {
         let ratified = self.call("ratify", |committer| {
             let py = committer.py();
             let staged = py
@@ -86,16 +86,16 @@ impl Catalog for PyCatalog {
                 .extract::<bool>()
         });
         match ratified {
-            Ok(true) => Ok(Put::Created),
-            Ok(false) => Ok(Put::Exists),
+            Ok(true) => Ok(PutOutcome::Created),
+            Ok(false) => Ok(PutOutcome::Exists),
             // An exception does not say whether it was ratified; after these a retry is useless.
             Err(
                 error @ (Error::Unsupported { .. }
                 | Error::Storage {
                     retryable: false, ..
                 }),
-            ) => Ok(Put::Refused(error)),
-            Err(error) => Ok(Put::Unknown(error)),
+            ) => Ok(PutOutcome::Refused(error)),
+            Err(error) => Ok(PutOutcome::Unknown(error)),
         }
     }
 
@@ -105,7 +105,7 @@ impl Catalog for PyCatalog {
         })
     }
 
-    fn permits(&self, work: Upkeep) -> Result<bool> {
+    fn permits(&self, work: MaintenanceOperation) -> Result<bool> {
         self.call("permits", |committer| {
             match committer.getattr_opt("permits")? {
                 Some(permitted) => permitted.contains(work.name()),

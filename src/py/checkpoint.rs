@@ -13,7 +13,7 @@ pub(super) fn options<T: DeserializeOwned>(json: &str) -> Result<T> {
     serde_json::from_str(json).map_err(|e| Error::invalid(format!("unknown options: {e}")))
 }
 
-pub(super) fn answer(value: &impl Serialize) -> Result<String> {
+pub(super) fn to_json_string(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|e| Error::internal(format!("an answer is no JSON: {e}")))
 }
 
@@ -26,7 +26,7 @@ pub(super) fn create_checkpoint(
 ) -> PyResult<String> {
     let snapshot = snapshot.core().clone();
     wait_settled(py, move |cancel| {
-        answer(&checkpoint::write(
+        to_json_string(&checkpoint::write(
             &snapshot,
             &options(&options_json)?,
             cancel,
@@ -52,7 +52,7 @@ pub(super) fn cleanup_metadata(
 ) -> PyResult<String> {
     let snapshot = snapshot.core().clone();
     wait_settled(py, move |cancel| {
-        answer(&checkpoint::cleanup(
+        to_json_string(&checkpoint::cleanup(
             &snapshot,
             &options(&options_json)?,
             cancel,

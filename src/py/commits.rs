@@ -9,7 +9,7 @@ use crate::scan;
 /// The commits of a table from a version on.
 #[pyclass(frozen, module = "deltafast._core")]
 pub(super) struct Commits {
-    core: scan::Commits,
+    core: scan::CommitRange,
 }
 
 /// What one commit added and took away.
@@ -28,19 +28,19 @@ impl Commits {
     #[staticmethod]
     fn list(py: Python<'_>, snapshot: &Snapshot, start: i64) -> PyResult<Self> {
         let snapshot = snapshot.core().clone();
-        let core = wait(py, move |_| scan::Commits::list(&snapshot, start))?;
+        let core = wait(py, move |_| scan::CommitRange::list(&snapshot, start))?;
         Ok(Self { core })
     }
 
     /// Reads one commit.
     fn read(&self, py: Python<'_>, version: i64) -> PyResult<CommitFiles> {
         let core = self.core.clone();
-        let scan::CommitFiles {
+        let scan::CommitFileChanges {
             adds,
             removes,
             table_id,
-            feed_files,
-            feed_bytes,
+            change_data_files: feed_files,
+            change_data_bytes: feed_bytes,
         } = wait(py, move |_| core.read(version))?;
         Ok(CommitFiles {
             adds,

@@ -4,24 +4,25 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{Conflict, Damaged, Error, Missing};
+use crate::error::{ConflictKind, CorruptionKind, Error, NotFoundKind};
 
 fn class(error: &Error) -> &'static str {
     match error {
         Error::NotFound {
-            kind: Missing::Table,
+            kind: NotFoundKind::Table,
             ..
         } => "TableNotFoundError",
         Error::NotFound {
-            kind: Missing::Version,
+            kind: NotFoundKind::Version,
             ..
         } => "VersionNotFoundError",
         Error::NotFound { .. } => "DataFileNotFoundError",
         Error::Corrupt {
-            kind: Damaged::Log, ..
+            kind: CorruptionKind::Log,
+            ..
         } => "CorruptLogError",
         Error::Corrupt {
-            kind: Damaged::Data,
+            kind: CorruptionKind::Data,
             ..
         } => "CorruptDataError",
         Error::Unsupported { .. } => "DeltaProtocolError",
@@ -30,13 +31,13 @@ fn class(error: &Error) -> &'static str {
         Error::ConstraintViolated { .. } => "ConstraintViolatedError",
         Error::NotRecorded { .. } => "ChangeDataNotRecordedError",
         Error::CommitFailed { conflict, .. } => match conflict {
-            Conflict::ConcurrentAppend => "ConcurrentAppendError",
-            Conflict::ConcurrentDeleteRead => "ConcurrentDeleteReadError",
-            Conflict::ConcurrentDeleteDelete => "ConcurrentDeleteDeleteError",
-            Conflict::ConcurrentTransaction => "ConcurrentTransactionError",
-            Conflict::MetadataChanged => "MetadataChangedError",
-            Conflict::ProtocolChanged => "ProtocolChangedError",
-            Conflict::ConcurrentWrite => "ConcurrentWriteError",
+            ConflictKind::ConcurrentAppend => "ConcurrentAppendError",
+            ConflictKind::ConcurrentDeleteRead => "ConcurrentDeleteReadError",
+            ConflictKind::ConcurrentDeleteDelete => "ConcurrentDeleteDeleteError",
+            ConflictKind::ConcurrentTransaction => "ConcurrentTransactionError",
+            ConflictKind::MetadataChanged => "MetadataChangedError",
+            ConflictKind::ProtocolChanged => "ProtocolChangedError",
+            ConflictKind::ConcurrentWrite => "ConcurrentWriteError",
         },
         Error::CommitUnknown { .. } => "CommitUnknownError",
         Error::Storage { .. } => "StorageError",
@@ -52,7 +53,7 @@ pub(super) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     }
     let make = || -> PyResult<PyErr> {
         let attributes = PyDict::new(py);
-        if let Some(place) = error.place() {
+        if let Some(place) = error.context() {
             attributes.set_item("file", place.file.as_deref().map(crate::error::shown))?;
             attributes.set_item("version", place.version)?;
             attributes.set_item("line", place.line)?;

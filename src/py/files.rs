@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 use super::error::to_python;
 use super::runtime::wait;
 use crate::error::{Error, Result};
-use crate::store::{self, Role, Store, Upload};
+use crate::store::{self, ObjectRole, ObjectUpload, Store};
 
 /// The files below a table's root.
 #[pyclass(frozen, module = "deltafast._core")]
@@ -20,7 +20,7 @@ pub(super) struct Files {
 }
 
 /// Objects with size and time (ms), and folders.
-type Listing = (Vec<(String, u64, i64)>, Vec<String>);
+type FolderEntries = (Vec<(String, u64, i64)>, Vec<String>);
 
 #[pymethods]
 impl Files {
@@ -47,7 +47,7 @@ impl Files {
     }
 
     /// What lies directly in a folder.
-    fn list(&self, py: Python<'_>, folder: String) -> PyResult<Listing> {
+    fn list(&self, py: Python<'_>, folder: String) -> PyResult<FolderEntries> {
         let store = Arc::clone(&self.store);
         wait(py, move |_| {
             let found = store.list_folder(&folder, &|_| true)?;
@@ -86,7 +86,7 @@ impl Files {
     /// Begins a file, which takes the place of one that is there.
     fn begin(&self, py: Python<'_>, path: String) -> PyResult<FileUpload> {
         let store = Arc::clone(&self.store);
-        let upload = wait(py, move |_| store.upload(&path, Role::Derived))?;
+        let upload = wait(py, move |_| store.upload(&path, ObjectRole::Derived))?;
         Ok(FileUpload {
             upload: Mutex::new(Some(upload)),
         })
@@ -108,11 +108,11 @@ impl Files {
 /// A file that is being written; dropped before it is finished it leaves nothing.
 #[pyclass(frozen, module = "deltafast._core")]
 pub(super) struct FileUpload {
-    upload: Mutex<Option<Box<dyn Upload>>>,
+    upload: Mutex<Option<Box<dyn ObjectUpload>>>,
 }
 
 impl FileUpload {
-    fn take(&self, py: Python<'_>) -> PyResult<Box<dyn Upload>> {
+    fn take(&self, py: Python<'_>) -> PyResult<Box<dyn ObjectUpload>> {
         let taken = self
             .upload
             .lock()

@@ -13,27 +13,29 @@ use super::arrow::{ArrowStream, import_stream};
 use super::error::to_python;
 use super::runtime::{wait, wait_settled};
 use super::snapshot::Snapshot;
-use super::table::{Answer, answer, optimized, parsed, text};
+use super::table::{CommandOutput, answer, from_json, optimized, to_json};
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Progress};
+use crate::exec::{CancellationToken, ProgressCounter};
 use crate::ops;
-use crate::scan::Batches;
+use crate::scan::BatchStream;
 
 /// What an engine found, batch by batch.
-pub(super) fn found(stream: RecordBatchStreamReader) -> impl Iterator<Item = Result<RecordBatch>> {
+pub(super) fn engine_batches(
+    stream: RecordBatchStreamReader,
+) -> impl Iterator<Item = Result<RecordBatch>> {
     stream.map(|batch| {
         batch.map_err(|e| Error::invalid(format!("the rows that were found cannot be read: {e}")))
     })
 }
 
 /// A job, until it is run; and whose table it changes.
-struct Held<J> {
+struct PendingJob<J> {
     job: Mutex<Option<J>>,
     uri: String,
     python_store: bool,
 }
 
-impl<J: Send + 'static> Held<J> {
+impl<J: Send + 'static> PendingJob<J> {
     fn new(job: J, (uri, python_store): (String, bool)) -> Self {
         Self {
             job: Mutex::new(Some(job)),
@@ -55,7 +57,7 @@ impl<J: Send + 'static> Held<J> {
     fn step<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        step: impl FnOnce(&mut J, &Cancel) -> Result<T> + Send + 'static,
+        step: impl FnOnce(&mut J, &CancellationToken) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
         let mut job = self.take(py)?;
         let (job, found) = wait(py, move |cancel| {
@@ -70,7 +72,7 @@ impl<J: Send + 'static> Held<J> {
     fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        run: impl FnOnce(J, &Cancel) -> Result<T> + Send + 'static,
+        run: impl FnOnce(J, &CancellationToken) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
         let job = self.take(py)?;
         wait_settled(py, move |cancel| run(job, cancel))
@@ -79,7 +81,7 @@ impl<J: Send + 'static> Held<J> {
 
 /// A DELETE or an UPDATE that another engine does.
 #[pyclass(frozen, module = "deltafast._core")]
-pub(super) struct ChangeJob(Held<ops::ChangeJob>);
+pub(super) struct ChangeJob(PendingJob<ops::ExternalDmlJob>);
 
 #[pymethods]
 impl ChangeJob {
@@ -94,24 +96,25 @@ impl ChangeJob {
         predicate: Option<&str>,
     ) -> PyResult<Self> {
         let made = || {
-            let verb = parsed("verb", &json!(verb).to_string())?;
+            let verb = from_json("verb", &json!(verb).to_string())?;
             let predicate = predicate
-                .map(|json| parsed("predicate", json))
+                .map(|json| from_json("predicate", json))
                 .transpose()?;
-            ops::ChangeJob::new(
+            ops::ExternalDmlJob::new(
                 snapshot.core(),
                 verb,
                 predicate,
-                parsed("choices", choices)?,
+                from_json("choices", choices)?,
             )
         };
         let job = made().map_err(|e| to_python(py, &e))?;
-        Ok(Self(Held::new(job, snapshot.origin())))
+        Ok(Self(PendingJob::new(job, snapshot.origin())))
     }
 
     /// JSON of `JobOutlook`.
     fn outlook(&self, py: Python<'_>) -> PyResult<String> {
-        self.0.step(py, |job, cancel| text(&job.outlook(cancel)?))
+        self.0
+            .step(py, |job, cancel| to_json(&job.requirements(cancel)?))
     }
 
     /// Takes the places of rows, `file`, `word` and `bits`; `files` is a JSON object of paths by
@@ -125,8 +128,8 @@ impl ChangeJob {
     ) -> PyResult<String> {
         let marks = marks.map(import_stream).transpose()?;
         self.0.step(py, move |job, cancel| {
-            let files: BTreeMap<i32, String> = parsed("files", &files)?;
-            text(&job.find(marks.map(found), &files, cancel)?)
+            let files: BTreeMap<i32, String> = from_json("files", &files)?;
+            to_json(&job.find_rows(marks.map(engine_batches), &files, cancel)?)
         })
     }
 
@@ -137,7 +140,7 @@ impl ChangeJob {
         py: Python<'_>,
         rows: Option<String>,
         changes: Option<String>,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<CommandOutput> {
         let done = self.0.run(py, move |job, cancel| {
             job.run(rows.as_deref(), changes.as_deref(), cancel)
         })?;
@@ -147,7 +150,7 @@ impl ChangeJob {
 
 /// An OPTIMIZE or a REORG that another engine does.
 #[pyclass(frozen, module = "deltafast._core")]
-pub(super) struct OptimizeJob(Held<ops::OptimizeJob>);
+pub(super) struct OptimizeJob(PendingJob<ops::ExternalOptimizeJob>);
 
 #[pymethods]
 impl OptimizeJob {
@@ -163,21 +166,22 @@ impl OptimizeJob {
         let core = snapshot.core().clone();
         let job = wait(py, move |cancel| {
             let predicate = predicate
-                .map(|json| parsed("predicate", &json))
+                .map(|json| from_json("predicate", &json))
                 .transpose()?;
-            ops::OptimizeJob::new(
+            ops::ExternalOptimizeJob::new(
                 &core,
                 predicate.as_ref(),
-                parsed("options", &options)?,
+                from_json("options", &options)?,
                 cancel,
             )
         })?;
-        Ok(Self(Held::new(job, snapshot.origin())))
+        Ok(Self(PendingJob::new(job, snapshot.origin())))
     }
 
     /// JSON of `OptimizeOutlook`.
     fn outlook(&self, py: Python<'_>) -> PyResult<String> {
-        self.0.step(py, |job, cancel| text(&job.outlook(cancel)?))
+        self.0
+            .step(py, |job, cancel| to_json(&job.requirements(cancel)?))
     }
 
     /// How rows are placed along the curve, for a sample of its columns.
@@ -185,19 +189,22 @@ impl OptimizeJob {
         let sample = import_stream(sample)?;
         let found = self.0.step(py, move |job, cancel| {
             let empty = RecordBatch::new_empty(sample.schema());
-            job.curve(std::iter::once(Ok(empty)).chain(found(sample)), cancel)
+            job.curve_bounds(
+                std::iter::once(Ok(empty)).chain(engine_batches(sample)),
+                cancel,
+            )
         })?;
-        let batches = Batches {
+        let batches = BatchStream {
             schema: found.schema(),
             batches: Box::new(std::iter::once(Ok(found))),
-            progress: Progress::default(),
+            progress: ProgressCounter::default(),
         };
         Ok(ArrowStream::new(batches, false))
     }
 
     /// Commits what lies in the folder.
     #[pyo3(signature = (folder=None))]
-    fn run(&self, py: Python<'_>, folder: Option<String>) -> PyResult<Answer> {
+    fn run(&self, py: Python<'_>, folder: Option<String>) -> PyResult<CommandOutput> {
         let done = self
             .0
             .run(py, move |job, cancel| job.run(folder.as_deref(), cancel))?;
@@ -213,5 +220,7 @@ pub(super) fn abandon_folders(
     folders: Vec<String>,
 ) -> PyResult<()> {
     let core = snapshot.core().clone();
-    wait(py, move |cancel| ops::abandon(&core, &folders, cancel))
+    wait(py, move |cancel| {
+        ops::delete_uncommitted(&core, &folders, cancel)
+    })
 }

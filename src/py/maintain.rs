@@ -11,16 +11,16 @@ use arrow_schema::{DataType as Arrow, TimeUnit};
 use pyo3::prelude::*;
 
 use super::arrow::import_stream;
-use super::checkpoint::{answer, options};
+use super::checkpoint::{options, to_json_string};
 use super::runtime::wait_settled;
-use super::snapshot::{Newest, Snapshot, open_log};
-use super::table::warned;
+use super::snapshot::{LogTailSource, Snapshot, open_log};
+use super::table::report_warnings;
 use crate::error::{Error, Result};
 use crate::manifest;
-use crate::ops::maintain::{self, Inventory};
+use crate::ops::maintain::{self, FileInventory};
 use crate::store::ObjectMeta;
 
-type Answer = (Option<Snapshot>, String);
+type MaintenanceOutput = (Option<Snapshot>, String);
 
 /// Deletes files that no version in the time of retention needs.
 #[pyfunction]
@@ -30,7 +30,7 @@ pub(super) fn vacuum(
     snapshot: &Snapshot,
     options_json: String,
     inventory: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Answer> {
+) -> PyResult<MaintenanceOutput> {
     let stream = inventory.map(import_stream).transpose()?;
     let core = snapshot.core().clone();
     let (json, done) = wait_settled(py, move |cancel| {
@@ -38,21 +38,24 @@ pub(super) fn vacuum(
             let rows = stream.map(|batch| {
                 batch
                     .map_err(|e| Error::invalid(format!("the inventory cannot be read: {e}")))
-                    .and_then(|batch| inventoried(&batch))
+                    .and_then(|batch| inventory_files(&batch))
             });
             Box::new(rows.flat_map(|rows| match rows {
                 Ok(rows) => rows.into_iter().map(Ok).collect::<Vec<_>>(),
                 Err(error) => vec![Err(error)],
-            })) as Inventory
+            })) as FileInventory
         });
         let done = maintain::vacuum(&core, &options(&options_json)?, inventory, cancel)?;
-        Ok((answer(&done)?, done.done))
+        Ok((to_json_string(&done)?, done.done))
     })?;
-    Ok((warned(py, done)?.map(|core| snapshot.beside(core)), json))
+    Ok((
+        report_warnings(py, done)?.map(|core| snapshot.with_core(core)),
+        json,
+    ))
 }
 
 /// The files in a batch of an inventory (`path`, `length`, `isDir`, `modificationTime`).
-fn inventoried(batch: &arrow_array::RecordBatch) -> Result<Vec<ObjectMeta>> {
+fn inventory_files(batch: &arrow_array::RecordBatch) -> Result<Vec<ObjectMeta>> {
     let column = |name: &str, data_type: &Arrow| {
         let column = batch
             .column_by_name(name)
@@ -115,13 +118,16 @@ pub(super) fn restore(
     py: Python<'_>,
     snapshot: &Snapshot,
     options_json: String,
-) -> PyResult<Answer> {
+) -> PyResult<MaintenanceOutput> {
     let core = snapshot.core().clone();
     let (json, done) = wait_settled(py, move |cancel| {
         let done = maintain::restore(&core, &options(&options_json)?, cancel)?;
-        Ok((answer(&done)?, done.done))
+        Ok((to_json_string(&done)?, done.done))
     })?;
-    Ok((warned(py, done)?.map(|core| snapshot.beside(core)), json))
+    Ok((
+        report_warnings(py, done)?.map(|core| snapshot.with_core(core)),
+        json,
+    ))
 }
 
 /// Removes files from the log that are not there.
@@ -130,13 +136,16 @@ pub(super) fn repair(
     py: Python<'_>,
     snapshot: &Snapshot,
     options_json: String,
-) -> PyResult<Answer> {
+) -> PyResult<MaintenanceOutput> {
     let core = snapshot.core().clone();
     let (json, done) = wait_settled(py, move |cancel| {
         let done = maintain::repair(&core, &options(&options_json)?, cancel)?;
-        Ok((answer(&done)?, done.done))
+        Ok((to_json_string(&done)?, done.done))
     })?;
-    Ok((warned(py, done)?.map(|core| snapshot.beside(core)), json))
+    Ok((
+        report_warnings(py, done)?.map(|core| snapshot.with_core(core)),
+        json,
+    ))
 }
 
 /// Writes symlink manifests.
@@ -144,7 +153,7 @@ pub(super) fn repair(
 pub(super) fn generate(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
     let core = snapshot.core().clone();
     wait_settled(py, move |cancel| {
-        answer(&manifest::generate(&core, cancel)?)
+        to_json_string(&manifest::generate(&core, cancel)?)
     })
 }
 
@@ -165,12 +174,12 @@ pub(super) fn clone_table(
             None,
             storage_options.unwrap_or_default(),
             &HashMap::new(),
-            Newest::default(),
+            LogTailSource::default(),
         )?;
         let done = maintain::clone(&core, log, &options(&options_json)?, cancel)?;
-        Ok((answer(&done)?, done.done))
+        Ok((to_json_string(&done)?, done.done))
     })?;
-    warned(py, done)?;
+    report_warnings(py, done)?;
     Ok(json)
 }
 
@@ -189,11 +198,11 @@ pub(super) fn convert_to_delta(
             None,
             storage_options.unwrap_or_default(),
             &HashMap::new(),
-            Newest::default(),
+            LogTailSource::default(),
         )?;
         let done = maintain::convert(log, &options(&options_json)?, cancel)?;
-        Ok((answer(&done)?, done.done))
+        Ok((to_json_string(&done)?, done.done))
     })?;
-    warned(py, done)?;
+    report_warnings(py, done)?;
     Ok(json)
 }

@@ -13,22 +13,22 @@ use pyo3::prelude::*;
 
 use super::error::to_python;
 use crate::error::{Error, Result};
-use crate::exec::{AFTER_FORK, Cancel, Progress, panic_error};
+use crate::exec::{AFTER_FORK, CancellationToken, ProgressCounter, panic_error};
 use crate::process::{PerProcess, ProcessBound};
 
 /// How long a signal may wait.
 const TICK: Duration = Duration::from_millis(50);
 
-type Job = Box<dyn FnOnce() + Send>;
+type RuntimeJob = Box<dyn FnOnce() + Send>;
 
 /// Threads that wait for a call.
-static IDLE: PerProcess<Mutex<Vec<Sender<Job>>>> = PerProcess::new();
+static IDLE: PerProcess<Mutex<Vec<Sender<RuntimeJob>>>> = PerProcess::new();
 
 /// More idle threads than this are let go.
 const MOST_IDLE: usize = 4;
 
 /// Locks the list of waiting threads.
-fn idle<T>(act: impl FnOnce(&mut Vec<Sender<Job>>) -> T) -> T {
+fn idle<T>(act: impl FnOnce(&mut Vec<Sender<RuntimeJob>>) -> T) -> T {
     let idle = IDLE
         .get(|| Ok::<_, Infallible>(Mutex::default()))
         .unwrap_or_else(|never| match never {});
@@ -36,7 +36,7 @@ fn idle<T>(act: impl FnOnce(&mut Vec<Sender<Job>>) -> T) -> T {
 }
 
 /// Runs `job` on an idle thread, else on a new one. It must not panic.
-fn on_thread(job: Job) -> std::io::Result<()> {
+fn on_thread(job: RuntimeJob) -> std::io::Result<()> {
     let known = idle(Vec::pop);
     let Some(thread) = known else {
         return start(job);
@@ -45,8 +45,8 @@ fn on_thread(job: Job) -> std::io::Result<()> {
     thread.send(job).or_else(|unsent| start(unsent.0))
 }
 
-fn start(job: Job) -> std::io::Result<()> {
-    let (sender, receiver) = bounded::<Job>(1);
+fn start(job: RuntimeJob) -> std::io::Result<()> {
+    let (sender, receiver) = bounded::<RuntimeJob>(1);
     thread::Builder::new()
         .name("deltafast-call".to_owned())
         .spawn(move || {
@@ -68,26 +68,26 @@ fn start(job: Job) -> std::io::Result<()> {
 
 thread_local! {
     /// Who counts what the calls of this thread do; see `Counter`.
-    static WATCHED: RefCell<Option<Progress>> = const { RefCell::new(None) };
+    static WATCHED: RefCell<Option<ProgressCounter>> = const { RefCell::new(None) };
 }
 
 /// Has somebody else, or nobody, count what calls of this thread do; who did so far.
-pub(super) fn watched_by(progress: Option<Progress>) -> Option<Progress> {
+pub(super) fn replace_progress(progress: Option<ProgressCounter>) -> Option<ProgressCounter> {
     WATCHED.with(|watched| watched.replace(progress))
 }
 
 /// A flag of work that counts where somebody watches this thread.
-pub(super) fn watched() -> Cancel {
+pub(super) fn cancellation_token() -> CancellationToken {
     WATCHED
         .with(|watched| watched.borrow().clone())
-        .map_or_else(Cancel::default, Cancel::watched)
+        .map_or_else(CancellationToken::default, CancellationToken::with_progress)
 }
 
 /// Runs `work` on another thread and waits for it. When a signal handler raises (Ctrl-C), the work
 /// is cancelled and left behind, so that a silent socket cannot hold the interpreter.
 pub(super) fn wait<T: Send + 'static>(
     py: Python<'_>,
-    work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static,
+    work: impl FnOnce(&CancellationToken) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
     run(py, false, work)
 }
@@ -97,7 +97,7 @@ pub(super) fn wait<T: Send + 'static>(
 /// Ctrl-C leaves it behind.
 pub(super) fn wait_settled<T: Send + 'static>(
     py: Python<'_>,
-    work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static,
+    work: impl FnOnce(&CancellationToken) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
     run(py, true, work)
 }
@@ -105,9 +105,9 @@ pub(super) fn wait_settled<T: Send + 'static>(
 fn run<T: Send + 'static>(
     py: Python<'_>,
     settles: bool,
-    work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static,
+    work: impl FnOnce(&CancellationToken) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
-    let cancel = watched();
+    let cancel = cancellation_token();
     let inner = cancel.clone();
     let (sender, receiver) = bounded(1);
     on_thread(Box::new(move || {
@@ -166,12 +166,12 @@ fn run<T: Send + 'static>(
 
 /// Items of an iterator, pulled by a thread of its own a little ahead of Python: the next one is
 /// mostly there already, and no item costs a change of threads to and fro.
-pub(super) struct Ahead<T>(ProcessBound<Receiver<Result<T>>>);
+pub(super) struct ReadAheadIterator<T>(ProcessBound<Receiver<Result<T>>>);
 
 /// How many items wait for Python.
 const AHEAD: usize = 4;
 
-impl<T: Send + 'static> Ahead<T> {
+impl<T: Send + 'static> ReadAheadIterator<T> {
     /// Begins to pull.
     pub(super) fn start(
         py: Python<'_>,
@@ -226,7 +226,7 @@ impl<T: Send + 'static> Ahead<T> {
     }
 }
 
-impl<T> Iterator for Ahead<T> {
+impl<T> Iterator for ReadAheadIterator<T> {
     type Item = Result<T>;
 
     fn next(&mut self) -> Option<Self::Item> {

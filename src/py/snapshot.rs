@@ -12,16 +12,16 @@ use super::catalog::PyCatalog;
 use super::error::to_python;
 use super::runtime::wait;
 use super::store::PyStore;
-use crate::error::{Error, Missing, Result};
-use crate::exec::{Cancel, Progress};
-use crate::expr::Bound as BoundExpr;
-use crate::history::{self, Search};
-use crate::log::{Catalog, Log, TailCommit};
-use crate::protocol::calendar::Zone;
-use crate::protocol::schema::TextLayout;
-use crate::scan::{self, ActionColumns, Batches, ChangeRequest, MetadataColumn, ScanRequest};
+use crate::error::{Error, NotFoundKind, Result};
+use crate::exec::{CancellationToken, ProgressCounter};
+use crate::expr::BoundExpr;
+use crate::history::{self, TimestampSearch};
+use crate::log::{CatalogClient, DeltaLog, TailCommit};
+use crate::protocol::calendar::TimeZoneSpec;
+use crate::protocol::schema::StringLayout;
+use crate::scan::{self, ActionColumns, BatchStream, ChangeRequest, MetadataColumn, ScanRequest};
 use crate::snapshot::{ReadOptions, Snapshot as Core};
-use crate::store::{self, ExternalPaths, Options, Store, Stores};
+use crate::store::{self, ExternalPaths, StorageOptions, Store, TableStores};
 
 /// One version of a table.
 #[pyclass(frozen, module = "deltafast._core")]
@@ -32,11 +32,11 @@ pub(super) struct Snapshot {
     python_store: bool,
 }
 
-fn layout(string_view: bool) -> TextLayout {
+fn layout(string_view: bool) -> StringLayout {
     if string_view {
-        TextLayout::View
+        StringLayout::View
     } else {
-        TextLayout::Plain
+        StringLayout::Plain
     }
 }
 
@@ -49,7 +49,7 @@ fn bound(predicate: Option<String>) -> Result<Option<BoundExpr>> {
 pub(super) fn read_options(options: &HashMap<String, String>) -> Result<ReadOptions> {
     let zone = options
         .get("time_zone")
-        .map(|name| Zone::parse(name))
+        .map(|name| TimeZoneSpec::parse(name))
         .transpose()?
         .unwrap_or_default();
     Ok(ReadOptions {
@@ -60,12 +60,12 @@ pub(super) fn read_options(options: &HashMap<String, String>) -> Result<ReadOpti
 
 /// Who knows the newest versions of a table beside its log.
 #[derive(Debug)]
-pub(super) enum Newest {
+pub(super) enum LogTailSource {
     Tail(Vec<TailCommit>),
-    Catalog(Arc<dyn Catalog>),
+    Catalog(Arc<dyn CatalogClient>),
 }
 
-impl Default for Newest {
+impl Default for LogTailSource {
     fn default() -> Self {
         Self::Tail(Vec::new())
     }
@@ -74,10 +74,10 @@ impl Default for Newest {
 pub(super) fn open_log(
     uri: &str,
     store: Option<Arc<dyn Store>>,
-    storage: Options,
+    storage: StorageOptions,
     options: &HashMap<String, String>,
-    newest: Newest,
-) -> Result<Log> {
+    newest: LogTailSource,
+) -> Result<DeltaLog> {
     let root = match store {
         Some(store) => store,
         None => store::open(uri, &storage)?,
@@ -86,10 +86,10 @@ pub(super) fn open_log(
         .get("allow_foreign_paths")
         .map(|text| ExternalPaths::parse(text))
         .unwrap_or_default();
-    let stores = Arc::new(Stores::new(root, storage, foreign));
+    let stores = Arc::new(TableStores::new(root, storage, foreign));
     match newest {
-        Newest::Tail(tail) => Log::new(stores, tail),
-        Newest::Catalog(catalog) => Ok(Log::managed(stores, catalog)),
+        LogTailSource::Tail(tail) => DeltaLog::new(stores, tail),
+        LogTailSource::Catalog(catalog) => Ok(DeltaLog::managed(stores, catalog)),
     }
 }
 
@@ -98,7 +98,7 @@ impl Snapshot {
     fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(Core, &Cancel) -> Result<T> + Send + 'static,
+        work: impl FnOnce(Core, &CancellationToken) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
         let core = self.core.clone();
         let done = wait(py, move |cancel| work(core, cancel))?;
@@ -126,7 +126,7 @@ impl Snapshot {
     }
 
     /// Another version of the same table.
-    pub(super) fn beside(&self, core: Core) -> Self {
+    pub(super) fn with_core(&self, core: Core) -> Self {
         Self {
             core,
             uri: self.uri.clone(),
@@ -146,7 +146,7 @@ impl Snapshot {
     fn moved(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(Core, &Cancel) -> Result<Core> + Send + 'static,
+        work: impl FnOnce(Core, &CancellationToken) -> Result<Core> + Send + 'static,
     ) -> PyResult<Self> {
         let other = Self {
             core: self.run(py, work)?,
@@ -161,7 +161,7 @@ impl Snapshot {
     fn stream(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(Core, &Cancel) -> Result<Batches> + Send + 'static,
+        work: impl FnOnce(Core, &CancellationToken) -> Result<BatchStream> + Send + 'static,
     ) -> PyResult<ArrowStream> {
         self.run(py, work)
             .map(|batches| ArrowStream::new(batches, self.python_store))
@@ -214,15 +214,15 @@ impl Snapshot {
                 store,
                 storage_options.unwrap_or_default(),
                 &options,
-                catalog.map_or(Newest::Tail(tail), Newest::Catalog),
+                catalog.map_or(LogTailSource::Tail(tail), LogTailSource::Catalog),
             )?;
             let snapshot = Core::open(log.clone(), version.or(newest), read)
-                .map_err(|error| log.explained(error))?;
+                .map_err(|error| log.with_table_diagnosis(error))?;
             match timestamp_ms {
                 Some(time) => snapshot.at(Some(history::version_at(
                     &snapshot,
                     time,
-                    Search::AtOrBefore,
+                    TimestampSearch::AtOrBefore,
                 )?)),
                 None => Ok(snapshot),
             }
@@ -281,7 +281,7 @@ impl Snapshot {
             newest.at(Some(history::version_at(
                 &newest,
                 timestamp_ms,
-                Search::AtOrBefore,
+                TimestampSearch::AtOrBefore,
             )?))
         })
     }
@@ -370,10 +370,10 @@ impl Snapshot {
                     vec![Arc::new(uris)],
                 )?);
             }
-            Ok(Batches {
+            Ok(BatchStream {
                 schema,
                 batches: Box::new(batches.into_iter().map(Ok)),
-                progress: Progress::default(),
+                progress: ProgressCounter::default(),
             })
         })
     }
@@ -463,14 +463,15 @@ impl Snapshot {
 
     fn transactions_json(&self, py: Python<'_>) -> PyResult<String> {
         let sets = self.run(py, |core, _| {
-            core.sets().map(|sets| sets.transactions.clone())
+            core.non_file_actions()
+                .map(|sets| sets.transactions.clone())
         })?;
         json(py, &sets)
     }
 
     fn domain_metadata_json(&self, py: Python<'_>) -> PyResult<String> {
         let sets = self.run(py, |core, _| {
-            core.sets().map(|sets| {
+            core.non_file_actions().map(|sets| {
                 sets.domains
                     .iter()
                     .map(|(name, domain)| (name.clone(), domain.configuration.clone()))
@@ -586,12 +587,12 @@ pub(super) fn is_deltatable(
             None,
             storage_options.unwrap_or_default(),
             &HashMap::new(),
-            Newest::default(),
+            LogTailSource::default(),
         )?;
         match log.segment(None) {
             Ok(_) => Ok(true),
             Err(Error::NotFound {
-                kind: Missing::Table,
+                kind: NotFoundKind::Table,
                 ..
             }) => Ok(false),
             Err(error) if error.is_corrupt() => Ok(true),

@@ -10,13 +10,13 @@ use bytes::Bytes;
 use pyo3::exceptions::{PyFileNotFoundError, PyNotImplementedError, PyPermissionError};
 use pyo3::prelude::*;
 
-use super::checkpoint::{answer, options};
+use super::checkpoint::{options, to_json_string};
 use super::error::to_python;
 use super::runtime::wait;
-use crate::error::{Error, Missing, Result};
+use crate::error::{Error, NotFoundKind, Result};
 use crate::store::{
-    self, Folder, LONGEST_OBJECT, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload,
-    check_length,
+    self, FolderListing, LONGEST_OBJECT, ObjectMeta, ObjectRole, ObjectUpload, PendingResult,
+    PutOutcome, Store, TablePath, check_length,
 };
 
 /// Tries whether a store is safe to commit to; the report as JSON.
@@ -34,7 +34,7 @@ pub(super) fn check_store(
             Some(object) => Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>,
             None => store::open(&uri, &storage_options.unwrap_or_default())?,
         };
-        answer(&store::check(&store, &options(&options_json)?, cancel)?)
+        to_json_string(&store::check(&store, &options(&options_json)?, cancel)?)
     })
 }
 
@@ -83,7 +83,7 @@ impl PyStore {
             Python::attach(|py| {
                 work(self.object.bind(py)).map_err(|error| {
                     if error.is_instance_of::<PyFileNotFoundError>(py) {
-                        Error::not_found(Missing::Object, format!("no such object: {path}"))
+                        Error::not_found(NotFoundKind::Object, format!("no such object: {path}"))
                     } else if error.is_instance_of::<PyNotImplementedError>(py) {
                         Error::unsupported(format!(
                             "{} cannot be changed here: {}",
@@ -214,9 +214,9 @@ impl Store for PyStore {
         })
     }
 
-    fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
+    fn get(&self, path: &str) -> PendingResult<(Bytes, ObjectMeta)> {
         let (this, path) = (self.clone_ref(), path.to_owned());
-        Pending::lazy(move || this.get_within(&path, LONGEST_OBJECT))
+        PendingResult::lazy(move || this.get_within(&path, LONGEST_OBJECT))
     }
 
     fn get_within(&self, path: &str, limit: u64) -> Result<(Bytes, ObjectMeta)> {
@@ -225,7 +225,7 @@ impl Store for PyStore {
         Ok((self.range(path, 0..meta.size)?, meta))
     }
 
-    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {
+    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<FolderListing> {
         self.needs("list_folder", "searched for files")?;
         let below = if dir.is_empty() {
             String::new()
@@ -238,7 +238,7 @@ impl Store for PyStore {
                 .map(str::to_owned)
         };
         let listed = self.call(dir, |store| {
-            let mut out = Folder::default();
+            let mut out = FolderListing::default();
             let (objects, folders): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
                 store.call_method1("list_folder", (dir,))?.extract()?;
             for item in objects.try_iter()? {
@@ -256,7 +256,7 @@ impl Store for PyStore {
         });
         let mut listed = match listed {
             Ok(listed) => listed,
-            Err(error) if error.is_not_found() => return Ok(Folder::default()),
+            Err(error) if error.is_not_found() => return Ok(FolderListing::default()),
             Err(error) => return Err(error),
         };
         listed
@@ -266,15 +266,15 @@ impl Store for PyStore {
         Ok(listed)
     }
 
-    fn put_if_absent(&self, path: &str, bytes: Bytes, _: Role) -> Result<Put> {
+    fn put_if_absent(&self, path: &str, bytes: Bytes, _: ObjectRole) -> Result<PutOutcome> {
         self.needs("put_if_absent", "committed to")?;
         match self.call(path, |store| {
             store
                 .call_method1("put_if_absent", (path, bytes.as_ref()))?
                 .extract::<bool>()
         }) {
-            Ok(true) => Ok(Put::Created),
-            Ok(false) => Ok(Put::Exists),
+            Ok(true) => Ok(PutOutcome::Created),
+            Ok(false) => Ok(PutOutcome::Exists),
             // An exception does not say whether the object was made; after these a retry is
             // useless.
             Err(
@@ -282,20 +282,20 @@ impl Store for PyStore {
                 | Error::Storage {
                     retryable: false, ..
                 }),
-            ) => Ok(Put::Refused(error)),
-            Err(error) if error.is_not_found() => Ok(Put::Refused(Error::storage(
+            ) => Ok(PutOutcome::Refused(error)),
+            Err(error) if error.is_not_found() => Ok(PutOutcome::Refused(Error::storage(
                 format!(
                     "cannot write {}{path}: the Python store says that there is no such folder or bucket",
                     self.url
                 ),
                 false,
             ))),
-            Err(error) => Ok(Put::Unknown(error)),
+            Err(error) => Ok(PutOutcome::Unknown(error)),
         }
     }
 
-    fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {
-        if role == Role::Essential {
+    fn upload(&self, path: &str, role: ObjectRole) -> Result<Box<dyn ObjectUpload>> {
+        if role == ObjectRole::Essential {
             // Not a byte is written for a commit that will be refused.
             self.needs("put_if_absent", "written")?;
         }
@@ -349,9 +349,9 @@ impl Store for PyStore {
         dir.is_empty() || TablePath::is_inside(dir) && of_python().unwrap_or(false)
     }
 
-    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
+    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> PendingResult<Vec<Bytes>> {
         let (this, path) = (self.clone_ref(), path.to_owned());
-        Pending::lazy(move || {
+        PendingResult::lazy(move || {
             ranges
                 .into_iter()
                 .map(|range| this.range(&path, range))
@@ -387,7 +387,7 @@ impl PyUpload {
     }
 }
 
-impl Upload for PyUpload {
+impl ObjectUpload for PyUpload {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.size += bytes.len() as u64;
         self.buffer.extend_from_slice(bytes);
@@ -398,8 +398,8 @@ impl Upload for PyUpload {
         }
     }
 
-    fn finish(mut self: Box<Self>) -> Pending<ObjectMeta> {
-        Pending::lazy(move || {
+    fn finish(mut self: Box<Self>) -> PendingResult<ObjectMeta> {
+        PendingResult::lazy(move || {
             if !self.buffer.is_empty() {
                 self.send()?;
             }

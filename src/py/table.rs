@@ -13,48 +13,49 @@ use serde_json::json;
 use super::arrow::{ArrowStream, import_stream};
 use super::catalog::PyCatalog;
 use super::error::to_python;
-use super::job::found;
-use super::runtime::{wait, wait_settled, watched, watched_by};
-use super::snapshot::{Newest, Snapshot, open_log, read_options};
+use super::job::engine_batches;
+use super::runtime::{cancellation_token, replace_progress, wait, wait_settled};
+use super::snapshot::{LogTailSource, Snapshot, open_log, read_options};
 use super::store::PyStore;
-use crate::commit::finish::{Choices, Done};
+use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::error::{Error, Result};
-use crate::exec::Progress;
+use crate::exec::ProgressCounter;
 use crate::ops::{
-    self, Change, CreateOptions, FileFigures, Optimized, Place, Sizes, Write, WriteOptions,
+    self, CreateOptions, FileMetrics, FileSizes, OptimizeResult, TableChange, TableOrPath,
+    WriteCommand, WriteOptions,
 };
 use crate::protocol::commit_line::Action;
 use crate::protocol::schema::StructType;
 use crate::protocol::{evolution, properties};
 use crate::store::Store;
-use crate::write::bound_constraints::Demands;
+use crate::write::bound_constraints::TableConstraints;
 
-pub(super) fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
+pub(super) fn from_json<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
     serde_json::from_str(json).map_err(|e| Error::invalid(format!("{what}: {e}")))
 }
 
-pub(super) fn text(value: &impl Serialize) -> Result<String> {
+pub(super) fn to_json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|e| Error::internal(format!("an answer is no JSON: {e}")))
 }
 
 /// Where a table is, as Python says it: a version, or whatever is at a location.
-struct Target {
-    place: TargetPlace,
+struct CommandTarget {
+    place: TargetLocation,
     uri: String,
     python_store: bool,
 }
 
-enum TargetPlace {
+enum TargetLocation {
     Known(crate::snapshot::Snapshot),
     Location(
         Option<Arc<dyn Store>>,
         HashMap<String, String>,
         HashMap<String, String>,
-        Newest,
+        LogTailSource,
     ),
 }
 
-impl Target {
+impl CommandTarget {
     fn new(
         uri: String,
         snapshot: Option<&Snapshot>,
@@ -66,7 +67,7 @@ impl Target {
         if let Some(snapshot) = snapshot {
             let (uri, python_store) = snapshot.origin();
             return Self {
-                place: TargetPlace::Known(snapshot.core().clone()),
+                place: TargetLocation::Known(snapshot.core().clone()),
                 uri,
                 python_store,
             };
@@ -74,10 +75,10 @@ impl Target {
         let python_store = store.is_some() || committer.is_some();
         let store = store.map(|object| Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>);
         let newest = PyCatalog::wrap(committer)
-            .map(Newest::Catalog)
+            .map(LogTailSource::Catalog)
             .unwrap_or_default();
         Self {
-            place: TargetPlace::Location(
+            place: TargetLocation::Location(
                 store,
                 storage.unwrap_or_default(),
                 options.unwrap_or_default(),
@@ -88,10 +89,10 @@ impl Target {
         }
     }
 
-    fn open(place: TargetPlace, uri: &str) -> Result<Place> {
+    fn open(place: TargetLocation, uri: &str) -> Result<TableOrPath> {
         match place {
-            TargetPlace::Known(snapshot) => Ok(Place::Table(snapshot)),
-            TargetPlace::Location(store, storage, options, newest) => Place::open(
+            TargetLocation::Known(snapshot) => Ok(TableOrPath::Table(snapshot)),
+            TargetLocation::Location(store, storage, options, newest) => TableOrPath::open(
                 open_log(uri, store, storage, &options, newest)?,
                 read_options(&options)?,
             ),
@@ -100,12 +101,12 @@ impl Target {
 }
 
 /// (the table after the operation, what is to be said of it)
-pub(super) type Answer = (Option<Snapshot>, String);
+pub(super) type CommandOutput = (Option<Snapshot>, String);
 
 /// Tells Python what a command warns of; gives the table after it.
-pub(super) fn warned(
+pub(super) fn report_warnings(
     py: Python<'_>,
-    done: Option<Done>,
+    done: Option<CommitResult>,
 ) -> PyResult<Option<crate::snapshot::Snapshot>> {
     let Some(done) = done else { return Ok(None) };
     for warning in &done.warnings {
@@ -117,15 +118,16 @@ pub(super) fn warned(
 
 pub(super) fn answer(
     py: Python<'_>,
-    done: Done,
+    done: CommitResult,
     uri: &str,
     python_store: bool,
-) -> PyResult<Answer> {
+) -> PyResult<CommandOutput> {
     let report =
         json!({"version": done.version, "metrics": done.metrics, "attempts": done.attempts})
             .to_string();
     Ok((
-        warned(py, Some(done))?.map(|core| Snapshot::new(core, uri.to_owned(), python_store)),
+        report_warnings(py, Some(done))?
+            .map(|core| Snapshot::new(core, uri.to_owned(), python_store)),
         report,
     ))
 }
@@ -144,19 +146,19 @@ pub(super) fn create_table(
     store: Option<Py<PyAny>>,
     open_options: Option<HashMap<String, String>>,
     committer: Option<Py<PyAny>>,
-) -> PyResult<Answer> {
-    let Target {
+) -> PyResult<CommandOutput> {
+    let CommandTarget {
         place,
         uri,
         python_store,
-    } = Target::new(uri, None, storage_options, store, open_options, committer);
+    } = CommandTarget::new(uri, None, storage_options, store, open_options, committer);
     let name = uri.clone();
     let done = wait_settled(py, move |cancel| {
-        let options: CreateOptions = parsed("options", &options)?;
+        let options: CreateOptions = from_json("options", &options)?;
         ops::create(
-            &Target::open(place, &name)?,
+            &CommandTarget::open(place, &name)?,
             &StructType::parse(&schema)?,
-            &parsed("demands", &bound)?,
+            &from_json("demands", &bound)?,
             &options,
             cancel,
         )
@@ -165,25 +167,25 @@ pub(super) fn create_table(
 }
 
 /// What rows of a table with this schema and these properties must satisfy, whatever its protocol:
-/// JSON of `Demands`.
+/// JSON of `TableConstraints`.
 #[pyfunction]
 pub(super) fn demands(py: Python<'_>, schema: &str, configuration: &str) -> PyResult<String> {
     let found = || -> Result<String> {
         let schema = StructType::parse(schema)?;
-        text(&Demands::of_new(
+        to_json(&TableConstraints::for_new_table(
             &schema,
-            parsed("configuration", configuration)?,
+            from_json("configuration", configuration)?,
         )?)
     };
     found().map_err(|e| to_python(py, &e))
 }
 
-/// What a table demands of its rows now, as JSON of `Demands`.
+/// What a table demands of its rows now, as JSON of `TableConstraints`.
 #[pyfunction]
 pub(super) fn demands_of(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
     let core = snapshot.core();
-    let found = Demands::of(core.protocol(), core.metadata(), core.schema(), |_| false)
-        .and_then(|demands| text(&demands));
+    let found = TableConstraints::of(core.protocol(), core.metadata(), core.schema(), |_| false)
+        .and_then(|demands| to_json(&demands));
     found.map_err(|e| to_python(py, &e))
 }
 
@@ -204,16 +206,16 @@ pub(super) fn alter(
     change: String,
     bound: String,
     choices: String,
-) -> PyResult<Answer> {
+) -> PyResult<CommandOutput> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
-        let change: Change = parsed("change", &change)?;
-        let choices: Choices = parsed("choices", &choices)?;
+        let change: TableChange = from_json("change", &change)?;
+        let choices: CommitOptions = from_json("choices", &choices)?;
         ops::alter(
             &core,
             &change,
-            &parsed("demands", &bound)?,
+            &from_json("demands", &bound)?,
             &choices,
             cancel,
         )
@@ -229,7 +231,7 @@ pub(super) fn drop_feature(
     name: String,
     truncate_history: bool,
     choices: String,
-) -> PyResult<Answer> {
+) -> PyResult<CommandOutput> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
@@ -237,7 +239,7 @@ pub(super) fn drop_feature(
             &core,
             &name,
             truncate_history,
-            &parsed("choices", &choices)?,
+            &from_json("choices", &choices)?,
             cancel,
         )
     })?;
@@ -252,17 +254,17 @@ pub(super) fn delete(
     snapshot: &Snapshot,
     options: String,
     predicate: Option<String>,
-) -> PyResult<Answer> {
+) -> PyResult<CommandOutput> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
         let predicate = predicate
-            .map(|json| parsed("predicate", &json))
+            .map(|json| from_json("predicate", &json))
             .transpose()?;
         ops::delete(
             &core,
             predicate.as_ref(),
-            &parsed("options", &options)?,
+            &from_json("options", &options)?,
             cancel,
         )
     })?;
@@ -280,20 +282,20 @@ pub(super) fn update(
     assignments: String,
     bound: String,
     predicate: Option<String>,
-) -> PyResult<Answer> {
+) -> PyResult<CommandOutput> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
         let predicate = predicate
-            .map(|json| parsed("predicate", &json))
+            .map(|json| from_json("predicate", &json))
             .transpose()?;
-        let assignments: Vec<ops::ValuePlan> = parsed("assignments", &assignments)?;
+        let assignments: Vec<ops::ValuePlan> = from_json("assignments", &assignments)?;
         ops::update(
             &core,
             predicate.as_ref(),
             &assignments,
-            &parsed("demands", &bound)?,
-            &parsed("options", &options)?,
+            &from_json("demands", &bound)?,
+            &from_json("options", &options)?,
             cancel,
         )
     })?;
@@ -304,9 +306,9 @@ pub(super) fn update(
 /// from another thread.
 #[pyclass(frozen, weakref, module = "deltafast._core")]
 pub(super) struct Counter {
-    progress: Progress,
+    progress: ProgressCounter,
     /// Who counted before the block.
-    before: Mutex<Option<Progress>>,
+    before: Mutex<Option<ProgressCounter>>,
 }
 
 #[pymethods]
@@ -314,7 +316,7 @@ impl Counter {
     #[new]
     fn new() -> Self {
         Self {
-            progress: Progress::default(),
+            progress: ProgressCounter::default(),
             before: Mutex::new(None),
         }
     }
@@ -330,7 +332,7 @@ impl Counter {
 
     fn __enter__(&self) {
         *self.before.lock().unwrap_or_else(PoisonError::into_inner) =
-            watched_by(Some(self.progress.clone()));
+            replace_progress(Some(self.progress.clone()));
     }
 
     fn __exit__(
@@ -339,7 +341,7 @@ impl Counter {
         _error: &Bound<'_, PyAny>,
         _trace: &Bound<'_, PyAny>,
     ) {
-        let _ = watched_by(
+        let _ = replace_progress(
             self.before
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -357,17 +359,17 @@ pub(super) fn optimize(
     snapshot: &Snapshot,
     options: String,
     predicate: Option<String>,
-) -> PyResult<Answer> {
+) -> PyResult<CommandOutput> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let found = wait_settled(py, move |cancel| {
         let predicate = predicate
-            .map(|json| parsed("predicate", &json))
+            .map(|json| from_json("predicate", &json))
             .transpose()?;
         ops::optimize(
             &core,
             predicate.as_ref(),
-            &parsed("options", &options)?,
+            &from_json("options", &options)?,
             cancel,
         )
     })?;
@@ -377,18 +379,18 @@ pub(super) fn optimize(
 /// The table after an OPTIMIZE, and its figures.
 pub(super) fn optimized(
     py: Python<'_>,
-    found: Optimized,
+    found: OptimizeResult,
     uri: String,
     python_store: bool,
-) -> PyResult<Answer> {
-    let files = |sizes: &Sizes| json!({"count": sizes.count(), "sum": sizes.sum(), "min": sizes.percentile(0), "max": sizes.percentile(100)});
-    let figures = |files: FileFigures| json!({"numFiles": files.count, "size": files.bytes});
+) -> PyResult<CommandOutput> {
+    let files = |sizes: &FileSizes| json!({"count": sizes.count(), "sum": sizes.sum(), "min": sizes.percentile(0), "max": sizes.percentile(100)});
+    let figures = |files: FileMetrics| json!({"numFiles": files.count, "size": files.bytes});
     let report = json!({
         "version": found.done.as_ref().and_then(|done| done.version),
         "added": files(&found.added),
         "removed": files(&found.removed),
         "partitions": found.partitions,
-        "considered": found.considered,
+        "considered": found.candidate_files,
         "largest_bin": found.largest_bin,
         "layout": found.layout,
         "clustering": found.clustering.map(|clustering| json!({
@@ -399,12 +401,12 @@ pub(super) fn optimized(
             "numOutputZCubes": clustering.output_cubes,
         })),
     });
-    let moved = warned(py, found.done)?.map(|core| Snapshot::new(core, uri, python_store));
+    let moved = report_warnings(py, found.done)?.map(|core| Snapshot::new(core, uri, python_store));
     Ok((moved, report.to_string()))
 }
 
 /// Rows, or files that hold them.
-enum Input {
+enum WriteInput {
     Rows(RecordBatchStreamReader),
     Files(Vec<Action>),
 }
@@ -412,7 +414,7 @@ enum Input {
 /// A write that waits for its expressions.
 #[pyclass(frozen, module = "deltafast._core")]
 pub(super) struct TableWrite {
-    parts: Mutex<Option<(Write, Input)>>,
+    parts: Mutex<Option<(WriteCommand, WriteInput)>>,
     demands: String,
     schema: String,
     uri: String,
@@ -420,7 +422,7 @@ pub(super) struct TableWrite {
 }
 
 impl TableWrite {
-    fn take(&self, py: Python<'_>) -> PyResult<(Write, Input)> {
+    fn take(&self, py: Python<'_>) -> PyResult<(WriteCommand, WriteInput)> {
         let parts = self
             .parts
             .lock()
@@ -453,11 +455,11 @@ impl TableWrite {
         open_options: Option<HashMap<String, String>>,
         committer: Option<Py<PyAny>>,
     ) -> PyResult<Option<Self>> {
-        let Target {
+        let CommandTarget {
             place,
             uri,
             python_store,
-        } = Target::new(
+        } = CommandTarget::new(
             uri,
             snapshot,
             storage_options,
@@ -469,13 +471,13 @@ impl TableWrite {
         let arrow = stream.as_ref().map(RecordBatchReader::schema);
         let name = uri.clone();
         let planned = wait(py, move |_| {
-            let options: WriteOptions = parsed("options", &options)?;
+            let options: WriteOptions = from_json("options", &options)?;
             let schema = match (&schema, arrow) {
                 (Some(schema), _) => StructType::parse(schema)?,
-                (None, Some(arrow)) => evolution::of_arrow(&arrow)?,
+                (None, Some(arrow)) => evolution::from_arrow_schema(&arrow)?,
                 (None, None) => return Err(Error::internal("a write needs data or a schema")),
             };
-            let write = Write::plan(Target::open(place, &name)?, &schema, options)?;
+            let write = WriteCommand::plan(CommandTarget::open(place, &name)?, &schema, options)?;
             let actions = actions
                 .as_deref()
                 .map(Action::from_lines)
@@ -484,7 +486,7 @@ impl TableWrite {
             write
                 .map(|write| {
                     Ok((
-                        text(write.demands())?,
+                        to_json(write.table_constraints())?,
                         write.schema().to_json().to_string(),
                         write,
                         actions,
@@ -493,7 +495,7 @@ impl TableWrite {
                 .transpose()
         })?;
         Ok(planned.map(|(demands, schema, write, actions)| {
-            let input = stream.map_or(Input::Files(actions), Input::Rows);
+            let input = stream.map_or(WriteInput::Files(actions), WriteInput::Rows);
             Self {
                 parts: Mutex::new(Some((write, input))),
                 demands,
@@ -504,7 +506,7 @@ impl TableWrite {
         }))
     }
 
-    /// JSON of `Demands`: what is to be bound.
+    /// JSON of `TableConstraints`: what is to be bound.
     #[getter]
     fn demands(&self) -> &str {
         &self.demands
@@ -523,7 +525,7 @@ impl TableWrite {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let (write, _) = parts.as_ref().ok_or_else(|| run_once(py))?;
         let (protocol, metadata) = write.target();
-        text(&json!({"protocol": protocol, "metadata": metadata, "identities": write.counted(), "version": write.version()})).map_err(|e| to_python(py, &e))
+        to_json(&json!({"protocol": protocol, "metadata": metadata, "identities": write.generated_identities(), "version": write.version()})).map_err(|e| to_python(py, &e))
     }
 
     /// Settles what is replaced, for another engine that writes; whether it has to write changes,
@@ -531,7 +533,7 @@ impl TableWrite {
     fn settle(&self, py: Python<'_>, bound: String) -> PyResult<bool> {
         let (mut write, input) = self.take(py)?;
         let (write, has_feed) = wait(py, move |cancel| {
-            let has_feed = write.settle(&parsed("demands", &bound)?, cancel)?;
+            let has_feed = write.plan_replacement(&from_json("demands", &bound)?, cancel)?;
             Ok((write, has_feed))
         })?;
         *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = Some((write, input));
@@ -546,11 +548,11 @@ impl TableWrite {
         bound: String,
         folder: String,
         changes: Option<String>,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<CommandOutput> {
         let (write, _) = self.take(py)?;
         let done = wait_settled(py, move |cancel| {
             write.run_folder(
-                &parsed("demands", &bound)?,
+                &from_json("demands", &bound)?,
                 &folder,
                 changes.as_deref(),
                 cancel,
@@ -567,12 +569,12 @@ impl TableWrite {
         bound: String,
         answers: Vec<String>,
         changes: Option<String>,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<CommandOutput> {
         let (write, _) = self.take(py)?;
         let done = wait_settled(py, move |cancel| {
             let (written, inserted) = super::write::together(&answers)?;
             write.run_written(
-                &parsed("demands", &bound)?,
+                &from_json("demands", &bound)?,
                 written,
                 &inserted,
                 changes.as_deref(),
@@ -589,19 +591,19 @@ impl TableWrite {
     }
 
     /// Writes and commits. `bound` is `demands` with a tree at each expression.
-    fn run(&self, py: Python<'_>, bound: String) -> PyResult<Answer> {
+    fn run(&self, py: Python<'_>, bound: String) -> PyResult<CommandOutput> {
         let (write, input) = self.take(py)?;
         let done = wait_settled(py, move |cancel| {
-            let bound: Demands = parsed("demands", &bound)?;
+            let bound: TableConstraints = from_json("demands", &bound)?;
             match input {
-                Input::Rows(stream) => write.run(
+                WriteInput::Rows(stream) => write.run(
                     &bound,
                     stream.map(|batch| {
                         batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}")))
                     }),
                     cancel,
                 ),
-                Input::Files(actions) => write.run_files(&bound, actions, cancel),
+                WriteInput::Files(actions) => write.run_files(&bound, actions, cancel),
             }
         })?;
         answer(py, done, &self.uri, self.python_store)
@@ -615,9 +617,9 @@ enum MergeState {
         StructType,
         RecordBatchStreamReader,
     ),
-    Settled(Box<ops::Merge>, RecordBatchStreamReader),
-    Joining(Box<ops::Joining>),
-    Job(Box<ops::MergeJob>),
+    Settled(Box<ops::MergeCommand>, RecordBatchStreamReader),
+    Joining(Box<ops::MergeJoin>),
+    Job(Box<ops::ExternalMergeJob>),
 }
 
 /// A merge that waits for its expressions, then for the rows that match.
@@ -646,7 +648,9 @@ impl TableMerge {
     fn keys(&self, py: Python<'_>, of_target: bool) -> PyResult<ArrowStream> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let found = match &*state {
-            Some(MergeState::Joining(joining)) if of_target => joining.target_keys(&watched()),
+            Some(MergeState::Joining(joining)) if of_target => {
+                joining.target_keys(&cancellation_token())
+            }
             Some(MergeState::Joining(joining)) => joining.source_keys(),
             _ => Err(Error::internal(
                 "a merge has no keys before its source is read",
@@ -664,7 +668,7 @@ impl TableMerge {
     fn new(py: Python<'_>, snapshot: &Snapshot, source: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (uri, python_store) = snapshot.origin();
         let stream = import_stream(source)?;
-        let schema = evolution::of_arrow(&RecordBatchReader::schema(&stream))
+        let schema = evolution::from_arrow_schema(&RecordBatchReader::schema(&stream))
             .map_err(|e| to_python(py, &e))?;
         let source_schema = schema.to_json().to_string();
         Ok(Self {
@@ -685,7 +689,7 @@ impl TableMerge {
         &self.source_schema
     }
 
-    /// Settles what the table will be: JSON of its schema, and of the `Demands` that are to be
+    /// Settles what the table will be: JSON of its schema, and of the `TableConstraints` that are to be
     /// bound. `evolving` are columns of the source, and fields in them, that may add to the
     /// schema, `lacking` columns of the table that new rows may lack.
     fn settle(
@@ -699,14 +703,14 @@ impl TableMerge {
             return Err(to_python(py, &Error::internal("a merge is settled twice")));
         };
         let (merge, demands) = wait(py, move |_| {
-            let merge = ops::Merge::plan(
+            let merge = ops::MergeCommand::plan(
                 &core,
                 source,
                 &evolving,
                 &lacking,
-                parsed("options", &options)?,
+                from_json("options", &options)?,
             )?;
-            let demands = text(merge.demands())?;
+            let demands = to_json(merge.table_constraints())?;
             Ok((merge, demands))
         })?;
         let schema = merge.schema().to_json().to_string();
@@ -726,7 +730,7 @@ impl TableMerge {
             let rows = stream.map(|batch| {
                 batch.map_err(|e| Error::invalid(format!("the source cannot be read: {e}")))
             });
-            merge.read(&parsed("plan", &plan)?, rows, cancel)
+            merge.read_source(&from_json("plan", &plan)?, rows, cancel)
         })?;
         self.put(MergeState::Joining(Box::new(joining)));
         Ok(())
@@ -746,13 +750,13 @@ impl TableMerge {
             return Err(to_python(py, &Error::invalid("a merge can be run once")));
         };
         let (job, outlook) = wait(py, move |cancel| {
-            let job = merge.job(
-                &parsed("plan", &plan)?,
-                &parsed("facts", &facts)?,
-                found(keys),
+            let job = merge.into_external_job(
+                &from_json("plan", &plan)?,
+                &from_json("facts", &facts)?,
+                engine_batches(keys),
                 cancel,
             )?;
-            let outlook = text(&job.outlook(cancel)?)?;
+            let outlook = to_json(&job.requirements(cancel)?)?;
             Ok((job, outlook))
         })?;
         self.put(MergeState::Job(Box::new(job)));
@@ -777,8 +781,8 @@ impl TableMerge {
             ));
         };
         let (job, whole) = wait(py, move |cancel| {
-            let files: BTreeMap<i32, String> = parsed("files", &files)?;
-            let whole = job.find(found(marks), &files, read, cancel)?;
+            let files: BTreeMap<i32, String> = from_json("files", &files)?;
+            let whole = job.find_rows(engine_batches(marks), &files, read, cancel)?;
             Ok((job, whole))
         })?;
         self.put(MergeState::Job(job));
@@ -792,7 +796,7 @@ impl TableMerge {
         py: Python<'_>,
         rows: Option<String>,
         changes: Option<String>,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<CommandOutput> {
         let MergeState::Job(job) = self.take(py)? else {
             return Err(to_python(
                 py,
@@ -834,7 +838,11 @@ impl TableMerge {
     /// where another writer changed rows that it read and it is to be run again, with the keys
     /// joined anew.
     #[pyo3(signature = (pairs=None))]
-    fn run(&self, py: Python<'_>, pairs: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Answer>> {
+    fn run(
+        &self,
+        py: Python<'_>,
+        pairs: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<CommandOutput>> {
         let pairs = pairs.map(import_stream).transpose()?;
         let MergeState::Joining(joining) = self.take(py)? else {
             return Err(to_python(
@@ -851,8 +859,10 @@ impl TableMerge {
             joining.run(pairs, cancel)
         })?;
         match tried {
-            ops::Tried::Done(done) => answer(py, *done, &self.uri, self.python_store).map(Some),
-            ops::Tried::Lost(again) => {
+            ops::MergeAttempt::Done(done) => {
+                answer(py, *done, &self.uri, self.python_store).map(Some)
+            }
+            ops::MergeAttempt::Conflict(again) => {
                 self.put(MergeState::Joining(again));
                 Ok(None)
             }

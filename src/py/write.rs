@@ -13,19 +13,19 @@ use super::arrow::import_stream;
 use super::error::to_python;
 use super::runtime::wait;
 use crate::error::{Error, Result};
-use crate::expr::Bound as BoundExpr;
-use crate::pq::{Mapping, WriterProperties};
+use crate::expr::BoundExpr;
+use crate::pq::{ColumnMappingMode, WriterProperties};
 use crate::protocol::schema::StructType;
 use crate::store;
-use crate::write::constraints::{Check, Computed, Identity, Rules};
-use crate::write::with_change_feed::write_told;
-use crate::write::{NewFile, WriteRequest, Written, write};
+use crate::write::constraints::{CheckConstraint, ComputedColumn, IdentityColumn, WriteRules};
+use crate::write::with_change_feed::write_with_change_data;
+use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write};
 
 /// What the caller may ask for; everything may be absent. Expressions are bound trees.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[derive(Default)]
-struct Options {
+struct FileWriteOptions {
     partition_by: Vec<String>,
     /// `none`, `name` or `id`.
     column_mapping: Option<String>,
@@ -66,12 +66,12 @@ struct IdentityOption {
     allow_explicit: bool,
 }
 
-impl Options {
+impl FileWriteOptions {
     fn request(self, schema: StructType) -> Result<WriteRequest> {
         let computed = |list: Vec<(String, Value)>| {
             list.into_iter()
                 .map(|(column, tree)| {
-                    Ok(Computed {
+                    Ok(ComputedColumn {
                         column,
                         expr: BoundExpr::from_json(&tree.to_string())?,
                     })
@@ -79,19 +79,19 @@ impl Options {
                 .collect::<Result<Vec<_>>>()
         };
         let checks = self.checks.into_iter().map(|check| {
-            Ok(Check {
+            Ok(CheckConstraint {
                 expr: BoundExpr::from_json(&check.tree.to_string())?,
                 name: check.name,
                 sql: check.sql,
             })
         });
-        let identities = self.identities.into_iter().map(|i| Identity {
+        let identities = self.identities.into_iter().map(|i| IdentityColumn {
             column: i.column,
             next: i.next,
             step: i.step,
             allow_explicit: i.allow_explicit,
         });
-        let rules = Rules {
+        let rules = WriteRules {
             checks: checks.collect::<Result<_>>()?,
             defaults: computed(self.defaults)?,
             generated: computed(self.generated)?,
@@ -102,9 +102,9 @@ impl Options {
         Ok(WriteRequest {
             partition_columns: self.partition_by,
             mapping: match self.column_mapping.as_deref() {
-                None | Some("none") => Mapping::None,
-                Some("name") => Mapping::Name,
-                Some("id") => Mapping::Id,
+                None | Some("none") => ColumnMappingMode::None,
+                Some("name") => ColumnMappingMode::Name,
+                Some("id") => ColumnMappingMode::Id,
                 Some(other) => {
                     return Err(Error::invalid(format!(
                         "`column_mapping` is `{other}`; it can be none, name or id"
@@ -121,7 +121,7 @@ impl Options {
             zone: match self.time_zone.as_deref() {
                 None => usual.zone,
                 Some("") => None,
-                Some(name) => Some(crate::protocol::calendar::Zone::parse(name)?),
+                Some(name) => Some(crate::protocol::calendar::TimeZoneSpec::parse(name)?),
             },
             change_data: self.change_data,
             rules,
@@ -130,7 +130,7 @@ impl Options {
     }
 }
 
-fn file_json(file: NewFile) -> Value {
+fn file_json(file: WrittenDataFile) -> Value {
     let values: Map<String, Value> = file
         .partition_values
         .into_iter()
@@ -141,8 +141,8 @@ fn file_json(file: NewFile) -> Value {
     })
 }
 
-fn answer(written: Written, told: Written) -> String {
-    let listed = |files: Vec<NewFile>| files.into_iter().map(file_json).collect::<Vec<_>>();
+fn written_files_json(written: WriteOutput, told: WriteOutput) -> String {
+    let listed = |files: Vec<WrittenDataFile>| files.into_iter().map(file_json).collect::<Vec<_>>();
     let (files, changes) = (listed(written.files), listed(told.files));
     let identities: Map<String, Value> = written
         .identities
@@ -156,7 +156,7 @@ fn answer(written: Written, told: Written) -> String {
 /// What `write_files` said of one file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct FileAnswer {
+struct WrittenFileJson {
     path: String,
     partition_values: BTreeMap<String, Option<String>>,
     size: u64,
@@ -168,9 +168,9 @@ struct FileAnswer {
 /// What `write_files` answered.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WriteAnswer {
-    files: Vec<FileAnswer>,
-    changes: Vec<FileAnswer>,
+struct WrittenFilesJson {
+    files: Vec<WrittenFileJson>,
+    changes: Vec<WrittenFileJson>,
     rows: u64,
     identities: BTreeMap<String, i64>,
     /// The steps of these, of which the last value given out is the furthest.
@@ -178,8 +178,8 @@ struct WriteAnswer {
     steps: BTreeMap<String, i64>,
 }
 
-impl From<FileAnswer> for NewFile {
-    fn from(file: FileAnswer) -> Self {
+impl From<WrittenFileJson> for WrittenDataFile {
+    fn from(file: WrittenFileJson) -> Self {
         Self {
             path: file.path,
             partition_values: file.partition_values.into_iter().collect(),
@@ -192,16 +192,16 @@ impl From<FileAnswer> for NewFile {
 }
 
 /// What several writes made together, from their answers; and the files with changes.
-pub(super) fn together(answers: &[String]) -> Result<(Written, Vec<NewFile>)> {
-    let (mut out, mut told) = (Written::default(), Vec::new());
+pub(super) fn together(answers: &[String]) -> Result<(WriteOutput, Vec<WrittenDataFile>)> {
+    let (mut out, mut told) = (WriteOutput::default(), Vec::new());
     let mut last: BTreeMap<String, i64> = BTreeMap::new();
     for text in answers {
-        let answer: WriteAnswer = serde_json::from_str(text)
+        let answer: WrittenFilesJson = serde_json::from_str(text)
             .map_err(|e| Error::invalid(format!("what a task answered: {e}")))?;
         out.rows += answer.rows;
         out.files
-            .extend(answer.files.into_iter().map(NewFile::from));
-        told.extend(answer.changes.into_iter().map(NewFile::from));
+            .extend(answer.files.into_iter().map(WrittenDataFile::from));
+        told.extend(answer.changes.into_iter().map(WrittenDataFile::from));
         for (column, value) in answer.identities {
             let falls = answer.steps.get(&column).is_some_and(|step| *step < 0);
             let known = last.entry(column).or_insert(value);
@@ -228,7 +228,7 @@ pub(super) fn write_files(
     storage_options: Option<HashMap<String, String>>,
 ) -> PyResult<String> {
     let prepare = || -> Result<_> {
-        let options: Options =
+        let options: FileWriteOptions =
             serde_json::from_str(options).map_err(|e| Error::invalid(format!("`options`: {e}")))?;
         let told = options.told;
         let request = options.request(StructType::parse(schema)?)?;
@@ -246,9 +246,10 @@ pub(super) fn write_files(
             batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}")))
         });
         if told {
-            let [written, inserted] = write_told(&store, &request, batches)?;
-            return Ok(answer(written?, inserted?));
+            let [written, inserted] = write_with_change_data(&store, &request, batches)?;
+            return Ok(written_files_json(written?, inserted?));
         }
-        write(&store, &request, batches).map(|written| answer(written, Written::default()))
+        write(&store, &request, batches)
+            .map(|written| written_files_json(written, WriteOutput::default()))
     })
 }

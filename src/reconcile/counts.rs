@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Result;
-use crate::log::Totals;
+use crate::log::LiveFileTotals;
 use crate::parse::FileBatch;
 
 /// Counts of the files of a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileCounts {
     /// All of them.
-    pub live: Totals,
+    pub live: LiveFileTotals,
     /// Those in the checkpoint, with those that later commits touched.
     pub in_checkpoint: u64,
     /// Actions in the checkpoint, see [`crate::parse::checkpoint::OpenCheckpoint::num_actions`].
@@ -68,11 +68,11 @@ impl SharedCounts {
     }
 }
 
-fn totals(files: &FileBatch) -> Totals {
-    let mut totals = Totals {
+fn totals(files: &FileBatch) -> LiveFileTotals {
+    let mut totals = LiveFileTotals {
         files: i64::try_from(files.len()).unwrap_or(i64::MAX),
         bytes: files.size.iter().flatten().fold(0, i64::saturating_add),
-        ..Totals::default()
+        ..LiveFileTotals::default()
     };
     if let Some(dv) = &files.dv {
         totals.vectors = i64::try_from(dv.present.count_set_bits()).unwrap_or(i64::MAX);

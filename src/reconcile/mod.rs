@@ -14,9 +14,9 @@ mod seen_keys;
 mod singletons;
 
 pub use counts::FileCounts;
-pub use replay::{FileStream, FinishedFiles, Request, Texts, files, files_after};
-pub use seen_keys::{Seen, Verdict};
-pub use singletons::{Sets, TableActions, read_sets, read_table};
+pub use replay::{CommitCache, FileStream, FileStreamRequest, FinishedFiles, files, files_after};
+pub use seen_keys::{FileActionState, SeenFileKeys};
+pub use singletons::{NonFileActions, TableActions, read_non_file_actions, read_table_actions};
 
 #[cfg(test)]
 mod tests;

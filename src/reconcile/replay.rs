@@ -8,14 +8,14 @@ use bytes::Bytes;
 
 use super::counts::{EndCheck, FileCounts, SharedCounts};
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::{Cancel, Lanes, Source, lanes, parallelism};
-use crate::log::{CommitFile, Segment};
-use crate::parse::checkpoint::{FileKind, OpenCheckpoint};
-use crate::parse::commit::{self, Parsed, Single, Take};
-use crate::parse::{FileBatch, Wanted, json_lines, mask};
+use crate::exec::{CancellationToken, ItemSource, OrderedPrefetch, ordered_prefetch, parallelism};
+use crate::log::{CommitFile, LogSegment};
+use crate::parse::checkpoint::{CheckpointReader, FileActionKind};
+use crate::parse::commit::{self, ActionSelection, NonFileAction, ParsedActions};
+use crate::parse::{FileActionProjection, FileBatch, json_lines, mask};
 use crate::process::ProcessMutex;
-use crate::reconcile::seen_keys::{Seen, Verdict};
-use crate::store::{Pending, Store};
+use crate::reconcile::seen_keys::{FileActionState, SeenFileKeys};
+use crate::store::{PendingResult, Store};
 
 /// Commits larger than this are read and parsed in pieces.
 const PIECE: u64 = 4 << 20;
@@ -35,11 +35,11 @@ const AHEAD: usize = 16;
 
 /// Texts of small commits, kept so that opening and listing read each of them once.
 #[derive(Debug, Default)]
-pub struct Texts {
-    kept: ProcessMutex<(HashMap<i64, Bytes>, u64)>,
+pub struct CommitCache {
+    entries: ProcessMutex<(HashMap<i64, Bytes>, u64)>,
 }
 
-impl Texts {
+impl CommitCache {
     /// Bytes kept at most.
     const LIMIT: u64 = 32 << 20;
 
@@ -48,18 +48,18 @@ impl Texts {
     /// # Errors
     /// [`Error::NotFound`], [`Error::Storage`] name the file.
     pub fn get(&self, commit: &CommitFile) -> Result<Bytes> {
-        self.begin(commit)
-            .or_else(|coming| self.keep(commit, coming))
+        self.start_read(commit)
+            .or_else(|coming| self.finish_read(commit, coming))
     }
 
     /// The text of a commit that was read before and is kept.
     #[must_use]
-    pub fn known(&self, version: i64) -> Option<Bytes> {
+    pub fn cached(&self, version: i64) -> Option<Bytes> {
         self.lock().0.get(&version).cloned()
     }
 
     /// Drops the contents of the commits before `version`.
-    pub fn forget_before(&self, version: i64) {
+    pub fn evict_before(&self, version: i64) {
         let mut kept = self.lock();
         let (texts, bytes) = &mut *kept;
         texts.retain(|of, text| {
@@ -72,17 +72,17 @@ impl Texts {
     }
 
     /// The text, or what will bring it.
-    fn begin(&self, commit: &CommitFile) -> std::result::Result<Bytes, Pending<Bytes>> {
+    fn start_read(&self, commit: &CommitFile) -> std::result::Result<Bytes, PendingResult<Bytes>> {
         let kept = self
             .lock()
             .0
             .get(&commit.version)
             .filter(|_| !commit.is_compaction())
             .cloned();
-        kept.ok_or_else(|| json_lines::begin(&commit.file))
+        kept.ok_or_else(|| json_lines::start_read(&commit.file))
     }
 
-    fn keep(&self, commit: &CommitFile, coming: Pending<Bytes>) -> Result<Bytes> {
+    fn finish_read(&self, commit: &CommitFile, coming: PendingResult<Bytes>) -> Result<Bytes> {
         let bytes = coming.wait().at_version(commit.version)?;
         let mut kept = self.lock();
         if !commit.is_compaction() && kept.1 + bytes.len() as u64 <= Self::LIMIT {
@@ -97,16 +97,19 @@ impl Texts {
         /// Of each group of commits under way.
         const AT_ONCE: usize = 16;
         commits.chunks(AT_ONCE).flat_map(|commits| {
-            let coming: Vec<_> = commits.iter().map(|commit| self.begin(commit)).collect();
+            let coming: Vec<_> = commits
+                .iter()
+                .map(|commit| self.start_read(commit))
+                .collect();
             commits
                 .iter()
                 .zip(coming)
-                .map(|(commit, coming)| coming.or_else(|coming| self.keep(commit, coming)))
+                .map(|(commit, coming)| coming.or_else(|coming| self.finish_read(commit, coming)))
         })
     }
 
     /// Keeps the text of a commit that is known without reading it.
-    pub fn know(&self, version: i64, text: &Bytes) {
+    pub fn insert(&self, version: i64, text: &Bytes) {
         let mut kept = self.lock();
         if kept.1 + text.len() as u64 <= Self::LIMIT
             && kept.0.insert(version, text.clone()).is_none()
@@ -116,23 +119,23 @@ impl Texts {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, (HashMap<i64, Bytes>, u64)> {
-        self.kept.lock()
+        self.entries.lock()
     }
 }
 
 /// What is wanted of a segment's files.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct FileStreamRequest {
     /// Live files or tombstones.
-    pub kind: FileKind,
+    pub kind: FileActionKind,
     /// Their columns.
-    pub wanted: Arc<Wanted>,
+    pub wanted: Arc<FileActionProjection>,
     /// Stops the work.
-    pub cancel: Cancel,
+    pub cancel: CancellationToken,
 }
 
 /// One piece of the commits: texts of several small ones, newest first, or a part of a large one.
-struct Piece {
+struct CommitChunk {
     text: Bytes,
     /// Where each commit begins in the text.
     starts: Vec<usize>,
@@ -143,25 +146,25 @@ struct Piece {
     offset: u64,
 }
 
-struct ParsedPiece {
-    parsed: Parsed,
+struct ParsedCommitChunk {
+    parsed: ParsedActions,
     commits: Vec<(i64, String)>,
     aggregated: bool,
 }
 
 /// The live files, or tombstones, of a segment. Batches are never empty.
 pub struct FileStream {
-    commits: Option<Lanes<ParsedPiece>>,
+    commits: Option<OrderedPrefetch<ParsedCommitChunk>>,
     /// About how many files they may add.
-    of_commits: u64,
+    estimated_commit_files: u64,
     /// At most so many the checkpoint has.
-    of_checkpoint: u64,
+    max_checkpoint_files: u64,
     has_text_only: bool,
-    seen: Seen,
-    checkpoint: Option<OpenCheckpoint>,
-    rest: Option<Lanes<FileBatch>>,
-    ready: Option<std::vec::IntoIter<FileBatch>>,
-    request: Request,
+    seen: SeenFileKeys,
+    checkpoint: Option<CheckpointReader>,
+    checkpoint_batches: Option<OrderedPrefetch<FileBatch>>,
+    buffered_batches: Option<std::vec::IntoIter<FileBatch>>,
+    request: FileStreamRequest,
     counts: SharedCounts,
     at_end: Option<EndCheck>,
 }
@@ -172,12 +175,12 @@ pub struct FileStream {
 /// # Errors
 /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
 pub fn files(
-    segment: &Segment,
-    texts: &Arc<Texts>,
+    segment: &LogSegment,
+    texts: &Arc<CommitCache>,
     store: &Arc<dyn Store>,
-    request: Request,
+    request: FileStreamRequest,
 ) -> Result<FileStream> {
-    files_after(Seen::default(), segment, texts, store, request)
+    files_after(SeenFileKeys::default(), segment, texts, store, request)
 }
 
 /// [`files`] with the fingerprints of `seen`, which must be empty.
@@ -185,16 +188,16 @@ pub fn files(
 /// # Errors
 /// As [`files`].
 pub fn files_after(
-    seen: Seen,
-    segment: &Segment,
-    texts: &Arc<Texts>,
+    seen: SeenFileKeys,
+    segment: &LogSegment,
+    texts: &Arc<CommitCache>,
     store: &Arc<dyn Store>,
-    request: Request,
+    request: FileStreamRequest,
 ) -> Result<FileStream> {
     let checkpoint = segment
         .checkpoint
         .as_ref()
-        .map(|c| OpenCheckpoint::open(c, store, true).at_version(c.version))
+        .map(|c| CheckpointReader::open(c, store, true).at_version(c.version))
         .transpose()?;
     // A compaction stands for commits that are there as well: one that is damaged is known now,
     // while they can be used.
@@ -203,43 +206,45 @@ pub fn files_after(
     }
     let wanted = request.wanted.as_ref().clone();
     // Of the other kind only the key counts.
-    let key_only = Wanted::default();
+    let key_only = FileActionProjection::default();
     let take = Arc::new(match request.kind {
-        FileKind::Adds => Take {
+        FileActionKind::Adds => ActionSelection {
             adds: Some(wanted),
             removes: Some(key_only),
-            ..Take::default()
+            ..ActionSelection::default()
         },
-        FileKind::Removes => Take {
+        FileActionKind::Removes => ActionSelection {
             adds: Some(key_only),
             removes: Some(wanted),
-            ..Take::default()
+            ..ActionSelection::default()
         },
     });
     let sources = commit_sources(&segment.replay, texts, &take);
     let commits = (!sources.is_empty())
-        .then(|| lanes(sources.into_iter(), parallelism() * 2, 2, &request.cancel));
-    let of_commits = commit::adds_about(
+        .then(|| ordered_prefetch(sources.into_iter(), parallelism() * 2, 2, &request.cancel));
+    let of_commits = commit::estimated_adds(
         segment
             .replay
             .iter()
             .map(|c| c.file.size.unwrap_or(0))
             .sum(),
     );
-    let of_checkpoint = checkpoint.as_ref().map_or(0, OpenCheckpoint::files_at_most);
+    let of_checkpoint = checkpoint
+        .as_ref()
+        .map_or(0, CheckpointReader::max_file_count);
     let has_text_only = checkpoint
         .as_ref()
-        .is_none_or(OpenCheckpoint::has_text_only);
-    let counts = SharedCounts::new(checkpoint.as_ref().and_then(OpenCheckpoint::num_actions));
+        .is_none_or(CheckpointReader::has_json_stats_only);
+    let counts = SharedCounts::new(checkpoint.as_ref().and_then(CheckpointReader::num_actions));
     Ok(FileStream {
         commits,
-        of_commits,
-        of_checkpoint,
+        estimated_commit_files: of_commits,
+        max_checkpoint_files: of_checkpoint,
         has_text_only,
         seen,
         checkpoint,
-        rest: None,
-        ready: None,
+        checkpoint_batches: None,
+        buffered_batches: None,
         request,
         counts,
         at_end: None,
@@ -252,18 +257,18 @@ fn check_compaction(text: &Bytes) -> Result<()> {
     if text.is_empty() {
         return Err(Error::corrupt("the log compaction is empty"));
     }
-    let keys = Take {
-        adds: Some(Wanted::default()),
-        removes: Some(Wanted::default()),
-        ..Take::default()
+    let keys = ActionSelection {
+        adds: Some(FileActionProjection::default()),
+        removes: Some(FileActionProjection::default()),
+        ..ActionSelection::default()
     };
     let parsed = commit::parse(text, 0..text.len(), &keys, &[])?;
-    let mut seen = Seen::default();
+    let mut seen = SeenFileKeys::default();
     seen.reserve(parsed.adds.len() + parsed.removes.len());
     for batch in [&parsed.adds, &parsed.removes] {
         for row in 0..batch.len() {
             let path = batch.path.value(row);
-            if !seen.note(seen.key(batch, row)?, 0, Verdict::Added, true, path)? {
+            if !seen.record(seen.key(batch, row)?, 0, FileActionState::Added, true, path)? {
                 let path = crate::error::shown(path);
                 return Err(Error::corrupt(format!(
                     "the log compaction is not reconciled: it has two actions of the file `{path}`"
@@ -277,13 +282,13 @@ fn check_compaction(text: &Bytes) -> Result<()> {
 /// Work on commits, newest first.
 fn commit_sources(
     commits: &[CommitFile],
-    texts: &Arc<Texts>,
-    take: &Arc<Take>,
-) -> Vec<Source<ParsedPiece>> {
-    let mut out: Vec<Source<ParsedPiece>> = Vec::new();
+    texts: &Arc<CommitCache>,
+    take: &Arc<ActionSelection>,
+) -> Vec<ItemSource<ParsedCommitChunk>> {
+    let mut out: Vec<ItemSource<ParsedCommitChunk>> = Vec::new();
     let mut group: Vec<CommitFile> = Vec::new();
     let mut group_bytes = 0;
-    let flush = |group: &mut Vec<CommitFile>, out: &mut Vec<Source<ParsedPiece>>| {
+    let flush = |group: &mut Vec<CommitFile>, out: &mut Vec<ItemSource<ParsedCommitChunk>>| {
         if !group.is_empty() {
             let (commits, texts, take) =
                 (std::mem::take(group), Arc::clone(texts), Arc::clone(take));
@@ -299,7 +304,7 @@ fn commit_sources(
             let (commit, texts, take) = (commit.clone(), Arc::clone(texts), Arc::clone(take));
             out.push(Box::new(std::iter::once_with(move || {
                 let text = texts.get(&commit)?;
-                let piece = Piece {
+                let piece = CommitChunk {
                     text,
                     starts: vec![0],
                     commits: vec![(commit.version, commit.file.path.clone())],
@@ -341,10 +346,10 @@ fn commit_sources(
     out
 }
 
-fn read_group(commits: &[CommitFile], texts: &Texts) -> Result<Piece> {
+fn read_group(commits: &[CommitFile], texts: &CommitCache) -> Result<CommitChunk> {
     if let [commit] = commits {
         let text = texts.get(commit)?;
-        return Ok(Piece {
+        return Ok(CommitChunk {
             text,
             starts: vec![0],
             commits: vec![(commit.version, commit.file.path.clone())],
@@ -365,7 +370,7 @@ fn read_group(commits: &[CommitFile], texts: &Texts) -> Result<Piece> {
         .iter()
         .map(|c| (c.version, c.file.path.clone()))
         .collect();
-    Ok(Piece {
+    Ok(CommitChunk {
         text: text.into(),
         starts,
         commits,
@@ -375,7 +380,7 @@ fn read_group(commits: &[CommitFile], texts: &Texts) -> Result<Piece> {
 }
 
 /// The lines of a large commit that begin in `start..end`.
-fn read_part(commit: &CommitFile, start: u64, end: u64, size: u64) -> Result<Piece> {
+fn read_part(commit: &CommitFile, start: u64, end: u64, size: u64) -> Result<CommitChunk> {
     // Longer than any usual line; a longer one costs another read.
     let mut reach = (end + (64 << 10)).min(size);
     let from = start.saturating_sub(1);
@@ -389,7 +394,7 @@ fn read_part(commit: &CommitFile, start: u64, end: u64, size: u64) -> Result<Pie
             memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |n| n + 1)
         };
         if first >= local(end) {
-            return Ok(Piece {
+            return Ok(CommitChunk {
                 text: Bytes::new(),
                 starts: vec![0],
                 commits: vec![(commit.version, commit.file.path.clone())],
@@ -420,7 +425,7 @@ fn read_part(commit: &CommitFile, start: u64, end: u64, size: u64) -> Result<Pie
             }
         };
         let text = bytes.slice(first..last.min(bytes.len()));
-        return Ok(Piece {
+        return Ok(CommitChunk {
             text,
             starts: vec![0],
             commits: vec![(commit.version, commit.file.path.clone())],
@@ -431,21 +436,24 @@ fn read_part(commit: &CommitFile, start: u64, end: u64, size: u64) -> Result<Pie
 }
 
 /// Whether a commit is so long that it is not read whole for the few actions that stand alone.
-pub(super) fn is_long(commit: &CommitFile) -> bool {
+pub(super) fn is_large_commit(commit: &CommitFile) -> bool {
     commit
         .file
         .size
         .is_some_and(|size| size > json_lines::PIECE && size < IMPLAUSIBLE)
 }
 
-/// The actions that stand alone of a commit for which [`is_long`] holds.
-pub(super) fn long_singles(commit: &CommitFile, take: &Take) -> Result<Vec<Single>> {
+/// The actions that stand alone of a commit for which [`is_large_commit`] holds.
+pub(super) fn large_commit_actions(
+    commit: &CommitFile,
+    take: &ActionSelection,
+) -> Result<Vec<NonFileAction>> {
     let size = commit.file.size.unwrap_or(0);
     let mut out = Vec::new();
     let mut start = 0;
     while start < size {
         let end = (start + json_lines::PIECE).min(size);
-        let Piece {
+        let CommitChunk {
             text,
             starts,
             commits,
@@ -453,16 +461,16 @@ pub(super) fn long_singles(commit: &CommitFile, take: &Take) -> Result<Vec<Singl
             ..
         } = read_part(commit, start, end, size)?;
         out.extend(
-            commit::singles(&text, take)
-                .map_err(|error| placed(error, &text, &starts, &commits, offset))?,
+            commit::non_file_actions(&text, take)
+                .map_err(|error| with_commit_position(error, &text, &starts, &commits, offset))?,
         );
         start = end;
     }
     Ok(out)
 }
 
-fn parse_piece(piece: Piece, take: &Take) -> Result<ParsedPiece> {
-    let Piece {
+fn parse_piece(piece: CommitChunk, take: &ActionSelection) -> Result<ParsedCommitChunk> {
+    let CommitChunk {
         text,
         starts,
         commits,
@@ -470,24 +478,26 @@ fn parse_piece(piece: Piece, take: &Take) -> Result<ParsedPiece> {
         offset,
     } = piece;
     match commit::parse(&text, 0..text.len(), take, &starts) {
-        Ok(parsed) => Ok(ParsedPiece {
+        Ok(parsed) => Ok(ParsedCommitChunk {
             parsed,
             commits,
             aggregated,
         }),
-        Err(error) => Err(placed(error, &text, &starts, &commits, offset)),
+        Err(error) => Err(with_commit_position(
+            error, &text, &starts, &commits, offset,
+        )),
     }
 }
 
 /// Turns the line of a piece into the line of its commit.
-fn placed(
+fn with_commit_position(
     error: Error,
     text: &[u8],
     starts: &[usize],
     commits: &[(i64, String)],
     offset: u64,
 ) -> Error {
-    let Some(line) = error.place().and_then(|place| place.line) else {
+    let Some(line) = error.context().and_then(|place| place.line) else {
         return error;
     };
     let lines_before =
@@ -501,12 +511,16 @@ fn placed(
         Error::Corrupt {
             kind,
             what,
-            mut place,
+            context: mut place,
         } => {
             // Lines of a part of a large commit are counted from its beginning only when it is the
             // first part.
             place.line = (offset == 0).then_some(line - before);
-            Error::Corrupt { kind, what, place }
+            Error::Corrupt {
+                kind,
+                what,
+                context: place,
+            }
         }
         other => other,
     };
@@ -524,11 +538,11 @@ impl FileStream {
     pub fn read_to_end(mut self) -> Result<Self> {
         let batches = self.by_ref().collect::<Result<Vec<_>>>()?;
         // A reconciled checkpoint names no file twice; here there is time to look.
-        let mut seen = Seen::default();
+        let mut seen = SeenFileKeys::default();
         for batch in &batches {
             for row in 0..batch.len() {
                 let key = seen.key(batch, row)?;
-                if !seen.note(key, 0, Verdict::Added, false, "")? {
+                if !seen.record(key, 0, FileActionState::Added, false, "")? {
                     return Err(Error::corrupt(format!(
                         "the checkpoint names the file `{}` twice",
                         crate::error::shown(batch.path.value(row))
@@ -536,14 +550,17 @@ impl FileStream {
                 }
             }
         }
-        self.ready = Some(batches.into_iter());
-        self.rest = None;
+        self.buffered_batches = Some(batches.into_iter());
+        self.checkpoint_batches = None;
         Ok(self)
     }
 
     /// The same, with `check` done when all files have come: its error is the stream's last item.
     #[must_use]
-    pub fn checked(self, check: impl FnOnce(FileCounts) -> Result<()> + Send + 'static) -> Self {
+    pub fn with_end_check(
+        self,
+        check: impl FnOnce(FileCounts) -> Result<()> + Send + 'static,
+    ) -> Self {
         Self {
             at_end: Some(Box::new(check)),
             ..self
@@ -558,36 +575,36 @@ impl FileStream {
 
     /// The keys that the commits touched, once all of them are read.
     #[must_use]
-    pub fn into_seen(self) -> Seen {
+    pub fn into_seen(self) -> SeenFileKeys {
         self.seen
     }
 
     /// At most this many files will come, as far as known before they do.
     #[must_use]
-    pub fn at_most(&self) -> Option<u64> {
+    pub fn max_files(&self) -> Option<u64> {
         if self.commits.is_some() {
             None
         } else {
-            Some(self.of_checkpoint())
+            Some(self.max_checkpoint_files())
         }
     }
 
     /// At most this many files are live in the checkpoint.
     #[must_use]
-    pub fn of_checkpoint(&self) -> u64 {
-        self.of_checkpoint
+    pub fn max_checkpoint_files(&self) -> u64 {
+        self.max_checkpoint_files
     }
 
     /// The size of the checkpoint that is still to be read, with its sidecars.
     #[must_use]
     pub fn checkpoint_bytes(&self) -> Option<u64> {
-        self.checkpoint.as_ref().map(OpenCheckpoint::size)
+        self.checkpoint.as_ref().map(CheckpointReader::size)
     }
 
     /// About how many files will come at most, guessed by the size of the commits.
     #[must_use]
-    pub fn about(&self) -> u64 {
-        self.of_checkpoint() + self.of_commits
+    pub fn estimated_files(&self) -> u64 {
+        self.max_checkpoint_files() + self.estimated_commit_files
     }
 
     /// Whether statistics will come as text only, not as structs of a checkpoint.
@@ -596,8 +613,8 @@ impl FileStream {
         self.has_text_only
     }
 
-    fn reconcile(&mut self, piece: &ParsedPiece) -> Result<Option<FileBatch>> {
-        let ParsedPiece {
+    fn reconcile(&mut self, piece: &ParsedCommitChunk) -> Result<Option<FileBatch>> {
+        let ParsedCommitChunk {
             parsed,
             commits,
             aggregated,
@@ -606,18 +623,22 @@ impl FileStream {
         self.seen.reserve(adds.len() + removes.len());
         let version_of = |order: u32| {
             let which = parsed
-                .marks
+                .actions_before_mark
                 .partition_point(|mark| *mark < order)
                 .saturating_sub(1);
             commits.get(which).map_or(0, |(version, _)| *version)
         };
         let kept = match self.request.kind {
-            FileKind::Adds => adds,
-            FileKind::Removes => removes,
+            FileActionKind::Adds => adds,
+            FileActionKind::Removes => removes,
         };
         let mut live = vec![false; kept.len()];
-        let mut visit = |seen: &mut Seen, verdict: Verdict, row: usize, order: u32| -> Result<()> {
-            let batch = if verdict == Verdict::Added {
+        let mut visit = |seen: &mut SeenFileKeys,
+                         verdict: FileActionState,
+                         row: usize,
+                         order: u32|
+         -> Result<()> {
+            let batch = if verdict == FileActionState::Added {
                 adds
             } else {
                 removes
@@ -625,7 +646,7 @@ impl FileStream {
             let version = version_of(order);
             let named = |error: Error| {
                 let which = parsed
-                    .marks
+                    .actions_before_mark
                     .partition_point(|mark| *mark < order)
                     .saturating_sub(1);
                 let error = error.at_version(version);
@@ -635,11 +656,11 @@ impl FileStream {
             };
             let key = seen.key(batch, row).map_err(named)?;
             let newest = seen
-                .note(key, version, verdict, *aggregated, batch.path.value(row))
+                .record(key, version, verdict, *aggregated, batch.path.value(row))
                 .map_err(named)?;
             let wanted = match self.request.kind {
-                FileKind::Adds => verdict == Verdict::Added,
-                FileKind::Removes => verdict == Verdict::Removed,
+                FileActionKind::Adds => verdict == FileActionState::Added,
+                FileActionKind::Removes => verdict == FileActionState::Removed,
             };
             if newest
                 && wanted
@@ -651,23 +672,23 @@ impl FileStream {
         };
         if removes.is_empty() {
             for (row, order) in adds.order.iter().enumerate() {
-                visit(&mut self.seen, Verdict::Added, row, *order)?;
+                visit(&mut self.seen, FileActionState::Added, row, *order)?;
             }
         } else {
-            let mut all: Vec<(u32, Verdict, usize)> =
+            let mut all: Vec<(u32, FileActionState, usize)> =
                 Vec::with_capacity(adds.len() + removes.len());
             all.extend(
                 adds.order
                     .iter()
                     .enumerate()
-                    .map(|(row, order)| (*order, Verdict::Added, row)),
+                    .map(|(row, order)| (*order, FileActionState::Added, row)),
             );
             all.extend(
                 removes
                     .order
                     .iter()
                     .enumerate()
-                    .map(|(row, order)| (*order, Verdict::Removed, row)),
+                    .map(|(row, order)| (*order, FileActionState::Removed, row)),
             );
             all.sort_unstable_by_key(|(order, ..)| *order);
             for (order, verdict, row) in all {
@@ -681,7 +702,7 @@ impl FileStream {
 
     /// The batches of what was read to the end, or of the commits.
     fn next_before_checkpoint(&mut self) -> Option<Result<FileBatch>> {
-        if let Some(ready) = &mut self.ready {
+        if let Some(ready) = &mut self.buffered_batches {
             return ready.next().map(Ok);
         }
         while let Some(commits) = &mut self.commits {
@@ -700,8 +721,12 @@ impl FileStream {
 
     /// The pieces of the checkpoint, once the commits are read, without the rows that these
     /// touched.
-    fn checkpoint_sources(&mut self) -> Vec<Source<FileBatch>> {
-        let Some(checkpoint) = self.checkpoint.take().filter(|_| self.ready.is_none()) else {
+    fn checkpoint_sources(&mut self) -> Vec<ItemSource<FileBatch>> {
+        let Some(checkpoint) = self
+            .checkpoint
+            .take()
+            .filter(|_| self.buffered_batches.is_none())
+        else {
             return Vec::new();
         };
         let seen = Arc::new(std::mem::take(&mut self.seen));
@@ -714,12 +739,12 @@ impl FileStream {
             let batches = source.map(move |batch| {
                 let batch = batch?;
                 let held = batch.len() as u64;
-                let batch = seen.unseen(batch).at_version(version)?;
+                let batch = seen.filter_unseen(batch).at_version(version)?;
                 counts.add(&batch, held);
                 Ok(batch)
             });
             Box::new(batches.filter(|batch| !matches!(batch, Ok(batch) if batch.is_empty())))
-                as Source<FileBatch>
+                as ItemSource<FileBatch>
         });
         filtered.collect()
     }
@@ -736,8 +761,8 @@ impl FileStream {
             self.counts.clone(),
             self.at_end.take(),
         );
-        let lanes = lanes(
-            Finishing {
+        let lanes = ordered_prefetch(
+            FinishedSources {
                 stream: self,
                 finish: Arc::new(finish),
                 checkpoint: None,
@@ -756,7 +781,7 @@ impl FileStream {
 
 /// The results for all batches of a [`FileStream`].
 pub struct FinishedFiles<T> {
-    lanes: Lanes<T>,
+    lanes: OrderedPrefetch<T>,
     counts: SharedCounts,
     at_end: Option<EndCheck>,
 }
@@ -771,18 +796,18 @@ impl<T: Send + 'static> Iterator for FinishedFiles<T> {
 }
 
 /// See [`FileStream::finished`].
-struct Finishing<F> {
+struct FinishedSources<F> {
     stream: FileStream,
     finish: Arc<F>,
-    checkpoint: Option<std::vec::IntoIter<Source<FileBatch>>>,
+    checkpoint: Option<std::vec::IntoIter<ItemSource<FileBatch>>>,
 }
 
 impl<T: Send + 'static, F: Fn(FileBatch) -> Result<T> + Send + Sync + 'static> Iterator
-    for Finishing<F>
+    for FinishedSources<F>
 {
-    type Item = Source<T>;
+    type Item = ItemSource<T>;
 
-    fn next(&mut self) -> Option<Source<T>> {
+    fn next(&mut self) -> Option<ItemSource<T>> {
         let finish = Arc::clone(&self.finish);
         if self.checkpoint.is_none() {
             if let Some(batch) = self.stream.next_before_checkpoint() {
@@ -797,19 +822,19 @@ impl<T: Send + 'static, F: Fn(FileBatch) -> Result<T> + Send + Sync + 'static> I
 
 impl FileStream {
     fn next_unchecked(&mut self) -> Option<Result<FileBatch>> {
-        if self.rest.is_none() {
+        if self.checkpoint_batches.is_none() {
             if let Some(batch) = self.next_before_checkpoint() {
                 return Some(batch);
             }
             let sources = self.checkpoint_sources();
-            self.rest = Some(lanes(
+            self.checkpoint_batches = Some(ordered_prefetch(
                 sources.into_iter(),
                 parallelism() + 1,
                 AHEAD,
                 &self.request.cancel,
             ));
         }
-        self.rest.as_mut()?.next()
+        self.checkpoint_batches.as_mut()?.next()
     }
 }
 

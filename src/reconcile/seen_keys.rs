@@ -10,7 +10,7 @@ use crate::protocol::data_path;
 
 /// What an action said of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FileActionState {
     /// The file is live.
     Added,
     /// The file is gone.
@@ -19,7 +19,7 @@ pub enum Verdict {
 
 /// Passes a fingerprint through: it is a hash already.
 #[derive(Debug, Clone, Copy, Default)]
-struct Identity;
+struct FingerprintHashBuilder;
 
 #[derive(Default)]
 struct IdentityHasher(u64);
@@ -41,7 +41,7 @@ impl std::hash::Hasher for IdentityHasher {
     }
 }
 
-impl BuildHasher for Identity {
+impl BuildHasher for FingerprintHashBuilder {
     type Hasher = IdentityHasher;
 
     fn build_hasher(&self) -> IdentityHasher {
@@ -51,15 +51,15 @@ impl BuildHasher for Identity {
 
 /// Keys of logical files and the newest verdict on each.
 #[derive(Debug, Default, Clone)]
-pub struct Seen {
+pub struct SeenFileKeys {
     seeds: (DefaultHashBuilder, DefaultHashBuilder),
-    keys: HashMap<u128, (i64, Verdict), Identity>,
+    keys: HashMap<u128, (i64, FileActionState), FingerprintHashBuilder>,
 }
 
-impl Seen {
+impl SeenFileKeys {
     /// An empty set with the seeds of another, so that their fingerprints agree.
     #[must_use]
-    pub fn like(other: &Self) -> Self {
+    pub fn with_same_seeds(other: &Self) -> Self {
         Self {
             seeds: other.seeds.clone(),
             keys: HashMap::default(),
@@ -78,7 +78,7 @@ impl Seen {
     #[inline]
     pub fn key(&self, batch: &FileBatch, row: usize) -> Result<u128> {
         let path = batch.path.value(row);
-        let canonical = if data_path::needs_work(path.as_bytes()) || path.is_empty() {
+        let canonical = if data_path::needs_canonicalization(path.as_bytes()) || path.is_empty() {
             data_path::canonical(path)?
         } else {
             path.into()
@@ -117,11 +117,11 @@ impl Seen {
     /// [`Error::Corrupt`] for an add and a remove of one logical file in one commit, unless
     /// `aggregated`, where later lines are simply newer.
     #[inline]
-    pub fn note(
+    pub fn record(
         &mut self,
         key: u128,
         version: i64,
-        verdict: Verdict,
+        verdict: FileActionState,
         aggregated: bool,
         path: &str,
     ) -> Result<bool> {
@@ -144,8 +144,8 @@ impl Seen {
     /// The rows whose keys were not seen.
     ///
     /// # Errors
-    /// As [`Seen::key`].
-    pub fn unseen(&self, batch: FileBatch) -> Result<FileBatch> {
+    /// As [`SeenFileKeys::key`].
+    pub fn filter_unseen(&self, batch: FileBatch) -> Result<FileBatch> {
         if self.is_empty() {
             return Ok(batch);
         }

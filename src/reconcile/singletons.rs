@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::replay::{Texts, is_long, long_singles};
+use super::replay::{CommitCache, is_large_commit, large_commit_actions};
 use crate::error::{Error, Result, ResultExt, shown};
 use crate::exec::map_all;
-use crate::log::{Checksum, CommitFile, Segment};
-use crate::parse::checkpoint::OpenCheckpoint;
-use crate::parse::commit::{self, Single, Take};
-use crate::protocol::action::{DomainMetadata, Metadata, Protocol, Txn};
+use crate::log::{ChecksumFileContents, CommitFile, LogSegment};
+use crate::parse::checkpoint::CheckpointReader;
+use crate::parse::commit::{self, ActionSelection, NonFileAction};
+use crate::protocol::action::{DomainMetadata, Metadata, Protocol, SetTransaction};
 use crate::store::Store;
 
 /// Commits looked at together, at first and at most: with a good guess of where the newest metadata
@@ -34,7 +34,7 @@ impl TableActions {
     /// The fields that differ in `other`.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
-        Checksum::differences(
+        ChecksumFileContents::differences(
             (&self.protocol, &self.metadata),
             (&other.protocol, &other.metadata),
         )
@@ -43,21 +43,25 @@ impl TableActions {
 
 /// Transactions by application and domains by name, removed domains left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sets {
+pub struct NonFileActions {
     /// `txn`
-    pub transactions: BTreeMap<String, Txn>,
+    pub transactions: BTreeMap<String, SetTransaction>,
     /// `domainMetadata`
     pub domains: BTreeMap<String, DomainMetadata>,
 }
 
-impl Sets {
+impl NonFileActions {
     /// Takes over what newer actions say, the oldest first.
-    pub fn advance(&mut self, singles: &[Single]) {
+    pub fn advance(&mut self, singles: &[NonFileAction]) {
         for single in singles {
             match single {
-                Single::Txn(txn) => _ = self.transactions.insert(txn.app_id.clone(), txn.clone()),
-                Single::Domain(domain) if domain.removed => _ = self.domains.remove(&domain.domain),
-                Single::Domain(domain) => {
+                NonFileAction::Txn(txn) => {
+                    _ = self.transactions.insert(txn.app_id.clone(), txn.clone())
+                }
+                NonFileAction::Domain(domain) if domain.removed => {
+                    _ = self.domains.remove(&domain.domain)
+                }
+                NonFileAction::Domain(domain) => {
                     _ = self.domains.insert(domain.domain.clone(), domain.clone());
                 }
                 _ => {}
@@ -69,9 +73,9 @@ impl Sets {
 /// The single actions of each commit, newest commit first, in chunks; `found` ends the walk.
 fn newest_first(
     commits: &[CommitFile],
-    texts: &Arc<Texts>,
-    take: &Take,
-    mut found: impl FnMut(&CommitFile, Vec<Single>) -> Result<bool>,
+    texts: &Arc<CommitCache>,
+    take: &ActionSelection,
+    mut found: impl FnMut(&CommitFile, Vec<NonFileAction>) -> Result<bool>,
 ) -> Result<bool> {
     let mut newest: Vec<CommitFile> = commits.iter().rev().cloned().collect();
     let mut size = CHUNK.0;
@@ -81,17 +85,19 @@ fn newest_first(
         let (texts, take) = (Arc::clone(texts), take.clone());
         let parsed = map_all(jobs, move |commits| {
             let singles = |(commit, text): (&CommitFile, Result<Bytes>)| {
-                let singles = commit::singles(&text?, &take)
+                let singles = commit::non_file_actions(&text?, &take)
                     .at_file(&commit.file.path)
                     .at_version(commit.version)?;
                 Ok((commit.clone(), singles))
             };
             let mut out: Vec<Result<_>> = Vec::with_capacity(commits.len());
             // Between those that are too long to be read whole, commits are asked for together.
-            for run in commits.chunk_by(|a, b| !is_long(a) && !is_long(b)) {
+            for run in commits.chunk_by(|a, b| !is_large_commit(a) && !is_large_commit(b)) {
                 match run {
-                    [commit] if is_long(commit) => out
-                        .push(long_singles(commit, &take).map(|singles| (commit.clone(), singles))),
+                    [commit] if is_large_commit(commit) => out.push(
+                        large_commit_actions(commit, &take)
+                            .map(|singles| (commit.clone(), singles)),
+                    ),
                     run => out.extend(run.iter().zip(texts.get_all(run)).map(singles)),
                 }
             }
@@ -114,58 +120,60 @@ fn newest_first(
 ///
 /// # Errors
 /// [`Error::Corrupt`] when there is none, or two in one commit.
-pub fn read_table(
-    segment: &Segment,
-    texts: &Arc<Texts>,
+pub fn read_table_actions(
+    segment: &LogSegment,
+    texts: &Arc<CommitCache>,
     store: &Arc<dyn Store>,
 ) -> Result<(TableActions, bool)> {
     let (mut protocol, mut metadata) = (None, None);
-    let take = Take {
-        table: true,
-        ..Take::default()
+    let take = ActionSelection {
+        protocol_and_metadata: true,
+        ..ActionSelection::default()
     };
-    let mut keep = |version: i64, singles: Vec<Single>, in_checkpoint: bool| -> Result<bool> {
-        let (mut protocols, mut metadatas) = (0, 0);
-        let (had_protocol, had_metadata) = (protocol.is_some(), metadata.is_some());
-        for single in singles {
-            match single {
-                Single::Protocol(p) => {
-                    protocols += 1;
-                    if !had_protocol {
-                        protocol = Some(p);
+    let mut keep =
+        |version: i64, singles: Vec<NonFileAction>, in_checkpoint: bool| -> Result<bool> {
+            let (mut protocols, mut metadatas) = (0, 0);
+            let (had_protocol, had_metadata) = (protocol.is_some(), metadata.is_some());
+            for single in singles {
+                match single {
+                    NonFileAction::Protocol(p) => {
+                        protocols += 1;
+                        if !had_protocol {
+                            protocol = Some(p);
+                        }
                     }
-                }
-                Single::Metadata(m) => {
-                    metadatas += 1;
-                    if !had_metadata {
-                        metadata = Some(*m);
+                    NonFileAction::Metadata(m) => {
+                        metadatas += 1;
+                        if !had_metadata {
+                            metadata = Some(*m);
+                        }
                     }
+                    _ => {}
                 }
-                _ => {}
             }
-        }
-        if !in_checkpoint && (protocols > 1 || metadatas > 1) {
-            let name = if metadatas > 1 {
-                "metaData"
-            } else {
-                "protocol"
-            };
-            return Err(
-                Error::corrupt(format!("the commit has more than one `{name}` action"))
-                    .at_file(crate::protocol::log_path::commit(version))
-                    .at_version(version),
-            );
-        }
-        Ok(protocol.is_some() && metadata.is_some())
-    };
+            if !in_checkpoint && (protocols > 1 || metadatas > 1) {
+                let name = if metadatas > 1 {
+                    "metaData"
+                } else {
+                    "protocol"
+                };
+                return Err(Error::corrupt(format!(
+                    "the commit has more than one `{name}` action"
+                ))
+                .at_file(crate::protocol::log_path::commit(version))
+                .at_version(version));
+            }
+            Ok(protocol.is_some() && metadata.is_some())
+        };
     let complete = newest_first(&segment.replay, texts, &take, |commit, singles| {
         check_reconciled(commit, &singles)?;
         keep(commit.version, singles, false)
     })?;
     let mut from_checkpoint = false;
     if !complete && let Some(checkpoint) = &segment.checkpoint {
-        let open = OpenCheckpoint::open(checkpoint, store, false).at_version(checkpoint.version)?;
-        keep(checkpoint.version, open.singles(&take)?, true)?;
+        let open =
+            CheckpointReader::open(checkpoint, store, false).at_version(checkpoint.version)?;
+        keep(checkpoint.version, open.non_file_actions(&take)?, true)?;
         from_checkpoint = true;
     }
     let lacks = |what: &str| {
@@ -184,16 +192,16 @@ pub fn read_table(
 
 /// Refuses a compaction with two actions of one identity: the order of its lines would decide, and
 /// writers differ in which comes first. The commits that it stands for are there.
-fn check_reconciled(commit: &CommitFile, singles: &[Single]) -> Result<()> {
+fn check_reconciled(commit: &CommitFile, singles: &[NonFileAction]) -> Result<()> {
     if !commit.is_compaction() {
         return Ok(());
     }
     let mut seen = HashSet::new();
-    let identity = |single: &Single| match single {
-        Single::Protocol(_) => Some(("protocol", String::new())),
-        Single::Metadata(_) => Some(("metaData", String::new())),
-        Single::Txn(txn) => Some(("txn", txn.app_id.clone())),
-        Single::Domain(domain) => Some(("domainMetadata", domain.domain.clone())),
+    let identity = |single: &NonFileAction| match single {
+        NonFileAction::Protocol(_) => Some(("protocol", String::new())),
+        NonFileAction::Metadata(_) => Some(("metaData", String::new())),
+        NonFileAction::Txn(txn) => Some(("txn", txn.app_id.clone())),
+        NonFileAction::Domain(domain) => Some(("domainMetadata", domain.domain.clone())),
         _ => None,
     };
     for (kind, name) in singles.iter().filter_map(identity) {
@@ -216,19 +224,25 @@ fn check_reconciled(commit: &CommitFile, singles: &[Single]) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
-pub fn read_sets(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>) -> Result<Sets> {
-    let take = Take {
-        sets: true,
-        ..Take::default()
+pub fn read_non_file_actions(
+    segment: &LogSegment,
+    texts: &Arc<CommitCache>,
+    store: &Arc<dyn Store>,
+) -> Result<NonFileActions> {
+    let take = ActionSelection {
+        transactions_and_domains: true,
+        ..ActionSelection::default()
     };
-    let mut transactions: BTreeMap<String, Txn> = BTreeMap::new();
+    let mut transactions: BTreeMap<String, SetTransaction> = BTreeMap::new();
     let mut domains: BTreeMap<String, DomainMetadata> = BTreeMap::new();
-    let mut keep = |singles: Vec<Single>| {
+    let mut keep = |singles: Vec<NonFileAction>| {
         // Within one file the later line is the newer one.
         for single in singles.into_iter().rev() {
             match single {
-                Single::Txn(txn) => _ = transactions.entry(txn.app_id.clone()).or_insert(txn),
-                Single::Domain(domain) => {
+                NonFileAction::Txn(txn) => {
+                    _ = transactions.entry(txn.app_id.clone()).or_insert(txn)
+                }
+                NonFileAction::Domain(domain) => {
                     _ = domains.entry(domain.domain.clone()).or_insert(domain);
                 }
                 _ => {}
@@ -242,13 +256,13 @@ pub fn read_sets(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>) 
     })?;
     if let Some(checkpoint) = &segment.checkpoint {
         keep(
-            OpenCheckpoint::open(checkpoint, store, false)
+            CheckpointReader::open(checkpoint, store, false)
                 .at_version(checkpoint.version)?
-                .singles(&take)?,
+                .non_file_actions(&take)?,
         );
     }
     domains.retain(|_, domain| !domain.removed);
-    Ok(Sets {
+    Ok(NonFileActions {
         transactions,
         domains,
     })

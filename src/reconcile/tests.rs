@@ -3,11 +3,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::*;
-use crate::exec::Cancel;
-use crate::log::{CommitFile, Segment, Skip};
-use crate::parse::Wanted;
-use crate::parse::checkpoint::FileKind;
-use crate::store::{File, ObjectMeta, Pending, Store};
+use crate::exec::CancellationToken;
+use crate::log::{CommitFile, LogSegment, SegmentOptions};
+use crate::parse::FileActionProjection;
+use crate::parse::checkpoint::FileActionKind;
+use crate::store::{ObjectMeta, PendingResult, Store, StoreObject};
 
 /// Files in memory, by name.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Store for Memory {
         })
     }
 
-    fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
+    fn get(&self, path: &str) -> PendingResult<(Bytes, ObjectMeta)> {
         let (meta, bytes) = (
             self.head(path),
             self.0
@@ -41,10 +41,14 @@ impl Store for Memory {
                 .1
                 .clone(),
         );
-        Pending::lazy(move || Ok((bytes, meta?)))
+        PendingResult::lazy(move || Ok((bytes, meta?)))
     }
 
-    fn get_ranges(&self, path: &str, ranges: Vec<std::ops::Range<u64>>) -> Pending<Vec<Bytes>> {
+    fn get_ranges(
+        &self,
+        path: &str,
+        ranges: Vec<std::ops::Range<u64>>,
+    ) -> PendingResult<Vec<Bytes>> {
         let bytes = self
             .0
             .iter()
@@ -57,12 +61,12 @@ impl Store for Memory {
             .into_iter()
             .map(|range| bytes.slice(cut(range.start)..cut(range.end)))
             .collect();
-        Pending::lazy(move || Ok(found))
+        PendingResult::lazy(move || Ok(found))
     }
 }
 
 /// A segment of commits, or of compactions where the first version is given.
-fn segment(files: &[(i64, i64, String)]) -> (Segment, Arc<dyn Store>) {
+fn segment(files: &[(i64, i64, String)]) -> (LogSegment, Arc<dyn Store>) {
     let store: Arc<dyn Store> = Arc::new(Memory(
         files
             .iter()
@@ -74,7 +78,7 @@ fn segment(files: &[(i64, i64, String)]) -> (Segment, Arc<dyn Store>) {
         .map(|(first, version, text)| CommitFile {
             first: *first,
             version: *version,
-            file: File {
+            file: StoreObject {
                 store: Arc::clone(&store),
                 path: format!("{first}-{version}"),
                 size: Some(text.len() as u64),
@@ -84,7 +88,7 @@ fn segment(files: &[(i64, i64, String)]) -> (Segment, Arc<dyn Store>) {
         .collect();
     let version = commits.last().unwrap().version;
     (
-        Segment {
+        LogSegment {
             version,
             checkpoint: None,
             replay: commits.clone(),
@@ -93,21 +97,21 @@ fn segment(files: &[(i64, i64, String)]) -> (Segment, Arc<dyn Store>) {
             last_commit: None,
             checksum: None,
             counts: None,
-            skip: Skip::default(),
+            skip: SegmentOptions::default(),
         },
         store,
     )
 }
 
-fn run(files: &[(i64, i64, String)], kind: FileKind) -> crate::error::Result<Vec<String>> {
+fn run(files: &[(i64, i64, String)], kind: FileActionKind) -> crate::error::Result<Vec<String>> {
     let (segment, store) = segment(files);
-    let request = Request {
+    let request = FileStreamRequest {
         kind,
-        wanted: Arc::new(Wanted::default()),
-        cancel: Cancel::default(),
+        wanted: Arc::new(FileActionProjection::default()),
+        cancel: CancellationToken::default(),
     };
     let mut out = Vec::new();
-    for batch in super::files(&segment, &Arc::new(Texts::default()), &store, request)? {
+    for batch in super::files(&segment, &Arc::new(CommitCache::default()), &store, request)? {
         out.extend(batch?.path.iter().flatten().map(str::to_owned));
     }
     out.sort();
@@ -131,19 +135,22 @@ fn the_newest_action_of_a_file_decides() {
         (1, 1, remove("a") + &add("c")),
         (2, 2, add("a") + &remove("b") + &remove("/x y")),
     ];
-    assert_eq!(run(&commits, FileKind::Adds).unwrap(), ["a", "c"]);
-    assert_eq!(run(&commits, FileKind::Removes).unwrap(), ["/x y", "b"]);
+    assert_eq!(run(&commits, FileActionKind::Adds).unwrap(), ["a", "c"]);
+    assert_eq!(
+        run(&commits, FileActionKind::Removes).unwrap(),
+        ["/x y", "b"]
+    );
 }
 
 #[test]
 fn an_add_and_a_remove_of_one_logical_file_in_one_commit_are_corrupt() {
     let error = run(
         &[(0, 0, add("z")), (1, 1, add("a") + &remove("a"))],
-        FileKind::Adds,
+        FileActionKind::Adds,
     )
     .unwrap_err();
     assert!(
-        error.is_corrupt() && error.place().unwrap().version == Some(1),
+        error.is_corrupt() && error.context().unwrap().version == Some(1),
         "{error}"
     );
 }
@@ -166,8 +173,8 @@ fn one_path_with_two_deletion_vectors_is_two_files() {
         (1, 1, with("remove", "") + &with("add", "one")),
         (2, 2, with("remove", "one") + &with("add", "two")),
     ];
-    assert_eq!(run(&commits, FileKind::Adds).unwrap(), ["a"]);
-    assert_eq!(run(&commits, FileKind::Removes).unwrap(), ["a", "a"]);
+    assert_eq!(run(&commits, FileActionKind::Adds).unwrap(), ["a"]);
+    assert_eq!(run(&commits, FileActionKind::Removes).unwrap(), ["a", "a"]);
 }
 
 #[test]
@@ -183,8 +190,8 @@ fn a_reconciled_compaction_equals_its_commits_in_any_order() {
     ] {
         let compacted = [(0, 2, lines.concat())];
         assert_eq!(
-            run(&compacted, FileKind::Adds).unwrap(),
-            run(&commits, FileKind::Adds).unwrap()
+            run(&compacted, FileActionKind::Adds).unwrap(),
+            run(&commits, FileActionKind::Adds).unwrap()
         );
     }
 }
@@ -197,7 +204,7 @@ fn a_compaction_with_two_actions_of_a_file_is_refused_in_any_order() {
         [add("a"), add("a")],
         [remove("a"), remove("a")],
     ] {
-        let error = run(&[(0, 2, lines.concat())], FileKind::Adds).unwrap_err();
+        let error = run(&[(0, 2, lines.concat())], FileActionKind::Adds).unwrap_err();
         assert!(
             error.is_corrupt()
                 && error.to_string().contains("not reconciled")
@@ -207,7 +214,7 @@ fn a_compaction_with_two_actions_of_a_file_is_refused_in_any_order() {
     }
     let escaped = [(0, 2, add("a%20b") + &remove("a b"))];
     assert!(
-        run(&escaped, FileKind::Removes)
+        run(&escaped, FileActionKind::Removes)
             .unwrap_err()
             .to_string()
             .contains("not reconciled")
@@ -227,11 +234,14 @@ fn a_compaction_with_two_actions_of_one_identity_is_refused() {
         )
     };
     let of = |lines: &[&str]| segment(&[(0, 2, lines.join("\n"))]);
-    let texts = Arc::new(Texts::default());
+    let texts = Arc::new(CommitCache::default());
     let (sound, store) = of(&[protocol, metadata, &txn(1), &domain("x")]);
-    assert!(!read_table(&sound, &texts, &store).unwrap().1);
+    assert!(!read_table_actions(&sound, &texts, &store).unwrap().1);
     assert_eq!(
-        read_sets(&sound, &texts, &store).unwrap().transactions["app"].version,
+        read_non_file_actions(&sound, &texts, &store)
+            .unwrap()
+            .transactions["app"]
+            .version,
         1
     );
     for lines in [
@@ -240,7 +250,7 @@ fn a_compaction_with_two_actions_of_one_identity_is_refused() {
     ] {
         let (twice, store) = of(&lines);
         assert!(
-            read_table(&twice, &texts, &store)
+            read_table_actions(&twice, &texts, &store)
                 .unwrap_err()
                 .to_string()
                 .contains("not reconciled")
@@ -253,7 +263,7 @@ fn a_compaction_with_two_actions_of_one_identity_is_refused() {
     ] {
         let (twice, store) = of(&lines.each_ref().map(String::as_str));
         assert!(
-            read_sets(&twice, &texts, &store)
+            read_non_file_actions(&twice, &texts, &store)
                 .unwrap_err()
                 .to_string()
                 .contains("not reconciled")
@@ -269,13 +279,13 @@ fn a_commit_that_is_shorter_than_its_listing_says_is_an_error() {
         for commits in [&mut segment.commits, &mut segment.replay] {
             commits[1].file.size = Some(text.len() as u64 + extra);
         }
-        let request = Request {
-            kind: FileKind::Adds,
-            wanted: Arc::new(Wanted::default()),
-            cancel: Cancel::default(),
+        let request = FileStreamRequest {
+            kind: FileActionKind::Adds,
+            wanted: Arc::new(FileActionProjection::default()),
+            cancel: CancellationToken::default(),
         };
         let batches: crate::error::Result<Vec<_>> =
-            super::files(&segment, &Arc::new(Texts::default()), &store, request)
+            super::files(&segment, &Arc::new(CommitCache::default()), &store, request)
                 .unwrap()
                 .collect();
         match batches {
@@ -288,7 +298,7 @@ fn a_commit_that_is_shorter_than_its_listing_says_is_an_error() {
                         == 4
             ),
             Err(error) => assert!(
-                !whole && error.is_corrupt() && error.place().unwrap().version == Some(1),
+                !whole && error.is_corrupt() && error.context().unwrap().version == Some(1),
                 "{error}"
             ),
         }
@@ -302,14 +312,14 @@ fn what_comes_of_a_stream_is_counted_and_checked_once_at_its_end() {
         (1, 1, remove("a")),
     ]);
     let stream = |fails: bool| {
-        let request = Request {
-            kind: FileKind::Adds,
-            wanted: Arc::new(Wanted::default()),
-            cancel: Cancel::default(),
+        let request = FileStreamRequest {
+            kind: FileActionKind::Adds,
+            wanted: Arc::new(FileActionProjection::default()),
+            cancel: CancellationToken::default(),
         };
-        super::files(&segment, &Arc::new(Texts::default()), &store, request)
+        super::files(&segment, &Arc::new(CommitCache::default()), &store, request)
             .unwrap()
-            .checked(move |counts| {
+            .with_end_check(move |counts| {
                 assert_eq!(
                     (counts.live.files, counts.live.bytes, counts.in_checkpoint),
                     (2, 2, 0)
@@ -341,7 +351,7 @@ fn a_large_commit_is_read_in_parts() {
     assert_eq!(
         run(
             &[(0, 0, text), (1, 1, remove(&format!("{long}77")))],
-            FileKind::Adds
+            FileActionKind::Adds
         )
         .unwrap()
         .len(),
@@ -357,10 +367,10 @@ fn the_line_of_an_error_is_that_of_its_commit() {
             (1, 1, add("b") + "\n" + "oops\n"),
             (2, 2, add("c")),
         ],
-        FileKind::Adds,
+        FileActionKind::Adds,
     )
     .unwrap_err();
-    let place = error.place().unwrap();
+    let place = error.context().unwrap();
     assert_eq!(
         (place.version, place.line, place.file.as_deref()),
         (Some(1), Some(3), Some("1-1"))
@@ -386,7 +396,7 @@ fn any_split_of_the_history_gives_the_same_table() {
         commits.push((version, version, text));
     }
     assert_eq!(
-        run(&commits, FileKind::Adds).unwrap(),
+        run(&commits, FileActionKind::Adds).unwrap(),
         live.into_iter().collect::<Vec<_>>()
     );
 }

@@ -11,15 +11,15 @@ use arrow_buffer::NullBuffer;
 use arrow_cast::cast;
 use arrow_schema::{DataType as Arrow, Field, Fields, Schema, SchemaRef, TimeUnit};
 
-use super::Batches;
-use super::columns::{Leaves, counted};
-use super::plan::{PlanBatch, plan, wanted};
+use super::BatchStream;
+use super::columns::{LeafColumns, with_null_counts};
+use super::plan::{PlanBatch, plan, projected_columns};
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Progress};
-use crate::expr::Bound;
-use crate::parse::checkpoint::FileKind;
-use crate::parse::{DvColumns, FileBatch, Wanted};
-use crate::protocol::schema::TextLayout;
+use crate::exec::{CancellationToken, ProgressCounter};
+use crate::expr::BoundExpr;
+use crate::parse::checkpoint::FileActionKind;
+use crate::parse::{DvColumns, FileActionProjection, FileBatch};
+use crate::protocol::schema::StringLayout;
 use crate::snapshot::Snapshot;
 
 /// Which columns of the file list are wanted.
@@ -64,15 +64,15 @@ const ALL: &[&str] = &[
 
 /// One output column, resolved once for all batches.
 #[derive(Debug, Clone)]
-enum Output {
+enum ActionColumn {
     Path,
     Size,
     Time,
     NumRecords,
     TightBounds,
-    NullCount(Vec<Node>),
-    Min(Vec<Node>),
-    Max(Vec<Node>),
+    NullCount(Vec<StatsColumnNode>),
+    Min(Vec<StatsColumnNode>),
+    Max(Vec<StatsColumnNode>),
     Partition(Vec<(String, usize)>),
     DeletionVector,
     Tags,
@@ -84,12 +84,12 @@ enum Output {
 
 /// A tree of statistics leaves, as the schema nests them.
 #[derive(Debug, Clone)]
-enum Node {
+enum StatsColumnNode {
     Leaf(String, usize),
-    Parent(String, Vec<Node>),
+    Parent(String, Vec<StatsColumnNode>),
 }
 
-fn tree(leaves: &[(Vec<String>, usize)], depth: usize) -> Vec<Node> {
+fn tree(leaves: &[(Vec<String>, usize)], depth: usize) -> Vec<StatsColumnNode> {
     type Group = Vec<(Vec<String>, usize)>;
     let mut out: Vec<(String, Group)> = Vec::new();
     for (path, index) in leaves {
@@ -103,13 +103,17 @@ fn tree(leaves: &[(Vec<String>, usize)], depth: usize) -> Vec<Node> {
     }
     out.into_iter()
         .map(|(name, group)| match group.as_slice() {
-            [(path, index)] if path.len() == depth + 1 => Node::Leaf(name, *index),
-            _ => Node::Parent(name, tree(&group, depth + 1)),
+            [(path, index)] if path.len() == depth + 1 => StatsColumnNode::Leaf(name, *index),
+            _ => StatsColumnNode::Parent(name, tree(&group, depth + 1)),
         })
         .collect()
 }
 
-fn outputs(snapshot: &Snapshot, columns: &ActionColumns, leaves: &Leaves) -> Result<Vec<Output>> {
+fn outputs(
+    snapshot: &Snapshot,
+    columns: &ActionColumns,
+    leaves: &LeafColumns,
+) -> Result<Vec<ActionColumn>> {
     let names: Vec<String> = match &columns.names {
         Some(names) => names.clone(),
         None => USUAL.iter().map(ToString::to_string).collect(),
@@ -155,15 +159,15 @@ fn outputs(snapshot: &Snapshot, columns: &ActionColumns, leaves: &Leaves) -> Res
                 tree(&chosen, 0)
             };
             Ok(match head {
-                "path" => Output::Path,
-                "size_bytes" => Output::Size,
-                "modification_time" => Output::Time,
-                "num_records" => Output::NumRecords,
-                "tight_bounds" => Output::TightBounds,
-                "null_count" => Output::NullCount(stats(false)),
-                "min" => Output::Min(stats(true)),
-                "max" => Output::Max(stats(true)),
-                "partition" => Output::Partition(
+                "path" => ActionColumn::Path,
+                "size_bytes" => ActionColumn::Size,
+                "modification_time" => ActionColumn::Time,
+                "num_records" => ActionColumn::NumRecords,
+                "tight_bounds" => ActionColumn::TightBounds,
+                "null_count" => ActionColumn::NullCount(stats(false)),
+                "min" => ActionColumn::Min(stats(true)),
+                "max" => ActionColumn::Max(stats(true)),
+                "partition" => ActionColumn::Partition(
                     partition
                         .iter()
                         .enumerate()
@@ -171,23 +175,23 @@ fn outputs(snapshot: &Snapshot, columns: &ActionColumns, leaves: &Leaves) -> Res
                         .map(|(n, name)| (name.clone(), n))
                         .collect(),
                 ),
-                "deletion_vector" => Output::DeletionVector,
-                "tags" => Output::Tags,
-                "base_row_id" => Output::BaseRowId,
-                "default_row_commit_version" => Output::CommitVersion,
-                "clustering_provider" => Output::Clustering,
-                _ => Output::DataChange,
+                "deletion_vector" => ActionColumn::DeletionVector,
+                "tags" => ActionColumn::Tags,
+                "base_row_id" => ActionColumn::BaseRowId,
+                "default_row_commit_version" => ActionColumn::CommitVersion,
+                "clustering_provider" => ActionColumn::Clustering,
+                _ => ActionColumn::DataChange,
             })
         })
         .collect()
 }
 
 /// The leaves that any output needs.
-fn used(nodes: &[Node], out: &mut Vec<usize>) {
+fn used(nodes: &[StatsColumnNode], out: &mut Vec<usize>) {
     for node in nodes {
         match node {
-            Node::Leaf(_, index) => out.push(*index),
-            Node::Parent(_, children) => used(children, out),
+            StatsColumnNode::Leaf(_, index) => out.push(*index),
+            StatsColumnNode::Parent(_, children) => used(children, out),
         }
     }
 }
@@ -203,25 +207,27 @@ fn used(nodes: &[Node], out: &mut Vec<usize>) {
 pub fn actions(
     snapshot: &Snapshot,
     columns: &ActionColumns,
-    predicate: Option<&Bound>,
-    cancel: &Cancel,
-) -> Result<Batches> {
-    let every = counted(snapshot);
+    predicate: Option<&BoundExpr>,
+    cancel: &CancellationToken,
+) -> Result<BatchStream> {
+    let every = with_null_counts(snapshot);
     let outputs = outputs(snapshot, columns, &every)?;
     let mut needed = Vec::new();
     let mut with_stats = false;
-    let mut needs = Wanted::default();
+    let mut needs = FileActionProjection::default();
     for output in &outputs {
         match output {
-            Output::NullCount(nodes) | Output::Min(nodes) | Output::Max(nodes) => {
+            ActionColumn::NullCount(nodes)
+            | ActionColumn::Min(nodes)
+            | ActionColumn::Max(nodes) => {
                 with_stats = true;
                 used(nodes, &mut needed);
             }
-            Output::NumRecords | Output::TightBounds => with_stats = true,
-            Output::Tags => needs.tags = true,
-            Output::Time => needs.time = true,
-            Output::DataChange => needs.data_change = true,
-            Output::Clustering => needs.clustering = true,
+            ActionColumn::NumRecords | ActionColumn::TightBounds => with_stats = true,
+            ActionColumn::Tags => needs.tags = true,
+            ActionColumn::Time => needs.time = true,
+            ActionColumn::DataChange => needs.data_change = true,
+            ActionColumn::Clustering => needs.clustering = true,
             _ => {}
         }
     }
@@ -239,7 +245,7 @@ pub fn actions(
             .collect(),
     );
     let outputs = Arc::new(outputs);
-    let layout = Arc::new(Layout {
+    let layout = Arc::new(ActionBatchLayout {
         outputs,
         positions,
         flatten: columns.flatten,
@@ -267,51 +273,52 @@ pub fn actions(
             }
             Arc::new(keys)
         });
-    let wanted = Wanted {
+    let wanted = FileActionProjection {
         tags: needs.tags,
         time: needs.time,
         data_change: needs.data_change,
         clustering: needs.clustering,
-        ..wanted(snapshot, &wanted_leaves, with_stats)
+        ..projected_columns(snapshot, &wanted_leaves, with_stats)
     };
-    let progress = Progress::default();
+    let progress = ProgressCounter::default();
     let (context, done, expected, paths) = (
         snapshot.clone(),
         progress.clone(),
         schema.clone(),
         columns.paths.clone(),
     );
-    let batches = snapshot.finished_files(FileKind::Adds, wanted, cancel, move |mut files| {
-        done.advance(files.len() as u64);
-        if let Some(paths) = &paths {
-            let keep: Vec<bool> = (0..files.len())
-                .map(|row| paths.contains(files.path.value(row)))
-                .collect();
-            files = files.filter(&BooleanArray::from(keep))?;
-        }
-        if let Some(keys) = &keys {
-            let keep: Vec<bool> = (0..files.len())
-                .map(|row| {
-                    keys.contains(&(files.path.value(row).to_owned(), files.dv_unique_id(row)))
-                })
-                .collect();
-            files = files.filter(&BooleanArray::from(keep))?;
-        }
-        let batch = layout.batch(&PlanBatch::new(
-            &context,
-            files,
-            &wanted_leaves,
-            with_stats,
-        )?)?;
-        Ok(if batch.schema() == expected {
-            batch
-        } else {
-            RecordBatch::try_new(Arc::clone(&expected), batch.columns().to_vec())?
-        })
-    })?;
-    progress.expect(batches.at_most().unwrap_or(0));
+    let batches =
+        snapshot.finished_files(FileActionKind::Adds, wanted, cancel, move |mut files| {
+            done.advance(files.len() as u64);
+            if let Some(paths) = &paths {
+                let keep: Vec<bool> = (0..files.len())
+                    .map(|row| paths.contains(files.path.value(row)))
+                    .collect();
+                files = files.filter(&BooleanArray::from(keep))?;
+            }
+            if let Some(keys) = &keys {
+                let keep: Vec<bool> = (0..files.len())
+                    .map(|row| {
+                        keys.contains(&(files.path.value(row).to_owned(), files.dv_unique_id(row)))
+                    })
+                    .collect();
+                files = files.filter(&BooleanArray::from(keep))?;
+            }
+            let batch = layout.batch(&PlanBatch::new(
+                &context,
+                files,
+                &wanted_leaves,
+                with_stats,
+            )?)?;
+            Ok(if batch.schema() == expected {
+                batch
+            } else {
+                RecordBatch::try_new(Arc::clone(&expected), batch.columns().to_vec())?
+            })
+        })?;
+    progress.expect(batches.max_files().unwrap_or(0));
     let batches = batches.filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0));
-    Ok(Batches {
+    Ok(BatchStream {
         schema,
         batches: Box::new(coalesced(batches)),
         progress,
@@ -356,7 +363,7 @@ fn coalesced(
     })
 }
 
-fn empty_files(snapshot: &Snapshot, needs: &Wanted) -> FileBatch {
+fn empty_files(snapshot: &Snapshot, needs: &FileActionProjection) -> FileBatch {
     let text = || StringViewArray::new_null(0);
     FileBatch {
         path: text(),
@@ -374,24 +381,24 @@ fn empty_files(snapshot: &Snapshot, needs: &Wanted) -> FileBatch {
     }
 }
 
-struct Layout {
-    outputs: Arc<Vec<Output>>,
+struct ActionBatchLayout {
+    outputs: Arc<Vec<ActionColumn>>,
     positions: Arc<Vec<Option<usize>>>,
     flatten: bool,
     /// The parts of absent deletion vectors, which all batches share.
-    no_vectors: Vec<Named>,
+    no_vectors: Vec<NamedArray>,
 }
 
-/// Rows of [`Layout::no_vectors`]: more than most batches have.
+/// Rows of [`ActionBatchLayout::no_vectors`]: more than most batches have.
 const SHARED_ROWS: usize = 64 << 10;
 
-type Named = (String, ArrayRef);
+type NamedArray = (String, ArrayRef);
 
-impl Layout {
+impl ActionBatchLayout {
     fn batch(&self, batch: &PlanBatch) -> Result<RecordBatch> {
         let rows = batch.files.len();
         let files = &batch.files;
-        let mut columns: Vec<Named> = Vec::new();
+        let mut columns: Vec<NamedArray> = Vec::new();
         let text = |array: &StringViewArray| -> Result<ArrayRef> { Ok(cast(array, &Arrow::Utf8)?) };
         let optional = |array: Option<&StringViewArray>| {
             array.map_or_else(
@@ -404,35 +411,35 @@ impl Layout {
         };
         for output in self.outputs.iter() {
             match output {
-                Output::Path => columns.push(("path".into(), text(&files.path)?)),
-                Output::Size => columns.push(("size_bytes".into(), int(Some(&files.size)))),
-                Output::Time => {
+                ActionColumn::Path => columns.push(("path".into(), text(&files.path)?)),
+                ActionColumn::Size => columns.push(("size_bytes".into(), int(Some(&files.size)))),
+                ActionColumn::Time => {
                     columns.push(("modification_time".into(), int(files.time.as_ref())));
                 }
-                Output::NumRecords => columns.push((
+                ActionColumn::NumRecords => columns.push((
                     "num_records".into(),
                     int(batch.stats.as_ref().map(|s| &s.num_records)),
                 )),
-                Output::TightBounds => {
+                ActionColumn::TightBounds => {
                     let tight = batch
                         .stats
                         .as_ref()
                         .map_or_else(|| BooleanArray::new_null(rows), |s| s.tight_bounds.clone());
                     columns.push(("tight_bounds".into(), Arc::new(tight)));
                 }
-                Output::NullCount(nodes) => {
+                ActionColumn::NullCount(nodes) => {
                     self.stats("null_count", nodes, batch, &mut columns, |s| {
                         Some(Arc::new(s.null_count.clone()) as ArrayRef)
                     })?;
                 }
-                Output::Min(nodes) => {
+                ActionColumn::Min(nodes) => {
                     self.stats("min", nodes, batch, &mut columns, |s| s.min.clone())?;
                 }
-                Output::Max(nodes) => {
+                ActionColumn::Max(nodes) => {
                     self.stats("max", nodes, batch, &mut columns, |s| s.max.clone())?;
                 }
-                Output::Partition(parts) => {
-                    let parts: Vec<Named> = parts
+                ActionColumn::Partition(parts) => {
+                    let parts: Vec<NamedArray> = parts
                         .iter()
                         .filter_map(|(name, n)| {
                             Some((name.clone(), batch.partition.get(*n)?.clone()))
@@ -440,22 +447,22 @@ impl Layout {
                         .collect();
                     self.group("partition", parts, rows, &mut columns)?;
                 }
-                Output::DeletionVector => {
+                ActionColumn::DeletionVector => {
                     self.deletion_vector(files.dv.as_ref(), rows, &mut columns)?;
                 }
-                Output::Tags => columns.push(("tags".into(), optional(files.tags.as_ref())?)),
-                Output::BaseRowId => {
+                ActionColumn::Tags => columns.push(("tags".into(), optional(files.tags.as_ref())?)),
+                ActionColumn::BaseRowId => {
                     columns.push(("base_row_id".into(), int(files.base_row_id.as_ref())));
                 }
-                Output::CommitVersion => columns.push((
+                ActionColumn::CommitVersion => columns.push((
                     "default_row_commit_version".into(),
                     int(files.default_row_commit_version.as_ref()),
                 )),
-                Output::Clustering => columns.push((
+                ActionColumn::Clustering => columns.push((
                     "clustering_provider".into(),
                     optional(files.clustering.as_ref())?,
                 )),
-                Output::DataChange => {
+                ActionColumn::DataChange => {
                     let flags = files
                         .data_change
                         .clone()
@@ -485,9 +492,9 @@ impl Layout {
     fn stats(
         &self,
         name: &str,
-        nodes: &[Node],
+        nodes: &[StatsColumnNode],
         batch: &PlanBatch,
-        columns: &mut Vec<Named>,
+        columns: &mut Vec<NamedArray>,
         pick: impl Fn(&crate::parse::stats::LeafStats) -> Option<ArrayRef> + Copy,
     ) -> Result<()> {
         let rows = batch.files.len();
@@ -503,16 +510,16 @@ impl Layout {
 
     fn build(
         &self,
-        nodes: &[Node],
+        nodes: &[StatsColumnNode],
         batch: &PlanBatch,
         prefix: &str,
         pick: impl Fn(&crate::parse::stats::LeafStats) -> Option<ArrayRef> + Copy,
-        flat: &mut Vec<Named>,
-    ) -> Result<Vec<Named>> {
+        flat: &mut Vec<NamedArray>,
+    ) -> Result<Vec<NamedArray>> {
         let mut out = Vec::new();
         for node in nodes {
             match node {
-                Node::Leaf(name, index) => {
+                StatsColumnNode::Leaf(name, index) => {
                     let leaf = self
                         .positions
                         .get(*index)
@@ -525,7 +532,7 @@ impl Layout {
                     flat.push((format!("{prefix}.{name}"), Arc::clone(&array)));
                     out.push((name.clone(), array));
                 }
-                Node::Parent(name, children) => {
+                StatsColumnNode::Parent(name, children) => {
                     let children =
                         self.build(children, batch, &format!("{prefix}.{name}"), pick, flat)?;
                     out.push((name.clone(), struct_of(children, batch.files.len())?));
@@ -538,9 +545,9 @@ impl Layout {
     fn group(
         &self,
         name: &str,
-        parts: Vec<Named>,
+        parts: Vec<NamedArray>,
         rows: usize,
-        columns: &mut Vec<Named>,
+        columns: &mut Vec<NamedArray>,
     ) -> Result<()> {
         if self.flatten {
             columns.extend(
@@ -558,9 +565,9 @@ impl Layout {
         &self,
         dv: Option<&DvColumns>,
         rows: usize,
-        columns: &mut Vec<Named>,
+        columns: &mut Vec<NamedArray>,
     ) -> Result<()> {
-        let parts: Vec<Named> = match dv {
+        let parts: Vec<NamedArray> = match dv {
             None if rows <= SHARED_ROWS => self
                 .no_vectors
                 .iter()
@@ -593,7 +600,7 @@ impl Layout {
 }
 
 /// The columns of deletion vectors.
-fn vector_parts(dv: Option<&DvColumns>, rows: usize) -> Result<Vec<Named>> {
+fn vector_parts(dv: Option<&DvColumns>, rows: usize) -> Result<Vec<NamedArray>> {
     let text = |array: Option<&StringViewArray>| -> Result<ArrayRef> {
         Ok(match array {
             Some(array) => cast(array, &Arrow::Utf8)?,
@@ -618,7 +625,7 @@ fn vector_parts(dv: Option<&DvColumns>, rows: usize) -> Result<Vec<Named>> {
     ])
 }
 
-fn struct_of(parts: Vec<Named>, rows: usize) -> Result<ArrayRef> {
+fn struct_of(parts: Vec<NamedArray>, rows: usize) -> Result<ArrayRef> {
     if parts.is_empty() {
         return Ok(Arc::new(StructArray::new_empty_fields(rows, None)));
     }
@@ -636,14 +643,14 @@ fn struct_of(parts: Vec<Named>, rows: usize) -> Result<ArrayRef> {
 /// As [`actions`].
 pub fn partitions(
     snapshot: &Snapshot,
-    predicate: Option<&Bound>,
-    cancel: &Cancel,
-) -> Result<Batches> {
+    predicate: Option<&BoundExpr>,
+    cancel: &CancellationToken,
+) -> Result<BatchStream> {
     let plan = plan(snapshot, predicate, cancel)?;
     let fields: Fields = snapshot
         .partition_fields()
         .iter()
-        .map(|f| Field::new(&f.name, f.data_type.to_arrow(TextLayout::Plain), true))
+        .map(|f| Field::new(&f.name, f.data_type.to_arrow(StringLayout::Plain), true))
         .collect();
     let schema: SchemaRef = Arc::new(Schema::new(fields));
     let mut seen = std::collections::HashSet::new();
@@ -673,10 +680,10 @@ pub fn partitions(
             &RecordBatchOptions::new().with_row_count(Some(mask.true_count())),
         )?);
     }
-    Ok(Batches {
+    Ok(BatchStream {
         schema,
         batches: Box::new(batches.into_iter().map(Ok)),
-        progress: Progress::default(),
+        progress: ProgressCounter::default(),
     })
 }
 
@@ -685,7 +692,7 @@ pub fn partitions(
 ///
 /// # Errors
 /// As [`actions`].
-pub fn tombstones(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches> {
+pub fn tombstones(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<BatchStream> {
     let time = Arrow::Timestamp(TimeUnit::Millisecond, Some("UTC".into()));
     let schema: SchemaRef = Arc::new(Schema::new(vec![
         Field::new("path", Arrow::Utf8, false),
@@ -693,28 +700,29 @@ pub fn tombstones(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches> {
         Field::new("size_bytes", Arrow::Int64, true),
     ]));
     let out = Arc::clone(&schema);
-    let wanted = Wanted {
+    let wanted = FileActionProjection {
         time: true,
-        ..Wanted::default()
+        ..FileActionProjection::default()
     };
-    let batches = snapshot.finished_files(FileKind::Removes, wanted, cancel, move |files| {
-        let (_, values, nulls) = files
-            .time
-            .unwrap_or_else(|| Int64Array::new_null(files.path.len()))
-            .into_parts();
-        let times = TimestampMillisecondArray::new(values, nulls).with_timezone("UTC");
-        Ok(RecordBatch::try_new(
-            Arc::clone(&out),
-            vec![
-                cast(&files.path, &Arrow::Utf8)?,
-                Arc::new(times),
-                Arc::new(files.size),
-            ],
-        )?)
-    })?;
-    Ok(Batches {
+    let batches =
+        snapshot.finished_files(FileActionKind::Removes, wanted, cancel, move |files| {
+            let (_, values, nulls) = files
+                .time
+                .unwrap_or_else(|| Int64Array::new_null(files.path.len()))
+                .into_parts();
+            let times = TimestampMillisecondArray::new(values, nulls).with_timezone("UTC");
+            Ok(RecordBatch::try_new(
+                Arc::clone(&out),
+                vec![
+                    cast(&files.path, &Arrow::Utf8)?,
+                    Arc::new(times),
+                    Arc::new(files.size),
+                ],
+            )?)
+        })?;
+    Ok(BatchStream {
         schema,
         batches: Box::new(batches),
-        progress: Progress::default(),
+        progress: ProgressCounter::default(),
     })
 }

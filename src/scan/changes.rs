@@ -18,22 +18,22 @@ use arrow_array::{
 use arrow_schema::{DataType as Arrow, Field, SchemaRef, TimeUnit};
 use bytes::Bytes;
 
-use super::Batches;
-use super::columns::Leaves;
+use super::BatchStream;
+use super::columns::LeafColumns;
 use super::plan::PlanBatch;
-use super::read::{AHEAD, FileTask, Reading, Rows, ScanRequest, load_vector, read_tasks};
-use crate::dv::Positions;
-use crate::error::{Error, Missing, Result, ResultExt};
-use crate::exec::{Cancel, map_all};
-use crate::expr::Bound;
-use crate::history::{self, Search};
-use crate::log::{CommitFile, Listing};
-use crate::parse::commit::{self, Single, Take};
-use crate::parse::{FileBatch, Wanted};
+use super::read::{AHEAD, FileTask, LiveRows, ScanContext, ScanRequest, load_vector, read_tasks};
+use crate::dv::RoaringBitmapArray;
+use crate::error::{Error, NotFoundKind, Result, ResultExt};
+use crate::exec::{CancellationToken, map_all};
+use crate::expr::BoundExpr;
+use crate::history::{self, TimestampSearch};
+use crate::log::{CommitFile, LogListing};
+use crate::parse::commit::{self, ActionSelection, NonFileAction};
+use crate::parse::{FileActionProjection, FileBatch};
 use crate::protocol::action::Metadata;
 use crate::protocol::features::ColumnMapping;
-use crate::protocol::schema::{DataType, StructType, TextLayout};
-use crate::reconcile::Texts;
+use crate::protocol::schema::{DataType, StringLayout, StructType};
+use crate::reconcile::CommitCache;
 use crate::snapshot::Snapshot;
 
 /// The type of change: `insert`, `update_preimage`, `update_postimage`, `delete`.
@@ -57,18 +57,18 @@ pub struct ChangeRequest {
     /// Columns in output order, the feed's own included; all if `None`.
     pub columns: Option<Vec<String>>,
     /// Rows for which this is not true are left out; may speak of the feed's own columns.
-    pub predicate: Option<Bound>,
+    pub predicate: Option<BoundExpr>,
     /// A range beyond the newest version is empty instead of an error.
     pub allow_out_of_range: bool,
     /// The columns are the snapshot's, also where they are mapped.
     pub as_opened: bool,
     /// How text looks.
-    pub layout: TextLayout,
+    pub layout: StringLayout,
     /// Stops the work.
-    pub cancel: Cancel,
+    pub cancel: CancellationToken,
 }
 
-fn feed_fields(layout: TextLayout) -> Vec<Field> {
+fn change_data_fields(layout: StringLayout) -> Vec<Field> {
     vec![
         Field::new(CHANGE_TYPE, DataType::String.to_arrow(layout), true),
         Field::new(COMMIT_VERSION, Arrow::Int64, true),
@@ -88,7 +88,7 @@ fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i6
             && matches!(
                 error,
                 Error::NotFound {
-                    kind: Missing::Version,
+                    kind: NotFoundKind::Version,
                     ..
                 }
             )
@@ -100,7 +100,8 @@ fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i6
     };
     let start = match (request.starting_version, request.starting_timestamp_ms) {
         (Some(version), _) => version,
-        (None, Some(time)) => match history::version_at(snapshot, time, Search::AtOrAfter) {
+        (None, Some(time)) => match history::version_at(snapshot, time, TimestampSearch::AtOrAfter)
+        {
             Ok(version) => version,
             Err(error) => return out_of_range(error),
         },
@@ -108,10 +109,12 @@ fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i6
     };
     let end = match (request.ending_version, request.ending_timestamp_ms) {
         (Some(version), _) => version.min(newest),
-        (None, Some(time)) => match history::version_at(snapshot, time, Search::AtOrBefore) {
-            Ok(version) => version,
-            Err(error) => return out_of_range(error),
-        },
+        (None, Some(time)) => {
+            match history::version_at(snapshot, time, TimestampSearch::AtOrBefore) {
+                Ok(version) => version,
+                Err(error) => return out_of_range(error),
+            }
+        }
         (None, None) => newest,
     };
     if start < 0 {
@@ -121,7 +124,7 @@ fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i6
     }
     if start > newest {
         let error = Error::not_found(
-            Missing::Version,
+            NotFoundKind::Version,
             format!("invalid table version: {start}, where the newest version is {newest}; `allow_out_of_range` gives an empty feed instead"),
         )
         .at_version(start);
@@ -173,7 +176,7 @@ fn names_of(
 }
 
 /// One version's actions.
-struct Version {
+struct VersionActions {
     commit: CommitFile,
     adds: FileBatch,
     removes: FileBatch,
@@ -186,22 +189,22 @@ const JOB: usize = 8;
 
 fn read_versions(
     snapshot: &Snapshot,
-    listing: &Listing,
+    listing: &LogListing,
     start: i64,
     end: i64,
-) -> Result<Vec<Version>> {
+) -> Result<Vec<VersionActions>> {
     let mut commits = Vec::new();
     for version in start..=end {
         let commit = listing.commits.get(&version).cloned().ok_or_else(|| {
             Error::not_found(
-                Missing::Version,
+                NotFoundKind::Version,
                 format!("the commit of version {version} was cleaned up, so its changes are lost"),
             )
             .at_version(version)
         })?;
         commits.push(commit);
     }
-    let wanted = Wanted {
+    let wanted = FileActionProjection {
         partition: snapshot
             .partition_fields()
             .iter()
@@ -209,14 +212,14 @@ fn read_versions(
             .collect(),
         row_ids: true,
         data_change: true,
-        ..Wanted::default()
+        ..FileActionProjection::default()
     };
-    let take = Take {
+    let take = ActionSelection {
         adds: Some(wanted.clone()),
         removes: Some(wanted.clone()),
         cdc: Some(wanted),
-        table: true,
-        ..Take::default()
+        protocol_and_metadata: true,
+        ..ActionSelection::default()
     };
     let versions = map_all(commits.chunks(JOB).map(<[_]>::to_vec), move |commits| {
         let parse = |(commit, text): (&CommitFile, Result<Bytes>)| {
@@ -224,11 +227,14 @@ fn read_versions(
             let parsed = commit::parse(&text, 0..text.len(), &take, &[])
                 .at_file(&commit.file.path)
                 .at_version(commit.version)?;
-            let metadata = parsed.singles.into_iter().find_map(|single| match single {
-                Single::Metadata(metadata) => Some(*metadata),
-                _ => None,
-            });
-            Ok(Version {
+            let metadata = parsed
+                .non_file_actions
+                .into_iter()
+                .find_map(|single| match single {
+                    NonFileAction::Metadata(metadata) => Some(*metadata),
+                    _ => None,
+                });
+            Ok(VersionActions {
                 commit: commit.clone(),
                 adds: parsed.adds,
                 removes: parsed.removes,
@@ -238,7 +244,7 @@ fn read_versions(
         };
         commits
             .iter()
-            .zip(Texts::default().get_all(&commits))
+            .zip(CommitCache::default().get_all(&commits))
             .map(parse)
             .collect::<Result<Vec<_>>>()
     })?;
@@ -246,7 +252,12 @@ fn read_versions(
 }
 
 /// Refuses versions whose changes were not recorded, and schemas that do not read as the feed's.
-fn check_recorded(snapshot: &Snapshot, start: i64, end: i64, versions: &[Version]) -> Result<()> {
+fn check_recorded(
+    snapshot: &Snapshot,
+    start: i64,
+    end: i64,
+    versions: &[VersionActions],
+) -> Result<()> {
     // Where nothing of the table changed after the start, it was then what it is.
     let changed = snapshot.version() > end
         || versions
@@ -298,7 +309,7 @@ fn compatible(schema: &StructType, snapshot: &Snapshot, version: i64) -> Result<
             ))
             .at_version(version));
         };
-        if !reads_as(&field.data_type, &now.data_type) {
+        if !is_widening(&field.data_type, &now.data_type) {
             return Err(Error::schema_mismatch(
                 format!("the type of the column `{}` changed in the range; ask for a range on one side of the change", field.name),
                 now.data_type.to_string(),
@@ -311,15 +322,15 @@ fn compatible(schema: &StructType, snapshot: &Snapshot, version: i64) -> Result<
 }
 
 /// Whether values of an older type read as the newer one: equal, or wider, nested fields by name.
-fn reads_as(older: &DataType, newer: &DataType) -> bool {
+fn is_widening(older: &DataType, newer: &DataType) -> bool {
     use DataType as D;
     match (older, newer) {
         (D::Struct(a), D::Struct(b)) => a.fields.iter().all(|f| {
             b.field(&f.name)
-                .is_some_and(|g| reads_as(&f.data_type, &g.data_type))
+                .is_some_and(|g| is_widening(&f.data_type, &g.data_type))
         }),
-        (D::Array(a), D::Array(b)) => reads_as(&a.element, &b.element),
-        (D::Map(a), D::Map(b)) => reads_as(&a.key, &b.key) && reads_as(&a.value, &b.value),
+        (D::Array(a), D::Array(b)) => is_widening(&a.element, &b.element),
+        (D::Map(a), D::Map(b)) => is_widening(&a.key, &b.key) && is_widening(&a.value, &b.value),
         (D::Byte, D::Short | D::Integer | D::Long | D::Double | D::Decimal(..))
         | (D::Short, D::Integer | D::Long | D::Double | D::Decimal(..))
         | (D::Integer, D::Long | D::Double | D::Decimal(..))
@@ -340,10 +351,10 @@ fn reads_as(older: &DataType, newer: &DataType) -> bool {
 /// # Errors
 /// [`Error::NotRecorded`] for versions at which the feed was off, [`Error::NotFound`] for versions
 /// that do not exist (any more), [`Error::Invalid`] for an impossible range.
-pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Batches> {
+pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<BatchStream> {
     let range = range(snapshot, request)?;
     let at_end = names_of(snapshot, range, request)?;
-    let feed = feed_fields(request.layout);
+    let feed = change_data_fields(request.layout);
     let own: Vec<String> = at_end
         .schema()
         .fields
@@ -386,17 +397,17 @@ pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Batches> 
         layout: request.layout,
         ..ScanRequest::default()
     };
-    let reading = || Ok::<_, Error>(Reading::new(&at_end, &scan, &feed)?.in_large_batches());
+    let reading = || Ok::<_, Error>(ScanContext::new(&at_end, &scan, &feed)?.in_large_batches());
     let plain = Arc::new(reading()?);
     let only = Arc::new(reading()?.with_row_index());
     let from_files = Arc::new(reading()?.with_raw(0, CHANGE_TYPE, DataType::String));
-    let mut tasks: Vec<(Arc<Reading>, FileTask)> = Vec::new();
+    let mut tasks: Vec<(Arc<ScanContext>, FileTask)> = Vec::new();
     if let Some((start, end)) = range {
         // Of the whole log, since the time of a version depends on those before it.
         let listing = at_end.log().list(0)?;
         let versions = read_versions(&at_end, &listing, start, end)?;
         check_recorded(&at_end, start, end, &versions)?;
-        let times: HashMap<i64, i64> = history::times(&at_end, &listing, start, end)?
+        let times: HashMap<i64, i64> = history::version_timestamps(&at_end, &listing, start, end)?
             .into_iter()
             .collect();
         for version in versions {
@@ -418,7 +429,11 @@ pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Batches> 
 }
 
 /// Filters and projects the feed's batches.
-fn projected(all: Batches, wanted: &[String], predicate: Option<Bound>) -> Result<Batches> {
+fn projected(
+    all: BatchStream,
+    wanted: &[String],
+    predicate: Option<BoundExpr>,
+) -> Result<BatchStream> {
     let positions = wanted
         .iter()
         .map(|name| {
@@ -452,7 +467,7 @@ fn projected(all: Batches, wanted: &[String], predicate: Option<Bound>) -> Resul
         )?)
     });
     let batches = batches.filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0));
-    Ok(Batches {
+    Ok(BatchStream {
         schema,
         batches: Box::new(batches),
         progress: all.progress,
@@ -462,17 +477,17 @@ fn projected(all: Batches, wanted: &[String], predicate: Option<Bound>) -> Resul
 /// The files that hold a version's changes.
 fn version_tasks(
     snapshot: &Snapshot,
-    version: Version,
+    version: VersionActions,
     time_ms: i64,
-    [plain, only, from_files]: [&Arc<Reading>; 3],
-    tasks: &mut Vec<(Arc<Reading>, FileTask)>,
+    [plain, only, from_files]: [&Arc<ScanContext>; 3],
+    tasks: &mut Vec<(Arc<ScanContext>, FileTask)>,
 ) -> Result<()> {
     let number = version.commit.version;
     let batch = |files: FileBatch| -> Result<Arc<PlanBatch>> {
         Ok(Arc::new(PlanBatch::new(
             snapshot,
             files,
-            &Leaves::default(),
+            &LeafColumns::default(),
             false,
         )?))
     };
@@ -491,7 +506,7 @@ fn version_tasks(
                 batch: Arc::clone(&files),
                 row,
                 range: None,
-                rows: Rows::All,
+                rows: LiveRows::All,
                 constants: Arc::clone(&constants),
                 place: 0,
             };
@@ -519,24 +534,26 @@ fn version_tasks(
         .map(|row| (removes.files.path.value(row), row))
         .collect();
     let mut paired = vec![false; removes.files.len()];
-    let task =
-        |batch: &Arc<PlanBatch>, row: usize, rows: Rows, constants: &Arc<Vec<ArrayRef>>| FileTask {
-            batch: Arc::clone(batch),
-            row,
-            range: None,
-            rows,
-            constants: Arc::clone(constants),
-            place: 0,
-        };
+    let task = |batch: &Arc<PlanBatch>,
+                row: usize,
+                rows: LiveRows,
+                constants: &Arc<Vec<ArrayRef>>| FileTask {
+        batch: Arc::clone(batch),
+        row,
+        range: None,
+        rows,
+        constants: Arc::clone(constants),
+        place: 0,
+    };
     for row in (0..adds.files.len()).filter(|row| changes(&adds.files, *row)) {
         let Some(other) = removed.get(adds.files.path.value(row)) else {
-            tasks.push((Arc::clone(plain), task(&adds, row, Rows::Live, &insert)));
+            tasks.push((Arc::clone(plain), task(&adds, row, LiveRows::Live, &insert)));
             continue;
         };
         if let Some(slot) = paired.get_mut(*other) {
             *slot = true;
         }
-        let positions = |batch: &Arc<PlanBatch>, row: usize| -> Result<Positions> {
+        let positions = |batch: &Arc<PlanBatch>, row: usize| -> Result<RoaringBitmapArray> {
             Ok(load_vector(snapshot.stores(), batch, row)
                 .at_version(number)?
                 .map(|vector| vector.positions().clone())
@@ -545,18 +562,21 @@ fn version_tasks(
         let (now, before) = (positions(&adds, row)?, positions(&removes, *other)?);
         for (more, less, constants) in [(&now, &before, &delete), (&before, &now, &insert)] {
             let difference =
-                Positions::from_ascending(more.iter().filter(|at| !less.contains(*at)))?;
+                RoaringBitmapArray::from_ascending(more.iter().filter(|at| !less.contains(*at)))?;
             if !difference.is_empty() {
                 tasks.push((
                     Arc::clone(only),
-                    task(&adds, row, Rows::Only(Arc::new(difference)), constants),
+                    task(&adds, row, LiveRows::Only(Arc::new(difference)), constants),
                 ));
             }
         }
     }
     for (row, paired) in paired.iter().enumerate() {
         if !paired && changes(&removes.files, row) {
-            tasks.push((Arc::clone(plain), task(&removes, row, Rows::Live, &delete)));
+            tasks.push((
+                Arc::clone(plain),
+                task(&removes, row, LiveRows::Live, &delete),
+            ));
         }
     }
     Ok(())

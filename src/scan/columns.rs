@@ -1,29 +1,29 @@
 //! Logical columns <-> what the log calls them.
 
-use crate::parse::stats::{Leaf, has_bounds};
+use crate::parse::stats::{StatsLeafColumn, has_bounds};
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::snapshot::Snapshot;
 
 /// The leaf columns of a table's data files that can have statistics.
 #[derive(Debug, Clone, Default)]
-pub struct Leaves {
+pub struct LeafColumns {
     /// Logical path of each.
     pub logical: Vec<Vec<String>>,
     /// Physical path and type of each.
-    pub physical: Vec<Leaf>,
+    pub physical: Vec<StatsLeafColumn>,
 }
 
 /// All leaves but those of partition columns, arrays and maps.
 #[must_use]
-pub fn leaves(snapshot: &Snapshot) -> Leaves {
-    counted(snapshot).only(|leaf| leaf.data_type.is_primitive())
+pub fn leaves(snapshot: &Snapshot) -> LeafColumns {
+    with_null_counts(snapshot).only(|leaf| leaf.data_type.is_primitive())
 }
 
 /// The same with arrays, maps and variants, whose nulls are counted too. Nothing prunes by these:
 /// writers count differently.
 #[must_use]
-pub fn counted(snapshot: &Snapshot) -> Leaves {
-    let mut out = Leaves::default();
+pub fn with_null_counts(snapshot: &Snapshot) -> LeafColumns {
+    let mut out = LeafColumns::default();
     let partition = &snapshot.metadata().partition_columns;
     let fields = snapshot
         .schema()
@@ -41,7 +41,7 @@ fn collect(
     field: &StructField,
     logical: &mut Vec<String>,
     physical: &mut Vec<String>,
-    out: &mut Leaves,
+    out: &mut LeafColumns,
 ) {
     logical.push(field.name.clone());
     physical.push(snapshot.physical_name(field).to_owned());
@@ -55,7 +55,7 @@ fn collect(
             out.logical.push(logical.clone());
             // Bounds of collated text are in another order than the bytes.
             let bounds = has_bounds(leaf) && !field.is_collated();
-            out.physical.push(Leaf {
+            out.physical.push(StatsLeafColumn {
                 path: physical.clone(),
                 data_type: leaf.clone(),
                 bounds,
@@ -66,7 +66,7 @@ fn collect(
     physical.pop();
 }
 
-impl Leaves {
+impl LeafColumns {
     /// Position of the leaf at a logical path.
     #[must_use]
     pub fn position(&self, path: &[String]) -> Option<usize> {
@@ -85,7 +85,7 @@ impl Leaves {
         Self { logical, physical }
     }
 
-    fn only(self, keep: impl Fn(&Leaf) -> bool) -> Self {
+    fn only(self, keep: impl Fn(&StatsLeafColumn) -> bool) -> Self {
         let (logical, physical) = self
             .logical
             .into_iter()

@@ -8,22 +8,22 @@
 
 use arrow_array::Array;
 
-use crate::error::{Error, Missing, Result, ResultExt};
-use crate::log::Listing;
-use crate::parse::commit::{self, Single, Take};
-use crate::parse::{FileBatch, Wanted};
+use crate::error::{Error, NotFoundKind, Result, ResultExt};
+use crate::log::LogListing;
+use crate::parse::commit::{self, ActionSelection, NonFileAction};
+use crate::parse::{FileActionProjection, FileBatch};
 use crate::snapshot::Snapshot;
 
 /// The commits of a table from a version on, up to a snapshot's.
 #[derive(Debug, Clone)]
-pub struct Commits {
+pub struct CommitRange {
     snapshot: Snapshot,
-    listing: std::sync::Arc<Listing>,
+    listing: std::sync::Arc<LogListing>,
 }
 
 /// What of a commit a follower needs to know. Files whose rows are only laid out anew do not count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CommitFiles {
+pub struct CommitFileChanges {
     /// Path, as in the log, and bytes of each file whose rows are new.
     pub adds: Vec<(String, i64)>,
     /// Whether rows that were there ended.
@@ -31,12 +31,12 @@ pub struct CommitFiles {
     /// The table's id, where the commit says what the table is.
     pub table_id: Option<String>,
     /// Files that the change data feed of this version is read from.
-    pub feed_files: u64,
+    pub change_data_files: u64,
     /// Their bytes.
-    pub feed_bytes: i64,
+    pub change_data_bytes: i64,
 }
 
-impl Commits {
+impl CommitRange {
     /// Lists the commits from `from` on.
     ///
     /// # Errors
@@ -52,37 +52,40 @@ impl Commits {
     ///
     /// # Errors
     /// [`Error::NotFound`] for one that is gone from the log, [`Error::Corrupt`] names the line.
-    pub fn read(&self, version: i64) -> Result<CommitFiles> {
+    pub fn read(&self, version: i64) -> Result<CommitFileChanges> {
         let url = self.snapshot.stores().root().url();
         let gone = || {
-            Error::not_found(Missing::Version, format!("the commit of version {version} is gone from the log: begin anew without a cursor"))
+            Error::not_found(NotFoundKind::Version, format!("the commit of version {version} is gone from the log: begin anew without a cursor"))
                 .at_version(version)
                 .at_file(url)
         };
         let commit = self.listing.commits.get(&version).ok_or_else(gone)?;
-        let text = match self.snapshot.commit_text(commit) {
+        let text = match self.snapshot.commit_bytes(commit) {
             Err(error) if error.is_not_found() => return Err(gone()),
             text => text?,
         };
-        let wanted = Wanted {
+        let wanted = FileActionProjection {
             data_change: true,
-            ..Wanted::default()
+            ..FileActionProjection::default()
         };
-        let take = Take {
+        let take = ActionSelection {
             adds: Some(wanted.clone()),
             removes: Some(wanted.clone()),
             cdc: Some(wanted),
-            table: true,
-            ..Take::default()
+            protocol_and_metadata: true,
+            ..ActionSelection::default()
         };
         let parsed = commit::parse(&text, 0..text.len(), &take, &[])
             .at_file(&commit.file.path)
             .at_version(version)?;
-        let table_id = parsed.singles.into_iter().find_map(|single| match single {
-            Single::Metadata(metadata) => Some(metadata.id),
-            _ => None,
-        });
-        let adds: Vec<(String, i64)> = changing(&parsed.adds)
+        let table_id = parsed
+            .non_file_actions
+            .into_iter()
+            .find_map(|single| match single {
+                NonFileAction::Metadata(metadata) => Some(metadata.id),
+                _ => None,
+            });
+        let adds: Vec<(String, i64)> = data_change_rows(&parsed.adds)
             .map(|row| {
                 (
                     parsed.adds.path.value(row).to_owned(),
@@ -90,7 +93,7 @@ impl Commits {
                 )
             })
             .collect();
-        let removed: Vec<i64> = changing(&parsed.removes)
+        let removed: Vec<i64> = data_change_rows(&parsed.removes)
             .map(|row| size(&parsed.removes, row))
             .collect();
         let (feed_files, feed_bytes) = if parsed.cdc.is_empty() {
@@ -106,18 +109,18 @@ impl Commits {
                     .sum(),
             )
         };
-        Ok(CommitFiles {
+        Ok(CommitFileChanges {
             adds,
             removes: !removed.is_empty(),
             table_id,
-            feed_files: feed_files as u64,
-            feed_bytes,
+            change_data_files: feed_files as u64,
+            change_data_bytes: feed_bytes,
         })
     }
 }
 
 /// The rows whose files change what the table holds.
-fn changing(files: &FileBatch) -> impl Iterator<Item = usize> {
+fn data_change_rows(files: &FileBatch) -> impl Iterator<Item = usize> {
     (0..files.len()).filter(|row| {
         files
             .data_change

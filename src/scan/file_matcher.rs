@@ -2,28 +2,28 @@
 
 use arrow_array::BooleanArray;
 
-use super::columns::{Leaves, leaves};
-use super::plan::{PlanBatch, keep, wanted};
+use super::columns::{LeafColumns, leaves};
+use super::plan::{PlanBatch, keep, projected_columns};
 use crate::error::Result;
-use crate::expr::Bound;
-use crate::parse::{FileBatch, Wanted};
+use crate::expr::BoundExpr;
+use crate::parse::{FileActionProjection, FileBatch};
 use crate::snapshot::Snapshot;
 
 /// Predicates over a table's columns, as a snapshot knows these.
 #[derive(Debug, Clone)]
-pub struct Lens {
+pub struct FileMatcher {
     snapshot: Snapshot,
-    predicates: Vec<Bound>,
-    leaves: Leaves,
+    predicates: Vec<BoundExpr>,
+    leaves: LeafColumns,
 }
 
-impl Lens {
+impl FileMatcher {
     /// The predicates, which are bound to the snapshot's schema.
     #[must_use]
-    pub fn new(snapshot: &Snapshot, predicates: Vec<Bound>) -> Self {
+    pub fn new(snapshot: &Snapshot, predicates: Vec<BoundExpr>) -> Self {
         let columns: Vec<Vec<String>> = predicates
             .iter()
-            .flat_map(Bound::columns)
+            .flat_map(BoundExpr::columns)
             .map(<[String]>::to_vec)
             .collect();
         let leaves =
@@ -35,10 +35,10 @@ impl Lens {
         }
     }
 
-    /// The columns of file actions that [`Lens::first_match`] needs.
+    /// The columns of file actions that [`FileMatcher::first_match`] needs.
     #[must_use]
-    pub fn wanted(&self) -> Wanted {
-        wanted(&self.snapshot, &self.leaves, self.with_stats())
+    pub fn required_columns(&self) -> FileActionProjection {
+        projected_columns(&self.snapshot, &self.leaves, self.with_stats())
     }
 
     fn with_stats(&self) -> bool {

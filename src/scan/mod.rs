@@ -15,11 +15,13 @@ mod vectors;
 
 pub use actions::{ActionColumns, actions, partitions, tombstones};
 pub use changes::{ChangeRequest, change_range, changes};
-pub use columns::{Leaves, leaves};
-pub use commits::{CommitFiles, Commits};
-pub use file_matcher::Lens;
-pub use plan::{Plan, PlanBatch, plan};
-pub use read::{Chosen, MetadataColumn, ScanRequest, at_positions, count, scan, vector_file};
+pub use columns::{LeafColumns, leaves};
+pub use commits::{CommitFileChanges, CommitRange};
+pub use file_matcher::FileMatcher;
+pub use plan::{PlanBatch, ScanPlan, plan};
+pub use read::{
+    MetadataColumn, PositionSelection, ScanRequest, at_positions, count, scan, vector_file,
+};
 pub use vectors::{checked, deletion_bitmaps, deletion_vectors, ids_agree, uri};
 
 use arrow_array::RecordBatch;
@@ -28,16 +30,16 @@ use arrow_schema::SchemaRef;
 use crate::error::Result;
 
 /// A stream of batches of one schema.
-pub struct Batches {
+pub struct BatchStream {
     /// Schema of every batch.
     pub schema: SchemaRef,
     /// The batches.
     pub batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
     /// Files done and in all, for whoever watches.
-    pub progress: crate::exec::Progress,
+    pub progress: crate::exec::ProgressCounter,
 }
 
-impl std::fmt::Debug for Batches {
+impl std::fmt::Debug for BatchStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Batches")
             .field("schema", &self.schema)

@@ -15,17 +15,17 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, StringViewArray};
 use arrow_buffer::BooleanBuffer;
 use hashbrown::HashMap;
 
-use super::columns::{Leaves, leaves};
+use super::columns::{LeafColumns, leaves};
 use crate::error::{Result, ResultExt};
-use crate::exec::{Cancel, map_all};
-use crate::expr::Bound;
-use crate::log::Segment;
-use crate::parse::checkpoint::FileKind;
-use crate::parse::stats::{self, Stats};
-use crate::parse::{DvColumns, FileBatch, Wanted};
+use crate::exec::{CancellationToken, map_all};
+use crate::expr::BoundExpr;
+use crate::log::LogSegment;
+use crate::parse::checkpoint::FileActionKind;
+use crate::parse::stats::{self, FileStatsBatch};
+use crate::parse::{DvColumns, FileActionProjection, FileBatch};
 use crate::protocol::{evolution, partition_value};
-use crate::prune::{self, Facts};
-use crate::reconcile::Seen;
+use crate::prune::{self, PruningStatistics};
+use crate::reconcile::SeenFileKeys;
 use crate::snapshot::Snapshot;
 
 /// The most files whose columns a snapshot keeps.
@@ -44,12 +44,12 @@ pub struct PlanBatch {
     /// Partition values, in the order of the metadata's partition columns.
     pub partition: Vec<ArrayRef>,
     /// Statistics of the plan's leaves, where any were asked for.
-    pub stats: Option<Stats>,
+    pub stats: Option<FileStatsBatch>,
 }
 
 /// The outcome of planning.
 #[derive(Debug, Clone, Default)]
-pub struct Plan {
+pub struct ScanPlan {
     /// Batches with their surviving rows.
     pub batches: Vec<(Arc<PlanBatch>, BooleanArray)>,
     /// Live files.
@@ -62,7 +62,7 @@ pub struct Plan {
 
 /// What a snapshot keeps of a plan, and hands on to newer snapshots.
 #[derive(Clone)]
-struct Kept {
+struct CachedPlan {
     /// The version that the batches stand for.
     version: i64,
     logical: Vec<Vec<String>>,
@@ -72,25 +72,25 @@ struct Kept {
     /// How many of them, from the front, are in the index.
     indexed: usize,
     /// Where each file's key is: (batch, row). Made when the first file is removed.
-    index: Option<Arc<Index>>,
+    index: Option<Arc<FileKeyIndex>>,
 }
 
-struct Index {
-    seen: Seen,
+struct FileKeyIndex {
+    file_keys: SeenFileKeys,
     rows: HashMap<u128, (u32, u32)>,
 }
 
 /// Small batches that newer commits brought are joined when there are so many.
 const MOST_TAIL: usize = 16;
 
-impl Kept {
+impl CachedPlan {
     /// Applies the commits up to `snapshot`'s version; `None` if they are not all there or change
     /// too much.
     fn advance(
         &self,
         snapshot: &Snapshot,
-        leaves: &Arc<Leaves>,
-        cancel: &Cancel,
+        leaves: &Arc<LeafColumns>,
+        cancel: &CancellationToken,
     ) -> Result<Option<Self>> {
         if self.version == snapshot.version() {
             return Ok(Some(self.clone()));
@@ -101,16 +101,16 @@ impl Kept {
         let mut next = self.clone();
         next.version = snapshot.version();
         let like = match &self.index {
-            Some(index) => Seen::like(&index.seen),
-            None => Seen::default(),
+            Some(index) => SeenFileKeys::with_same_seeds(&index.file_keys),
+            None => SeenFileKeys::default(),
         };
         let (added, touched) = snapshot.files_since(
             self.version,
             &like,
-            wanted(snapshot, leaves, self.with_stats),
+            projected_columns(snapshot, leaves, self.with_stats),
             cancel,
         )?;
-        next.bury(&touched)?;
+        next.remove_dead_rows(&touched)?;
         for files in added {
             next.batches.push((
                 Arc::new(PlanBatch::new(snapshot, files, leaves, self.with_stats)?.compacted()),
@@ -123,7 +123,7 @@ impl Kept {
 
     /// Marks rows as dead whose keys newer commits touched: an add of the same key replaces them, a
     /// remove ends them.
-    fn bury(&mut self, touched: &Seen) -> Result<()> {
+    fn remove_dead_rows(&mut self, touched: &SeenFileKeys) -> Result<()> {
         if touched.is_empty() {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl Kept {
             Some(index) => Arc::clone(index),
             None => {
                 let mut rows = HashMap::default();
-                let seen = Seen::like(touched);
+                let seen = SeenFileKeys::with_same_seeds(touched);
                 for (n, (batch, _)) in self.batches.iter().enumerate() {
                     for row in 0..batch.files.len() {
                         rows.insert(
@@ -143,7 +143,10 @@ impl Kept {
                         );
                     }
                 }
-                let index = Arc::new(Index { seen, rows });
+                let index = Arc::new(FileKeyIndex {
+                    file_keys: seen,
+                    rows,
+                });
                 self.indexed = self.batches.len();
                 self.index = Some(Arc::clone(&index));
                 index
@@ -157,7 +160,7 @@ impl Kept {
         // Batches that came after the index was made are few and small.
         for (n, (batch, _)) in self.batches.iter().enumerate().skip(self.indexed) {
             for row in 0..batch.files.len() {
-                if touched.contains(index.seen.key(&batch.files, row)?) {
+                if touched.contains(index.file_keys.key(&batch.files, row)?) {
                     dead.push((n, row));
                 }
             }
@@ -211,13 +214,13 @@ impl Kept {
     }
 }
 
-struct FileFacts<'a> {
+struct PlanFileStatistics<'a> {
     batch: &'a PlanBatch,
-    leaves: &'a Leaves,
+    leaves: &'a LeafColumns,
     partition_names: &'a [String],
 }
 
-impl Facts for FileFacts<'_> {
+impl PruningStatistics for PlanFileStatistics<'_> {
     fn rows(&self) -> usize {
         self.batch.files.len()
     }
@@ -312,7 +315,7 @@ impl PlanBatch {
     pub(super) fn new(
         snapshot: &Snapshot,
         mut files: FileBatch,
-        leaves: &Leaves,
+        leaves: &LeafColumns,
         with_stats: bool,
     ) -> Result<Self> {
         let zone = snapshot.options().zone;
@@ -327,7 +330,7 @@ impl PlanBatch {
             .at_version(snapshot.version())?;
         let stats = match files.stats.take() {
             Some(column) => Some(stats::parse(&column, &leaves.physical, zone)?),
-            None if with_stats => Some(stats::none(files.len(), &leaves.physical)),
+            None if with_stats => Some(stats::unknown_stats(files.len(), &leaves.physical)),
             None => None,
         };
         Ok(Self {
@@ -380,12 +383,12 @@ impl PlanBatch {
                 arrow_select::concat::concat(&arrays)
             })
             .collect::<Result<_, _>>()?;
-        let stats: Vec<&Stats> = batches.iter().filter_map(|b| b.stats.as_ref()).collect();
+        let stats: Vec<&FileStatsBatch> = batches.iter().filter_map(|b| b.stats.as_ref()).collect();
         let files: Vec<&FileBatch> = batches.iter().map(|b| &b.files).collect();
         Ok(Some(Self {
             files: compact_files(FileBatch::concat(&files)?),
             partition,
-            stats: Stats::concat(&stats)?,
+            stats: FileStatsBatch::concat(&stats)?,
         }))
     }
 
@@ -405,8 +408,12 @@ impl PlanBatch {
     }
 }
 
-pub(super) fn wanted(snapshot: &Snapshot, leaves: &Leaves, with_stats: bool) -> Wanted {
-    Wanted {
+pub(super) fn projected_columns(
+    snapshot: &Snapshot,
+    leaves: &LeafColumns,
+    with_stats: bool,
+) -> FileActionProjection {
+    FileActionProjection {
         partition: snapshot
             .partition_fields()
             .iter()
@@ -419,7 +426,7 @@ pub(super) fn wanted(snapshot: &Snapshot, leaves: &Leaves, with_stats: bool) -> 
             .map(|leaf| leaf.path.clone())
             .collect(),
         row_ids: true,
-        ..Wanted::default()
+        ..FileActionProjection::default()
     }
 }
 
@@ -428,41 +435,41 @@ fn all(rows: usize) -> BooleanArray {
 }
 
 /// Verdicts on a batch: (left by partition values, left by everything).
-fn verdict(
+fn prune_batch(
     snapshot: &Snapshot,
-    predicate: Option<&(Option<Bound>, Bound)>,
-    leaves: &Leaves,
+    predicate: Option<&(Option<BoundExpr>, BoundExpr)>,
+    leaves: &LeafColumns,
     batch: &PlanBatch,
 ) -> Result<(u64, BooleanArray)> {
     let rows = batch.files.len();
     let Some((on_partitions, whole)) = predicate else {
         return Ok((rows as u64, all(rows)));
     };
-    let facts = FileFacts {
+    let facts = PlanFileStatistics {
         batch,
         leaves,
         partition_names: &snapshot.metadata().partition_columns,
     };
     let by_partition = match on_partitions {
-        Some(predicate) => prune::keep(predicate, &facts)?.true_count(),
+        Some(predicate) => prune::may_match(predicate, &facts)?.true_count(),
         None => rows,
     };
     if by_partition == 0 {
         return Ok((0, BooleanArray::new(BooleanBuffer::new_unset(rows), None)));
     }
-    Ok((by_partition as u64, prune::keep(whole, &facts)?))
+    Ok((by_partition as u64, prune::may_match(whole, &facts)?))
 }
 
 /// The rows of a batch that may hold rows for which the predicate is true.
 pub(super) fn keep(
     snapshot: &Snapshot,
-    predicate: &Bound,
-    leaves: &Leaves,
+    predicate: &BoundExpr,
+    leaves: &LeafColumns,
     batch: &PlanBatch,
 ) -> Result<BooleanArray> {
-    prune::keep(
+    prune::may_match(
         predicate,
-        &FileFacts {
+        &PlanFileStatistics {
             batch,
             leaves,
             partition_names: &snapshot.metadata().partition_columns,
@@ -475,7 +482,11 @@ pub(super) fn keep(
 /// # Errors
 /// [`crate::error::Error::Corrupt`] names the file of the log; a predicate that cannot be decided
 /// keeps its files.
-pub fn plan(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> Result<Plan> {
+pub fn plan(
+    snapshot: &Snapshot,
+    predicate: Option<&BoundExpr>,
+    cancel: &CancellationToken,
+) -> Result<ScanPlan> {
     evolution::check_changes(snapshot.protocol(), snapshot.schema())?;
     let names = &snapshot.metadata().partition_columns;
     let split = predicate.map(|p| (prune::partition_only(p, names).0, p.clone()));
@@ -488,7 +499,7 @@ pub fn plan(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> 
     let known = snapshot
         .plan_cache()
         .as_ref()
-        .and_then(|kept| Arc::clone(kept).downcast::<Kept>().ok());
+        .and_then(|kept| Arc::clone(kept).downcast::<CachedPlan>().ok());
     if let Some(known) = known {
         if (known.with_stats || !with_stats)
             && wanted_leaves
@@ -499,7 +510,8 @@ pub fn plan(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> 
             let leaves =
                 Arc::new(leaves(snapshot).filter(|leaf| known.logical.iter().any(|k| k == leaf)));
             if let Some(current) = known.advance(snapshot, &leaves, cancel)? {
-                let plan = from_kept(snapshot, split.map(Arc::new), &leaves, &current.batches);
+                let plan =
+                    plan_from_cache(snapshot, split.map(Arc::new), &leaves, &current.batches);
                 if current.version != known.version {
                     *snapshot.plan_cache() = Some(Arc::new(current));
                 }
@@ -530,18 +542,18 @@ pub fn plan(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> 
     Ok(plan)
 }
 
-type Split = Option<Arc<(Option<Bound>, Bound)>>;
+type SplitPredicate = Option<Arc<(Option<BoundExpr>, BoundExpr)>>;
 
-fn from_kept(
+fn plan_from_cache(
     snapshot: &Snapshot,
-    predicate: Split,
-    leaves: &Arc<Leaves>,
+    predicate: SplitPredicate,
+    leaves: &Arc<LeafColumns>,
     batches: &[(Arc<PlanBatch>, Option<BooleanArray>)],
-) -> Result<Plan> {
+) -> Result<ScanPlan> {
     let (snapshot, leaves) = (snapshot.clone(), Arc::clone(leaves));
     let verdicts = map_all(batches.to_vec(), move |(batch, live)| {
         let (mut by_partition, mut keep) =
-            verdict(&snapshot, predicate.as_deref(), &leaves, &batch)?;
+            prune_batch(&snapshot, predicate.as_deref(), &leaves, &batch)?;
         let mut rows = batch.files.len() as u64;
         if let Some(live) = live {
             keep = BooleanArray::new(keep.values() & live.values(), None);
@@ -550,14 +562,14 @@ fn from_kept(
         }
         Ok((batch, rows, by_partition, keep))
     })?;
-    let mut out = Plan::default();
+    let mut out = ScanPlan::default();
     for (batch, rows, by_partition, keep) in verdicts {
         out.push(batch, rows, by_partition, keep);
     }
     Ok(out)
 }
 
-impl Plan {
+impl ScanPlan {
     fn push(&mut self, batch: Arc<PlanBatch>, rows: u64, by_partition: u64, keep: BooleanArray) {
         self.files_total += rows;
         self.files_after_partition += by_partition;
@@ -570,7 +582,7 @@ impl Plan {
 }
 
 /// `asked` and whatever other leaves fit into what is kept of about `files` files.
-fn with_others(snapshot: &Snapshot, asked: &Leaves, files: u64) -> Leaves {
+fn with_others(snapshot: &Snapshot, asked: &LeafColumns, files: u64) -> LeafColumns {
     let every = leaves(snapshot);
     let mut left = KEPT_BYTES;
     let mut fits = true;
@@ -594,7 +606,7 @@ fn with_others(snapshot: &Snapshot, asked: &Leaves, files: u64) -> Leaves {
 }
 
 /// A batch with the verdict on it.
-struct Judged {
+struct PrunedBatch {
     batch: Arc<PlanBatch>,
     /// Files of the batch before any of them were left out.
     rows: u64,
@@ -602,9 +614,9 @@ struct Judged {
     keep: BooleanArray,
 }
 
-impl Judged {
+impl PrunedBatch {
     /// Only the survivors, in memory of their own.
-    fn survivors(self) -> Result<Self> {
+    fn compact_rows(self) -> Result<Self> {
         let batch = self.batch.filter(&self.keep)?;
         let keep = all(batch.files.len());
         Ok(Self {
@@ -617,29 +629,29 @@ impl Judged {
 
 fn from_log(
     snapshot: &Snapshot,
-    segment: &Segment,
-    predicate: Split,
-    (asked, with_stats): (&Leaves, bool),
-    cancel: &Cancel,
-) -> Result<(Plan, Option<Kept>)> {
+    segment: &LogSegment,
+    predicate: SplitPredicate,
+    (asked, with_stats): (&LeafColumns, bool),
+    cancel: &CancellationToken,
+) -> Result<(ScanPlan, Option<CachedPlan>)> {
     let stream = snapshot.files_in(
         segment,
-        FileKind::Adds,
-        wanted(snapshot, asked, with_stats),
+        FileActionKind::Adds,
+        projected_columns(snapshot, asked, with_stats),
         cancel,
     )?;
-    let keeping = stream.of_checkpoint() <= KEPT_FILES as u64;
+    let keeping = stream.max_checkpoint_files() <= KEPT_FILES as u64;
     let leaves = Arc::new(if with_stats && keeping && stream.has_text_only() {
-        with_others(snapshot, asked, stream.about())
+        with_others(snapshot, asked, stream.estimated_files())
     } else {
         asked.clone()
     });
     let (context, parsed) = (snapshot.clone(), Arc::clone(&leaves));
     let verdicts = stream.finished(move |files| {
         let batch = PlanBatch::new(&context, files, &parsed, with_stats)?;
-        let (by_partition, keep) = verdict(&context, predicate.as_deref(), &parsed, &batch)?;
+        let (by_partition, keep) = prune_batch(&context, predicate.as_deref(), &parsed, &batch)?;
         let rows = batch.files.len() as u64;
-        let judged = |batch| Judged {
+        let judged = |batch| PrunedBatch {
             batch: Arc::new(batch),
             rows,
             by_partition,
@@ -648,10 +660,10 @@ fn from_log(
         if keeping {
             Ok(judged(batch.compacted()))
         } else {
-            judged(batch).survivors()
+            judged(batch).compact_rows()
         }
     });
-    let mut out = Plan::default();
+    let mut out = ScanPlan::default();
     let mut kept = keeping.then(Vec::new);
     for judged in verdicts {
         let mut judged = judged?;
@@ -667,11 +679,11 @@ fn from_log(
             }
         }
         if kept.is_none() {
-            judged = judged.survivors()?;
+            judged = judged.compact_rows()?;
         }
         out.push(judged.batch, judged.rows, judged.by_partition, judged.keep);
     }
-    let kept = kept.map(|batches| Kept {
+    let kept = kept.map(|batches| CachedPlan {
         version: snapshot.version(),
         logical: leaves.logical.clone(),
         with_stats,

@@ -24,19 +24,22 @@ use arrow_cast::cast;
 use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 
-use super::Batches;
+use super::BatchStream;
 use super::columns::find;
-use super::plan::{Plan, PlanBatch, plan};
-use crate::dv::{self, DeletionVector, DvPath, Positions};
-use crate::error::{Error, Missing, Result};
-use crate::exec::{Cancel, Filling, IN_FLIGHT, Progress, Source, lanes, parallelism};
-use crate::expr::Bound;
-use crate::pq::{self, FileSpec, FooterCache, Mapping};
+use super::plan::{PlanBatch, ScanPlan, plan};
+use crate::dv::{self, DeletionVector, DvPath, RoaringBitmapArray};
+use crate::error::{Error, NotFoundKind, Result};
+use crate::exec::{
+    CancellationToken, IN_FLIGHT, ItemSource, PooledBuilder, ProgressCounter, ordered_prefetch,
+    parallelism,
+};
+use crate::expr::BoundExpr;
+use crate::pq::{self, ColumnMappingMode, FileSpec, FooterCache};
 use crate::protocol::features::ColumnMapping;
-use crate::protocol::schema::{DataType, StructField, TextLayout};
+use crate::protocol::schema::{DataType, StringLayout, StructField};
 use crate::protocol::{data_path, evolution};
 use crate::snapshot::Snapshot;
-use crate::store::Stores;
+use crate::store::TableStores;
 
 /// Columns that no file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,11 +102,11 @@ impl MetadataColumn {
 
 /// Rows chosen by their positions: by the path of their file in the log.
 #[derive(Debug, Clone)]
-pub enum Chosen {
+pub enum PositionSelection {
     /// These rows, which must be live, of files that are named.
-    Only(Arc<HashMap<String, Positions>>),
+    Only(Arc<HashMap<String, RoaringBitmapArray>>),
     /// All rows but these.
-    Without(Arc<HashMap<String, Positions>>),
+    Without(Arc<HashMap<String, RoaringBitmapArray>>),
 }
 
 /// What to read.
@@ -112,25 +115,25 @@ pub struct ScanRequest {
     /// Top-level columns in output order; all if `None`.
     pub columns: Option<Vec<String>>,
     /// Rows for which this is not true are left out.
-    pub predicate: Option<Bound>,
+    pub predicate: Option<BoundExpr>,
     /// Ends after so many rows.
     pub limit: Option<usize>,
     /// Rows of a batch.
     pub batch_rows: Option<usize>,
     /// How text looks.
-    pub layout: TextLayout,
+    pub layout: StringLayout,
     /// More columns, after the table's.
     pub metadata: Vec<MetadataColumn>,
     /// Only these files, by their path in the log, in this order.
     pub files: Option<Vec<String>>,
     /// Only some rows of them, too.
-    pub chosen: Option<Chosen>,
+    pub chosen: Option<PositionSelection>,
     /// Whether the predicate is applied to rows, or only prunes files and row groups.
     pub filter_rows: bool,
     /// Batches of a file that may wait for their turn.
     pub ahead: usize,
     /// Stops the work.
-    pub cancel: Cancel,
+    pub cancel: CancellationToken,
 }
 
 impl Default for ScanRequest {
@@ -140,20 +143,20 @@ impl Default for ScanRequest {
             predicate: None,
             limit: None,
             batch_rows: None,
-            layout: TextLayout::View,
+            layout: StringLayout::View,
             metadata: Vec::new(),
             files: None,
             chosen: None,
             filter_rows: true,
             ahead: AHEAD,
-            cancel: Cancel::default(),
+            cancel: CancellationToken::default(),
         }
     }
 }
 
 /// Where an output column comes from.
 #[derive(Debug, Clone)]
-enum From {
+enum ColumnSource {
     /// Position among the columns read from the file.
     File(usize),
     /// Position among the partition columns.
@@ -168,22 +171,22 @@ enum From {
 
 /// How every file of a scan is read.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct ScanContext {
     snapshot: Snapshot,
     /// Schema of the output.
     pub(super) schema: SchemaRef,
-    columns: Vec<From>,
+    columns: Vec<ColumnSource>,
     read: Vec<StructField>,
     /// Partition columns that the filter needs.
     filter_partition: Vec<usize>,
     /// Columns of the files that the filter needs and the output lacks.
     filter_columns: Vec<StructField>,
-    filter: Option<Arc<Bound>>,
+    filter: Option<Arc<BoundExpr>>,
     filter_rows: bool,
     row_index: bool,
     raw: Vec<(String, DataType)>,
     batch_rows: usize,
-    layout: TextLayout,
+    layout: StringLayout,
     footers: Arc<FooterCache>,
 }
 
@@ -194,8 +197,8 @@ pub(super) struct FileTask {
     pub(super) row: usize,
     pub(super) range: Option<Range<u64>>,
     /// Rows to leave out, or to take only, beyond what the log's deletion vector says.
-    pub(super) rows: Rows,
-    /// Values of [`From::Constant`] columns.
+    pub(super) rows: LiveRows,
+    /// Values of [`ColumnSource::Constant`] columns.
     pub(super) constants: Arc<Vec<ArrayRef>>,
     /// Place of the file among those that were asked for.
     pub(super) place: usize,
@@ -203,13 +206,13 @@ pub(super) struct FileTask {
 
 /// Which rows of a file are live.
 #[derive(Debug, Clone)]
-pub(super) enum Rows {
+pub(super) enum LiveRows {
     /// Those that the file's own deletion vector does not delete.
     Live,
     /// These positions; the scan must read row indices.
-    Only(Arc<Positions>),
+    Only(Arc<RoaringBitmapArray>),
     /// Those that neither the file's deletion vector nor these positions delete.
-    Without(Arc<Positions>),
+    Without(Arc<RoaringBitmapArray>),
     /// All, whatever the log's deletion vector says: change data files have none.
     All,
 }
@@ -250,7 +253,7 @@ fn width(data_type: &DataType) -> usize {
     }
 }
 
-impl Reading {
+impl ScanContext {
     /// Resolves the columns of a scan. `constants` come last and have these fields.
     pub(super) fn new(
         snapshot: &Snapshot,
@@ -264,7 +267,7 @@ impl Reading {
             Some(names) => names.clone(),
             None => schema.fields.iter().map(|f| f.name.clone()).collect(),
         };
-        let (mut fields, mut columns, mut read): (Vec<Field>, Vec<From>, Vec<StructField>) =
+        let (mut fields, mut columns, mut read): (Vec<Field>, Vec<ColumnSource>, Vec<StructField>) =
             (Vec::new(), Vec::new(), Vec::new());
         let position = |read: &mut Vec<StructField>, field: &StructField| match read
             .iter()
@@ -294,8 +297,8 @@ impl Reading {
             // lack a column.
             fields.push(field.to_arrow(request.layout).with_nullable(true));
             columns.push(match partition.iter().position(|p| *p == field.name) {
-                Some(at) => From::Partition(at),
-                None => From::File(position(&mut read, field)),
+                Some(at) => ColumnSource::Partition(at),
+                None => ColumnSource::File(position(&mut read, field)),
             });
         }
         let mut row_index = false;
@@ -331,14 +334,14 @@ impl Reading {
                 }
             }
             fields.push(column.field());
-            columns.push(From::Metadata(*column));
+            columns.push(ColumnSource::Metadata(*column));
         }
         for (n, field) in constants.iter().enumerate() {
             fields.push(field.clone());
-            columns.push(From::Constant(n));
+            columns.push(ColumnSource::Constant(n));
         }
         let (mut filter_partition, mut filter_columns) = (Vec::new(), Vec::new());
-        for name in request.predicate.iter().flat_map(Bound::column_names) {
+        for name in request.predicate.iter().flat_map(BoundExpr::column_names) {
             let Some(field) = find(schema, name) else {
                 continue;
             };
@@ -370,7 +373,7 @@ impl Reading {
         })
     }
 
-    /// Reads row indices as well, for [`Rows::Only`].
+    /// Reads row indices as well, for [`LiveRows::Only`].
     pub(super) fn with_row_index(mut self) -> Self {
         self.row_index = true;
         self
@@ -387,8 +390,10 @@ impl Reading {
     pub(super) fn with_raw(mut self, n: usize, name: &str, data_type: DataType) -> Self {
         for column in &mut self.columns {
             match column {
-                From::Constant(at) if *at == n => *column = From::Raw(self.raw.len()),
-                From::Constant(at) if *at > n => *at -= 1,
+                ColumnSource::Constant(at) if *at == n => {
+                    *column = ColumnSource::Raw(self.raw.len())
+                }
+                ColumnSource::Constant(at) if *at > n => *at -= 1,
                 _ => {}
             }
         }
@@ -402,15 +407,15 @@ impl Reading {
         const ROWS: usize = 8 << 10;
         self.columns
             .iter()
-            .all(|column| matches!(column, From::File(_) | From::Partition(_)))
+            .all(|column| matches!(column, ColumnSource::File(_) | ColumnSource::Partition(_)))
             .then(|| self.batch_rows.min(ROWS))
     }
 
     fn deletion_vector(&self, task: &FileTask) -> Result<Option<Arc<DeletionVector>>> {
         match &task.rows {
-            Rows::Only(_) | Rows::All => Ok(None),
-            Rows::Live => load_vector(self.snapshot.stores(), &task.batch, task.row),
-            Rows::Without(positions) => Ok(Some(
+            LiveRows::Only(_) | LiveRows::All => Ok(None),
+            LiveRows::Live => load_vector(self.snapshot.stores(), &task.batch, task.row),
+            LiveRows::Without(positions) => Ok(Some(
                 match load_vector(self.snapshot.stores(), &task.batch, task.row)? {
                     Some(vector) => Arc::new(vector.positions().union(positions).into()),
                     None => Arc::new(positions.as_ref().clone().into()),
@@ -431,7 +436,7 @@ impl Reading {
             .then(|| u64::try_from(files.size.value(task.row)).unwrap_or(0))
             .filter(|size| *size > 0);
         let file = self.snapshot.stores().file(&canonical, size)?;
-        let constants = Constants::new(self, task)?;
+        let constants = FileConstants::new(self, task)?;
         let names = &self.snapshot.metadata().partition_columns;
         let filter_constants = self
             .filter_partition
@@ -447,9 +452,9 @@ impl Reading {
             file,
             columns: self.read.clone(),
             mapping: match self.snapshot.mapping() {
-                ColumnMapping::None => Mapping::None,
-                ColumnMapping::Name => Mapping::Name,
-                ColumnMapping::Id => Mapping::Id,
+                ColumnMapping::None => ColumnMappingMode::None,
+                ColumnMapping::Name => ColumnMappingMode::Name,
+                ColumnMapping::Id => ColumnMappingMode::Id,
             },
             layout: self.layout,
             deleted: self.deletion_vector(task)?,
@@ -477,7 +482,7 @@ impl Reading {
     }
 
     /// Puts partition, metadata and constant columns beside a file's own.
-    fn shape(&self, batch: &RecordBatch, constants: &Constants) -> Result<RecordBatch> {
+    fn shape(&self, batch: &RecordBatch, constants: &FileConstants) -> Result<RecordBatch> {
         let chosen;
         let batch = match &constants.only {
             None => batch,
@@ -496,8 +501,8 @@ impl Reading {
         let mut arrays = Vec::with_capacity(self.columns.len());
         for (column, field) in self.columns.iter().zip(self.schema.fields()) {
             let array = match column {
-                From::File(at) => nth(batch, *at)?,
-                From::Partition(at) => repeat(
+                ColumnSource::File(at) => nth(batch, *at)?,
+                ColumnSource::Partition(at) => repeat(
                     constants
                         .partition
                         .get(*at)
@@ -505,11 +510,11 @@ impl Reading {
                     field,
                     rows,
                 )?,
-                From::Raw(at) => required(
+                ColumnSource::Raw(at) => required(
                     field.name(),
                     nth(batch, self.read.len() + usize::from(self.row_index) + at)?,
                 )?,
-                From::Constant(at) => repeat(
+                ColumnSource::Constant(at) => repeat(
                     constants
                         .task
                         .get(*at)
@@ -517,7 +522,7 @@ impl Reading {
                     field,
                     rows,
                 )?,
-                From::Metadata(column) => self.metadata(*column, batch, constants)?,
+                ColumnSource::Metadata(column) => self.metadata(*column, batch, constants)?,
             };
             arrays.push(if array.data_type() == field.data_type() {
                 array
@@ -536,7 +541,7 @@ impl Reading {
         &self,
         column: MetadataColumn,
         batch: &RecordBatch,
-        constants: &Constants,
+        constants: &FileConstants,
     ) -> Result<ArrayRef> {
         let rows = batch.num_rows();
         // The row index stands right after the table's columns, raw columns after it.
@@ -590,7 +595,7 @@ impl Reading {
 
 /// Which of these rows of a file are at the positions; rows come in ascending order.
 #[must_use]
-pub fn at_positions(rows: &[i64], positions: &Positions) -> BooleanBuffer {
+pub fn at_positions(rows: &[i64], positions: &RoaringBitmapArray) -> BooleanBuffer {
     let ends = rows
         .first()
         .zip(rows.last())
@@ -598,7 +603,7 @@ pub fn at_positions(rows: &[i64], positions: &Positions) -> BooleanBuffer {
     let Some((first, last)) = ends else {
         return BooleanBuffer::new_unset(rows.len());
     };
-    match positions.keep(first..last + 1) {
+    match positions.live_row_mask(first..last + 1) {
         None => BooleanBuffer::new_unset(rows.len()),
         Some(others) if others.len() == rows.len() => !&others,
         Some(others) => BooleanBuffer::collect_bool(rows.len(), |n| {
@@ -619,7 +624,7 @@ fn nth(batch: &RecordBatch, at: usize) -> Result<ArrayRef> {
 }
 
 /// What all rows of a file share.
-struct Constants {
+struct FileConstants {
     path: String,
     /// One value of each partition column.
     partition: Vec<ArrayRef>,
@@ -627,11 +632,11 @@ struct Constants {
     commit_version: Option<i64>,
     place: i32,
     task: Arc<Vec<ArrayRef>>,
-    only: Option<Arc<Positions>>,
+    only: Option<Arc<RoaringBitmapArray>>,
 }
 
-impl Constants {
-    fn new(reading: &Reading, task: &FileTask) -> Result<Self> {
+impl FileConstants {
+    fn new(reading: &ScanContext, task: &FileTask) -> Result<Self> {
         let fields = reading.snapshot.partition_fields();
         let partition = task
             .batch
@@ -664,8 +669,8 @@ impl Constants {
                 .map_err(|_| Error::internal("too many files for one scan"))?,
             task: Arc::clone(&task.constants),
             only: match &task.rows {
-                Rows::Only(positions) => Some(Arc::clone(positions)),
-                Rows::Live | Rows::Without(_) | Rows::All => None,
+                LiveRows::Only(positions) => Some(Arc::clone(positions)),
+                LiveRows::Live | LiveRows::Without(_) | LiveRows::All => None,
             },
         })
     }
@@ -701,7 +706,7 @@ fn repeat(value: &ArrayRef, field: &Field, rows: usize) -> Result<ArrayRef> {
 }
 
 fn repeated<T: ArrowPrimitiveType>(value: &PrimitiveArray<T>, rows: usize) -> ArrayRef {
-    let mut values = Filling::new(rows);
+    let mut values = PooledBuilder::new(rows);
     values.extend(std::iter::repeat_n(value.value(0), rows));
     Arc::new(
         PrimitiveArray::<T>::new(values.into(), None).with_data_type(value.data_type().clone()),
@@ -709,7 +714,7 @@ fn repeated<T: ArrowPrimitiveType>(value: &PrimitiveArray<T>, rows: usize) -> Ar
 }
 
 fn repeated_view<T: ByteViewType>(value: &GenericByteViewArray<T>, rows: usize) -> ArrayRef {
-    let mut views = Filling::new(rows);
+    let mut views = PooledBuilder::new(rows);
     views.extend(std::iter::repeat_n(
         value.views().first().copied().unwrap_or_default(),
         rows,
@@ -726,10 +731,10 @@ fn repeated_view<T: ByteViewType>(value: &GenericByteViewArray<T>, rows: usize) 
 
 fn missing_file(error: Error, path: &str, version: i64) -> Error {
     match error {
-        Error::NotFound { kind: Missing::Object, place, .. } => Error::NotFound {
-            kind: Missing::DataFile,
+        Error::NotFound { kind: NotFoundKind::Object, context: place, .. } => Error::NotFound {
+            kind: NotFoundKind::DataFile,
             what: format!("the data file `{path}` that the log names is missing; it may have been removed by a vacuum"),
-            place,
+            context: place,
         }
         .at_file(path)
         .at_version(version),
@@ -739,7 +744,7 @@ fn missing_file(error: Error, path: &str, version: i64) -> Error {
 
 /// The deletion vector of a planned file.
 pub(super) fn load_vector(
-    stores: &Stores,
+    stores: &TableStores,
     batch: &PlanBatch,
     row: usize,
 ) -> Result<Option<Arc<DeletionVector>>> {
@@ -754,7 +759,7 @@ pub(super) fn load_vector(
 /// # Errors
 /// [`Error::Corrupt`] for a path that does not decode, [`Error::Invalid`] for one that leaves the
 /// table's store.
-pub fn vector_file(stores: &Stores, path: &DvPath) -> Result<crate::store::File> {
+pub fn vector_file(stores: &TableStores, path: &DvPath) -> Result<crate::store::StoreObject> {
     match path {
         DvPath::InTable(path) => stores.file(path, None),
         DvPath::Given(path) => stores.file(&data_path::canonical(path)?, None),
@@ -768,7 +773,7 @@ const PIECE: u64 = 64 << 20;
 const MOST_PIECES: u64 = 256;
 
 /// The files of a plan, large ones in pieces.
-fn tasks(plan: &Plan, request: &ScanRequest) -> Vec<FileTask> {
+fn tasks(plan: &ScanPlan, request: &ScanRequest) -> Vec<FileTask> {
     let only: Option<HashMap<&str, usize>> = request.files.as_ref().map(|only| {
         only.iter()
             .enumerate()
@@ -786,14 +791,16 @@ fn tasks(plan: &Plan, request: &ScanRequest) -> Vec<FileTask> {
                     None => continue,
                 },
             };
-            let positions = |of: &HashMap<String, Positions>| {
+            let positions = |of: &HashMap<String, RoaringBitmapArray>| {
                 of.get(batch.files.path.value(row)).cloned().map(Arc::new)
             };
             let rows = match &request.chosen {
-                None => Rows::Live,
-                Some(Chosen::Without(of)) => positions(of).map_or(Rows::Live, Rows::Without),
-                Some(Chosen::Only(of)) => match positions(of) {
-                    Some(positions) => Rows::Only(positions),
+                None => LiveRows::Live,
+                Some(PositionSelection::Without(of)) => {
+                    positions(of).map_or(LiveRows::Live, LiveRows::Without)
+                }
+                Some(PositionSelection::Only(of)) => match positions(of) {
+                    Some(positions) => LiveRows::Only(positions),
                     None => continue,
                 },
             };
@@ -841,13 +848,13 @@ fn tasks(plan: &Plan, request: &ScanRequest) -> Vec<FileTask> {
 /// Reads the files of tasks, in order. All readings give `schema`.
 pub(super) fn read_tasks(
     schema: SchemaRef,
-    tasks: Vec<(Arc<Reading>, FileTask)>,
+    tasks: Vec<(Arc<ScanContext>, FileTask)>,
     ahead: usize,
-    cancel: &Cancel,
-) -> Batches {
+    cancel: &CancellationToken,
+) -> BatchStream {
     // Whoever reads the batches may look at this reading, whoever waits for the whole work at all
     // of its files.
-    let progress = Progress::default();
+    let progress = ProgressCounter::default();
     let done = [progress.clone(), cancel.progress().clone()];
     for progress in &done {
         progress.expect(tasks.len() as u64);
@@ -860,12 +867,13 @@ pub(super) fn read_tasks(
             .and_then(|(reading, _)| reading.joined_rows());
         let batches = one_after_the_other(run, done.clone());
         match joined {
-            Some(rows) => Box::new(join(batches, rows)) as Source<RecordBatch>,
+            Some(rows) => Box::new(join(batches, rows)) as ItemSource<RecordBatch>,
             None => Box::new(batches),
         }
     });
-    let batches = lanes(sources, window, ahead, cancel).weighed(RecordBatch::get_array_memory_size);
-    Batches {
+    let batches = ordered_prefetch(sources, window, ahead, cancel)
+        .with_byte_budget(RecordBatch::get_array_memory_size);
+    BatchStream {
         schema,
         batches: Box::new(batches),
         progress,
@@ -873,7 +881,7 @@ pub(super) fn read_tasks(
 }
 
 /// Tasks, small local files in runs: what a lane costs is more than what such a file does.
-fn runs(tasks: Vec<(Arc<Reading>, FileTask)>) -> Vec<Vec<(Arc<Reading>, FileTask)>> {
+fn runs(tasks: Vec<(Arc<ScanContext>, FileTask)>) -> Vec<Vec<(Arc<ScanContext>, FileTask)>> {
     const BYTES: u64 = 2 << 20;
     const FILES: usize = 64;
     // Every thread gets some runs, however few files there are.
@@ -924,8 +932,8 @@ fn size(task: &FileTask) -> u64 {
 
 /// The rows of some files, read in turn.
 fn one_after_the_other(
-    run: Vec<(Arc<Reading>, FileTask)>,
-    done: [Progress; 2],
+    run: Vec<(Arc<ScanContext>, FileTask)>,
+    done: [ProgressCounter; 2],
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send {
     let mut files = run.into_iter();
     let mut open: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> = None;
@@ -988,7 +996,7 @@ fn join(
 /// long as it takes to be woken, so there must be some that wait for a thread, not threads that
 /// wait for one. From remote stores as many more as make up for waiting, as long as their bytes
 /// would fit in a moment's memory.
-fn window(tasks: &[(Arc<Reading>, FileTask)]) -> usize {
+fn window(tasks: &[(Arc<ScanContext>, FileTask)]) -> usize {
     const BYTES: u64 = 256 << 20;
     const SMALL: u64 = 8 << 20;
     let busy = parallelism() + 1;
@@ -1022,13 +1030,15 @@ fn window(tasks: &[(Arc<Reading>, FileTask)]) -> usize {
 ///
 /// # Errors
 /// [`Error::Invalid`] for columns that do not exist; what reading meets comes out of the stream.
-pub fn scan(snapshot: &Snapshot, request: &ScanRequest) -> Result<Batches> {
-    let reading = Reading::new(snapshot, request, &[])?;
-    let reading = Arc::new(if matches!(request.chosen, Some(Chosen::Only(_))) {
-        reading.with_row_index()
-    } else {
-        reading
-    });
+pub fn scan(snapshot: &Snapshot, request: &ScanRequest) -> Result<BatchStream> {
+    let reading = ScanContext::new(snapshot, request, &[])?;
+    let reading = Arc::new(
+        if matches!(request.chosen, Some(PositionSelection::Only(_))) {
+            reading.with_row_index()
+        } else {
+            reading
+        },
+    );
     let plan = plan(snapshot, request.predicate.as_ref(), &request.cancel)?;
     let tasks = tasks(&plan, request)
         .into_iter()
@@ -1042,7 +1052,7 @@ pub fn scan(snapshot: &Snapshot, request: &ScanRequest) -> Result<Batches> {
     );
     Ok(match request.limit {
         None => out,
-        Some(limit) => Batches {
+        Some(limit) => BatchStream {
             batches: Box::new(limited(out.batches, limit)),
             ..out
         },
@@ -1077,7 +1087,11 @@ fn limited(
 ///
 /// # Errors
 /// As [`scan`].
-pub fn count(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> Result<u64> {
+pub fn count(
+    snapshot: &Snapshot,
+    predicate: Option<&BoundExpr>,
+    cancel: &CancellationToken,
+) -> Result<u64> {
     if predicate.is_none()
         && let Some(known) = count_from_statistics(snapshot, cancel)?
     {
@@ -1095,7 +1109,7 @@ pub fn count(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) ->
         .sum()
 }
 
-fn count_from_statistics(snapshot: &Snapshot, cancel: &Cancel) -> Result<Option<u64>> {
+fn count_from_statistics(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<Option<u64>> {
     let columns = super::ActionColumns {
         names: Some(vec![
             "num_records".into(),

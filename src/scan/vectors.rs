@@ -8,13 +8,16 @@ use arrow_array::{Array, BooleanArray, Int64Array, ListArray, RecordBatch};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
 
-use super::Batches;
-use super::plan::{PlanBatch, plan, wanted};
+use super::BatchStream;
+use super::plan::{PlanBatch, plan, projected_columns};
 use super::read::vector_file;
 use crate::dv;
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, IN_FLIGHT, Progress, Source, lanes, map_all, parallelism};
-use crate::parse::checkpoint::FileKind;
+use crate::exec::{
+    CancellationToken, IN_FLIGHT, ItemSource, ProgressCounter, map_all, ordered_prefetch,
+    parallelism,
+};
+use crate::parse::checkpoint::FileActionKind;
 use crate::pq::names_have_ids;
 use crate::snapshot::Snapshot;
 
@@ -37,8 +40,8 @@ const MOST_BITS: u64 = 1 << 32;
 pub fn deletion_bitmaps(
     snapshot: &Snapshot,
     paths: Option<BTreeSet<String>>,
-    cancel: &Cancel,
-) -> Result<Batches> {
+    cancel: &CancellationToken,
+) -> Result<BatchStream> {
     let item = Arc::new(Field::new("item", Arrow::Int64, false));
     let schema = Arc::new(Schema::new(vec![
         Field::new("path", Arrow::Utf8, false),
@@ -99,7 +102,7 @@ type WithVector = (String, dv::Descriptor, u64);
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a damaged vector.
-pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches> {
+pub fn deletion_vectors(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<BatchStream> {
     let item = Arc::new(Field::new("item", Arrow::Boolean, false));
     let schema = Arc::new(Schema::new(vec![
         Field::new("filepath", Arrow::Utf8, false),
@@ -127,7 +130,7 @@ pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches>
                 let (length, end) = fits(least.max(*records))
                 .or_else(|| fits(least))
                 .ok_or_else(|| Error::corrupt_data(format!("the deletion vector of `{path}` reaches to row {least}, too far for a selection vector")))?;
-                match vector.keep(0..length) {
+                match vector.live_row_mask(0..length) {
                     Some(keep) => bits.append_buffer(&keep),
                     None => bits.append_n(usize::try_from(length).unwrap_or_default(), true),
                 }
@@ -152,11 +155,14 @@ pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches>
 fn with_vectors(
     snapshot: &Snapshot,
     paths: Option<BTreeSet<String>>,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<Vec<WithVector>> {
-    let leaves = super::Leaves::default();
-    let found =
-        snapshot.finished_files(FileKind::Adds, wanted(snapshot, &leaves, true), cancel, {
+    let leaves = super::LeafColumns::default();
+    let found = snapshot.finished_files(
+        FileActionKind::Adds,
+        projected_columns(snapshot, &leaves, true),
+        cancel,
+        {
             let snapshot = snapshot.clone();
             move |files| {
                 if files.dv.is_none() {
@@ -185,7 +191,8 @@ fn with_vectors(
                 let rows = (0..batch.files.len()).filter(is_wanted).filter_map(found);
                 Ok(rows.collect())
             }
-        })?;
+        },
+    )?;
     Ok(found.collect::<Result<Vec<_>>>()?.concat())
 }
 
@@ -194,7 +201,7 @@ fn by_chunk(
     snapshot: &Snapshot,
     schema: &SchemaRef,
     found: Vec<WithVector>,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
     batch: impl Fn(
         &Snapshot,
         SchemaRef,
@@ -204,8 +211,8 @@ fn by_chunk(
     + Send
     + Sync
     + 'static,
-) -> Batches {
-    let progress = Progress::default();
+) -> BatchStream {
+    let progress = ProgressCounter::default();
     progress.expect(found.len() as u64);
     let chunks: Vec<Vec<_>> = found.chunks(TOGETHER).map(<[_]>::to_vec).collect();
     let (context, out, done, batch) = (
@@ -230,11 +237,16 @@ fn by_chunk(
             let made = batch(&snapshot, schema, &chunk, vectors);
             done.advance(chunk.len() as u64);
             made
-        })) as Source<RecordBatch>
+        })) as ItemSource<RecordBatch>
     });
-    Batches {
+    BatchStream {
         schema: Arc::clone(schema),
-        batches: Box::new(lanes(jobs, IN_FLIGHT.max(parallelism() + 1), 1, cancel)),
+        batches: Box::new(ordered_prefetch(
+            jobs,
+            IN_FLIGHT.max(parallelism() + 1),
+            1,
+            cancel,
+        )),
         progress,
     }
 }
@@ -257,7 +269,7 @@ pub fn checked<'a>(snapshot: &Snapshot, path: &'a str) -> Result<&'a str> {
 ///
 /// # Errors
 /// What reading the log and the files meets.
-pub fn ids_agree(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
+pub fn ids_agree(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<bool> {
     let plan = plan(snapshot, None, cancel)?;
     let partition = &snapshot.metadata().partition_columns;
     let fields: Arc<Vec<_>> = Arc::new(

@@ -12,20 +12,22 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Snapshot, is_damage, read_without, wrong_checksum};
+use super::{Snapshot, checksum_warning, fallback_warning, is_damage};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::log::{Checkpoint, CheckpointCounts, Log, Segment, Skip, Totals};
-use crate::parse::Wanted;
-use crate::parse::checkpoint::FileKind;
-use crate::reconcile::{self, FileCounts, Request};
+use crate::exec::CancellationToken;
+use crate::log::{
+    CheckpointCounts, CheckpointInstance, DeltaLog, LiveFileTotals, LogSegment, SegmentOptions,
+};
+use crate::parse::FileActionProjection;
+use crate::parse::checkpoint::FileActionKind;
+use crate::reconcile::{self, FileCounts, FileStreamRequest};
 
 /// The result of reading again without a checkpoint.
 pub(super) enum ArbitrationResult<T> {
     /// The same.
     Confirmed,
     /// A different result, which this segment gave.
-    Refuted(T, Box<Segment>),
+    Refuted(T, Box<LogSegment>),
     /// No result: the commits were cleaned up.
     Undecided,
 }
@@ -34,10 +36,10 @@ pub(super) enum ArbitrationResult<T> {
 /// too, until the result is `same` as the doubted one or is `believable`. Newer checkpoints are not
 /// used: they may have been written from the doubted one.
 pub(super) fn arbitrate<T>(
-    log: &Log,
+    log: &DeltaLog,
     version: i64,
-    (doubted, skip): (&Checkpoint, Skip),
-    read: impl Fn(&Segment) -> Result<T>,
+    (doubted, skip): (&CheckpointInstance, SegmentOptions),
+    read: impl Fn(&LogSegment) -> Result<T>,
     same: impl Fn(&T) -> bool,
     believable: impl Fn(&T) -> bool,
 ) -> Result<ArbitrationResult<T>> {
@@ -46,18 +48,16 @@ pub(super) fn arbitrate<T>(
     for checkpoints in skip.checkpoints + 1..=listing.checkpoints.len() {
         let Ok(weaker) = listing.segment(
             Some(version),
-            Skip {
+            SegmentOptions {
                 checkpoints,
                 compactions: true,
             },
         ) else {
             continue;
         };
-        if weaker
-            .checkpoint
-            .as_ref()
-            .is_some_and(|other| other.version > doubted.version || path(other) == path(doubted))
-        {
+        if weaker.checkpoint.as_ref().is_some_and(|other| {
+            other.version > doubted.version || checkpoint_path(other) == checkpoint_path(doubted)
+        }) {
             continue;
         }
         let from_commits = weaker.checkpoint.is_none();
@@ -84,19 +84,19 @@ pub(super) fn arbitrate<T>(
 #[derive(Debug, Default)]
 pub(super) struct CheckpointRulings {
     /// The live files by the checkpoint, once nothing better was found.
-    confirmed: Option<Totals>,
+    confirmed: Option<LiveFileTotals>,
     /// Paths of checkpoints that commits contradict.
     refuted: HashSet<String>,
 }
 
 /// The parts of a segment that a comparison at the end of a stream needs.
 pub(super) struct ComparisonBasis {
-    checkpoint: Option<Checkpoint>,
+    checkpoint: Option<CheckpointInstance>,
     counts: Option<CheckpointCounts>,
-    skip: Skip,
+    skip: SegmentOptions,
 }
 
-fn path(checkpoint: &Checkpoint) -> &str {
+fn checkpoint_path(checkpoint: &CheckpointInstance) -> &str {
     checkpoint
         .files
         .first()
@@ -104,16 +104,16 @@ fn path(checkpoint: &Checkpoint) -> &str {
 }
 
 /// The error of a checkpoint that contradicts its commits.
-pub(super) fn contradicted(checkpoint: &Checkpoint, what: &str) -> Error {
+pub(super) fn contradiction_error(checkpoint: &CheckpointInstance, what: &str) -> Error {
     Error::corrupt(format!("the checkpoint contradicts {what}"))
-        .at_file(path(checkpoint))
+        .at_file(checkpoint_path(checkpoint))
         .at_version(checkpoint.version)
 }
 
 impl Snapshot {
     /// The parts of a segment that [`Snapshot::check_counts`] needs; `None` where there is nothing
     /// to compare with.
-    pub(super) fn basis(&self, segment: &Segment) -> Option<ComparisonBasis> {
+    pub(super) fn comparison_basis(&self, segment: &LogSegment) -> Option<ComparisonBasis> {
         let needed = self.0.checksum.is_some() || segment.counts.is_some();
         needed.then(|| ComparisonBasis {
             checkpoint: segment.checkpoint.clone(),
@@ -127,10 +127,13 @@ impl Snapshot {
     }
 
     /// Refuses a segment whose checkpoint turned out wrong before.
-    pub(super) fn check_not_refuted(&self, segment: &Segment) -> Result<()> {
+    pub(super) fn check_not_refuted(&self, segment: &LogSegment) -> Result<()> {
         match &segment.checkpoint {
-            Some(checkpoint) if self.rulings().refuted.contains(path(checkpoint)) => {
-                Err(contradicted(checkpoint, "the commits that it stands for"))
+            Some(checkpoint) if self.rulings().refuted.contains(checkpoint_path(checkpoint)) => {
+                Err(contradiction_error(
+                    checkpoint,
+                    "the commits that it stands for",
+                ))
             }
             _ => Ok(()),
         }
@@ -145,7 +148,7 @@ impl Snapshot {
         &self,
         basis: &ComparisonBasis,
         counts: &FileCounts,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
     ) -> Result<()> {
         let wrong = self
             .0
@@ -163,13 +166,13 @@ impl Snapshot {
         if wrong.is_empty() && !unlike_hint || self.rulings().confirmed == Some(counts.live) {
             return Ok(());
         }
-        let believable = |totals: &Totals| {
+        let believable = |totals: &LiveFileTotals| {
             self.0
                 .checksum
                 .as_ref()
                 .is_none_or(|checksum| checksum.against_files(totals).is_empty())
         };
-        let read = |segment: &Segment| self.totals(segment, cancel);
+        let read = |segment: &LogSegment| self.totals(segment, cancel);
         match arbitrate(
             self.log(),
             self.version(),
@@ -179,16 +182,18 @@ impl Snapshot {
             believable,
         )? {
             ArbitrationResult::Refuted(totals, _) => {
-                self.rulings().refuted.insert(path(checkpoint).to_owned());
+                self.rulings()
+                    .refuted
+                    .insert(checkpoint_path(checkpoint).to_owned());
                 let what = format!(
                     "the commits that it stands for: it leads to {}, they to {}",
-                    shown(&counts.live),
-                    shown(&totals)
+                    describe_totals(&counts.live),
+                    describe_totals(&totals)
                 );
-                return Err(contradicted(checkpoint, &what));
+                return Err(contradiction_error(checkpoint, &what));
             }
             ArbitrationResult::Undecided if unlike_hint && !wrong.is_empty() => {
-                return Err(contradicted(
+                return Err(contradiction_error(
                     checkpoint,
                     "both the version checksum and `_last_checkpoint`, and the commits that it stands for are gone",
                 ));
@@ -200,13 +205,14 @@ impl Snapshot {
         Ok(())
     }
 
-    fn totals(&self, segment: &Segment, cancel: &Cancel) -> Result<Totals> {
-        let request = Request {
-            kind: FileKind::Adds,
-            wanted: Arc::new(Wanted::default()),
+    fn totals(&self, segment: &LogSegment, cancel: &CancellationToken) -> Result<LiveFileTotals> {
+        let request = FileStreamRequest {
+            kind: FileActionKind::Adds,
+            wanted: Arc::new(FileActionProjection::default()),
             cancel: cancel.clone(),
         };
-        let mut stream = reconcile::files(segment, &self.0.texts, self.stores().root(), request)?;
+        let mut stream =
+            reconcile::files(segment, &self.0.commit_cache, self.stores().root(), request)?;
         for batch in stream.by_ref() {
             batch?;
         }
@@ -216,18 +222,18 @@ impl Snapshot {
     /// Adds the warning for a version checksum that is wrong in these fields.
     fn warn_of_checksum(&self, wrong: &[&str]) {
         if !wrong.is_empty() {
-            self.warnings().add(wrong_checksum(self.version(), wrong));
+            self.warnings().add(checksum_warning(self.version(), wrong));
         }
     }
 
     /// Notes that a version was read without its checkpoint.
     pub(super) fn warn_of_checkpoint(&self, error: &Error) {
-        self.warnings().add(read_without(error));
+        self.warnings().add(fallback_warning(error));
     }
 }
 
 /// Numbers of files as a message gives them.
-fn shown(totals: &Totals) -> String {
+fn describe_totals(totals: &LiveFileTotals) -> String {
     let vectors = if totals.vectors > 0 {
         format!(", {} of them with a deletion vector", totals.vectors)
     } else {

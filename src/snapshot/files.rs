@@ -14,30 +14,30 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Snapshot, with_fallback};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::log::Segment;
-use crate::parse::checkpoint::FileKind;
-use crate::parse::{FileBatch, Wanted};
-use crate::reconcile::{FinishedFiles, Seen, Verdict};
+use crate::exec::CancellationToken;
+use crate::log::LogSegment;
+use crate::parse::checkpoint::FileActionKind;
+use crate::parse::{FileActionProjection, FileBatch};
+use crate::reconcile::{FileActionState, FinishedFiles, SeenFileKeys};
 
-type Finish<T> = dyn Fn(FileBatch) -> Result<T> + Send + Sync;
+type FileBatchTransform<T> = dyn Fn(FileBatch) -> Result<T> + Send + Sync;
 
 /// What a snapshot's files were made into, batch by batch, in the order of the log; see
 /// [`Snapshot::finished_files`].
-pub struct Files<T> {
+pub struct SnapshotFiles<T> {
     snapshot: Snapshot,
-    kind: FileKind,
-    wanted: Wanted,
-    cancel: Cancel,
-    finish: Arc<Finish<T>>,
-    at_most: Option<u64>,
+    kind: FileActionKind,
+    wanted: FileActionProjection,
+    cancel: CancellationToken,
+    finish: Arc<FileBatchTransform<T>>,
+    max_files: Option<u64>,
     /// What is being read, and how many files of it were given out.
-    segment: Segment,
+    segment: LogSegment,
     stream: FinishedFiles<(usize, T)>,
-    given: usize,
+    returned_files: usize,
     /// Keys of files that were given out before it was begun, and how many of them it had too.
-    before: Option<Arc<Seen>>,
-    found_again: Arc<AtomicUsize>,
+    returned_before: Option<Arc<SeenFileKeys>>,
+    refound_files: Arc<AtomicUsize>,
 }
 
 impl Snapshot {
@@ -49,39 +49,39 @@ impl Snapshot {
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
     pub fn finished_files<T: Send + 'static>(
         &self,
-        kind: FileKind,
-        wanted: Wanted,
-        cancel: &Cancel,
+        kind: FileActionKind,
+        wanted: FileActionProjection,
+        cancel: &CancellationToken,
         finish: impl Fn(FileBatch) -> Result<T> + Send + Sync + 'static,
-    ) -> Result<Files<T>> {
-        let finish: Arc<Finish<T>> = Arc::new(finish);
+    ) -> Result<SnapshotFiles<T>> {
+        let finish: Arc<FileBatchTransform<T>> = Arc::new(finish);
         self.with_segment(|segment| {
             let stream = self.files_in(segment, kind, wanted.clone(), cancel)?;
-            let at_most = stream.at_most();
+            let at_most = stream.max_files();
             let own = Arc::clone(&finish);
             let stream = stream.finished(move |batch| Ok((batch.len(), own(batch)?)));
-            Ok(Files {
+            Ok(SnapshotFiles {
                 snapshot: self.clone(),
                 kind,
                 wanted: wanted.clone(),
                 cancel: cancel.clone(),
                 finish: Arc::clone(&finish),
-                at_most,
+                max_files: at_most,
                 segment: segment.clone(),
                 stream,
-                given: 0,
-                before: None,
-                found_again: Arc::default(),
+                returned_files: 0,
+                returned_before: None,
+                refound_files: Arc::default(),
             })
         })
     }
 }
 
-impl<T: Send + 'static> Files<T> {
+impl<T: Send + 'static> SnapshotFiles<T> {
     /// At most this many files will come, as far as known before they do.
     #[must_use]
-    pub fn at_most(&self) -> Option<u64> {
-        self.at_most
+    pub fn max_files(&self) -> Option<u64> {
+        self.max_files
     }
 
     /// Goes on without what is damaged.
@@ -92,7 +92,7 @@ impl<T: Send + 'static> Files<T> {
             if first.replace(false) {
                 return Err(error.clone());
             }
-            let before = Arc::new(self.keys_given()?);
+            let before = Arc::new(self.returned_keys()?);
             let (skip, finish, found_again) = (
                 Arc::clone(&before),
                 Arc::clone(&self.finish),
@@ -104,7 +104,7 @@ impl<T: Send + 'static> Files<T> {
             let found = Arc::clone(&found_again);
             let stream = stream.finished(move |batch| {
                 let files = batch.len();
-                let batch = skip.unseen(batch)?;
+                let batch = skip.filter_unseen(batch)?;
                 found.fetch_add(files - batch.len(), Ordering::Relaxed);
                 Ok((batch.len(), finish(batch)?))
             });
@@ -113,25 +113,28 @@ impl<T: Send + 'static> Files<T> {
         if let Some(damage) = used.damage {
             self.snapshot.warn_of_checkpoint(&damage);
         }
-        self.snapshot.settle(&used.segment);
-        let (stream, before, found_again) = used.done;
+        self.snapshot.replace_segment(&used.segment);
+        let (stream, before, found_again) = used.value;
         (
             self.segment,
             self.stream,
-            self.given,
-            self.before,
-            self.found_again,
+            self.returned_files,
+            self.returned_before,
+            self.refound_files,
         ) = (used.segment, stream, 0, Some(before), found_again);
         Ok(())
     }
 
     /// Files of a damaged checkpoint that were given out cannot be taken back, so all of them must
     /// be in the table.
-    fn check_given(&mut self) -> Option<Error> {
-        let before = self.before.take().filter(|_| self.kind == FileKind::Adds)?;
+    fn check_returned_files(&mut self) -> Option<Error> {
+        let before = self
+            .returned_before
+            .take()
+            .filter(|_| self.kind == FileActionKind::Adds)?;
         let wrong = before
             .len()
-            .saturating_sub(self.found_again.load(Ordering::Relaxed));
+            .saturating_sub(self.refound_files.load(Ordering::Relaxed));
         (wrong > 0).then(|| {
             Error::corrupt(format!(
                 "{wrong} files that a damaged checkpoint named were given out before the damage was found; read the table again, which leaves that checkpoint out"
@@ -141,12 +144,12 @@ impl<T: Send + 'static> Files<T> {
     }
 
     /// The keys of all files that were given out.
-    fn keys_given(&self) -> Result<Seen> {
+    fn returned_keys(&self) -> Result<SeenFileKeys> {
         let mut seen = self
-            .before
+            .returned_before
             .as_ref()
-            .map_or_else(Seen::default, |before| before.as_ref().clone());
-        let mut left = self.given;
+            .map_or_else(SeenFileKeys::default, |before| before.as_ref().clone());
+        let mut left = self.returned_files;
         if left == 0 {
             return Ok(seen);
         }
@@ -159,13 +162,13 @@ impl<T: Send + 'static> Files<T> {
             &self.cancel,
         )? {
             let batch = batch?;
-            let batch = match &self.before {
-                Some(before) => before.unseen(batch)?,
+            let batch = match &self.returned_before {
+                Some(before) => before.filter_unseen(batch)?,
                 None => batch,
             };
             for row in 0..batch.len().min(left) {
                 let key = seen.key(&batch, row)?;
-                seen.note(key, 0, Verdict::Added, true, "")?;
+                seen.record(key, 0, FileActionState::Added, true, "")?;
             }
             left = left.saturating_sub(batch.len());
             if left == 0 {
@@ -176,15 +179,15 @@ impl<T: Send + 'static> Files<T> {
     }
 }
 
-impl<T: Send + 'static> Iterator for Files<T> {
+impl<T: Send + 'static> Iterator for SnapshotFiles<T> {
     type Item = Result<T>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             match self.stream.next() {
-                None => return self.check_given().map(Err),
+                None => return self.check_returned_files().map(Err),
                 Some(Ok((files, made))) => {
-                    self.given += files;
+                    self.returned_files += files;
                     return Some(Ok(made));
                 }
                 Some(Err(error)) => {

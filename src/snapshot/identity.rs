@@ -13,7 +13,7 @@
 use std::hash::{DefaultHasher, Hasher};
 
 use super::Snapshot;
-use crate::error::{Error, Missing, Result};
+use crate::error::{Error, NotFoundKind, Result};
 use crate::log::CommitFile;
 use crate::protocol::log_path;
 use crate::store::Store;
@@ -45,7 +45,7 @@ impl CommitFingerprint {
     }
 
     /// Whether the object at `path` has this content.
-    fn is_of(self, store: &dyn Store, path: &str) -> Result<bool> {
+    fn matches_object(self, store: &dyn Store, path: &str) -> Result<bool> {
         if self.length <= COMPARED {
             let (text, _) = store.get(path).wait()?;
             return Ok(Self::of(&text) == self);
@@ -104,7 +104,7 @@ impl Snapshot {
             log_path::commit(commit.version),
         );
         let compared = match self.0.fingerprint.get() {
-            Some(known) => known.is_of(store, &path).map(|same| {
+            Some(known) => known.matches_object(store, &path).map(|same| {
                 if same {
                     CommitMatch::Same
                 } else {
@@ -145,10 +145,10 @@ impl Snapshot {
         let newest =
             Self::open(self.0.log.clone(), None, self.0.options).map_err(|error| match error {
                 Error::NotFound {
-                    kind: Missing::Table,
+                    kind: NotFoundKind::Table,
                     ..
                 } => Error::not_found(
-                    Missing::Table,
+                    NotFoundKind::Table,
                     format!(
                         "the table at {url} was deleted after it was opened; nothing was written"
                     ),
@@ -162,14 +162,14 @@ impl Snapshot {
                 "version {version} of the table at {url} is another commit than the one that was read, as after its log was restored from a copy; open it again"
             ))),
             CommitMatch::Missing if newest.version() > version => Err(Error::not_found(
-                Missing::Version,
+                NotFoundKind::Version,
                 format!(
                     "version {version} was cleaned up after it was read; update the handle to version {} and run the operation again",
                     newest.version()
                 ),
             )),
             CommitMatch::Unclear => {
-                self.note_time(&newest);
+                self.update_commit_time(&newest);
                 Ok(())
             }
             CommitMatch::Missing | CommitMatch::Same => Ok(()),
@@ -191,7 +191,7 @@ impl Snapshot {
 
     /// Takes size and time of this version's commit from `newest`, so that the next comparison
     /// succeeds.
-    fn note_time(&self, newest: &Self) {
+    fn update_commit_time(&self, newest: &Self) {
         let mut segment = self.segment().as_ref().clone();
         let theirs = newest.segment();
         let version = segment.version;
@@ -203,7 +203,7 @@ impl Snapshot {
             .find(is_own)
         {
             segment.last_commit = Some(commit.clone());
-            self.settle(&segment);
+            self.replace_segment(&segment);
         }
     }
 }

@@ -8,19 +8,19 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::log::Segment;
+use crate::log::LogSegment;
 
 /// See the module's text.
 #[derive(Debug)]
 pub(super) struct SegmentCell {
-    first: Arc<Segment>,
+    first: Arc<LogSegment>,
     process: u32,
     is_replaced: AtomicBool,
-    newest: Mutex<Arc<Segment>>,
+    newest: Mutex<Arc<LogSegment>>,
 }
 
 impl SegmentCell {
-    pub(super) fn new(segment: Segment) -> Self {
+    pub(super) fn new(segment: LogSegment) -> Self {
         let first = Arc::new(segment);
         let newest = Mutex::new(Arc::clone(&first));
         Self {
@@ -31,14 +31,14 @@ impl SegmentCell {
         }
     }
 
-    pub(super) fn get(&self) -> Arc<Segment> {
+    pub(super) fn get(&self) -> Arc<LogSegment> {
         if !self.is_replaced.load(Ordering::Acquire) || self.process != std::process::id() {
             return Arc::clone(&self.first);
         }
         Arc::clone(&self.newest.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn replace(&self, segment: Segment) {
+    pub(super) fn replace(&self, segment: LogSegment) {
         if self.process == std::process::id() {
             *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(segment);
             self.is_replaced.store(true, Ordering::Release);
@@ -49,10 +49,10 @@ impl SegmentCell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::Skip;
+    use crate::log::SegmentOptions;
 
-    fn segment(checkpoints: usize) -> Segment {
-        Segment {
+    fn segment(checkpoints: usize) -> LogSegment {
+        LogSegment {
             version: 7,
             checkpoint: None,
             commits: Vec::new(),
@@ -61,9 +61,9 @@ mod tests {
             last_commit: None,
             checksum: None,
             counts: None,
-            skip: Skip {
+            skip: SegmentOptions {
                 checkpoints,
-                ..Skip::default()
+                ..SegmentOptions::default()
             },
         }
     }

@@ -17,9 +17,9 @@ use std::thread;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{Put, Role, Store, replace};
+use super::{ObjectRole, PutOutcome, Store, replace};
 use crate::error::{Error, Result};
-use crate::exec::{self, Cancel, panic_error};
+use crate::exec::{self, CancellationToken, panic_error};
 
 /// How much is tried.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -47,7 +47,7 @@ impl Default for CheckOptions {
 /// What came of one trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum ProbeVerdict {
     /// As it must be.
     Passed,
     /// Commits may be lost or made twice, or other bytes be read than were written.
@@ -58,50 +58,50 @@ pub enum Verdict {
 
 /// One trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct ProbeFinding {
     /// What was tried.
     pub name: &'static str,
     /// What came of it.
-    pub verdict: Verdict,
+    pub verdict: ProbeVerdict,
     /// What was seen.
     pub detail: String,
 }
 
 /// All trials of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Checked {
+pub struct StoreCheckReport {
     /// Where, without credentials.
     pub url: String,
     /// Whether nothing was found to be unsafe.
     pub safe: bool,
     /// The trials in their order. After a store that refuses commits there is only the first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ProbeFinding>,
 }
 
 /// Why a trial is not passed.
-enum Fault {
+enum ProbeFailure {
     /// The store did something else than it must.
     Wrong(String),
     /// It gave an error.
     Error(Error),
 }
 
-impl From<Error> for Fault {
+impl From<Error> for ProbeFailure {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }
 }
 
-fn wrong<T>(text: impl Into<String>) -> Result<T, Fault> {
-    Err(Fault::Wrong(text.into()))
+fn probe_failed<T>(text: impl Into<String>) -> Result<T, ProbeFailure> {
+    Err(ProbeFailure::Wrong(text.into()))
 }
 
 /// What was seen where all went well.
-type Trial = fn(&Scratch<'_>) -> Result<String, Fault>;
+type StoreProbe = fn(&ScratchFolder<'_>) -> Result<String, ProbeFailure>;
 
 /// Trials by their names, and whether commits and reads rest on them: then an error is as bad as a
 /// wrong answer.
-const TRIALS: [(&str, bool, Trial); 12] = [
+const TRIALS: [(&str, bool, StoreProbe); 12] = [
     ("put-if-absent", true, put_if_absent),
     ("mutual exclusion", true, mutual_exclusion),
     ("atomic visibility", true, atomic_visibility),
@@ -125,13 +125,17 @@ const TRIES: usize = 3;
 /// [`Error::Invalid`] for options; [`Error::Storage`] where the very first object cannot be
 /// written, so that nothing is found out; [`Error::Cancelled`]. A store that cannot commit is an
 /// answer and no error.
-pub fn check(store: &Arc<dyn Store>, options: &CheckOptions, cancel: &Cancel) -> Result<Checked> {
+pub fn check(
+    store: &Arc<dyn Store>,
+    options: &CheckOptions,
+    cancel: &CancellationToken,
+) -> Result<StoreCheckReport> {
     if options.rounds == 0 || options.writers < 2 || options.objects < 2 {
         return Err(Error::invalid(
             "a check needs at least one round of at least two writers, and at least two objects",
         ));
     }
-    let scratch = Scratch {
+    let scratch = ScratchFolder {
         store: store.as_ref(),
         folder: format!("_deltafast_check_{}", exec::uuid()),
         rounds: options.rounds as usize,
@@ -146,10 +150,10 @@ pub fn check(store: &Arc<dyn Store>, options: &CheckOptions, cancel: &Cancel) ->
     if let Err(error) = left
         && let Some(last) = findings.last_mut()
     {
-        last.verdict = if last.verdict == Verdict::Unsafe {
-            Verdict::Unsafe
+        last.verdict = if last.verdict == ProbeVerdict::Unsafe {
+            ProbeVerdict::Unsafe
         } else {
-            Verdict::Failed
+            ProbeVerdict::Failed
         };
         last.detail = format!(
             "{}; {}{} is left behind: {error}",
@@ -160,8 +164,8 @@ pub fn check(store: &Arc<dyn Store>, options: &CheckOptions, cancel: &Cancel) ->
     }
     let safe = findings
         .iter()
-        .all(|finding| finding.verdict != Verdict::Unsafe);
-    Ok(Checked {
+        .all(|finding| finding.verdict != ProbeVerdict::Unsafe);
+    Ok(StoreCheckReport {
         url: store.url().to_owned(),
         safe,
         findings,
@@ -169,7 +173,7 @@ pub fn check(store: &Arc<dyn Store>, options: &CheckOptions, cancel: &Cancel) ->
 }
 
 /// The folder in which everything happens.
-struct Scratch<'a> {
+struct ScratchFolder<'a> {
     store: &'a dyn Store,
     folder: String,
     rounds: usize,
@@ -177,45 +181,45 @@ struct Scratch<'a> {
     objects: usize,
     /// What may have been made and not deleted.
     made: Mutex<BTreeSet<String>>,
-    cancel: &'a Cancel,
+    cancel: &'a CancellationToken,
 }
 
-impl Scratch<'_> {
-    fn run(&self) -> Result<Vec<Finding>> {
+impl ScratchFolder<'_> {
+    fn run(&self) -> Result<Vec<ProbeFinding>> {
         let mut findings = Vec::new();
         for (name, essential, trial) in TRIALS {
             self.cancel.check()?;
             let (verdict, detail) = match trial(self) {
-                Ok(detail) => (Verdict::Passed, detail),
-                Err(Fault::Wrong(detail)) => (
+                Ok(detail) => (ProbeVerdict::Passed, detail),
+                Err(ProbeFailure::Wrong(detail)) => (
                     if essential {
-                        Verdict::Unsafe
+                        ProbeVerdict::Unsafe
                     } else {
-                        Verdict::Failed
+                        ProbeVerdict::Failed
                     },
                     detail,
                 ),
-                Err(Fault::Error(Error::Cancelled)) => return Err(Error::Cancelled),
+                Err(ProbeFailure::Error(Error::Cancelled)) => return Err(Error::Cancelled),
                 // Whether a store is safe cannot be said where it cannot be reached or written at
                 // all.
-                Err(Fault::Error(
+                Err(ProbeFailure::Error(
                     error
                     @ (Error::Storage { .. } | Error::NotFound { .. } | Error::Invalid { .. }),
                 )) if findings.is_empty() => {
                     return Err(error);
                 }
-                Err(Fault::Error(error)) => (
+                Err(ProbeFailure::Error(error)) => (
                     if essential {
-                        Verdict::Unsafe
+                        ProbeVerdict::Unsafe
                     } else {
-                        Verdict::Failed
+                        ProbeVerdict::Failed
                     },
                     error.to_string(),
                 ),
             };
             let refused =
-                findings.is_empty() && verdict == Verdict::Unsafe && self.made().is_empty();
-            findings.push(Finding {
+                findings.is_empty() && verdict == ProbeVerdict::Unsafe && self.made().is_empty();
+            findings.push(ProbeFinding {
                 name,
                 verdict,
                 detail,
@@ -235,7 +239,7 @@ impl Scratch<'_> {
         format!("{}/{name}", self.folder)
     }
 
-    fn put(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {
+    fn put(&self, path: &str, bytes: Bytes, role: ObjectRole) -> Result<PutOutcome> {
         self.made().insert(path.to_owned());
         let put = self.store.put_if_absent(path, bytes, role);
         if let Err(Error::Unsupported { .. }) = put {
@@ -246,25 +250,27 @@ impl Scratch<'_> {
 
     /// Makes an object that nobody else makes. An answer that was lost is looked for, as for a
     /// commit.
-    fn make(&self, path: &str, bytes: Bytes, role: Role) -> Result<(), Fault> {
+    fn make(&self, path: &str, bytes: Bytes, role: ObjectRole) -> Result<(), ProbeFailure> {
         let mut lost = None;
         for _ in 0..TRIES {
             match self.put(path, bytes.clone(), role)? {
-                Put::Created | Put::Unsynced(_) => return Ok(()),
+                PutOutcome::Created | PutOutcome::Unsynced(_) => return Ok(()),
                 // Perhaps ours: the client below may have sent it twice.
-                Put::Exists if self.read(path)?.is_some_and(|found| found == bytes) => {
+                PutOutcome::Exists if self.read(path)?.is_some_and(|found| found == bytes) => {
                     return Ok(());
                 }
-                Put::Exists => {
-                    return wrong(format!("a new object was said to be there already: {path}"));
+                PutOutcome::Exists => {
+                    return probe_failed(format!(
+                        "a new object was said to be there already: {path}"
+                    ));
                 }
-                Put::Unknown(_) | Put::Refused(_)
+                PutOutcome::Unknown(_) | PutOutcome::Refused(_)
                     if self.read(path)?.is_some_and(|found| found == bytes) =>
                 {
                     return Ok(());
                 }
-                Put::Unknown(error) => lost = Some(error),
-                Put::Refused(error) => return Err(error.into()),
+                PutOutcome::Unknown(error) => lost = Some(error),
+                PutOutcome::Refused(error) => return Err(error.into()),
             }
         }
         Err(lost
@@ -280,20 +286,20 @@ impl Scratch<'_> {
         }
     }
 
-    fn holds(&self, path: &str, bytes: &[u8]) -> Result<(), Fault> {
+    fn holds(&self, path: &str, bytes: &[u8]) -> Result<(), ProbeFailure> {
         match self.read(path)? {
             Some(found) if found.as_ref() == bytes => Ok(()),
-            Some(found) => wrong(format!(
+            Some(found) => probe_failed(format!(
                 "{path} has {} other bytes than the {} that were written",
                 found.len(),
                 bytes.len()
             )),
-            None => wrong(format!("{path} was written and is not there")),
+            None => probe_failed(format!("{path} was written and is not there")),
         }
     }
 
     /// Names in a folder of the scratch folder, in the order in which they are listed.
-    fn names(&self, folder: &str, after: &str) -> Result<Vec<String>> {
+    fn list_names(&self, folder: &str, after: &str) -> Result<Vec<String>> {
         let dir = self.path(folder);
         let below = format!("{dir}/");
         Ok(self
@@ -314,14 +320,14 @@ impl Scratch<'_> {
     fn together<T: Send>(
         &self,
         count: usize,
-        work: impl Fn(usize) -> Result<T, Fault> + Sync,
-    ) -> Result<Vec<T>, Fault> {
+        work: impl Fn(usize) -> Result<T, ProbeFailure> + Sync,
+    ) -> Result<Vec<T>, ProbeFailure> {
         let threads = self.writers.min(count);
         let (next, gate) = (AtomicUsize::new(0), RwLock::new(()));
         let done = Mutex::new(Vec::with_capacity(count));
         let (next, gate, done, work) = (&next, &gate, &done, &work);
         let closed = gate.write().unwrap_or_else(PoisonError::into_inner);
-        thread::scope(|scope| -> Result<(), Fault> {
+        thread::scope(|scope| -> Result<(), ProbeFailure> {
             for _ in 0..threads {
                 let writer = thread::Builder::new().spawn_scoped(scope, move || {
                     drop(gate.read());
@@ -331,7 +337,7 @@ impl Scratch<'_> {
                             return;
                         }
                         let result = if self.cancel.check().is_err() {
-                            Err(Fault::Error(Error::Cancelled))
+                            Err(ProbeFailure::Error(Error::Cancelled))
                         } else {
                             work(number)
                         };
@@ -349,7 +355,7 @@ impl Scratch<'_> {
                     // Those that wait at the gate have nothing to do.
                     next.store(count, Ordering::Relaxed);
                     drop(closed);
-                    return Err(Fault::Error(Error::no_thread(&error)));
+                    return Err(ProbeFailure::Error(Error::no_thread(&error)));
                 }
             }
             drop(closed);
@@ -396,20 +402,20 @@ fn pattern(length: usize, seed: usize) -> Bytes {
         .into()
 }
 
-fn put_if_absent(scratch: &Scratch<'_>) -> Result<String, Fault> {
+fn put_if_absent(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     let path = scratch.path("put-if-absent.json");
-    scratch.make(&path, "first".into(), Role::Essential)?;
-    let mut second = scratch.put(&path, "second".into(), Role::Essential)?;
+    scratch.make(&path, "first".into(), ObjectRole::Essential)?;
+    let mut second = scratch.put(&path, "second".into(), ObjectRole::Essential)?;
     for _ in 1..TRIES {
-        if let Put::Unknown(_) = second {
-            second = scratch.put(&path, "second".into(), Role::Essential)?;
+        if let PutOutcome::Unknown(_) = second {
+            second = scratch.put(&path, "second".into(), ObjectRole::Essential)?;
         }
     }
     match second {
-        Put::Exists => {}
-        Put::Unknown(error) | Put::Refused(error) => return Err(error.into()),
-        Put::Created | Put::Unsynced(_) => {
-            return wrong(
+        PutOutcome::Exists => {}
+        PutOutcome::Unknown(error) | PutOutcome::Refused(error) => return Err(error.into()),
+        PutOutcome::Created | PutOutcome::Unsynced(_) => {
+            return probe_failed(
                 "a second writer was told that it made an object that was there: the condition of the request is ignored",
             );
         }
@@ -419,7 +425,7 @@ fn put_if_absent(scratch: &Scratch<'_>) -> Result<String, Fault> {
 }
 
 /// What a writer puts: as long as a small commit, no two alike nor of one length.
-fn text(round: usize, writer: usize) -> Bytes {
+fn commit_body(round: usize, writer: usize) -> Bytes {
     format!(
         "{{\"commitInfo\":{{\"txnId\":\"{round}-{writer}\",\"padding\":\"{}\"}}}}\n",
         "x".repeat(400 + writer)
@@ -427,30 +433,30 @@ fn text(round: usize, writer: usize) -> Bytes {
     .into()
 }
 
-fn mutual_exclusion(scratch: &Scratch<'_>) -> Result<String, Fault> {
+fn mutual_exclusion(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     let (rounds, writers) = (scratch.rounds, scratch.writers);
     let (mut doubled, mut replaced, mut unanswered) = (0, 0, 0);
     let mut owners = Vec::new();
     for round in 0..rounds {
         let path = scratch.path(&format!("race/{round:020}.json"));
         let outcomes = scratch.together(writers, |writer| {
-            Ok(scratch.put(&path, text(round, writer), Role::Derived)?)
+            Ok(scratch.put(&path, commit_body(round, writer), ObjectRole::Derived)?)
         })?;
         let winners: Vec<usize> = outcomes
             .iter()
             .enumerate()
-            .filter(|(_, put)| matches!(put, Put::Created | Put::Unsynced(_)))
+            .filter(|(_, put)| matches!(put, PutOutcome::Created | PutOutcome::Unsynced(_)))
             .map(|(n, _)| n)
             .collect();
         let unknown = outcomes
             .iter()
-            .filter(|put| matches!(put, Put::Unknown(_) | Put::Refused(_)))
+            .filter(|put| matches!(put, PutOutcome::Unknown(_) | PutOutcome::Refused(_)))
             .count();
         let owner = match scratch.read(&path)? {
-            Some(found) => match (0..writers).find(|writer| text(round, *writer) == found) {
+            Some(found) => match (0..writers).find(|writer| commit_body(round, *writer) == found) {
                 Some(owner) => owner,
                 None => {
-                    return wrong(format!(
+                    return probe_failed(format!(
                         "of {writers} writers at once none has written what is there: {} bytes",
                         found.len()
                     ));
@@ -461,7 +467,7 @@ fn mutual_exclusion(scratch: &Scratch<'_>) -> Result<String, Fault> {
                 continue;
             }
             None => {
-                return wrong(format!(
+                return probe_failed(format!(
                     "of {writers} writers at once {} were told that they had won, and nothing is there",
                     winners.len()
                 ));
@@ -477,22 +483,22 @@ fn mutual_exclusion(scratch: &Scratch<'_>) -> Result<String, Fault> {
         owners.push((path, round, owner));
     }
     if doubled > 0 {
-        return wrong(format!(
+        return probe_failed(format!(
             "in {doubled} of {rounds} rounds more than one of {writers} writers was told that it had won"
         ));
     }
     if replaced > 0 {
-        return wrong(format!(
+        return probe_failed(format!(
             "in {replaced} of {rounds} rounds of {writers} writers the winner's object was replaced by a loser's"
         ));
     }
     if unanswered == rounds {
-        return wrong(format!(
+        return probe_failed(format!(
             "none of {rounds} rounds of {writers} writers was answered"
         ));
     }
     scratch.together(owners.len(), |n| match owners.get(n) {
-        Some((path, round, owner)) => scratch.holds(path, &text(*round, *owner)),
+        Some((path, round, owner)) => scratch.holds(path, &commit_body(*round, *owner)),
         None => Ok(()),
     })?;
     let lost = if unanswered > 0 {
@@ -505,7 +511,7 @@ fn mutual_exclusion(scratch: &Scratch<'_>) -> Result<String, Fault> {
     ))
 }
 
-fn atomic_visibility(scratch: &Scratch<'_>) -> Result<String, Fault> {
+fn atomic_visibility(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     const ROUNDS: usize = 4;
     let size = 2 << 20;
     let mut looks = 0;
@@ -515,12 +521,12 @@ fn atomic_visibility(scratch: &Scratch<'_>) -> Result<String, Fault> {
             pattern(size, round),
         );
         let done = AtomicBool::new(false);
-        let look = || -> Result<usize, Fault> {
+        let look = || -> Result<usize, ProbeFailure> {
             let mut looks = 0;
             while !done.load(Ordering::Acquire) {
                 match scratch.read(&path)? {
                     Some(found) if found != bytes => {
-                        return wrong(format!(
+                        return probe_failed(format!(
                             "a reader saw {} of {size} bytes of an object that was being written",
                             found.len()
                         ));
@@ -533,7 +539,7 @@ fn atomic_visibility(scratch: &Scratch<'_>) -> Result<String, Fault> {
                     .into_iter()
                     .find(|meta| meta.path == path && meta.size != size as u64)
                 {
-                    return wrong(format!(
+                    return probe_failed(format!(
                         "a listing told {} of {size} bytes of an object that was being written",
                         meta.size
                     ));
@@ -544,12 +550,15 @@ fn atomic_visibility(scratch: &Scratch<'_>) -> Result<String, Fault> {
         let (put, seen) = thread::scope(|scope| {
             let reader = thread::Builder::new()
                 .spawn_scoped(scope, look)
-                .map_err(|error| Fault::Error(Error::no_thread(&error)));
-            let put = scratch.make(&path, bytes.clone(), Role::Derived);
+                .map_err(|error| ProbeFailure::Error(Error::no_thread(&error)));
+            let put = scratch.make(&path, bytes.clone(), ObjectRole::Derived);
             done.store(true, Ordering::Release);
             let seen = reader.and_then(|reader| {
                 reader.join().unwrap_or_else(|panic| {
-                    Err(Fault::Error(panic_error("a reader of the check", &*panic)))
+                    Err(ProbeFailure::Error(panic_error(
+                        "a reader of the check",
+                        &*panic,
+                    )))
                 })
             });
             (put, seen)
@@ -564,21 +573,24 @@ fn atomic_visibility(scratch: &Scratch<'_>) -> Result<String, Fault> {
     ))
 }
 
-fn read_after_write(scratch: &Scratch<'_>) -> Result<String, Fault> {
+fn read_after_write(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     let count = scratch.writers.max(20);
     scratch.together(count, |n| {
-        let (path, bytes) = (scratch.path(&format!("read/{n:020}.json")), text(n, n));
+        let (path, bytes) = (
+            scratch.path(&format!("read/{n:020}.json")),
+            commit_body(n, n),
+        );
         // Some stores remember for a while that there was nothing.
         if scratch.read(&path)?.is_some() {
-            return wrong(format!("{path} is there before it was written"));
+            return probe_failed(format!("{path} is there before it was written"));
         }
-        scratch.make(&path, bytes.clone(), Role::Essential)?;
+        scratch.make(&path, bytes.clone(), ObjectRole::Essential)?;
         scratch.holds(&path, &bytes)?;
         let size = scratch.store.head(&path)?.size;
         if size == bytes.len() as u64 {
             Ok(())
         } else {
-            wrong(format!(
+            probe_failed(format!(
                 "{path} has {} bytes, and its metadata says {size}",
                 bytes.len()
             ))
@@ -589,19 +601,22 @@ fn read_after_write(scratch: &Scratch<'_>) -> Result<String, Fault> {
     ))
 }
 
-fn list_after_write(scratch: &Scratch<'_>) -> Result<String, Fault> {
+fn list_after_write(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     let count = scratch.writers.max(20);
-    let listed = |name: &str| -> Result<bool, Fault> {
-        Ok(scratch.names("list", "")?.iter().any(|found| found == name))
+    let listed = |name: &str| -> Result<bool, ProbeFailure> {
+        Ok(scratch
+            .list_names("list", "")?
+            .iter()
+            .any(|found| found == name))
     };
     scratch.together(count, |n| {
         let name = format!("{n:020}.json");
         let path = scratch.path(&format!("list/{name}"));
-        scratch.make(&path, text(n, n), Role::Derived)?;
+        scratch.make(&path, commit_body(n, n), ObjectRole::Derived)?;
         if listed(&name)? {
             Ok(())
         } else {
-            wrong(format!(
+            probe_failed(format!(
                 "{path} was written, and the next listing did not have it"
             ))
         }
@@ -613,7 +628,7 @@ fn list_after_write(scratch: &Scratch<'_>) -> Result<String, Fault> {
         .delete_batch(&[scratch.path(&format!("list/{last}"))])
         .is_ok_and(|failed| failed.is_empty());
     if deleted && listed(&last)? {
-        return wrong(format!(
+        return probe_failed(format!(
             "{last} was deleted, and the next listing still had it"
         ));
     }
@@ -622,20 +637,20 @@ fn list_after_write(scratch: &Scratch<'_>) -> Result<String, Fault> {
     ))
 }
 
-fn ordered_listing(scratch: &Scratch<'_>) -> Result<String, Fault> {
+fn ordered_listing(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     let (many, half) = (scratch.objects, scratch.objects / 2);
     let name = |n: usize| format!("{n:020}.json");
     scratch.together(many, |n| {
         scratch.make(
             &scratch.path(&format!("pages/{}", name(n))),
             name(n).into(),
-            Role::Derived,
+            ObjectRole::Derived,
         )
     })?;
     scratch.make(
         &scratch.path("pages/below/0.json"),
         "0".into(),
-        Role::Derived,
+        ObjectRole::Derived,
     )?;
     let all: Vec<String> = (0..many).map(name).collect();
     for (after, first) in [
@@ -644,9 +659,9 @@ fn ordered_listing(scratch: &Scratch<'_>) -> Result<String, Fault> {
         (format!("{}~", name(many - 2)), many - 1),
         (name(many), many),
     ] {
-        let found = scratch.names("pages", &after)?;
+        let found = scratch.list_names("pages", &after)?;
         if all.get(first..).is_none_or(|expected| found != expected) {
-            return wrong(format!(
+            return probe_failed(format!(
                 "a listing of {many} objects after `{after}` gave {} where {} in order were due, the first `{}`",
                 found.len(),
                 many - first,
@@ -654,21 +669,21 @@ fn ordered_listing(scratch: &Scratch<'_>) -> Result<String, Fault> {
             ));
         }
     }
-    if !scratch.names("nothing", "")?.is_empty() {
-        return wrong("a folder that is not there was not empty");
+    if !scratch.list_names("nothing", "")?.is_empty() {
+        return probe_failed("a folder that is not there was not empty");
     }
     Ok(format!(
         "{many} objects in order, from the beginning and from a name on"
     ))
 }
 
-fn folder_listing(scratch: &Scratch<'_>) -> Result<String, Fault> {
+fn folder_listing(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     let listed = scratch
         .store
         .list_folder(&scratch.path("pages"), &|_| true)?;
     let below = [scratch.path("pages/below")];
     if listed.objects.len() != scratch.objects || listed.folders != below {
-        return wrong(format!(
+        return probe_failed(format!(
             "a folder of {} objects and a folder listed as {} and {}",
             scratch.objects,
             listed.objects.len(),
@@ -697,18 +712,18 @@ const KEYS: [&str; 15] = [
     "p=a%3Ab/part-0 ü.parquet",
 ];
 
-fn keys(scratch: &Scratch<'_>) -> Result<String, Fault> {
+fn keys(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     for key in KEYS {
         scratch.make(
             &scratch.path(&format!("keys/{key}")),
             key.into(),
-            Role::Derived,
+            ObjectRole::Derived,
         )?;
     }
     for key in KEYS {
         scratch.holds(&scratch.path(&format!("keys/{key}")), key.as_bytes())?;
     }
-    let found: BTreeSet<String> = scratch.names("keys", "")?.into_iter().collect();
+    let found: BTreeSet<String> = scratch.list_names("keys", "")?.into_iter().collect();
     let due: BTreeSet<String> = KEYS
         .iter()
         .filter(|key| !key.contains('/'))
@@ -719,16 +734,16 @@ fn keys(scratch: &Scratch<'_>) -> Result<String, Fault> {
             "{} names with spaces, signs, escapes and letters",
             KEYS.len()
         )),
-        Some(name) => wrong(format!(
+        Some(name) => probe_failed(format!(
             "objects were listed under other names than they were given, such as `{name}`"
         )),
     }
 }
 
-fn range_reads(scratch: &Scratch<'_>) -> Result<String, Fault> {
+fn range_reads(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     let size: u64 = 3 << 20;
     let (path, bytes) = (scratch.path("ranges"), pattern(size as usize, 3));
-    scratch.make(&path, bytes.clone(), Role::Derived)?;
+    scratch.make(&path, bytes.clone(), ObjectRole::Derived)?;
     let ranges = vec![
         0..1,
         size - 1..size,
@@ -751,7 +766,7 @@ fn range_reads(scratch: &Scratch<'_>) -> Result<String, Fault> {
     }
     for (range, found) in ranges.iter().cycle().zip(&found) {
         if due(range) != Some(found.as_ref()) {
-            return wrong(format!(
+            return probe_failed(format!(
                 "the range {}..{} of an object of {size} bytes gave {} other bytes",
                 range.start,
                 range.end,
@@ -760,7 +775,7 @@ fn range_reads(scratch: &Scratch<'_>) -> Result<String, Fault> {
         }
     }
     if found.len() != 2 * ranges.len() {
-        return wrong(format!(
+        return probe_failed(format!(
             "{} ranges gave {} answers",
             2 * ranges.len(),
             found.len()
@@ -776,24 +791,24 @@ fn range_reads(scratch: &Scratch<'_>) -> Result<String, Fault> {
             "{} ranges of an object, the last byte and the whole among them",
             ranges.len()
         )),
-        Ok(found) => wrong(format!(
+        Ok(found) => probe_failed(format!(
             "a range beyond the end gave {} bytes and no error",
             found.first().map_or(0, Bytes::len)
         )),
     }
 }
 
-fn multipart_upload(scratch: &Scratch<'_>) -> Result<String, Fault> {
+fn multipart_upload(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     let size = (20 << 20) + 1;
     let (path, bytes) = (scratch.path("multipart"), pattern(size, 5));
     let begin = |path: &str| {
         scratch.made().insert(path.to_owned());
-        scratch.store.upload(path, Role::Essential)
+        scratch.store.upload(path, ObjectRole::Essential)
     };
     let absent = |path: &str, when: &str| match scratch.store.head(path) {
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) => Err(error.into()),
-        Ok(_) => wrong(format!("an object in parts was there {when}")),
+        Ok(_) => probe_failed(format!("an object in parts was there {when}")),
     };
     let mut upload = begin(&path)?;
     for piece in bytes.chunks(3_000_001) {
@@ -803,7 +818,7 @@ fn multipart_upload(scratch: &Scratch<'_>) -> Result<String, Fault> {
     absent(&path, "before it was finished")?;
     let told = upload.finish().wait()?.size;
     if told != size as u64 || scratch.store.head(&path)?.size != told {
-        return wrong(format!(
+        return probe_failed(format!(
             "an object of {size} bytes in parts has another size"
         ));
     }
@@ -819,18 +834,18 @@ fn multipart_upload(scratch: &Scratch<'_>) -> Result<String, Fault> {
     ))
 }
 
-fn replacing(scratch: &Scratch<'_>) -> Result<String, Fault> {
+fn replacing(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     let path = scratch.path("_last_checkpoint");
     scratch.made().insert(path.clone());
     for n in 0..3 {
-        let bytes = text(n, n);
+        let bytes = commit_body(n, n);
         replace(scratch.store, &path, &bytes)?;
         scratch.holds(&path, &bytes)?;
     }
     Ok("an object was read as it was last written".to_owned())
 }
 
-fn delete(scratch: &Scratch<'_>) -> Result<String, Fault> {
+fn delete(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     let made: Vec<String> = scratch.made().iter().cloned().collect();
     let mut paths = made.clone();
     paths.extend([scratch.path("nothing"), scratch.path("nothing/here")]);
@@ -843,16 +858,16 @@ fn delete(scratch: &Scratch<'_>) -> Result<String, Fault> {
         scratch.path(&format!("pages/{:020}.json", scratch.objects - 1)),
     ] {
         if scratch.read(&path)?.is_some() {
-            return wrong(format!("{path} was deleted and is there"));
+            return probe_failed(format!("{path} was deleted and is there"));
         }
     }
-    if let Some(name) = scratch.names("pages", "")?.first() {
-        return wrong(format!("pages/{name} was deleted and is still listed"));
+    if let Some(name) = scratch.list_names("pages", "")?.first() {
+        return probe_failed(format!("pages/{name} was deleted and is still listed"));
     }
     scratch.make(
         &scratch.path("put-if-absent.json"),
         "third".into(),
-        Role::Essential,
+        ObjectRole::Essential,
     )?;
     Ok(format!(
         "{} objects at once, and two that were not there",

@@ -222,7 +222,7 @@ impl GuardedClient {
         known() || self.factory.metadata_endpoints.iter().any(named)
     }
 
-    async fn guarded(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+    async fn execute_guarded(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let failed = |what: String| HttpError::new(HttpErrorKind::Unknown, RefusedRequest(what));
         // The library panics for an address that is not a URL.
         let url = Url::parse(&request.uri().to_string())
@@ -251,7 +251,7 @@ impl HttpService for GuardedClient {
         'client: 'request,
         Self: 'request,
     {
-        Box::pin(self.guarded(request))
+        Box::pin(self.execute_guarded(request))
     }
 }
 

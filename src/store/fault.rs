@@ -1,6 +1,6 @@
 //! A store that fails on demand, for tests: what networks and services do, at a chosen call.
 //!
-//! Wraps any store. A plan is asked before every call and may name a [`Fault`] for it; the call log
+//! Wraps any store. A plan is asked before every call and may name a [`InjectedFault`] for it; the call log
 //! lets a test fail "at call n, for every n". Nothing outside of tests makes one.
 
 use std::fmt;
@@ -11,12 +11,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Folder, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload};
+use super::{
+    FolderListing, ObjectMeta, ObjectRole, ObjectUpload, PendingResult, PutOutcome, Store,
+    TablePath,
+};
 use crate::error::{Error, Result};
 
 /// What a call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operation {
+pub enum StoreOperation {
     /// [`Store::list_from`]
     List,
     /// [`Store::head`]
@@ -37,18 +40,18 @@ pub enum Operation {
 
 /// A call that is about to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct StoreCall {
     /// Its number, from 0.
     pub number: usize,
     /// What it is.
-    pub operation: Operation,
+    pub operation: StoreOperation,
     /// Its path.
     pub path: String,
 }
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// The request never arrives.
     ErrorBefore,
     /// The request is done, and its answer says that it failed.
@@ -74,14 +77,14 @@ pub enum Fault {
     Delay(Duration),
 }
 
-type Plan = dyn FnMut(&Call) -> Option<Fault> + Send;
+type FaultPlan = dyn FnMut(&StoreCall) -> Option<InjectedFault> + Send;
 
 /// See the module's text.
 pub struct FaultStore {
     inner: Arc<dyn Store>,
-    plan: Mutex<Box<Plan>>,
+    plan: Mutex<Box<FaultPlan>>,
     calls: AtomicUsize,
-    log: Mutex<Vec<Call>>,
+    log: Mutex<Vec<StoreCall>>,
 }
 
 impl fmt::Debug for FaultStore {
@@ -96,7 +99,7 @@ impl FaultStore {
     /// `inner`, failing as `plan` says.
     pub fn new(
         inner: Arc<dyn Store>,
-        plan: impl FnMut(&Call) -> Option<Fault> + Send + 'static,
+        plan: impl FnMut(&StoreCall) -> Option<InjectedFault> + Send + 'static,
     ) -> Self {
         Self {
             inner,
@@ -107,21 +110,21 @@ impl FaultStore {
     }
 
     /// `inner`, failing at call `n` only.
-    pub fn at_call(inner: Arc<dyn Store>, n: usize, fault: Fault) -> Self {
+    pub fn at_call(inner: Arc<dyn Store>, n: usize, fault: InjectedFault) -> Self {
         Self::new(inner, move |call| (call.number == n).then_some(fault))
     }
 
     /// The calls so far.
     #[must_use]
-    pub fn calls(&self) -> Vec<Call> {
+    pub fn calls(&self) -> Vec<StoreCall> {
         self.log
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    fn fault(&self, operation: Operation, path: &str) -> Option<Fault> {
-        let call = Call {
+    fn fault(&self, operation: StoreOperation, path: &str) -> Option<InjectedFault> {
+        let call = StoreCall {
             number: self.calls.fetch_add(1, Ordering::SeqCst),
             operation,
             path: path.to_owned(),
@@ -131,22 +134,23 @@ impl FaultStore {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(call);
-        if let Some(Fault::Delay(time)) = fault {
+        if let Some(InjectedFault::Delay(time)) = fault {
             std::thread::sleep(time);
         }
         fault
     }
 }
 
-fn error(fault: Fault, path: &str) -> Error {
+fn error(fault: InjectedFault, path: &str) -> Error {
     let what = match fault {
-        Fault::Status(status @ (401 | 403)) | Fault::StatusAfter(status @ (401 | 403)) => {
+        InjectedFault::Status(status @ (401 | 403))
+        | InjectedFault::StatusAfter(status @ (401 | 403)) => {
             format!("access denied to {path} ({status}); check the credentials")
         }
-        Fault::Status(status) | Fault::StatusAfter(status) => {
+        InjectedFault::Status(status) | InjectedFault::StatusAfter(status) => {
             format!("the service answered {status} for {path}")
         }
-        Fault::LostAnswer => {
+        InjectedFault::LostAnswer => {
             format!("the connection broke while waiting for the answer about {path}")
         }
         _ => format!("the request for {path} failed"),
@@ -155,10 +159,10 @@ fn error(fault: Fault, path: &str) -> Error {
 }
 
 /// What happens to the bytes of a read.
-fn damage(fault: Option<Fault>, bytes: Bytes) -> Bytes {
+fn apply_read_fault(fault: Option<InjectedFault>, bytes: Bytes) -> Bytes {
     match fault {
-        Some(Fault::TornRead | Fault::ShortBody) => bytes.slice(..bytes.len() / 2),
-        Some(Fault::CorruptByte) => {
+        Some(InjectedFault::TornRead | InjectedFault::ShortBody) => bytes.slice(..bytes.len() / 2),
+        Some(InjectedFault::CorruptByte) => {
             let mut damaged = bytes.to_vec();
             let middle = damaged.len() / 2;
             if let Some(byte) = damaged.get_mut(middle) {
@@ -171,26 +175,26 @@ fn damage(fault: Option<Fault>, bytes: Bytes) -> Bytes {
 }
 
 /// The faults of a read that end it.
-fn ends_read(fault: Option<Fault>) -> Option<Fault> {
+fn ends_read(fault: Option<InjectedFault>) -> Option<InjectedFault> {
     fault.filter(|f| {
         matches!(
             f,
-            Fault::ErrorBefore
-                | Fault::ErrorAfter
-                | Fault::LostAnswer
-                | Fault::Status(_)
-                | Fault::StatusAfter(_)
+            InjectedFault::ErrorBefore
+                | InjectedFault::ErrorAfter
+                | InjectedFault::LostAnswer
+                | InjectedFault::Status(_)
+                | InjectedFault::StatusAfter(_)
         )
     })
 }
 
 /// The result of a put with this fault.
-fn put_failure(fault: Fault, path: &str) -> Put {
+fn put_failure(fault: InjectedFault, path: &str) -> PutOutcome {
     match fault {
-        Fault::Status(401 | 403 | 404) | Fault::StatusAfter(401 | 403 | 404) => {
-            Put::Refused(error(fault, path))
+        InjectedFault::Status(401 | 403 | 404) | InjectedFault::StatusAfter(401 | 403 | 404) => {
+            PutOutcome::Refused(error(fault, path))
         }
-        _ => Put::Unknown(error(fault, path)),
+        _ => PutOutcome::Unknown(error(fault, path)),
     }
 }
 
@@ -204,64 +208,64 @@ impl Store for FaultStore {
     }
 
     fn list_from(&self, dir: &str, after: &str) -> Result<Vec<ObjectMeta>> {
-        let fault = self.fault(Operation::List, dir);
+        let fault = self.fault(StoreOperation::List, dir);
         if let Some(fault) = ends_read(fault) {
             return Err(error(fault, dir));
         }
         let mut listed = self.inner.list_from(dir, after)?;
         match fault {
-            Some(Fault::Stale) => _ = listed.pop(),
-            Some(Fault::Reordered) => listed.reverse(),
+            Some(InjectedFault::Stale) => _ = listed.pop(),
+            Some(InjectedFault::Reordered) => listed.reverse(),
             _ => {}
         }
         Ok(listed)
     }
 
-    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {
-        let fault = self.fault(Operation::List, dir);
+    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<FolderListing> {
+        let fault = self.fault(StoreOperation::List, dir);
         if let Some(fault) = ends_read(fault) {
             return Err(error(fault, dir));
         }
         let mut listed = self.inner.list_folder(dir, take)?;
         match fault {
-            Some(Fault::Stale) => _ = listed.objects.pop(),
-            Some(Fault::Reordered) => listed.objects.reverse(),
+            Some(InjectedFault::Stale) => _ = listed.objects.pop(),
+            Some(InjectedFault::Reordered) => listed.objects.reverse(),
             _ => {}
         }
         Ok(listed)
     }
 
     fn head(&self, path: &str) -> Result<ObjectMeta> {
-        let fault = self.fault(Operation::Head, path);
+        let fault = self.fault(StoreOperation::Head, path);
         match ends_read(fault) {
             Some(fault) => Err(error(fault, path)),
-            None if fault == Some(Fault::Stale) => Err(Error::not_found(
-                crate::error::Missing::Object,
+            None if fault == Some(InjectedFault::Stale) => Err(Error::not_found(
+                crate::error::NotFoundKind::Object,
                 format!("no such object: {path}"),
             )),
             None => self.inner.head(path),
         }
     }
 
-    fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
-        let fault = self.fault(Operation::Get, path);
+    fn get(&self, path: &str) -> PendingResult<(Bytes, ObjectMeta)> {
+        let fault = self.fault(StoreOperation::Get, path);
         let path = path.to_owned();
         if let Some(fault) = ends_read(fault) {
-            return Pending::lazy(move || Err(error(fault, &path)));
+            return PendingResult::lazy(move || Err(error(fault, &path)));
         }
-        if fault == Some(Fault::Stale) {
-            return Pending::lazy(move || {
+        if fault == Some(InjectedFault::Stale) {
+            return PendingResult::lazy(move || {
                 Err(Error::not_found(
-                    crate::error::Missing::Object,
+                    crate::error::NotFoundKind::Object,
                     format!("no such object: {path}"),
                 ))
             });
         }
         let read = self.inner.get(&path);
-        Pending::lazy(move || {
+        PendingResult::lazy(move || {
             let (bytes, mut meta) = read.wait()?;
-            let bytes = damage(fault, bytes);
-            if fault == Some(Fault::ShortBody) {
+            let bytes = apply_read_fault(fault, bytes);
+            if fault == Some(InjectedFault::ShortBody) {
                 meta.size = bytes.len() as u64;
             }
             Ok((bytes, meta))
@@ -273,27 +277,33 @@ impl Store for FaultStore {
         super::check_length(path, meta.size, limit).map(|()| (bytes, meta))
     }
 
-    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
-        let fault = self.fault(Operation::GetRanges, path);
+    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> PendingResult<Vec<Bytes>> {
+        let fault = self.fault(StoreOperation::GetRanges, path);
         let path = path.to_owned();
         if let Some(fault) = ends_read(fault) {
-            return Pending::lazy(move || Err(error(fault, &path)));
+            return PendingResult::lazy(move || Err(error(fault, &path)));
         }
         let read = self.inner.get_ranges(&path, ranges);
-        Pending::lazy(move || {
+        PendingResult::lazy(move || {
             Ok(read
                 .wait()?
                 .into_iter()
-                .map(|bytes| damage(fault, bytes))
+                .map(|bytes| apply_read_fault(fault, bytes))
                 .collect())
         })
     }
 
-    fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {
-        match self.fault(Operation::PutIfAbsent, path) {
+    fn put_if_absent(&self, path: &str, bytes: Bytes, role: ObjectRole) -> Result<PutOutcome> {
+        match self.fault(StoreOperation::PutIfAbsent, path) {
             // From here a request that never arrived looks like one that did.
-            Some(fault @ (Fault::ErrorBefore | Fault::Status(_))) => Ok(put_failure(fault, path)),
-            Some(fault @ (Fault::ErrorAfter | Fault::LostAnswer | Fault::StatusAfter(_))) => {
+            Some(fault @ (InjectedFault::ErrorBefore | InjectedFault::Status(_))) => {
+                Ok(put_failure(fault, path))
+            }
+            Some(
+                fault @ (InjectedFault::ErrorAfter
+                | InjectedFault::LostAnswer
+                | InjectedFault::StatusAfter(_)),
+            ) => {
                 self.inner.put_if_absent(path, bytes, role)?;
                 Ok(put_failure(fault, path))
             }
@@ -301,13 +311,13 @@ impl Store for FaultStore {
         }
     }
 
-    fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {
-        match ends_read(self.fault(Operation::Upload, path)) {
+    fn upload(&self, path: &str, role: ObjectRole) -> Result<Box<dyn ObjectUpload>> {
+        match ends_read(self.fault(StoreOperation::Upload, path)) {
             Some(fault) => Err(error(fault, path)),
             None => {
                 // What goes wrong at the end is known at the beginning; only then there is
                 // something to go wrong with.
-                let end = ends_read(self.fault(Operation::Finish, path));
+                let end = ends_read(self.fault(StoreOperation::Finish, path));
                 Ok(Box::new(FaultUpload {
                     inner: self.inner.upload(path, role)?,
                     end,
@@ -323,15 +333,17 @@ impl Store for FaultStore {
 
     fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
         let first = paths.first().map_or("", TablePath::as_str);
-        let fault = self.fault(Operation::Delete, first);
-        if let Some(fault @ (Fault::ErrorBefore | Fault::Status(_))) = fault {
+        let fault = self.fault(StoreOperation::Delete, first);
+        if let Some(fault @ (InjectedFault::ErrorBefore | InjectedFault::Status(_))) = fault {
             return Err(error(fault, first));
         }
         let failed = self.inner.delete_inside(paths)?;
         match fault {
-            Some(fault @ (Fault::ErrorAfter | Fault::LostAnswer | Fault::StatusAfter(_))) => {
-                Err(error(fault, first))
-            }
+            Some(
+                fault @ (InjectedFault::ErrorAfter
+                | InjectedFault::LostAnswer
+                | InjectedFault::StatusAfter(_)),
+            ) => Err(error(fault, first)),
             _ => Ok(failed),
         }
     }
@@ -347,23 +359,23 @@ impl Store for FaultStore {
 
 /// An upload that fails at its end.
 struct FaultUpload {
-    inner: Box<dyn Upload>,
-    end: Option<Fault>,
+    inner: Box<dyn ObjectUpload>,
+    end: Option<InjectedFault>,
     path: String,
 }
 
-impl Upload for FaultUpload {
+impl ObjectUpload for FaultUpload {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.inner.write(bytes)
     }
 
-    fn finish(self: Box<Self>) -> Pending<ObjectMeta> {
+    fn finish(self: Box<Self>) -> PendingResult<ObjectMeta> {
         let Self { inner, end, path } = *self;
         match end {
-            Some(fault @ (Fault::ErrorBefore | Fault::Status(_))) => {
-                Pending::lazy(move || Err(error(fault, &path)))
+            Some(fault @ (InjectedFault::ErrorBefore | InjectedFault::Status(_))) => {
+                PendingResult::lazy(move || Err(error(fault, &path)))
             }
-            Some(fault) => Pending::lazy(move || {
+            Some(fault) => PendingResult::lazy(move || {
                 inner.finish().wait()?;
                 Err(error(fault, &path))
             }),

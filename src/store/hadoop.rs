@@ -13,8 +13,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Folder, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload};
-use crate::error::{Error, Missing, Result};
+use super::{
+    FolderListing, ObjectMeta, ObjectRole, ObjectUpload, PendingResult, PutOutcome, Store,
+    TablePath,
+};
+use crate::error::{Error, NotFoundKind, Result};
 use crate::exec;
 use crate::process::ProcessMutex;
 
@@ -42,18 +45,18 @@ mod status {
 
 /// Where the driver's Java listens, and what it must be told.
 #[derive(Debug)]
-struct Gateway {
+struct JavaGateway {
     address: String,
-    secret: Secret,
+    secret: SecretString,
     /// Which of its configurations file systems are made with.
     configuration: String,
-    idle: ProcessMutex<Vec<Connection>>,
+    idle: ProcessMutex<Vec<GatewayConnection>>,
 }
 
 /// A text that is never shown.
-struct Secret(String);
+struct SecretString(String);
 
-impl std::fmt::Debug for Secret {
+impl std::fmt::Debug for SecretString {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("…")
     }
@@ -68,8 +71,8 @@ pub(super) const OPTIONS: [&str; 3] = [
 
 /// A folder of a file system of Hadoop.
 #[derive(Debug, Clone)]
-pub(super) struct Hadoop {
-    gateway: Arc<Gateway>,
+pub(super) struct HadoopStore {
+    gateway: Arc<JavaGateway>,
     scheme: String,
     authority: String,
     /// Decoded, without a slash at either end.
@@ -79,7 +82,7 @@ pub(super) struct Hadoop {
     risk: bool,
 }
 
-impl Hadoop {
+impl HadoopStore {
     /// The folder at `uri`, spelt as Hadoop does: nothing in it is encoded. The other arguments are
     /// the values of [`OPTIONS`].
     pub(super) fn new(
@@ -101,9 +104,9 @@ impl Hadoop {
         }
         let root = parts.join("/");
         Ok(Self {
-            gateway: Arc::new(Gateway {
+            gateway: Arc::new(JavaGateway {
                 address: address.to_owned(),
-                secret: Secret(secret.to_owned()),
+                secret: SecretString(secret.to_owned()),
                 configuration: configuration.to_owned(),
                 idle: ProcessMutex::default(),
             }),
@@ -129,7 +132,7 @@ impl Hadoop {
         full
     }
 
-    fn request(&self, operation: u8, path: &str) -> Request {
+    fn request(&self, operation: u8, path: &str) -> GatewayRequest {
         let mut bytes = vec![operation];
         for text in [
             &self.gateway.configuration,
@@ -139,53 +142,53 @@ impl Hadoop {
         ] {
             put_text(&mut bytes, text);
         }
-        Request {
+        GatewayRequest {
             bytes,
             url: format!("{}{path}", self.url),
-            doing: "read",
+            action: "read",
         }
     }
 
     /// A request that writes; it says too whether that may be by looking first, and whether the
     /// file must last.
-    fn writing(&self, operation: u8, path: &str, role: Role) -> Request {
+    fn write_request(&self, operation: u8, path: &str, role: ObjectRole) -> GatewayRequest {
         let mut request = self.request(operation, path);
         request
             .bytes
-            .extend([u8::from(self.risk), u8::from(role == Role::Essential)]);
-        request.doing = "write";
+            .extend([u8::from(self.risk), u8::from(role == ObjectRole::Essential)]);
+        request.action = "write";
         request
     }
 
     /// Sends a request and has `read` take what follows the status of its answer.
-    fn ask<T>(
+    fn send_request<T>(
         &self,
-        request: &Request,
-        read: impl Fn(&mut Connection) -> Fallible<T>,
+        request: &GatewayRequest,
+        read: impl Fn(&mut GatewayConnection) -> GatewayResult<T>,
     ) -> Result<T> {
-        exec::blocking(|| self.answered(request, read)).map_err(|fault| request.failed(fault))
+        exec::blocking(|| self.read_response(request, read)).map_err(|fault| request.failed(fault))
     }
 
-    fn answered<T>(
+    fn read_response<T>(
         &self,
-        request: &Request,
-        read: impl Fn(&mut Connection) -> Fallible<T>,
-    ) -> Fallible<T> {
+        request: &GatewayRequest,
+        read: impl Fn(&mut GatewayConnection) -> GatewayResult<T>,
+    ) -> GatewayResult<T> {
         let mut connection = self.gateway.send(&request.bytes)?;
         connection.status()?;
         let found = read(&mut connection);
         // After an error that was told in good order the connection is as good as before.
-        if !matches!(found, Err(Fault::Torn(_))) {
-            self.gateway.keep(connection);
+        if !matches!(found, Err(GatewayError::Torn(_))) {
+            self.gateway.return_connection(connection);
         }
         found
     }
 
-    fn listed(&self, dir: &str, after: &str) -> Result<Vec<(bool, ObjectMeta)>> {
+    fn list_entries(&self, dir: &str, after: &str) -> Result<Vec<(bool, ObjectMeta)>> {
         let mut request = self.request(b'L', dir);
         put_text(&mut request.bytes, after);
-        request.doing = "list";
-        let found = self.ask(&request, |connection| {
+        request.action = "list";
+        let found = self.send_request(&request, |connection| {
             let mut out = Vec::new();
             loop {
                 let is_folder = match connection.byte()? {
@@ -194,7 +197,7 @@ impl Hadoop {
                     2 => true,
                     _ => {
                         connection.status()?;
-                        return Err(Fault::Torn(io::ErrorKind::InvalidData.into()));
+                        return Err(GatewayError::Torn(io::ErrorKind::InvalidData.into()));
                     }
                 };
                 let name = connection.text()?;
@@ -221,37 +224,39 @@ impl Hadoop {
 
     fn spawn<T: Send + 'static>(
         &self,
-        request: Request,
-        read: impl Fn(&mut Connection) -> Fallible<T> + Send + 'static,
-    ) -> Pending<T> {
+        request: GatewayRequest,
+        read: impl Fn(&mut GatewayConnection) -> GatewayResult<T> + Send + 'static,
+    ) -> PendingResult<T> {
         let this = self.clone();
         match exec::runtime() {
-            Ok(runtime) => Pending::task(runtime.spawn_blocking(move || this.ask(&request, read))),
-            Err(error) => Pending::lazy(move || Err(error)),
+            Ok(runtime) => PendingResult::task(
+                runtime.spawn_blocking(move || this.send_request(&request, read)),
+            ),
+            Err(error) => PendingResult::lazy(move || Err(error)),
         }
     }
 
     fn delete_some(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
         // The request's own path is the root, below which Java follows no links.
         let mut request = self.request(b'D', "");
-        request.doing = "delete";
+        request.action = "delete";
         put_length(&mut request.bytes, paths.len());
         for path in paths {
             put_text(&mut request.bytes, &self.full(path.as_str()));
         }
-        self.ask(&request, |connection| {
+        self.send_request(&request, |connection| {
             let mut out = Vec::new();
             for path in paths {
                 match connection.status() {
                     Ok(()) => {}
-                    Err(fault @ Fault::Told(..)) => {
+                    Err(fault @ GatewayError::Told(..)) => {
                         let path = path.as_str();
                         out.push((
                             path.to_owned(),
-                            Request {
+                            GatewayRequest {
                                 bytes: Vec::new(),
                                 url: format!("{}{path}", self.url),
-                                doing: "delete",
+                                action: "delete",
                             }
                             .failed(fault),
                         ));
@@ -265,43 +270,45 @@ impl Hadoop {
 }
 
 /// A request, and how errors of it are told.
-struct Request {
+struct GatewayRequest {
     bytes: Vec<u8>,
     url: String,
-    doing: &'static str,
+    action: &'static str,
 }
 
-impl Request {
-    fn failed(&self, fault: Fault) -> Error {
-        let Self { url, doing, .. } = self;
+impl GatewayRequest {
+    fn failed(&self, fault: GatewayError) -> Error {
+        let Self {
+            url, action: doing, ..
+        } = self;
         match fault {
-            Fault::Told(status::MISSING, _) => {
-                Error::not_found(Missing::Object, format!("no such object: {url}"))
+            GatewayError::Told(status::MISSING, _) => {
+                Error::not_found(NotFoundKind::Object, format!("no such object: {url}"))
             }
-            Fault::Told(status::DENIED | status::REFUSED, why) => Error::storage(
+            GatewayError::Told(status::DENIED | status::REFUSED, why) => Error::storage(
                 format!("access denied to {url}: {}", without_secrets(&why)),
                 false,
             ),
-            Fault::Told(status::UNSUPPORTED, why) => {
+            GatewayError::Told(status::UNSUPPORTED, why) => {
                 Error::unsupported(format!("cannot {doing} {url}: {}", without_secrets(&why)))
             }
-            Fault::Told(status::WRONG, why) => {
+            GatewayError::Told(status::WRONG, why) => {
                 Error::invalid(format!("cannot {doing} {url}: {}", without_secrets(&why)))
             }
-            Fault::Told(status::SHORT, _) => {
+            GatewayError::Told(status::SHORT, _) => {
                 Error::corrupt_data(format!("the file is shorter than the log says: {url}"))
             }
-            Fault::Told(_, why) => Error::storage(
+            GatewayError::Told(_, why) => Error::storage(
                 format!("cannot {doing} {url}: {}", without_secrets(&why)),
                 true,
             ),
-            Fault::Unreachable(why) => Error::storage(
+            GatewayError::Unreachable(why) => Error::storage(
                 format!(
                     "cannot {doing} {url}: the Java of the Spark driver, which has its file system, is not reached from here ({why}); it listens on the driver's machine alone, while its session runs"
                 ),
                 false,
             ),
-            Fault::Torn(why) => Error::storage(
+            GatewayError::Torn(why) => Error::storage(
                 format!(
                     "cannot {doing} {url}: the connection to the Java of the Spark driver broke off: {why}"
                 ),
@@ -342,7 +349,7 @@ fn without_secrets(text: &str) -> String {
 
 /// Why there is no answer.
 #[derive(Debug)]
-enum Fault {
+enum GatewayError {
     /// Java says so; the connection can be used again.
     Told(u8, String),
     /// There was no connection, so nothing was asked.
@@ -351,20 +358,20 @@ enum Fault {
     Torn(io::Error),
 }
 
-impl From<io::Error> for Fault {
+impl From<io::Error> for GatewayError {
     fn from(error: io::Error) -> Self {
         Self::Torn(error)
     }
 }
 
-type Fallible<T> = std::result::Result<T, Fault>;
+type GatewayResult<T> = std::result::Result<T, GatewayError>;
 
-impl Gateway {
-    fn connect(&self) -> Fallible<Connection> {
-        let unreachable = |error: io::Error| Fault::Unreachable(error.to_string());
+impl JavaGateway {
+    fn connect(&self) -> GatewayResult<GatewayConnection> {
+        let unreachable = |error: io::Error| GatewayError::Unreachable(error.to_string());
         let stream = TcpStream::connect(&self.address).map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;
-        let mut connection = Connection {
+        let mut connection = GatewayConnection {
             process: std::process::id(),
             stream: BufReader::with_capacity(1 << 16, stream),
         };
@@ -375,7 +382,7 @@ impl Gateway {
     }
 
     /// A connection that has sent `bytes`, and whose answer has begun to come or will.
-    fn send(&self, bytes: &[u8]) -> Fallible<Connection> {
+    fn send(&self, bytes: &[u8]) -> GatewayResult<GatewayConnection> {
         while let Some(mut connection) = self.idle.lock().pop() {
             // One that was inherited by a fork is another process's; one that Java has closed has
             // ended.
@@ -389,7 +396,7 @@ impl Gateway {
         Ok(connection)
     }
 
-    fn keep(&self, connection: Connection) {
+    fn return_connection(&self, connection: GatewayConnection) {
         let mut idle = self.idle.lock();
         if idle.len() < IDLE {
             idle.push(connection);
@@ -398,12 +405,12 @@ impl Gateway {
 }
 
 #[derive(Debug)]
-struct Connection {
+struct GatewayConnection {
     process: u32,
     stream: BufReader<TcpStream>,
 }
 
-impl Connection {
+impl GatewayConnection {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
@@ -454,22 +461,22 @@ impl Connection {
     }
 
     /// The first byte of an answer, and the reason that follows it when it is bad news.
-    fn status(&mut self) -> Fallible<()> {
+    fn status(&mut self) -> GatewayResult<()> {
         match self.byte()? {
             status::OK => Ok(()),
-            kind => Err(Fault::Told(kind, self.text()?)),
+            kind => Err(GatewayError::Told(kind, self.text()?)),
         }
     }
 
     /// Blocks up to the empty one.
-    fn blocks(&mut self) -> Fallible<Vec<u8>> {
+    fn blocks(&mut self) -> GatewayResult<Vec<u8>> {
         let mut out = Vec::new();
         loop {
             match self.length()? {
                 0 => return Ok(out),
                 BROKEN => {
                     self.status()?;
-                    return Err(Fault::Torn(io::ErrorKind::InvalidData.into()));
+                    return Err(GatewayError::Torn(io::ErrorKind::InvalidData.into()));
                 }
                 length => {
                     let read = self
@@ -478,7 +485,7 @@ impl Connection {
                         .take(u64::from(length))
                         .read_to_end(&mut out)?;
                     if read as u64 != u64::from(length) {
-                        return Err(Fault::Torn(io::ErrorKind::UnexpectedEof.into()));
+                        return Err(GatewayError::Torn(io::ErrorKind::UnexpectedEof.into()));
                     }
                 }
             }
@@ -499,14 +506,14 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend(text.as_bytes());
 }
 
-impl Store for Hadoop {
+impl Store for HadoopStore {
     fn url(&self) -> &str {
         &self.url
     }
 
     fn list_from(&self, dir: &str, after: &str) -> Result<Vec<ObjectMeta>> {
         let mut out: Vec<ObjectMeta> = self
-            .listed(dir, after)?
+            .list_entries(dir, after)?
             .into_iter()
             .filter(|(is_folder, _)| !is_folder)
             .map(|(_, meta)| meta)
@@ -518,9 +525,9 @@ impl Store for Hadoop {
         Ok(out)
     }
 
-    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {
-        let mut out = Folder::default();
-        for (is_folder, meta) in self.listed(dir, "")? {
+    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<FolderListing> {
+        let mut out = FolderListing::default();
+        for (is_folder, meta) in self.list_entries(dir, "")? {
             if is_folder {
                 out.folders.push(meta.path);
             } else if take(meta.path.rsplit('/').next().unwrap_or_default()) {
@@ -535,7 +542,7 @@ impl Store for Hadoop {
     }
 
     fn head(&self, path: &str) -> Result<ObjectMeta> {
-        self.ask(&self.request(b'H', path), |connection| {
+        self.send_request(&self.request(b'H', path), |connection| {
             Ok(ObjectMeta {
                 path: path.to_owned(),
                 size: connection.number()?,
@@ -544,7 +551,7 @@ impl Store for Hadoop {
         })
     }
 
-    fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
+    fn get(&self, path: &str) -> PendingResult<(Bytes, ObjectMeta)> {
         let name = path.to_owned();
         self.spawn(self.request(b'G', path), move |connection| {
             let modified_ms = connection.signed()?;
@@ -558,7 +565,7 @@ impl Store for Hadoop {
         })
     }
 
-    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
+    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> PendingResult<Vec<Bytes>> {
         let mut request = self.request(b'R', path);
         put_length(&mut request.bytes, ranges.len());
         for range in &ranges {
@@ -566,7 +573,7 @@ impl Store for Hadoop {
             request.bytes.extend(range.end.to_be_bytes());
         }
         let url = request.url.clone();
-        let found = self.spawn(request, Connection::blocks);
+        let found = self.spawn(request, GatewayConnection::blocks);
         found.map(move |bytes| {
             let mut rest = Bytes::from(bytes);
             let mut out = Vec::with_capacity(ranges.len());
@@ -584,24 +591,28 @@ impl Store for Hadoop {
         })
     }
 
-    fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {
-        let mut request = self.writing(b'P', path, role);
+    fn put_if_absent(&self, path: &str, bytes: Bytes, role: ObjectRole) -> Result<PutOutcome> {
+        let mut request = self.write_request(b'P', path, role);
         put_length(&mut request.bytes, bytes.len());
         request.bytes.extend(&bytes);
-        match exec::blocking(|| self.answered(&request, |connection| Ok(connection.byte()? != 0))) {
-            Ok(true) => Ok(Put::Created),
-            Ok(false) => Ok(Put::Exists),
-            Err(fault @ (Fault::Torn(_) | Fault::Told(status::UNKNOWN, _))) => {
-                Ok(Put::Unknown(request.failed(fault)))
+        match exec::blocking(|| {
+            self.read_response(&request, |connection| Ok(connection.byte()? != 0))
+        }) {
+            Ok(true) => Ok(PutOutcome::Created),
+            Ok(false) => Ok(PutOutcome::Exists),
+            Err(fault @ (GatewayError::Torn(_) | GatewayError::Told(status::UNKNOWN, _))) => {
+                Ok(PutOutcome::Unknown(request.failed(fault)))
             }
-            Err(fault @ Fault::Told(status::REFUSED, _)) => Ok(Put::Refused(request.failed(fault))),
+            Err(fault @ GatewayError::Told(status::REFUSED, _)) => {
+                Ok(PutOutcome::Refused(request.failed(fault)))
+            }
             // The name was not requested yet, or Java was not reached.
             Err(fault) => Err(request.failed(fault)),
         }
     }
 
-    fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {
-        let request = self.writing(b'U', path, role);
+    fn upload(&self, path: &str, role: ObjectRole) -> Result<Box<dyn ObjectUpload>> {
+        let request = self.write_request(b'U', path, role);
         let begun = exec::blocking(|| {
             let mut connection = self.gateway.send(&request.bytes)?;
             connection.status()?;
@@ -625,7 +636,7 @@ impl Store for Hadoop {
                 .chunks(BATCH)
                 .map(|batch| {
                     let (this, batch) = (self.clone(), batch.to_vec());
-                    Pending::task(runtime.spawn_blocking(move || this.delete_some(&batch)))
+                    PendingResult::task(runtime.spawn_blocking(move || this.delete_some(&batch)))
                 })
                 .collect();
             for task in tasks {
@@ -640,8 +651,8 @@ impl Store for Hadoop {
             return Ok(());
         }
         let mut request = self.request(b'X', dir);
-        request.doing = "remove";
-        self.ask(&request, |_| Ok(()))
+        request.action = "remove";
+        self.send_request(&request, |_| Ok(()))
     }
 
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
@@ -655,11 +666,11 @@ impl Store for Hadoop {
 
 /// A new file, of which Java undoes everything when the connection ends before the file does.
 struct HadoopUpload {
-    store: Hadoop,
+    store: HadoopStore,
     path: String,
-    request: Request,
+    request: GatewayRequest,
     /// Present until the file is finished.
-    connection: Option<Connection>,
+    connection: Option<GatewayConnection>,
     buffer: Vec<u8>,
 }
 
@@ -676,11 +687,11 @@ impl HadoopUpload {
                 .and_then(|()| connection.send(&self.buffer))
         });
         self.buffer.clear();
-        sent.map_err(|error| self.request.failed(Fault::Torn(error)))
+        sent.map_err(|error| self.request.failed(GatewayError::Torn(error)))
     }
 }
 
-impl Upload for HadoopUpload {
+impl ObjectUpload for HadoopUpload {
     fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let (head, tail) = bytes.split_at(bytes.len().min(PIECE - self.buffer.len()));
@@ -693,7 +704,7 @@ impl Upload for HadoopUpload {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Pending<ObjectMeta> {
+    fn finish(mut self: Box<Self>) -> PendingResult<ObjectMeta> {
         let work = move || {
             if !self.buffer.is_empty() {
                 self.send()?;
@@ -707,7 +718,7 @@ impl Upload for HadoopUpload {
                 Ok((connection.number()?, connection.signed()?))
             })();
             let (size, modified_ms) = ended.map_err(|fault| self.request.failed(fault))?;
-            self.store.gateway.keep(connection);
+            self.store.gateway.return_connection(connection);
             Ok(ObjectMeta {
                 path: self.path.clone(),
                 size,
@@ -715,8 +726,8 @@ impl Upload for HadoopUpload {
             })
         };
         match exec::runtime() {
-            Ok(runtime) => Pending::task(runtime.spawn_blocking(work)),
-            Err(error) => Pending::lazy(move || Err(error)),
+            Ok(runtime) => PendingResult::task(runtime.spawn_blocking(work)),
+            Err(error) => PendingResult::lazy(move || Err(error)),
         }
     }
 }
@@ -739,14 +750,15 @@ mod tests {
 
     #[test]
     fn urls_are_as_hadoop_spells_them() {
-        let store = Hadoop::new("hdfs://nn:8020/a b%25c//t/", ["x:1", "s", "c"], false).unwrap();
+        let store =
+            HadoopStore::new("hdfs://nn:8020/a b%25c//t/", ["x:1", "s", "c"], false).unwrap();
         assert_eq!(
             (store.url(), store.full("d/é").as_str()),
             ("hdfs://nn:8020/a b%25c/t/", "/a b%25c/t/d/é")
         );
         let root = store.authority_root().unwrap();
         assert_eq!(root.url(), "hdfs://nn:8020/");
-        let mount = Hadoop::new("viewfs:///t", ["x:1", "s", "c"], false).unwrap();
+        let mount = HadoopStore::new("viewfs:///t", ["x:1", "s", "c"], false).unwrap();
         assert_eq!(
             (
                 mount.url(),
@@ -757,13 +769,16 @@ mod tests {
         );
         assert!(!format!("{store:?}").contains("\"s\""));
         for bad in ["hdfs:/t", "/t", "hdfs://nn/a/../b"] {
-            assert!(Hadoop::new(bad, ["x:1", "s", "c"], false).is_err(), "{bad}");
+            assert!(
+                HadoopStore::new(bad, ["x:1", "s", "c"], false).is_err(),
+                "{bad}"
+            );
         }
     }
 
     #[test]
     fn nobody_listening_is_an_error_that_says_where() {
-        let store = Hadoop::new("hdfs://nn/t", ["127.0.0.1:1", "secret", "c"], false).unwrap();
+        let store = HadoopStore::new("hdfs://nn/t", ["127.0.0.1:1", "secret", "c"], false).unwrap();
         let error = store.head("f").unwrap_err().to_string();
         assert!(
             error.contains("hdfs://nn/t/f")

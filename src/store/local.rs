@@ -23,15 +23,15 @@ use bytes::Bytes;
 use super::unlink::DeletionRoot;
 use super::upload::LocalUpload;
 use super::{
-    Folder, LONGEST_OBJECT, ObjectMeta, Opened, Pending, Put, Role, Store, TablePath, Turn, Upload,
-    check_length,
+    FolderListing, LONGEST_OBJECT, ObjectMeta, ObjectReader, ObjectRole, ObjectUpload,
+    PendingResult, PutOutcome, Store, TablePath, WriterQueueLock, check_length,
 };
-use crate::error::{Error, Missing, Result};
-use crate::exec::{self, Cancel, filled};
+use crate::error::{Error, NotFoundKind, Result};
+use crate::exec::{self, CancellationToken, filled};
 
 /// A step of [`Store::put_if_absent`] on a local disk, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum LocalPutStep {
     /// The hidden file is about to be written.
     Write,
     /// The hidden file is about to be synced.
@@ -47,17 +47,17 @@ pub enum Step {
 }
 
 /// Sees every step before it is done, and may make it fail.
-type Watch = Arc<dyn Fn(Step) -> io::Result<()> + Send + Sync>;
+type LocalPutObserver = Arc<dyn Fn(LocalPutStep) -> io::Result<()> + Send + Sync>;
 
 /// A directory as a store.
-pub struct Local {
+pub struct LocalStore {
     root: PathBuf,
     url: String,
     unsafe_rename: bool,
-    watch: Option<Watch>,
+    observer: Option<LocalPutObserver>,
 }
 
-impl fmt::Debug for Local {
+impl fmt::Debug for LocalStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Local")
             .field("root", &self.root)
@@ -65,7 +65,7 @@ impl fmt::Debug for Local {
     }
 }
 
-impl Local {
+impl LocalStore {
     /// The directory `root`, which need not exist.
     #[must_use]
     pub fn new(root: PathBuf) -> Self {
@@ -78,7 +78,7 @@ impl Local {
             root,
             url,
             unsafe_rename: false,
-            watch: None,
+            observer: None,
         }
     }
 
@@ -96,54 +96,63 @@ impl Local {
     /// The same, with every step of a commit shown to `watch` first.
     #[doc(hidden)]
     #[must_use]
-    pub fn watched(self, watch: impl Fn(Step) -> io::Result<()> + Send + Sync + 'static) -> Self {
+    pub fn with_put_observer(
+        self,
+        watch: impl Fn(LocalPutStep) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            watch: Some(Arc::new(watch)),
+            observer: Some(Arc::new(watch)),
             ..self
         }
     }
 
-    fn step(&self, step: Step) -> io::Result<()> {
-        self.watch.as_ref().map_or(Ok(()), |watch| watch(step))
+    fn step(&self, step: LocalPutStep) -> io::Result<()> {
+        self.observer.as_ref().map_or(Ok(()), |watch| watch(step))
     }
 
     /// Writes the hidden file, and syncs it where it must last; gives its identity.
-    fn stage(&self, staged: &Path, bytes: &[u8], role: Role) -> io::Result<Option<FileIdentity>> {
-        self.step(Step::Write)?;
+    fn write_staged(
+        &self,
+        staged: &Path,
+        bytes: &[u8],
+        role: ObjectRole,
+    ) -> io::Result<Option<FileIdentity>> {
+        self.step(LocalPutStep::Write)?;
         let mut file = fs::File::create_new(staged)?;
         file.write_all(bytes)?;
         let identity = FileIdentity::of(&file.metadata()?);
-        if role == Role::Derived {
+        if role == ObjectRole::Derived {
             return Ok(identity);
         }
-        self.step(Step::Sync)?;
+        self.step(LocalPutStep::Sync)?;
         file.sync_all()?;
         Ok(identity)
     }
 
     /// What a file that has its name has come to.
-    fn settled(&self, directory: &Path, role: Role) -> Put {
-        if role == Role::Derived {
-            return Put::Created;
+    fn put_outcome(&self, directory: &Path, role: ObjectRole) -> PutOutcome {
+        if role == ObjectRole::Derived {
+            return PutOutcome::Created;
         }
         match self
-            .step(Step::SyncDirectory)
+            .step(LocalPutStep::SyncDirectory)
             .and_then(|()| sync_directory(directory))
         {
-            Ok(()) => Put::Created,
-            Err(error) => Put::Unsynced(write_failure(directory, &error)),
+            Ok(()) => PutOutcome::Created,
+            Err(error) => PutOutcome::Unsynced(write_failure(directory, &error)),
         }
     }
 
     /// Gives the hidden file its name.
     fn name(&self, staged: &Path, target: &Path, own: Option<FileIdentity>) -> NamingResult {
-        let named = |result: io::Result<()>| match result.and_then(|()| self.step(Step::Linked)) {
-            Ok(()) => NamingResult::Named,
-            Err(_) if own.is_some_and(|own| own.is_at(target)) => NamingResult::Named,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => NamingResult::Taken,
-            Err(error) if has_no_links(&error) => NamingResult::NoSuchOperation(error),
-            Err(error) => NamingResult::Unconfirmed(error),
-        };
+        let named =
+            |result: io::Result<()>| match result.and_then(|()| self.step(LocalPutStep::Linked)) {
+                Ok(()) => NamingResult::Named,
+                Err(_) if own.is_some_and(|own| own.is_at(target)) => NamingResult::Named,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => NamingResult::Taken,
+                Err(error) if has_no_links(&error) => NamingResult::NoSuchOperation(error),
+                Err(error) => NamingResult::Unconfirmed(error),
+            };
         match named(fs::hard_link(staged, target)) {
             NamingResult::NoSuchOperation(_) => {}
             settled => return settled,
@@ -325,12 +334,12 @@ pub(super) fn link() -> io::Error {
 
 pub(super) fn failure(path: &Path, error: &io::Error) -> Error {
     let shown = path.display().to_string();
-    if let Some(exhausted) = own(error).or_else(|| Error::exhausted(&shown, error)) {
+    if let Some(exhausted) = inner_error(error).or_else(|| Error::exhausted(&shown, error)) {
         return exhausted;
     }
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            Error::not_found(Missing::Object, format!("no such file: {shown}"))
+            Error::not_found(NotFoundKind::Object, format!("no such file: {shown}"))
         }
         io::ErrorKind::PermissionDenied => {
             Error::storage(format!("permission denied: {shown}"), false)
@@ -343,7 +352,7 @@ pub(super) fn failure(path: &Path, error: &io::Error) -> Error {
 }
 
 /// The [`Error`] inside of an I/O error.
-fn own(error: &io::Error) -> Option<Error> {
+fn inner_error(error: &io::Error) -> Option<Error> {
     error.get_ref()?.downcast_ref::<Error>().cloned()
 }
 
@@ -430,13 +439,13 @@ fn read_at(file: &fs::File, buffer: &mut [u8], position: u64) -> io::Result<()> 
 
 /// A file and its size when it was opened.
 #[derive(Debug)]
-struct OpenFile {
+struct LocalObjectReader {
     path: PathBuf,
     file: fs::File,
     size: u64,
 }
 
-impl OpenFile {
+impl LocalObjectReader {
     fn open(path: PathBuf) -> Result<Self> {
         // Looked at before it is opened: opening a pipe would wait for its other end.
         let metadata = fs::metadata(&path).map_err(|e| failure(&path, &e))?;
@@ -450,13 +459,13 @@ impl OpenFile {
     }
 }
 
-impl Opened for OpenFile {
+impl ObjectReader for LocalObjectReader {
     fn range(&self, range: Range<u64>) -> Result<Bytes> {
         read_range(&self.file, self.size, &range).map_err(|e| failure(&self.path, &e))
     }
 }
 
-impl Store for Local {
+impl Store for LocalStore {
     fn url(&self) -> &str {
         &self.url
     }
@@ -510,9 +519,9 @@ impl Store for Local {
         Ok(out)
     }
 
-    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {
+    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<FolderListing> {
         let folder = self.path(dir);
-        let mut out = Folder::default();
+        let mut out = FolderListing::default();
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(out),
@@ -559,19 +568,19 @@ impl Store for Local {
         object_meta(path, &file, &metadata)
     }
 
-    fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
+    fn get(&self, path: &str) -> PendingResult<(Bytes, ObjectMeta)> {
         let (file, path) = (self.path(path), path.to_owned());
-        Pending::lazy(move || read_whole(&file, &path, LONGEST_OBJECT))
+        PendingResult::lazy(move || read_whole(&file, &path, LONGEST_OBJECT))
     }
 
     fn get_within(&self, path: &str, limit: u64) -> Result<(Bytes, ObjectMeta)> {
         read_whole(&self.path(path), path, limit)
     }
 
-    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
+    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> PendingResult<Vec<Bytes>> {
         let path = self.path(path);
-        Pending::lazy(move || {
-            let opened = OpenFile::open(path)?;
+        PendingResult::lazy(move || {
+            let opened = LocalObjectReader::open(path)?;
             ranges
                 .into_iter()
                 .map(|range| opened.range(range))
@@ -579,15 +588,15 @@ impl Store for Local {
         })
     }
 
-    fn opened(&self, path: &str) -> Result<Option<Arc<dyn Opened>>> {
-        Ok(Some(Arc::new(OpenFile::open(self.path(path))?)))
+    fn open_reader(&self, path: &str) -> Result<Option<Arc<dyn ObjectReader>>> {
+        Ok(Some(Arc::new(LocalObjectReader::open(self.path(path))?)))
     }
 
-    fn turn(&self, dir: &str, cancel: &Cancel) -> Option<Turn> {
-        Turn::wait(&self.path(dir), cancel)
+    fn lock_writer_queue(&self, dir: &str, cancel: &CancellationToken) -> Option<WriterQueueLock> {
+        WriterQueueLock::wait(&self.path(dir), cancel)
     }
 
-    fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {
+    fn put_if_absent(&self, path: &str, bytes: Bytes, role: ObjectRole) -> Result<PutOutcome> {
         let target = self.path(path);
         let directory = target.parent().unwrap_or(&self.root);
         let name = target
@@ -596,17 +605,17 @@ impl Store for Local {
             .unwrap_or_default();
         // Looked at first only to spare a write and a sync; the link decides.
         if fs::symlink_metadata(&target).is_ok() {
-            return Ok(Put::Exists);
+            return Ok(PutOutcome::Exists);
         }
         make_directory(directory).map_err(|e| write_failure(&target, &e))?;
         let staged = directory.join(format!(".{name}.{}.tmp", exec::uuid()));
         let outcome = match self
-            .stage(&staged, &bytes, role)
-            .and_then(|own| self.step(Step::Link).map(|()| own))
+            .write_staged(&staged, &bytes, role)
+            .and_then(|own| self.step(LocalPutStep::Link).map(|()| own))
         {
             Ok(own) => match self.name(&staged, &target, own) {
-                NamingResult::Named => Ok(self.settled(directory, role)),
-                NamingResult::Taken => Ok(Put::Exists),
+                NamingResult::Named => Ok(self.put_outcome(directory, role)),
+                NamingResult::Taken => Ok(PutOutcome::Exists),
                 NamingResult::NoSuchOperation(error)
                     if error.kind() != io::ErrorKind::PermissionDenied && staged.exists() =>
                 {
@@ -618,10 +627,10 @@ impl Store for Local {
                 NamingResult::NoSuchOperation(error) | NamingResult::Unconfirmed(error)
                     if is_refusal(&error) =>
                 {
-                    Ok(Put::Refused(write_failure(&target, &error)))
+                    Ok(PutOutcome::Refused(write_failure(&target, &error)))
                 }
                 NamingResult::NoSuchOperation(error) | NamingResult::Unconfirmed(error) => {
-                    Ok(Put::Unknown(write_failure(&target, &error)))
+                    Ok(PutOutcome::Unknown(write_failure(&target, &error)))
                 }
             },
             // The name was never requested.
@@ -629,12 +638,12 @@ impl Store for Local {
         };
         // Whatever happens to the hidden file now, it means nothing to anybody.
         let _ = self
-            .step(Step::Unlink)
+            .step(LocalPutStep::Unlink)
             .and_then(|()| fs::remove_file(&staged));
         outcome
     }
 
-    fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {
+    fn upload(&self, path: &str, role: ObjectRole) -> Result<Box<dyn ObjectUpload>> {
         Ok(Box::new(LocalUpload::new(
             path,
             self.path(path),

@@ -1,7 +1,7 @@
 //! Bytes: where a table lives. Paths in, ranges of bytes and listings out; new objects in.
 //!
 //! [`Store`] is synchronous on purpose: the rest of the crate is plain code on its own threads, and
-//! what must overlap (remote reads) returns a [`Pending`] that is already under way. Files on local
+//! what must overlap (remote reads) returns a [`PendingResult`] that is already under way. Files on local
 //! disks are read by the calling thread with positioned reads, everything else goes through
 //! `object_store` on the I/O runtime.
 //!
@@ -34,17 +34,17 @@ use std::time::Duration;
 use bytes::Bytes;
 
 pub use address::{TableAddress, expand, is_url};
-pub use check::{CheckOptions, Checked, Finding, Verdict, check};
+pub use check::{CheckOptions, ProbeFinding, ProbeVerdict, StoreCheckReport, check};
 pub use foreign::ExternalPaths;
-pub use local::{Local, Step};
-pub use options::{Options, option_warnings};
-pub use resolve::{Stores, open};
+pub use local::{LocalPutStep, LocalStore};
+pub use options::{StorageOptions, option_warnings};
+pub use resolve::{TableStores, open};
 pub use table_path::TablePath;
-pub use upload::Upload;
-pub use writer_queue::Turn;
+pub use upload::ObjectUpload;
+pub use writer_queue::WriterQueueLock;
 
 use crate::error::{Error, Result};
-use crate::exec::{self, Cancel, Env, SystemEnv};
+use crate::exec::{self, CancellationToken, RuntimeEnv, SystemEnv};
 
 /// What a listing knows of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,29 +58,32 @@ pub struct ObjectMeta {
 }
 
 /// A result that is being fetched, or will be when waited for.
-pub struct Pending<T>(Inner<T>);
+pub struct PendingResult<T>(PendingState<T>);
 
-enum Inner<T> {
+enum PendingState<T> {
     Lazy(Box<dyn FnOnce() -> Result<T> + Send>),
     Task(tokio::task::JoinHandle<Result<T>>),
 }
 
-impl<T> Pending<T> {
+impl<T> PendingResult<T> {
     /// Work that the waiting thread does itself.
     pub fn lazy(work: impl FnOnce() -> Result<T> + Send + 'static) -> Self {
-        Self(Inner::Lazy(Box::new(work)))
+        Self(PendingState::Lazy(Box::new(work)))
     }
 
     pub(crate) fn task(task: tokio::task::JoinHandle<Result<T>>) -> Self {
-        Self(Inner::Task(task))
+        Self(PendingState::Task(task))
     }
 
     /// The same with `then` done to it, by whoever waits.
-    pub(crate) fn map<U>(self, then: impl FnOnce(T) -> Result<U> + Send + 'static) -> Pending<U>
+    pub(crate) fn map<U>(
+        self,
+        then: impl FnOnce(T) -> Result<U> + Send + 'static,
+    ) -> PendingResult<U>
     where
         T: Send + 'static,
     {
-        Pending::lazy(move || then(self.wait()?))
+        PendingResult::lazy(move || then(self.wait()?))
     }
 
     /// Waits for the result. Never called on a thread of the I/O runtime.
@@ -89,8 +92,8 @@ impl<T> Pending<T> {
     /// Whatever the fetch met.
     pub fn wait(self) -> Result<T> {
         match self.0 {
-            Inner::Lazy(work) => work(),
-            Inner::Task(task) => exec::blocking(|| futures::executor::block_on(task))
+            PendingState::Lazy(work) => work(),
+            PendingState::Task(task) => exec::blocking(|| futures::executor::block_on(task))
                 .map_err(|e| Error::internal(format!("an I/O task ended early: {e}")))?,
         }
     }
@@ -98,7 +101,7 @@ impl<T> Pending<T> {
 
 /// What came of a [`Store::put_if_absent`].
 #[derive(Debug)]
-pub enum Put {
+pub enum PutOutcome {
     /// The object is there, whole, and survives a crash.
     Created,
     /// There was one already. Possibly our own: a client below may have sent the request twice.
@@ -116,7 +119,7 @@ pub enum Put {
 
 /// What an object is to its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum ObjectRole {
     /// The table is not right without it: commits, data files, deletion vectors. On stable storage
     /// before it is said to be there.
     Essential,
@@ -127,7 +130,7 @@ pub enum Role {
 
 /// What lies directly in a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Folder {
+pub struct FolderListing {
     /// Objects.
     pub objects: Vec<ObjectMeta>,
     /// Paths of the folders in it.
@@ -135,7 +138,7 @@ pub struct Folder {
 }
 
 /// An object that was opened, from which any thread may read.
-pub trait Opened: Debug + Send + Sync {
+pub trait ObjectReader: Debug + Send + Sync {
     /// The bytes of a range, which must not go beyond the end.
     ///
     /// # Errors
@@ -161,7 +164,7 @@ pub trait Store: Debug + Send + Sync {
     ///
     /// # Errors
     /// [`Error::Storage`]; [`Error::Unsupported`] for a store that cannot list folders.
-    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {
+    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<FolderListing> {
         let (_, _) = (dir, take);
         Err(Error::unsupported(format!(
             "the folders of {} cannot be listed here",
@@ -179,7 +182,7 @@ pub trait Store: Debug + Send + Sync {
     ///
     /// # Errors
     /// As reading.
-    fn opened(&self, path: &str) -> Result<Option<Arc<dyn Opened>>> {
+    fn open_reader(&self, path: &str) -> Result<Option<Arc<dyn ObjectReader>>> {
         let _ = path;
         Ok(None)
     }
@@ -196,7 +199,7 @@ pub trait Store: Debug + Send + Sync {
     fn head(&self, path: &str) -> Result<ObjectMeta>;
 
     /// The whole object, with its metadata; one longer than [`LONGEST_OBJECT`] is an error.
-    fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)>;
+    fn get(&self, path: &str) -> PendingResult<(Bytes, ObjectMeta)>;
 
     /// The whole object, unless it is longer than `limit` bytes, which costs no reading to find
     /// out.
@@ -209,11 +212,11 @@ pub trait Store: Debug + Send + Sync {
     }
 
     /// Several ranges of one object. Ranges beyond its end are an error.
-    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>>;
+    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> PendingResult<Vec<Bytes>>;
 
     /// Waits for a turn among the writers of this machine that want to make the next object in
     /// `dir`, where they can queue. Nothing depends on it.
-    fn turn(&self, dir: &str, cancel: &Cancel) -> Option<Turn> {
+    fn lock_writer_queue(&self, dir: &str, cancel: &CancellationToken) -> Option<WriterQueueLock> {
         let _ = (dir, cancel);
         None
     }
@@ -224,14 +227,14 @@ pub trait Store: Debug + Send + Sync {
     /// # Errors
     /// When the object's name was never requested, so that certainly nothing was made:
     /// [`Error::Unsupported`] for a store that cannot do this, [`Error::Storage`] for a full
-    /// disk and the like. Every error after the request may have been sent is [`Put::Unknown`]
-    /// or [`Put::Refused`].
-    fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {
+    /// disk and the like. Every error after the request may have been sent is [`PutOutcome::Unknown`]
+    /// or [`PutOutcome::Refused`].
+    fn put_if_absent(&self, path: &str, bytes: Bytes, role: ObjectRole) -> Result<PutOutcome> {
         let _ = (bytes, role);
         Err(read_only(self.url(), path))
     }
 
-    /// Begins a new object, which appears under its name, whole or not at all, when its [`Upload`]
+    /// Begins a new object, which appears under its name, whole or not at all, when its [`ObjectUpload`]
     /// is finished.
     ///
     /// The name of an essential one must be one that nobody else uses: a local file is never
@@ -239,7 +242,7 @@ pub trait Store: Debug + Send + Sync {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for stores that are only read, [`Error::Storage`].
-    fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {
+    fn upload(&self, path: &str, role: ObjectRole) -> Result<Box<dyn ObjectUpload>> {
         let _ = role;
         Err(read_only(self.url(), path))
     }
@@ -257,7 +260,7 @@ pub trait Store: Debug + Send + Sync {
         for path in paths {
             match TablePath::new(path) {
                 Some(path) => inside.push(path),
-                None => refused.push((path.clone(), outside(self.url(), path))),
+                None => refused.push((path.clone(), outside_table_error(self.url(), path))),
             }
         }
         if !inside.is_empty() {
@@ -319,7 +322,7 @@ pub(crate) fn check_length(path: &str, size: u64, limit: u64) -> Result<()> {
 /// # Errors
 /// As [`Store::upload`].
 pub fn replace(store: &dyn Store, path: &str, bytes: &[u8]) -> Result<()> {
-    let mut upload = store.upload(path, Role::Derived)?;
+    let mut upload = store.upload(path, ObjectRole::Derived)?;
     upload.write(bytes)?;
     upload.finish().wait().map(|_| ())
 }
@@ -333,14 +336,19 @@ const ATTEMPTS: u32 = 5;
 ///
 /// # Errors
 /// As [`Store::put_if_absent`].
-pub fn put_with_retries(store: &dyn Store, path: &str, bytes: &Bytes, role: Role) -> Result<Put> {
+pub fn put_with_retries(
+    store: &dyn Store,
+    path: &str,
+    bytes: &Bytes,
+    role: ObjectRole,
+) -> Result<PutOutcome> {
     let is_near = ["file:", "memory:"]
         .iter()
         .any(|scheme| store.url().starts_with(scheme));
     let mut wait = Duration::from_millis(if is_near { 1 } else { 100 });
     for _ in 1..ATTEMPTS {
         match store.put_if_absent(path, bytes.clone(), role)? {
-            Put::Unknown(_) => {}
+            PutOutcome::Unknown(_) => {}
             settled => return Ok(settled),
         }
         // Half of it is random, so that writers do not repeat their requests at the same time.
@@ -358,14 +366,14 @@ pub fn put_with_retries(store: &dyn Store, path: &str, bytes: &Bytes, role: Role
 /// # Errors
 /// As [`Store::put_if_absent`], and the error of an unknown result.
 pub fn make_unique(store: &dyn Store, path: &str, bytes: &Bytes) -> Result<()> {
-    let (other, error) = match put_with_retries(store, path, bytes, Role::Essential)? {
-        Put::Created => return Ok(()),
-        Put::Unsynced(error) => return Err(error),
-        Put::Exists => (
+    let (other, error) = match put_with_retries(store, path, bytes, ObjectRole::Essential)? {
+        PutOutcome::Created => return Ok(()),
+        PutOutcome::Unsynced(error) => return Err(error),
+        PutOutcome::Exists => (
             true,
             Error::internal(format!("an object named {path} was there already")),
         ),
-        Put::Unknown(error) | Put::Refused(error) => (false, error),
+        PutOutcome::Unknown(error) | PutOutcome::Refused(error) => (false, error),
     };
     // An earlier attempt may have succeeded.
     match store.get(path).wait() {
@@ -380,15 +388,15 @@ pub fn make_unique(store: &dyn Store, path: &str, bytes: &Bytes) -> Result<()> {
 /// # Errors
 /// As [`Store::put_if_absent`], and the error of an unknown result.
 pub fn make(store: &dyn Store, path: &str, bytes: &Bytes) -> Result<bool> {
-    match put_with_retries(store, path, bytes, Role::Derived)? {
-        Put::Created | Put::Unsynced(_) => Ok(true),
-        Put::Exists => Ok(false),
-        Put::Unknown(error) | Put::Refused(error) => Err(error),
+    match put_with_retries(store, path, bytes, ObjectRole::Derived)? {
+        PutOutcome::Created | PutOutcome::Unsynced(_) => Ok(true),
+        PutOutcome::Exists => Ok(false),
+        PutOutcome::Unknown(error) | PutOutcome::Refused(error) => Err(error),
     }
 }
 
 /// The error of a deletion that would leave the table's folder.
-fn outside(url: &str, path: &str) -> Error {
+fn outside_table_error(url: &str, path: &str) -> Error {
     Error::storage(
         format!("refused to delete `{path}`: it is not inside {url}"),
         false,
@@ -403,7 +411,7 @@ fn read_only(url: &str, path: &str) -> Error {
 
 /// One object of a store.
 #[derive(Debug, Clone)]
-pub struct File {
+pub struct StoreObject {
     /// The store it is in.
     pub store: Arc<dyn Store>,
     /// Its path there.
@@ -412,7 +420,7 @@ pub struct File {
     pub size: Option<u64>,
 }
 
-impl File {
+impl StoreObject {
     /// Its size, asked for if unknown.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 
 /// `storage_options` of the caller: keys as `object_store` and `deltalake` take them.
-pub type Options = HashMap<String, String>;
+pub type StorageOptions = HashMap<String, String>;
 
 /// Options of the HTTP clients of all services.
 const CLIENT: &[&str] = &[
@@ -240,7 +240,7 @@ fn known_names() -> impl Iterator<Item = String> {
 
 /// Warnings for the caller: unknown options, with the nearest name, and options without effect.
 #[must_use]
-pub fn option_warnings(options: &Options) -> Vec<String> {
+pub fn option_warnings(options: &StorageOptions) -> Vec<String> {
     let mut keys: Vec<&String> = options.keys().collect();
     keys.sort_unstable();
     let warning = |key: &String| {
@@ -296,7 +296,7 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// An option, by any of its names, without case.
-pub(super) fn option<'a>(options: &'a Options, names: &[&str]) -> Option<&'a str> {
+pub(super) fn option<'a>(options: &'a StorageOptions, names: &[&str]) -> Option<&'a str> {
     options
         .iter()
         .find(|(key, _)| names.iter().any(|name| key.eq_ignore_ascii_case(name)))
@@ -304,7 +304,7 @@ pub(super) fn option<'a>(options: &'a Options, names: &[&str]) -> Option<&'a str
 }
 
 /// Whether an option is `true` or `1`.
-pub(super) fn flag(options: &Options, names: &[&str]) -> bool {
+pub(super) fn flag(options: &StorageOptions, names: &[&str]) -> bool {
     option(options, names).is_some_and(|text| matches!(parse_flag(text), Some(true)))
 }
 
@@ -471,10 +471,12 @@ pub(super) use cloud::{ServiceSettings, number, time};
 mod cloud {
     use std::str::FromStr;
 
-    use super::{Duration, Error, Options, Result, ValueKind, option, parse_duration, parse_flag};
+    use super::{
+        Duration, Error, Result, StorageOptions, ValueKind, option, parse_duration, parse_flag,
+    };
 
     /// An option that is a time.
-    pub(in super::super) fn time(options: &Options, name: &str) -> Result<Option<Duration>> {
+    pub(in super::super) fn time(options: &StorageOptions, name: &str) -> Result<Option<Duration>> {
         let parse = |text| {
             parse_duration(text).ok_or_else(|| {
                 Error::invalid(format!(
@@ -486,7 +488,10 @@ mod cloud {
     }
 
     /// An option that is a number.
-    pub(in super::super) fn number<T: FromStr>(options: &Options, name: &str) -> Result<Option<T>> {
+    pub(in super::super) fn number<T: FromStr>(
+        options: &StorageOptions,
+        name: &str,
+    ) -> Result<Option<T>> {
         let parse = |text: &str| {
             text.parse().map_err(|_| {
                 Error::invalid(format!(
@@ -506,7 +511,7 @@ mod cloud {
         /// Takes the settings of this service from the environment and the options. Other names are
         /// ignored.
         pub(in super::super) fn new(
-            options: &Options,
+            options: &StorageOptions,
             prefix: &str,
             environment: impl Iterator<Item = (String, String)>,
         ) -> Result<Self> {
@@ -639,7 +644,7 @@ mod cloud {
 mod tests {
     use super::*;
 
-    fn options(pairs: &[(&str, &str)]) -> Options {
+    fn options(pairs: &[(&str, &str)]) -> StorageOptions {
         pairs
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))

@@ -16,15 +16,15 @@ use object_store::{ObjectStore, ObjectStoreExt, PutOptions};
 use super::single_attempt::{SingleAttempt, is_refusal};
 use super::upload::RemoteUpload;
 use super::{
-    Folder, LONGEST_OBJECT, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload, check_length,
-    outside,
+    FolderListing, LONGEST_OBJECT, ObjectMeta, ObjectRole, ObjectUpload, PendingResult, PutOutcome,
+    Store, TablePath, check_length, outside_table_error,
 };
-use crate::error::{Error, Missing, Result};
+use crate::error::{Error, NotFoundKind, Result};
 use crate::exec;
 
 /// A service, as far as it is one for listings too.
 #[derive(Clone)]
-pub(super) struct Service {
+pub(super) struct ObjectService {
     pub(super) store: Arc<dyn ObjectStore>,
     /// Lists a folder alone, where the service can.
     pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
@@ -32,7 +32,7 @@ pub(super) struct Service {
     pub(super) batch: usize,
 }
 
-impl std::fmt::Debug for Service {
+impl std::fmt::Debug for ObjectService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.store.fmt(f)
     }
@@ -45,7 +45,7 @@ const DELETE_AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// Whether and how commits may be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Commits {
+pub(super) enum PutIfAbsentSupport {
     /// By a conditional request.
     Conditional,
     /// By looking first: two writers at once may both believe that they have committed.
@@ -56,21 +56,21 @@ pub(super) enum Commits {
 
 /// A prefix of an object store.
 #[derive(Debug, Clone)]
-pub(super) struct Remote {
-    inner: Service,
+pub(super) struct RemoteStore {
+    inner: ObjectService,
     prefix: Path,
     url: String,
     can_list: bool,
-    commits: Commits,
+    commits: PutIfAbsentSupport,
 }
 
-impl Remote {
+impl RemoteStore {
     pub(super) fn new(
-        inner: Service,
+        inner: ObjectService,
         prefix: Path,
         mut url: String,
         can_list: bool,
-        commits: Commits,
+        commits: PutIfAbsentSupport,
     ) -> Self {
         if !url.ends_with('/') {
             url.push('/');
@@ -119,7 +119,7 @@ pub(super) fn failure(path: &str, error: &object_store::Error) -> Error {
 pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error {
     use object_store::Error as E;
     if let E::NotFound { .. } = error {
-        return Error::not_found(Missing::Object, format!("no such object: {path}"));
+        return Error::not_found(NotFoundKind::Object, format!("no such object: {path}"));
     }
     if let Some(exhausted) = exhausted(path, error) {
         return exhausted;
@@ -138,7 +138,7 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
         return Error::storage(
             format!(
                 "cannot {to} {path}: {}; a redirect to another origin is not followed with credentials: check the endpoint and the region",
-                brief(&text)
+                error_summary(&text)
             ),
             false,
         );
@@ -154,7 +154,7 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
         return Error::storage(
             format!(
                 "access denied to {path}: {}; check the credentials in `storage_options` or the environment",
-                brief(&text)
+                error_summary(&text)
             ),
             false,
         );
@@ -167,7 +167,10 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
             false,
         );
     }
-    Error::storage(format!("cannot {to} {path}: {}", brief(&text)), true)
+    Error::storage(
+        format!("cannot {to} {path}: {}", error_summary(&text)),
+        true,
+    )
 }
 
 /// The resource whose exhaustion made a request fail.
@@ -210,7 +213,7 @@ fn no_credentials(path: &str) -> Error {
 /// The head of an HTTP client's message, which may carry a whole XML or HTML body, and the code
 /// that a service gives there. Nothing else of the body: some services repeat the key's name and
 /// what was signed.
-fn brief(text: &str) -> String {
+fn error_summary(text: &str) -> String {
     let head = text
         .split(['<', '\n'])
         .next()
@@ -239,7 +242,7 @@ fn object_meta(path: String, meta: &object_store::ObjectMeta) -> ObjectMeta {
 
 /// What lies directly in `prefix` under names after `after`, in the order of the service.
 async fn names(
-    service: &Service,
+    service: &ObjectService,
     prefix: &Path,
     folder: &str,
     after: &str,
@@ -304,7 +307,7 @@ async fn names(
 
 /// Deletes a batch; gives what is left of it, with the reasons.
 async fn delete_once(
-    service: &Service,
+    service: &ObjectService,
     batch: Vec<(String, Path)>,
     url: &str,
 ) -> Vec<(String, Path, Error)> {
@@ -335,9 +338,13 @@ async fn delete_once(
         .collect()
 }
 
-impl Remote {
+impl RemoteStore {
     /// Starts `work` on the I/O runtime.
-    fn begin<T, F>(&self, path: &str, work: impl FnOnce(Service, Path) -> F) -> Pending<T>
+    fn begin<T, F>(
+        &self,
+        path: &str,
+        work: impl FnOnce(ObjectService, Path) -> F,
+    ) -> PendingResult<T>
     where
         T: Send + 'static,
         F: Future<Output = object_store::Result<T>> + Send + 'static,
@@ -345,14 +352,14 @@ impl Remote {
         let url = format!("{}{path}", self.url);
         let (runtime, location) = match (exec::runtime(), self.path(path)) {
             (Ok(runtime), Ok(location)) => (runtime, location),
-            (Err(error), _) | (_, Err(error)) => return Pending::lazy(move || Err(error)),
+            (Err(error), _) | (_, Err(error)) => return PendingResult::lazy(move || Err(error)),
         };
         let work = work(self.inner.clone(), location);
-        Pending::task(runtime.spawn(async move { work.await.map_err(|e| failure(&url, &e)) }))
+        PendingResult::task(runtime.spawn(async move { work.await.map_err(|e| failure(&url, &e)) }))
     }
 
     /// Begins to read an object of at most `limit` bytes.
-    fn whole(&self, path: &str, limit: u64) -> Pending<(Bytes, ObjectMeta)> {
+    fn whole(&self, path: &str, limit: u64) -> PendingResult<(Bytes, ObjectMeta)> {
         let name = path.to_owned();
         let read = self.begin(path, move |service, location| async move {
             let result = service.store.get(&location).await?;
@@ -371,7 +378,7 @@ impl Remote {
     }
 }
 
-impl Store for Remote {
+impl Store for RemoteStore {
     fn url(&self) -> &str {
         &self.url
     }
@@ -409,7 +416,7 @@ impl Store for Remote {
         true
     }
 
-    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {
+    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<FolderListing> {
         let listed = self
             .begin(dir, |service, prefix| async move {
                 service.store.list_with_delimiter(Some(&prefix)).await
@@ -423,7 +430,7 @@ impl Store for Remote {
             .objects
             .iter()
             .filter(|meta| meta.location.filename().is_some_and(take));
-        Ok(Folder {
+        Ok(FolderListing {
             objects: wanted
                 .filter_map(|meta| Some(object_meta(below(&meta.location)?, meta)))
                 .collect(),
@@ -440,7 +447,7 @@ impl Store for Remote {
         Ok(object_meta(path.to_owned(), &meta))
     }
 
-    fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
+    fn get(&self, path: &str) -> PendingResult<(Bytes, ObjectMeta)> {
         self.whole(path, LONGEST_OBJECT)
     }
 
@@ -448,7 +455,7 @@ impl Store for Remote {
         self.whole(path, limit).wait()
     }
 
-    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
+    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> PendingResult<Vec<Bytes>> {
         let url = format!("{}{path}", self.url);
         let wanted: Vec<u64> = ranges
             .iter()
@@ -470,17 +477,17 @@ impl Store for Remote {
         })
     }
 
-    fn put_if_absent(&self, path: &str, bytes: Bytes, _: Role) -> Result<Put> {
+    fn put_if_absent(&self, path: &str, bytes: Bytes, _: ObjectRole) -> Result<PutOutcome> {
         use object_store::Error as E;
-        if let Commits::Refused(why) = &self.commits {
+        if let PutIfAbsentSupport::Refused(why) = &self.commits {
             return Err(Error::unsupported(format!(
                 "cannot commit to {}: {why}",
                 self.url
             )));
         }
-        let mode = if self.commits == Commits::Unsafe {
+        let mode = if self.commits == PutIfAbsentSupport::Unsafe {
             match self.head(path) {
-                Ok(_) => return Ok(Put::Exists),
+                Ok(_) => return Ok(PutOutcome::Exists),
                 Err(error) if error.is_not_found() => object_store::PutMode::Overwrite,
                 Err(error) => return Err(error),
             }
@@ -496,30 +503,30 @@ impl Store for Remote {
             let options = PutOptions { mode, extensions, ..PutOptions::default() };
             // Settled here and not in the error of the request, which only knows reading.
             Ok(match service.store.put_opts(&location, bytes.into(), options).await {
-                Ok(_) => Ok(Put::Created),
-                Err(E::AlreadyExists { .. } | E::Precondition { .. } | E::NotModified { .. }) => Ok(Put::Exists),
+                Ok(_) => Ok(PutOutcome::Created),
+                Err(E::AlreadyExists { .. } | E::Precondition { .. } | E::NotModified { .. }) => Ok(PutOutcome::Exists),
                 Err(E::NotImplemented { .. } | E::NotSupported { .. }) => Err(Error::unsupported(format!(
                     "the store of {url} makes no conditional requests, so commits are not safe in it; enable them (`aws_conditional_put=etag`), or, if there is only ever one writer, say so with the option `allow_unsafe_rename`"
                 ))),
                 Err(E::InvalidPath { source }) => Err(Error::storage(format!("not a path of an object store: {url}: {source}"), false)),
-                Err(E::NotFound { .. }) => Ok(Put::Refused(Error::storage(
+                Err(E::NotFound { .. }) => Ok(PutOutcome::Refused(Error::storage(
                     format!("cannot write {url}: the store knows no such bucket or container (404); check the URL, and whether the credentials may see it"),
                     false,
                 ))),
-                Err(error) if is_refusal(&error) => Ok(Put::Refused(failed("write", &url, &error))),
-                Err(error) => Ok(Put::Unknown(failed("write", &url, &error))),
+                Err(error) if is_refusal(&error) => Ok(PutOutcome::Refused(failed("write", &url, &error))),
+                Err(error) => Ok(PutOutcome::Unknown(failed("write", &url, &error))),
             })
         });
         match put.wait() {
             Ok(settled) => settled,
             // The task ended early, after its request may have been sent.
-            Err(error @ Error::Internal { .. }) => Ok(Put::Unknown(error)),
+            Err(error @ Error::Internal { .. }) => Ok(PutOutcome::Unknown(error)),
             Err(error) => Err(error),
         }
     }
 
     fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
-        if let Commits::Refused(why) = &self.commits {
+        if let PutIfAbsentSupport::Refused(why) = &self.commits {
             return Err(Error::unsupported(format!(
                 "cannot delete from {}: {why}",
                 self.url
@@ -532,7 +539,10 @@ impl Store for Remote {
                 Ok(location) if location.prefix_matches(&self.prefix) => {
                     named.push((path.as_str().to_owned(), location));
                 }
-                Ok(_) => refused.push((path.as_str().to_owned(), outside(&url, path.as_str()))),
+                Ok(_) => refused.push((
+                    path.as_str().to_owned(),
+                    outside_table_error(&url, path.as_str()),
+                )),
                 Err(error) => refused.push((path.as_str().to_owned(), error)),
             }
         }
@@ -590,8 +600,8 @@ impl Store for Remote {
         Ok(refused)
     }
 
-    fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {
-        if let (Commits::Refused(why), Role::Essential) = (&self.commits, role) {
+    fn upload(&self, path: &str, role: ObjectRole) -> Result<Box<dyn ObjectUpload>> {
+        if let (PutIfAbsentSupport::Refused(why), ObjectRole::Essential) = (&self.commits, role) {
             return Err(Error::unsupported(format!(
                 "cannot write to {}: {why}",
                 self.url

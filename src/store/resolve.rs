@@ -14,14 +14,14 @@ use super::address::{TableAddress, safe};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 use super::client::ClientFactory;
 use super::foreign::{ExternalPaths, FileLocation, StoreOrigin, normalised, scheme_of};
-use super::hadoop::{self, Hadoop};
-use super::options::{Options, flag, option};
+use super::hadoop::{self, HadoopStore};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 use super::options::{ServiceSettings, number, time};
-use super::remote::{Commits, Remote, Service};
+use super::options::{StorageOptions, flag, option};
+use super::remote::{ObjectService, PutIfAbsentSupport, RemoteStore};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
 use super::single_attempt::SingleAttemptConnector;
-use super::{File, Local, Store};
+use super::{LocalStore, Store, StoreObject};
 use crate::error::{Error, Result};
 use crate::process::ProcessMutex;
 
@@ -31,13 +31,13 @@ use crate::process::ProcessMutex;
 ///
 /// # Errors
 /// [`Error::Invalid`] for a URL or option that cannot be used.
-pub fn open(uri: &str, options: &Options) -> Result<Arc<dyn Store>> {
+pub fn open(uri: &str, options: &StorageOptions) -> Result<Arc<dyn Store>> {
     // Whoever gives the address of a driver's Java wants all files by way of it.
     if let ([Some(address), Some(secret), Some(configuration)], Some(_)) = (
         hadoop::OPTIONS.map(|name| option(options, &[name])),
         scheme_of(uri),
     ) {
-        return Ok(Arc::new(Hadoop::new(
+        return Ok(Arc::new(HadoopStore::new(
             uri,
             [address, secret, configuration],
             unsafe_rename(options),
@@ -49,7 +49,7 @@ pub fn open(uri: &str, options: &Options) -> Result<Arc<dyn Store>> {
     }
 }
 
-fn unsafe_rename(options: &Options) -> bool {
+fn unsafe_rename(options: &StorageOptions) -> bool {
     flag(
         options,
         &[
@@ -61,10 +61,16 @@ fn unsafe_rename(options: &Options) -> bool {
 }
 
 /// How commits are made in an object store.
-fn commits(url: &Url, options: &Options, environment: impl Fn(&str) -> Option<String>) -> Commits {
+fn commits(
+    url: &Url,
+    options: &StorageOptions,
+    environment: impl Fn(&str) -> Option<String>,
+) -> PutIfAbsentSupport {
     const LOCKING: &str = "AWS_S3_LOCKING_PROVIDER";
     if is_plain_http(url) {
-        return Commits::Refused("a table behind a plain HTTP server can only be read".to_owned());
+        return PutIfAbsentSupport::Refused(
+            "a table behind a plain HTTP server can only be read".to_owned(),
+        );
     }
     if matches!(url.scheme(), "s3" | "s3a") {
         let provider = option(options, &[LOCKING, "s3_locking_provider"])
@@ -72,7 +78,7 @@ fn commits(url: &Url, options: &Options, environment: impl Fn(&str) -> Option<St
             .or_else(|| environment(LOCKING))
             .unwrap_or_default();
         if !provider.is_empty() && !provider.eq_ignore_ascii_case("none") {
-            return Commits::Refused(format!(
+            return PutIfAbsentSupport::Refused(format!(
                 "{LOCKING} is `{provider}`, and deltafast has no such lock: writers with and without it would overwrite each other; when every writer of the table uses conditional requests, unset it or set it to `none`"
             ));
         }
@@ -82,21 +88,21 @@ fn commits(url: &Url, options: &Options, environment: impl Fn(&str) -> Option<St
         if conditional.is_some_and(|text| text.eq_ignore_ascii_case("disabled"))
             && unsafe_rename(options)
         {
-            return Commits::Unsafe;
+            return PutIfAbsentSupport::Unsafe;
         }
     }
-    Commits::Conditional
+    PutIfAbsentSupport::Conditional
 }
 
-fn open_local(path: PathBuf, options: &Options) -> Result<Arc<dyn Store>> {
+fn open_local(path: PathBuf, options: &StorageOptions) -> Result<Arc<dyn Store>> {
     let root = std::path::absolute(&path)
         .map_err(|e| Error::invalid(format!("not a usable path: {}: {e}", path.display())))?;
     Ok(Arc::new(
-        Local::new(root).allow_unsafe_rename(unsafe_rename(options)),
+        LocalStore::new(root).allow_unsafe_rename(unsafe_rename(options)),
     ))
 }
 
-fn open_url(url: &Url, options: &Options) -> Result<Arc<dyn Store>> {
+fn open_url(url: &Url, options: &StorageOptions) -> Result<Arc<dyn Store>> {
     if url.scheme() == "file" {
         return match url.to_file_path() {
             Ok(path) => open_local(path, options),
@@ -118,7 +124,7 @@ fn open_url(url: &Url, options: &Options) -> Result<Arc<dyn Store>> {
     shown.set_query(None);
     let can_list = !is_plain_http(url);
     let commits = commits(url, options, |name| std::env::var(name).ok());
-    Ok(Arc::new(Remote::new(
+    Ok(Arc::new(RemoteStore::new(
         inner,
         prefix,
         shown.to_string(),
@@ -134,7 +140,7 @@ fn is_plain_http(url: &Url) -> bool {
     )
 }
 
-type Built = (Service, object_store::path::Path);
+type ServiceAndPrefix = (ObjectService, object_store::path::Path);
 
 /// A client of a service: settings of the environment first, then those of the options.
 #[allow(unused_macros)]
@@ -172,7 +178,7 @@ fn environment() -> impl Iterator<Item = (String, String)> {
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
 fn clients<K: std::str::FromStr + AsRef<str> + PartialEq + Copy>(
     settings: &ServiceSettings<K>,
-    options: &Options,
+    options: &StorageOptions,
     metadata: &str,
 ) -> ClientFactory {
     const DISABLED: &str = "AWS_EC2_METADATA_DISABLED";
@@ -191,7 +197,7 @@ fn clients<K: std::str::FromStr + AsRef<str> + PartialEq + Copy>(
     }
 }
 
-fn build(url: &Url, options: &Options) -> Result<Built> {
+fn build(url: &Url, options: &StorageOptions) -> Result<ServiceAndPrefix> {
     use object_store::ObjectStoreScheme as Scheme;
     let bad = |error: &dyn std::fmt::Display| {
         Error::invalid(format!("not a usable URL: {}: {error}", safe(url.as_str())))
@@ -217,7 +223,7 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
             let express = url
                 .host_str()
                 .is_some_and(|bucket| bucket.ends_with("--x-s3"));
-            Service {
+            ObjectService {
                 pages: (!express).then(|| Arc::clone(&store) as _),
                 store,
                 batch: 1_000,
@@ -232,7 +238,7 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
                 "AZURE_",
                 "azure_msi_endpoint"
             );
-            Service {
+            ObjectService {
                 pages: Some(Arc::clone(&store) as _),
                 store,
                 batch: 256,
@@ -247,7 +253,7 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
                 "GOOGLE_",
                 ""
             );
-            Service {
+            ObjectService {
                 pages: Some(Arc::clone(&store) as _),
                 store,
                 batch: 1_000,
@@ -302,8 +308,8 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
     Ok((service, prefix))
 }
 
-fn plain(store: Arc<dyn object_store::ObjectStore>) -> Service {
-    Service {
+fn plain(store: Arc<dyn object_store::ObjectStore>) -> ObjectService {
+    ObjectService {
         store,
         pages: None,
         batch: 1_000,
@@ -312,7 +318,7 @@ fn plain(store: Arc<dyn object_store::ObjectStore>) -> Service {
 
 /// Enough for a throttled service, not so much that a wrong address seems to hang.
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
-fn retries(options: &Options) -> Result<object_store::RetryConfig> {
+fn retries(options: &StorageOptions) -> Result<object_store::RetryConfig> {
     let usual = object_store::BackoffConfig::default();
     let base = number(options, "backoff_config.base")?.unwrap_or(usual.base);
     if !(1.0..=1_000.0).contains(&base) {
@@ -348,23 +354,23 @@ fn memory(url: &Url) -> Arc<dyn object_store::ObjectStore> {
 
 /// The stores of one table: its own, and those that its log leads to.
 #[derive(Debug)]
-pub struct Stores {
+pub struct TableStores {
     root: Arc<dyn Store>,
     origin: Option<StoreOrigin>,
-    options: Options,
-    foreign: ExternalPaths,
+    options: StorageOptions,
+    external: ExternalPaths,
     opened: ProcessMutex<HashMap<String, Arc<dyn Store>>>,
 }
 
-impl Stores {
+impl TableStores {
     /// A table at the root of `root`.
     #[must_use]
-    pub fn new(root: Arc<dyn Store>, options: Options, foreign: ExternalPaths) -> Self {
+    pub fn new(root: Arc<dyn Store>, options: StorageOptions, foreign: ExternalPaths) -> Self {
         Self {
             origin: StoreOrigin::of_url(root.url()),
             root,
             options,
-            foreign,
+            external: foreign,
             opened: ProcessMutex::default(),
         }
     }
@@ -380,12 +386,12 @@ impl Stores {
     ///
     /// # Errors
     /// [`Error::Storage`] for a path that is refused, naming the option that would allow it.
-    pub fn file(&self, path: &str, size: Option<u64>) -> Result<File> {
+    pub fn file(&self, path: &str, size: Option<u64>) -> Result<StoreObject> {
         let (store, path) = self.locate(path)?;
-        Ok(File { store, path, size })
+        Ok(StoreObject { store, path, size })
     }
 
-    fn refuse(path: &str, why: &str) -> Error {
+    fn path_refused(path: &str, why: &str) -> Error {
         Error::storage(
             format!(
                 "refused to open `{path}`: {why}; if the file is to be trusted, allow it with the option `allow_foreign_paths`"
@@ -395,20 +401,23 @@ impl Stores {
     }
 
     fn locate(&self, path: &str) -> Result<(Arc<dyn Store>, String)> {
-        let allowed = |file: &FileLocation| self.foreign.allows(file, self.root.url());
+        let allowed = |file: &FileLocation| self.external.allows(file, self.root.url());
         if let Some((scheme, rest)) = scheme_of(path) {
             let (authority, inside) = rest.split_once('/').unwrap_or((rest, ""));
             let Some(origin) = StoreOrigin::parse(scheme, authority) else {
-                return Err(Self::refuse(path, "its URL is malformed"));
+                return Err(Self::path_refused(path, "its URL is malformed"));
             };
             if self.origin.as_ref() == Some(&origin) {
                 return self.in_own_store(path, inside);
             }
             let Some(file) = FileLocation::new(origin, inside) else {
-                return Err(Self::refuse(path, "it climbs out of its store by `..`"));
+                return Err(Self::path_refused(
+                    path,
+                    "it climbs out of its store by `..`",
+                ));
             };
             if !allowed(&file) {
-                return Err(Self::refuse(
+                return Err(Self::path_refused(
                     path,
                     "it lies in another store than the table",
                 ));
@@ -427,7 +436,7 @@ impl Stores {
                 .and_then(|origin| FileLocation::new(origin, absolute));
             return match file.filter(allowed) {
                 Some(file) => self.other("file:///", &file.segments.join("/")),
-                None => Err(Self::refuse(
+                None => Err(Self::path_refused(
                     path,
                     "it is an absolute path and the table's store has none",
                 )),
@@ -438,7 +447,10 @@ impl Stores {
         }
         match FileLocation::below(self.root.url(), path).filter(allowed) {
             Some(file) => self.in_own_store(path, &file.segments.join("/")),
-            None => Err(Self::refuse(path, "it climbs out of the table by `..`")),
+            None => Err(Self::path_refused(
+                path,
+                "it climbs out of the table by `..`",
+            )),
         }
     }
 
@@ -446,9 +458,9 @@ impl Stores {
         let root = self
             .root
             .authority_root()
-            .ok_or_else(|| Self::refuse(path, "the table's store has no absolute paths"))?;
+            .ok_or_else(|| Self::path_refused(path, "the table's store has no absolute paths"))?;
         let inside = normalised(inside)
-            .ok_or_else(|| Self::refuse(path, "it climbs out of its store by `..`"))?;
+            .ok_or_else(|| Self::path_refused(path, "it climbs out of its store by `..`"))?;
         Ok((root, inside))
     }
 
@@ -520,7 +532,7 @@ mod tests {
     fn a_lock_that_is_not_there_is_refused_and_never_ignored() {
         let url = Url::parse("s3://b/t").unwrap();
         let of = |pairs: &[(&str, &str)], env: Option<&str>| {
-            let options: Options = pairs
+            let options: StorageOptions = pairs
                 .iter()
                 .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
                 .collect();
@@ -529,21 +541,23 @@ mod tests {
                     .map(str::to_owned)
             })
         };
-        assert_eq!(of(&[], None), Commits::Conditional);
+        assert_eq!(of(&[], None), PutIfAbsentSupport::Conditional);
         for refused in [
             of(&[("aws_s3_locking_provider", "dynamodb")], None),
             of(&[], Some("dynamodb")),
             of(&[("allow_unsafe_rename", "true")], Some("dynamodb")),
         ] {
-            assert!(matches!(refused, Commits::Refused(why) if why.contains("dynamodb")));
+            assert!(
+                matches!(refused, PutIfAbsentSupport::Refused(why) if why.contains("dynamodb"))
+            );
         }
         assert_eq!(
             of(&[("AWS_S3_LOCKING_PROVIDER", "none")], Some("dynamodb")),
-            Commits::Conditional
+            PutIfAbsentSupport::Conditional
         );
         assert_eq!(
             of(&[("allow_unsafe_rename", "true")], None),
-            Commits::Conditional
+            PutIfAbsentSupport::Conditional
         );
         assert_eq!(
             of(
@@ -553,7 +567,7 @@ mod tests {
                 ],
                 None
             ),
-            Commits::Unsafe
+            PutIfAbsentSupport::Unsafe
         );
     }
 }

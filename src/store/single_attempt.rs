@@ -18,12 +18,12 @@ pub(super) struct SingleAttempt;
 pub(super) struct RejectedRequest {
     status: u16,
     /// The status as it is written, and the body.
-    text: String,
+    message: String,
 }
 
 impl fmt::Display for RejectedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Server returned non-2xx status code: {}", self.text)
+        write!(f, "Server returned non-2xx status code: {}", self.message)
     }
 }
 
@@ -80,7 +80,7 @@ mod http {
     struct SingleAttemptService(HttpClient);
 
     impl SingleAttemptService {
-        async fn once(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        async fn send_once(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
             // The client does not repeat after errors of this kind.
             let failed = |error: HttpError| HttpError::new(HttpErrorKind::Unknown, error);
             let response = self.0.execute(request).await.map_err(failed)?;
@@ -100,7 +100,7 @@ mod http {
                 HttpErrorKind::Unknown,
                 RejectedRequest {
                     status: status.as_u16(),
-                    text,
+                    message: text,
                 },
             ))
         }
@@ -116,7 +116,7 @@ mod http {
             Self: 'f,
         {
             if request.extensions().get::<SingleAttempt>().is_some() {
-                Box::pin(self.once(request))
+                Box::pin(self.send_once(request))
             } else {
                 Box::pin(self.0.execute(request))
             }

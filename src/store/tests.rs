@@ -1,9 +1,9 @@
 use super::*;
 
-fn stores(root: &str, foreign: ExternalPaths) -> Stores {
-    Stores::new(
-        open(root, &Options::new()).unwrap(),
-        Options::new(),
+fn stores(root: &str, foreign: ExternalPaths) -> TableStores {
+    TableStores::new(
+        open(root, &StorageOptions::new()).unwrap(),
+        StorageOptions::new(),
         foreign,
     )
 }
@@ -69,7 +69,7 @@ fn a_local_directory_lists_sorted_from_a_name() {
     for name in ["b", "a", "c"] {
         std::fs::write(root.join("d").join(name), name).unwrap();
     }
-    let store = Local::new(root.clone());
+    let store = LocalStore::new(root.clone());
     let names: Vec<_> = store
         .list_from("d", "a")
         .unwrap()
@@ -127,32 +127,32 @@ fn a_commit_is_durable_before_success_is_reported() {
     let folder = Folder::new("order");
     let steps = Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = Arc::clone(&steps);
-    let store = Local::new(folder.0.join("new/table")).watched(move |step| {
+    let store = LocalStore::new(folder.0.join("new/table")).with_put_observer(move |step| {
         seen.lock().unwrap().push(step);
         Ok(())
     });
     assert!(matches!(
         store
-            .put_if_absent("_delta_log/0.json", "a".into(), Role::Essential)
+            .put_if_absent("_delta_log/0.json", "a".into(), ObjectRole::Essential)
             .unwrap(),
-        Put::Created
+        PutOutcome::Created
     ));
     assert_eq!(
         *steps.lock().unwrap(),
         [
-            Step::Write,
-            Step::Sync,
-            Step::Link,
-            Step::Linked,
-            Step::SyncDirectory,
-            Step::Unlink
+            LocalPutStep::Write,
+            LocalPutStep::Sync,
+            LocalPutStep::Link,
+            LocalPutStep::Linked,
+            LocalPutStep::SyncDirectory,
+            LocalPutStep::Unlink
         ]
     );
     assert!(matches!(
         store
-            .put_if_absent("_delta_log/0.json", "b".into(), Role::Essential)
+            .put_if_absent("_delta_log/0.json", "b".into(), ObjectRole::Essential)
             .unwrap(),
-        Put::Exists
+        PutOutcome::Exists
     ));
     assert_eq!(
         store.get("_delta_log/0.json").wait().unwrap().0.as_ref(),
@@ -164,20 +164,20 @@ fn a_commit_is_durable_before_success_is_reported() {
 #[test]
 fn a_step_that_fails_leaves_nothing_or_the_whole() {
     for (fails, visible) in [
-        (Step::Write, false),
-        (Step::Sync, false),
-        (Step::Link, false),
-        (Step::SyncDirectory, true),
+        (LocalPutStep::Write, false),
+        (LocalPutStep::Sync, false),
+        (LocalPutStep::Link, false),
+        (LocalPutStep::SyncDirectory, true),
     ] {
         let folder = Folder::new("fails");
-        let store = Local::new(folder.0.clone()).watched(move |step| {
+        let store = LocalStore::new(folder.0.clone()).with_put_observer(move |step| {
             if step == fails {
                 Err(std::io::ErrorKind::StorageFull.into())
             } else {
                 Ok(())
             }
         });
-        let put = store.put_if_absent("d/x", "abc".into(), Role::Essential);
+        let put = store.put_if_absent("d/x", "abc".into(), ObjectRole::Essential);
         assert_eq!(
             folder.names("d"),
             if visible { vec!["x"] } else { vec![] },
@@ -188,7 +188,7 @@ fn a_step_that_fails_leaves_nothing_or_the_whole() {
                 !visible && error.to_string().contains("no space left"),
                 "{error}"
             ),
-            Ok(Put::Unsynced(_)) => assert!(visible),
+            Ok(PutOutcome::Unsynced(_)) => assert!(visible),
             Ok(other) => panic!("{fails:?}: {other:?}"),
         }
     }
@@ -209,17 +209,17 @@ fn a_name_that_was_given_though_the_answer_is_an_error_counts() {
     for code in errors {
         let folder = Folder::new("linked");
         let fail = move |step| {
-            if step == Step::Linked {
+            if step == LocalPutStep::Linked {
                 Err(std::io::Error::from_raw_os_error(code))
             } else {
                 Ok(())
             }
         };
-        let store = Local::new(folder.0.clone()).watched(fail);
+        let store = LocalStore::new(folder.0.clone()).with_put_observer(fail);
         let put = store
-            .put_if_absent("d/x", "abc".into(), Role::Essential)
+            .put_if_absent("d/x", "abc".into(), ObjectRole::Essential)
             .unwrap();
-        assert!(matches!(put, Put::Created), "{code}: {put:?}");
+        assert!(matches!(put, PutOutcome::Created), "{code}: {put:?}");
         assert_eq!(folder.names("d"), ["x"]);
         assert_eq!(store.get("d/x").wait().unwrap().0.as_ref(), b"abc");
     }
@@ -239,22 +239,22 @@ fn a_name_that_cannot_be_seen_after_an_error_is_not_known() {
         let (seen, hidden) = (folder.0.join("d/x"), folder.0.join("elsewhere"));
         // As with a network file system's cache: the name exists, but is not visible from here.
         let fail = move |step| {
-            if step == Step::Linked {
+            if step == LocalPutStep::Linked {
                 std::fs::rename(&seen, &hidden)?;
                 return Err(std::io::Error::from_raw_os_error(code));
             }
             Ok(())
         };
-        let put = Local::new(folder.0.clone())
-            .watched(fail)
-            .put_if_absent("d/x", "abc".into(), Role::Essential)
+        let put = LocalStore::new(folder.0.clone())
+            .with_put_observer(fail)
+            .put_if_absent("d/x", "abc".into(), ObjectRole::Essential)
             .unwrap();
         match &put {
-            Put::Refused(error) => assert!(
+            PutOutcome::Refused(error) => assert!(
                 is_refused && error.to_string().contains("d/x"),
                 "{code}: {error}"
             ),
-            Put::Unknown(error) => assert!(
+            PutOutcome::Unknown(error) => assert!(
                 !is_refused && error.to_string().contains("cannot write"),
                 "{code}: {error}"
             ),
@@ -292,14 +292,14 @@ fn nothing_outside_of_the_root_is_deleted() {
     ];
     let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
     for store in [
-        Arc::new(Local::new(folder.0.join("t"))) as Arc<dyn Store>,
-        open("memory://inside/t", &Options::new()).unwrap(),
+        Arc::new(LocalStore::new(folder.0.join("t"))) as Arc<dyn Store>,
+        open("memory://inside/t", &StorageOptions::new()).unwrap(),
     ] {
         if !store.url().starts_with("file:") {
-            let around = open("memory://inside/", &Options::new()).unwrap();
+            let around = open("memory://inside/", &StorageOptions::new()).unwrap();
             for path in victims.iter().chain(&["t/f"]) {
                 around
-                    .put_if_absent(path, "1".into(), Role::Essential)
+                    .put_if_absent(path, "1".into(), ObjectRole::Essential)
                     .unwrap();
             }
         }
@@ -339,7 +339,7 @@ fn nothing_outside_of_the_root_is_deleted() {
             assert!(around.head(&format!("{above}{path}")).is_ok(), "{path}");
         }
     }
-    Local::new(folder.0.join("t"))
+    LocalStore::new(folder.0.join("t"))
         .remove_folder("../t2")
         .unwrap();
     assert_eq!(folder.names("t2"), ["f"]);
@@ -372,7 +372,7 @@ fn a_deletion_follows_no_link_below_the_root() {
     symlink("../outside/g", folder.0.join("table/file-link")).unwrap();
     // The root itself may be a link.
     symlink("table", folder.0.join("t")).unwrap();
-    let store = Local::new(folder.0.join("t"));
+    let store = LocalStore::new(folder.0.join("t"));
     let paths = [
         "link/f",
         "link/deep/f",
@@ -408,7 +408,7 @@ fn a_deletion_follows_no_link_below_the_root() {
     assert!(store.remove_folder("own/link").is_err() && store.remove_folder("link/deep").is_err());
     assert_eq!(folder.names("table/own"), ["link"]);
     assert!(
-        Local::new(folder.0.join("no-table"))
+        LocalStore::new(folder.0.join("no-table"))
             .delete_batch(&paths)
             .unwrap()
             .is_empty()
@@ -419,8 +419,8 @@ fn a_deletion_follows_no_link_below_the_root() {
 fn of_twenty_writers_at_once_one_succeeds() {
     let folder = Folder::new("race");
     let stores: [Arc<dyn Store>; 2] = [
-        Arc::new(Local::new(folder.0.clone())),
-        open("memory://race/t", &Options::new()).unwrap(),
+        Arc::new(LocalStore::new(folder.0.clone())),
+        open("memory://race/t", &StorageOptions::new()).unwrap(),
     ];
     for store in stores {
         for round in 0..20 {
@@ -437,10 +437,10 @@ fn of_twenty_writers_at_once_one_succeeds() {
                                         .put_if_absent(
                                             &path,
                                             format!("{n}").into(),
-                                            Role::Essential
+                                            ObjectRole::Essential
                                         )
                                         .unwrap(),
-                                    Put::Created
+                                    PutOutcome::Created
                                 ),
                             )
                         })
@@ -470,14 +470,14 @@ fn of_twenty_writers_at_once_one_succeeds() {
 fn deleting_what_is_not_there_is_no_failure() {
     let folder = Folder::new("delete");
     for store in [
-        Arc::new(Local::new(folder.0.clone())) as Arc<dyn Store>,
-        open("memory://delete/t", &Options::new()).unwrap(),
+        Arc::new(LocalStore::new(folder.0.clone())) as Arc<dyn Store>,
+        open("memory://delete/t", &StorageOptions::new()).unwrap(),
     ] {
         store
-            .put_if_absent("a", "1".into(), Role::Essential)
+            .put_if_absent("a", "1".into(), ObjectRole::Essential)
             .unwrap();
         store
-            .put_if_absent("d/b", "1".into(), Role::Essential)
+            .put_if_absent("d/b", "1".into(), ObjectRole::Essential)
             .unwrap();
         assert!(
             store
@@ -495,9 +495,9 @@ fn deleting_what_is_not_there_is_no_failure() {
 #[cfg(feature = "http")]
 #[test]
 fn a_plain_http_server_can_only_be_read() {
-    let store = open("http://localhost:1/t", &Options::new()).unwrap();
+    let store = open("http://localhost:1/t", &StorageOptions::new()).unwrap();
     let error = store
-        .put_if_absent("x", Bytes::new(), Role::Essential)
+        .put_if_absent("x", Bytes::new(), ObjectRole::Essential)
         .unwrap_err();
     assert!(
         matches!(&error, Error::Unsupported { .. }) && error.to_string().contains("only be read"),
@@ -508,8 +508,8 @@ fn a_plain_http_server_can_only_be_read() {
 #[test]
 fn a_new_file_appears_when_it_is_finished_and_is_never_replaced() {
     let root = std::env::temp_dir().join(format!("deltafast-upload-{}", std::process::id()));
-    let store = Local::new(root.clone());
-    let mut upload = store.upload("a/b/x.bin", Role::Essential).unwrap();
+    let store = LocalStore::new(root.clone());
+    let mut upload = store.upload("a/b/x.bin", ObjectRole::Essential).unwrap();
     upload.write(b"one").unwrap();
     upload.write(b"two").unwrap();
     assert!(store.head("a/b/x.bin").unwrap_err().is_not_found());
@@ -517,13 +517,13 @@ fn a_new_file_appears_when_it_is_finished_and_is_never_replaced() {
     assert_eq!((meta.path.as_str(), meta.size), ("a/b/x.bin", 6));
     assert_eq!(store.get("a/b/x.bin").wait().unwrap().0.as_ref(), b"onetwo");
 
-    let mut again = store.upload("a/b/x.bin", Role::Essential).unwrap();
+    let mut again = store.upload("a/b/x.bin", ObjectRole::Essential).unwrap();
     again.write(b"three").unwrap();
     let error = again.finish().wait().unwrap_err();
     assert!(error.to_string().contains("never replaced"), "{error}");
     assert_eq!(store.get("a/b/x.bin").wait().unwrap().0.as_ref(), b"onetwo");
 
-    drop(store.upload("a/b/y.bin", Role::Essential).unwrap());
+    drop(store.upload("a/b/y.bin", ObjectRole::Essential).unwrap());
     let left: Vec<_> = std::fs::read_dir(root.join("a/b"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
@@ -547,10 +547,10 @@ fn a_new_file_appears_when_it_is_finished_and_is_never_replaced() {
 
 #[test]
 fn large_objects_go_in_parts_and_small_ones_whole() {
-    let store = open("memory:///upload-parts", &Options::default()).unwrap();
+    let store = open("memory:///upload-parts", &StorageOptions::default()).unwrap();
     for size in [0, 5, (8 << 20) - 1, 8 << 20, (8 << 20) + 1, 45 << 20] {
         let bytes: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
-        let mut upload = store.upload("o", Role::Essential).unwrap();
+        let mut upload = store.upload("o", ObjectRole::Essential).unwrap();
         for piece in bytes.chunks(3_000_001) {
             upload.write(piece).unwrap();
         }
@@ -567,11 +567,11 @@ fn large_objects_go_in_parts_and_small_ones_whole() {
 fn a_range_beyond_the_end_is_an_error_everywhere() {
     let folder = Folder::new("ranges");
     for store in [
-        Arc::new(Local::new(folder.0.clone())) as Arc<dyn Store>,
-        open("memory://ranges/t", &Options::new()).unwrap(),
+        Arc::new(LocalStore::new(folder.0.clone())) as Arc<dyn Store>,
+        open("memory://ranges/t", &StorageOptions::new()).unwrap(),
     ] {
         store
-            .put_if_absent("a", "12345".into(), Role::Essential)
+            .put_if_absent("a", "12345".into(), ObjectRole::Essential)
             .unwrap();
         assert_eq!(
             store.get_ranges("a", vec![0..5, 3..5]).wait().unwrap(),
@@ -586,15 +586,15 @@ fn a_range_beyond_the_end_is_an_error_everywhere() {
 
 #[test]
 fn deletions_are_told_of_object_by_object() {
-    let store = open("memory://many-deletions/t", &Options::new()).unwrap();
+    let store = open("memory://many-deletions/t", &StorageOptions::new()).unwrap();
     let paths: Vec<String> = (0..2_500).map(|n| format!("d/{n}")).collect();
     for path in &paths {
         store
-            .put_if_absent(path, "1".into(), Role::Derived)
+            .put_if_absent(path, "1".into(), ObjectRole::Derived)
             .unwrap();
     }
     store
-        .put_if_absent("kept", "1".into(), Role::Derived)
+        .put_if_absent("kept", "1".into(), ObjectRole::Derived)
         .unwrap();
     assert!(store.delete_batch(&paths).unwrap().is_empty());
     assert!(store.list_from("d", "").unwrap().is_empty() && store.head("kept").is_ok());
@@ -608,7 +608,7 @@ fn quick() -> CheckOptions {
     }
 }
 
-fn verdict(checked: &Checked, name: &str) -> Verdict {
+fn verdict(checked: &StoreCheckReport, name: &str) -> ProbeVerdict {
     checked
         .findings
         .iter()
@@ -621,16 +621,16 @@ fn verdict(checked: &Checked, name: &str) -> Verdict {
 fn a_check_leaves_nothing_behind() {
     let folder = Folder::new("check");
     for store in [
-        Arc::new(Local::new(folder.0.clone())) as Arc<dyn Store>,
-        open("memory://check/t", &Options::new()).unwrap(),
+        Arc::new(LocalStore::new(folder.0.clone())) as Arc<dyn Store>,
+        open("memory://check/t", &StorageOptions::new()).unwrap(),
     ] {
-        let checked = check(&store, &quick(), &crate::exec::Cancel::default()).unwrap();
+        let checked = check(&store, &quick(), &crate::exec::CancellationToken::default()).unwrap();
         assert!(
             checked.safe
                 && checked
                     .findings
                     .iter()
-                    .all(|finding| finding.verdict == Verdict::Passed),
+                    .all(|finding| finding.verdict == ProbeVerdict::Passed),
             "{checked:?}"
         );
         let left = store.list_folder("", &|_| true).unwrap();
@@ -644,8 +644,8 @@ fn a_check_leaves_nothing_behind() {
 #[test]
 fn a_check_that_is_cancelled_leaves_nothing_behind() {
     let folder = Folder::new("check-cancelled");
-    let cancel = crate::exec::Cancel::default();
-    let (asked, inner) = (cancel.clone(), Arc::new(Local::new(folder.0.clone())));
+    let cancel = crate::exec::CancellationToken::default();
+    let (asked, inner) = (cancel.clone(), Arc::new(LocalStore::new(folder.0.clone())));
     let store: Arc<dyn Store> = Arc::new(fault::FaultStore::new(inner, move |call| {
         if call.path.contains("/pages/") {
             asked.cancel();
@@ -661,32 +661,35 @@ fn a_check_that_is_cancelled_leaves_nothing_behind() {
 
 #[test]
 fn a_check_tells_what_a_store_does_wrong() {
-    use fault::{Call, Fault, FaultStore, Operation};
-    let run = |plan: fn(&Call) -> Option<Fault>| {
+    use fault::{FaultStore, InjectedFault, StoreCall, StoreOperation};
+    let run = |plan: fn(&StoreCall) -> Option<InjectedFault>| {
         let store: Arc<dyn Store> = Arc::new(FaultStore::new(
             open(
                 &format!("memory://{}/t", crate::exec::uuid()),
-                &Options::new(),
+                &StorageOptions::new(),
             )
             .unwrap(),
             plan,
         ));
-        check(&store, &quick(), &crate::exec::Cancel::default()).unwrap()
+        check(&store, &quick(), &crate::exec::CancellationToken::default()).unwrap()
     };
     let stale = run(|call| {
-        (call.operation == Operation::List && call.path.ends_with("/list")).then_some(Fault::Stale)
+        (call.operation == StoreOperation::List && call.path.ends_with("/list"))
+            .then_some(InjectedFault::Stale)
     });
     assert!(
-        !stale.safe && verdict(&stale, "list after write") == Verdict::Unsafe,
+        !stale.safe && verdict(&stale, "list after write") == ProbeVerdict::Unsafe,
         "{stale:?}"
     );
     let torn = run(|call| {
-        (call.operation == Operation::Get && call.path.contains("/read/"))
-            .then_some(Fault::TornRead)
+        (call.operation == StoreOperation::Get && call.path.contains("/read/"))
+            .then_some(InjectedFault::TornRead)
     });
-    assert!(!torn.safe && verdict(&torn, "read after write") == Verdict::Unsafe);
-    let refusing = run(|call| (call.operation == Operation::Delete).then_some(Fault::Status(503)));
-    assert!(refusing.safe && verdict(&refusing, "delete") == Verdict::Failed);
+    assert!(!torn.safe && verdict(&torn, "read after write") == ProbeVerdict::Unsafe);
+    let refusing = run(|call| {
+        (call.operation == StoreOperation::Delete).then_some(InjectedFault::Status(503))
+    });
+    assert!(refusing.safe && verdict(&refusing, "delete") == ProbeVerdict::Failed);
     assert!(
         refusing
             .findings
@@ -695,16 +698,17 @@ fn a_check_tells_what_a_store_does_wrong() {
             .detail
             .contains("is left behind")
     );
-    let lists_badly = run(|call| (call.operation == Operation::List).then_some(Fault::ErrorBefore));
+    let lists_badly =
+        run(|call| (call.operation == StoreOperation::List).then_some(InjectedFault::ErrorBefore));
     assert!(
         !lists_badly.safe
-            && verdict(&lists_badly, "ordered listing") == Verdict::Unsafe
-            && verdict(&lists_badly, "put-if-absent") == Verdict::Passed
+            && verdict(&lists_badly, "ordered listing") == ProbeVerdict::Unsafe
+            && verdict(&lists_badly, "put-if-absent") == ProbeVerdict::Passed
     );
     // Lost answers are what commits are made for.
     let losing = run(|call| {
-        (call.operation == Operation::PutIfAbsent && call.number % 3 == 0)
-            .then_some(Fault::LostAnswer)
+        (call.operation == StoreOperation::PutIfAbsent && call.number % 3 == 0)
+            .then_some(InjectedFault::LostAnswer)
     });
     assert!(losing.safe, "{losing:?}");
 }

@@ -3,7 +3,7 @@
 //!
 //! Essential local files are written beside their place under another name, synced, linked to their
 //! own name (which fails where there is a file already), and the directories that changed are
-//! synced: after [`Upload::finish`] a power cut cannot take them back. Derived ones are only
+//! synced: after [`ObjectUpload::finish`] a power cut cannot take them back. Derived ones are only
 //! renamed. Elsewhere an object is put whole when it is small and in parts, some at once, when it
 //! is not.
 //!
@@ -21,13 +21,13 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::local::{FileIdentity, has_no_links, object_meta, sync_directory, write_failure};
 use super::remote::failed;
-use super::{ObjectMeta, Pending, Role};
+use super::{ObjectMeta, ObjectRole, PendingResult};
 use crate::error::{Error, Result};
-use crate::exec::{self, Env, SystemEnv};
+use crate::exec::{self, RuntimeEnv, SystemEnv};
 
 /// A new object on its way. Dropping it unfinished leaves nothing behind, as far as that can be
 /// had.
-pub trait Upload: Send {
+pub trait ObjectUpload: Send {
     /// Appends bytes; waits when too many are on their way.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ pub trait Upload: Send {
     fn write(&mut self, bytes: &[u8]) -> Result<()>;
 
     /// Makes the object durable and visible. The work is under way when this returns.
-    fn finish(self: Box<Self>) -> Pending<ObjectMeta>;
+    fn finish(self: Box<Self>) -> PendingResult<ObjectMeta>;
 }
 
 /// Bytes of a local file after which the system is told to begin writing them to the disk, so that
@@ -46,7 +46,7 @@ const SYNC_AHEAD: u64 = 32 << 20;
 pub(super) struct LocalUpload {
     path: String,
     target: PathBuf,
-    role: Role,
+    role: ObjectRole,
     /// Present until the file has its name.
     staged: Option<PathBuf>,
     /// Directories to sync: the file's, and those above it that were made for it.
@@ -57,10 +57,10 @@ pub(super) struct LocalUpload {
 }
 
 impl LocalUpload {
-    pub(super) fn new(path: &str, target: PathBuf, root: &Path, role: Role) -> Result<Self> {
+    pub(super) fn new(path: &str, target: PathBuf, root: &Path, role: ObjectRole) -> Result<Self> {
         let parent = target.parent().unwrap_or(root).to_owned();
         let mut changed = Vec::new();
-        if role == Role::Essential {
+        if role == ObjectRole::Essential {
             changed.push(parent.clone());
             for above in parent.ancestors().take_while(|above| !above.exists()) {
                 changed.extend(above.parent().map(Path::to_owned));
@@ -71,7 +71,11 @@ impl LocalUpload {
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
-        let dot = if role == Role::Essential { "" } else { "." };
+        let dot = if role == ObjectRole::Essential {
+            ""
+        } else {
+            "."
+        };
         let staged = parent.join(format!("{dot}{name}.{:016x}.tmp", exec::random()));
         let file = fs::File::options()
             .write(true)
@@ -94,7 +98,7 @@ impl LocalUpload {
         let Some(staged) = self.staged.clone() else {
             return Err(Error::internal("a file was finished twice"));
         };
-        if self.role == Role::Essential {
+        if self.role == ObjectRole::Essential {
             self.file
                 .sync_all()
                 .map_err(|e| write_failure(&staged, &e))?;
@@ -127,7 +131,7 @@ impl LocalUpload {
     /// Gives the file its name.
     fn name(&self, staged: &Path) -> Result<()> {
         let failed = |error: io::Error| write_failure(&self.target, &error);
-        if self.role == Role::Derived {
+        if self.role == ObjectRole::Derived {
             return fs::rename(staged, &self.target).map_err(failed);
         }
         let linked = fs::hard_link(staged, &self.target);
@@ -156,13 +160,13 @@ impl LocalUpload {
     }
 }
 
-impl Upload for LocalUpload {
+impl ObjectUpload for LocalUpload {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.file
             .write_all(bytes)
             .map_err(|e| write_failure(&self.target, &e))?;
         self.unsynced += bytes.len() as u64;
-        if self.role == Role::Essential
+        if self.role == ObjectRole::Essential
             && self.unsynced >= SYNC_AHEAD
             && self.syncing.as_ref().is_none_or(JoinHandle::is_finished)
         {
@@ -177,13 +181,13 @@ impl Upload for LocalUpload {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Pending<ObjectMeta> {
+    fn finish(mut self: Box<Self>) -> PendingResult<ObjectMeta> {
         match exec::runtime() {
             // Only a sync is worth another thread.
-            Ok(runtime) if self.role == Role::Essential => {
-                Pending::task(runtime.spawn_blocking(move || self.publish()))
+            Ok(runtime) if self.role == ObjectRole::Essential => {
+                PendingResult::task(runtime.spawn_blocking(move || self.publish()))
             }
-            _ => Pending::lazy(move || self.publish()),
+            _ => PendingResult::lazy(move || self.publish()),
         }
     }
 }
@@ -210,10 +214,10 @@ pub(super) struct RemoteUpload {
     location: object_store::path::Path,
     size: u64,
     buffer: Vec<u8>,
-    parts: Option<Parts>,
+    parts: Option<MultipartParts>,
 }
 
-struct Parts {
+struct MultipartParts {
     upload: Box<dyn MultipartUpload>,
     sending: JoinSet<object_store::Result<()>>,
 }
@@ -242,13 +246,13 @@ impl RemoteUpload {
         let url = &self.url;
         if self.parts.is_none() {
             let (store, location) = (Arc::clone(&self.store), self.location.clone());
-            let upload = Pending::task(runtime.spawn(async move {
+            let upload = PendingResult::task(runtime.spawn(async move {
                 store
                     .put_multipart(&location)
                     .await
                     .map_err(|e| failed("write", location.as_ref(), &e))
             }));
-            self.parts = Some(Parts {
+            self.parts = Some(MultipartParts {
                 upload: upload.wait()?,
                 sending: JoinSet::new(),
             });
@@ -258,7 +262,7 @@ impl RemoteUpload {
         };
         while parts.sending.len() >= PARTS_AT_ONCE {
             if let Some(sent) = futures::executor::block_on(parts.sending.join_next()) {
-                arrived(sent, url)?;
+                part_result(sent, url)?;
             }
         }
         let part = parts
@@ -272,7 +276,7 @@ impl RemoteUpload {
     }
 }
 
-fn arrived(
+fn part_result(
     sent: std::result::Result<object_store::Result<()>, tokio::task::JoinError>,
     url: &str,
 ) -> Result<()> {
@@ -280,7 +284,7 @@ fn arrived(
         .map_err(|e| failed("write", url, &e))
 }
 
-impl Upload for RemoteUpload {
+impl ObjectUpload for RemoteUpload {
     fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
         self.size += bytes.len() as u64;
         while !bytes.is_empty() {
@@ -295,7 +299,7 @@ impl Upload for RemoteUpload {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Pending<ObjectMeta> {
+    fn finish(mut self: Box<Self>) -> PendingResult<ObjectMeta> {
         let begun = if self.parts.is_some() {
             self.send()
         } else {
@@ -303,9 +307,9 @@ impl Upload for RemoteUpload {
         };
         let runtime = match begun.and_then(|()| exec::runtime()) {
             Ok(runtime) => runtime,
-            Err(error) => return Pending::lazy(move || Err(error)),
+            Err(error) => return PendingResult::lazy(move || Err(error)),
         };
-        Pending::task(runtime.spawn(async move {
+        PendingResult::task(runtime.spawn(async move {
             let fault = |e: &object_store::Error| failed("write", &self.url, e);
             match self.parts.as_mut() {
                 None => {
@@ -317,7 +321,7 @@ impl Upload for RemoteUpload {
                 }
                 Some(parts) => {
                     while let Some(sent) = parts.sending.join_next().await {
-                        arrived(sent, &self.url)?;
+                        part_result(sent, &self.url)?;
                     }
                     parts.upload.complete().await.map_err(|e| fault(&e))?;
                 }
@@ -335,7 +339,7 @@ impl Upload for RemoteUpload {
 
 impl Drop for RemoteUpload {
     fn drop(&mut self) {
-        if let Some(Parts {
+        if let Some(MultipartParts {
             mut upload,
             mut sending,
         }) = self.parts.take()

@@ -11,18 +11,18 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::exec::{self, Cancel};
+use crate::exec::{self, CancellationToken};
 
 /// The longest wait: a writer that was stopped in its turn must not hold up the others.
 const LONGEST: Duration = Duration::from_secs(3);
 
 /// A turn; over when dropped.
 #[derive(Debug)]
-pub struct Turn(File);
+pub struct WriterQueueLock(File);
 
-impl Turn {
+impl WriterQueueLock {
     /// Waits for a turn in a local folder.
-    pub(super) fn wait(folder: &Path, cancel: &Cancel) -> Option<Self> {
+    pub(super) fn wait(folder: &Path, cancel: &CancellationToken) -> Option<Self> {
         if !cfg!(unix) {
             // Elsewhere folders cannot be opened.
             return None;
@@ -34,7 +34,7 @@ impl Turn {
             match folder.try_lock() {
                 Ok(()) => return Some(Self(folder)),
                 Err(TryLockError::WouldBlock) if waited < LONGEST && !cancel.is_cancelled() => {
-                    std::thread::sleep(pause(waited, exec::random()));
+                    std::thread::sleep(backoff_delay(waited, exec::random()));
                 }
                 Err(_) => return None,
             }
@@ -43,14 +43,14 @@ impl Turn {
 }
 
 /// Between 2 and 4 ms at first, a tenth of that after a second.
-fn pause(waited: Duration, random: u64) -> Duration {
+fn backoff_delay(waited: Duration, random: u64) -> Duration {
     let waited = u64::try_from(waited.as_millis())
         .unwrap_or(u64::MAX)
         .min(10_000);
     Duration::from_micros((2000 + random % 2000) * 100 / (100 + waited))
 }
 
-impl Drop for Turn {
+impl Drop for WriterQueueLock {
     fn drop(&mut self) {
         // Said, not left to closing: a process that was forked meanwhile has the file open, too.
         let _ = self.0.unlock();
@@ -75,7 +75,8 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..5 {
-                        let turn = Turn::wait(&folder, &Cancel::default()).unwrap();
+                        let turn =
+                            WriterQueueLock::wait(&folder, &CancellationToken::default()).unwrap();
                         assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
                         std::thread::sleep(Duration::from_micros(200));
                         inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
@@ -95,23 +96,25 @@ mod tests {
     #[test]
     fn a_turn_that_does_not_come_is_done_without() {
         let folder = folder("no-turn");
-        let _held = Turn::wait(&folder, &Cancel::default()).unwrap();
+        let _held = WriterQueueLock::wait(&folder, &CancellationToken::default()).unwrap();
         let begun = Instant::now();
-        assert!(Turn::wait(&folder, &Cancel::default()).is_none());
+        assert!(WriterQueueLock::wait(&folder, &CancellationToken::default()).is_none());
         assert!(begun.elapsed() >= LONGEST);
-        let stopped = Cancel::default();
+        let stopped = CancellationToken::default();
         stopped.cancel();
-        assert!(Turn::wait(&folder, &stopped).is_none());
-        assert!(Turn::wait(&folder.join("nothing"), &Cancel::default()).is_none());
+        assert!(WriterQueueLock::wait(&folder, &stopped).is_none());
+        assert!(
+            WriterQueueLock::wait(&folder.join("nothing"), &CancellationToken::default()).is_none()
+        );
         std::fs::remove_dir(&folder).unwrap();
     }
 
     #[test]
     fn whoever_waits_looks_more_often() {
         assert!(
-            pause(Duration::ZERO, 0) == Duration::from_millis(2)
-                && pause(Duration::ZERO, 1999) < Duration::from_millis(4)
+            backoff_delay(Duration::ZERO, 0) == Duration::from_millis(2)
+                && backoff_delay(Duration::ZERO, 1999) < Duration::from_millis(4)
         );
-        assert!(pause(Duration::from_secs(1), 1999) < Duration::from_micros(400));
+        assert!(backoff_delay(Duration::from_secs(1), 1999) < Duration::from_micros(400));
     }
 }

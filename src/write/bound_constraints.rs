@@ -14,17 +14,19 @@ use serde_json::Value;
 
 use super::lengths::ColumnLengths;
 use crate::error::{Error, Result, shown};
-use crate::expr::Bound;
-use crate::protocol::action::{Format, Metadata, Protocol};
+use crate::expr::BoundExpr;
+use crate::protocol::action::{FormatSpecification, Metadata, Protocol};
 use crate::protocol::features;
 use crate::protocol::properties::CONSTRAINTS;
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::table::base_protocol;
-use crate::write::constraints::{Check, Computed, Identity, REPLACED, Rules};
+use crate::write::constraints::{
+    CheckConstraint, ComputedColumn, IdentityColumn, REPLACED, WriteRules,
+};
 
 /// A name (of a constraint, a column) and the SQL that belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Demand {
+pub struct NamedExpression {
     /// The constraint's or the column's name.
     pub name: String,
     /// Spark SQL over the table's columns.
@@ -34,7 +36,7 @@ pub struct Demand {
     pub tree: Option<Value>,
 }
 
-impl Demand {
+impl NamedExpression {
     fn new(name: impl Into<String>, sql: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -48,29 +50,29 @@ impl Demand {
     /// # Errors
     /// [`Error::Unsupported`] for one that the core does not have, [`Error::Internal`] where it was
     /// not bound.
-    pub fn bound(&self) -> Result<Bound> {
+    pub fn bound(&self) -> Result<BoundExpr> {
         let tree = self.tree.as_ref().ok_or_else(|| {
             Error::internal(format!("the expression of `{}` was not bound", self.name))
         })?;
-        Bound::from_json(&tree.to_string())
+        BoundExpr::from_json(&tree.to_string())
     }
 }
 
 /// Everything that is to be bound for a write.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Demands {
+pub struct TableConstraints {
     /// CHECK constraints and invariants.
-    pub checks: Vec<Demand>,
+    pub checks: Vec<NamedExpression>,
     /// Generated columns.
-    pub generated: Vec<Demand>,
+    pub generated: Vec<NamedExpression>,
     /// Defaults of columns that the data lacks.
-    pub defaults: Vec<Demand>,
+    pub defaults: Vec<NamedExpression>,
     /// The rows that a write replaces, where it does.
-    pub predicate: Option<Demand>,
+    pub predicate: Option<NamedExpression>,
     /// Limits of `char(n)` and `varchar(n)`, for engines that check their rows themselves; not to
     /// be bound.
-    pub lengths: Vec<Demand>,
+    pub lengths: Vec<NamedExpression>,
     /// The same for the core.
     #[serde(skip)]
     pub(crate) limits: Vec<ColumnLengths>,
@@ -85,11 +87,11 @@ const EXPRESSED: &[&str] = &[
 ];
 
 /// The text that is stored under a key of a field's metadata.
-fn text<'a>(field: &'a StructField, key: &str) -> Option<&'a str> {
+fn metadata_string<'a>(field: &'a StructField, key: &str) -> Option<&'a str> {
     field.metadata.get(key).and_then(Value::as_str)
 }
 
-impl Demands {
+impl TableConstraints {
     /// What the table demands; of defaults only those of the columns that `lacks` says the data
     /// lacks.
     ///
@@ -110,7 +112,7 @@ impl Demands {
                 .iter()
                 .filter_map(|(key, sql)| Some((key.strip_prefix(CONSTRAINTS)?, sql)));
             out.checks
-                .extend(named.map(|(name, sql)| Demand::new(name, sql)));
+                .extend(named.map(|(name, sql)| NamedExpression::new(name, sql)));
         }
         if supported.contains("invariants") {
             invariants(schema, &mut Vec::new(), &mut out.checks)?;
@@ -118,20 +120,20 @@ impl Demands {
         for field in &schema.fields {
             out.limits.extend(ColumnLengths::of(field)?);
             if supported.contains("generatedColumns")
-                && let Some(sql) = text(field, "delta.generationExpression")
+                && let Some(sql) = metadata_string(field, "delta.generationExpression")
             {
-                out.generated.push(Demand::new(&field.name, sql));
+                out.generated.push(NamedExpression::new(&field.name, sql));
             } else if supported.contains("allowColumnDefaults")
                 && lacks(field)
-                && let Some(sql) = text(field, "CURRENT_DEFAULT")
+                && let Some(sql) = metadata_string(field, "CURRENT_DEFAULT")
             {
-                out.defaults.push(Demand::new(&field.name, sql));
+                out.defaults.push(NamedExpression::new(&field.name, sql));
             }
         }
         out.lengths = out
             .limits
             .iter()
-            .map(|limit| Demand::new(format!("length of {}", limit.column), limit.sql()))
+            .map(|limit| NamedExpression::new(format!("length of {}", limit.column), limit.sql()))
             .collect();
         Ok(out)
     }
@@ -140,8 +142,11 @@ impl Demands {
     /// included, so that its expressions can be tried before it is made.
     ///
     /// # Errors
-    /// As [`Demands::of`].
-    pub fn of_new(schema: &StructType, configuration: BTreeMap<String, String>) -> Result<Self> {
+    /// As [`TableConstraints::of`].
+    pub fn for_new_table(
+        schema: &StructType,
+        configuration: BTreeMap<String, String>,
+    ) -> Result<Self> {
         let every = features::with_features(
             &base_protocol(),
             &EXPRESSED.iter().map(ToString::to_string).collect(),
@@ -150,7 +155,7 @@ impl Demands {
             id: String::new(),
             name: None,
             description: None,
-            format: Format::default(),
+            format: FormatSpecification::default(),
             schema_string: String::new(),
             partition_columns: Vec::new(),
             configuration,
@@ -165,8 +170,8 @@ impl Demands {
     /// [`Error::Unsupported`] for expressions that the core does not have, [`Error::Invalid`] for a
     /// generated column made from another one, [`Error::Internal`] where something was left
     /// out.
-    pub fn rules(&self, asked: &Self, identities: Vec<Identity>) -> Result<Rules> {
-        let same = |a: &[Demand], b: &[Demand]| {
+    pub fn rules(&self, asked: &Self, identities: Vec<IdentityColumn>) -> Result<WriteRules> {
+        let same = |a: &[NamedExpression], b: &[NamedExpression]| {
             a.len() == b.len()
                 && a.iter()
                     .zip(b)
@@ -180,9 +185,9 @@ impl Demands {
                 "what was bound is not what the table demands",
             ));
         }
-        let computed = |list: &[Demand]| {
-            let bound = |demand: &Demand| {
-                Ok(Computed {
+        let computed = |list: &[NamedExpression]| {
+            let bound = |demand: &NamedExpression| {
+                Ok(ComputedColumn {
                     column: demand.name.clone(),
                     expr: demand.bound().map_err(|e| e.at_column(&demand.name))?,
                 })
@@ -206,8 +211,8 @@ impl Demands {
             ))
             .at_column(&rule.column));
         }
-        let check = |demand: &Demand| {
-            Ok(Check {
+        let check = |demand: &NamedExpression| {
+            Ok(CheckConstraint {
                 name: demand.name.clone(),
                 sql: demand.sql.clone(),
                 expr: demand.bound()?,
@@ -215,12 +220,12 @@ impl Demands {
         };
         let mut checks = self.checks.iter().map(check).collect::<Result<Vec<_>>>()?;
         if let Some(predicate) = &self.predicate {
-            checks.push(Check {
+            checks.push(CheckConstraint {
                 name: REPLACED.to_owned(),
                 ..check(predicate)?
             });
         }
-        Ok(Rules {
+        Ok(WriteRules {
             checks,
             defaults: computed(&self.defaults)?,
             generated,
@@ -232,13 +237,20 @@ impl Demands {
     /// The predicate whose rows are replaced.
     ///
     /// # Errors
-    /// As [`Demands::rules`].
-    pub fn replaced(&self) -> Result<Option<Bound>> {
-        self.predicate.as_ref().map(Demand::bound).transpose()
+    /// As [`TableConstraints::rules`].
+    pub fn replaced(&self) -> Result<Option<BoundExpr>> {
+        self.predicate
+            .as_ref()
+            .map(NamedExpression::bound)
+            .transpose()
     }
 }
 
-fn invariants(schema: &StructType, path: &mut Vec<String>, out: &mut Vec<Demand>) -> Result<()> {
+fn invariants(
+    schema: &StructType,
+    path: &mut Vec<String>,
+    out: &mut Vec<NamedExpression>,
+) -> Result<()> {
     fn any(data_type: &DataType) -> bool {
         match data_type {
             DataType::Struct(inner) => inner
@@ -252,7 +264,7 @@ fn invariants(schema: &StructType, path: &mut Vec<String>, out: &mut Vec<Demand>
     }
     for field in &schema.fields {
         path.push(field.name.clone());
-        if let Some(raw) = text(field, "delta.invariants") {
+        if let Some(raw) = metadata_string(field, "delta.invariants") {
             let parsed: Option<Value> = serde_json::from_str(raw).ok();
             let sql = parsed
                 .as_ref()
@@ -261,7 +273,7 @@ fn invariants(schema: &StructType, path: &mut Vec<String>, out: &mut Vec<Demand>
                 Error::corrupt(format!("the invariant `{}` cannot be read", shown(raw)))
                     .at_column(path.join("."))
             })?;
-            out.push(Demand::new(path.join("."), sql));
+            out.push(NamedExpression::new(path.join("."), sql));
         }
         match &field.data_type {
             DataType::Struct(inner) => invariants(inner, path, out)?,
@@ -288,7 +300,7 @@ const EXPLICIT: &str = "delta.identity.allowExplicitInsert";
 ///
 /// # Errors
 /// [`Error::Corrupt`] for settings that cannot be.
-pub fn identities(protocol: &Protocol, schema: &StructType) -> Result<Vec<Identity>> {
+pub fn identities(protocol: &Protocol, schema: &StructType) -> Result<Vec<IdentityColumn>> {
     if !features::supported(protocol).contains("identityColumns") {
         return Ok(Vec::new());
     }
@@ -317,7 +329,7 @@ pub fn identities(protocol: &Protocol, schema: &StructType) -> Result<Vec<Identi
             .get(EXPLICIT)
             .and_then(Value::as_bool)
             .unwrap_or(false);
-        out.push(Identity {
+        out.push(IdentityColumn {
             column: field.name.clone(),
             next,
             step,
@@ -331,7 +343,7 @@ pub fn identities(protocol: &Protocol, schema: &StructType) -> Result<Vec<Identi
 /// own values that is not before it. `None` where the mark stays: that value is before the first,
 /// or before the mark.
 #[must_use]
-pub fn mark_behind(field: &StructField, value: i64) -> Option<i64> {
+pub fn advanced_high_water_mark(field: &StructField, value: i64) -> Option<i64> {
     let number = |key: &str| {
         field
             .metadata
@@ -352,7 +364,7 @@ pub fn mark_behind(field: &StructField, value: i64) -> Option<i64> {
 
 /// The schema with the last values that identity columns gave.
 #[must_use]
-pub fn with_marks(schema: &StructType, marks: &[(String, i64)]) -> StructType {
+pub fn with_high_water_marks(schema: &StructType, marks: &[(String, i64)]) -> StructType {
     let mut out = schema.clone();
     for field in &mut out.fields {
         if let Some((_, last)) = marks.iter().find(|(column, _)| *column == field.name) {
@@ -415,7 +427,7 @@ mod tests {
     #[test]
     fn demands_are_those_of_supported_features() {
         let constraint = metadata(&[("delta.constraints.c", "a < 9"), ("other", "x")]);
-        let all = Demands::of(
+        let all = TableConstraints::of(
             &supporting(&[
                 "checkConstraints",
                 "generatedColumns",
@@ -426,7 +438,7 @@ mod tests {
             |f| f.name == "d",
         )
         .unwrap();
-        let names = |list: &[Demand]| {
+        let names = |list: &[NamedExpression]| {
             list.iter()
                 .map(|d| format!("{}: {}", d.name, d.sql))
                 .collect::<Vec<_>>()
@@ -440,7 +452,7 @@ mod tests {
             (names(&all.generated), names(&all.defaults)),
             (vec!["g: a + 1".to_owned()], vec!["d: 7".to_owned()])
         );
-        let few = Demands::of(&base_protocol(), &constraint, &table(), |_| true).unwrap();
+        let few = TableConstraints::of(&base_protocol(), &constraint, &table(), |_| true).unwrap();
         assert_eq!(
             (
                 few.checks.len(),
@@ -454,12 +466,12 @@ mod tests {
 
     #[test]
     fn a_demand_that_was_not_bound_is_no_rule() {
-        let asked = Demands {
-            checks: vec![Demand::new("c", "a < 9")],
-            ..Demands::default()
+        let asked = TableConstraints {
+            checks: vec![NamedExpression::new("c", "a < 9")],
+            ..TableConstraints::default()
         };
         assert!(
-            Demands::default()
+            TableConstraints::default()
                 .rules(&asked, Vec::new())
                 .unwrap_err()
                 .to_string()
@@ -489,14 +501,15 @@ mod tests {
         assert_eq!(facts, [(5, -2, true), (35, 10, false)]);
         assert!(identities(&base_protocol(), &schema).unwrap().is_empty());
         assert_eq!(
-            [4, 5, 6, 7, 0].map(|value| mark_behind(&schema.fields[0], value)),
+            [4, 5, 6, 7, 0].map(|value| advanced_high_water_mark(&schema.fields[0], value)),
             [Some(3), Some(5), None, None, Some(-1)]
         );
         assert_eq!(
-            [24, 25, 26, 35, 36, i64::MAX].map(|value| mark_behind(&schema.fields[1], value)),
+            [24, 25, 26, 35, 36, i64::MAX]
+                .map(|value| advanced_high_water_mark(&schema.fields[1], value)),
             [None, None, Some(35), Some(35), Some(45), None]
         );
-        let marked = with_marks(&schema, &[("b".to_owned(), 45)]);
+        let marked = with_high_water_marks(&schema, &[("b".to_owned(), 45)]);
         assert_eq!(
             identities(&supporting(&["identityColumns"]), &marked).unwrap()[1].next,
             55

@@ -24,25 +24,27 @@ use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{ArrowError, DataType as Arrow, Field, Fields, Schema, TimeUnit};
 
 use crate::error::{Error, Result};
-use crate::protocol::calendar::{MICROS_PER_DAY, Zone};
-use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType, TextLayout};
+use crate::protocol::calendar::{MICROS_PER_DAY, TimeZoneSpec};
+use crate::protocol::schema::{
+    ArrayType, DataType, MapType, StringLayout, StructField, StructType,
+};
 use crate::write::file_schema::variant_fields;
 
 /// Where the table's columns stand in batches of one schema.
 #[derive(Debug, Clone)]
-pub struct Columns {
+pub struct ColumnPositions {
     /// For each column of the table its place in the batch.
-    pub places: Vec<Option<usize>>,
+    pub positions: Vec<Option<usize>>,
 }
 
-impl Columns {
+impl ColumnPositions {
     /// Finds the table's columns.
     ///
     /// # Errors
     /// [`Error::SchemaMismatch`] for columns that the table does not have, or that are there twice.
     pub fn find(batch: &Schema, table: &StructType) -> Result<Self> {
         Ok(Self {
-            places: places(batch.fields(), &table.fields, "")?,
+            positions: column_positions(batch.fields(), &table.fields, "")?,
         })
     }
 
@@ -55,20 +57,35 @@ impl Columns {
         &self,
         batch: &RecordBatch,
         table: &StructType,
-        zone: Option<Zone>,
+        zone: Option<TimeZoneSpec>,
     ) -> Result<Vec<Option<ArrayRef>>> {
         let column = |(field, place): (&StructField, &Option<usize>)| {
             let Some(array) = place.and_then(|n| batch.columns().get(n)) else {
                 return Ok(None);
             };
-            array_of(array, &field.data_type, &Path::Column(&field.name), zone).map(Some)
+            array_of(
+                array,
+                &field.data_type,
+                &FieldPath::Column(&field.name),
+                zone,
+            )
+            .map(Some)
         };
-        table.fields.iter().zip(&self.places).map(column).collect()
+        table
+            .fields
+            .iter()
+            .zip(&self.positions)
+            .map(column)
+            .collect()
     }
 }
 
 /// For each field of the table its place among those that came.
-fn places(found: &Fields, table: &[StructField], path: &str) -> Result<Vec<Option<usize>>> {
+fn column_positions(
+    found: &Fields,
+    table: &[StructField],
+    path: &str,
+) -> Result<Vec<Option<usize>>> {
     let mut used = vec![false; found.len()];
     let mut out = Vec::with_capacity(table.len());
     for field in table {
@@ -117,16 +134,16 @@ fn places(found: &Fields, table: &[StructField], path: &str) -> Result<Vec<Optio
 }
 
 /// The way to a field, for messages.
-enum Path<'a> {
+enum FieldPath<'a> {
     Column(&'a str),
-    Field(&'a Path<'a>, &'a str),
+    Field(&'a FieldPath<'a>, &'a str),
 }
 
-impl Path<'_> {
-    fn text(&self) -> String {
+impl FieldPath<'_> {
+    fn dotted_path(&self) -> String {
         match self {
             Self::Column(name) => (*name).to_owned(),
-            Self::Field(parent, name) => format!("{}.{name}", parent.text()),
+            Self::Field(parent, name) => format!("{}.{name}", parent.dotted_path()),
         }
     }
 
@@ -136,7 +153,7 @@ impl Path<'_> {
             expected.to_string(),
             found.to_string(),
         )
-        .at_column(self.text())
+        .at_column(self.dotted_path())
     }
 
     fn value(&self, what: impl std::fmt::Display, expected: &DataType, found: &Arrow) -> Error {
@@ -145,24 +162,29 @@ impl Path<'_> {
             expected.to_string(),
             found.to_string(),
         )
-        .at_column(self.text())
+        .at_column(self.dotted_path())
     }
 }
 
-/// One column as the table's type, see [`Columns::cast`].
+/// One column as the table's type, see [`ColumnPositions::cast`].
 ///
 /// # Errors
-/// As [`Columns::cast`].
-pub fn value(array: &ArrayRef, to: &DataType, name: &str, zone: Option<Zone>) -> Result<ArrayRef> {
-    array_of(array, to, &Path::Column(name), zone)
+/// As [`ColumnPositions::cast`].
+pub fn value(
+    array: &ArrayRef,
+    to: &DataType,
+    name: &str,
+    zone: Option<TimeZoneSpec>,
+) -> Result<ArrayRef> {
+    array_of(array, to, &FieldPath::Column(name), zone)
 }
 
 /// `array` as the table's type.
 fn array_of(
     array: &ArrayRef,
     to: &DataType,
-    path: &Path<'_>,
-    zone: Option<Zone>,
+    path: &FieldPath<'_>,
+    zone: Option<TimeZoneSpec>,
 ) -> Result<ArrayRef> {
     let found = array.data_type();
     let packed = match found {
@@ -175,7 +197,10 @@ fn array_of(
         return array_of(&plain, to, path, zone);
     }
     if matches!(found, Arrow::Null) {
-        return Ok(new_null_array(&to.to_arrow(TextLayout::Plain), array.len()));
+        return Ok(new_null_array(
+            &to.to_arrow(StringLayout::Plain),
+            array.len(),
+        ));
     }
     match to {
         DataType::Void => void(array, to, path),
@@ -187,7 +212,7 @@ fn array_of(
     }
 }
 
-fn void(array: &ArrayRef, to: &DataType, path: &Path<'_>) -> Result<ArrayRef> {
+fn void(array: &ArrayRef, to: &DataType, path: &FieldPath<'_>) -> Result<ArrayRef> {
     if array.logical_null_count() < array.len() {
         return Err(path.mismatch(to, array.data_type()));
     }
@@ -197,23 +222,27 @@ fn void(array: &ArrayRef, to: &DataType, path: &Path<'_>) -> Result<ArrayRef> {
 fn structure(
     array: &ArrayRef,
     to: &StructType,
-    path: &Path<'_>,
-    zone: Option<Zone>,
+    path: &FieldPath<'_>,
+    zone: Option<TimeZoneSpec>,
 ) -> Result<ArrayRef> {
     let Some(from) = array.as_struct_opt() else {
         return Err(path.mismatch(&DataType::Struct(Arc::new(to.clone())), array.data_type()));
     };
-    let places = places(from.fields(), &to.fields, &format!("{}.", path.text()))?;
+    let places = column_positions(
+        from.fields(),
+        &to.fields,
+        &format!("{}.", path.dotted_path()),
+    )?;
     let (fields, arrays) = to
         .fields
         .iter()
         .zip(places)
         .map(|(field, place)| {
-            let inner = Path::Field(path, &field.name);
+            let inner = FieldPath::Field(path, &field.name);
             let array = match place.and_then(|n| from.columns().get(n)) {
                 Some(child) => array_of(child, &field.data_type, &inner, zone)?,
                 None if field.nullable => {
-                    new_null_array(&field.data_type.to_arrow(TextLayout::Plain), from.len())
+                    new_null_array(&field.data_type.to_arrow(StringLayout::Plain), from.len())
                 }
                 None => {
                     return Err(Error::schema_mismatch(
@@ -221,7 +250,7 @@ fn structure(
                         field.data_type.to_string(),
                         "nothing",
                     )
-                    .at_column(inner.text()));
+                    .at_column(inner.dotted_path()));
                 }
             };
             Ok((field_of(&field.name, &array), array))
@@ -240,7 +269,12 @@ fn field_of(name: &str, array: &ArrayRef) -> Field {
     Field::new(name, array.data_type().clone(), true)
 }
 
-fn list(array: &ArrayRef, to: &ArrayType, path: &Path<'_>, zone: Option<Zone>) -> Result<ArrayRef> {
+fn list(
+    array: &ArrayRef,
+    to: &ArrayType,
+    path: &FieldPath<'_>,
+    zone: Option<TimeZoneSpec>,
+) -> Result<ArrayRef> {
     let element = match array.data_type() {
         Arrow::List(field)
         | Arrow::LargeList(field)
@@ -258,7 +292,7 @@ fn list(array: &ArrayRef, to: &ArrayType, path: &Path<'_>, zone: Option<Zone>) -
     let values = array_of(
         &from.values().slice(from_at, length),
         &to.element,
-        &Path::Field(path, "element"),
+        &FieldPath::Field(path, "element"),
         zone,
     )?;
     let field = Arc::new(field_of("element", &values));
@@ -292,7 +326,12 @@ fn trimmed(offsets: &OffsetBuffer<i32>) -> (OffsetBuffer<i32>, usize, usize) {
     )
 }
 
-fn map(array: &ArrayRef, to: &MapType, path: &Path<'_>, zone: Option<Zone>) -> Result<ArrayRef> {
+fn map(
+    array: &ArrayRef,
+    to: &MapType,
+    path: &FieldPath<'_>,
+    zone: Option<TimeZoneSpec>,
+) -> Result<ArrayRef> {
     let Some(from) = array.as_map_opt() else {
         return Err(path.mismatch(&DataType::Map(Arc::new(to.clone())), array.data_type()));
     };
@@ -300,25 +339,25 @@ fn map(array: &ArrayRef, to: &MapType, path: &Path<'_>, zone: Option<Zone>) -> R
     let keys = array_of(
         &from.keys().slice(from_at, length),
         &to.key,
-        &Path::Field(path, "key"),
+        &FieldPath::Field(path, "key"),
         zone,
     )?;
     let values = array_of(
         &from.values().slice(from_at, length),
         &to.value,
-        &Path::Field(path, "value"),
+        &FieldPath::Field(path, "value"),
         zone,
     )?;
     // Arrow's maps never have null keys, but not every producer knows; an entry of a null map does
     // not count.
     if keys.logical_null_count() > 0 {
-        return Err(Error::invalid("a map has a null key").at_column(path.text()));
+        return Err(Error::invalid("a map has a null key").at_column(path.dotted_path()));
     }
     map_of(offsets, keys, values, from.nulls())
 }
 
 /// A variant comes as its two parts, in any order and layout, and leaves as the protocol has it.
-fn variant(array: &ArrayRef, path: &Path<'_>) -> Result<ArrayRef> {
+fn variant(array: &ArrayRef, path: &FieldPath<'_>) -> Result<ArrayRef> {
     let Some(from) = array.as_struct_opt() else {
         return Err(path.mismatch(&DataType::Variant, array.data_type()));
     };
@@ -326,7 +365,7 @@ fn variant(array: &ArrayRef, path: &Path<'_>) -> Result<ArrayRef> {
         return Err(Error::unsupported(
             "a shredded variant cannot be written; put it together first",
         )
-        .at_column(path.text()));
+        .at_column(path.dotted_path()));
     }
     let part = |name: &str| {
         let part = from.column_by_name(name).filter(|part| {
@@ -345,7 +384,9 @@ fn variant(array: &ArrayRef, path: &Path<'_>) -> Result<ArrayRef> {
         })
     };
     if missing(&metadata) || missing(&value) {
-        return Err(Error::invalid("a variant has no metadata or no value").at_column(path.text()));
+        return Err(
+            Error::invalid("a variant has no metadata or no value").at_column(path.dotted_path())
+        );
     }
     Ok(Arc::new(StructArray::try_new(
         variant_fields(),
@@ -357,11 +398,11 @@ fn variant(array: &ArrayRef, path: &Path<'_>) -> Result<ArrayRef> {
 fn primitive(
     array: &ArrayRef,
     to: &DataType,
-    path: &Path<'_>,
-    zone: Option<Zone>,
+    path: &FieldPath<'_>,
+    zone: Option<TimeZoneSpec>,
 ) -> Result<ArrayRef> {
     let found = array.data_type();
-    let wanted = to.to_arrow(TextLayout::Plain);
+    let wanted = to.to_arrow(StringLayout::Plain);
     if *found == wanted {
         return Ok(Arc::clone(array));
     }
@@ -370,7 +411,8 @@ fn primitive(
         ..CastOptions::default()
     };
     let checked = |array: &ArrayRef, wanted: &Arrow| {
-        cast_with_options(array, wanted, &strict).map_err(|e| path.value(plainly(e), to, found))
+        cast_with_options(array, wanted, &strict)
+            .map_err(|e| path.value(arrow_message(e), to, found))
     };
     match (to, found) {
         (DataType::String, Arrow::LargeUtf8 | Arrow::Utf8View)
@@ -453,8 +495,8 @@ fn primitive(
         }
         (DataType::Timestamp, Arrow::Timestamp(unit, None)) if zone.is_some() => {
             let wall = micros(array, *unit, to, path)?;
-            let zone = zone.unwrap_or(Zone::UTC);
-            let instants = if zone == Zone::UTC {
+            let zone = zone.unwrap_or(TimeZoneSpec::UTC);
+            let instants = if zone == TimeZoneSpec::UTC {
                 wall
             } else {
                 wall.try_unary::<_, TimestampMicrosecondType, _>(|wall| zone.to_utc(wall).ok_or(()))
@@ -467,7 +509,7 @@ fn primitive(
 }
 
 /// Arrow's message without its class.
-fn plainly(error: ArrowError) -> String {
+fn arrow_message(error: ArrowError) -> String {
     match error {
         ArrowError::CastError(what)
         | ArrowError::ComputeError(what)
@@ -505,7 +547,7 @@ fn decimal(
     precision: u8,
     scale: i8,
     to: &DataType,
-    path: &Path<'_>,
+    path: &FieldPath<'_>,
     found: &Arrow,
 ) -> Result<ArrayRef> {
     let from = array
@@ -539,7 +581,7 @@ fn micros(
     array: &ArrayRef,
     unit: TimeUnit,
     to: &DataType,
-    path: &Path<'_>,
+    path: &FieldPath<'_>,
 ) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
     let found = array.data_type();
     let raw = cast(array, &Arrow::Int64)?;
@@ -565,8 +607,8 @@ fn micros(
 ///
 /// # Errors
 /// [`Error::Internal`] for an array that is not of the type.
-pub(super) fn without_voids(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
-    if !has_voids(data_type) {
+pub(super) fn without_void_fields(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    if !has_void_field(data_type) {
         return Ok(Arc::clone(array));
     }
     let wrong = || Error::internal("an array is not of the type it was cast to");
@@ -580,7 +622,7 @@ pub(super) fn without_voids(array: &ArrayRef, data_type: &DataType) -> Result<Ar
                 .filter(|(field, _)| field.data_type != DataType::Void);
             let (fields, arrays) = kept
                 .map(|(field, array)| {
-                    without_voids(array, &field.data_type)
+                    without_void_fields(array, &field.data_type)
                         .map(|array| (field_of(&field.name, &array), array))
                 })
                 .collect::<Result<(Vec<Field>, Vec<ArrayRef>)>>()?;
@@ -593,7 +635,7 @@ pub(super) fn without_voids(array: &ArrayRef, data_type: &DataType) -> Result<Ar
         }
         DataType::Array(of) => {
             let from = array.as_list_opt::<i32>().ok_or_else(wrong)?;
-            let values = without_voids(from.values(), &of.element)?;
+            let values = without_void_fields(from.values(), &of.element)?;
             Arc::new(ListArray::try_new(
                 Arc::new(field_of("element", &values)),
                 from.offsets().clone(),
@@ -604,8 +646,8 @@ pub(super) fn without_voids(array: &ArrayRef, data_type: &DataType) -> Result<Ar
         DataType::Map(of) => {
             let from = array.as_map_opt().ok_or_else(wrong)?;
             let (keys, values) = (
-                without_voids(from.keys(), &of.key)?,
-                without_voids(from.values(), &of.value)?,
+                without_void_fields(from.keys(), &of.key)?,
+                without_void_fields(from.values(), &of.value)?,
             );
             map_of(from.offsets().clone(), keys, values, from.nulls())?
         }
@@ -613,12 +655,15 @@ pub(super) fn without_voids(array: &ArrayRef, data_type: &DataType) -> Result<Ar
     })
 }
 
-fn has_voids(data_type: &DataType) -> bool {
+fn has_void_field(data_type: &DataType) -> bool {
     match data_type {
         DataType::Void => true,
-        DataType::Struct(of) => of.fields.iter().any(|field| has_voids(&field.data_type)),
-        DataType::Array(of) => has_voids(&of.element),
-        DataType::Map(of) => has_voids(&of.key) || has_voids(&of.value),
+        DataType::Struct(of) => of
+            .fields
+            .iter()
+            .any(|field| has_void_field(&field.data_type)),
+        DataType::Array(of) => has_void_field(&of.element),
+        DataType::Map(of) => has_void_field(&of.key) || has_void_field(&of.value),
         _ => false,
     }
 }

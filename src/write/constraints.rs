@@ -19,21 +19,21 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{Field, Schema};
 use serde::Serialize;
 
-use super::cast::Columns;
+use super::cast::ColumnPositions;
 use super::lengths::{ColumnLengths, elements};
 use crate::error::{Error, Result};
-use crate::expr::{Bound, Expr, Function};
-use crate::protocol::schema::{DataType, StructType, TextLayout};
+use crate::expr::{BoundExpr, Expr, Function};
+use crate::protocol::schema::{DataType, StringLayout, StructType};
 
 /// A CHECK constraint or invariant, or what a write says of its rows.
 #[derive(Debug, Clone)]
-pub struct Check {
+pub struct CheckConstraint {
     /// Its name; that of [`REPLACED`] is no constraint's.
     pub name: String,
     /// The expression as the table has it.
     pub sql: String,
     /// The expression.
-    pub expr: Bound,
+    pub expr: BoundExpr,
 }
 
 /// The name of the check that rows fall into what they replace.
@@ -41,16 +41,16 @@ pub const REPLACED: &str = "predicate";
 
 /// A column whose missing values are computed.
 #[derive(Debug, Clone)]
-pub struct Computed {
+pub struct ComputedColumn {
     /// The column.
     pub column: String,
     /// Its values, of exactly the column's type.
-    pub expr: Bound,
+    pub expr: BoundExpr,
 }
 
 /// A column that counts.
 #[derive(Debug, Clone, Serialize)]
-pub struct Identity {
+pub struct IdentityColumn {
     /// The column, a long.
     pub column: String,
     /// The next value to give.
@@ -61,7 +61,7 @@ pub struct Identity {
     pub allow_explicit: bool,
 }
 
-impl Identity {
+impl IdentityColumn {
     /// Looks at data that gives values.
     ///
     /// # Errors
@@ -76,20 +76,20 @@ impl Identity {
 
 /// The rules of one write.
 #[derive(Debug, Clone, Default)]
-pub struct Rules {
+pub struct WriteRules {
     /// Constraints, checked last.
-    pub checks: Vec<Check>,
+    pub checks: Vec<CheckConstraint>,
     /// Values of columns that the data lacks.
-    pub defaults: Vec<Computed>,
+    pub defaults: Vec<ComputedColumn>,
     /// Generated columns: computed where the data lacks them, compared where it has them.
-    pub generated: Vec<Computed>,
+    pub generated: Vec<ComputedColumn>,
     /// Columns that count.
-    pub identities: Vec<Identity>,
+    pub identities: Vec<IdentityColumn>,
     /// Limits of `char(n)` and `varchar(n)`.
     pub lengths: Vec<ColumnLengths>,
 }
 
-impl Rules {
+impl WriteRules {
     /// Whether nothing is demanded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -106,7 +106,7 @@ impl Rules {
     /// [`Error::SchemaMismatch`] for a NOT NULL column that is missing, [`Error::Invalid`] for
     /// values of an identity column that only the table may give and for rules that name no
     /// column or have another type.
-    pub fn prepare(&self, table: &StructType, columns: &Columns) -> Result<()> {
+    pub fn prepare(&self, table: &StructType, columns: &ColumnPositions) -> Result<()> {
         let of = |name: &str| {
             let place = table.fields.iter().position(|field| field.name == name);
             let field = place.and_then(|n| table.fields.get(n));
@@ -135,7 +135,7 @@ impl Rules {
                 .at_column(&identity.column));
             }
         }
-        for (field, place) in table.fields.iter().zip(&columns.places) {
+        for (field, place) in table.fields.iter().zip(&columns.positions) {
             let name = &field.name;
             let identity = self
                 .identities
@@ -201,7 +201,7 @@ impl Rules {
                 && let Some(field) = table.field(name)
             {
                 *slot = Some(new_null_array(
-                    &field.data_type.to_arrow(TextLayout::Plain),
+                    &field.data_type.to_arrow(StringLayout::Plain),
                     rows,
                 ));
             }
@@ -218,7 +218,7 @@ impl Rules {
             .zip(columns)
             .map(|(field, array)| {
                 array.unwrap_or_else(|| {
-                    new_null_array(&field.data_type.to_arrow(TextLayout::Plain), rows)
+                    new_null_array(&field.data_type.to_arrow(StringLayout::Plain), rows)
                 })
             })
             .collect();
@@ -289,7 +289,7 @@ impl Rules {
 fn fill(
     table: &StructType,
     columns: &mut [Option<ArrayRef>],
-    computed: &[Computed],
+    computed: &[ComputedColumn],
     rows: usize,
 ) -> Result<()> {
     for rule in computed {
@@ -346,7 +346,7 @@ fn batch_of<'a>(
     )?)
 }
 
-fn check_generated(rule: &Computed, batch: &RecordBatch, first_row: u64) -> Result<()> {
+fn check_generated(rule: &ComputedColumn, batch: &RecordBatch, first_row: u64) -> Result<()> {
     let column = Expr::Column {
         path: vec![rule.column.clone()],
         data_type: rule.expr.data_type().clone(),
@@ -394,7 +394,7 @@ fn first_false(held: &BooleanArray) -> Option<usize> {
 }
 
 /// The row's values of the columns that an expression reads.
-fn values(expr: &Bound, batch: &RecordBatch, row: usize) -> String {
+fn values(expr: &BoundExpr, batch: &RecordBatch, row: usize) -> String {
     let shown: Vec<String> = expr
         .column_names()
         .into_iter()
@@ -463,7 +463,7 @@ fn not_null(
         }
     }
     match data_type {
-        DataType::Struct(fields) if has_demands(data_type) => {
+        DataType::Struct(fields) if has_non_nullable_field(data_type) => {
             let Some(array) = array.as_struct_opt() else {
                 return Ok(());
             };
@@ -481,7 +481,7 @@ fn not_null(
             }
             Ok(())
         }
-        DataType::Array(of) if has_demands(data_type) => {
+        DataType::Array(of) if has_non_nullable_field(data_type) => {
             let Some(array) = array.as_list_opt::<i32>() else {
                 return Ok(());
             };
@@ -498,7 +498,7 @@ fn not_null(
                 first_row,
             )
         }
-        DataType::Map(of) if has_demands(data_type) => {
+        DataType::Map(of) if has_non_nullable_field(data_type) => {
             let Some(array) = array.as_map_opt() else {
                 return Ok(());
             };
@@ -529,15 +529,17 @@ fn not_null(
 }
 
 /// Whether something inside of a type may not be null.
-fn has_demands(data_type: &DataType) -> bool {
+fn has_non_nullable_field(data_type: &DataType) -> bool {
     match data_type {
         DataType::Struct(fields) => fields
             .fields
             .iter()
-            .any(|field| !field.nullable || has_demands(&field.data_type)),
-        DataType::Array(of) => !of.contains_null || has_demands(&of.element),
+            .any(|field| !field.nullable || has_non_nullable_field(&field.data_type)),
+        DataType::Array(of) => !of.contains_null || has_non_nullable_field(&of.element),
         DataType::Map(of) => {
-            !of.value_contains_null || has_demands(&of.key) || has_demands(&of.value)
+            !of.value_contains_null
+                || has_non_nullable_field(&of.key)
+                || has_non_nullable_field(&of.value)
         }
         _ => false,
     }
@@ -548,7 +550,7 @@ fn has_demands(data_type: &DataType) -> bool {
 ///
 /// # Errors
 /// [`Error::Invalid`] when a long cannot count that far.
-pub fn advance(identity: &mut Identity, rows: usize) -> Result<i64> {
+pub fn advance(identity: &mut IdentityColumn, rows: usize) -> Result<i64> {
     let start = identity.next;
     let next = i64::try_from(rows)
         .ok()

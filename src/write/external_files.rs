@@ -14,27 +14,27 @@ use percent_encoding::percent_decode_str;
 
 use super::partition::{canonical, log_path};
 use super::stats::StatsPlan;
-use super::{NewFile, WriteRequest};
+use super::{WriteRequest, WrittenDataFile};
 use crate::error::{Error, Result, ResultExt, shown};
-use crate::exec::{Cancel, map_all};
+use crate::exec::{CancellationToken, map_all};
 use crate::expr::Scalar;
-use crate::pq::survey;
-use crate::pq::{LeafFacts, Mapping, Wanted};
-use crate::protocol::calendar::Zone;
+use crate::pq::infer_schema;
+use crate::pq::{ColumnMappingMode, ColumnStatistics, StatisticsLevel};
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::partition_value::HIVE_NULL;
 use crate::protocol::schema::{DataType, StructField, StructType};
-use crate::store::{File, ObjectMeta, Store};
-use crate::write::constraints::Identity;
+use crate::store::{ObjectMeta, Store, StoreObject};
+use crate::write::constraints::IdentityColumn;
 use crate::write::file_schema::file_name;
 
 /// What lies in the folder.
 #[derive(Debug, Clone, Default)]
-pub struct Adopted {
+pub struct ExternalFileSet {
     /// Data files with rows.
-    pub files: Vec<NewFile>,
+    pub files: Vec<WrittenDataFile>,
     /// Everything else, by its path below the table's root: files without rows, marks, checksums
     /// of Hadoop.
-    pub rest: Vec<String>,
+    pub non_data_files: Vec<String>,
     /// For each identity column of the request's rules the last of its values.
     pub identities: Vec<(String, i64)>,
 }
@@ -43,10 +43,10 @@ pub struct Adopted {
 ///
 /// # Errors
 /// What the store says.
-pub fn everything(
+pub fn list_recursively(
     store: &Arc<dyn Store>,
     folder: &str,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<Vec<ObjectMeta>> {
     let mut found = Vec::new();
     let mut level = vec![folder.trim_matches('/').to_owned()];
@@ -71,12 +71,12 @@ pub fn everything(
 /// [`Error::Corrupt`] names a file that is no Parquet or lacks bounds of an identity column,
 /// [`Error::SchemaMismatch`] one with columns that the table has not, [`Error::Invalid`] a folder
 /// that is none of its partitions.
-pub fn adopt(
+pub fn inspect_external_files(
     store: &Arc<dyn Store>,
     request: &WriteRequest,
     folder: &str,
-    cancel: &Cancel,
-) -> Result<Adopted> {
+    cancel: &CancellationToken,
+) -> Result<ExternalFileSet> {
     let is_partition = |field: &&StructField| request.partition_columns.contains(&field.name);
     let written = StructType {
         fields: request
@@ -105,7 +105,7 @@ pub fn adopt(
     })?;
     let (columns, wanted) = (
         Arc::new(in_files(&written, request.mapping)),
-        Arc::new(stats.wanted()),
+        Arc::new(stats.requested_statistics()),
     );
     let identities = &request.rules.identities;
     let counted: Vec<StructField> = identities
@@ -118,19 +118,19 @@ pub fn adopt(
         ));
     }
     let counted = Arc::new(in_files(&StructType { fields: counted }, request.mapping));
-    let mut out = Adopted::default();
+    let mut out = ExternalFileSet::default();
     let mut data = Vec::new();
-    for object in everything(store, folder, cancel)? {
+    for object in list_recursively(store, folder, cancel)? {
         let name = object.path.rsplit('/').next().unwrap_or_default();
         if name.ends_with(".parquet") && !name.starts_with(['.', '_']) {
             data.push(object);
         } else {
-            out.rest.push(object.path);
+            out.non_data_files.push(object.path);
         }
     }
     let (root, stop) = (Arc::clone(store), cancel.clone());
     let (by_id, own) = (
-        request.mapping == Mapping::Id,
+        request.mapping == ColumnMappingMode::Id,
         Arc::new(
             written
                 .fields
@@ -142,12 +142,12 @@ pub fn adopt(
     );
     let surveyed = map_all(data, move |object| {
         stop.check()?;
-        let file = File {
+        let file = StoreObject {
             store: Arc::clone(&root),
             path: object.path.clone(),
             size: Some(object.size),
         };
-        let found = survey(&file)?;
+        let found = infer_schema(&file)?;
         if by_id && !found.names_have_ids(&file, &own)? {
             let what =
                 "the file lacks field ids, by which the table's column mapping finds columns";
@@ -173,19 +173,22 @@ pub fn adopt(
             ))
             .at_file(&object.path);
         }
-        let facts = found.facts(&columns, &wanted);
-        let last = found.facts(&counted, &vec![Wanted::Bounds; counted.fields.len()]);
+        let facts = found.column_statistics(&columns, &wanted);
+        let last = found.column_statistics(
+            &counted,
+            &vec![StatisticsLevel::Bounds; counted.fields.len()],
+        );
         Ok((object, found.num_rows(), facts, last))
     })?;
     for (object, rows, facts, last) in surveyed {
         if rows == 0 {
-            out.rest.push(object.path);
+            out.non_data_files.push(object.path);
             continue;
         }
         for (identity, facts) in identities.iter().zip(&last) {
-            note_last(identity, facts, &mut out.identities).at_file(&object.path)?;
+            update_last_identity(identity, facts, &mut out.identities).at_file(&object.path)?;
         }
-        out.files.push(NewFile {
+        out.files.push(WrittenDataFile {
             partition_values: values(&object.path, folder, &partition, request.mapping)
                 .at_file(&object.path)?,
             path: log_path(&object.path),
@@ -199,7 +202,11 @@ pub fn adopt(
 }
 
 /// Notes the last value of an identity column in a file, if it is the last of all.
-fn note_last(identity: &Identity, facts: &LeafFacts, all: &mut Vec<(String, i64)>) -> Result<()> {
+fn update_last_identity(
+    identity: &IdentityColumn,
+    facts: &ColumnStatistics,
+    all: &mut Vec<(String, i64)>,
+) -> Result<()> {
     let (Some(Scalar::Long(least)), Some(Scalar::Long(most))) = (&facts.min, &facts.max) else {
         return Err(
             Error::corrupt("the file's footer has no bounds of an identity column")
@@ -226,7 +233,7 @@ fn note_last(identity: &Identity, facts: &LeafFacts, all: &mut Vec<(String, i64)
 
 /// The columns with the names that files have; what is inside of lists and maps has no statistics
 /// and needs none.
-fn in_files(columns: &StructType, mapping: Mapping) -> StructType {
+fn in_files(columns: &StructType, mapping: ColumnMappingMode) -> StructType {
     let named = |field: &StructField| {
         let mut out = field.clone();
         file_name(field, mapping).clone_into(&mut out.name);
@@ -245,7 +252,7 @@ fn values(
     path: &str,
     folder: &str,
     partition: &[StructField],
-    mapping: Mapping,
+    mapping: ColumnMappingMode,
 ) -> Result<Vec<(String, Option<String>)>> {
     let below = path
         .strip_prefix(folder.trim_matches('/'))
@@ -279,7 +286,7 @@ fn values(
         let text = Some(decode(value)?).filter(|text| text != HIVE_NULL);
         Ok((
             name.to_owned(),
-            canonical(text.as_deref(), &field.data_type, Zone::UTC)
+            canonical(text.as_deref(), &field.data_type, TimeZoneSpec::UTC)
                 .map_err(|e| e.at_column(&field.name))?,
         ))
     };
@@ -301,7 +308,7 @@ mod tests {
             "w/p=a%2Fb=c/at=2020-01-01T00%3A00%3A00.5Z/n=1/f.parquet",
             "w/",
             &fields,
-            Mapping::None,
+            ColumnMappingMode::None,
         )
         .unwrap();
         let text = |n: usize| found[n].1.as_deref();
@@ -317,7 +324,7 @@ mod tests {
             "w/p=__HIVE_DEFAULT_PARTITION__/at=__HIVE_DEFAULT_PARTITION__/n=2.5/f.parquet",
             "w",
             &fields,
-            Mapping::None,
+            ColumnMappingMode::None,
         )
         .unwrap();
         assert_eq!(
@@ -328,7 +335,15 @@ mod tests {
             ),
             (None, None, Some("2.5"))
         );
-        assert!(values("w/f.parquet", "w", &fields, Mapping::None).is_err());
-        assert!(values("w/p=1/x=2/n=3/f.parquet", "w", &fields, Mapping::None).is_err());
+        assert!(values("w/f.parquet", "w", &fields, ColumnMappingMode::None).is_err());
+        assert!(
+            values(
+                "w/p=1/x=2/n=3/f.parquet",
+                "w",
+                &fields,
+                ColumnMappingMode::None
+            )
+            .is_err()
+        );
     }
 }

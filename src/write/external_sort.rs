@@ -14,20 +14,20 @@ use arrow_select::concat::concat_batches;
 use arrow_select::nullif::nullif;
 use arrow_select::take::take_record_batch;
 
-use super::spill::{Place, Spill};
+use super::spill::{SpillFile, SpillOffset};
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Lanes, Source, lanes, parallelism};
-use crate::pq::encode::file_encoder::size_of;
-use crate::write::space_filling_curve::Curve;
+use crate::exec::{CancellationToken, ItemSource, OrderedPrefetch, ordered_prefetch, parallelism};
+use crate::pq::encode::file_encoder::array_bytes;
+use crate::write::space_filling_curve::SpaceFillingCurve;
 
 /// Rows of a batch that is given on.
 const ROWS: usize = 32 << 10;
 
 /// How rows are put in order.
 #[derive(Debug, Clone)]
-pub struct Sorting {
+pub struct CurveSort {
     /// The curve.
-    pub curve: Curve,
+    pub curve: SpaceFillingCurve,
     /// Where the curve's columns are: places of columns and of fields within.
     pub columns: Vec<Vec<usize>>,
     /// Places on the curve between which rows are gathered, ascending.
@@ -36,7 +36,7 @@ pub struct Sorting {
     pub memory: u64,
 }
 
-impl Sorting {
+impl CurveSort {
     /// Bounds for `count` gatherings of rows like those of a sample.
     #[must_use]
     pub fn bounds_of(mut places: Vec<u64>, count: usize) -> Vec<u64> {
@@ -55,21 +55,21 @@ impl Sorting {
     pub fn sort(
         self,
         source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
-        cancel: &Cancel,
-    ) -> Result<(Lanes<RecordBatch>, Vec<usize>)> {
+        cancel: &CancellationToken,
+    ) -> Result<(OrderedPrefetch<RecordBatch>, Vec<usize>)> {
         let this = Arc::new(self);
         let of_cut = Arc::clone(&this);
         let cuts = source.map(move |batch| {
             let this = Arc::clone(&of_cut);
             Box::new(std::iter::once_with(move || this.cut(&batch?)))
-                as Source<Vec<(usize, RecordBatch)>>
+                as ItemSource<Vec<(usize, RecordBatch)>>
         });
-        let mut gathered: Vec<Gathering> = (0..=this.bounds.len())
-            .map(|_| Gathering::default())
+        let mut gathered: Vec<RangePartition> = (0..=this.bounds.len())
+            .map(|_| RangePartition::default())
             .collect();
         let mut held = 0_u64;
-        let spill = Arc::new(Spill::default());
-        for cut in lanes(cuts, parallelism() + 1, 1, cancel) {
+        let spill = Arc::new(SpillFile::default());
+        for cut in ordered_prefetch(cuts, parallelism() + 1, 1, cancel) {
             for (n, piece) in cut? {
                 let Some(gathering) = gathered.get_mut(n) else {
                     return Err(Error::internal("a row lies behind the last bound"));
@@ -100,10 +100,10 @@ impl Sorting {
                         }
                     }
                     parts.as_mut().and_then(Iterator::next).map(Ok)
-                })) as Source<RecordBatch>
+                })) as ItemSource<RecordBatch>
             });
         // One is sorted while the one before is taken.
-        Ok((lanes(sorted, 2, 4, cancel), counts))
+        Ok((ordered_prefetch(sorted, 2, 4, cancel), counts))
     }
 
     /// Rows of each of `files` files for rows that lie between bounds like `counts`. Files end at
@@ -142,9 +142,9 @@ impl Sorting {
     }
 
     /// The places of a batch's rows on the curve.
-    fn places(&self, batch: &RecordBatch) -> Result<Vec<u64>> {
+    fn curve_positions(&self, batch: &RecordBatch) -> Result<Vec<u64>> {
         let column = |path: &Vec<usize>| column_at(batch, path);
-        self.curve.places(
+        self.curve.curve_positions(
             &self
                 .columns
                 .iter()
@@ -156,7 +156,7 @@ impl Sorting {
     /// The rows of a batch by gathering.
     fn cut(&self, batch: &RecordBatch) -> Result<Vec<(usize, RecordBatch)>> {
         let numbers: Vec<usize> = self
-            .places(batch)?
+            .curve_positions(batch)?
             .into_iter()
             .map(|place| self.bounds.partition_point(|bound| *bound <= place))
             .collect();
@@ -174,7 +174,7 @@ impl Sorting {
     }
 
     /// The rows of a gathering in their order, in batches.
-    fn sorted(&self, gathering: Gathering, spill: &Spill) -> Result<Vec<RecordBatch>> {
+    fn sorted(&self, gathering: RangePartition, spill: &SpillFile) -> Result<Vec<RecordBatch>> {
         let mut batches = Vec::new();
         for place in gathering.spilled {
             batches.push(spill.read(place)?);
@@ -185,7 +185,11 @@ impl Sorting {
         };
         let whole = concat_batches(&first.schema(), &batches)?;
         drop(batches);
-        let mut order: Vec<(u64, u32)> = self.places(&whole)?.into_iter().zip(0_u32..).collect();
+        let mut order: Vec<(u64, u32)> = self
+            .curve_positions(&whole)?
+            .into_iter()
+            .zip(0_u32..)
+            .collect();
         order.sort_unstable();
         order
             .chunks(ROWS)
@@ -224,26 +228,26 @@ pub fn column_at(batch: &RecordBatch, path: &[usize]) -> Result<ArrayRef> {
 
 /// Rows between two bounds.
 #[derive(Default)]
-struct Gathering {
+struct RangePartition {
     pieces: Vec<RecordBatch>,
-    spilled: Vec<Place>,
+    spilled: Vec<SpillOffset>,
     rows: usize,
 }
 
-impl Gathering {
+impl RangePartition {
     fn is_empty(&self) -> bool {
         self.pieces.is_empty() && self.spilled.is_empty()
     }
 
     /// Takes rows in; gives their bytes.
     fn push(&mut self, piece: RecordBatch) -> u64 {
-        let bytes = piece.columns().iter().map(size_of).sum();
+        let bytes = piece.columns().iter().map(array_bytes).sum();
         self.rows += piece.num_rows();
         self.pieces.push(piece);
         bytes
     }
 
-    fn spill(&mut self, spill: &Spill) -> Result<()> {
+    fn spill(&mut self, spill: &SpillFile) -> Result<()> {
         if !self.pieces.is_empty() {
             self.spilled
                 .push(spill.write(&std::mem::take(&mut self.pieces))?);
@@ -255,7 +259,7 @@ impl Gathering {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::write::space_filling_curve::Shape;
+    use crate::write::space_filling_curve::CurveKind;
 
     use arrow_array::types::Int64Type;
     use arrow_array::{Int64Array, StringArray};
@@ -278,33 +282,36 @@ mod tests {
 
     fn sorted(memory: u64, bounds: usize) -> Vec<RecordBatch> {
         let sample = batch(5);
-        let curve = Curve::new(&[Arc::clone(sample.column(0))], Shape::Hilbert).unwrap();
-        let places = curve.places(&[Arc::clone(sample.column(0))]).unwrap();
-        let sorting = Sorting {
+        let curve =
+            SpaceFillingCurve::new(&[Arc::clone(sample.column(0))], CurveKind::Hilbert).unwrap();
+        let places = curve
+            .curve_positions(&[Arc::clone(sample.column(0))])
+            .unwrap();
+        let sorting = CurveSort {
             curve,
             columns: vec![vec![0]],
-            bounds: Sorting::bounds_of(places, bounds),
+            bounds: CurveSort::bounds_of(places, bounds),
             memory,
         };
         let source = (0..20).map(|n| Ok(batch(n * 31)));
-        let (rows, counts) = sorting.sort(source, &Cancel::default()).unwrap();
+        let (rows, counts) = sorting.sort(source, &CancellationToken::default()).unwrap();
         assert_eq!(counts.iter().sum::<usize>(), 20_000);
         rows.collect::<Result<_>>().unwrap()
     }
 
     #[test]
     fn files_end_between_rows_that_differ() {
-        assert_eq!(Sorting::shares(&[10, 9, 11, 10], 2), [19, 21]);
-        assert_eq!(Sorting::shares(&[10; 40], 4), [100; 4]);
+        assert_eq!(CurveSort::shares(&[10, 9, 11, 10], 2), [19, 21]);
+        assert_eq!(CurveSort::shares(&[10; 40], 4), [100; 4]);
         assert_eq!(
-            Sorting::shares(&[0, 95, 5], 2),
+            CurveSort::shares(&[0, 95, 5], 2),
             [50, 50],
             "too many are alike"
         );
-        assert_eq!(Sorting::shares(&[30, 70], 2), [30, 70]);
-        assert_eq!(Sorting::shares(&[1, 1, 1], 7).iter().sum::<usize>(), 3);
-        assert_eq!(Sorting::shares(&[], 3), Vec::<usize>::new());
-        assert_eq!(Sorting::shares(&[7], 0), Vec::<usize>::new());
+        assert_eq!(CurveSort::shares(&[30, 70], 2), [30, 70]);
+        assert_eq!(CurveSort::shares(&[1, 1, 1], 7).iter().sum::<usize>(), 3);
+        assert_eq!(CurveSort::shares(&[], 3), Vec::<usize>::new());
+        assert_eq!(CurveSort::shares(&[7], 0), Vec::<usize>::new());
     }
 
     #[test]
@@ -340,8 +347,9 @@ mod tests {
 
     #[test]
     fn an_error_of_the_source_is_the_answer() {
-        let curve = Curve::new(&[Arc::clone(batch(0).column(0))], Shape::Hilbert).unwrap();
-        let sorting = Sorting {
+        let curve =
+            SpaceFillingCurve::new(&[Arc::clone(batch(0).column(0))], CurveKind::Hilbert).unwrap();
+        let sorting = CurveSort {
             curve,
             columns: vec![vec![0]],
             bounds: Vec::new(),
@@ -349,7 +357,7 @@ mod tests {
         };
         let source = [Ok(batch(0)), Err(Error::Cancelled)].into_iter();
         assert!(matches!(
-            sorting.sort(source, &Cancel::default()).err(),
+            sorting.sort(source, &CancellationToken::default()).err(),
             Some(Error::Cancelled)
         ));
     }

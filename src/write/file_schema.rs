@@ -10,16 +10,16 @@ use arrow_schema::{DataType as Arrow, Field, Fields, Schema, SchemaRef};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
-use crate::pq::Mapping;
-use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
+use crate::pq::ColumnMappingMode;
+use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
 
 /// Arrow's key for a Parquet field id.
 const FIELD_ID: &str = "PARQUET:field_id";
 
 /// The name of a field in the files.
 #[must_use]
-pub fn file_name(field: &StructField, mapping: Mapping) -> &str {
-    if mapping == Mapping::None {
+pub fn file_name(field: &StructField, mapping: ColumnMappingMode) -> &str {
+    if mapping == ColumnMappingMode::None {
         &field.name
     } else {
         field.physical_name()
@@ -32,11 +32,15 @@ pub fn file_name(field: &StructField, mapping: Mapping) -> &str {
 /// # Errors
 /// [`Error::Unsupported`] for a `void` where it cannot be left out, [`Error::Corrupt`] for a column
 /// without its id.
-pub fn file_schema(written: &StructType, mapping: Mapping, hidden: &[String]) -> Result<SchemaRef> {
+pub fn file_schema(
+    written: &StructType,
+    mapping: ColumnMappingMode,
+    hidden: &[String],
+) -> Result<SchemaRef> {
     let own = |field: &&StructField| !matches!(field.data_type, DataType::Void);
     let mapping_of = |field: &StructField| {
         if hidden.contains(&field.name) {
-            Mapping::None
+            ColumnMappingMode::None
         } else {
             mapping
         }
@@ -55,7 +59,7 @@ pub fn file_schema(written: &StructType, mapping: Mapping, hidden: &[String]) ->
     Ok(Arc::new(Schema::new(fields)))
 }
 
-fn fields(of: &StructType, mapping: Mapping) -> Result<Fields> {
+fn fields(of: &StructType, mapping: ColumnMappingMode) -> Result<Fields> {
     of.fields
         .iter()
         .filter(|field| !matches!(field.data_type, DataType::Void))
@@ -63,7 +67,7 @@ fn fields(of: &StructType, mapping: Mapping) -> Result<Fields> {
         .collect()
 }
 
-fn file_field(field: &StructField, mapping: Mapping) -> Result<Field> {
+fn file_field(field: &StructField, mapping: ColumnMappingMode) -> Result<Field> {
     let name = file_name(field, mapping);
     let nested = ["delta.columnMapping.nested.ids", "parquet.field.nested.ids"]
         .iter()
@@ -73,11 +77,11 @@ fn file_field(field: &StructField, mapping: Mapping) -> Result<Field> {
         data_type(&field.data_type, mapping, name, nested).map_err(|e| e.at_column(&field.name))?;
     // Keeps the extension that marks a variant.
     let out = field
-        .to_arrow(TextLayout::Plain)
+        .to_arrow(StringLayout::Plain)
         .with_name(name)
         .with_data_type(data_type);
     match (mapping, field.field_id()) {
-        (Mapping::None, _) => Ok(out),
+        (ColumnMappingMode::None, _) => Ok(out),
         (_, Some(id)) => Ok(with_id(out, i64::from(id))),
         (_, None) => Err(Error::corrupt(
             "the table maps columns, but a column has no `delta.columnMapping.id`",
@@ -95,7 +99,7 @@ fn with_id(field: Field, id: i64) -> Field {
 /// The type of a field or of a part of one; `path` is where `nested` has the id of its elements.
 fn data_type(
     of: &DataType,
-    mapping: Mapping,
+    mapping: ColumnMappingMode,
     path: &str,
     nested: Option<&Map<String, Value>>,
 ) -> Result<Arrow> {
@@ -108,14 +112,14 @@ fn data_type(
         let path = format!("{path}.{name}");
         let inner = data_type(of, mapping, &path, nested)?;
         let field = StructField::new(name, of.clone(), nullable)
-            .to_arrow(TextLayout::Plain)
+            .to_arrow(StringLayout::Plain)
             .with_data_type(inner);
         Ok(Arc::new(
             match nested
                 .and_then(|ids| ids.get(&path))
                 .and_then(Value::as_i64)
             {
-                Some(id) if mapping != Mapping::None => with_id(field, id),
+                Some(id) if mapping != ColumnMappingMode::None => with_id(field, id),
                 _ => field,
             },
         ))
@@ -143,12 +147,12 @@ fn data_type(
             )
         }
         DataType::Variant => Arrow::Struct(variant_fields()),
-        DataType::Spark(_) => return Err(not_written(of)),
-        other => other.to_arrow(TextLayout::Plain),
+        DataType::Spark(_) => return Err(unwritable_type(of)),
+        other => other.to_arrow(StringLayout::Plain),
     })
 }
 
-fn not_written(of: &DataType) -> Error {
+fn unwritable_type(of: &DataType) -> Error {
     Error::unsupported(format!(
         "deltafast reads columns of type {of} but does not write them; drop the column to write the table"
     ))
@@ -159,20 +163,23 @@ fn not_written(of: &DataType) -> Error {
 /// # Errors
 /// [`Error::Unsupported`] names the column.
 pub fn check_written(schema: &StructType) -> Result<()> {
-    fn found(of: &DataType) -> Option<&DataType> {
+    fn find_unwritable_type(of: &DataType) -> Option<&DataType> {
         match of {
             DataType::Spark(_) => Some(of),
             DataType::Struct(inner) => inner
                 .fields
                 .iter()
-                .find_map(|field| found(&field.data_type)),
-            DataType::Array(of) => found(&of.element),
-            DataType::Map(of) => found(&of.key).or_else(|| found(&of.value)),
+                .find_map(|field| find_unwritable_type(&field.data_type)),
+            DataType::Array(of) => find_unwritable_type(&of.element),
+            DataType::Map(of) => {
+                find_unwritable_type(&of.key).or_else(|| find_unwritable_type(&of.value))
+            }
             _ => None,
         }
     }
     schema.fields.iter().try_for_each(|field| {
-        found(&field.data_type).map_or(Ok(()), |of| Err(not_written(of).at_column(&field.name)))
+        find_unwritable_type(&field.data_type)
+            .map_or(Ok(()), |of| Err(unwritable_type(of).at_column(&field.name)))
     })
 }
 
@@ -188,7 +195,7 @@ pub(super) fn variant_fields() -> Fields {
 
 /// The way to a column in the files: `a.b` or the name of a column that has dots itself.
 #[must_use]
-pub fn find(table: &StructType, name: &str, mapping: Mapping) -> Option<Vec<String>> {
+pub fn find(table: &StructType, name: &str, mapping: ColumnMappingMode) -> Option<Vec<String>> {
     if let Some(field) = table.field(name) {
         return Some(vec![file_name(field, mapping).to_owned()]);
     }
@@ -227,7 +234,7 @@ mod tests {
 
     #[test]
     fn physical_names_and_ids_reach_every_level() {
-        let schema = file_schema(&mapped(), Mapping::Id, &[]).unwrap();
+        let schema = file_schema(&mapped(), ColumnMappingMode::Id, &[]).unwrap();
         assert_eq!(
             (
                 schema.field(0).name().as_str(),
@@ -254,14 +261,14 @@ mod tests {
             ("7", "8")
         );
         assert_eq!(
-            find(&mapped(), "S.l", Mapping::Name),
+            find(&mapped(), "S.l", ColumnMappingMode::Name),
             Some(vec!["col-2".to_owned(), "col-3".to_owned()])
         );
         assert_eq!(
-            find(&mapped(), "a.x", Mapping::Name),
+            find(&mapped(), "a.x", ColumnMappingMode::Name),
             Some(vec!["col-1".to_owned()])
         );
-        assert_eq!(find(&mapped(), "a", Mapping::Name), None);
+        assert_eq!(find(&mapped(), "a", ColumnMappingMode::Name), None);
     }
 
     #[test]
@@ -271,8 +278,12 @@ mod tests {
             r#"{"type":"struct","fields":[{"name":"s","type":{"type":"struct","fields":[{"name":"v","type":"void"}]}}]}"#,
             r#"{"type":"struct","fields":[{"name":"l","type":{"type":"array","elementType":"void","containsNull":true}}]}"#,
         ] {
-            let error =
-                file_schema(&StructType::parse(text).unwrap(), Mapping::None, &[]).unwrap_err();
+            let error = file_schema(
+                &StructType::parse(text).unwrap(),
+                ColumnMappingMode::None,
+                &[],
+            )
+            .unwrap_err();
             assert!(matches!(error, Error::Unsupported { .. }), "{error}");
         }
     }

@@ -6,14 +6,16 @@ use std::collections::BTreeMap;
 use arrow_array::ArrayRef;
 use rustc_hash::FxHashMap;
 
-use super::partition::{Partitions, directory};
-use super::{Prepared, Splice, WriteRequest};
+use super::partition::{PartitionRegistry, directory};
+use super::{PreparedRows, SplicedFile, WriteRequest};
 use crate::error::Result;
 use crate::exec;
-use crate::pq::encode::file_encoder::size_of;
-use crate::pq::{Codec, EncodedFile, Encoders, FileEncoder, LeafFacts};
+use crate::pq::encode::file_encoder::array_bytes;
+use crate::pq::{
+    ColumnStatistics, EncodedFile, FileEncoder, ParallelFileWriter, ParquetCompression,
+};
 use crate::write::file_schema;
-use crate::write::partition_buffer::Overflow;
+use crate::write::partition_buffer::PartitionBuffer;
 
 /// Rows that are worth encoding at once; fewer wait for more of their partition.
 const ROWS: usize = 8 << 10;
@@ -24,7 +26,7 @@ const PREFIX: usize = 2;
 
 /// The rows of one partition that have not been written.
 #[derive(Default)]
-struct Part {
+struct PartitionWriter {
     /// Rows that wait to be encoded.
     pieces: Vec<Vec<ArrayRef>>,
     rows: usize,
@@ -39,30 +41,30 @@ struct Part {
 }
 
 /// All files of a write.
-pub(super) struct Files<'a> {
+pub(super) struct PartitionedFileWriter<'a> {
     request: &'a WriteRequest,
-    encoders: Encoders,
-    codec: Codec,
-    partitions: &'a Partitions,
+    encoders: ParallelFileWriter,
+    codec: ParquetCompression,
+    partitions: &'a PartitionRegistry,
     /// Names of the partition columns in directories.
     names: Vec<String>,
-    parts: FxHashMap<usize, Part>,
+    parts: FxHashMap<usize, PartitionWriter>,
     /// Which partition a file belongs to.
     owners: FxHashMap<u64, usize>,
     open: usize,
     /// Bytes of rows that wait.
-    waiting: u64,
+    buffered_bytes: u64,
     /// Rows of partitions that wait for others to end.
-    overflow: Option<Overflow>,
+    overflow: Option<PartitionBuffer>,
     clock: u64,
 }
 
-impl<'a> Files<'a> {
+impl<'a> PartitionedFileWriter<'a> {
     pub(super) fn new(
         request: &'a WriteRequest,
-        encoders: Encoders,
-        codec: Codec,
-        partitions: &'a Partitions,
+        encoders: ParallelFileWriter,
+        codec: ParquetCompression,
+        partitions: &'a PartitionRegistry,
     ) -> Self {
         let names = request
             .partition_columns
@@ -78,14 +80,14 @@ impl<'a> Files<'a> {
             parts: FxHashMap::default(),
             owners: FxHashMap::default(),
             open: 0,
-            waiting: 0,
-            overflow: request.gather_partitions.then(Overflow::default),
+            buffered_bytes: 0,
+            overflow: request.gather_partitions.then(PartitionBuffer::default),
             clock: 0,
         }
     }
 
     /// Gives every row to its partition.
-    pub(super) fn take(&mut self, prepared: Prepared) -> Result<()> {
+    pub(super) fn take(&mut self, prepared: PreparedRows) -> Result<()> {
         let whole = prepared.runs.len() == 1;
         for run in &prepared.runs {
             let mut piece: Vec<ArrayRef> = if whole {
@@ -101,12 +103,12 @@ impl<'a> Files<'a> {
                 && self.parts.len() >= self.request.max_open_files.max(1)
                 && let Some(overflow) = &mut self.overflow
             {
-                overflow.hold(run.partition, &piece, self.request)?;
+                overflow.push_rows(run.partition, &piece, self.request)?;
                 continue;
             }
             let mut length = run.length;
             while let Some(room) = self.room(run.partition).filter(|room| *room <= length) {
-                self.hold(
+                self.buffer_rows(
                     run.partition,
                     piece.iter().map(|array| array.slice(0, room)).collect(),
                     room,
@@ -125,7 +127,7 @@ impl<'a> Files<'a> {
             if length == 0 {
                 continue;
             }
-            self.hold(run.partition, piece, length);
+            self.buffer_rows(run.partition, piece, length);
             let part = self.parts.get(&run.partition);
             if part.is_some_and(|part| {
                 part.rows >= ROWS || part.bytes >= BYTES.min(self.request.target_file_size)
@@ -133,7 +135,7 @@ impl<'a> Files<'a> {
                 self.encode(run.partition)?;
             }
         }
-        self.relieve()
+        self.release_memory()
     }
 
     /// Rows that the partition's file can still take, where they are counted.
@@ -152,20 +154,20 @@ impl<'a> Files<'a> {
     }
 
     /// Lets rows wait.
-    fn hold(&mut self, partition: usize, piece: Vec<ArrayRef>, rows: usize) {
-        let bytes: u64 = piece.iter().map(size_of).sum();
+    fn buffer_rows(&mut self, partition: usize, piece: Vec<ArrayRef>, rows: usize) {
+        let bytes: u64 = piece.iter().map(array_bytes).sum();
         self.clock += 1;
         let part = self.parts.entry(partition).or_default();
         part.pieces.push(piece);
         part.rows += rows;
         part.bytes += bytes;
         part.used = self.clock;
-        self.waiting += bytes;
+        self.buffered_bytes += bytes;
     }
 
     /// Encodes the rows of a partition that wait.
     fn encode(&mut self, partition: usize) -> Result<()> {
-        self.begin(partition)?;
+        self.open_file(partition)?;
         let Some(part) = self.parts.get_mut(&partition) else {
             return Ok(());
         };
@@ -179,7 +181,7 @@ impl<'a> Files<'a> {
             file.queued() <= ahead && (encoders.queued() <= in_flight || file.queued() == 0)
         })?;
         file.push(&part.pieces)?;
-        self.waiting -= part.bytes;
+        self.buffered_bytes -= part.bytes;
         part.pieces.clear();
         part.in_file += part.rows;
         (part.rows, part.bytes) = (0, 0);
@@ -193,13 +195,13 @@ impl<'a> Files<'a> {
     /// those columns of a row group that are encoded instead, by their place in files.
     pub(super) fn splice(
         &mut self,
-        splice: &Splice,
+        splice: &SplicedFile,
         mut columns: impl FnMut(usize) -> Result<BTreeMap<usize, Vec<ArrayRef>>>,
     ) -> Result<()> {
         let partition = self.partitions.number(splice.partition.clone());
         self.clock += 1;
         self.parts.entry(partition).or_default().used = self.clock;
-        self.begin(partition)?;
+        self.open_file(partition)?;
         let Some(file) = self
             .parts
             .get_mut(&partition)
@@ -207,7 +209,7 @@ impl<'a> Files<'a> {
         else {
             return Ok(());
         };
-        let nothing = vec![LeafFacts::default(); splice.facts.len()];
+        let nothing = vec![ColumnStatistics::default(); splice.statistics.len()];
         for group in 0..splice.source.num_groups() {
             // What is known of the file is known of all of its row groups together.
             let columns = columns(group)?;
@@ -217,7 +219,11 @@ impl<'a> Files<'a> {
             file.splice(
                 &splice.source,
                 group,
-                if group == 0 { &splice.facts } else { &nothing },
+                if group == 0 {
+                    &splice.statistics
+                } else {
+                    &nothing
+                },
                 columns,
             )?;
         }
@@ -228,7 +234,7 @@ impl<'a> Files<'a> {
     }
 
     /// Sees to it that the partition has a file.
-    fn begin(&mut self, partition: usize) -> Result<()> {
+    fn open_file(&mut self, partition: usize) -> Result<()> {
         if self
             .parts
             .get(&partition)
@@ -307,9 +313,9 @@ impl<'a> Files<'a> {
 
     /// Sets memory free when there is too little: rows that wait are encoded, most first, then
     /// large row groups are ended.
-    fn relieve(&mut self) -> Result<()> {
+    fn release_memory(&mut self) -> Result<()> {
         let memory = self.request.memory;
-        while self.waiting > memory / 4 {
+        while self.buffered_bytes > memory / 4 {
             let Some((partition, bytes)) = self
                 .parts
                 .iter()
@@ -388,7 +394,7 @@ impl<'a> Files<'a> {
                     self.request.cancel.check()?;
                     self.take(overflow.read(place)?)?;
                 }
-                for prepared in lot.rest()? {
+                for prepared in lot.into_buffered_rows()? {
                     self.take(prepared)?;
                 }
                 self.end()?;

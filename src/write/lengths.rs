@@ -44,7 +44,7 @@ pub struct ColumnLengths {
 }
 
 /// A string that is too long.
-pub(super) struct TooLong {
+pub(super) struct LengthViolation {
     /// The path to it.
     pub path: String,
     /// Its limit.
@@ -79,7 +79,7 @@ impl ColumnLengths {
     }
 
     /// The first string of the column that is too long.
-    pub(super) fn first_too_long(&self, array: &ArrayRef) -> Option<TooLong> {
+    pub(super) fn first_too_long(&self, array: &ArrayRef) -> Option<LengthViolation> {
         too_long(&self.limit, array, &self.column, None, &|row| row)
     }
 }
@@ -274,7 +274,7 @@ fn too_long(
     path: &str,
     parent: Option<&NullBuffer>,
     row_of: &dyn Fn(usize) -> usize,
-) -> Option<TooLong> {
+) -> Option<LengthViolation> {
     match limit {
         LengthLimit::Text(most, name) => {
             let text: &dyn Fn(usize) -> Option<usize> = match array.data_type() {
@@ -296,7 +296,7 @@ fn too_long(
                 .map(row_of)
                 .collect();
             rows.dedup();
-            Some(TooLong {
+            Some(LengthViolation {
                 path: path.to_owned(),
                 limit: name.clone(),
                 found,

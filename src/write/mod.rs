@@ -40,18 +40,20 @@ use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::SchemaRef;
 use arrow_select::take::take;
 
-use self::cast::Columns;
-use self::files::Files;
-use self::partition::{Partitions, Run, log_path};
+use self::cast::ColumnPositions;
+use self::files::PartitionedFileWriter;
+use self::partition::{PartitionRegistry, PartitionRun, log_path};
 use self::stats::StatsPlan;
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Progress, Source, lanes, parallelism};
-use crate::pq::encode::file_encoder::size_of;
-use crate::pq::{Codec, Encoders, Format, Mapping, WriterProperties};
-use crate::protocol::calendar::Zone;
+use crate::exec::{CancellationToken, ItemSource, ProgressCounter, ordered_prefetch, parallelism};
+use crate::pq::encode::file_encoder::array_bytes;
+use crate::pq::{
+    ColumnMappingMode, DataFileFormat, ParallelFileWriter, ParquetCompression, WriterProperties,
+};
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::store::Store;
-use constraints::{Rules, advance};
+use constraints::{WriteRules, advance};
 
 /// What to write and how.
 #[derive(Debug, Clone)]
@@ -61,7 +63,7 @@ pub struct WriteRequest {
     /// The partition columns, by their logical names.
     pub partition_columns: Vec<String>,
     /// How columns are named in files and in the log.
-    pub mapping: Mapping,
+    pub mapping: ColumnMappingMode,
     /// The table's properties.
     pub properties: BTreeMap<String, String>,
     /// Whether files hold the partition columns, too.
@@ -83,18 +85,18 @@ pub struct WriteRequest {
     pub memory: u64,
     /// Where timestamps without a zone are read when the column is an instant; `None` refuses
     /// them.
-    pub zone: Option<Zone>,
+    pub zone: Option<TimeZoneSpec>,
     /// Whether the files are change data: other directory and names, and no statistics.
     pub change_data: bool,
     /// Columns of the schema that are in the files but not the table's: kinds of changes, ids of
     /// rows.
     pub hidden: Vec<String>,
     /// What the table demands of its rows.
-    pub rules: Rules,
+    pub rules: WriteRules,
     /// Stops the work.
-    pub cancel: Cancel,
+    pub cancel: CancellationToken,
     /// Counts rows that are written.
-    pub progress: Progress,
+    pub progress: ProgressCounter,
 }
 
 /// Bytes of a file after which a new one is begun, unless asked otherwise: as the `deltalake`
@@ -112,7 +114,7 @@ impl WriteRequest {
         Self {
             schema,
             partition_columns: Vec::new(),
-            mapping: Mapping::None,
+            mapping: ColumnMappingMode::None,
             properties: BTreeMap::new(),
             materialize_partition_columns: false,
             writer_properties: WriterProperties::default(),
@@ -122,19 +124,19 @@ impl WriteRequest {
             max_open_files: OPEN_FILES,
             gather_partitions: false,
             memory: MEMORY,
-            zone: Some(Zone::UTC),
+            zone: Some(TimeZoneSpec::UTC),
             change_data: false,
             hidden: Vec::new(),
-            rules: Rules::default(),
-            cancel: Cancel::default(),
-            progress: Progress::default(),
+            rules: WriteRules::default(),
+            cancel: CancellationToken::default(),
+            progress: ProgressCounter::default(),
         }
     }
 }
 
 /// A data file that was written, as its `add` action needs it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NewFile {
+pub struct WrittenDataFile {
     /// Path relative to the table, URI-encoded as in the log.
     pub path: String,
     /// Values of the partition columns by their names in the log, in their order; `None` is null.
@@ -151,9 +153,9 @@ pub struct NewFile {
 
 /// What came of a write.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Written {
+pub struct WriteOutput {
     /// The files, in the order in which they were begun.
-    pub files: Vec<NewFile>,
+    pub files: Vec<WrittenDataFile>,
     /// Rows in all.
     pub rows: u64,
     /// For each identity column whose values were given out the last one of them.
@@ -161,22 +163,22 @@ pub struct Written {
 }
 
 /// What the jobs of one write share.
-struct Plan {
+struct WritePlan {
     schema: StructType,
-    rules: Rules,
-    zone: Option<Zone>,
+    rules: WriteRules,
+    zone: Option<TimeZoneSpec>,
     /// Places of the partition columns in the schema.
     partition_places: Vec<usize>,
     /// Places of the columns that files hold.
     written_places: Vec<usize>,
-    partitions: Partitions,
+    partitions: PartitionRegistry,
 }
 
 /// Rows ready to be encoded.
-struct Prepared {
+struct PreparedRows {
     /// Columns of the file, rows in the order of the runs.
     columns: Vec<ArrayRef>,
-    runs: Vec<Run>,
+    runs: Vec<PartitionRun>,
     rows: usize,
 }
 
@@ -187,7 +189,7 @@ const SPLIT_ROWS: usize = 256 << 10;
 /// Bytes of a slice, about.
 const SLICE_BYTES: u64 = 16 << 20;
 
-pub use splice::{Narrow, Splice, write_columns};
+pub use splice::{ColumnRewrite, SplicedFile, write_columns};
 
 /// Writes `source` as data files of the table in `store`.
 ///
@@ -202,7 +204,7 @@ pub fn write(
     store: &Arc<dyn Store>,
     request: &WriteRequest,
     source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
-) -> Result<Written> {
+) -> Result<WriteOutput> {
     write_with(store, request, Vec::new(), source)
 }
 
@@ -214,26 +216,26 @@ pub fn write(
 pub fn write_with(
     store: &Arc<dyn Store>,
     request: &WriteRequest,
-    splices: Vec<Splice>,
+    splices: Vec<SplicedFile>,
     source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
-) -> Result<Written> {
-    let plan = Arc::new(Plan::new(request)?);
-    let slices = Slices::new(request, &plan, source);
-    let marks = Arc::clone(&slices.marks);
-    let mut prepared = lanes(slices, parallelism() + 1, 1, &request.cancel);
+) -> Result<WriteOutput> {
+    let plan = Arc::new(WritePlan::new(request)?);
+    let slices = InputSlices::new(request, &plan, source);
+    let marks = Arc::clone(&slices.high_water_marks);
+    let mut prepared = ordered_prefetch(slices, parallelism() + 1, 1, &request.cancel);
     let first = prepared.next().transpose()?;
     let (stats, format, codec) = format(
         request,
         &plan,
         first.as_ref().map_or(&[], |first| &first.columns),
     )?;
-    let encoders = Encoders::start(
+    let encoders = ParallelFileWriter::start(
         format,
         Arc::clone(store),
         &request.cancel,
         &request.progress,
     )?;
-    let mut files = Files::new(request, encoders, codec, &plan.partitions);
+    let mut files = PartitionedFileWriter::new(request, encoders, codec, &plan.partitions);
     let mut rows = 0;
     for splice in splices {
         request.cancel.check()?;
@@ -260,10 +262,10 @@ pub fn write_with(
 fn prepared<I: Iterator<Item = Result<RecordBatch>> + Send + 'static>(
     request: &WriteRequest,
     source: I,
-) -> Result<impl Iterator<Item = Result<Prepared>> + use<I>> {
-    let plan = Arc::new(Plan::new(request)?);
-    Ok(lanes(
-        Slices::new(request, &plan, source),
+) -> Result<impl Iterator<Item = Result<PreparedRows>> + use<I>> {
+    let plan = Arc::new(WritePlan::new(request)?);
+    Ok(ordered_prefetch(
+        InputSlices::new(request, &plan, source),
         parallelism() + 1,
         1,
         &request.cancel,
@@ -272,16 +274,16 @@ fn prepared<I: Iterator<Item = Result<RecordBatch>> + Send + 'static>(
 
 /// Waits for the files and says what they are.
 fn finish(
-    files: Files<'_>,
-    plan: &Plan,
+    files: PartitionedFileWriter<'_>,
+    plan: &WritePlan,
     request: &WriteRequest,
     stats: &StatsPlan,
     rows: u64,
     identities: Vec<(String, i64)>,
-) -> Result<Written> {
+) -> Result<WriteOutput> {
     let encoded = files.finish()?;
     let names: Vec<String> = plan.partition_names(request.mapping);
-    let new_file = |(file, partition): (crate::pq::EncodedFile, usize)| NewFile {
+    let new_file = |(file, partition): (crate::pq::EncodedFile, usize)| WrittenDataFile {
         path: log_path(&file.meta.path),
         partition_values: names
             .iter()
@@ -293,7 +295,7 @@ fn finish(
         num_records: file.rows,
         stats: (!request.change_data).then(|| stats.json(file.rows, &file.facts)),
     };
-    Ok(Written {
+    Ok(WriteOutput {
         files: encoded.into_iter().map(new_file).collect(),
         rows,
         identities,
@@ -312,9 +314,9 @@ fn is_version_2(version: &str) -> bool {
 /// How files are encoded and what is learned of them; `sample` are the columns of first rows.
 fn format(
     request: &WriteRequest,
-    plan: &Plan,
+    plan: &WritePlan,
     sample: &[ArrayRef],
-) -> Result<(StatsPlan, Format, Codec)> {
+) -> Result<(StatsPlan, DataFileFormat, ParquetCompression)> {
     let written = StructType {
         fields: plan
             .written_places
@@ -330,13 +332,13 @@ fn format(
         |field| file_schema::file_name(field, request.mapping).to_owned(),
     )?;
     if request.change_data {
-        stats = stats.nothing();
+        stats = stats.without_statistics();
     }
     let compression = request.writer_properties.compression.as_deref().or(request
         .properties
         .get("delta.parquet.compression.codec")
         .map(String::as_str));
-    let codec = Codec::parse(compression.unwrap_or("zstd"))?;
+    let codec = ParquetCompression::parse(compression.unwrap_or("zstd"))?;
     let named = |name: &str| file_schema::find(&plan.schema, name, request.mapping);
     let has_v2_pages = request
         .properties
@@ -346,11 +348,11 @@ fn format(
         has_v2_pages,
         ..request.writer_properties.clone()
     };
-    let format = Format::new(
+    let format = DataFileFormat::new(
         file_schema,
         &properties,
         codec,
-        &stats.wanted(),
+        &stats.requested_statistics(),
         named,
         stats.text_bytes(),
         sample,
@@ -358,7 +360,7 @@ fn format(
     Ok((stats, format, codec))
 }
 
-impl Plan {
+impl WritePlan {
     fn new(request: &WriteRequest) -> Result<Self> {
         let schema = request.schema.clone();
         file_schema::check_written(&schema)?;
@@ -401,12 +403,12 @@ impl Plan {
             zone: request.zone,
             partition_places,
             written_places,
-            partitions: Partitions::default(),
+            partitions: PartitionRegistry::default(),
         })
     }
 
     /// The names of the partition columns in the log and in directories.
-    fn partition_names(&self, mapping: Mapping) -> Vec<String> {
+    fn partition_names(&self, mapping: ColumnMappingMode) -> Vec<String> {
         self.partition_places
             .iter()
             .filter_map(|n| self.schema.fields.get(*n))
@@ -418,10 +420,10 @@ impl Plan {
     fn prepare(
         &self,
         batch: &RecordBatch,
-        columns: &Columns,
+        columns: &ColumnPositions,
         starts: &[Option<i64>],
         first_row: u64,
-    ) -> Result<Prepared> {
+    ) -> Result<PreparedRows> {
         let rows = batch.num_rows();
         let arrays = columns.cast(batch, &self.schema, self.zone)?;
         let arrays = self
@@ -439,7 +441,7 @@ impl Plan {
             .filter_map(|n| Some((arrays.get(*n)?, self.schema.fields.get(*n)?)))
             .map(|(array, field)| column(array, &field.data_type, order.as_ref()))
             .collect::<Result<Vec<_>>>()?;
-        Ok(Prepared {
+        Ok(PreparedRows {
             columns,
             runs,
             rows,
@@ -449,7 +451,7 @@ impl Plan {
 
 /// A column as files hold it, rows in `order`.
 fn column(array: &ArrayRef, data_type: &DataType, order: Option<&UInt32Array>) -> Result<ArrayRef> {
-    let array = cast::without_voids(array, data_type)?;
+    let array = cast::without_void_fields(array, data_type)?;
     match order {
         None => Ok(array),
         // Rows wait for others of their partition: views would keep the whole input alive.
@@ -459,27 +461,27 @@ fn column(array: &ArrayRef, data_type: &DataType, order: Option<&UInt32Array>) -
 
 /// The input in slices, each as the work that prepares it. Pulled by the writing call, one after
 /// the other.
-struct Slices<I> {
+struct InputSlices<I> {
     source: I,
-    plan: Arc<Plan>,
-    identities: Vec<constraints::Identity>,
+    plan: Arc<WritePlan>,
+    identities: Vec<constraints::IdentityColumn>,
     /// The schema of the last batch and where the table's columns are in it.
-    columns: Option<(SchemaRef, Arc<Columns>)>,
+    columns: Option<(SchemaRef, Arc<ColumnPositions>)>,
     /// What is left of a batch.
     waiting: Option<RecordBatch>,
     row: u64,
     slice_rows: usize,
     slice_bytes: u64,
     /// Last values given out for identity columns.
-    marks: Arc<std::sync::Mutex<BTreeMap<String, i64>>>,
+    high_water_marks: Arc<std::sync::Mutex<BTreeMap<String, i64>>>,
 }
 
 /// Where the columns are, first values of identity columns, the slice, the position of its first
 /// row.
-type Slice = (Arc<Columns>, Vec<Option<i64>>, RecordBatch, u64);
+type InputSlice = (Arc<ColumnPositions>, Vec<Option<i64>>, RecordBatch, u64);
 
-impl<I: Iterator<Item = Result<RecordBatch>>> Slices<I> {
-    fn new(request: &WriteRequest, plan: &Arc<Plan>, source: I) -> Self {
+impl<I: Iterator<Item = Result<RecordBatch>>> InputSlices<I> {
+    fn new(request: &WriteRequest, plan: &Arc<WritePlan>, source: I) -> Self {
         Self {
             source,
             plan: Arc::clone(plan),
@@ -493,11 +495,11 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Slices<I> {
                 SPLIT_ROWS
             },
             slice_bytes: SLICE_BYTES.min(request.target_file_size / 8).max(1),
-            marks: Arc::default(),
+            high_water_marks: Arc::default(),
         }
     }
 
-    fn slice(&mut self) -> Result<Option<Slice>> {
+    fn slice(&mut self) -> Result<Option<InputSlice>> {
         let batch = loop {
             match self
                 .waiting
@@ -514,7 +516,12 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Slices<I> {
         let columns = self.columns(&batch)?;
         let mut length = batch.num_rows().min(self.slice_rows);
         // A guess by the first rows: what is cut is about as large as was asked for.
-        let bytes: u64 = batch.slice(0, length).columns().iter().map(size_of).sum();
+        let bytes: u64 = batch
+            .slice(0, length)
+            .columns()
+            .iter()
+            .map(array_bytes)
+            .sum();
         if bytes > self.slice_bytes {
             let fits = u128::from(self.slice_bytes) * length as u128 / u128::from(bytes);
             length = usize::try_from(fits).unwrap_or(length).clamp(1, length);
@@ -532,14 +539,14 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Slices<I> {
                 .iter()
                 .position(|field| field.name == identity.column);
             let given = place
-                .and_then(|n| columns.places.get(n))
+                .and_then(|n| columns.positions.get(n))
                 .is_some_and(Option::is_some);
             if given {
                 starts.push(None);
                 continue;
             }
             starts.push(Some(advance(identity, length)?));
-            if let Ok(mut marks) = self.marks.lock() {
+            if let Ok(mut marks) = self.high_water_marks.lock() {
                 marks.insert(
                     identity.column.clone(),
                     identity.next.wrapping_sub(identity.step),
@@ -551,14 +558,14 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Slices<I> {
         Ok(Some((columns, starts, batch.slice(0, length), first_row)))
     }
 
-    fn columns(&mut self, batch: &RecordBatch) -> Result<Arc<Columns>> {
+    fn columns(&mut self, batch: &RecordBatch) -> Result<Arc<ColumnPositions>> {
         let schema = batch.schema();
         if let Some((known, columns)) = &self.columns
             && (Arc::ptr_eq(known, &schema) || *known == schema)
         {
             return Ok(Arc::clone(columns));
         }
-        let columns = Columns::find(&schema, &self.plan.schema)?;
+        let columns = ColumnPositions::find(&schema, &self.plan.schema)?;
         self.plan.rules.prepare(&self.plan.schema, &columns)?;
         let columns = Arc::new(columns);
         self.columns = Some((schema, Arc::clone(&columns)));
@@ -566,11 +573,11 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Slices<I> {
     }
 }
 
-impl<I: Iterator<Item = Result<RecordBatch>>> Iterator for Slices<I> {
-    type Item = Source<Prepared>;
+impl<I: Iterator<Item = Result<RecordBatch>>> Iterator for InputSlices<I> {
+    type Item = ItemSource<PreparedRows>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let work: Box<dyn FnOnce() -> Result<Prepared> + Send> = match self.slice() {
+        let work: Box<dyn FnOnce() -> Result<PreparedRows> + Send> = match self.slice() {
             Ok(None) => return None,
             Ok(Some((columns, starts, batch, first_row))) => {
                 let plan = Arc::clone(&self.plan);

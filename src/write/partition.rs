@@ -21,28 +21,28 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::expr::text::{datetime, number};
-use crate::protocol::calendar::Zone;
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::partition_value::{self, HIVE_NULL};
-use crate::protocol::schema::{DataType, StructField, TextLayout};
+use crate::protocol::schema::{DataType, StringLayout, StructField};
 
 /// The values of a partition, in the order of the partition columns; `None` is null.
-pub type Values = Vec<Option<String>>;
+pub type PartitionTuple = Vec<Option<String>>;
 
 /// The partitions that were met, by number.
 #[derive(Debug, Default)]
-pub struct Partitions {
-    known: Mutex<Known>,
+pub struct PartitionRegistry {
+    known: Mutex<PartitionNumbers>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    numbers: FxHashMap<Values, usize>,
-    all: Vec<Arc<Values>>,
+struct PartitionNumbers {
+    numbers: FxHashMap<PartitionTuple, usize>,
+    all: Vec<Arc<PartitionTuple>>,
 }
 
 /// A run of rows of one partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub struct PartitionRun {
     /// The partition's number.
     pub partition: usize,
     /// First row, and how many.
@@ -51,9 +51,9 @@ pub struct Run {
     pub length: usize,
 }
 
-impl Partitions {
+impl PartitionRegistry {
     /// The number of the partition with these values.
-    pub(super) fn number(&self, values: Values) -> usize {
+    pub(super) fn number(&self, values: PartitionTuple) -> usize {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(number) = known.numbers.get(&values) {
             return *number;
@@ -66,7 +66,7 @@ impl Partitions {
 
     /// The values of a partition.
     #[must_use]
-    pub fn values(&self, number: usize) -> Arc<Values> {
+    pub fn values(&self, number: usize) -> Arc<PartitionTuple> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.all.get(number).cloned().unwrap_or_default()
     }
@@ -80,11 +80,11 @@ impl Partitions {
         &self,
         columns: &[(&StructField, ArrayRef)],
         rows: usize,
-    ) -> Result<(Option<UInt32Array>, Vec<Run>)> {
+    ) -> Result<(Option<UInt32Array>, Vec<PartitionRun>)> {
         if columns.is_empty() {
             return Ok((
                 None,
-                vec![Run {
+                vec![PartitionRun {
                     partition: self.number(Vec::new()),
                     start: 0,
                     length: rows,
@@ -93,7 +93,7 @@ impl Partitions {
         }
         let plain = columns
             .iter()
-            .map(|(field, array)| Ok(cast(array, &field.data_type.to_arrow(TextLayout::Plain))?))
+            .map(|(field, array)| Ok(cast(array, &field.data_type.to_arrow(StringLayout::Plain))?))
             .collect::<Result<Vec<ArrayRef>>>()?;
         let converter = RowConverter::new(
             plain
@@ -132,7 +132,7 @@ impl Partitions {
         if let [one] = numbers.as_slice() {
             return Ok((
                 None,
-                vec![Run {
+                vec![PartitionRun {
                     partition: *one,
                     start: 0,
                     length: rows,
@@ -155,7 +155,7 @@ impl Partitions {
             .iter()
             .zip(starts.windows(2))
             .filter_map(|(number, window)| match window {
-                [from, to] => Some(Run {
+                [from, to] => Some(PartitionRun {
                     partition: *number,
                     start: *from,
                     length: to - from,
@@ -181,10 +181,14 @@ impl Partitions {
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a text that the type cannot hold.
-pub fn canonical(text: Option<&str>, data_type: &DataType, zone: Zone) -> Result<Option<String>> {
+pub fn canonical(
+    text: Option<&str>,
+    data_type: &DataType,
+    zone: TimeZoneSpec,
+) -> Result<Option<String>> {
     let parsed = partition_value::parse(&std::iter::once(text).collect(), data_type, zone)?;
     value(
-        &cast(&parsed, &data_type.to_arrow(TextLayout::Plain))?,
+        &cast(&parsed, &data_type.to_arrow(StringLayout::Plain))?,
         data_type,
         0,
     )
@@ -253,7 +257,7 @@ const NAME_BYTES: usize = 255;
 /// The directories of a partition, each with its closing `/`, as Hive and Spark name them; nothing
 /// where a name would be too long, since names say nothing: the log has the values.
 #[must_use]
-pub fn directory(columns: &[String], values: &Values) -> String {
+pub fn directory(columns: &[String], values: &PartitionTuple) -> String {
     let parts: Vec<String> = columns
         .iter()
         .zip(values)
@@ -373,10 +377,10 @@ mod tests {
                 ])) as ArrayRef,
             ),
         ];
-        let partitions = Partitions::default();
+        let partitions = PartitionRegistry::default();
         let (order, runs) = partitions.split(&columns, 5).unwrap();
         let order = order.unwrap();
-        let groups: Vec<(Values, Vec<u32>)> = runs
+        let groups: Vec<(PartitionTuple, Vec<u32>)> = runs
             .iter()
             .map(|run| {
                 (
@@ -464,7 +468,7 @@ mod tests {
             let read = partition_value::parse(
                 &std::iter::once(text.as_deref()).collect::<StringViewArray>(),
                 &data_type,
-                crate::protocol::calendar::Zone::UTC,
+                crate::protocol::calendar::TimeZoneSpec::UTC,
             )
             .unwrap();
             assert_eq!(format!("{read:?}"), format!("{array:?}"), "{name}");

@@ -15,40 +15,40 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::{Field, Schema};
 
-use super::partition::Run;
-use super::spill::{Place, Spill};
-use super::{Prepared, WriteRequest};
+use super::partition::PartitionRun;
+use super::spill::{SpillFile, SpillOffset};
+use super::{PreparedRows, WriteRequest};
 use crate::error::{Error, Result};
-use crate::pq::encode::file_encoder::size_of;
+use crate::pq::encode::file_encoder::array_bytes;
 
 /// The rows that wait, lot by lot.
 #[derive(Default)]
-pub(super) struct Overflow {
-    lots: BTreeMap<usize, Lot>,
-    spill: Spill,
+pub(super) struct PartitionBuffer {
+    partitions: BTreeMap<usize, PartitionRows>,
+    spill: SpillFile,
     /// Bytes that are in memory.
-    held: u64,
+    buffered_bytes: u64,
 }
 
 /// The rows of some partitions, in the order in which they came.
 #[derive(Default)]
-pub(super) struct Lot {
+pub(super) struct PartitionRows {
     /// Where they are on disk.
-    pub(super) spilled: Vec<Place>,
+    pub(super) spilled: Vec<SpillOffset>,
     pieces: Vec<RecordBatch>,
 }
 
-impl Overflow {
+impl PartitionBuffer {
     /// Takes the rows of a partition.
-    pub(super) fn hold(
+    pub(super) fn push_rows(
         &mut self,
         partition: usize,
         piece: &[ArrayRef],
         request: &WriteRequest,
     ) -> Result<()> {
-        let piece = marked(partition, piece)?;
+        let piece = with_partition_number(partition, piece)?;
         let lot = self
-            .lots
+            .partitions
             .entry(partition / request.max_open_files.max(1))
             .or_default();
         // What goes to disk together has one form.
@@ -60,39 +60,43 @@ impl Overflow {
             lot.spilled
                 .push(self.spill.write(&std::mem::take(&mut lot.pieces))?);
         }
-        self.held += piece.columns().iter().map(size_of).sum::<u64>();
+        self.buffered_bytes += piece.columns().iter().map(array_bytes).sum::<u64>();
         lot.pieces.push(piece);
-        if self.held > request.memory / 8 {
+        if self.buffered_bytes > request.memory / 8 {
             request.cancel.check()?;
-            for lot in self.lots.values_mut().filter(|lot| !lot.pieces.is_empty()) {
+            for lot in self
+                .partitions
+                .values_mut()
+                .filter(|lot| !lot.pieces.is_empty())
+            {
                 lot.spilled
                     .push(self.spill.write(&std::mem::take(&mut lot.pieces))?);
             }
-            self.held = 0;
+            self.buffered_bytes = 0;
         }
         Ok(())
     }
 
     /// The next lot.
-    pub(super) fn next(&mut self) -> Option<Lot> {
-        self.lots.pop_first().map(|(_, lot)| lot)
+    pub(super) fn next(&mut self) -> Option<PartitionRows> {
+        self.partitions.pop_first().map(|(_, lot)| lot)
     }
 
     /// Rows that were put on disk.
-    pub(super) fn read(&self, place: Place) -> Result<Prepared> {
-        unmarked(&self.spill.read(place)?)
+    pub(super) fn read(&self, place: SpillOffset) -> Result<PreparedRows> {
+        into_partition_runs(&self.spill.read(place)?)
     }
 }
 
-impl Lot {
+impl PartitionRows {
     /// The rows that are in memory.
-    pub(super) fn rest(self) -> Result<Vec<Prepared>> {
-        self.pieces.iter().map(unmarked).collect()
+    pub(super) fn into_buffered_rows(self) -> Result<Vec<PreparedRows>> {
+        self.pieces.iter().map(into_partition_runs).collect()
     }
 }
 
 /// The rows with their partition's number in front.
-fn marked(partition: usize, piece: &[ArrayRef]) -> Result<RecordBatch> {
+fn with_partition_number(partition: usize, piece: &[ArrayRef]) -> Result<RecordBatch> {
     let rows = piece.first().map_or(0, |array| array.len());
     let numbers: ArrayRef = Arc::new(UInt64Array::from_value(partition as u64, rows));
     let columns: Vec<ArrayRef> = std::iter::once(numbers)
@@ -108,7 +112,7 @@ fn marked(partition: usize, piece: &[ArrayRef]) -> Result<RecordBatch> {
 }
 
 /// The rows by the partitions that stand in front of them.
-fn unmarked(batch: &RecordBatch) -> Result<Prepared> {
+fn into_partition_runs(batch: &RecordBatch) -> Result<PreparedRows> {
     let (numbers, columns) = batch
         .columns()
         .split_first()
@@ -116,19 +120,19 @@ fn unmarked(batch: &RecordBatch) -> Result<Prepared> {
     let numbers = numbers
         .as_primitive_opt::<UInt64Type>()
         .ok_or_else(|| Error::internal("rows on disk lack their partition"))?;
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<PartitionRun> = Vec::new();
     for (row, number) in numbers.values().iter().enumerate() {
         let partition = usize::try_from(*number).unwrap_or(usize::MAX);
         match runs.last_mut().filter(|run| run.partition == partition) {
             Some(run) => run.length += 1,
-            None => runs.push(Run {
+            None => runs.push(PartitionRun {
                 partition,
                 start: row,
                 length: 1,
             }),
         }
     }
-    Ok(Prepared {
+    Ok(PreparedRows {
         columns: columns.to_vec(),
         runs,
         rows: batch.num_rows(),

@@ -30,14 +30,14 @@ const LONGEST: usize = 256;
 
 /// How a column's values become ranks: bounds between these, ascending.
 #[derive(Debug, Clone)]
-enum Ranks {
+enum RankBounds {
     Numbers(Vec<u64>),
     Texts(Vec<Vec<u8>>),
 }
 
 /// How a curve goes through space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum CurveKind {
     /// Z-order: the bits of all ranks in turn.
     Morton,
     /// From each place to one beside it.
@@ -46,18 +46,18 @@ pub enum Shape {
 
 /// The curve.
 #[derive(Debug, Clone)]
-pub struct Curve {
-    ranks: Vec<Ranks>,
+pub struct SpaceFillingCurve {
+    ranks: Vec<RankBounds>,
     bits: u32,
-    shape: Shape,
+    shape: CurveKind,
 }
 
-impl Curve {
+impl SpaceFillingCurve {
     /// The curve for columns of which `sample` has some rows.
     ///
     /// # Errors
     /// [`Error::Invalid`] for no columns, too many, or types without an order.
-    pub fn new(sample: &[ArrayRef], shape: Shape) -> Result<Self> {
+    pub fn new(sample: &[ArrayRef], shape: CurveKind) -> Result<Self> {
         let count = u32::try_from(sample.len()).unwrap_or(u32::MAX);
         let Some(bits) = 64_u32.checked_div(count).filter(|bits| *bits > 0) else {
             return Err(Error::invalid(format!(
@@ -78,11 +78,11 @@ impl Curve {
     /// The same with so many bits a rank; all together not more than 64.
     ///
     /// # Errors
-    /// As [`Curve::new`].
-    pub fn with_bits(sample: &[ArrayRef], shape: Shape, bits: u32) -> Result<Self> {
+    /// As [`SpaceFillingCurve::new`].
+    pub fn with_bits(sample: &[ArrayRef], shape: CurveKind, bits: u32) -> Result<Self> {
         let ranks = sample
             .iter()
-            .map(|column| Ranks::new(column, 1 << bits))
+            .map(|column| RankBounds::new(column, 1 << bits))
             .collect::<Result<_>>()?;
         Ok(Self { ranks, bits, shape })
     }
@@ -102,10 +102,10 @@ impl Curve {
     ///
     /// # Errors
     /// Those of a cast.
-    pub fn places(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
+    pub fn curve_positions(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
         if let ([ranks], [column]) = (self.ranks.as_slice(), columns) {
             // A column alone keeps its order, numbers without any bounds.
-            return if matches!(ranks, Ranks::Numbers(_)) {
+            return if matches!(ranks, RankBounds::Numbers(_)) {
                 values(column)
             } else {
                 ranks.of(column)
@@ -121,8 +121,8 @@ impl Curve {
             }
         }
         let place = |row: &mut [u64]| {
-            if self.shape == Shape::Hilbert {
-                untangle(row, self.bits);
+            if self.shape == CurveKind::Hilbert {
+                hilbert_transpose(row, self.bits);
             }
             interleaved(row, self.bits)
         };
@@ -144,7 +144,7 @@ fn interleaved(row: &[u64], bits: u32) -> u64 {
 /// Turns a point into numbers whose bits, interleaved, are its place on Hilbert's curve (J.
 /// Skilling, "Programming the Hilbert curve", 2004): each half of each side is turned and mirrored
 /// the way in which the curve enters it, then Gray's code is applied along the sides.
-fn untangle(row: &mut [u64], bits: u32) {
+fn hilbert_transpose(row: &mut [u64], bits: u32) {
     let Some((first, others)) = row.split_first_mut() else {
         return;
     };
@@ -177,15 +177,15 @@ fn untangle(row: &mut [u64], bits: u32) {
 }
 
 /// Bounds between which lie about as many values of a column, for so many ranges; types as in
-/// [`Curve::bounds`].
+/// [`SpaceFillingCurve::bounds`].
 ///
 /// # Errors
-/// As [`Curve::new`].
+/// As [`SpaceFillingCurve::new`].
 pub fn ranges(column: &ArrayRef, count: usize) -> Result<ArrayRef> {
-    Ok(Ranks::new(column, count)?.bounds(column.data_type()))
+    Ok(RankBounds::new(column, count)?.bounds(column.data_type()))
 }
 
-impl Ranks {
+impl RankBounds {
     fn new(sample: &ArrayRef, ranges: usize) -> Result<Self> {
         if let Some(texts) = as_bytes(sample)? {
             let mut all: Vec<Option<&[u8]>> = texts
@@ -384,9 +384,9 @@ mod tests {
             ),
         ];
         for column in ascending {
-            let words = Curve::new(std::slice::from_ref(&column), Shape::Hilbert)
+            let words = SpaceFillingCurve::new(std::slice::from_ref(&column), CurveKind::Hilbert)
                 .unwrap()
-                .places(std::slice::from_ref(&column))
+                .curve_positions(std::slice::from_ref(&column))
                 .unwrap();
             assert!(
                 words.windows(2).all(|pair| pair[0] < pair[1]),
@@ -398,8 +398,9 @@ mod tests {
         let zeros = values(&array(Float64Array::from(vec![-0.0, 0.0]))).unwrap();
         assert_eq!(zeros[0], zeros[1]);
         let none = array(StringArray::from(vec![None::<&str>]));
-        let curve = Curve::new(std::slice::from_ref(&none), Shape::Hilbert).unwrap();
-        assert_eq!(curve.places(&[none]).unwrap(), [0]);
+        let curve =
+            SpaceFillingCurve::new(std::slice::from_ref(&none), CurveKind::Hilbert).unwrap();
+        assert_eq!(curve.curve_positions(&[none]).unwrap(), [0]);
     }
 
     #[test]
@@ -441,9 +442,9 @@ mod tests {
                     .collect::<StringArray>(),
             )
         };
-        let places = Curve::new(&[texts()], Shape::Hilbert)
+        let places = SpaceFillingCurve::new(&[texts()], CurveKind::Hilbert)
             .unwrap()
-            .places(&[texts()])
+            .curve_positions(&[texts()])
             .unwrap();
         let distinct: std::collections::BTreeSet<u64> = places.iter().copied().collect();
         assert_eq!(distinct.len(), 2000);
@@ -461,9 +462,9 @@ mod tests {
             "x".repeat(300),
             "y".repeat(300),
         ]));
-        let places = Curve::new(std::slice::from_ref(&long), Shape::Hilbert)
+        let places = SpaceFillingCurve::new(std::slice::from_ref(&long), CurveKind::Hilbert)
             .unwrap()
-            .places(&[long])
+            .curve_positions(&[long])
             .unwrap();
         assert!(places[0] == places[1] && places[1] < places[2]);
     }
@@ -473,9 +474,11 @@ mod tests {
         let side = 64_i64;
         let x = array((0..side * side).map(|n| n % side).collect::<Int64Array>());
         let y = array((0..side * side).map(|n| n / side).collect::<Int64Array>());
-        for shape in [Shape::Morton, Shape::Hilbert] {
-            let curve = Curve::new(&[Arc::clone(&x), Arc::clone(&y)], shape).unwrap();
-            let places = curve.places(&[Arc::clone(&x), Arc::clone(&y)]).unwrap();
+        for shape in [CurveKind::Morton, CurveKind::Hilbert] {
+            let curve = SpaceFillingCurve::new(&[Arc::clone(&x), Arc::clone(&y)], shape).unwrap();
+            let places = curve
+                .curve_positions(&[Arc::clone(&x), Arc::clone(&y)])
+                .unwrap();
             let mut order: Vec<usize> = (0..places.len()).collect();
             order.sort_by_key(|n| places[*n]);
             // Sixteen files of equal size: each covers a quarter of either side.
@@ -504,7 +507,7 @@ mod tests {
             let mut places: Vec<(u64, Vec<u64>)> = (0..all)
                 .map(|n| {
                     let mut row = point(n);
-                    untangle(&mut row, bits);
+                    hilbert_transpose(&mut row, bits);
                     (interleaved(&row, bits), point(n))
                 })
                 .collect();
@@ -529,8 +532,10 @@ mod tests {
     fn a_column_of_few_values_counts_as_much_as_others() {
         let few = array((0..4096).map(|n| n % 4).collect::<Int64Array>());
         let many = array((0..4096).map(|n| n / 4).collect::<Int64Array>());
-        let curve = Curve::new(&[Arc::clone(&many), Arc::clone(&few)], Shape::Morton).unwrap();
-        let places = curve.places(&[many, few]).unwrap();
+        let curve =
+            SpaceFillingCurve::new(&[Arc::clone(&many), Arc::clone(&few)], CurveKind::Morton)
+                .unwrap();
+        let places = curve.curve_positions(&[many, few]).unwrap();
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_by_key(|n| places[*n]);
         for file in order.chunks(256) {
@@ -542,19 +547,19 @@ mod tests {
     #[test]
     fn one_column_is_sorted() {
         let column = array((0..1000).rev().collect::<Int64Array>());
-        let places = Curve::new(std::slice::from_ref(&column), Shape::Hilbert)
+        let places = SpaceFillingCurve::new(std::slice::from_ref(&column), CurveKind::Hilbert)
             .unwrap()
-            .places(&[column])
+            .curve_positions(&[column])
             .unwrap();
         assert!(places.windows(2).all(|pair| pair[0] > pair[1]));
-        assert!(Curve::new(&[], Shape::Morton).is_err());
+        assert!(SpaceFillingCurve::new(&[], CurveKind::Morton).is_err());
         let list = array(
             arrow_array::ListArray::from_iter_primitive::<Int64Type, _, _>(vec![Some(vec![Some(
                 1,
             )])]),
         );
         assert!(
-            Curve::new(&[list], Shape::Morton)
+            SpaceFillingCurve::new(&[list], CurveKind::Morton)
                 .unwrap_err()
                 .to_string()
                 .contains("no order")

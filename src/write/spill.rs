@@ -20,17 +20,17 @@ use crate::exec::uuid;
 
 /// Where a batch is in the file.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct SpillOffset {
     start: u64,
     length: u64,
 }
 
 /// The file. Whoever reads or writes waits for its turn.
 #[derive(Debug, Default)]
-pub struct Spill(Mutex<State>);
+pub struct SpillFile(Mutex<SpillState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct SpillState {
     file: Option<TempFile>,
     end: u64,
 }
@@ -57,7 +57,7 @@ impl TempFile {
     }
 
     /// At a place of the file.
-    fn at<T>(
+    fn with_seek<T>(
         &mut self,
         start: u64,
         work: impl FnOnce(&mut File) -> std::io::Result<T>,
@@ -81,8 +81,8 @@ impl Drop for TempFile {
     }
 }
 
-impl Spill {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SpillFile {
+    fn state(&self) -> MutexGuard<'_, SpillState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -96,7 +96,7 @@ impl Spill {
     ///
     /// # Errors
     /// [`Error::Storage`] where there is no room.
-    pub fn write(&self, batches: &[RecordBatch]) -> Result<Place> {
+    pub fn write(&self, batches: &[RecordBatch]) -> Result<SpillOffset> {
         let whole;
         let batch = match batches {
             [] => return Err(Error::internal("no rows are to be put on disk")),
@@ -118,9 +118,9 @@ impl Spill {
                     .map_err(|e| failed("put into", &e))?,
             ),
         };
-        file.at(start, |file| file.write_all(&bytes))
+        file.with_seek(start, |file| file.write_all(&bytes))
             .map_err(|e| failed("put into", &e))?;
-        let place = Place {
+        let place = SpillOffset {
             start,
             length: bytes.len() as u64,
         };
@@ -132,12 +132,12 @@ impl Spill {
     ///
     /// # Errors
     /// [`Error::Storage`].
-    pub fn read(&self, place: Place) -> Result<RecordBatch> {
+    pub fn read(&self, place: SpillOffset) -> Result<RecordBatch> {
         let lost = || Error::internal("rows were looked for on disk where none are");
         let mut bytes = vec![0; usize::try_from(place.length).map_err(|_| lost())?];
         let mut state = self.state();
         let file = state.file.as_mut().ok_or_else(lost)?;
-        file.at(place.start, |file| file.read_exact(&mut bytes))
+        file.with_seek(place.start, |file| file.read_exact(&mut bytes))
             .map_err(|e| failed("read from", &e))?;
         drop(state);
         Ok(StreamReader::try_new(bytes.as_slice(), None)?
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn batches_come_back_in_any_order() {
-        let spill = Spill::default();
+        let spill = SpillFile::default();
         assert_eq!(spill.size(), 0);
         let first = spill.write(&[batch(0)]).unwrap();
         let both = spill.write(&[batch(10), batch(20)]).unwrap();
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(spill.read(first).unwrap(), batch(0));
         assert_eq!(spill.size(), both.start + both.length);
         assert!(matches!(spill.write(&[]), Err(Error::Internal { .. })));
-        assert!(Spill::default().read(first).is_err());
+        assert!(SpillFile::default().read(first).is_err());
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
         let mut file = TempFile::new(&path).unwrap();
         assert_eq!(path.exists(), file.path.is_some());
         assert!(cfg!(not(unix)) || !path.exists());
-        file.at(0, |file| file.write_all(b"abc")).unwrap();
+        file.with_seek(0, |file| file.write_all(b"abc")).unwrap();
         file.path = Some(other.clone());
         std::fs::write(&other, "").unwrap();
         drop(file);

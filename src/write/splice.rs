@@ -11,28 +11,30 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 
-use super::files::Files;
-use super::partition::Values;
-use super::{Plan, Prepared, WriteRequest, Written, finish, format, prepared};
+use super::files::PartitionedFileWriter;
+use super::partition::PartitionTuple;
+use super::{PreparedRows, WriteOutput, WritePlan, WriteRequest, finish, format, prepared};
 use crate::error::{Error, Result};
-use crate::pq::{Codec, Encoders, LeafFacts, Spliceable, WriterProperties};
+use crate::pq::{
+    ColumnStatistics, ParallelFileWriter, ParquetCompression, SpliceSource, WriterProperties,
+};
 use crate::protocol::commit_line::Add;
 use crate::protocol::data_path::canonical;
 use crate::protocol::schema::StructType;
-use crate::store::{File, Store, Stores};
-use crate::write::constraints::Rules;
+use crate::store::{Store, StoreObject, TableStores};
+use crate::write::constraints::WriteRules;
 
 /// Bytes of a row group, on average, from which a file is worth copying.
 const LARGE: u64 = 4 << 20;
 
 /// A file that is copied.
 #[derive(Debug, Clone)]
-pub struct Splice {
+pub struct SplicedFile {
     path: String,
-    pub(super) source: Spliceable,
-    pub(super) facts: Vec<LeafFacts>,
+    pub(super) source: SpliceSource,
+    pub(super) statistics: Vec<ColumnStatistics>,
     /// Of the partition columns, in order.
-    pub(super) partition: Values,
+    pub(super) partition: PartitionTuple,
 }
 
 impl WriteRequest {
@@ -41,7 +43,11 @@ impl WriteRequest {
     ///
     /// # Errors
     /// Those of reading footers.
-    pub fn spliceable(&self, files: Vec<Add>, stores: &Stores) -> Result<(Vec<Splice>, Vec<Add>)> {
+    pub fn spliceable(
+        &self,
+        files: Vec<Add>,
+        stores: &TableStores,
+    ) -> Result<(Vec<SplicedFile>, Vec<Add>)> {
         let usual = self.writer_properties == WriterProperties::default()
             && self.hidden.is_empty()
             && self.rules.is_empty()
@@ -55,17 +61,17 @@ impl WriteRequest {
         if large.is_empty() {
             return Ok((Vec::new(), others));
         }
-        let plan = Plan::new(self)?;
+        let plan = WritePlan::new(self)?;
         let (stats, format, _) = format(self, &plan, &[])?;
         // A codec that the table names is the files' to have; where it names none, they keep
         // theirs.
         let codec = self
             .properties
             .get("delta.parquet.compression.codec")
-            .map(|name| Codec::parse(name))
+            .map(|name| ParquetCompression::parse(name))
             .transpose()?;
         let names = plan.partition_names(self.mapping);
-        let facts = stats.facts(
+        let facts = stats.parse_statistics(
             &large
                 .iter()
                 .map(|add| add.stats.as_deref())
@@ -78,14 +84,15 @@ impl WriteRequest {
                 others.push(add);
                 continue;
             };
-            let file: File = stores.file(&canonical(&add.path)?, u64::try_from(add.size).ok())?;
-            let source = Spliceable::open(&file)?;
+            let file: StoreObject =
+                stores.file(&canonical(&add.path)?, u64::try_from(add.size).ok())?;
+            let source = SpliceSource::open(&file)?;
             let groups = source.num_groups() as u64;
-            let fits = format.takes(&source)
+            let fits = format.can_splice(&source)
                 && groups > 0
                 && u64::try_from(add.size).unwrap_or(0) / groups >= LARGE
                 && source.num_rows() == rows
-                && codec.is_none_or(|codec| source.is_of(codec));
+                && codec.is_none_or(|codec| source.is_compressed_with(codec));
             if fits {
                 let value = |name: &String| {
                     add.partition_values
@@ -97,10 +104,10 @@ impl WriteRequest {
                     .iter()
                     .map(|name| value(name).filter(|text| !text.is_empty()))
                     .collect();
-                out.push(Splice {
+                out.push(SplicedFile {
                     path: add.path,
                     source,
-                    facts,
+                    statistics: facts,
                     partition,
                 });
             } else {
@@ -111,7 +118,7 @@ impl WriteRequest {
     }
 }
 
-impl Splice {
+impl SplicedFile {
     /// The path of the file in the log.
     #[must_use]
     pub fn path(&self) -> &str {
@@ -121,11 +128,11 @@ impl Splice {
 
 /// New values of few columns.
 #[derive(Debug, Clone)]
-pub struct Narrow {
+pub struct ColumnRewrite {
     /// The columns that batches have, of the table's.
     pub schema: StructType,
     /// What is demanded of them.
-    pub rules: Rules,
+    pub rules: WriteRules,
     /// Those that have new values; none is a partition column.
     pub changed: Vec<String>,
 }
@@ -139,18 +146,18 @@ pub struct Narrow {
 pub fn write_columns(
     store: &Arc<dyn Store>,
     request: &WriteRequest,
-    narrow: &Narrow,
-    splices: Vec<Splice>,
+    narrow: &ColumnRewrite,
+    splices: Vec<SplicedFile>,
     source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
-) -> Result<Written> {
-    let plan = Arc::new(Plan::new(request)?);
+) -> Result<WriteOutput> {
+    let plan = Arc::new(WritePlan::new(request)?);
     let narrow_request = WriteRequest {
         schema: narrow.schema.clone(),
         partition_columns: Vec::new(),
         rules: narrow.rules.clone(),
         ..request.clone()
     };
-    let mut rows = Rows {
+    let mut rows = PreparedRowIterator {
         prepared: prepared(&narrow_request, source)?,
         waiting: None,
     };
@@ -178,13 +185,13 @@ pub fn write_columns(
         })
         .collect::<Result<_>>()?;
     let (stats, format, codec) = format(request, &plan, &[])?;
-    let encoders = Encoders::start(
+    let encoders = ParallelFileWriter::start(
         format,
         Arc::clone(store),
         &request.cancel,
         &request.progress,
     )?;
-    let mut files = Files::new(request, encoders, codec, &plan.partitions);
+    let mut files = PartitionedFileWriter::new(request, encoders, codec, &plan.partitions);
     let mut written = 0;
     for splice in splices {
         written += splice.source.num_rows();
@@ -206,12 +213,12 @@ pub fn write_columns(
 }
 
 /// Rows that are ready, handed out by number.
-struct Rows<I> {
+struct PreparedRowIterator<I> {
     prepared: I,
     waiting: Option<Vec<ArrayRef>>,
 }
 
-impl<I: Iterator<Item = Result<Prepared>>> Rows<I> {
+impl<I: Iterator<Item = Result<PreparedRows>>> PreparedRowIterator<I> {
     /// The next rows, in pieces.
     fn take(&mut self, mut rows: u64) -> Result<Vec<Vec<ArrayRef>>> {
         let mut out = Vec::new();

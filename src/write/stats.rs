@@ -16,10 +16,10 @@ use arrow_array::{Array, ArrayRef};
 use crate::error::{Error, Result, shown};
 use crate::expr::Scalar;
 use crate::expr::text::{datetime, number};
-use crate::parse::stats::{Leaf, has_bounds};
+use crate::parse::stats::{StatsLeafColumn, has_bounds};
 use crate::parse::{self, StatsColumn};
-use crate::pq::{LeafFacts, Wanted};
-use crate::protocol::calendar::Zone;
+use crate::pq::{ColumnStatistics, StatisticsLevel};
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::properties::columns;
 use crate::protocol::schema::{DataType, StructField, StructType};
 
@@ -30,18 +30,18 @@ const PREFIX: usize = 32;
 
 /// A field of the file, as its statistics see it.
 #[derive(Debug, Clone)]
-enum Node {
-    Struct(String, Vec<Node>),
-    Leaf(String, DataType, Wanted),
+enum FileStatsNode {
+    Struct(String, Vec<FileStatsNode>),
+    Leaf(String, DataType, StatisticsLevel),
 }
 
 /// Rows of a file, and what is known of its leaves.
-pub type FileFacts = (u64, Vec<LeafFacts>);
+pub type FileStatistics = (u64, Vec<ColumnStatistics>);
 
 /// Which statistics a table's files have.
 #[derive(Debug, Clone)]
 pub struct StatsPlan {
-    nodes: Vec<Node>,
+    nodes: Vec<FileStatsNode>,
     prefix: usize,
 }
 
@@ -91,7 +91,7 @@ impl StatsPlan {
             PREFIX as i64,
         )?)
         .unwrap_or(PREFIX);
-        let mut planner = Planner {
+        let mut planner = StatsColumnPlanner {
             named,
             left,
             physical: &physical,
@@ -109,11 +109,15 @@ impl StatsPlan {
 
     /// The same files without any statistics.
     #[must_use]
-    pub fn nothing(self) -> Self {
-        fn walk(nodes: Vec<Node>) -> Vec<Node> {
+    pub fn without_statistics(self) -> Self {
+        fn walk(nodes: Vec<FileStatsNode>) -> Vec<FileStatsNode> {
             let node = |node| match node {
-                Node::Struct(name, children) => Node::Struct(name, walk(children)),
-                Node::Leaf(name, data_type, _) => Node::Leaf(name, data_type, Wanted::Nothing),
+                FileStatsNode::Struct(name, children) => {
+                    FileStatsNode::Struct(name, walk(children))
+                }
+                FileStatsNode::Leaf(name, data_type, _) => {
+                    FileStatsNode::Leaf(name, data_type, StatisticsLevel::Nothing)
+                }
             };
             nodes.into_iter().map(node).collect()
         }
@@ -125,12 +129,12 @@ impl StatsPlan {
 
     /// What the encoder shall learn of each leaf, in order.
     #[must_use]
-    pub fn wanted(&self) -> Vec<Wanted> {
-        fn walk(nodes: &[Node], out: &mut Vec<Wanted>) {
+    pub fn requested_statistics(&self) -> Vec<StatisticsLevel> {
+        fn walk(nodes: &[FileStatsNode], out: &mut Vec<StatisticsLevel>) {
             for node in nodes {
                 match node {
-                    Node::Struct(_, children) => walk(children, out),
-                    Node::Leaf(_, _, wanted) => out.push(*wanted),
+                    FileStatsNode::Struct(_, children) => walk(children, out),
+                    FileStatsNode::Leaf(_, _, wanted) => out.push(*wanted),
                 }
             }
         }
@@ -144,15 +148,15 @@ impl StatsPlan {
     ///
     /// # Errors
     /// Those of reading statistics.
-    pub fn facts(&self, texts: &[Option<&str>]) -> Result<Vec<Option<FileFacts>>> {
+    pub fn parse_statistics(&self, texts: &[Option<&str>]) -> Result<Vec<Option<FileStatistics>>> {
         let mut leaves = Vec::new();
         leaves_of(&self.nodes, &mut Vec::new(), &mut leaves);
         let read = parse::stats::parse(
             &StatsColumn::Json(texts.iter().copied().collect()),
             &leaves,
-            Zone::UTC,
+            TimeZoneSpec::UTC,
         )?;
-        let wanted = self.wanted();
+        let wanted = self.requested_statistics();
         let of_file = |row: usize| {
             let rows = read
                 .num_records
@@ -162,7 +166,7 @@ impl StatsPlan {
             if read.tight_bounds.is_valid(row) && !read.tight_bounds.value(row) {
                 return None;
             }
-            let fact = |(leaf, wanted): (&parse::stats::LeafStats, &Wanted)| {
+            let fact = |(leaf, wanted): (&parse::stats::LeafStats, &StatisticsLevel)| {
                 let nulls = leaf
                     .null_count
                     .is_valid(row)
@@ -174,12 +178,12 @@ impl StatsPlan {
                         .and_then(|array| Scalar::of(array, row))
                         .filter(|bound| !bound.is_null())
                 };
-                let bounds = if *wanted == Wanted::Bounds {
+                let bounds = if *wanted == StatisticsLevel::Bounds {
                     (bound(&leaf.min), bound(&leaf.max))
                 } else {
                     (None, None)
                 };
-                LeafFacts::known(rows, nulls, bounds)
+                ColumnStatistics::from_parts(rows, nulls, bounds)
             };
             Some((rows, read.leaves.iter().zip(&wanted).map(fact).collect()))
         };
@@ -195,19 +199,19 @@ impl StatsPlan {
 
     /// The JSON text for a file of `rows` rows.
     #[must_use]
-    pub fn json(&self, rows: u64, facts: &[LeafFacts]) -> String {
+    pub fn json(&self, rows: u64, facts: &[ColumnStatistics]) -> String {
         let mut out = format!("{{\"numRecords\":{rows}");
-        let min = |data_type: &DataType, facts: &LeafFacts| {
-            value(data_type, facts.min.as_ref()?, Side::Min, self.prefix)
+        let min = |data_type: &DataType, facts: &ColumnStatistics| {
+            value(data_type, facts.min.as_ref()?, StatsBound::Min, self.prefix)
         };
-        let max = |data_type: &DataType, facts: &LeafFacts| {
-            value(data_type, facts.max.as_ref()?, Side::Max, self.prefix)
+        let max = |data_type: &DataType, facts: &ColumnStatistics| {
+            value(data_type, facts.max.as_ref()?, StatsBound::Max, self.prefix)
         };
-        let bounded = |pick: &dyn Fn(&DataType, &LeafFacts) -> Option<String>,
-                       wanted: Wanted,
+        let bounded = |pick: &dyn Fn(&DataType, &ColumnStatistics) -> Option<String>,
+                       wanted: StatisticsLevel,
                        data_type: &DataType,
-                       facts: &LeafFacts| {
-            (wanted == Wanted::Bounds)
+                       facts: &ColumnStatistics| {
+            (wanted == StatisticsLevel::Bounds)
                 .then(|| pick(data_type, facts))
                 .flatten()
         };
@@ -231,7 +235,8 @@ impl StatsPlan {
             &self.nodes,
             facts,
             &|_, wanted, facts| {
-                (wanted != Wanted::Nothing && !facts.uncounted).then(|| facts.nulls.to_string())
+                (wanted != StatisticsLevel::Nothing && !facts.nulls_unknown)
+                    .then(|| facts.nulls.to_string())
             },
         );
         out.push_str(",\"tightBounds\":true}");
@@ -240,20 +245,20 @@ impl StatsPlan {
 }
 
 /// The leaves as the reader of statistics takes them.
-fn leaves_of(nodes: &[Node], path: &mut Vec<String>, out: &mut Vec<Leaf>) {
+fn leaves_of(nodes: &[FileStatsNode], path: &mut Vec<String>, out: &mut Vec<StatsLeafColumn>) {
     for node in nodes {
         match node {
-            Node::Struct(name, children) => {
+            FileStatsNode::Struct(name, children) => {
                 path.push(name.clone());
                 leaves_of(children, path, out);
                 path.pop();
             }
-            Node::Leaf(name, data_type, wanted) => {
+            FileStatsNode::Leaf(name, data_type, wanted) => {
                 let path = path.iter().cloned().chain([name.clone()]).collect();
-                out.push(Leaf {
+                out.push(StatsLeafColumn {
                     path,
                     data_type: data_type.clone(),
-                    bounds: *wanted == Wanted::Bounds,
+                    bounds: *wanted == StatisticsLevel::Bounds,
                 });
             }
         }
@@ -261,18 +266,29 @@ fn leaves_of(nodes: &[Node], path: &mut Vec<String>, out: &mut Vec<Leaf>) {
 }
 
 /// How one leaf's value is written, if it has one.
-type Pick<'a> = &'a dyn Fn(&DataType, Wanted, &LeafFacts) -> Option<String>;
+type StatsValuePicker<'a> =
+    &'a dyn Fn(&DataType, StatisticsLevel, &ColumnStatistics) -> Option<String>;
 
-fn object(out: &mut String, name: &str, nodes: &[Node], facts: &[LeafFacts], pick: Pick<'_>) {
-    fn walk(nodes: &[Node], facts: &mut std::slice::Iter<'_, LeafFacts>, pick: Pick<'_>) -> String {
+fn object(
+    out: &mut String,
+    name: &str,
+    nodes: &[FileStatsNode],
+    facts: &[ColumnStatistics],
+    pick: StatsValuePicker<'_>,
+) {
+    fn walk(
+        nodes: &[FileStatsNode],
+        facts: &mut std::slice::Iter<'_, ColumnStatistics>,
+        pick: StatsValuePicker<'_>,
+    ) -> String {
         let mut out = String::new();
         for node in nodes {
             let (name, text) = match node {
-                Node::Struct(name, children) => {
+                FileStatsNode::Struct(name, children) => {
                     let inner = walk(children, facts, pick);
                     (name, (!inner.is_empty()).then(|| format!("{{{inner}}}")))
                 }
-                Node::Leaf(name, data_type, wanted) => (
+                FileStatsNode::Leaf(name, data_type, wanted) => (
                     name,
                     facts
                         .next()
@@ -294,14 +310,19 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-struct Planner<'a> {
+struct StatsColumnPlanner<'a> {
     named: Option<Vec<Vec<String>>>,
     left: usize,
     physical: &'a dyn Fn(&StructField) -> String,
 }
 
-impl Planner<'_> {
-    fn node(&mut self, field: &StructField, path: &mut Vec<String>, excluded: bool) -> Node {
+impl StatsColumnPlanner<'_> {
+    fn node(
+        &mut self,
+        field: &StructField,
+        path: &mut Vec<String>,
+        excluded: bool,
+    ) -> FileStatsNode {
         let name = (self.physical)(field);
         path.push(field.name.to_lowercase());
         let node = if let DataType::Struct(inner) = &field.data_type {
@@ -309,7 +330,7 @@ impl Planner<'_> {
                 .fields
                 .iter()
                 .filter(|field| !matches!(field.data_type, DataType::Void));
-            Node::Struct(
+            FileStatsNode::Struct(
                 name,
                 written
                     .map(|field| self.node(field, path, excluded))
@@ -328,11 +349,11 @@ impl Planner<'_> {
                 && !matches!(field.data_type, DataType::Boolean)
                 && !field.is_collated();
             let wanted = match (indexed, bounds) {
-                (false, _) => Wanted::Nothing,
-                (true, false) => Wanted::Nulls,
-                (true, true) => Wanted::Bounds,
+                (false, _) => StatisticsLevel::Nothing,
+                (true, false) => StatisticsLevel::Nulls,
+                (true, true) => StatisticsLevel::Bounds,
             };
-            Node::Leaf(name, field.data_type.clone(), wanted)
+            FileStatsNode::Leaf(name, field.data_type.clone(), wanted)
         };
         path.pop();
         node
@@ -340,13 +361,13 @@ impl Planner<'_> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum StatsBound {
     Min,
     Max,
 }
 
 /// A bound as JSON text.
-fn value(data_type: &DataType, value: &Scalar, side: Side, prefix: usize) -> Option<String> {
+fn value(data_type: &DataType, value: &Scalar, side: StatsBound, prefix: usize) -> Option<String> {
     let mut out = String::new();
     match (data_type, value) {
         (
@@ -373,7 +394,7 @@ fn value(data_type: &DataType, value: &Scalar, side: Side, prefix: usize) -> Opt
             return Some(quoted(&out));
         }
         (DataType::Timestamp | DataType::TimestampNtz, Scalar::Long(micros)) => {
-            let ms = if side == Side::Min {
+            let ms = if side == StatsBound::Min {
                 micros.div_euclid(1000)
             } else {
                 micros.div_euclid(1000) + i64::from(micros.rem_euclid(1000) != 0)
@@ -408,12 +429,12 @@ fn value(data_type: &DataType, value: &Scalar, side: Side, prefix: usize) -> Opt
 const FOUR_DIGIT_DAYS: std::ops::RangeInclusive<i64> = -719_162..=2_932_896;
 
 /// A prefix of text that is a bound of it.
-fn bound_text(text: &str, side: Side, prefix: usize) -> Option<String> {
+fn bound_text(text: &str, side: StatsBound, prefix: usize) -> Option<String> {
     let Some((end, _)) = text.char_indices().nth(prefix) else {
         return Some(text.to_owned());
     };
     let (head, tail) = text.split_at(end);
-    if side == Side::Min {
+    if side == StatsBound::Min {
         return Some(head.to_owned());
     }
     // The character put in place of the rest must be greater than the first one that it replaces.
@@ -464,8 +485,8 @@ mod tests {
         .unwrap()
     }
 
-    fn facts(nulls: u64, min: Scalar, max: Scalar) -> LeafFacts {
-        let mut facts = LeafFacts::default();
+    fn facts(nulls: u64, min: Scalar, max: Scalar) -> ColumnStatistics {
+        let mut facts = ColumnStatistics::default();
         (facts.nulls, facts.min, facts.max) = (nulls, Some(min), Some(max));
         facts
     }
@@ -488,8 +509,8 @@ mod tests {
             field("y", "boolean"),
         ];
         let plan = plan(fields, &[]);
-        assert_eq!(plan.wanted().len(), 7);
-        let none = LeafFacts::default();
+        assert_eq!(plan.requested_statistics().len(), 7);
+        let none = ColumnStatistics::default();
         let facts = [
             facts(1, Scalar::Double(-0.0), Scalar::Double(f64::NAN)),
             facts(2, Scalar::Decimal(-150), Scalar::Decimal(12_345)),
@@ -508,7 +529,7 @@ mod tests {
                 r#""nullCount":{"f":1,"n":{"d":2,"day":0},"t":0,"b":0,"y":0},"tightBounds":true}"#
             )
         );
-        let leaf = |path: &[&str], name: &str| Leaf {
+        let leaf = |path: &[&str], name: &str| StatsLeafColumn {
             path: path.iter().map(ToString::to_string).collect(),
             data_type: DataType::from_name(name).unwrap(),
             bounds: true,
@@ -522,7 +543,7 @@ mod tests {
         let read = parse(
             &StatsColumn::Json(std::iter::once(Some(text)).collect()),
             &leaves,
-            crate::protocol::calendar::Zone::UTC,
+            crate::protocol::calendar::TimeZoneSpec::UTC,
         )
         .unwrap();
         assert_eq!(read.num_records.value(0), 9);
@@ -588,9 +609,9 @@ mod tests {
         };
         let wanted = |properties: &[(&str, &str)]| {
             plan(fields(), properties)
-                .wanted()
+                .requested_statistics()
                 .iter()
-                .map(|w| *w != Wanted::Nothing)
+                .map(|w| *w != StatisticsLevel::Nothing)
                 .collect::<Vec<_>>()
         };
         assert_eq!(wanted(&[]), [false, true, true, true, true]);
@@ -625,8 +646,8 @@ mod tests {
             serde_json::json!({"s": "icu.UNICODE"}),
         );
         assert_eq!(
-            plan(vec![collated, field("t", "string")], &[]).wanted(),
-            [Wanted::Nulls, Wanted::Bounds]
+            plan(vec![collated, field("t", "string")], &[]).requested_statistics(),
+            [StatisticsLevel::Nulls, StatisticsLevel::Bounds]
         );
     }
 
@@ -634,16 +655,27 @@ mod tests {
     fn years_beyond_four_digits_have_no_bounds() {
         for days in [-719_163, 2_932_897] {
             assert_eq!(
-                value(&DataType::Date, &Scalar::Long(days), Side::Min, 32),
+                value(&DataType::Date, &Scalar::Long(days), StatsBound::Min, 32),
                 None
             );
         }
         assert_eq!(
-            value(&DataType::Date, &Scalar::Long(2_932_896), Side::Max, 32).unwrap(),
+            value(
+                &DataType::Date,
+                &Scalar::Long(2_932_896),
+                StatsBound::Max,
+                32
+            )
+            .unwrap(),
             "\"9999-12-31\""
         );
         assert_eq!(
-            value(&DataType::Timestamp, &Scalar::Long(i64::MAX), Side::Max, 32),
+            value(
+                &DataType::Timestamp,
+                &Scalar::Long(i64::MAX),
+                StatsBound::Max,
+                32
+            ),
             None
         );
     }
@@ -652,38 +684,38 @@ mod tests {
     fn an_upper_bound_of_text_is_one_for_every_character() {
         let top = char::MAX.to_string();
         assert_eq!(
-            bound_text(&"a".repeat(32), Side::Max, 32).unwrap(),
+            bound_text(&"a".repeat(32), StatsBound::Max, 32).unwrap(),
             "a".repeat(32)
         );
         assert_eq!(
-            bound_text(&"a".repeat(33), Side::Max, 32).unwrap(),
+            bound_text(&"a".repeat(33), StatsBound::Max, 32).unwrap(),
             "a".repeat(32) + "\u{7f}"
         );
         assert_eq!(
-            bound_text(&"é".repeat(33), Side::Max, 32).unwrap(),
+            bound_text(&"é".repeat(33), StatsBound::Max, 32).unwrap(),
             "é".repeat(32) + &top
         );
         assert_eq!(
-            bound_text(&("a".repeat(32) + "\u{7f}b"), Side::Max, 32).unwrap(),
+            bound_text(&("a".repeat(32) + "\u{7f}b"), StatsBound::Max, 32).unwrap(),
             "a".repeat(32) + &top
         );
         assert_eq!(
-            bound_text(&("a".repeat(32) + &top + "b"), Side::Max, 32).unwrap(),
+            bound_text(&("a".repeat(32) + &top + "b"), StatsBound::Max, 32).unwrap(),
             "a".repeat(32) + &top + "\u{7f}"
         );
         assert_eq!(
-            bound_text(&("a".repeat(32) + &top.repeat(2)), Side::Max, 32).unwrap(),
+            bound_text(&("a".repeat(32) + &top.repeat(2)), StatsBound::Max, 32).unwrap(),
             "a".repeat(32) + &top.repeat(2)
         );
-        assert_eq!(bound_text(&top.repeat(80), Side::Max, 32), None);
+        assert_eq!(bound_text(&top.repeat(80), StatsBound::Max, 32), None);
     }
 
     proptest! {
         #[test]
         fn bounds_of_text_hold(text in "([ab\u{7f}é\u{fffd}\u{10000}\u{10ffff}]{0,9}|\\PC{0,80})", prefix in 0_usize..40) {
-            let min = bound_text(&text, Side::Min, prefix).unwrap();
+            let min = bound_text(&text, StatsBound::Min, prefix).unwrap();
             prop_assert!(min <= text && min.chars().count() <= prefix.max(text.chars().count().min(prefix)));
-            if let Some(max) = bound_text(&text, Side::Max, prefix) {
+            if let Some(max) = bound_text(&text, StatsBound::Max, prefix) {
                 prop_assert!(max >= text);
                 prop_assert!(max.chars().count() <= 2 * prefix + 1);
             }

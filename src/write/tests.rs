@@ -19,18 +19,18 @@ use arrow_schema::{DataType as Arrow, Field, Schema};
 use arrow_select::concat::concat_batches;
 use proptest::prelude::*;
 
-use super::{NewFile, WriteRequest, Written, write};
+use super::{WriteOutput, WriteRequest, WrittenDataFile, write};
 use crate::error::{Error, Result};
-use crate::expr::{Bound, Scalar};
+use crate::expr::{BoundExpr, Scalar};
 use crate::parse::StatsColumn;
-use crate::parse::stats::{self, Leaf};
+use crate::parse::stats::{self, StatsLeafColumn};
 use crate::pq::read;
-use crate::pq::{FileSpec, FooterCache, Mapping};
-use crate::protocol::calendar::Zone;
+use crate::pq::{ColumnMappingMode, FileSpec, FooterCache};
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::data_path;
-use crate::protocol::schema::{DataType, StructType, TextLayout};
-use crate::store::{File, Options, Store, open};
-use crate::write::constraints::{Check, Computed, Identity};
+use crate::protocol::schema::{DataType, StringLayout, StructType};
+use crate::store::{StorageOptions, Store, StoreObject, open};
+use crate::write::constraints::{CheckConstraint, ComputedColumn, IdentityColumn};
 
 /// A directory that is gone when the test is over.
 struct Folder(PathBuf);
@@ -41,7 +41,7 @@ impl Folder {
     }
 
     fn store(&self) -> Arc<dyn Store> {
-        open(&self.0.to_string_lossy(), &Options::default()).unwrap()
+        open(&self.0.to_string_lossy(), &StorageOptions::default()).unwrap()
     }
 
     /// Every file below, relative, sorted.
@@ -78,12 +78,12 @@ fn table(fields: &str) -> StructType {
     StructType::parse(&format!(r#"{{"type":"struct","fields":[{fields}]}}"#)).unwrap()
 }
 
-fn put(folder: &Folder, request: &WriteRequest, batches: Vec<RecordBatch>) -> Result<Written> {
+fn put(folder: &Folder, request: &WriteRequest, batches: Vec<RecordBatch>) -> Result<WriteOutput> {
     write(&folder.store(), request, batches.into_iter().map(Ok))
 }
 
 /// The rows of a file, read by the table's columns that it holds.
-fn rows(folder: &Folder, request: &WriteRequest, file: &NewFile) -> RecordBatch {
+fn rows(folder: &Folder, request: &WriteRequest, file: &WrittenDataFile) -> RecordBatch {
     let held = |name: &String| {
         request.materialize_partition_columns || !request.partition_columns.contains(name)
     };
@@ -96,18 +96,18 @@ fn rows(folder: &Folder, request: &WriteRequest, file: &NewFile) -> RecordBatch 
         .collect();
     let path = data_path::canonical(&file.path).unwrap().into_owned();
     let mut spec = FileSpec::new(
-        File {
+        StoreObject {
             store: folder.store(),
             path,
             size: Some(file.size),
         },
         columns.clone(),
     );
-    (spec.layout, spec.mapping) = (TextLayout::Plain, request.mapping);
+    (spec.layout, spec.mapping) = (StringLayout::Plain, request.mapping);
     let batches: Vec<RecordBatch> = read(spec, &Arc::new(FooterCache::new(0)))
         .collect::<Result<_>>()
         .unwrap();
-    let schema = StructType { fields: columns }.to_arrow(TextLayout::Plain);
+    let schema = StructType { fields: columns }.to_arrow(StringLayout::Plain);
     concat_batches(&schema, &batches).unwrap()
 }
 
@@ -249,7 +249,7 @@ impl Draw {
                 array
                     .to_data()
                     .into_builder()
-                    .data_type(of.to_arrow(TextLayout::Plain))
+                    .data_type(of.to_arrow(StringLayout::Plain))
                     .build()
                     .unwrap(),
             )
@@ -333,7 +333,7 @@ impl Draw {
                     .map(|field| self.array(&field.data_type, rows, field.nullable))
                     .collect();
                 Arc::new(StructArray::new(
-                    inner.arrow_fields(TextLayout::Plain),
+                    inner.arrow_fields(StringLayout::Plain),
                     arrays,
                     nulls,
                 ))
@@ -342,7 +342,7 @@ impl Draw {
                 let lengths: Vec<usize> = (0..rows).map(|_| self.below(4) as usize).collect();
                 let count = lengths.iter().sum();
                 let offsets = OffsetBuffer::from_lengths(lengths);
-                match (of, of.to_arrow(TextLayout::Plain)) {
+                match (of, of.to_arrow(StringLayout::Plain)) {
                     (DataType::Array(inner), Arrow::List(field)) => Arc::new(ListArray::new(
                         field,
                         offsets,
@@ -437,9 +437,9 @@ fn check_stats(batch: &RecordBatch, schema: &StructType, text: &str) {
             &mut all,
         );
     }
-    let asked: Vec<Leaf> = all
+    let asked: Vec<StatsLeafColumn> = all
         .iter()
-        .map(|(path, of, _)| Leaf {
+        .map(|(path, of, _)| StatsLeafColumn {
             path: path.clone(),
             data_type: of.clone(),
             bounds: stats::has_bounds(of),
@@ -448,7 +448,7 @@ fn check_stats(batch: &RecordBatch, schema: &StructType, text: &str) {
     let found = stats::parse(
         &StatsColumn::Json(std::iter::once(Some(text)).collect()),
         &asked,
-        Zone::UTC,
+        TimeZoneSpec::UTC,
     )
     .unwrap();
     assert_eq!(found.num_records.value(0), batch.num_rows() as i64);
@@ -522,7 +522,7 @@ proptest! {
         let mut batches = Vec::new();
         for _ in 0..cuts {
             let arrays: Vec<ArrayRef> = schema.fields.iter().map(|field| draw.array(&field.data_type, rows_in, field.nullable)).collect();
-            batches.push(RecordBatch::try_new(schema.to_arrow(TextLayout::Plain), arrays).unwrap());
+            batches.push(RecordBatch::try_new(schema.to_arrow(StringLayout::Plain), arrays).unwrap());
         }
         let folder = Folder::new();
         let mut request = WriteRequest::new(schema.clone());
@@ -538,7 +538,7 @@ proptest! {
             all.push(batch);
         }
         prop_assert_eq!(folder.files().len(), written.files.len());
-        let arrow = schema.to_arrow(TextLayout::Plain);
+        let arrow = schema.to_arrow(StringLayout::Plain);
         let (given, found) = (concat_batches(&arrow, &batches).unwrap(), concat_batches(&arrow, &all).unwrap());
         for (field, (a, b)) in schema.fields.iter().zip(given.columns().iter().zip(found.columns())) {
             prop_assert!(a.to_data() == b.to_data(), "{}: {:?} and {:?}", field.data_type, a, b);
@@ -849,7 +849,7 @@ fn mapped_columns_have_physical_names_everywhere() {
         ]
         .join(","),
     ));
-    (request.mapping, request.partition_columns) = (Mapping::Id, vec!["part".to_owned()]);
+    (request.mapping, request.partition_columns) = (ColumnMappingMode::Id, vec!["part".to_owned()]);
     request.properties.insert(
         "delta.dataSkippingStatsColumns".to_owned(),
         "s.x".to_owned(),
@@ -909,7 +909,7 @@ fn a_write_that_fails_leaves_nothing() {
     assert!(error.to_string().contains("the source broke"));
     assert_eq!(folder.files(), Vec::<String>::new());
 
-    request.cancel = crate::exec::Cancel::default();
+    request.cancel = crate::exec::CancellationToken::default();
     let cancel = request.cancel.clone();
     let stopping = good().enumerate().map(move |(n, batch)| {
         if n == 15 {
@@ -930,7 +930,7 @@ fn a_store_that_cannot_be_written_is_one_clear_error() {
     std::fs::create_dir_all(&folder.0).unwrap();
     let blocked = folder.0.join("file");
     std::fs::write(&blocked, "x").unwrap();
-    let store = open(&blocked.to_string_lossy(), &Options::default()).unwrap();
+    let store = open(&blocked.to_string_lossy(), &StorageOptions::default()).unwrap();
     let request = WriteRequest::new(table(r#"{"name":"n","type":"long"}"#));
     let error = write(&store, &request, std::iter::once(Ok(ints("n", 0..10)))).unwrap_err();
     assert!(
@@ -996,8 +996,8 @@ fn call(function: &str, args: &[String], data_type: &str) -> String {
     )
 }
 
-fn tree(node: &str) -> Bound {
-    Bound::from_json(&format!(r#"{{"expr":{node},"ansi":true,"zone":"UTC"}}"#)).unwrap()
+fn tree(node: &str) -> BoundExpr {
+    BoundExpr::from_json(&format!(r#"{{"expr":{node},"ansi":true,"zone":"UTC"}}"#)).unwrap()
 }
 
 #[test]
@@ -1009,7 +1009,7 @@ fn a_check_that_is_null_is_violated_like_one_that_is_false() {
         &[column("n", "long"), literal("0", "long")],
         "boolean",
     ));
-    request.rules.checks.push(Check {
+    request.rules.checks.push(CheckConstraint {
         name: "positive".to_owned(),
         sql: "n > 0".to_owned(),
         expr,
@@ -1044,7 +1044,7 @@ fn missing_columns_are_computed_and_given_ones_are_checked() {
     let mut request = WriteRequest::new(table(
         r#"{"name":"n","type":"long"},{"name":"g","type":"long"},{"name":"d","type":"string","nullable":false},{"name":"i","type":"long","nullable":false}"#,
     ));
-    request.rules.generated.push(Computed {
+    request.rules.generated.push(ComputedColumn {
         column: "g".to_owned(),
         expr: tree(&call(
             "+",
@@ -1052,11 +1052,11 @@ fn missing_columns_are_computed_and_given_ones_are_checked() {
             "long",
         )),
     });
-    request.rules.defaults.push(Computed {
+    request.rules.defaults.push(ComputedColumn {
         column: "d".to_owned(),
         expr: tree(&literal("\"x\"", "string")),
     });
-    request.rules.identities.push(Identity {
+    request.rules.identities.push(IdentityColumn {
         column: "i".to_owned(),
         next: 100,
         step: -10,
@@ -1117,9 +1117,9 @@ fn missing_columns_are_computed_and_given_ones_are_checked() {
 fn cast_one(data_type: &str, array: ArrayRef) -> Result<ArrayRef> {
     let table = table(&format!(r#"{{"name":"c","type":{data_type}}}"#));
     let batch = RecordBatch::try_from_iter([("C", array)]).unwrap();
-    let columns = super::cast::Columns::find(&batch.schema(), &table)?;
+    let columns = super::cast::ColumnPositions::find(&batch.schema(), &table)?;
     Ok(columns
-        .cast(&batch, &table, Some(Zone::UTC))?
+        .cast(&batch, &table, Some(TimeZoneSpec::UTC))?
         .remove(0)
         .unwrap())
 }
@@ -1306,7 +1306,8 @@ fn columns_are_found_without_case_and_strange_ones_are_refused() {
             .iter()
             .map(|name| Field::new(*name, Arrow::Int64, true))
             .collect();
-        super::cast::Columns::find(&Schema::new(fields), &table).map(|columns| columns.places)
+        super::cast::ColumnPositions::find(&Schema::new(fields), &table)
+            .map(|columns| columns.positions)
     };
     assert_eq!(find(&["S", "iD"]).unwrap(), [Some(1), Some(0)]);
     assert_eq!(find(&["s"]).unwrap(), [None, Some(0)]);

@@ -8,7 +8,7 @@ use arrow_array::{RecordBatch, StringArray};
 use arrow_schema::{DataType as Arrow, Field, Schema};
 use crossbeam_channel::{Receiver, bounded};
 
-use super::{WriteRequest, Written, write};
+use super::{WriteOutput, WriteRequest, write};
 use crate::error::{Error, Result};
 use crate::exec::panic_error;
 use crate::protocol::schema::{DataType, StructField};
@@ -21,7 +21,7 @@ impl WriteRequest {
     /// The same for change files. Every change has a kind, so that their files have it as a
     /// required column.
     #[must_use]
-    pub fn of_feed(mut self) -> Self {
+    pub fn for_change_data(mut self) -> Self {
         self.schema
             .fields
             .push(StructField::new(KIND, DataType::String, false));
@@ -35,7 +35,7 @@ impl WriteRequest {
 ///
 /// # Errors
 /// Those of Arrow.
-pub fn changed(batch: &RecordBatch, kind: &str) -> Result<RecordBatch> {
+pub fn with_change_type(batch: &RecordBatch, kind: &str) -> Result<RecordBatch> {
     let mut fields: Vec<Arc<Field>> = batch.schema().fields().iter().cloned().collect();
     fields.push(Arc::new(Field::new(KIND, Arrow::Utf8, false)));
     let mut columns = batch.columns().to_vec();
@@ -51,12 +51,12 @@ pub fn changed(batch: &RecordBatch, kind: &str) -> Result<RecordBatch> {
 ///
 /// # Errors
 /// [`Error::Resource`] when no thread can be started.
-pub fn write_told(
+pub fn write_with_change_data(
     store: &Arc<dyn Store>,
     request: &WriteRequest,
     rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
-) -> Result<[Result<Written>; 2]> {
-    let mut feed = request.clone().of_feed();
+) -> Result<[Result<WriteOutput>; 2]> {
+    let mut feed = request.clone().for_change_data();
     feed.cancel = request.cancel.child();
     let (stop, root) = (feed.cancel.clone(), Arc::clone(store));
     let (data, copy) = tee(rows)?;
@@ -65,7 +65,7 @@ pub fn write_told(
             &root,
             &feed,
             copy.into_iter()
-                .map(|batch: Result<RecordBatch>| changed(&batch?, "insert")),
+                .map(|batch: Result<RecordBatch>| with_change_type(&batch?, "insert")),
         )
     };
     let writer = std::thread::Builder::new()
@@ -86,11 +86,13 @@ pub fn write_told(
 const WAITING: usize = 4;
 
 /// One end of a tee.
-type End = Receiver<Result<RecordBatch>>;
+type TeeReceiver = Receiver<Result<RecordBatch>>;
 
 /// Two streams of the same batches. The source is pulled by a thread of its own, as long as either
 /// is read.
-fn tee(source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static) -> Result<(End, End)> {
+fn tee(
+    source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+) -> Result<(TeeReceiver, TeeReceiver)> {
     let ((left, data), (right, copy)) = (bounded(WAITING), bounded(WAITING));
     let pump = move || {
         for batch in source {
@@ -124,7 +126,7 @@ mod tests {
 
     #[test]
     fn changes_say_what_happened_behind_the_columns() {
-        let told = changed(&batch(&[1, 2]), "insert").unwrap();
+        let told = with_change_type(&batch(&[1, 2]), "insert").unwrap();
         assert_eq!(
             told.schema()
                 .fields()

@@ -5,16 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use deltafast::commit::{CommitOptions, Committed, Isolation, Operation, Transaction};
+use deltafast::commit::{
+    CommitOperation, CommittedVersion, IsolationLevel, OptimisticTransaction, TransactionOptions,
+};
 use deltafast::error::{Error, Result};
-use deltafast::exec::Env;
-use deltafast::log::{Catalog, Log, Tail, TailCommit};
-use deltafast::protocol::action::{DomainMetadata, Txn};
-use deltafast::protocol::commit_line::{Action, Add, DeletionVector};
-use deltafast::protocol::table::{Context, set_properties};
+use deltafast::exec::RuntimeEnv;
+use deltafast::log::{CatalogClient, DeltaLog, LogTail, TailCommit};
+use deltafast::protocol::action::{DomainMetadata, SetTransaction};
+use deltafast::protocol::commit_line::{Action, Add, DeletionVectorDescriptor};
+use deltafast::protocol::table::{TableChangeContext, set_properties};
 use deltafast::snapshot::{ReadOptions, Snapshot};
-use deltafast::store::fault::{Fault, FaultStore, Operation as Call};
-use deltafast::store::{Local, Put, Store};
+use deltafast::store::fault::{FaultStore, InjectedFault, StoreOperation as Call};
+use deltafast::store::{LocalStore, PutOutcome, Store};
 use serde_json::Value;
 
 use super::tables::{
@@ -36,10 +38,10 @@ fn properties(snapshot: &Snapshot, changes: &[(&str, &str)]) -> Vec<Action> {
         .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
         .collect();
     let mut unique = || "unique".to_owned();
-    let mut context = Context {
+    let mut context = TableChangeContext {
         allow_unknown: false,
         now_ms: 1,
-        unique: &mut unique,
+        generate_id: &mut unique,
     };
     let (protocol, metadata) = set_properties(
         snapshot.protocol(),
@@ -75,11 +77,11 @@ const OPERATIONS: [&str; 13] = [
 ];
 
 /// The operation on the three base files. `who` keeps two runs of it apart.
-fn operation(snapshot: &Snapshot, name: &str, who: &str) -> Transaction {
-    let mut tx = Transaction::new(snapshot);
+fn operation(snapshot: &Snapshot, name: &str, who: &str) -> OptimisticTransaction {
+    let mut tx = OptimisticTransaction::new(snapshot);
     let [a1, a2, b1] = base_files().try_into().unwrap();
     let with_vector = |add: Add| Add {
-        deletion_vector: Some(DeletionVector {
+        deletion_vector: Some(DeletionVectorDescriptor {
             storage_type: "u".into(),
             path_or_inline_dv: format!("{who}vBn[lx{{q8@P<9BNH/is"),
             offset: Some(1),
@@ -96,7 +98,7 @@ fn operation(snapshot: &Snapshot, name: &str, who: &str) -> Transaction {
     match name {
         "append" => tx.push(Action::Add(new("a", 100, 109))),
         "append txn" => {
-            tx.push(Action::Txn(Txn {
+            tx.push(Action::Txn(SetTransaction {
                 app_id: "app".into(),
                 version: 1,
                 last_updated: None,
@@ -163,7 +165,7 @@ fn operation(snapshot: &Snapshot, name: &str, who: &str) -> Transaction {
         "set domain" => tx.push(domain("mine", who, false)),
         other => panic!("{other}"),
     }
-    tx.set_operation(Operation::new(name.to_uppercase()));
+    tx.set_operation(CommitOperation::new(name.to_uppercase()));
     tx
 }
 
@@ -191,17 +193,20 @@ const SERIALIZABLE: [&str; 13] = [
 ];
 
 /// At WriteSerializable blind appends are not missed; everything else is as above.
-fn expected(isolation: Isolation, winner: &str, loser: usize) -> &'static str {
+fn expected(isolation: IsolationLevel, winner: &str, loser: usize) -> &'static str {
     let row = OPERATIONS.iter().position(|o| *o == winner).unwrap();
     let cell = SERIALIZABLE[row].split_whitespace().nth(loser).unwrap();
-    if isolation == Isolation::WriteSerializable && winner.starts_with("append") && cell == "CA" {
+    if isolation == IsolationLevel::WriteSerializable
+        && winner.starts_with("append")
+        && cell == "CA"
+    {
         "ok"
     } else {
         cell
     }
 }
 
-fn verdict(result: &Result<Committed>) -> &'static str {
+fn verdict(result: &Result<CommittedVersion>) -> &'static str {
     match result {
         Ok(_) => "ok",
         Err(Error::CommitFailed { conflict, .. }) => match conflict.name() {
@@ -227,11 +232,14 @@ fn paths(actions: &[Value], kind: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_pair_of_operations_has_its_verdict_and_its_files() {
-    for isolation in [Isolation::Serializable, Isolation::WriteSerializable] {
+    for isolation in [
+        IsolationLevel::Serializable,
+        IsolationLevel::WriteSerializable,
+    ] {
         for winner in OPERATIONS {
             for (n, loser) in OPERATIONS.iter().enumerate() {
                 let store = memory();
-                let level = if isolation == Isolation::Serializable {
+                let level = if isolation == IsolationLevel::Serializable {
                     "Serializable"
                 } else {
                     "WriteSerializable"
@@ -271,7 +279,12 @@ fn every_pair_of_operations_has_its_verdict_and_its_files() {
                     Ok(done) => {
                         let now = done.snapshot.unwrap();
                         assert_eq!(
-                            (done.version, now.version(), done.attempts, done.passed),
+                            (
+                                done.version,
+                                now.version(),
+                                done.attempts,
+                                done.concurrent_commits
+                            ),
                             (2, 2, 2, 1)
                         );
                         assert_eq!(now.metadata(), snapshot(&store).metadata());
@@ -297,9 +310,9 @@ fn what_was_read_is_what_was_read() {
     create_table(&store, &[], &base_files()).unwrap();
     let base = snapshot(&store);
     let blind_remove = || {
-        let mut tx = Transaction::new(&base);
+        let mut tx = OptimisticTransaction::new(&base);
         tx.push(Action::Remove(base_files()[0].to_remove(1, true)));
-        tx.set_operation(Operation::new("DELETE"));
+        tx.set_operation(CommitOperation::new("DELETE"));
         tx
     };
     blind_remove().commit(&options(1)).unwrap();
@@ -309,9 +322,9 @@ fn what_was_read_is_what_was_read() {
     // Creating a table that somebody else creates.
     let store = memory();
     let create = || {
-        let mut tx = Transaction::create(log(&store), ReadOptions::default()).unwrap();
+        let mut tx = OptimisticTransaction::create(log(&store), ReadOptions::default()).unwrap();
         tx.extend(new_table(&[]));
-        tx.set_operation(Operation::new("CREATE TABLE"));
+        tx.set_operation(CommitOperation::new("CREATE TABLE"));
         tx
     };
     let (first, second) = (create(), create());
@@ -320,7 +333,7 @@ fn what_was_read_is_what_was_read() {
         matches!(second.commit(&options(2)), Err(Error::CommitFailed { conflict, .. }) if conflict.name() == "ProtocolChanged")
     );
     assert!(
-        Transaction::create(log(&store), ReadOptions::default())
+        OptimisticTransaction::create(log(&store), ReadOptions::default())
             .unwrap_err()
             .to_string()
             .contains("already")
@@ -331,7 +344,7 @@ fn what_was_read_is_what_was_read() {
         .commit(&options(1))
         .unwrap();
     let error = operation(&base, "append", "second")
-        .commit(&CommitOptions {
+        .commit(&TransactionOptions {
             max_retries: 0,
             ..options(2)
         })
@@ -343,30 +356,30 @@ fn what_was_read_is_what_was_read() {
     assert_eq!(versions(&store).len(), 2);
 }
 
-fn append(snapshot: &Snapshot, path: &str) -> Transaction {
-    let mut tx = Transaction::new(snapshot);
+fn append(snapshot: &Snapshot, path: &str) -> OptimisticTransaction {
+    let mut tx = OptimisticTransaction::new(snapshot);
     tx.push(Action::Add(file(path, "a", 0, 9)));
-    tx.set_operation(Operation::new("WRITE"));
+    tx.set_operation(CommitOperation::new("WRITE"));
     tx
 }
 
 #[test]
 fn a_commit_whose_call_n_fails_is_made_once_or_not_at_all() {
     let faults = [
-        Fault::ErrorBefore,
-        Fault::ErrorAfter,
-        Fault::LostAnswer,
-        Fault::Status(429),
-        Fault::Status(503),
-        Fault::StatusAfter(401),
-        Fault::StatusAfter(403),
-        Fault::StatusAfter(404),
-        Fault::StatusAfter(500),
-        Fault::TornRead,
-        Fault::ShortBody,
-        Fault::CorruptByte,
-        Fault::Stale,
-        Fault::Reordered,
+        InjectedFault::ErrorBefore,
+        InjectedFault::ErrorAfter,
+        InjectedFault::LostAnswer,
+        InjectedFault::Status(429),
+        InjectedFault::Status(503),
+        InjectedFault::StatusAfter(401),
+        InjectedFault::StatusAfter(403),
+        InjectedFault::StatusAfter(404),
+        InjectedFault::StatusAfter(500),
+        InjectedFault::TornRead,
+        InjectedFault::ShortBody,
+        InjectedFault::CorruptByte,
+        InjectedFault::Stale,
+        InjectedFault::Reordered,
     ];
     for name in ["create", "append", "delete a", "set property"] {
         for fault in faults {
@@ -380,20 +393,22 @@ fn a_commit_whose_call_n_fails_is_made_once_or_not_at_all() {
                     let store = Arc::new(FaultStore::at_call(Arc::clone(&inner), n, fault));
                     let faulty: Arc<dyn Store> = Arc::<FaultStore>::clone(&store);
                     let transaction = if name == "create" {
-                        Transaction::create(log(&faulty), ReadOptions::default()).map(|mut tx| {
-                            tx.extend(new_table(&[]));
-                            tx.set_operation(Operation::new("CREATE TABLE"));
-                            tx
-                        })
+                        OptimisticTransaction::create(log(&faulty), ReadOptions::default()).map(
+                            |mut tx| {
+                                tx.extend(new_table(&[]));
+                                tx.set_operation(CommitOperation::new("CREATE TABLE"));
+                                tx
+                            },
+                        )
                     } else {
                         Snapshot::open(log(&faulty), None, ReadOptions::default())
                             .map(|base| operation(&base, name, "this"))
                     };
                     let contended = contended && name != "create";
                     if contended {
-                        let mut other = Transaction::new(&snapshot(&inner));
+                        let mut other = OptimisticTransaction::new(&snapshot(&inner));
                         other.push(Action::Add(file("other", "b", 1, 2)));
-                        other.set_operation(Operation::new("WRITE"));
+                        other.set_operation(CommitOperation::new("WRITE"));
                         other.commit(&options(9)).unwrap();
                     }
                     let before = before + usize::from(contended);
@@ -414,8 +429,8 @@ fn a_commit_whose_call_n_fails_is_made_once_or_not_at_all() {
                                 .is_some_and(|call| call.operation == Call::PutIfAbsent);
                             // Where another commit took the version, the refusal of the store is
                             // the answer.
-                            let is_refused =
-                                contended && matches!(fault, Fault::StatusAfter(401 | 403 | 404));
+                            let is_refused = contended
+                                && matches!(fault, InjectedFault::StatusAfter(401 | 403 | 404));
                             assert!(
                                 !put || is_refused,
                                 "{name}: {fault:?} of the put itself must be settled: {error}"
@@ -442,8 +457,8 @@ fn an_answer_that_cannot_be_had_is_said_to_be_unknown() {
         let store = FaultStore::new(Arc::clone(&inner), move |call| {
             put |= call.operation == Call::PutIfAbsent;
             match call.operation {
-                Call::PutIfAbsent if landed => Some(Fault::LostAnswer),
-                _ => put.then_some(Fault::ErrorBefore),
+                Call::PutIfAbsent if landed => Some(InjectedFault::LostAnswer),
+                _ => put.then_some(InjectedFault::ErrorBefore),
             }
         });
         let store: Arc<dyn Store> = Arc::new(store);
@@ -460,9 +475,13 @@ fn an_answer_that_cannot_be_had_is_said_to_be_unknown() {
 
 /// Faults of the puts of version 1 in turn, all going well after the last; those of reads of it.
 fn append_with(
-    puts: &[Fault],
-    read: Option<Fault>,
-) -> (Result<Committed>, usize, Vec<deltafast::store::fault::Call>) {
+    puts: &[InjectedFault],
+    read: Option<InjectedFault>,
+) -> (
+    Result<CommittedVersion>,
+    usize,
+    Vec<deltafast::store::fault::StoreCall>,
+) {
     let inner = memory();
     create_table(&inner, &[], &[]).unwrap();
     let mut left = Vec::from(puts).into_iter();
@@ -496,7 +515,10 @@ fn append_with(
 #[test]
 fn a_refusal_is_believed_when_the_version_was_read() {
     for status in [401, 403, 404] {
-        let (refused, done) = (Fault::Status(status), Fault::StatusAfter(status));
+        let (refused, done) = (
+            InjectedFault::Status(status),
+            InjectedFault::StatusAfter(status),
+        );
         let (result, made, calls) = append_with(&[refused], None);
         let error = result.unwrap_err();
         assert!(
@@ -519,25 +541,27 @@ fn a_refusal_is_believed_when_the_version_was_read() {
         // It was made before it was refused: at once, or by what an earlier answer was lost of.
         for puts in [
             &[done][..],
-            &[Fault::LostAnswer],
-            &[Fault::ErrorAfter],
-            &[Fault::ErrorBefore, done],
-            &[Fault::Status(503), refused, done],
+            &[InjectedFault::LostAnswer],
+            &[InjectedFault::ErrorAfter],
+            &[InjectedFault::ErrorBefore, done],
+            &[InjectedFault::Status(503), refused, done],
         ] {
             let (result, made, _) = append_with(puts, None);
             let done = result.unwrap_or_else(|error| panic!("{puts:?}: {error}"));
             assert_eq!(
-                (done.version, made, done.was_looked_up),
+                (done.version, made, done.found_by_lookup),
                 (1, 1, true),
                 "{puts:?}"
             );
         }
         // A refusal that passes, after an answer that said nothing.
-        let (result, made, _) = append_with(&[Fault::ErrorBefore, refused, refused], None);
+        let (result, made, _) = append_with(&[InjectedFault::ErrorBefore, refused, refused], None);
         assert_eq!((result.unwrap().version, made), (1, 1));
         // Once an answer was lost a refusal proves nothing: the lost request may still arrive.
-        let (result, made, _) =
-            append_with(&[&[Fault::ErrorBefore][..], &[refused; 40]].concat(), None);
+        let (result, made, _) = append_with(
+            &[&[InjectedFault::ErrorBefore][..], &[refused; 40]].concat(),
+            None,
+        );
         let error = result.unwrap_err();
         assert!(
             matches!(&error, Error::CommitUnknown { .. })
@@ -572,7 +596,7 @@ fn a_refusal_while_another_was_first_is_a_refusal() {
                     .commit(&options(5))
                     .unwrap();
             }
-            Fault::Status(403)
+            InjectedFault::Status(403)
         })
     }));
     let base = Snapshot::open(log(&store), None, ReadOptions::default()).unwrap();
@@ -594,14 +618,14 @@ fn a_store_in_trouble_is_given_time() {
     let inner = memory();
     create_table(&inner, &[], &[]).unwrap();
     let store: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&inner), |call| {
-        (call.operation == Call::PutIfAbsent).then_some(Fault::Status(503))
+        (call.operation == Call::PutIfAbsent).then_some(InjectedFault::Status(503))
     }));
     let base = Snapshot::open(log(&store), None, ReadOptions::default()).unwrap();
     let before = env.now_ms();
     let error = append(&base, "x")
-        .commit(&CommitOptions {
+        .commit(&TransactionOptions {
             env: Arc::<TestEnv>::clone(&env),
-            ..CommitOptions::default()
+            ..TransactionOptions::default()
         })
         .unwrap_err();
     assert!(
@@ -622,14 +646,14 @@ fn rows_deleted_while_the_answer_was_lost_stay_deleted() {
     let other = Arc::clone(&inner);
     let mut deleted = false;
     let store = FaultStore::new(Arc::clone(&inner), move |call| match call.operation {
-        Call::PutIfAbsent if !deleted => Some(Fault::LostAnswer),
+        Call::PutIfAbsent if !deleted => Some(InjectedFault::LostAnswer),
         Call::Get if call.path.ends_with("1.json") && !deleted => {
             deleted = true;
             let now = snapshot(&other);
-            let mut tx = Transaction::new(&now);
+            let mut tx = OptimisticTransaction::new(&now);
             tx.read_whole_table();
             tx.push(Action::Remove(file("x", "a", 0, 9).to_remove(1, true)));
-            tx.set_operation(Operation::new("DELETE"));
+            tx.set_operation(CommitOperation::new("DELETE"));
             assert_eq!(tx.commit(&options(5)).unwrap().version, 2);
             None
         }
@@ -639,7 +663,7 @@ fn rows_deleted_while_the_answer_was_lost_stay_deleted() {
     let base = Snapshot::open(log(&store), None, ReadOptions::default()).unwrap();
     let done = append(&base, "x").commit(&options(1)).unwrap();
     assert_eq!(
-        (done.version, done.was_looked_up, done.attempts),
+        (done.version, done.found_by_lookup, done.attempts),
         (1, true, 1)
     );
     assert!(live(&versions(&inner)).is_empty());
@@ -664,7 +688,7 @@ impl Drop for Folder {
     }
 }
 
-fn race(store: &Arc<dyn Store>, threads: usize, each: usize, options: &CommitOptions) {
+fn race(store: &Arc<dyn Store>, threads: usize, each: usize, options: &TransactionOptions) {
     std::thread::scope(|scope| {
         for thread in 0..threads {
             scope.spawn(move || {
@@ -684,10 +708,10 @@ fn race(store: &Arc<dyn Store>, threads: usize, each: usize, options: &CommitOpt
 #[test]
 fn sixteen_writers_at_once_lose_and_double_nothing() {
     let folder = Folder::new();
-    let local: Arc<dyn Store> = Arc::new(Local::new(folder.0.clone()));
+    let local: Arc<dyn Store> = Arc::new(LocalStore::new(folder.0.clone()));
     for store in [local, memory()] {
         create_table(&store, &[], &[]).unwrap();
-        race(&store, 16, 20, &CommitOptions::default());
+        race(&store, 16, 20, &TransactionOptions::default());
         let log = versions(&store);
         assert_eq!((log.len(), live(&log).len()), (321, 320));
         let ids: BTreeSet<&str> = infos(&log)
@@ -738,7 +762,7 @@ fn row_ids_and_timestamps_are_right_under_contention() {
         &[file("first", "a", 0, 9)],
     )
     .unwrap();
-    race(&store, 8, 10, &CommitOptions::default());
+    race(&store, 8, 10, &TransactionOptions::default());
     let log = versions(&store);
     let mut bases: Vec<i64> = Vec::new();
     for (version, actions) in log.iter().enumerate() {
@@ -779,14 +803,14 @@ fn timestamps_enabled_later_say_since_when() {
     create_table(&store, &[], &[]).unwrap();
     let base = snapshot(&store);
     append(&base, "x")
-        .commit(&CommitOptions::default())
+        .commit(&TransactionOptions::default())
         .unwrap();
-    let mut tx = Transaction::new(&base);
+    let mut tx = OptimisticTransaction::new(&base);
     tx.extend(properties(
         &base,
         &[("delta.enableInCommitTimestamps", "true")],
     ));
-    tx.set_operation(Operation::new("SET TBLPROPERTIES"));
+    tx.set_operation(CommitOperation::new("SET TBLPROPERTIES"));
     // The clock of this writer is behind the file before.
     let now = tx.commit(&options(1)).unwrap().snapshot.unwrap();
     let since = now.in_commit_timestamps_since().unwrap();
@@ -806,7 +830,7 @@ fn what_must_not_be_committed_is_refused_before_a_byte_is_written() {
     let base = snapshot(&store);
     let add = |path: &str| Action::Add(file(path, "a", 0, 9));
     let txn = || {
-        Action::Txn(Txn {
+        Action::Txn(SetTransaction {
             app_id: "a".into(),
             version: 1,
             last_updated: None,
@@ -816,7 +840,7 @@ fn what_must_not_be_committed_is_refused_before_a_byte_is_written() {
     let mut other_id = base.metadata().clone();
     other_id.id = "other".into();
     let metadata = Action::MetaData(Box::new(base.metadata().clone()));
-    let vector = DeletionVector {
+    let vector = DeletionVectorDescriptor {
         storage_type: "i".into(),
         path_or_inline_dv: "x".into(),
         offset: None,
@@ -864,16 +888,16 @@ fn what_must_not_be_committed_is_refused_before_a_byte_is_written() {
         ("id must stay", vec![Action::MetaData(Box::new(other_id))]),
     ];
     for (expected, actions) in cases {
-        let mut tx = Transaction::new(&base);
+        let mut tx = OptimisticTransaction::new(&base);
         tx.extend(actions);
-        tx.set_operation(Operation::new("WRITE"));
+        tx.set_operation(CommitOperation::new("WRITE"));
         let error = tx.commit(&options(1)).unwrap_err().to_string();
         assert!(error.contains(expected), "{expected}: {error}");
     }
     let mut tx = append(&base, "x");
-    tx.set_operation(Operation {
+    tx.set_operation(CommitOperation {
         extra: [("txnId".to_owned(), Value::Null)].into_iter().collect(),
-        ..Operation::new("WRITE")
+        ..CommitOperation::new("WRITE")
     });
     assert!(
         tx.commit(&options(1))
@@ -881,9 +905,9 @@ fn what_must_not_be_committed_is_refused_before_a_byte_is_written() {
             .to_string()
             .contains("`txnId`")
     );
-    let mut tx = Transaction::new(&base);
+    let mut tx = OptimisticTransaction::new(&base);
     tx.extend(properties(&base, &[("delta.enableRowTracking", "true")]));
-    tx.set_operation(Operation::new("SET TBLPROPERTIES"));
+    tx.set_operation(CommitOperation::new("SET TBLPROPERTIES"));
     assert!(
         tx.commit(&options(1))
             .unwrap_err()
@@ -910,7 +934,7 @@ fn writers_that_deltafast_is_not_are_named() {
         .put_if_absent(
             "_delta_log/00000000000000000000.json",
             lines.into(),
-            deltafast::store::Role::Essential,
+            deltafast::store::ObjectRole::Essential,
         )
         .unwrap();
     let error = append(&snapshot(&store), "x")
@@ -942,23 +966,26 @@ fn applications_and_domains_are_read_and_depended_on() {
     let base = snapshot(&store);
     let mut tx = append(&base, "x");
     assert_eq!(tx.read_app("app").unwrap(), None);
-    tx.push(Action::Txn(Txn {
+    tx.push(Action::Txn(SetTransaction {
         app_id: "app".into(),
         version: 7,
         last_updated: None,
     }));
     tx.push(domain("mine", "one", false));
     let done = tx.commit(&options(1)).unwrap().snapshot.unwrap();
-    assert_eq!(done.sets().unwrap().transactions["app"].version, 7);
+    assert_eq!(
+        done.non_file_actions().unwrap().transactions["app"].version,
+        7
+    );
     // A reader of the domain, from before.
     let mut late = append(&base, "y");
     assert_eq!(late.read_domain("mine").unwrap(), None);
     assert_eq!(verdict(&late.commit(&options(2))), "CT");
-    let mut removal = Transaction::new(&done);
+    let mut removal = OptimisticTransaction::new(&done);
     removal.push(domain("mine", "one", true));
-    removal.set_operation(Operation::new("REMOVE DOMAIN"));
+    removal.set_operation(CommitOperation::new("REMOVE DOMAIN"));
     let done = removal.commit(&options(3)).unwrap().snapshot.unwrap();
-    assert!(done.sets().unwrap().domains.is_empty());
+    assert!(done.non_file_actions().unwrap().domains.is_empty());
     let last = versions(&store).pop().unwrap();
     assert_eq!(
         last[1]["domainMetadata"],
@@ -977,7 +1004,7 @@ fn a_feature_is_dropped_beside_other_writers_if_somebody_looks_again() {
         )
         .unwrap();
         let base = snapshot(&store);
-        let mut tx = Transaction::new(&base);
+        let mut tx = OptimisticTransaction::new(&base);
         let protocol =
             deltafast::protocol::features::without_feature(base.protocol(), "vacuumProtocolCheck");
         assert_eq!(
@@ -989,7 +1016,7 @@ fn a_feature_is_dropped_beside_other_writers_if_somebody_looks_again() {
             (1, 2, &None)
         );
         tx.push(Action::Protocol(protocol));
-        tx.set_operation(Operation::new("DROP FEATURE"));
+        tx.set_operation(CommitOperation::new("DROP FEATURE"));
         if let Some(unused) = looks {
             tx.revalidate(move |now| {
                 assert_eq!(now.version(), 1);
@@ -1032,29 +1059,29 @@ struct MemoryCatalog {
     lost: Mutex<Vec<bool>>,
 }
 
-impl Catalog for MemoryCatalog {
-    fn tail(&self) -> Result<Tail> {
+impl CatalogClient for MemoryCatalog {
+    fn tail(&self) -> Result<LogTail> {
         let (commits, published) = (self.commits.lock().unwrap(), self.published.lock().unwrap());
         let unpublished = commits
             .iter()
             .filter(|(version, _)| published.is_none_or(|published| **version > published));
-        Ok(Tail {
+        Ok(LogTail {
             latest: commits.keys().next_back().copied(),
             commits: unpublished.map(|(_, commit)| commit.clone()).collect(),
         })
     }
 
-    fn ratify(&self, commit: &TailCommit, text: &Bytes) -> Result<Put> {
+    fn ratify(&self, commit: &TailCommit, text: &Bytes) -> Result<PutOutcome> {
         let (mut commits, lost) = (
             self.commits.lock().unwrap(),
             self.lost.lock().unwrap().pop(),
         );
         assert_eq!(commit.size, Some(text.len() as u64));
         if lost == Some(false) {
-            return Ok(Put::Unknown(Error::storage("lost before", true)));
+            return Ok(PutOutcome::Unknown(Error::storage("lost before", true)));
         }
         if commits.contains_key(&commit.version) {
-            return Ok(Put::Exists);
+            return Ok(PutOutcome::Exists);
         }
         let next = commits.keys().next_back().map_or(0, |last| last + 1);
         assert_eq!(
@@ -1063,9 +1090,9 @@ impl Catalog for MemoryCatalog {
         );
         commits.insert(commit.version, commit.clone());
         Ok(if lost.is_some() {
-            Put::Unknown(Error::storage("lost after", true))
+            PutOutcome::Unknown(Error::storage("lost after", true))
         } else {
-            Put::Created
+            PutOutcome::Created
         })
     }
 
@@ -1076,8 +1103,8 @@ impl Catalog for MemoryCatalog {
     }
 }
 
-fn managed(store: &Arc<dyn Store>, catalog: &Arc<MemoryCatalog>) -> Log {
-    Log::managed(
+fn managed(store: &Arc<dyn Store>, catalog: &Arc<MemoryCatalog>) -> DeltaLog {
+    DeltaLog::managed(
         Arc::clone(log(store).stores()),
         Arc::<MemoryCatalog>::clone(catalog),
     )
@@ -1086,10 +1113,11 @@ fn managed(store: &Arc<dyn Store>, catalog: &Arc<MemoryCatalog>) -> Log {
 /// A new table of a catalog's.
 fn managed_table() -> (Arc<dyn Store>, Arc<MemoryCatalog>, Snapshot) {
     let (store, catalog) = (memory(), Arc::new(MemoryCatalog::default()));
-    let mut tx = Transaction::create(managed(&store, &catalog), ReadOptions::default()).unwrap();
+    let mut tx =
+        OptimisticTransaction::create(managed(&store, &catalog), ReadOptions::default()).unwrap();
     tx.extend(new_table(&[]));
-    tx.set_operation(Operation::new("CREATE TABLE"));
-    let made = tx.commit(&CommitOptions::default()).unwrap();
+    tx.set_operation(CommitOperation::new("CREATE TABLE"));
+    let made = tx.commit(&TransactionOptions::default()).unwrap();
     assert!(made.warnings.is_empty(), "{:?}", made.warnings);
     (store, catalog, made.snapshot.unwrap())
 }
@@ -1112,7 +1140,7 @@ fn a_catalog_decides_and_commits_are_published_in_order() {
     )
     .unwrap();
     let error = append(&alone, "x")
-        .commit(&CommitOptions::default())
+        .commit(&TransactionOptions::default())
         .unwrap_err();
     assert!(
         error.to_string().contains("managed by a catalog"),
@@ -1126,7 +1154,7 @@ fn a_catalog_decides_and_commits_are_published_in_order() {
                     Snapshot::open(managed(store, catalog), None, ReadOptions::default()).unwrap();
                 for n in 0..5 {
                     let done = append(&now, &format!("{thread}-{n}"))
-                        .commit(&CommitOptions::default())
+                        .commit(&TransactionOptions::default())
                         .unwrap();
                     now = done
                         .snapshot
@@ -1165,10 +1193,10 @@ fn lost_answers_of_a_catalog_are_looked_up() {
         let (store, catalog, made) = managed_table();
         catalog.lost.lock().unwrap().push(lost);
         let done = append(&made, "x")
-            .commit(&CommitOptions::default())
+            .commit(&TransactionOptions::default())
             .unwrap();
         assert_eq!(
-            (done.version, done.attempts, done.was_looked_up),
+            (done.version, done.attempts, done.found_by_lookup),
             (1, attempts, lost),
             "{lost}"
         );
@@ -1181,7 +1209,7 @@ fn lost_answers_of_a_catalog_are_looked_up() {
     let (_, catalog, made) = managed_table();
     catalog.lost.lock().unwrap().extend([false; 40]);
     let error = append(&made, "x")
-        .commit(&CommitOptions::default())
+        .commit(&TransactionOptions::default())
         .unwrap_err();
     assert!(matches!(error, Error::CommitUnknown { .. }), "{error}");
 }

@@ -14,22 +14,24 @@ use std::time::{Duration, Instant};
 
 use arrow_array::{Array, RecordBatch, StringViewArray};
 use bytes::Bytes;
-use deltafast::dv::{Descriptor, Positions, z85};
-use deltafast::exec::{Cancel, Source};
-use deltafast::expr::Bound;
-use deltafast::log::{Checkpoint, CheckpointKind, Checksum, Hint, Log};
-use deltafast::parse::checkpoint::{FileKind, OpenCheckpoint};
-use deltafast::parse::commit::{self, Take};
-use deltafast::parse::stats::{self, Leaf, has_bounds};
-use deltafast::parse::{FileBatch, StatsColumn, Wanted};
+use deltafast::dv::{Descriptor, RoaringBitmapArray, z85};
+use deltafast::exec::{CancellationToken, ItemSource};
+use deltafast::expr::BoundExpr;
+use deltafast::log::{
+    CheckpointInstance, CheckpointKind, ChecksumFileContents, DeltaLog, LastCheckpointHint,
+};
+use deltafast::parse::checkpoint::{CheckpointReader, FileActionKind};
+use deltafast::parse::commit::{self, ActionSelection};
+use deltafast::parse::stats::{self, StatsLeafColumn, has_bounds};
+use deltafast::parse::{FileActionProjection, FileBatch, StatsColumn};
 use deltafast::pq::read;
 use deltafast::pq::{FileSpec, FooterCache, open_raw};
-use deltafast::protocol::calendar::Zone;
+use deltafast::protocol::calendar::TimeZoneSpec;
 use deltafast::protocol::log_path::LogFile;
-use deltafast::protocol::schema::{DataType, StructField, StructType, TextLayout};
+use deltafast::protocol::schema::{DataType, StringLayout, StructField, StructType};
 use deltafast::protocol::{canonical_json, data_path, partition_value, properties, time};
 use deltafast::snapshot::{ReadOptions, Snapshot};
-use deltafast::store::{ExternalPaths, File, Options, Store, Stores, open};
+use deltafast::store::{ExternalPaths, StorageOptions, Store, StoreObject, TableStores, open};
 
 /// A small generator: reproducible, and good enough to choose mutations.
 pub(crate) struct Random(u64);
@@ -217,7 +219,7 @@ fn fuzz_for(target: &str, seconds: u64, read: impl Fn(&[u8])) {
     );
 }
 
-fn leaves() -> Vec<Leaf> {
+fn leaves() -> Vec<StatsLeafColumn> {
     [
         "byte",
         "integer",
@@ -235,13 +237,13 @@ fn leaves() -> Vec<Leaf> {
     .iter()
     .map(|name| {
         let data_type = DataType::from_name(name).unwrap();
-        Leaf {
+        StatsLeafColumn {
             path: vec!["c".to_owned(), (*name).to_owned()],
             bounds: has_bounds(&data_type),
             data_type,
         }
     })
-    .chain([Leaf {
+    .chain([StatsLeafColumn {
         path: vec!["id".to_owned()],
         data_type: DataType::Long,
         bounds: true,
@@ -249,9 +251,9 @@ fn leaves() -> Vec<Leaf> {
     .collect()
 }
 
-fn wanted() -> Wanted {
+fn wanted() -> FileActionProjection {
     let partition = vec!["day".to_owned(), "p".to_owned()];
-    Wanted {
+    FileActionProjection {
         partition,
         stats: true,
         stats_text: false,
@@ -271,22 +273,22 @@ fn look(batch: &FileBatch) {
         let _ = batch.dv_unique_id(row);
     }
     if let Some(column) = &batch.stats {
-        stats::parse(column, &leaves(), Zone::UTC).unwrap();
+        stats::parse(column, &leaves(), TimeZoneSpec::UTC).unwrap();
     }
     for values in &batch.partition {
-        let _ = partition_value::parse(values, &DataType::Date, Zone::UTC);
+        let _ = partition_value::parse(values, &DataType::Date, TimeZoneSpec::UTC);
     }
 }
 
 #[test]
 fn commits() {
     let files = Some(wanted());
-    let take = Take {
+    let take = ActionSelection {
         adds: files.clone(),
         removes: files.clone(),
         cdc: files,
-        table: true,
-        sets: true,
+        protocol_and_metadata: true,
+        transactions_and_domains: true,
         info: true,
         sidecars: true,
     };
@@ -297,7 +299,7 @@ fn commits() {
                 look(batch);
             }
         }
-        let _ = commit::singles(&text, &take);
+        let _ = commit::non_file_actions(&text, &take);
     });
 }
 
@@ -310,7 +312,7 @@ fn statistics() {
             StatsColumn::Json(lines.clone()),
             StatsColumn::EscapedJson(lines.clone()),
         ] {
-            let stats = stats::parse(&column, &leaves(), Zone::UTC).unwrap();
+            let stats = stats::parse(&column, &leaves(), TimeZoneSpec::UTC).unwrap();
             assert_eq!(stats.num_records.len(), lines.len());
         }
     });
@@ -319,8 +321,8 @@ fn statistics() {
 #[test]
 fn last_checkpoints_and_checksums() {
     fuzz("last_checkpoint", |input| {
-        let _ = Hint::parse(input);
-        let _ = Checksum::parse(input);
+        let _ = LastCheckpointHint::parse(input);
+        let _ = ChecksumFileContents::parse(input);
         let _ = std::str::from_utf8(input).map(canonical_json::checksum);
     });
 }
@@ -328,8 +330,8 @@ fn last_checkpoints_and_checksums() {
 #[test]
 fn deletion_vectors() {
     fuzz("deletion_vector", |input| {
-        if let Ok(positions) = Positions::deserialize(input) {
-            let _ = positions.keep(0..100_000);
+        if let Ok(positions) = RoaringBitmapArray::deserialize(input) {
+            let _ = positions.live_row_mask(0..100_000);
             let _ = positions.count(0..u64::MAX);
         }
         let text = String::from_utf8_lossy(input);
@@ -353,7 +355,7 @@ fn deletion_vectors() {
 fn schemas() {
     fuzz("schema", |input| {
         if let Ok(schema) = StructType::parse(&String::from_utf8_lossy(input)) {
-            let _ = schema.to_arrow(TextLayout::View);
+            let _ = schema.to_arrow(StringLayout::View);
             assert_eq!(
                 StructType::parse(&schema.to_json().to_string()).unwrap(),
                 schema
@@ -380,7 +382,7 @@ fn partition_values() {
         "boolean",
         "void",
     ];
-    let zone = Zone::parse("America/New_York").unwrap();
+    let zone = TimeZoneSpec::parse("America/New_York").unwrap();
     fuzz("partition_value", |input| {
         let text = String::from_utf8_lossy(input);
         let values: StringViewArray = [Some(text.as_ref()), None].into_iter().collect();
@@ -394,9 +396,9 @@ fn partition_values() {
 
 #[test]
 fn paths() {
-    let table = Stores::new(
-        open("/table", &Options::new()).unwrap(),
-        Options::new(),
+    let table = TableStores::new(
+        open("/table", &StorageOptions::new()).unwrap(),
+        StorageOptions::new(),
         ExternalPaths::Refused,
     );
     fuzz("path", |input| {
@@ -418,7 +420,7 @@ fn paths() {
 #[test]
 fn expressions() {
     fuzz("expression", |input| {
-        if let Ok(bound) = Bound::from_json(&String::from_utf8_lossy(input)) {
+        if let Ok(bound) = BoundExpr::from_json(&String::from_utf8_lossy(input)) {
             let _ = bound.to_string();
             let _ = bound.columns();
         }
@@ -429,29 +431,29 @@ fn expressions() {
 fn checkpoints() {
     let folder = std::env::temp_dir().join(format!("deltafast-fuzz-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let store: Arc<dyn Store> = open(folder.to_str().unwrap(), &Options::new()).unwrap();
+    let store: Arc<dyn Store> = open(folder.to_str().unwrap(), &StorageOptions::new()).unwrap();
     fuzz("checkpoint", |input| {
         std::fs::write(folder.join("c.parquet"), input).unwrap();
-        let file = File {
+        let file = StoreObject {
             store: Arc::clone(&store),
             path: "c.parquet".to_owned(),
             size: Some(input.len() as u64),
         };
-        let checkpoint = Checkpoint {
+        let checkpoint = CheckpointInstance {
             version: 1,
             kind: CheckpointKind::Classic,
             files: vec![file],
         };
-        let Ok(open) = OpenCheckpoint::open(&checkpoint, &store, true) else {
+        let Ok(open) = CheckpointReader::open(&checkpoint, &store, true) else {
             return;
         };
-        let _ = open.singles(&Take {
-            table: true,
-            sets: true,
-            ..Take::default()
+        let _ = open.non_file_actions(&ActionSelection {
+            protocol_and_metadata: true,
+            transactions_and_domains: true,
+            ..ActionSelection::default()
         });
-        for kind in [FileKind::Adds, FileKind::Removes] {
-            let sources: Vec<Source<FileBatch>> = open.files(kind, &Arc::new(wanted()));
+        for kind in [FileActionKind::Adds, FileActionKind::Removes] {
+            let sources: Vec<ItemSource<FileBatch>> = open.files(kind, &Arc::new(wanted()));
             for batch in sources.into_iter().flatten() {
                 let Ok(batch) = batch else { break };
                 look(&batch);
@@ -463,22 +465,22 @@ fn checkpoints() {
 
 /// What a table says of itself: protocol, metadata, transactions, domains and live files.
 fn said(folder: &Path) -> deltafast::error::Result<Vec<String>> {
-    let stores = Stores::new(
-        open(folder.to_str().unwrap(), &Options::new())?,
-        Options::new(),
+    let stores = TableStores::new(
+        open(folder.to_str().unwrap(), &StorageOptions::new())?,
+        StorageOptions::new(),
         ExternalPaths::Refused,
     );
     let snapshot = Snapshot::open(
-        Log::new(Arc::new(stores), Vec::new())?,
+        DeltaLog::new(Arc::new(stores), Vec::new())?,
         None,
         ReadOptions::default(),
     )?;
     let mut files = Vec::new();
-    let wanted = Wanted {
+    let wanted = FileActionProjection {
         partition: vec!["day".to_owned()],
-        ..Wanted::default()
+        ..FileActionProjection::default()
     };
-    for batch in snapshot.files(FileKind::Adds, wanted, &Cancel::default())? {
+    for batch in snapshot.files(FileActionKind::Adds, wanted, &CancellationToken::default())? {
         let batch = batch?;
         for row in 0..batch.len() {
             let day = batch.partition[0]
@@ -497,7 +499,7 @@ fn said(folder: &Path) -> deltafast::error::Result<Vec<String>> {
         "{:?} {:?} {:?}",
         snapshot.protocol(),
         snapshot.metadata(),
-        snapshot.sets()?
+        snapshot.non_file_actions()?
     )];
     out.extend(files);
     Ok(out)
@@ -666,7 +668,7 @@ struct DataFiles {
     folder: PathBuf,
     store: Arc<dyn Store>,
     columns: Vec<StructField>,
-    filter: Arc<Bound>,
+    filter: Arc<BoundExpr>,
 }
 
 impl DataFiles {
@@ -683,21 +685,21 @@ impl DataFiles {
             .collect();
         let id = serde_json::json!({"k": "col", "path": ["id"], "t": "long"});
         let equal = serde_json::json!({"k": "call", "f": "=", "a": [id, {"k": "lit", "v": 17, "t": "long"}], "t": "boolean"});
-        let filter = Bound::from_json(
+        let filter = BoundExpr::from_json(
             &serde_json::json!({"expr": equal, "ansi": true, "zone": "UTC"}).to_string(),
         )
         .unwrap();
         Self {
-            store: open(folder.to_str().unwrap(), &Options::new()).unwrap(),
+            store: open(folder.to_str().unwrap(), &StorageOptions::new()).unwrap(),
             folder,
             columns,
             filter: Arc::new(filter),
         }
     }
 
-    fn file(&self, bytes: &[u8]) -> File {
+    fn file(&self, bytes: &[u8]) -> StoreObject {
         std::fs::write(self.folder.join("f.parquet"), bytes).unwrap();
-        File {
+        StoreObject {
             store: Arc::clone(&self.store),
             path: "f.parquet".to_owned(),
             size: Some(bytes.len() as u64),
@@ -705,7 +707,11 @@ impl DataFiles {
     }
 
     /// All rows, or those that match.
-    fn rows(&self, file: File, filtered: bool) -> deltafast::error::Result<Vec<RecordBatch>> {
+    fn rows(
+        &self,
+        file: StoreObject,
+        filtered: bool,
+    ) -> deltafast::error::Result<Vec<RecordBatch>> {
         let filter = filtered.then(|| Arc::clone(&self.filter));
         let spec = FileSpec {
             filter,
@@ -737,7 +743,7 @@ fn data_files() {
         }
         let Ok(raw) = open_raw(&file) else { return };
         let groups: Vec<usize> = (0..raw.row_groups().len()).collect();
-        for layout in [TextLayout::View, TextLayout::Plain] {
+        for layout in [StringLayout::View, StringLayout::Plain] {
             if let Ok(batches) = raw.read(&groups, |_| true, layout, 1000, 1 << 20) {
                 batches
                     .map_while(Result::ok)

@@ -16,9 +16,9 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::DataType as Arrow;
 use deltafast::error::Error;
 use deltafast::expr::eval::budget::EvaluationLimits;
-use deltafast::expr::{Bound, CastMode, Expr, Function, Scalar};
-use deltafast::protocol::calendar::Zone;
-use deltafast::protocol::schema::{DataType, TextLayout};
+use deltafast::expr::{BoundExpr, CastMode, Expr, Function, Scalar};
+use deltafast::protocol::calendar::TimeZoneSpec;
+use deltafast::protocol::schema::{DataType, StringLayout};
 
 use crate::fuzz::{Random, setting};
 
@@ -328,7 +328,7 @@ fn scalar(random: &mut Random, data_type: &DataType) -> Scalar {
 
 /// A column of random values; text in any layout.
 fn column(random: &mut Random, data_type: &DataType, rows: usize) -> ArrayRef {
-    let plain = data_type.to_arrow(TextLayout::Plain);
+    let plain = data_type.to_arrow(StringLayout::Plain);
     let nulls = |random: &mut Random| NullBuffer::from_iter((0..rows).map(|_| random.below(6) > 0));
     let offsets =
         |random: &mut Random| OffsetBuffer::from_lengths((0..rows).map(|_| random.below(5)));
@@ -392,7 +392,7 @@ fn column(random: &mut Random, data_type: &DataType, rows: usize) -> ArrayRef {
 
 fn plain_column(random: &mut Random, data_type: &DataType, rows: usize) -> ArrayRef {
     if rows == 0 {
-        return arrow_array::new_empty_array(&data_type.to_arrow(TextLayout::Plain));
+        return arrow_array::new_empty_array(&data_type.to_arrow(StringLayout::Plain));
     }
     if data_type.is_nested() {
         return column(random, data_type, rows);
@@ -428,7 +428,7 @@ fn is_same(one: &ArrayRef, other: &ArrayRef) -> bool {
     one.to_data() == other.to_data() || has_floats && format!("{one:?}") == format!("{other:?}")
 }
 
-fn check(bound: &Bound, batch: &RecordBatch) -> Result<(), String> {
+fn check(bound: &BoundExpr, batch: &RecordBatch) -> Result<(), String> {
     let (whole, held) = most_held(|| bound.evaluate_within(batch, LIMITS));
     let most = (LIMITS.piece + 2 * LIMITS.row + 2 * LIMITS.whole) as i64 + HELD_ALONGSIDE;
     if held > most {
@@ -444,7 +444,7 @@ fn check(bound: &Bound, batch: &RecordBatch) -> Result<(), String> {
         .collect();
     match whole {
         Ok(whole) => {
-            if *whole.data_type() != bound.data_type().to_arrow(TextLayout::Plain) {
+            if *whole.data_type() != bound.data_type().to_arrow(StringLayout::Plain) {
                 return Err(format!("gives {}", whole.data_type()));
             }
             for (row, value) in alone.into_iter().enumerate() {
@@ -482,8 +482,8 @@ fn trees_give_a_row_the_same_value_alone_and_hold_bounded_memory() {
         let wanted = random.below(language.types.len());
         let expr = language.tree(&mut random, wanted, DEPTH);
         let batch = batch(&mut random, &language.types);
-        let zone = Zone::parse(["UTC", "America/New_York"][random.below(2)]).unwrap();
-        let bound = Bound {
+        let zone = TimeZoneSpec::parse(["UTC", "America/New_York"][random.below(2)]).unwrap();
+        let bound = BoundExpr {
             expr,
             ansi: random.below(2) == 0,
             zone,

@@ -6,30 +6,30 @@ use std::sync::Arc;
 
 use arrow_array::{Int64Array, RecordBatch};
 use deltafast::checkpoint::{self, CheckpointOptions};
-use deltafast::commit::{Operation, Transaction};
+use deltafast::commit::{CommitOperation, OptimisticTransaction};
 use deltafast::error::{Error, Result};
-use deltafast::exec::{Cancel, Env, SystemEnv};
+use deltafast::exec::{CancellationToken, RuntimeEnv, SystemEnv};
 use deltafast::ops::maintain::{
     self, CloneOptions, ConvertOptions, RepairOptions, RestoreOptions, VacuumOptions,
 };
 use deltafast::protocol::commit_line::Action;
-use deltafast::store::fault::{Fault, FaultStore};
-use deltafast::store::{Options, Role, Store, open};
+use deltafast::store::fault::{FaultStore, InjectedFault};
+use deltafast::store::{ObjectRole, StorageOptions, Store, open};
 use parquet::arrow::ArrowWriter;
 use serde_json::Value;
 
 use super::tables::{create_table, file, infos, live, log, memory, options, snapshot, versions};
 
-const FAULTS: [Fault; 4] = [
-    Fault::ErrorBefore,
-    Fault::ErrorAfter,
-    Fault::LostAnswer,
-    Fault::Status(503),
+const FAULTS: [InjectedFault; 4] = [
+    InjectedFault::ErrorBefore,
+    InjectedFault::ErrorAfter,
+    InjectedFault::LostAnswer,
+    InjectedFault::Status(503),
 ];
 
 fn put(store: &Arc<dyn Store>, path: &str, bytes: &[u8]) {
     store
-        .put_if_absent(path, bytes.to_vec().into(), Role::Essential)
+        .put_if_absent(path, bytes.to_vec().into(), ObjectRole::Essential)
         .unwrap();
 }
 
@@ -42,10 +42,10 @@ fn table() -> Arc<dyn Store> {
     let [a, b, c] =
         [("a", 0), ("b", 10), ("c", 20)].map(|(name, low)| file(name, "p", low, low + 9));
     create_table(&store, &[], &[a.clone(), b]).unwrap();
-    let mut tx = Transaction::new(&snapshot(&store));
+    let mut tx = OptimisticTransaction::new(&snapshot(&store));
     tx.read_files(["a"]).unwrap();
     tx.extend([Action::Remove(a.to_remove(1, true)), Action::Add(c)]);
-    tx.set_operation(Operation::new("UPDATE"));
+    tx.set_operation(CommitOperation::new("UPDATE"));
     tx.commit(&options(1)).unwrap();
     store
 }
@@ -101,7 +101,13 @@ fn a_vacuum_that_fails_anywhere_deletes_nothing_that_is_needed() {
                 None,
                 deltafast::snapshot::ReadOptions::default(),
             )?;
-            maintain::vacuum(&snapshot, &vacuum_options(full), None, &Cancel::default()).map(|_| ())
+            maintain::vacuum(
+                &snapshot,
+                &vacuum_options(full),
+                None,
+                &CancellationToken::default(),
+            )
+            .map(|_| ())
         };
         let check = |store: &Arc<dyn Store>, done: bool| {
             assert_eq!(paths(store), set(&["b", "c"]));
@@ -145,11 +151,17 @@ fn a_vacuum_keeps_what_came_back_while_it_looked() {
             version: Some(0),
             ..RestoreOptions::default()
         },
-        &Cancel::default(),
+        &CancellationToken::default(),
     )
     .unwrap();
     // Its snapshot is from before the restore, when `a` was to go.
-    let done = maintain::vacuum(&before, &vacuum_options(false), None, &Cancel::default()).unwrap();
+    let done = maintain::vacuum(
+        &before,
+        &vacuum_options(false),
+        None,
+        &CancellationToken::default(),
+    )
+    .unwrap();
     assert!(store.head("a").is_ok(), "{:?}", done.files);
     assert_eq!(paths(&store), set(&["a", "b"]));
 }
@@ -161,7 +173,13 @@ fn two_vacuums_at_once_are_safe() {
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                maintain::vacuum(&seen, &vacuum_options(true), None, &Cancel::default()).unwrap()
+                maintain::vacuum(
+                    &seen,
+                    &vacuum_options(true),
+                    None,
+                    &CancellationToken::default(),
+                )
+                .unwrap()
             });
         }
     });
@@ -174,13 +192,14 @@ fn two_vacuums_at_once_are_safe() {
 fn deletions_that_fail_are_told_in_the_log() {
     let store = table();
     let faulty: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&store), |call| {
-        (call.operation == deltafast::store::fault::Operation::Delete).then_some(Fault::ErrorBefore)
+        (call.operation == deltafast::store::fault::StoreOperation::Delete)
+            .then_some(InjectedFault::ErrorBefore)
     }));
     let error = maintain::vacuum(
         &snapshot(&faulty),
         &vacuum_options(false),
         None,
-        &Cancel::default(),
+        &CancellationToken::default(),
     )
     .unwrap_err();
     assert!(
@@ -200,22 +219,22 @@ fn a_vacuum_goes_on_without_a_commit_that_a_cleanup_takes_away() {
     checkpoint::write(
         &snapshot(&store),
         &CheckpointOptions::default(),
-        &Cancel::default(),
+        &CancellationToken::default(),
     )
     .unwrap();
     let asked = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = Arc::clone(&asked);
     let cleaned: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&store), move |call| {
-        let gone = call.operation == deltafast::store::fault::Operation::Get
+        let gone = call.operation == deltafast::store::fault::StoreOperation::Get
             && call.path.ends_with("00000.json");
         seen.fetch_or(gone, std::sync::atomic::Ordering::SeqCst);
-        gone.then_some(Fault::Stale)
+        gone.then_some(InjectedFault::Stale)
     }));
     let done = maintain::vacuum(
         &snapshot(&cleaned),
         &vacuum_options(false),
         None,
-        &Cancel::default(),
+        &CancellationToken::default(),
     )
     .unwrap();
     assert!(
@@ -234,7 +253,7 @@ fn a_vacuum_says_that_it_ended_whatever_the_table_is_by_then() {
     let store = table();
     let (inner, mut changed) = (Arc::clone(&store), false);
     let meddled: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&store), move |call| {
-        if call.operation == deltafast::store::fault::Operation::Delete
+        if call.operation == deltafast::store::fault::StoreOperation::Delete
             && !std::mem::replace(&mut changed, true)
         {
             let now = snapshot(&inner);
@@ -242,9 +261,9 @@ fn a_vacuum_says_that_it_ended_whatever_the_table_is_by_then() {
             metadata
                 .configuration
                 .insert("delta.checkpointInterval".into(), "50".into());
-            let mut tx = Transaction::new(&now);
+            let mut tx = OptimisticTransaction::new(&now);
             tx.push(Action::MetaData(Box::new(metadata)));
-            tx.set_operation(Operation::new("SET TBLPROPERTIES"));
+            tx.set_operation(CommitOperation::new("SET TBLPROPERTIES"));
             tx.commit(&options(1)).unwrap();
         }
         None
@@ -253,7 +272,7 @@ fn a_vacuum_says_that_it_ended_whatever_the_table_is_by_then() {
         &snapshot(&meddled),
         &vacuum_options(false),
         None,
-        &Cancel::default(),
+        &CancellationToken::default(),
     )
     .unwrap();
     assert_eq!(
@@ -284,7 +303,7 @@ fn a_restore_that_fails_anywhere_leaves_the_old_version_or_the_new() {
             version: Some(0),
             ..RestoreOptions::default()
         };
-        maintain::restore(&snapshot, &options, &Cancel::default()).map(|_| ())
+        maintain::restore(&snapshot, &options, &CancellationToken::default()).map(|_| ())
     };
     let check = |store: &Arc<dyn Store>, done: bool| {
         let found = paths(store);
@@ -301,9 +320,9 @@ fn a_restore_that_fails_anywhere_leaves_the_old_version_or_the_new() {
 fn a_restore_beside_an_append_is_refused() {
     let store = table();
     let before = snapshot(&store);
-    let mut tx = Transaction::new(&before);
+    let mut tx = OptimisticTransaction::new(&before);
     tx.push(Action::Add(file("d", "p", 30, 39)));
-    tx.set_operation(Operation::new("WRITE"));
+    tx.set_operation(CommitOperation::new("WRITE"));
     tx.commit(&options(2)).unwrap();
     let error = maintain::restore(
         &before,
@@ -311,7 +330,7 @@ fn a_restore_beside_an_append_is_refused() {
             version: Some(0),
             ..RestoreOptions::default()
         },
-        &Cancel::default(),
+        &CancellationToken::default(),
     )
     .unwrap_err();
     assert!(matches!(error, Error::CommitFailed { .. }), "{error}");
@@ -331,7 +350,12 @@ fn a_repair_believes_only_clear_answers() {
             None,
             deltafast::snapshot::ReadOptions::default(),
         )?;
-        maintain::repair(&snapshot, &RepairOptions::default(), &Cancel::default()).map(|_| ())
+        maintain::repair(
+            &snapshot,
+            &RepairOptions::default(),
+            &CancellationToken::default(),
+        )
+        .map(|_| ())
     };
     let check = |store: &Arc<dyn Store>, done: bool| {
         let found = paths(store);
@@ -365,7 +389,12 @@ fn a_conversion_makes_a_whole_table_or_none() {
         store
     };
     let run = |store: &Arc<dyn Store>| {
-        maintain::convert(log(store), &ConvertOptions::default(), &Cancel::default()).map(|_| ())
+        maintain::convert(
+            log(store),
+            &ConvertOptions::default(),
+            &CancellationToken::default(),
+        )
+        .map(|_| ())
     };
     let check = |store: &Arc<dyn Store>, done: bool| {
         let all = versions(store);
@@ -389,7 +418,7 @@ fn a_clone_is_whole_or_not_there() {
     // A place beside the source, in the same store.
     let at = |n: usize| {
         let url = source.url().trim_end_matches('/').to_owned();
-        open(&format!("{url}-clone-{n}"), &Options::new()).unwrap()
+        open(&format!("{url}-clone-{n}"), &StorageOptions::new()).unwrap()
     };
     let seen = snapshot(&source);
     for n in 0..20 {
@@ -401,7 +430,7 @@ fn a_clone_is_whole_or_not_there() {
                 &seen,
                 log(&faulty),
                 &CloneOptions::default(),
-                &Cancel::default(),
+                &CancellationToken::default(),
             );
             let all = versions(&target);
             assert!(

@@ -12,12 +12,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use deltafast::commit::{Backoff, Event, Intent, Isolation, Machine, Operation, Step, View};
+use deltafast::commit::{
+    BackoffPolicy, CommitBaseState, CommitEvent, CommitOperation, CommitStateMachine, CommitStep,
+    IsolationLevel, PreparedTransaction,
+};
 use deltafast::error::Error;
 use deltafast::protocol::commit_line::{Action, Add};
-use deltafast::scan::Lens;
+use deltafast::scan::FileMatcher;
 use deltafast::snapshot::Snapshot;
-use deltafast::store::Put;
+use deltafast::store::PutOutcome;
 use serde_json::Value;
 
 use super::tables::{TestEnv, create_table, file, memory, mix, p_is, snapshot};
@@ -102,9 +105,9 @@ struct Run {
     txn_id: String,
     kind: Kind,
     read: Files,
-    machine: Machine,
+    machine: CommitStateMachine,
     env: TestEnv,
-    event: Option<Event>,
+    event: Option<CommitEvent>,
     result: Option<Result<i64, Error>>,
 }
 
@@ -167,7 +170,7 @@ impl World {
             Kind::Overwrite => actions.push(add("a", 1)),
             _ => {}
         }
-        let mut reads = deltafast::commit::Reads::default();
+        let mut reads = deltafast::commit::ReadSet::default();
         match &kind {
             Kind::Rewrite(p) | Kind::Delete(p) | Kind::Compact(p) => reads.predicates.push(p_is(p)),
             Kind::Overwrite => reads.whole_table = true,
@@ -175,13 +178,13 @@ impl World {
         }
         reads.files = read.keys().cloned().collect();
         if self.sabotage == Sabotage::Forgetful {
-            reads = deltafast::commit::Reads::default();
+            reads = deltafast::commit::ReadSet::default();
         }
-        let lens =
-            (!reads.predicates.is_empty()).then(|| Lens::new(&self.base, reads.predicates.clone()));
+        let lens = (!reads.predicates.is_empty())
+            .then(|| FileMatcher::new(&self.base, reads.predicates.clone()));
         let is_blind_append =
-            actions.iter().all(|a| matches!(a, Action::Add(_))) && !reads.any_rows();
-        let intent = Intent {
+            actions.iter().all(|a| matches!(a, Action::Add(_))) && !reads.reads_rows();
+        let intent = PreparedTransaction {
             txn_id: txn_id.clone(),
             read_version: version,
             removed: read.keys().cloned().collect(),
@@ -189,34 +192,34 @@ impl World {
             actions,
             protocol: None,
             metadata: None,
-            operation: Operation::new(format!("{kind:?}")),
+            operation: CommitOperation::new(format!("{kind:?}")),
             isolation: if change {
-                Isolation::Serializable
+                IsolationLevel::Serializable
             } else {
-                Isolation::Snapshot
+                IsolationLevel::Snapshot
             },
             is_blind_append,
             revalidates: false,
         };
-        let view = View::new(
+        let view = CommitBaseState::new(
             version,
             self.base.protocol().clone(),
             self.base.metadata().clone(),
             -1,
             0,
         );
-        let backoff = Backoff {
+        let backoff = BackoffPolicy {
             base: std::time::Duration::from_millis(1),
             cap: std::time::Duration::from_millis(8),
         };
-        let machine = Machine::new(intent, view, lens, 20, backoff);
+        let machine = CommitStateMachine::new(intent, view, lens, 20, backoff);
         Run {
             txn_id,
             kind,
             read,
             machine,
             env: TestEnv::new(self.random.below(u64::MAX)),
-            event: Some(Event::Start),
+            event: Some(CommitEvent::Start),
             result: None,
         }
     }
@@ -233,41 +236,41 @@ impl World {
         is_next
     }
 
-    fn put(&mut self, version: i64, text: &Bytes) -> Event {
+    fn put(&mut self, version: i64, text: &Bytes) -> CommitEvent {
         let lost = || Error::storage("the connection broke", true);
         let denied = || Error::storage("access denied", false);
-        Event::Put(match self.random.below(15) {
-            0 => Ok(Put::Unknown(lost())),
+        CommitEvent::Put(match self.random.below(15) {
+            0 => Ok(PutOutcome::Unknown(lost())),
             1 => {
                 self.arrive(version, text);
-                Ok(Put::Unknown(lost()))
+                Ok(PutOutcome::Unknown(lost()))
             }
             2 => {
                 self.under_way.push((version, text.clone()));
-                Ok(Put::Unknown(lost()))
+                Ok(PutOutcome::Unknown(lost()))
             }
             // Sent twice below us: the second answer speaks of the first.
             3 => {
                 self.arrive(version, text);
-                Ok(Put::Exists)
+                Ok(PutOutcome::Exists)
             }
             4 => Err(Error::storage("refused", false)),
-            5 => Ok(Put::Refused(denied())),
+            5 => Ok(PutOutcome::Refused(denied())),
             // Sent twice below us, and refused the second time.
             6 => {
                 self.arrive(version, text);
-                Ok(Put::Refused(denied()))
+                Ok(PutOutcome::Refused(denied()))
             }
-            _ if self.arrive(version, text) => Ok(Put::Created),
-            _ => Ok(Put::Exists),
+            _ if self.arrive(version, text) => Ok(PutOutcome::Created),
+            _ => Ok(PutOutcome::Exists),
         })
     }
 
     fn step(&mut self, run: &mut Run) {
         let event = match (self.sabotage, run.event.take().unwrap()) {
-            (Sabotage::LostIsFailed, Event::Put(Ok(Put::Unknown(error))))
-            | (Sabotage::RefusedIsFailed, Event::Put(Ok(Put::Refused(error)))) => {
-                Event::Put(Err(error))
+            (Sabotage::LostIsFailed, CommitEvent::Put(Ok(PutOutcome::Unknown(error))))
+            | (Sabotage::RefusedIsFailed, CommitEvent::Put(Ok(PutOutcome::Refused(error)))) => {
+                CommitEvent::Put(Err(error))
             }
             (_, event) => event,
         };
@@ -279,15 +282,15 @@ impl World {
             }
         };
         run.event = Some(match step {
-            Step::Done(outcome) => {
+            CommitStep::Done(outcome) => {
                 run.result = Some(Ok(outcome.version));
                 return;
             }
-            Step::Put { version, text } => self.put(version, &text),
-            Step::Read(_) if self.random.below(12) == 0 => {
-                Event::Read(Err(Error::storage("the service is busy", true)))
+            CommitStep::Put { version, text } => self.put(version, &text),
+            CommitStep::Read(_) if self.random.below(12) == 0 => {
+                CommitEvent::Read(Err(Error::storage("the service is busy", true)))
             }
-            Step::Read(version) => {
+            CommitStep::Read(version) => {
                 let mut text = self.log.get(usize::try_from(version).unwrap()).cloned();
                 if self.sabotage == Sabotage::LostIsLoss {
                     // Own commits are not known again.
@@ -298,9 +301,9 @@ impl World {
                             .into()
                     });
                 }
-                Event::Read(Ok(text.map(|text| (text, version))))
+                CommitEvent::Read(Ok(text.map(|text| (text, version))))
             }
-            Step::Sleep(_) => Event::Slept,
+            CommitStep::Sleep(_) => CommitEvent::Slept,
         });
     }
 

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use deltafast::commit::finish::{Choices, Done};
+use deltafast::commit::finish::{CommitOptions, CommitResult};
 use deltafast::error::Error;
-use deltafast::exec::Cancel;
-use deltafast::log::Log;
-use deltafast::ops::{Change, Mode, Place, Write, WriteOptions, alter};
+use deltafast::exec::CancellationToken;
+use deltafast::log::DeltaLog;
+use deltafast::ops::{SaveMode, TableChange, TableOrPath, WriteCommand, WriteOptions, alter};
 use deltafast::protocol::evolution;
 use deltafast::snapshot::ReadOptions;
-use deltafast::store::fault::{Fault, FaultStore, Operation as Call};
-use deltafast::store::{ExternalPaths, Options, Store, Stores};
-use deltafast::write::bound_constraints::Demands;
+use deltafast::store::fault::{FaultStore, InjectedFault, StoreOperation as Call};
+use deltafast::store::{ExternalPaths, StorageOptions, Store, TableStores};
+use deltafast::write::bound_constraints::TableConstraints;
 
 use super::tables::{infos, live, log, memory, versions};
 
@@ -26,15 +26,19 @@ fn batch(from: i64) -> RecordBatch {
     RecordBatch::try_from_iter(vec![("id", ids), ("p", parts)]).unwrap()
 }
 
-fn place(store: &Arc<dyn Store>) -> Result<Place, Error> {
-    let stores = Stores::new(Arc::clone(store), Options::new(), ExternalPaths::Refused);
-    Place::open(
-        Log::new(Arc::new(stores), Vec::new())?,
+fn place(store: &Arc<dyn Store>) -> Result<TableOrPath, Error> {
+    let stores = TableStores::new(
+        Arc::clone(store),
+        StorageOptions::new(),
+        ExternalPaths::Refused,
+    );
+    TableOrPath::open(
+        DeltaLog::new(Arc::new(stores), Vec::new())?,
         ReadOptions::default(),
     )
 }
 
-fn put(store: &Arc<dyn Store>, mode: Mode) -> Result<Done, Error> {
+fn put(store: &Arc<dyn Store>, mode: SaveMode) -> Result<CommitResult, Error> {
     let data = batch(100);
     let configuration = [("delta.checkpointInterval".to_owned(), Some("1".to_owned()))].into();
     let options = WriteOptions {
@@ -43,51 +47,55 @@ fn put(store: &Arc<dyn Store>, mode: Mode) -> Result<Done, Error> {
         configuration,
         ..WriteOptions::default()
     };
-    let write = Write::plan(
+    let write = WriteCommand::plan(
         place(store)?,
-        &evolution::of_arrow(&data.schema())?,
+        &evolution::from_arrow_schema(&data.schema())?,
         options,
     )?
     .unwrap();
-    let demands = write.demands().clone();
-    write.run(&demands, std::iter::once(Ok(data)), &Cancel::default())
+    let demands = write.table_constraints().clone();
+    write.run(
+        &demands,
+        std::iter::once(Ok(data)),
+        &CancellationToken::default(),
+    )
 }
 
-fn set_property(store: &Arc<dyn Store>) -> Result<Done, Error> {
-    let Place::Table(snapshot) = place(store)? else {
+fn set_property(store: &Arc<dyn Store>) -> Result<CommitResult, Error> {
+    let TableOrPath::Table(snapshot) = place(store)? else {
         panic!("there is no table")
     };
-    let change: Change = serde_json::from_str(
+    let change: TableChange = serde_json::from_str(
         r#"{"kind":"set_properties","properties":{"k":"v"},"allow_unknown":false}"#,
     )
     .unwrap();
     alter(
         &snapshot,
         &change,
-        &Demands::default(),
-        &Choices::default(),
-        &Cancel::default(),
+        &TableConstraints::default(),
+        &CommitOptions::default(),
+        &CancellationToken::default(),
     )
 }
 
-type Work = fn(&Arc<dyn Store>) -> Result<Done, Error>;
+type Work = fn(&Arc<dyn Store>) -> Result<CommitResult, Error>;
 
 const WORKS: [(&str, Work, bool); 4] = [
-    ("create", |store| put(store, Mode::Error), false),
-    ("append", |store| put(store, Mode::Append), true),
-    ("overwrite", |store| put(store, Mode::Overwrite), true),
+    ("create", |store| put(store, SaveMode::Error), false),
+    ("append", |store| put(store, SaveMode::Append), true),
+    ("overwrite", |store| put(store, SaveMode::Overwrite), true),
     ("alter", set_property, true),
 ];
 
-const FAULTS: [Fault; 8] = [
-    Fault::ErrorBefore,
-    Fault::ErrorAfter,
-    Fault::LostAnswer,
-    Fault::Status(503),
-    Fault::Status(403),
-    Fault::StatusAfter(403),
-    Fault::StatusAfter(500),
-    Fault::TornRead,
+const FAULTS: [InjectedFault; 8] = [
+    InjectedFault::ErrorBefore,
+    InjectedFault::ErrorAfter,
+    InjectedFault::LostAnswer,
+    InjectedFault::Status(503),
+    InjectedFault::Status(403),
+    InjectedFault::StatusAfter(403),
+    InjectedFault::StatusAfter(500),
+    InjectedFault::TornRead,
 ];
 
 /// Data files in the store, below the folders of partitions.
@@ -109,7 +117,7 @@ fn a_fault_at_any_call_leaves_the_old_version_or_the_new_one() {
             loop {
                 let inner = memory();
                 if exists {
-                    put(&inner, Mode::Error).unwrap();
+                    put(&inner, SaveMode::Error).unwrap();
                 }
                 let (before, files) = (versions(&inner).len(), data_files(&inner));
                 let faulty = Arc::new(FaultStore::at_call(Arc::clone(&inner), n, fault));
@@ -169,7 +177,9 @@ fn a_fault_at_any_call_leaves_the_old_version_or_the_new_one() {
                     )
                     .unwrap();
                     assert_eq!(snapshot.version(), after.len() as i64 - 1, "{place}");
-                    let rows = deltafast::scan::count(&snapshot, None, &Cancel::default()).unwrap();
+                    let rows =
+                        deltafast::scan::count(&snapshot, None, &CancellationToken::default())
+                            .unwrap();
                     assert_eq!(rows, 10 * live(&after).len() as u64 / 2, "{place}");
                 }
                 // The work was done before that many calls: all of them have failed once.
@@ -186,15 +196,16 @@ fn a_fault_at_any_call_leaves_the_old_version_or_the_new_one() {
 #[test]
 fn upkeep_that_fails_is_a_warning_and_the_version_stays() {
     let inner = memory();
-    put(&inner, Mode::Error).unwrap();
-    let refuse = |call: &deltafast::store::fault::Call| {
+    put(&inner, SaveMode::Error).unwrap();
+    let refuse = |call: &deltafast::store::fault::StoreCall| {
         let upkeep = call.path.contains(".crc")
             || call.path.contains(".checkpoint")
             || call.path.contains("_last_checkpoint");
-        (upkeep && !matches!(call.operation, Call::Head | Call::Get)).then_some(Fault::ErrorBefore)
+        (upkeep && !matches!(call.operation, Call::Head | Call::Get))
+            .then_some(InjectedFault::ErrorBefore)
     };
     let store: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&inner), refuse));
-    let done = put(&store, Mode::Append).unwrap();
+    let done = put(&store, SaveMode::Append).unwrap();
     assert_eq!(done.version, Some(1));
     assert_eq!(
         done.snapshot

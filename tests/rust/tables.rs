@@ -5,17 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use deltafast::commit::{CommitOptions, Committed, Operation, Transaction};
+use deltafast::commit::{
+    CommitOperation, CommittedVersion, OptimisticTransaction, TransactionOptions,
+};
 use deltafast::error::Result;
-use deltafast::exec::Env;
-use deltafast::expr::{Bound, Expr, Function, Scalar};
-use deltafast::log::Log;
-use deltafast::protocol::calendar::Zone;
+use deltafast::exec::RuntimeEnv;
+use deltafast::expr::{BoundExpr, Expr, Function, Scalar};
+use deltafast::log::DeltaLog;
+use deltafast::protocol::calendar::TimeZoneSpec;
 use deltafast::protocol::commit_line::{Action, Add};
 use deltafast::protocol::schema::{DataType, StructField, StructType};
-use deltafast::protocol::table::{Context, NewTable, create};
+use deltafast::protocol::table::{NewTable, TableChangeContext, create};
 use deltafast::snapshot::{ReadOptions, Snapshot};
-use deltafast::store::{ExternalPaths, Options, Store, Stores, open};
+use deltafast::store::{ExternalPaths, StorageOptions, Store, TableStores, open};
 use serde_json::Value;
 
 /// A clock that a test moves, sleep that takes no time, random numbers from a seed.
@@ -42,7 +44,7 @@ pub fn mix(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-impl Env for TestEnv {
+impl RuntimeEnv for TestEnv {
     fn now_ms(&self) -> i64 {
         self.now.fetch_add(1, Ordering::SeqCst)
     }
@@ -57,10 +59,10 @@ impl Env for TestEnv {
     }
 }
 
-pub fn options(seed: u64) -> CommitOptions {
-    CommitOptions {
+pub fn options(seed: u64) -> TransactionOptions {
+    TransactionOptions {
         env: Arc::new(TestEnv::new(seed)),
-        ..CommitOptions::default()
+        ..TransactionOptions::default()
     }
 }
 
@@ -69,16 +71,16 @@ pub fn memory() -> Arc<dyn Store> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     open(
         &format!("memory://commit-{}/t", COUNT.fetch_add(1, Ordering::SeqCst)),
-        &Options::new(),
+        &StorageOptions::new(),
     )
     .unwrap()
 }
 
-pub fn log(store: &Arc<dyn Store>) -> Log {
-    Log::new(
-        Arc::new(Stores::new(
+pub fn log(store: &Arc<dyn Store>) -> DeltaLog {
+    DeltaLog::new(
+        Arc::new(TableStores::new(
             Arc::clone(store),
-            Options::new(),
+            StorageOptions::new(),
             ExternalPaths::Refused,
         )),
         Vec::new(),
@@ -112,10 +114,10 @@ pub fn new_table(configuration: &[(&str, &str)]) -> Vec<Action> {
     };
     let (protocol, metadata) = create(
         &table,
-        &mut Context {
+        &mut TableChangeContext {
             allow_unknown: false,
             now_ms: 1,
-            unique: &mut unique,
+            generate_id: &mut unique,
         },
     )
     .unwrap();
@@ -130,11 +132,11 @@ pub fn create_table(
     store: &Arc<dyn Store>,
     configuration: &[(&str, &str)],
     files: &[Add],
-) -> Result<Committed> {
-    let mut transaction = Transaction::create(log(store), ReadOptions::default())?;
+) -> Result<CommittedVersion> {
+    let mut transaction = OptimisticTransaction::create(log(store), ReadOptions::default())?;
     transaction.extend(new_table(configuration));
     transaction.extend(files.iter().cloned().map(Action::Add));
-    transaction.set_operation(Operation::new("CREATE TABLE"));
+    transaction.set_operation(CommitOperation::new("CREATE TABLE"));
     transaction.commit(&options(0))
 }
 
@@ -154,7 +156,7 @@ pub fn file(path: &str, p: &str, low: i64, high: i64) -> Add {
     }
 }
 
-fn equals(column: &str, data_type: DataType, value: Scalar) -> Bound {
+fn equals(column: &str, data_type: DataType, value: Scalar) -> BoundExpr {
     let args = vec![
         Expr::Column {
             path: vec![column.to_owned()],
@@ -162,18 +164,18 @@ fn equals(column: &str, data_type: DataType, value: Scalar) -> Bound {
         },
         Expr::Literal { value, data_type },
     ];
-    Bound {
+    BoundExpr {
         expr: Expr::call(Function::Equal, args, DataType::Boolean).unwrap(),
         ansi: true,
-        zone: Zone::UTC,
+        zone: TimeZoneSpec::UTC,
     }
 }
 
-pub fn p_is(p: &str) -> Bound {
+pub fn p_is(p: &str) -> BoundExpr {
     equals("p", DataType::String, Scalar::Text(p.into()))
 }
 
-pub fn id_is(id: i64) -> Bound {
+pub fn id_is(id: i64) -> BoundExpr {
     equals("id", DataType::Long, Scalar::Long(id))
 }
 

@@ -14,24 +14,26 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, PrimitiveArray};
 
 use crate::expr::eval::cast::double_digits;
-use crate::expr::eval::{Call, Fault, Operand, Outcome, decimal, math, unexpected};
+use crate::expr::eval::{
+    ColumnarValue, EvalError, EvalResult, FunctionCall, decimal, math, unexpected,
+};
 use crate::expr::function::Function;
-use crate::expr::text::number::Rounding;
+use crate::expr::text::number::RoundingMode;
 use crate::protocol::schema::DataType;
 
-fn overflow(what: &str) -> Fault {
+fn overflow(what: &str) -> EvalError {
     // Spark has a condition of its own for what Java computes as ints.
     let condition = if matches!(what, "byte" | "short") {
         "BINARY_ARITHMETIC_OVERFLOW"
     } else {
         "ARITHMETIC_OVERFLOW"
     };
-    Fault::Value(format!("[{condition}] {what} overflow"))
+    EvalError::Value(format!("[{condition}] {what} overflow"))
 }
 
-pub(crate) fn division_by_zero(function: Function) -> Fault {
+pub(crate) fn division_by_zero(function: Function) -> EvalError {
     let remainder = matches!(function, Function::Remainder | Function::PositiveModulo);
-    Fault::Value(
+    EvalError::Value(
         if remainder {
             "[REMAINDER_BY_ZERO] remainder by zero"
         } else {
@@ -42,7 +44,7 @@ pub(crate) fn division_by_zero(function: Function) -> Fault {
 }
 
 /// An integer or float as arithmetic needs it.
-trait Number: Sized + ArrowPrimitiveType<Native: PartialEq + Default + Copy> {
+trait ArithmeticType: Sized + ArrowPrimitiveType<Native: PartialEq + Default + Copy> {
     const NAME: &'static str;
     fn wrapping(function: Function, a: Self::Native, b: Self::Native) -> Self::Native;
     fn modulo(a: Self::Native, b: Self::Native) -> Self::Native;
@@ -57,13 +59,13 @@ trait Number: Sized + ArrowPrimitiveType<Native: PartialEq + Default + Copy> {
 
 /// A divisor of numbers below 2^32, for which two multiplications stand in for a division (Lemire,
 /// Kaser and Kurz, "Faster remainder by direct computation", 2019).
-struct Divisor {
+struct ReciprocalDivisor {
     by: u32,
     /// 2^64 / `by`, rounded up; 0 stands for 2^64.
     inverse: u64,
 }
 
-impl Divisor {
+impl ReciprocalDivisor {
     fn new(by: i64) -> Option<Self> {
         let by = u32::try_from(by.unsigned_abs()).ok().filter(|by| *by > 0)?;
         Some(Self {
@@ -73,7 +75,7 @@ impl Divisor {
     }
 
     #[inline]
-    fn rest_of(&self, number: u32) -> u32 {
+    fn remainder_of(&self, number: u32) -> u32 {
         let fraction = self.inverse.wrapping_mul(u64::from(number));
         ((u128::from(fraction) * u128::from(self.by)) >> 64) as u32
     }
@@ -81,7 +83,7 @@ impl Divisor {
 
 macro_rules! integer {
     ($type:ty, $native:ty, $wide:ty, $name:literal) => {
-        impl Number for $type {
+        impl ArithmeticType for $type {
             const NAME: &'static str = $name;
 
             fn wrapping(function: Function, a: $native, b: $native) -> $native {
@@ -106,12 +108,14 @@ macro_rules! integer {
             }
 
             fn remainders(values: &PrimitiveArray<Self>, by: $native) -> PrimitiveArray<Self> {
-                let Some(divisor) = Divisor::new(i64::from(by)) else {
+                let Some(divisor) = ReciprocalDivisor::new(i64::from(by)) else {
                     return values.unary(|a| a.wrapping_rem(by));
                 };
                 values.unary(|a| {
-                    u32::try_from(a)
-                        .map_or_else(|_| a.wrapping_rem(by), |a| divisor.rest_of(a) as $native)
+                    u32::try_from(a).map_or_else(
+                        |_| a.wrapping_rem(by),
+                        |a| divisor.remainder_of(a) as $native,
+                    )
                 })
             }
 
@@ -137,7 +141,7 @@ integer!(Int64Type, i64, i64, "long");
 
 macro_rules! float {
     ($type:ty, $native:ty, $name:literal) => {
-        impl Number for $type {
+        impl ArithmeticType for $type {
             const NAME: &'static str = $name;
 
             fn wrapping(function: Function, a: $native, b: $native) -> $native {
@@ -176,9 +180,9 @@ float!(Float64Type, f64, "double");
 
 /// Builds a primitive array from two arguments row by row; null where either is.
 pub(crate) fn zip_with<A: ArrowPrimitiveType, B: ArrowPrimitiveType, O: ArrowPrimitiveType>(
-    call: &Call<'_>,
-    mut value: impl FnMut(A::Native, B::Native) -> Outcome<Option<O::Native>>,
-) -> Outcome<PrimitiveArray<O>> {
+    call: &FunctionCall<'_>,
+    mut value: impl FnMut(A::Native, B::Native) -> EvalResult<Option<O::Native>>,
+) -> EvalResult<PrimitiveArray<O>> {
     let (a, b) = (call.arg(0)?, call.arg(1)?);
     let (x, y) = (a.primitive::<A>()?, b.primitive::<B>()?);
     let mut builder = PrimitiveBuilder::<O>::with_capacity(call.rows);
@@ -195,10 +199,10 @@ pub(crate) fn zip_with<A: ArrowPrimitiveType, B: ArrowPrimitiveType, O: ArrowPri
 
 /// Builds a primitive array from one argument; null where it is.
 pub(crate) fn map_with<A: ArrowPrimitiveType, O: ArrowPrimitiveType>(
-    operand: &Operand,
+    operand: &ColumnarValue,
     rows: usize,
-    mut value: impl FnMut(A::Native) -> Outcome<Option<O::Native>>,
-) -> Outcome<PrimitiveArray<O>> {
+    mut value: impl FnMut(A::Native) -> EvalResult<Option<O::Native>>,
+) -> EvalResult<PrimitiveArray<O>> {
     let array = operand.primitive::<A>()?;
     let mut builder = PrimitiveBuilder::<O>::with_capacity(rows);
     for row in 0..rows {
@@ -213,7 +217,7 @@ pub(crate) fn map_with<A: ArrowPrimitiveType, O: ArrowPrimitiveType>(
 }
 
 /// `+ - * / % pmod div`.
-pub(crate) fn binary(call: &Call<'_>) -> Outcome {
+pub(crate) fn binary(call: &FunctionCall<'_>) -> EvalResult {
     match call.arg_type(0)? {
         DataType::Byte => integers::<Int8Type>(call),
         DataType::Short => integers::<Int16Type>(call),
@@ -225,7 +229,7 @@ pub(crate) fn binary(call: &Call<'_>) -> Outcome {
     }
 }
 
-fn integers<T: Number>(call: &Call<'_>) -> Outcome
+fn integers<T: ArithmeticType>(call: &FunctionCall<'_>) -> EvalResult
 where
     i64: From<T::Native>,
 {
@@ -246,7 +250,7 @@ where
     Ok(Arc::new(quotients))
 }
 
-fn arithmetic<T: Number>(call: &Call<'_>) -> Outcome {
+fn arithmetic<T: ArithmeticType>(call: &FunctionCall<'_>) -> EvalResult {
     let (function, ansi) = (call.function, call.settings.ansi);
     let (a, b) = (call.arg(0)?, call.arg(1)?);
     if matches!(
@@ -256,8 +260,8 @@ fn arithmetic<T: Number>(call: &Call<'_>) -> Outcome {
         // Whole columns at once; arrow looks only at values that are not null.
         let (a, b) = if a.scalar && b.scalar {
             (
-                Operand::column(a.array.clone()),
-                Operand::column(b.array.clone()),
+                ColumnarValue::column(a.array.clone()),
+                ColumnarValue::column(b.array.clone()),
             )
         } else {
             (a.clone(), b.clone())
@@ -294,7 +298,7 @@ fn arithmetic<T: Number>(call: &Call<'_>) -> Outcome {
 }
 
 /// NEGATIVE and ABS.
-pub(crate) fn unary(call: &Call<'_>) -> Outcome {
+pub(crate) fn unary(call: &FunctionCall<'_>) -> EvalResult {
     match call.arg_type(0)? {
         DataType::Byte => signs::<Int8Type>(call),
         DataType::Short => signs::<Int16Type>(call),
@@ -324,7 +328,7 @@ pub(crate) fn unary(call: &Call<'_>) -> Outcome {
     }
 }
 
-fn signs<T: Number>(call: &Call<'_>) -> Outcome {
+fn signs<T: ArithmeticType>(call: &FunctionCall<'_>) -> EvalResult {
     let (abs, ansi) = (call.function == Function::Abs, call.settings.ansi);
     let values = map_with::<T, T>(call.arg(0)?, call.rows, |v| {
         if abs && !T::is_negative(v) {
@@ -340,7 +344,7 @@ fn signs<T: Number>(call: &Call<'_>) -> Outcome {
 }
 
 /// Functions of one double.
-pub(crate) fn of_double(call: &Call<'_>) -> Outcome {
+pub(crate) fn of_double(call: &FunctionCall<'_>) -> EvalResult {
     let values = call.arg(0)?.primitive::<Float64Type>()?;
     let above_zero = |f: fn(f64) -> f64| -> ArrayRef {
         Arc::new(values.unary_opt::<_, Float64Type>(|v| if v <= 0.0 { None } else { Some(f(v)) }))
@@ -362,7 +366,7 @@ pub(crate) fn of_double(call: &Call<'_>) -> Outcome {
 }
 
 /// POW and LOG with a base.
-pub(crate) fn of_two_doubles(call: &Call<'_>) -> Outcome {
+pub(crate) fn of_two_doubles(call: &FunctionCall<'_>) -> EvalResult {
     let values = zip_with::<Float64Type, Float64Type, Float64Type>(call, |a, b| {
         Ok(match call.function {
             Function::Pow => Some(math::pow(a, b)),
@@ -374,11 +378,11 @@ pub(crate) fn of_two_doubles(call: &Call<'_>) -> Outcome {
 }
 
 /// ROUND and BROUND.
-pub(crate) fn round(call: &Call<'_>) -> Outcome {
+pub(crate) fn round(call: &FunctionCall<'_>) -> EvalResult {
     let rounding = if call.function == Function::Round {
-        Rounding::HalfUp
+        RoundingMode::HalfUp
     } else {
-        Rounding::HalfEven
+        RoundingMode::HalfEven
     };
     let places = match call.operands.get(1) {
         None => 0,
@@ -388,7 +392,7 @@ pub(crate) fn round(call: &Call<'_>) -> Outcome {
                 return Ok(arrow_array::new_null_array(
                     &call
                         .result
-                        .to_arrow(crate::protocol::schema::TextLayout::Plain),
+                        .to_arrow(crate::protocol::schema::StringLayout::Plain),
                     call.rows,
                 ));
             }
@@ -416,7 +420,7 @@ pub(crate) fn round(call: &Call<'_>) -> Outcome {
 }
 
 /// A double rounded as the decimal number that it is written as.
-fn rounded(value: f64, places: i32, rounding: Rounding) -> f64 {
+fn rounded(value: f64, places: i32, rounding: RoundingMode) -> f64 {
     match double_digits(value) {
         Some(written) => written
             .rounded(i64::from(places), rounding)
@@ -426,12 +430,12 @@ fn rounded(value: f64, places: i32, rounding: Rounding) -> f64 {
     }
 }
 
-fn rounded_integers<T: Number>(
-    call: &Call<'_>,
+fn rounded_integers<T: ArithmeticType>(
+    call: &FunctionCall<'_>,
     places: i32,
-    rounding: Rounding,
+    rounding: RoundingMode,
     wrap: impl Fn(i128) -> T::Native,
-) -> Outcome
+) -> EvalResult
 where
     i64: From<T::Native>,
     T::Native: TryFrom<i64>,
@@ -456,7 +460,7 @@ where
 }
 
 /// FLOOR and CEIL.
-pub(crate) fn floor(call: &Call<'_>) -> Outcome {
+pub(crate) fn floor(call: &FunctionCall<'_>) -> EvalResult {
     match call.arg_type(0)? {
         DataType::Long => call.arg(0)?.clone().into_array(call.rows),
         DataType::Double => {
@@ -476,7 +480,7 @@ pub(crate) fn floor(call: &Call<'_>) -> Outcome {
 }
 
 /// `& | ^`.
-pub(crate) fn bits(call: &Call<'_>) -> Outcome {
+pub(crate) fn bits(call: &FunctionCall<'_>) -> EvalResult {
     match call.arg_type(0)? {
         DataType::Byte => two_bits::<Int8Type>(call),
         DataType::Short => two_bits::<Int16Type>(call),
@@ -485,7 +489,7 @@ pub(crate) fn bits(call: &Call<'_>) -> Outcome {
     }
 }
 
-fn two_bits<T: ArrowPrimitiveType>(call: &Call<'_>) -> Outcome
+fn two_bits<T: ArrowPrimitiveType>(call: &FunctionCall<'_>) -> EvalResult
 where
     T::Native: std::ops::BitAnd<Output = T::Native>
         + std::ops::BitOr<Output = T::Native>
@@ -501,7 +505,7 @@ where
 }
 
 /// `~`.
-pub(crate) fn bit_not(call: &Call<'_>) -> Outcome {
+pub(crate) fn bit_not(call: &FunctionCall<'_>) -> EvalResult {
     let operand = call.arg(0)?;
     Ok(match call.arg_type(0)? {
         DataType::Byte => Arc::new(
@@ -528,7 +532,7 @@ pub(crate) fn bit_not(call: &Call<'_>) -> Outcome {
 }
 
 /// SHIFTLEFT and SHIFTRIGHT: Java's shifts, which count modulo the width.
-pub(crate) fn shift(call: &Call<'_>) -> Outcome {
+pub(crate) fn shift(call: &FunctionCall<'_>) -> EvalResult {
     let left = call.function == Function::ShiftLeft;
     Ok(match call.arg_type(0)? {
         DataType::Integer => Arc::new(zip_with::<Int32Type, Int32Type, Int32Type>(

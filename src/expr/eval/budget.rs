@@ -19,7 +19,7 @@ use arrow_schema::DataType as Arrow;
 
 use crate::error::Error;
 use crate::exec;
-use crate::expr::eval::{Fault, Operand, Outcome};
+use crate::expr::eval::{ColumnarValue, EvalError, EvalResult};
 
 /// Bytes that a piece of more than one row may hold, unless the process's budget is small.
 const PIECE: u64 = 128 << 20;
@@ -79,8 +79,8 @@ impl EvaluationLimits {
 pub(crate) fn in_pieces<T>(
     rows: usize,
     limits: EvaluationLimits,
-    mut evaluate: impl FnMut(usize, usize) -> Outcome<T>,
-) -> Outcome<Vec<T>> {
+    mut evaluate: impl FnMut(usize, usize) -> EvalResult<T>,
+) -> EvalResult<Vec<T>> {
     let (mut from, mut size, mut out) = (0, rows, Vec::new());
     while from < rows {
         let length = size.min(rows - from);
@@ -101,14 +101,14 @@ pub(crate) fn in_pieces<T>(
                 out.push(value);
                 from += length;
             }
-            Err(Fault::TooLarge {
+            Err(EvalError::TooLarge {
                 of_constants: false,
                 ..
             }) if length > 1 => size = length / 2,
-            Err(Fault::TooLarge { what, .. }) => {
+            Err(EvalError::TooLarge { what, .. }) => {
                 let of = what.map_or_else(String::new, |what| format!(" that `{what}` has"));
                 let limit = limits.row >> 20;
-                return Err(Fault::Value(format!(
+                return Err(EvalError::Value(format!(
                     "the values{of} for one row take more than the {limit} MiB that a row may take; make them smaller, or raise DELTAFAST_MEMORY_LIMIT"
                 )));
             }
@@ -131,7 +131,9 @@ fn within<T>(left: RemainingBytes, work: impl FnOnce() -> T) -> T {
 
 /// Runs a node: the bytes of its arguments are released when it has its value, which is counted
 /// instead.
-pub(crate) fn node(evaluate: impl FnOnce() -> Outcome<Operand>) -> Outcome<Operand> {
+pub(crate) fn node(
+    evaluate: impl FnOnce() -> EvalResult<ColumnarValue>,
+) -> EvalResult<ColumnarValue> {
     let before = LEFT.get();
     let operand = evaluate()?;
     let bytes = size(operand.array.as_ref());
@@ -141,7 +143,7 @@ pub(crate) fn node(evaluate: impl FnOnce() -> Outcome<Operand>) -> Outcome<Opera
     } else {
         &mut after.rows
     };
-    *left = left.checked_sub(bytes).ok_or(Fault::TooLarge {
+    *left = left.checked_sub(bytes).ok_or(EvalError::TooLarge {
         what: None,
         of_constants: operand.scalar,
     })?;
@@ -150,7 +152,7 @@ pub(crate) fn node(evaluate: impl FnOnce() -> Outcome<Operand>) -> Outcome<Opera
 }
 
 /// Runs the function of a node, whose arguments are constants or not.
-pub(crate) fn function(of_constants: bool, run: impl FnOnce() -> Outcome) -> Outcome {
+pub(crate) fn function(of_constants: bool, run: impl FnOnce() -> EvalResult) -> EvalResult {
     let outer = LEFT.get();
     LEFT.set(RemainingBytes {
         constant: of_constants,
@@ -175,7 +177,7 @@ pub(crate) fn room() -> u64 {
 }
 
 /// Checks that a value of so many bytes fits; they are counted once the value exists.
-pub(crate) fn reserve(bytes: u64) -> Outcome<()> {
+pub(crate) fn reserve(bytes: u64) -> EvalResult<()> {
     if bytes <= room() {
         Ok(())
     } else {
@@ -184,8 +186,8 @@ pub(crate) fn reserve(bytes: u64) -> Outcome<()> {
 }
 
 /// A value does not fit.
-pub(crate) fn too_large() -> Fault {
-    Fault::TooLarge {
+pub(crate) fn too_large() -> EvalError {
+    EvalError::TooLarge {
         what: None,
         of_constants: LEFT.get().constant,
     }
@@ -193,10 +195,10 @@ pub(crate) fn too_large() -> Fault {
 
 /// Checks that the operands fit when each has a value for every row.
 pub(crate) fn reserve_rows<'a>(
-    operands: impl IntoIterator<Item = &'a Operand>,
+    operands: impl IntoIterator<Item = &'a ColumnarValue>,
     rows: usize,
-) -> Outcome<()> {
-    let bytes = |operand: &Operand| {
+) -> EvalResult<()> {
+    let bytes = |operand: &ColumnarValue| {
         let bytes = size(operand.array.as_ref());
         if operand.scalar {
             bytes.saturating_mul(rows as u64)
@@ -350,7 +352,7 @@ mod tests {
         })
         .unwrap_err();
         assert!(
-            matches!(&error, Fault::Value(what) if what.contains("DELTAFAST_MEMORY_LIMIT")),
+            matches!(&error, EvalError::Value(what) if what.contains("DELTAFAST_MEMORY_LIMIT")),
             "{error:?}"
         );
         assert_eq!(room(), u64::MAX);
@@ -359,7 +361,9 @@ mod tests {
     #[test]
     fn arguments_are_free_again_when_a_node_has_its_value() {
         let operand = |bytes: usize| {
-            Operand::column(Arc::new(StringArray::from(vec!["x".repeat(bytes - 8)])) as ArrayRef)
+            ColumnarValue::column(
+                Arc::new(StringArray::from(vec!["x".repeat(bytes - 8)])) as ArrayRef
+            )
         };
         within(
             RemainingBytes {

@@ -23,14 +23,16 @@ use arrow_schema::{DataType as Arrow, Field, FieldRef};
 
 use crate::error::{Error, shown};
 use crate::expr::eval::decimal::round_to;
-use crate::expr::eval::value::{Blobs, BytesBuilder, Texts};
-use crate::expr::eval::{Fault, Outcome, budget, child, plain, unexpected};
+use crate::expr::eval::value::{BinaryColumn, BytesBuilder, StringColumn};
+use crate::expr::eval::{EvalError, EvalResult, budget, child, plain, unexpected};
 use crate::expr::function::same;
-use crate::expr::text::number::{self, Rejected, Rounding, Written, fits, power_of_ten};
+use crate::expr::text::number::{
+    self, DecimalDigits, LiteralParseError, RoundingMode, fits, power_of_ten,
+};
 use crate::expr::text::{datetime, number::write_decimal};
 use crate::expr::tree::{CastMode, SqlType};
-use crate::protocol::calendar::{MICROS_PER_SECOND, Zone};
-use crate::protocol::schema::{DataType, StructField, TextLayout};
+use crate::protocol::calendar::{MICROS_PER_SECOND, TimeZoneSpec};
+use crate::protocol::schema::{DataType, StringLayout, StructField};
 
 fn is_integral(t: &DataType) -> bool {
     matches!(
@@ -143,13 +145,13 @@ pub(crate) fn cast(
     from: &DataType,
     to: &DataType,
     mode: CastMode,
-    zone: &Zone,
-) -> Outcome {
+    zone: &TimeZoneSpec,
+) -> EvalResult {
     use DataType as T;
     if same(from, to) {
         return Ok(array.clone());
     }
-    let conversion = Conversion {
+    let conversion = CastInput {
         array,
         from,
         to,
@@ -161,7 +163,7 @@ pub(crate) fn cast(
         (T::Map(a), T::Map(b)) => conversion.map((&a.key, &b.key), (&a.value, &b.value)),
         (T::Struct(a), T::Struct(b)) => conversion.fields(&a.fields, &b.fields),
         (T::Void, _) => Ok(arrow_array::new_null_array(
-            &to.to_arrow(TextLayout::Plain),
+            &to.to_arrow(StringLayout::Plain),
             array.len(),
         )),
         (_, T::String) => conversion.to_text(),
@@ -172,26 +174,26 @@ pub(crate) fn cast(
         }
         (_, T::Binary) => conversion.integers_to_bytes(),
         (T::Date, _) => Ok(arrow_array::new_null_array(
-            &to.to_arrow(TextLayout::Plain),
+            &to.to_arrow(StringLayout::Plain),
             array.len(),
         )),
         _ => conversion.numbers(),
     }
 }
 
-struct Conversion<'a> {
+struct CastInput<'a> {
     array: &'a ArrayRef,
     from: &'a DataType,
     to: &'a DataType,
     mode: CastMode,
-    zone: &'a Zone,
+    zone: &'a TimeZoneSpec,
 }
 
-impl Conversion<'_> {
+impl CastInput<'_> {
     /// What a value without a counterpart gives: null, or the error.
-    fn none<T>(&self, fault: impl FnOnce() -> String) -> Outcome<Option<T>> {
+    fn none<T>(&self, fault: impl FnOnce() -> String) -> EvalResult<Option<T>> {
         if self.mode == CastMode::Ansi {
-            Err(Fault::Value(fault()))
+            Err(EvalError::Value(fault()))
         } else {
             Ok(None)
         }
@@ -224,8 +226,8 @@ impl Conversion<'_> {
     /// Builds a primitive array row by row; null stays null.
     fn build<T: ArrowPrimitiveType>(
         &self,
-        mut value: impl FnMut(usize) -> Outcome<Option<T::Native>>,
-    ) -> Outcome<PrimitiveArray<T>> {
+        mut value: impl FnMut(usize) -> EvalResult<Option<T::Native>>,
+    ) -> EvalResult<PrimitiveArray<T>> {
         let mut builder = PrimitiveBuilder::<T>::with_capacity(self.array.len());
         for row in 0..self.array.len() {
             builder.append_option(if self.array.is_null(row) {
@@ -244,7 +246,7 @@ impl Conversion<'_> {
         }
     }
 
-    fn decimals(&self, values: Decimal128Array) -> Outcome {
+    fn decimals(&self, values: Decimal128Array) -> EvalResult {
         match self.to {
             DataType::Decimal(p, s) => Ok(Arc::new(values.with_precision_and_scale(*p, *s)?)),
             _ => Err(unexpected(values.data_type())),
@@ -253,7 +255,7 @@ impl Conversion<'_> {
 
     /// Casts the parts of nested values. What stands under a null is no value: it is taken out
     /// first, lest it raise.
-    fn list(&self, from: &DataType, to: &DataType) -> Outcome {
+    fn list(&self, from: &DataType, to: &DataType) -> EvalResult {
         let list = self
             .array
             .as_list_opt::<i32>()
@@ -267,7 +269,7 @@ impl Conversion<'_> {
             .as_list_opt::<i32>()
             .ok_or_else(|| unexpected(self.array.data_type()))?;
         let values = plain(&cast(list.values(), from, to, self.mode, self.zone)?, to)?;
-        let Arrow::List(field) = self.to.to_arrow(TextLayout::Plain) else {
+        let Arrow::List(field) = self.to.to_arrow(StringLayout::Plain) else {
             return Err(unexpected(list.data_type()));
         };
         let field = nullable(&field, values.null_count() > 0);
@@ -280,7 +282,7 @@ impl Conversion<'_> {
         plain(&array, self.to)
     }
 
-    fn map(&self, keys: (&DataType, &DataType), values: (&DataType, &DataType)) -> Outcome {
+    fn map(&self, keys: (&DataType, &DataType), values: (&DataType, &DataType)) -> EvalResult {
         let map = self
             .array
             .as_map_opt()
@@ -302,12 +304,12 @@ impl Conversion<'_> {
             values.1,
         )?;
         if key_array.null_count() > 0 {
-            return Err(Fault::Value(
+            return Err(EvalError::Value(
                 "[NULL_MAP_KEY] a key of a map has no counterpart in the type it is cast to"
                     .to_owned(),
             ));
         }
-        let Arrow::Map(field, sorted) = self.to.to_arrow(TextLayout::Plain) else {
+        let Arrow::Map(field, sorted) = self.to.to_arrow(StringLayout::Plain) else {
             return Err(unexpected(map.data_type()));
         };
         let Arrow::Struct(parts) = field.data_type() else {
@@ -330,7 +332,7 @@ impl Conversion<'_> {
         plain(&array, self.to)
     }
 
-    fn fields(&self, from: &[StructField], to: &[StructField]) -> Outcome {
+    fn fields(&self, from: &[StructField], to: &[StructField]) -> EvalResult {
         let parent = self
             .array
             .as_struct_opt()
@@ -360,10 +362,10 @@ impl Conversion<'_> {
         plain(&array, self.to)
     }
 
-    fn to_text(&self) -> Outcome {
+    fn to_text(&self) -> EvalResult {
         let rows = self.array.len();
         if let Some(bytes) = matches!(self.from, DataType::Binary)
-            .then(|| Blobs::new(self.array))
+            .then(|| BinaryColumn::new(self.array))
             .flatten()
         {
             let mut out = BytesBuilder::new(rows);
@@ -374,7 +376,7 @@ impl Conversion<'_> {
                     let text = std::str::from_utf8(bytes.get(row));
                     out.push(
                         text.map_err(|_| {
-                            Fault::Value(
+                            EvalError::Value(
                                 "[NOT_UTF8] bytes that are not UTF-8 text cannot be cast to STRING"
                                     .to_owned(),
                             )
@@ -385,7 +387,7 @@ impl Conversion<'_> {
             }
             return Ok(Arc::new(out.finish_text()?));
         }
-        let writer = Writer::new(self.array, self.from, self.mode, self.zone)?;
+        let writer = CastFormatter::new(self.array, self.from, self.mode, self.zone)?;
         let mut out = BytesBuilder::new(rows);
         let mut scratch = String::new();
         for row in 0..rows {
@@ -400,9 +402,9 @@ impl Conversion<'_> {
         Ok(Arc::new(out.finish_text()?))
     }
 
-    fn read_text(&self) -> Outcome {
+    fn read_text(&self) -> EvalResult {
         use DataType as T;
-        let texts = Texts::new(self.array)?;
+        let texts = StringColumn::new(self.array)?;
         let malformed = |row: usize| self.invalid_input(texts.get(row));
         Ok(match self.to {
             T::Binary => {
@@ -456,8 +458,8 @@ impl Conversion<'_> {
                 let values = self.build::<Decimal128Type>(|row| {
                     match number::decimal(texts.get(row), *precision, *scale) {
                         Ok(value) => Ok(Some(value)),
-                        Err(Rejected::Malformed) => self.none(|| malformed(row)),
-                        Err(Rejected::OutOfRange) => {
+                        Err(LiteralParseError::Malformed) => self.none(|| malformed(row)),
+                        Err(LiteralParseError::OutOfRange) => {
                             self.none(|| self.out_of_range(shown(texts.get(row))))
                         }
                     }
@@ -499,8 +501,8 @@ impl Conversion<'_> {
 
     fn text_to_integer<T: ArrowPrimitiveType>(
         &self,
-        texts: &Texts<'_>,
-    ) -> Outcome<PrimitiveArray<T>>
+        texts: &StringColumn<'_>,
+    ) -> EvalResult<PrimitiveArray<T>>
     where
         T::Native: TryFrom<i64>,
     {
@@ -516,7 +518,7 @@ impl Conversion<'_> {
         })
     }
 
-    fn to_boolean(&self) -> Outcome {
+    fn to_boolean(&self) -> EvalResult {
         use DataType as T;
         let nulls = self.array.nulls().cloned();
         let bits = match self.from {
@@ -539,7 +541,7 @@ impl Conversion<'_> {
         Ok(Arc::new(BooleanArray::new(bits, nulls)))
     }
 
-    fn between_times(&self) -> Outcome {
+    fn between_times(&self) -> EvalResult {
         use DataType as T;
         let overflow = |micros: i64| {
             format!(
@@ -559,7 +561,7 @@ impl Conversion<'_> {
                     };
                     // Java throws here in every mode.
                     micros.map(Some).ok_or_else(|| {
-                        Fault::Value(
+                        EvalError::Value(
                             "[DATETIME_OVERFLOW] a date is out of the range of timestamps"
                                 .to_owned(),
                         )
@@ -585,7 +587,7 @@ impl Conversion<'_> {
                     self.zone
                         .to_utc(local)
                         .map(Some)
-                        .ok_or_else(|| Fault::Value(overflow(local)))
+                        .ok_or_else(|| EvalError::Value(overflow(local)))
                 })?;
                 self.timestamps(values)
             }
@@ -593,7 +595,7 @@ impl Conversion<'_> {
     }
 
     /// Big-endian bytes of the integer.
-    fn integers_to_bytes(&self) -> Outcome {
+    fn integers_to_bytes(&self) -> EvalResult {
         let width = match self.from {
             DataType::Byte => 1,
             DataType::Short => 2,
@@ -619,19 +621,19 @@ impl Conversion<'_> {
     }
 
     /// Integers, truth values or microseconds as 64-bit integers.
-    fn longs(&self) -> Outcome<Int64Array> {
+    fn longs(&self) -> EvalResult<Int64Array> {
         Ok(arrow_cast::cast(self.array, &Arrow::Int64)?
             .as_primitive::<Int64Type>()
             .clone())
     }
 
-    fn doubles(&self) -> Outcome<Float64Array> {
+    fn doubles(&self) -> EvalResult<Float64Array> {
         Ok(arrow_cast::cast(self.array, &Arrow::Float64)?
             .as_primitive::<Float64Type>()
             .clone())
     }
 
-    fn numbers(&self) -> Outcome {
+    fn numbers(&self) -> EvalResult {
         use DataType as T;
         Ok(match self.to {
             T::Byte => Arc::new(self.to_integer::<Int8Type>(
@@ -682,7 +684,7 @@ impl Conversion<'_> {
         high: f64,
         wrap: impl Fn(i64) -> T::Native,
         truncate: impl Fn(f64) -> T::Native,
-    ) -> Outcome<PrimitiveArray<T>>
+    ) -> EvalResult<PrimitiveArray<T>>
     where
         T::Native: TryFrom<i64>,
     {
@@ -753,7 +755,7 @@ impl Conversion<'_> {
         }
     }
 
-    fn to_double(&self) -> Outcome<Float64Array> {
+    fn to_double(&self) -> EvalResult<Float64Array> {
         Ok(match self.from {
             DataType::Decimal(_, scale) => self
                 .array
@@ -764,7 +766,7 @@ impl Conversion<'_> {
         })
     }
 
-    fn to_decimal(&self, precision: u8, scale: i8) -> Outcome {
+    fn to_decimal(&self, precision: u8, scale: i8) -> EvalResult {
         let values = match self.from {
             DataType::Decimal(_, from) => {
                 let values = self.array.as_primitive::<Decimal128Type>();
@@ -785,7 +787,7 @@ impl Conversion<'_> {
                 self.build::<Decimal128Type>(|row| {
                     let value = values.value(row);
                     let decimal = double_digits(value)
-                        .and_then(|w| w.unscaled(scale, Rounding::HalfUp))
+                        .and_then(|w| w.unscaled(scale, RoundingMode::HalfUp))
                         .filter(|v| fits(*v, precision));
                     match decimal {
                         Some(value) => Ok(Some(value)),
@@ -819,7 +821,7 @@ impl Conversion<'_> {
         self.decimals(values)
     }
 
-    fn number_to_timestamp(&self) -> Outcome {
+    fn number_to_timestamp(&self) -> EvalResult {
         let values = match self.from {
             DataType::Float | DataType::Double => {
                 let values = self.doubles()?;
@@ -875,7 +877,7 @@ fn is_whole(offsets: &[i32], elements: &ArrayRef) -> bool {
 }
 
 /// A list or map array in which nulls have no elements, and that has no elements of other rows.
-fn compacted(array: &ArrayRef) -> Outcome {
+fn compacted(array: &ArrayRef) -> EvalResult {
     let indices: UInt64Array = (0..array.len())
         .map(|row| array.is_valid(row).then_some(row as u64))
         .collect();
@@ -902,7 +904,7 @@ fn decimal_micros(value: i128, scale: i8) -> i64 {
     let over = (digits + 6).saturating_sub(34);
     // The product has six zeros at its end, so as many digits may go without loss.
     let value = if over > 6 {
-        round_to(value, over - 6, Rounding::HalfEven)
+        round_to(value, over - 6, RoundingMode::HalfEven)
     } else {
         value
     };
@@ -919,11 +921,11 @@ fn decimal_micros(value: i128, scale: i8) -> i64 {
 }
 
 /// The decimal number that a double is written as; `None` for what has none.
-pub(crate) fn double_digits(value: f64) -> Option<Written> {
+pub(crate) fn double_digits(value: f64) -> Option<DecimalDigits> {
     if !value.is_finite() {
         return None;
     }
-    Written::parse(&number::double_digits(value))
+    DecimalDigits::parse(&number::double_digits(value))
 }
 
 /// The nearest double of a decimal.
@@ -957,7 +959,7 @@ pub(crate) fn rescale(unscaled: i128, from: i8, to: i8) -> Option<i128> {
 }
 
 /// Writes values of one array as text.
-enum Writer<'a> {
+enum CastFormatter<'a> {
     Longs(Int64Array),
     Double(Float64Array),
     Float(PrimitiveArray<Float32Type>),
@@ -970,44 +972,44 @@ enum Writer<'a> {
     Date(PrimitiveArray<Date32Type>),
     Timestamp {
         values: PrimitiveArray<TimestampMicrosecondType>,
-        zone: Option<&'a Zone>,
+        zone: Option<&'a TimeZoneSpec>,
     },
     Text(ArrayRef),
     Bytes(ArrayRef),
     Nothing,
     List {
-        items: Nested<'a>,
+        items: NestedFormatter<'a>,
         offsets: Vec<i32>,
     },
     Map {
-        keys: Nested<'a>,
-        values: Nested<'a>,
+        keys: NestedFormatter<'a>,
+        values: NestedFormatter<'a>,
         offsets: Vec<i32>,
     },
-    Struct(Vec<Nested<'a>>),
+    Struct(Vec<NestedFormatter<'a>>),
 }
 
 /// A part of a nested value; nulls are written as `null`.
-struct Nested<'a> {
+struct NestedFormatter<'a> {
     array: ArrayRef,
-    writer: Box<Writer<'a>>,
+    writer: Box<CastFormatter<'a>>,
 }
 
-impl<'a> Nested<'a> {
+impl<'a> NestedFormatter<'a> {
     fn new(
         array: &ArrayRef,
         data_type: &DataType,
         mode: CastMode,
-        zone: &'a Zone,
-    ) -> Outcome<Self> {
+        zone: &'a TimeZoneSpec,
+    ) -> EvalResult<Self> {
         Ok(Self {
             array: array.clone(),
-            writer: Box::new(Writer::new(array, data_type, mode, zone)?),
+            writer: Box::new(CastFormatter::new(array, data_type, mode, zone)?),
         })
     }
 
-    fn write(&self, out: &mut String, row: usize) -> Outcome<()> {
-        if self.array.is_null(row) || matches!(*self.writer, Writer::Nothing) {
+    fn write(&self, out: &mut String, row: usize) -> EvalResult<()> {
+        if self.array.is_null(row) || matches!(*self.writer, CastFormatter::Nothing) {
             out.push_str("null");
             return Ok(());
         }
@@ -1020,13 +1022,13 @@ impl<'a> Nested<'a> {
     }
 }
 
-impl<'a> Writer<'a> {
+impl<'a> CastFormatter<'a> {
     fn new(
         array: &ArrayRef,
         data_type: &DataType,
         mode: CastMode,
-        zone: &'a Zone,
-    ) -> Outcome<Self> {
+        zone: &'a TimeZoneSpec,
+    ) -> EvalResult<Self> {
         use DataType as T;
         Ok(match data_type {
             T::Byte | T::Short | T::Integer | T::Long => Self::Longs(
@@ -1059,7 +1061,7 @@ impl<'a> Writer<'a> {
                     .as_list_opt::<i32>()
                     .ok_or_else(|| unexpected(array.data_type()))?;
                 Self::List {
-                    items: Nested::new(list.values(), &a.element, mode, zone)?,
+                    items: NestedFormatter::new(list.values(), &a.element, mode, zone)?,
                     offsets: list.value_offsets().to_vec(),
                 }
             }
@@ -1068,8 +1070,8 @@ impl<'a> Writer<'a> {
                     .as_map_opt()
                     .ok_or_else(|| unexpected(array.data_type()))?;
                 Self::Map {
-                    keys: Nested::new(map.keys(), &m.key, mode, zone)?,
-                    values: Nested::new(map.values(), &m.value, mode, zone)?,
+                    keys: NestedFormatter::new(map.keys(), &m.key, mode, zone)?,
+                    values: NestedFormatter::new(map.values(), &m.value, mode, zone)?,
                     offsets: map.value_offsets().to_vec(),
                 }
             }
@@ -1081,14 +1083,14 @@ impl<'a> Writer<'a> {
                     .fields
                     .iter()
                     .zip(parts.columns())
-                    .map(|(f, column)| Nested::new(column, &f.data_type, mode, zone));
-                Self::Struct(fields.collect::<Outcome<_>>()?)
+                    .map(|(f, column)| NestedFormatter::new(column, &f.data_type, mode, zone));
+                Self::Struct(fields.collect::<EvalResult<_>>()?)
             }
             T::Variant | T::Spark(_) => return Err(unexpected(array.data_type())),
         })
     }
 
-    fn write(&self, out: &mut String, row: usize) -> Outcome<()> {
+    fn write(&self, out: &mut String, row: usize) -> EvalResult<()> {
         use std::fmt::Write;
         match self {
             Self::Longs(a) => drop(write!(out, "{}", a.value(row))),
@@ -1108,13 +1110,13 @@ impl<'a> Writer<'a> {
                 out,
                 zone.map_or(values.value(row), |z| z.to_local(values.value(row))),
             ),
-            Self::Text(a) => out.push_str(Texts::new(a)?.get(row)),
+            Self::Text(a) => out.push_str(StringColumn::new(a)?.get(row)),
             Self::Bytes(a) => {
-                let bytes = Blobs::new(a)
+                let bytes = BinaryColumn::new(a)
                     .ok_or_else(|| unexpected(a.data_type()))?
                     .get(row);
                 out.push_str(std::str::from_utf8(bytes).map_err(|_| {
-                    Fault::Value(
+                    EvalError::Value(
                         "[NOT_UTF8] bytes that are not UTF-8 text cannot be cast to STRING"
                             .to_owned(),
                     )

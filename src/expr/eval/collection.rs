@@ -13,20 +13,22 @@ use crate::error::Error;
 use crate::expr::eval::budget;
 use crate::expr::eval::cast::range;
 use crate::expr::eval::compare::comparator;
-use crate::expr::eval::{Call, Fault, Operand, Outcome, canonical, child, plain, unexpected};
+use crate::expr::eval::{
+    ColumnarValue, EvalError, EvalResult, FunctionCall, canonical, child, plain, unexpected,
+};
 use crate::expr::function::Function;
 use crate::expr::scalar::Scalar;
 use crate::expr::tree::Expr;
-use crate::protocol::schema::{DataType, TextLayout};
+use crate::protocol::schema::{DataType, StringLayout};
 
 /// Offsets and elements of an array or map argument.
-struct Items<'a> {
-    operand: &'a Operand,
+struct CollectionItems<'a> {
+    operand: &'a ColumnarValue,
     offsets: Vec<i32>,
 }
 
-impl<'a> Items<'a> {
-    fn of(operand: &'a Operand) -> Outcome<Self> {
+impl<'a> CollectionItems<'a> {
+    fn of(operand: &'a ColumnarValue) -> EvalResult<Self> {
         let offsets = match (
             operand.array.as_list_opt::<i32>(),
             operand.array.as_map_opt(),
@@ -43,21 +45,25 @@ impl<'a> Items<'a> {
     }
 }
 
-fn list(operand: &Operand) -> Outcome<&ListArray> {
+fn list(operand: &ColumnarValue) -> EvalResult<&ListArray> {
     operand
         .array
         .as_list_opt::<i32>()
         .ok_or_else(|| unexpected(operand.array.data_type()))
 }
 
-fn taken(values: &ArrayRef, indices: &UInt64Array, data_type: &DataType) -> Outcome {
+fn taken(values: &ArrayRef, indices: &UInt64Array, data_type: &DataType) -> EvalResult {
     let array = arrow_select::take::take(values, indices, None)?;
     plain(&canonical(&array, data_type)?, data_type)
 }
 
 /// Checks that the elements taken for all rows fit: one element of a constant collection may be
 /// taken for each row.
-fn reserve_taken(collection: &Operand, values: &ArrayRef, indices: &UInt64Array) -> Outcome<()> {
+fn reserve_taken(
+    collection: &ColumnarValue,
+    values: &ArrayRef,
+    indices: &UInt64Array,
+) -> EvalResult<()> {
     if !collection.scalar {
         return Ok(());
     }
@@ -78,8 +84,8 @@ fn reserve_taken(collection: &Operand, values: &ArrayRef, indices: &UInt64Array)
 }
 
 /// SIZE: null for null.
-pub(crate) fn size(call: &Call<'_>) -> Outcome {
-    let items = Items::of(call.arg(0)?)?;
+pub(crate) fn size(call: &FunctionCall<'_>) -> EvalResult {
+    let items = CollectionItems::of(call.arg(0)?)?;
     let mut out = Int32Builder::with_capacity(call.rows);
     for row in 0..call.rows {
         out.append_option(
@@ -92,9 +98,9 @@ pub(crate) fn size(call: &Call<'_>) -> Outcome {
 }
 
 /// ARRAY_CONTAINS: unknown when not found beside a null.
-pub(crate) fn contains(call: &Call<'_>) -> Outcome {
+pub(crate) fn contains(call: &FunctionCall<'_>) -> EvalResult {
     let (array, wanted) = (call.arg(0)?, call.arg(1)?);
-    let items = Items::of(array)?;
+    let items = CollectionItems::of(array)?;
     let values = plain(list(array)?.values(), call.arg_type(1)?)?;
     let needles = plain(&wanted.array, call.arg_type(1)?)?;
     let order = comparator(&values, &needles)?;
@@ -121,9 +127,9 @@ pub(crate) fn contains(call: &Call<'_>) -> Outcome {
 }
 
 /// ELEMENT_AT, GET, GETITEM.
-pub(crate) fn element(call: &Call<'_>) -> Outcome {
+pub(crate) fn element(call: &FunctionCall<'_>) -> EvalResult {
     let (collection, key) = (call.arg(0)?, call.arg(1)?);
-    let items = Items::of(collection)?;
+    let items = CollectionItems::of(collection)?;
     let mut indices = UInt64Builder::with_capacity(call.rows);
     if let Some(map) = collection.array.as_map_opt() {
         let keys = plain(map.keys(), call.arg_type(1)?)?;
@@ -154,7 +160,7 @@ pub(crate) fn element(call: &Call<'_>) -> Outcome {
         let (number, length) = (i64::from(numbers.value(index)), range.len() as i64);
         let (place, condition) =
             match (call.function, number) {
-                (Function::ElementAt, 0) => return Err(Fault::Value(
+                (Function::ElementAt, 0) => return Err(EvalError::Value(
                     "[INVALID_INDEX_OF_ZERO] elements are counted from 1 or from -1, not from 0"
                         .to_owned(),
                 )),
@@ -165,7 +171,7 @@ pub(crate) fn element(call: &Call<'_>) -> Outcome {
         match usize::try_from(place).ok().filter(|p| *p < range.len()) {
             Some(place) => indices.append_value((range.start + place) as u64),
             None if ansi && call.function != Function::Get => {
-                return Err(Fault::Value(format!(
+                return Err(EvalError::Value(format!(
                     "[{condition}] the index {number} is out of bounds: the array has {length} elements"
                 )));
             }
@@ -178,7 +184,7 @@ pub(crate) fn element(call: &Call<'_>) -> Outcome {
 }
 
 /// GETFIELD.
-pub(crate) fn field(call: &Call<'_>) -> Outcome {
+pub(crate) fn field(call: &FunctionCall<'_>) -> EvalResult {
     let operand = call.arg(0)?;
     let Some(Expr::Literal {
         value: Scalar::Text(name),
@@ -192,7 +198,7 @@ pub(crate) fn field(call: &Call<'_>) -> Outcome {
         .as_struct_opt()
         .ok_or_else(|| unexpected(operand.array.data_type()))?;
     let array = child(parent, name).ok_or_else(|| unexpected(operand.array.data_type()))?;
-    let operand = Operand {
+    let operand = ColumnarValue {
         array: canonical(&array, call.result)?,
         scalar: operand.scalar,
     };
@@ -200,7 +206,7 @@ pub(crate) fn field(call: &Call<'_>) -> Outcome {
 }
 
 /// MAP_KEYS and MAP_VALUES: the offsets stay, the entries' column is taken.
-pub(crate) fn map_part(call: &Call<'_>) -> Outcome {
+pub(crate) fn map_part(call: &FunctionCall<'_>) -> EvalResult {
     let operand = call.arg(0)?;
     let map = operand
         .array
@@ -211,7 +217,7 @@ pub(crate) fn map_part(call: &Call<'_>) -> Outcome {
     } else {
         map.values()
     };
-    let Arrow::List(field) = call.result.to_arrow(TextLayout::Plain) else {
+    let Arrow::List(field) = call.result.to_arrow(StringLayout::Plain) else {
         return Err(unexpected(operand.array.data_type()));
     };
     let field = Arc::new(
@@ -226,7 +232,7 @@ pub(crate) fn map_part(call: &Call<'_>) -> Outcome {
     };
     let list = ListArray::try_new(field, map.offsets().clone(), element, map.nulls().cloned())?;
     plain(
-        &(Operand {
+        &(ColumnarValue {
             array: Arc::new(list),
             scalar: operand.scalar,
         })
@@ -236,15 +242,15 @@ pub(crate) fn map_part(call: &Call<'_>) -> Outcome {
 }
 
 /// REVERSE and CONCAT of arrays.
-pub(crate) fn rearrange(call: &Call<'_>) -> Outcome {
+pub(crate) fn rearrange(call: &FunctionCall<'_>) -> EvalResult {
     let DataType::Array(element) = call.result else {
         return Err(unexpected(&Arrow::Null));
     };
     let items = call
         .operands
         .iter()
-        .map(Items::of)
-        .collect::<Outcome<Vec<_>>>()?;
+        .map(CollectionItems::of)
+        .collect::<EvalResult<Vec<_>>>()?;
     let mut values = Vec::new();
     for operand in call.operands {
         values.push(plain(list(operand)?.values(), &element.element)?);
@@ -290,8 +296,8 @@ fn list_of(
     elements: ArrayRef,
     nulls: Option<NullBuffer>,
     result: &DataType,
-) -> Outcome {
-    let Arrow::List(field) = result.to_arrow(TextLayout::Plain) else {
+) -> EvalResult {
+    let Arrow::List(field) = result.to_arrow(StringLayout::Plain) else {
         return Err(unexpected(&Arrow::Null));
     };
     let field = Arc::new(field.as_ref().clone().with_nullable(true));
@@ -300,15 +306,15 @@ fn list_of(
 }
 
 /// The values of some arguments, those of a row side by side.
-fn woven<'a>(
-    call: &Call<'a>,
-    arguments: impl Iterator<Item = &'a Operand>,
+fn interleaved_by_row<'a>(
+    call: &FunctionCall<'a>,
+    arguments: impl Iterator<Item = &'a ColumnarValue>,
     data_type: &DataType,
-) -> Outcome {
-    let operands: Vec<&Operand> = arguments.collect();
+) -> EvalResult {
+    let operands: Vec<&ColumnarValue> = arguments.collect();
     if operands.is_empty() {
         return Ok(arrow_array::new_empty_array(
-            &data_type.to_arrow(TextLayout::Plain),
+            &data_type.to_arrow(StringLayout::Plain),
         ));
     }
     budget::reserve_rows(operands.iter().copied(), call.rows)?;
@@ -318,7 +324,7 @@ fn woven<'a>(
     let columns = operands
         .iter()
         .map(|operand| plain(&operand.array, data_type))
-        .collect::<Outcome<Vec<_>>>()?;
+        .collect::<EvalResult<Vec<_>>>()?;
     let places: Vec<(usize, usize)> = (0..call.rows)
         .flat_map(|row| {
             operands
@@ -332,30 +338,30 @@ fn woven<'a>(
 }
 
 /// Offsets of rows that all have so many entries.
-fn even_offsets(rows: usize, entries: usize) -> Outcome<Vec<i32>> {
+fn even_offsets(rows: usize, entries: usize) -> EvalResult<Vec<i32>> {
     (0..=rows)
         .map(|row| i32::try_from(row * entries).map_err(|_| budget::too_large()))
         .collect()
 }
 
 /// ARRAY.
-pub(crate) fn make_array(call: &Call<'_>) -> Outcome {
+pub(crate) fn make_array(call: &FunctionCall<'_>) -> EvalResult {
     let DataType::Array(array) = call.result else {
         return Err(unexpected(&Arrow::Null));
     };
     let offsets = even_offsets(call.rows, call.operands.len())?;
     list_of(
         offsets,
-        woven(call, call.operands.iter(), &array.element)?,
+        interleaved_by_row(call, call.operands.iter(), &array.element)?,
         None,
         call.result,
     )
 }
 
 /// MAP: keys and values in turn. Keys are never null and never twice there; -0.0 is 0.0.
-pub(crate) fn make_map(call: &Call<'_>) -> Outcome {
+pub(crate) fn make_map(call: &FunctionCall<'_>) -> EvalResult {
     let (DataType::Map(map), Arrow::Map(entries, sorted)) =
-        (call.result, call.result.to_arrow(TextLayout::Plain))
+        (call.result, call.result.to_arrow(StringLayout::Plain))
     else {
         return Err(unexpected(&Arrow::Null));
     };
@@ -364,10 +370,14 @@ pub(crate) fn make_map(call: &Call<'_>) -> Outcome {
     };
     let count = call.operands.len() / 2;
     let offsets = even_offsets(call.rows, count)?;
-    let keys = unsigned_zeros(woven(call, call.operands.iter().step_by(2), &map.key)?);
-    let values = woven(call, call.operands.iter().skip(1).step_by(2), &map.value)?;
+    let keys = unsigned_zeros(interleaved_by_row(
+        call,
+        call.operands.iter().step_by(2),
+        &map.key,
+    )?);
+    let values = interleaved_by_row(call, call.operands.iter().skip(1).step_by(2), &map.value)?;
     if keys.null_count() > 0 {
-        return Err(Fault::Value(
+        return Err(EvalError::Value(
             "[NULL_MAP_KEY] a key of a map is null".to_owned(),
         ));
     }
@@ -375,7 +385,7 @@ pub(crate) fn make_map(call: &Call<'_>) -> Outcome {
     for start in (0..call.rows * count).step_by(count.max(1)) {
         let twice = |key: usize| (start..key).any(|other| order(other, key).is_eq());
         if (start..start + count).any(twice) {
-            return Err(Fault::Value(
+            return Err(EvalError::Value(
                 "[DUPLICATED_MAP_KEY] a map has the same key twice".to_owned(),
             ));
         }
@@ -405,15 +415,15 @@ fn unsigned_zeros(keys: ArrayRef) -> ArrayRef {
 }
 
 /// `NAMED_STRUCT`: names and values in turn; the names are the type's.
-pub(crate) fn make_struct(call: &Call<'_>) -> Outcome {
+pub(crate) fn make_struct(call: &FunctionCall<'_>) -> EvalResult {
     let (DataType::Struct(made), Arrow::Struct(fields)) =
-        (call.result, call.result.to_arrow(TextLayout::Plain))
+        (call.result, call.result.to_arrow(StringLayout::Plain))
     else {
         return Err(unexpected(&Arrow::Null));
     };
     let values = call.operands.iter().skip(1).step_by(2).zip(&made.fields);
     let columns = values
         .map(|(operand, field)| plain(&operand.clone().into_array(call.rows)?, &field.data_type))
-        .collect::<Outcome<Vec<_>>>()?;
+        .collect::<EvalResult<Vec<_>>>()?;
     Ok(Arc::new(StructArray::try_new(fields, columns, None)?))
 }

@@ -15,13 +15,15 @@ use arrow_schema::DataType as Arrow;
 
 use crate::error::Error;
 use crate::expr::eval::value::pack;
-use crate::expr::eval::{Call, Operand, Outcome, budget, is_true, plain, unexpected};
+use crate::expr::eval::{
+    ColumnarValue, EvalResult, FunctionCall, budget, is_true, plain, unexpected,
+};
 use crate::expr::function::Function;
 use crate::expr::scalar::compare_doubles;
 use crate::protocol::schema::DataType;
 
 /// `=`, `<=>`, `<`, `<=`, `>`, `>=`.
-pub(crate) fn call(call: &Call<'_>) -> Outcome {
+pub(crate) fn call(call: &FunctionCall<'_>) -> EvalResult {
     let (a, b) = (call.arg(0)?, call.arg(1)?);
     Ok(Arc::new(compare(call.function, a, b, call.rows)?))
 }
@@ -40,10 +42,10 @@ fn holds(function: Function, ordering: Ordering) -> bool {
 /// Compares two columns of the same type.
 pub(crate) fn compare(
     function: Function,
-    a: &Operand,
-    b: &Operand,
+    a: &ColumnarValue,
+    b: &ColumnarValue,
     rows: usize,
-) -> Outcome<BooleanArray> {
+) -> EvalResult<BooleanArray> {
     match a.array.data_type() {
         Arrow::Float64 => return floats::<Float64Type>(function, a, b, rows, |v| v),
         Arrow::Float32 => return floats::<Float32Type>(function, a, b, rows, f64::from),
@@ -61,7 +63,10 @@ pub(crate) fn compare(
     let (a, b) = aligned(a, b)?;
     // Two scalars are compared as two arrays of one row.
     let (a, b) = if a.scalar && b.scalar {
-        (Operand::column(a.array), Operand::column(b.array))
+        (
+            ColumnarValue::column(a.array),
+            ColumnarValue::column(b.array),
+        )
     } else {
         (a, b)
     };
@@ -78,14 +83,14 @@ pub(crate) fn compare(
 
 /// The operands in the same layout: the kernels do not mix `Utf8` and `Utf8View`. A scalar takes
 /// the column's.
-fn aligned(a: &Operand, b: &Operand) -> Outcome<(Operand, Operand)> {
+fn aligned(a: &ColumnarValue, b: &ColumnarValue) -> EvalResult<(ColumnarValue, ColumnarValue)> {
     if a.array.data_type() == b.array.data_type() {
         return Ok((a.clone(), b.clone()));
     }
     if a.scalar {
         let array = arrow_cast::cast(&a.array, b.array.data_type())?;
         return Ok((
-            Operand {
+            ColumnarValue {
                 array,
                 scalar: true,
             },
@@ -95,7 +100,7 @@ fn aligned(a: &Operand, b: &Operand) -> Outcome<(Operand, Operand)> {
     let array = arrow_cast::cast(&b.array, a.array.data_type())?;
     Ok((
         a.clone(),
-        Operand {
+        ColumnarValue {
             array,
             scalar: b.scalar,
         },
@@ -103,7 +108,7 @@ fn aligned(a: &Operand, b: &Operand) -> Outcome<(Operand, Operand)> {
 }
 
 /// The nulls of a function that is null when an argument is.
-pub(crate) fn joint_nulls(operands: &[&Operand], rows: usize) -> Option<NullBuffer> {
+pub(crate) fn joint_nulls(operands: &[&ColumnarValue], rows: usize) -> Option<NullBuffer> {
     let mut out: Option<NullBuffer> = None;
     for operand in operands {
         if operand.scalar {
@@ -119,11 +124,11 @@ pub(crate) fn joint_nulls(operands: &[&Operand], rows: usize) -> Option<NullBuff
 
 fn floats<T: ArrowPrimitiveType>(
     function: Function,
-    a: &Operand,
-    b: &Operand,
+    a: &ColumnarValue,
+    b: &ColumnarValue,
     rows: usize,
     wide: impl Fn(T::Native) -> f64 + Copy,
-) -> Outcome<BooleanArray> {
+) -> EvalResult<BooleanArray> {
     let bits = match function {
         Function::Less => float_bits::<T>(a, b, rows, wide, |x, y| {
             (x < y) | (y.is_nan() & !x.is_nan())
@@ -138,7 +143,7 @@ fn floats<T: ArrowPrimitiveType>(
         }),
     }?;
     if function == Function::EqualNullSafe {
-        let valid = |operand: &Operand| match operand.scalar {
+        let valid = |operand: &ColumnarValue| match operand.scalar {
             true if operand.array.is_null(0) => BooleanBuffer::new_unset(rows),
             true => BooleanBuffer::new_set(rows),
             false => operand
@@ -155,12 +160,12 @@ fn floats<T: ArrowPrimitiveType>(
 }
 
 fn float_bits<T: ArrowPrimitiveType>(
-    a: &Operand,
-    b: &Operand,
+    a: &ColumnarValue,
+    b: &ColumnarValue,
     rows: usize,
     wide: impl Fn(T::Native) -> f64 + Copy,
     test: impl Fn(f64, f64) -> bool,
-) -> Outcome<BooleanBuffer> {
+) -> EvalResult<BooleanBuffer> {
     let (x, y): (&PrimitiveArray<T>, &PrimitiveArray<T>) = (a.primitive()?, b.primitive()?);
     Ok(match (a.scalar, b.scalar) {
         (false, true) => {
@@ -178,11 +183,11 @@ fn float_bits<T: ArrowPrimitiveType>(
 }
 
 /// Compares two rows of two arrays.
-pub(crate) type Comparator = Box<dyn Fn(usize, usize) -> Ordering>;
+pub(crate) type RowComparator = Box<dyn Fn(usize, usize) -> Ordering>;
 
 /// A comparator in Spark's order in which null comes first and equals null.
-pub(crate) fn comparator(a: &ArrayRef, b: &ArrayRef) -> Outcome<Comparator> {
-    let inner: Comparator = match (a.data_type(), b.data_type()) {
+pub(crate) fn comparator(a: &ArrayRef, b: &ArrayRef) -> EvalResult<RowComparator> {
+    let inner: RowComparator = match (a.data_type(), b.data_type()) {
         (Arrow::Float64, Arrow::Float64) => {
             let (x, y) = (
                 a.as_primitive::<Float64Type>().clone(),
@@ -227,7 +232,7 @@ pub(crate) fn comparator(a: &ArrayRef, b: &ArrayRef) -> Outcome<Comparator> {
                 .iter()
                 .zip(y.columns())
                 .map(|(p, q)| comparator(p, q))
-                .collect::<Outcome<Vec<_>>>()?;
+                .collect::<EvalResult<Vec<_>>>()?;
             Box::new(move |i, j| {
                 fields
                     .iter()
@@ -254,7 +259,12 @@ pub(crate) fn comparator(a: &ArrayRef, b: &ArrayRef) -> Outcome<Comparator> {
     }))
 }
 
-fn nested(function: Function, a: &Operand, b: &Operand, rows: usize) -> Outcome<BooleanArray> {
+fn nested(
+    function: Function,
+    a: &ColumnarValue,
+    b: &ColumnarValue,
+    rows: usize,
+) -> EvalResult<BooleanArray> {
     let order = comparator(&a.array, &b.array)?;
     let bits =
         BooleanBuffer::collect_bool(rows, |row| holds(function, order(a.row(row), b.row(row))));
@@ -267,7 +277,7 @@ fn nested(function: Function, a: &Operand, b: &Operand, rows: usize) -> Outcome<
 }
 
 /// ISNAN: false for null.
-pub(crate) fn is_nan(call: &Call<'_>) -> Outcome {
+pub(crate) fn is_nan(call: &FunctionCall<'_>) -> EvalResult {
     let array = &call.arg(0)?.array;
     let bits: BooleanBuffer = match array.data_type() {
         Arrow::Float64 => array
@@ -291,11 +301,11 @@ pub(crate) fn is_nan(call: &Call<'_>) -> Outcome {
 }
 
 /// GREATEST and LEAST: nulls are passed over.
-pub(crate) fn extreme(call: &Call<'_>) -> Outcome {
-    let mut best: Option<Operand> = None;
+pub(crate) fn extreme(call: &FunctionCall<'_>) -> EvalResult {
+    let mut best: Option<ColumnarValue> = None;
     for n in 0..call.operands.len() {
         let operand = call.arg(n)?;
-        let next = Operand {
+        let next = ColumnarValue {
             array: plain(&operand.array, call.result)?,
             scalar: operand.scalar,
         };
@@ -319,7 +329,7 @@ pub(crate) fn extreme(call: &Call<'_>) -> Outcome {
                     }
                 });
                 budget::reserve_rows([&next, &best], call.rows)?;
-                Operand::column(arrow_select::zip::zip(
+                ColumnarValue::column(arrow_select::zip::zip(
                     &BooleanArray::new(replaces, None),
                     &next,
                     &best,
@@ -332,7 +342,7 @@ pub(crate) fn extreme(call: &Call<'_>) -> Outcome {
 }
 
 /// NULLIF: the first argument, or null where it equals the second.
-pub(crate) fn null_if(call: &Call<'_>) -> Outcome {
+pub(crate) fn null_if(call: &FunctionCall<'_>) -> EvalResult {
     let (a, b) = (call.arg(0)?, call.arg(1)?);
     let equal = compare(Function::Equal, a, b, call.rows)?;
     let array = plain(&a.clone().into_array(call.rows)?, call.result)?;

@@ -15,15 +15,15 @@ use arrow_array::types::{
 
 use crate::error::{Error, Result, shown};
 use crate::expr::eval::arith::{map_with, zip_with};
-use crate::expr::eval::value::{BytesBuilder, TextArg};
-use crate::expr::eval::{Call, Fault, Outcome, unexpected};
+use crate::expr::eval::value::{BytesBuilder, StringArg};
+use crate::expr::eval::{EvalError, EvalResult, FunctionCall, unexpected};
 use crate::expr::function::Function;
 use crate::expr::scalar::Scalar;
 use crate::expr::text::number::power_of_ten;
 use crate::expr::tree::Expr;
 use crate::protocol::calendar::{
-    MICROS_PER_DAY, MICROS_PER_SECOND, SECONDS_PER_DAY, Zone, add_months, checked_days, civil,
-    day_of_year, days_from_civil, days_in_month, iso_week, iso_weekday, split_days,
+    MICROS_PER_DAY, MICROS_PER_SECOND, SECONDS_PER_DAY, TimeZoneSpec, add_months, checked_days,
+    civil, day_of_year, days_from_civil, days_in_month, iso_week, iso_weekday, split_days,
 };
 use crate::protocol::schema::DataType;
 
@@ -39,7 +39,7 @@ pub(crate) fn check(function: Function, args: &[Expr]) -> Result<()> {
                     ..
                 },
             ],
-        ) => Format::parse(pattern).map(|_| ()),
+        ) => DateTimePattern::parse(pattern).map(|_| ()),
         (
             Function::DateFormat | Function::FromUnixtime,
             [
@@ -59,15 +59,15 @@ pub(crate) fn check(function: Function, args: &[Expr]) -> Result<()> {
     }
 }
 
-fn out_of_range(what: &str) -> Fault {
-    Fault::Value(format!("[DATETIME_OVERFLOW] {what} is out of range"))
+fn out_of_range(what: &str) -> EvalError {
+    EvalError::Value(format!("[DATETIME_OVERFLOW] {what} is out of range"))
 }
 
 /// Days and microseconds within the day, by row.
 type WallClocks<'a> = Box<dyn Fn(usize) -> Option<(i64, i64)> + 'a>;
 
 /// The wall clock of the first argument by row, as days and microseconds within the day.
-fn wall_clocks<'a>(call: &'a Call<'_>) -> Outcome<WallClocks<'a>> {
+fn wall_clocks<'a>(call: &'a FunctionCall<'_>) -> EvalResult<WallClocks<'a>> {
     let operand = call.arg(0)?;
     Ok(match call.arg_type(0)? {
         DataType::Date => {
@@ -82,7 +82,7 @@ fn wall_clocks<'a>(call: &'a Call<'_>) -> Outcome<WallClocks<'a>> {
             let zone = if matches!(data_type, DataType::Timestamp) {
                 call.settings.zone
             } else {
-                Zone::UTC
+                TimeZoneSpec::UTC
             };
             let micros = operand.primitive::<TimestampMicrosecondType>()?;
             Box::new(move |row| {
@@ -96,7 +96,7 @@ fn wall_clocks<'a>(call: &'a Call<'_>) -> Outcome<WallClocks<'a>> {
 }
 
 /// YEAR, MONTH ... SECOND.
-pub(crate) fn field(call: &Call<'_>) -> Outcome {
+pub(crate) fn field(call: &FunctionCall<'_>) -> EvalResult {
     let clock = wall_clocks(call)?;
     let mut out = PrimitiveBuilder::<Int32Type>::with_capacity(call.rows);
     for row in 0..call.rows {
@@ -122,7 +122,7 @@ pub(crate) fn field(call: &Call<'_>) -> Outcome {
 
 /// What DATE_TRUNC and TRUNC cut to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Unit {
+enum TruncationUnit {
     Microsecond,
     Millisecond,
     Second,
@@ -135,7 +135,7 @@ enum Unit {
     Year,
 }
 
-impl Unit {
+impl TruncationUnit {
     fn parse(text: &str) -> Option<Self> {
         Some(match text.to_uppercase().as_str() {
             "MICROSECOND" => Self::Microsecond,
@@ -167,39 +167,44 @@ impl Unit {
 
 /// Whether TRUNC or DATE_TRUNC knows the unit; else they are null.
 pub(crate) fn truncates(function: Function, unit: &str) -> bool {
-    Unit::parse(unit).is_some_and(|unit| function == Function::DateTrunc || unit >= Unit::Week)
+    TruncationUnit::parse(unit)
+        .is_some_and(|unit| function == Function::DateTrunc || unit >= TruncationUnit::Week)
 }
 
-fn truncate(micros: i64, unit: Unit, zone: &Zone) -> Option<i64> {
+fn truncate(micros: i64, unit: TruncationUnit, zone: &TimeZoneSpec) -> Option<i64> {
     let on_clock = |size: i64| {
         let local = zone.to_local(micros);
         let offset = zone.offset_at(micros.div_euclid(MICROS_PER_SECOND));
         zone.to_utc_preferring(local.div_euclid(size).checked_mul(size)?, offset)
     };
     match unit {
-        Unit::Microsecond => Some(micros),
-        Unit::Millisecond => micros.checked_sub(micros.rem_euclid(1000)),
-        Unit::Second => micros.checked_sub(micros.rem_euclid(MICROS_PER_SECOND)),
-        Unit::Minute => on_clock(60 * MICROS_PER_SECOND),
-        Unit::Hour => on_clock(3600 * MICROS_PER_SECOND),
-        Unit::Day => on_clock(MICROS_PER_DAY),
+        TruncationUnit::Microsecond => Some(micros),
+        TruncationUnit::Millisecond => micros.checked_sub(micros.rem_euclid(1000)),
+        TruncationUnit::Second => micros.checked_sub(micros.rem_euclid(MICROS_PER_SECOND)),
+        TruncationUnit::Minute => on_clock(60 * MICROS_PER_SECOND),
+        TruncationUnit::Hour => on_clock(3600 * MICROS_PER_SECOND),
+        TruncationUnit::Day => on_clock(MICROS_PER_DAY),
         unit => zone.start_of_day(unit.first_day(split_days(zone.to_local(micros)).0)),
     }
 }
 
 /// DATE_TRUNC: null for an unknown unit.
-pub(crate) fn date_trunc(call: &Call<'_>) -> Outcome {
-    let (units, operand) = (TextArg::new(call.arg(0)?)?, call.arg(1)?);
+pub(crate) fn date_trunc(call: &FunctionCall<'_>) -> EvalResult {
+    let (units, operand) = (StringArg::new(call.arg(0)?)?, call.arg(1)?);
     let micros = operand.primitive::<TimestampMicrosecondType>()?;
     let zoned = matches!(call.result, DataType::Timestamp);
-    let zone = if zoned { call.settings.zone } else { Zone::UTC };
+    let zone = if zoned {
+        call.settings.zone
+    } else {
+        TimeZoneSpec::UTC
+    };
     let constant = call
         .arg(0)?
         .scalar
-        .then(|| units.get(0).and_then(Unit::parse));
+        .then(|| units.get(0).and_then(TruncationUnit::parse));
     let mut out = PrimitiveBuilder::<TimestampMicrosecondType>::with_capacity(call.rows);
     for row in 0..call.rows {
-        let unit = constant.unwrap_or_else(|| units.get(row).and_then(Unit::parse));
+        let unit = constant.unwrap_or_else(|| units.get(row).and_then(TruncationUnit::parse));
         let index = operand.row(row);
         out.append_option(match unit {
             Some(unit) if micros.is_valid(index) => Some(
@@ -218,16 +223,16 @@ pub(crate) fn date_trunc(call: &Call<'_>) -> Outcome {
 }
 
 /// TRUNC: null for units below a week.
-pub(crate) fn trunc(call: &Call<'_>) -> Outcome {
-    let (operand, units) = (call.arg(0)?, TextArg::new(call.arg(1)?)?);
+pub(crate) fn trunc(call: &FunctionCall<'_>) -> EvalResult {
+    let (operand, units) = (call.arg(0)?, StringArg::new(call.arg(1)?)?);
     let days = operand.primitive::<Date32Type>()?;
     let mut out = PrimitiveBuilder::<Date32Type>::with_capacity(call.rows);
     for row in 0..call.rows {
         let index = operand.row(row);
         let unit = units
             .get(row)
-            .and_then(Unit::parse)
-            .filter(|u| *u >= Unit::Week && days.is_valid(index));
+            .and_then(TruncationUnit::parse)
+            .filter(|u| *u >= TruncationUnit::Week && days.is_valid(index));
         out.append_option(unit.map(|unit| {
             i32::try_from(unit.first_day(i64::from(days.value(index)))).unwrap_or(i32::MIN)
         }));
@@ -236,7 +241,7 @@ pub(crate) fn trunc(call: &Call<'_>) -> Outcome {
 }
 
 /// DATE_ADD, DATE_SUB, ADD_MONTHS.
-pub(crate) fn add(call: &Call<'_>) -> Outcome {
+pub(crate) fn add(call: &FunctionCall<'_>) -> EvalResult {
     match call.arg_type(1)? {
         DataType::Byte => add_of::<Int8Type>(call),
         DataType::Short => add_of::<Int16Type>(call),
@@ -244,7 +249,7 @@ pub(crate) fn add(call: &Call<'_>) -> Outcome {
     }
 }
 
-fn add_of<N: ArrowPrimitiveType>(call: &Call<'_>) -> Outcome
+fn add_of<N: ArrowPrimitiveType>(call: &FunctionCall<'_>) -> EvalResult
 where
     i32: From<N::Native>,
 {
@@ -264,9 +269,13 @@ where
 }
 
 /// A timestamp moved by months or by microseconds (whole days by the calendar).
-pub(crate) fn add_to_timestamp(call: &Call<'_>) -> Outcome {
+pub(crate) fn add_to_timestamp(call: &FunctionCall<'_>) -> EvalResult {
     let zoned = matches!(call.result, DataType::Timestamp);
-    let zone = if zoned { call.settings.zone } else { Zone::UTC };
+    let zone = if zoned {
+        call.settings.zone
+    } else {
+        TimeZoneSpec::UTC
+    };
     let overflow = || out_of_range("a timestamp");
     let by_calendar = |micros: i64, local: &dyn Fn(i64) -> Option<i64>| {
         let offset = zone.offset_at(micros.div_euclid(MICROS_PER_SECOND));
@@ -308,7 +317,7 @@ pub(crate) fn add_to_timestamp(call: &Call<'_>) -> Outcome {
 }
 
 /// DATEDIFF: end less start.
-pub(crate) fn date_diff(call: &Call<'_>) -> Outcome {
+pub(crate) fn date_diff(call: &FunctionCall<'_>) -> EvalResult {
     Ok(Arc::new(zip_with::<Date32Type, Date32Type, Int32Type>(
         call,
         |end, start| Ok(Some(end.wrapping_sub(start))),
@@ -317,7 +326,7 @@ pub(crate) fn date_diff(call: &Call<'_>) -> Outcome {
 
 /// MONTHS_BETWEEN: whole months between equal days or last days of months, else a month has 31
 /// days.
-pub(crate) fn months_between(call: &Call<'_>) -> Outcome {
+pub(crate) fn months_between(call: &FunctionCall<'_>) -> EvalResult {
     let zone = call.settings.zone;
     let round = match call.operands.get(2) {
         None => None,
@@ -351,7 +360,7 @@ pub(crate) fn months_between(call: &Call<'_>) -> Outcome {
     Ok(Arc::new(out.finish()))
 }
 
-fn months(a: i64, b: i64, rounds: bool, zone: &Zone) -> Option<f64> {
+fn months(a: i64, b: i64, rounds: bool, zone: &TimeZoneSpec) -> Option<f64> {
     let parts = |micros: i64| {
         let days = split_days(zone.to_local(micros)).0;
         let date = civil(days);
@@ -380,7 +389,7 @@ fn months(a: i64, b: i64, rounds: bool, zone: &Zone) -> Option<f64> {
 }
 
 /// LAST_DAY of the month.
-pub(crate) fn last_day(call: &Call<'_>) -> Outcome {
+pub(crate) fn last_day(call: &FunctionCall<'_>) -> EvalResult {
     Ok(Arc::new(map_with::<Date32Type, Date32Type>(
         call.arg(0)?,
         call.rows,
@@ -394,8 +403,8 @@ pub(crate) fn last_day(call: &Call<'_>) -> Outcome {
 }
 
 /// NEXT_DAY: the first day of that name after the date.
-pub(crate) fn next_day(call: &Call<'_>) -> Outcome {
-    let (operand, names) = (call.arg(0)?, TextArg::new(call.arg(1)?)?);
+pub(crate) fn next_day(call: &FunctionCall<'_>) -> EvalResult {
+    let (operand, names) = (call.arg(0)?, StringArg::new(call.arg(1)?)?);
     let days = operand.primitive::<Date32Type>()?;
     let mut out = PrimitiveBuilder::<Date32Type>::with_capacity(call.rows);
     for row in 0..call.rows {
@@ -406,7 +415,7 @@ pub(crate) fn next_day(call: &Call<'_>) -> Outcome {
                 match weekday(name) {
                     Some(day) => Some((start + 1 + (day - start - 4 - 1).rem_euclid(7)) as i32),
                     None if call.settings.ansi => {
-                        return Err(Fault::Value(format!(
+                        return Err(EvalError::Value(format!(
                             "[ILLEGAL_DAY_OF_WEEK] '{}' is no day of the week",
                             shown(name)
                         )));
@@ -435,7 +444,7 @@ fn weekday(name: &str) -> Option<i64> {
 }
 
 /// MAKE_DATE.
-pub(crate) fn make_date(call: &Call<'_>) -> Outcome {
+pub(crate) fn make_date(call: &FunctionCall<'_>) -> EvalResult {
     let parts = [call.arg(0)?, call.arg(1)?, call.arg(2)?];
     let mut out = PrimitiveBuilder::<Date32Type>::with_capacity(call.rows);
     for row in 0..call.rows {
@@ -452,7 +461,7 @@ pub(crate) fn make_date(call: &Call<'_>) -> Outcome {
             _ if is_null => None,
             Some(days) => Some(days),
             None if call.settings.ansi => {
-                return Err(Fault::Value(format!("[DATETIME_FIELD_OUT_OF_BOUNDS] there is no date of year {year}, month {month}, day {day}")));
+                return Err(EvalError::Value(format!("[DATETIME_FIELD_OUT_OF_BOUNDS] there is no date of year {year}, month {month}, day {day}")));
             }
             None => None,
         });
@@ -461,7 +470,7 @@ pub(crate) fn make_date(call: &Call<'_>) -> Outcome {
 }
 
 /// UNIX_MICROS and UNIX_TIMESTAMP.
-pub(crate) fn to_unix(call: &Call<'_>) -> Outcome {
+pub(crate) fn to_unix(call: &FunctionCall<'_>) -> EvalResult {
     let operand = call.arg(0)?;
     let zone = call.settings.zone;
     let seconds = |micros: i64| {
@@ -486,14 +495,14 @@ pub(crate) fn to_unix(call: &Call<'_>) -> Outcome {
 }
 
 /// TIMESTAMP_MICROS and TIMESTAMP_SECONDS.
-pub(crate) fn from_unix(call: &Call<'_>) -> Outcome {
+pub(crate) fn from_unix(call: &FunctionCall<'_>) -> EvalResult {
     let operand = call.arg(0)?;
     let unit = if call.function == Function::TimestampMicros {
         1
     } else {
         MICROS_PER_SECOND
     };
-    let overflow = || Fault::Value("[ARITHMETIC_OVERFLOW] long overflow".to_owned());
+    let overflow = || EvalError::Value("[ARITHMETIC_OVERFLOW] long overflow".to_owned());
     type Micros = TimestampMicrosecondType;
     let whole = |value: i64| value.checked_mul(unit).map(Some).ok_or_else(overflow);
     let real = |value: f64| Ok(value.is_finite().then_some((value * unit as f64) as i64));
@@ -524,7 +533,7 @@ pub(crate) fn from_unix(call: &Call<'_>) -> Outcome {
                     None => {
                         let per = by / i128::from(unit);
                         if rest % per != 0 {
-                            return Err(Fault::Value(
+                            return Err(EvalError::Value(
                                 "[ARITHMETIC_OVERFLOW] rounding necessary: a timestamp has at most six digits behind the second".to_owned(),
                             ));
                         }
@@ -544,10 +553,10 @@ pub(crate) fn from_unix(call: &Call<'_>) -> Outcome {
 }
 
 /// DATE_FORMAT and FROM_UNIXTIME.
-pub(crate) fn format(call: &Call<'_>) -> Outcome {
+pub(crate) fn format(call: &FunctionCall<'_>) -> EvalResult {
     let pattern = match call.operands.get(1) {
         None => Some("yyyy-MM-dd HH:mm:ss"),
-        Some(operand) => TextArg::new(operand)?.get(0),
+        Some(operand) => StringArg::new(operand)?.get(0),
     };
     let Some(pattern) = pattern else {
         return Ok(arrow_array::new_null_array(
@@ -555,9 +564,9 @@ pub(crate) fn format(call: &Call<'_>) -> Outcome {
             call.rows,
         ));
     };
-    let format = Format::parse(pattern)?;
+    let format = DateTimePattern::parse(pattern)?;
     let zone = if matches!(call.arg_type(0)?, DataType::TimestampNtz) {
-        Zone::UTC
+        TimeZoneSpec::UTC
     } else {
         call.settings.zone
     };
@@ -591,12 +600,12 @@ pub(crate) fn format(call: &Call<'_>) -> Outcome {
 
 /// A `DateTimeFormatter` pattern: runs of letters, and text between.
 #[derive(Debug)]
-pub(crate) struct Format {
-    items: Vec<Item>,
+pub(crate) struct DateTimePattern {
+    items: Vec<PatternItem>,
 }
 
 #[derive(Debug)]
-enum Item {
+enum PatternItem {
     Field(char, usize),
     Text(String),
 }
@@ -625,7 +634,7 @@ const DAYS: [&str; 7] = [
     "Sunday",
 ];
 
-impl Format {
+impl DateTimePattern {
     /// Reads a pattern; letters that the core does not write are refused by name.
     pub(crate) fn parse(pattern: &str) -> Result<Self> {
         let refuse = |what: &str| {
@@ -634,11 +643,11 @@ impl Format {
                 shown(pattern)
             ))
         };
-        let mut items: Vec<Item> = Vec::new();
+        let mut items: Vec<PatternItem> = Vec::new();
         let mut chars = pattern.chars().peekable();
-        let text = |items: &mut Vec<Item>, c: char| match items.last_mut() {
-            Some(Item::Text(text)) => text.push(c),
-            _ => items.push(Item::Text(c.to_string())),
+        let text = |items: &mut Vec<PatternItem>, c: char| match items.last_mut() {
+            Some(PatternItem::Text(text)) => text.push(c),
+            _ => items.push(PatternItem::Text(c.to_string())),
         };
         while let Some(c) = chars.next() {
             match c {
@@ -680,7 +689,7 @@ impl Format {
                     if count > most {
                         return Err(refuse(&format!("`{}`", c.to_string().repeat(count))));
                     }
-                    items.push(Item::Field(c, count));
+                    items.push(PatternItem::Field(c, count));
                 }
                 '[' | ']' | '{' | '}' | '#' => return Err(refuse(&format!("`{c}`"))),
                 c => text(&mut items, c),
@@ -689,18 +698,18 @@ impl Format {
         Ok(Self { items })
     }
 
-    fn write(&self, out: &mut String, micros: i64, zone: &Zone) {
+    fn write(&self, out: &mut String, micros: i64, zone: &TimeZoneSpec) {
         let (days, within) = split_days(zone.to_local(micros));
         let date = civil(days);
         let (seconds, fraction) = (within / MICROS_PER_SECOND, within % MICROS_PER_SECOND);
         let hour = seconds / 3600;
         for item in &self.items {
             let (letter, count) = match item {
-                Item::Text(text) => {
+                PatternItem::Text(text) => {
                     out.push_str(text);
                     continue;
                 }
-                Item::Field(letter, count) => (*letter, *count),
+                PatternItem::Field(letter, count) => (*letter, *count),
             };
             let number = match letter {
                 'M' | 'L' => i64::from(date.month),

@@ -15,9 +15,9 @@ use arrow_buffer::i256;
 
 use crate::expr::eval::arith::{division_by_zero, map_with, zip_with};
 use crate::expr::eval::cast::rescale;
-use crate::expr::eval::{Call, Fault, Outcome, unexpected};
+use crate::expr::eval::{EvalError, EvalResult, FunctionCall, unexpected};
 use crate::expr::function::Function;
-use crate::expr::text::number::{Rounding, fits, power_of_ten};
+use crate::expr::text::number::{RoundingMode, fits, power_of_ten};
 use crate::expr::tree::SqlType;
 use crate::protocol::schema::DataType;
 
@@ -36,7 +36,7 @@ fn wide_power(exponent: u32) -> Option<i256> {
 }
 
 /// `value / 10^places` rounded half up.
-fn shed(value: i256, places: u32) -> Option<i256> {
+fn divide_half_up(value: i256, places: u32) -> Option<i256> {
     let unit = wide_power(places)?;
     let (whole, rest) = (value.checked_div(unit)?, value.checked_rem(unit)?);
     let half = unit.checked_div(wide(2))?;
@@ -61,11 +61,11 @@ fn move_scale(value: i256, from: i32, to: i32) -> Option<i256> {
         Ordering::Equal => Some(value),
         Ordering::Greater => value.checked_mul(wide_power((to - from).unsigned_abs())?),
         Ordering::Less if from - to > 76 => Some(i256::ZERO),
-        Ordering::Less => shed(value, (from - to).unsigned_abs()),
+        Ordering::Less => divide_half_up(value, (from - to).unsigned_abs()),
     }
 }
 
-fn parameters(data_type: &DataType) -> Outcome<(u8, i8)> {
+fn parameters(data_type: &DataType) -> EvalResult<(u8, i8)> {
     match data_type {
         DataType::Decimal(precision, scale) => Ok((*precision, *scale)),
         _ => Err(unexpected(&arrow_schema::DataType::Null)),
@@ -73,7 +73,7 @@ fn parameters(data_type: &DataType) -> Outcome<(u8, i8)> {
 }
 
 /// `+ - * / % pmod div` of two decimals.
-pub(crate) fn binary(call: &Call<'_>) -> Outcome {
+pub(crate) fn binary(call: &FunctionCall<'_>) -> EvalResult {
     let ((_, s1), (_, s2)) = (
         parameters(call.arg_type(0)?)?,
         parameters(call.arg_type(1)?)?,
@@ -100,7 +100,7 @@ pub(crate) fn binary(call: &Call<'_>) -> Outcome {
                 .and_then(|q| i64::try_from(q).ok())
             {
                 Some(quotient) => Ok(Some(quotient)),
-                None if ansi => Err(Fault::Value(
+                None if ansi => Err(EvalError::Value(
                     "[NUMERIC_VALUE_OUT_OF_RANGE] the quotient cannot be represented as BIGINT"
                         .to_owned(),
                 )),
@@ -214,11 +214,11 @@ fn exact(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Opt
             let product = wide(a).checked_mul(wide(b))?;
             let digits = digits(product);
             let over = digits.saturating_sub(PRODUCT_DIGITS);
-            let mut rounded = shed(product, over)?;
+            let mut rounded = divide_half_up(product, over)?;
             let mut scale = s1 + s2 - over.cast_signed();
             if self::digits(rounded) > PRODUCT_DIGITS {
                 // Rounding carried into one more digit, which is a zero at the end.
-                rounded = shed(rounded, 1)?;
+                rounded = divide_half_up(rounded, 1)?;
                 scale -= 1;
             }
             move_scale(rounded, scale, to)
@@ -326,7 +326,7 @@ fn integral_quotient(a: i128, s1: i32, b: i128, s2: i32) -> Option<i256> {
 const NEGATION_DIGITS: u32 = 34;
 
 /// NEGATIVE and ABS.
-pub(crate) fn unary(call: &Call<'_>) -> Outcome {
+pub(crate) fn unary(call: &FunctionCall<'_>) -> EvalResult {
     let (precision, scale) = parameters(call.result)?;
     let abs = call.function == Function::Abs;
     let values = map_with::<Decimal128Type, Decimal128Type>(call.arg(0)?, call.rows, |v| {
@@ -339,7 +339,7 @@ pub(crate) fn unary(call: &Call<'_>) -> Outcome {
             .map_or(0, |n| n + 1)
             .saturating_sub(NEGATION_DIGITS);
         let value = if over > 0 {
-            round_to(v.wrapping_neg(), over, Rounding::HalfEven)
+            round_to(v.wrapping_neg(), over, RoundingMode::HalfEven)
         } else {
             v.wrapping_neg()
         };
@@ -353,15 +353,15 @@ pub(crate) fn unary(call: &Call<'_>) -> Outcome {
     Ok(Arc::new(values.with_precision_and_scale(precision, scale)?))
 }
 
-fn out_of_range(call: &Call<'_>) -> Fault {
-    Fault::Value(format!(
+fn out_of_range(call: &FunctionCall<'_>) -> EvalError {
+    EvalError::Value(format!(
         "[NUMERIC_VALUE_OUT_OF_RANGE] the result cannot be represented as {}",
         SqlType(call.result)
     ))
 }
 
 /// `value` rounded to a multiple of 10^`places`.
-pub(crate) fn round_to(value: i128, places: u32, rounding: Rounding) -> i128 {
+pub(crate) fn round_to(value: i128, places: u32, rounding: RoundingMode) -> i128 {
     let Some(unit) = 10_i128.checked_pow(places) else {
         return 0;
     };
@@ -370,9 +370,9 @@ pub(crate) fn round_to(value: i128, places: u32, rounding: Rounding) -> i128 {
         .checked_mul(2)
         .map_or(Ordering::Greater, |twice| twice.cmp(&unit.unsigned_abs()));
     let up = match (twice, rounding) {
-        (Ordering::Greater, Rounding::HalfUp | Rounding::HalfEven)
-        | (Ordering::Equal, Rounding::HalfUp) => true,
-        (Ordering::Equal, Rounding::HalfEven) => whole % 2 != 0,
+        (Ordering::Greater, RoundingMode::HalfUp | RoundingMode::HalfEven)
+        | (Ordering::Equal, RoundingMode::HalfUp) => true,
+        (Ordering::Equal, RoundingMode::HalfEven) => whole % 2 != 0,
         _ => false,
     };
     let whole = if !up {
@@ -386,7 +386,7 @@ pub(crate) fn round_to(value: i128, places: u32, rounding: Rounding) -> i128 {
 }
 
 /// ROUND and BROUND of decimals.
-pub(crate) fn round(call: &Call<'_>, places: i32, rounding: Rounding) -> Outcome {
+pub(crate) fn round(call: &FunctionCall<'_>, places: i32, rounding: RoundingMode) -> EvalResult {
     let (_, from) = parameters(call.arg_type(0)?)?;
     let (precision, to) = parameters(call.result)?;
     let ansi = call.settings.ansi;
@@ -404,7 +404,7 @@ pub(crate) fn round(call: &Call<'_>, places: i32, rounding: Rounding) -> Outcome
 }
 
 /// FLOOR and CEIL of decimals.
-pub(crate) fn floor(call: &Call<'_>) -> Outcome {
+pub(crate) fn floor(call: &FunctionCall<'_>) -> EvalResult {
     let (_, from) = parameters(call.arg_type(0)?)?;
     let (precision, to) = parameters(call.result)?;
     let (unit, ansi) = (
@@ -504,8 +504,8 @@ mod tests {
             (50, 2, 100, 0),
             (7, 60, 0, 0),
         ] {
-            assert_eq!(round_to(value, places, Rounding::HalfUp), up);
-            assert_eq!(round_to(value, places, Rounding::HalfEven), even);
+            assert_eq!(round_to(value, places, RoundingMode::HalfUp), up);
+            assert_eq!(round_to(value, places, RoundingMode::HalfEven), even);
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{Int32Array, RecordBatch};
 use arrow_schema::{DataType as Arrow, Field, Schema};
 
-use crate::expr::tree::{Bound, CastMode, Expr};
+use crate::expr::tree::{BoundExpr, CastMode, Expr};
 use crate::protocol::schema::DataType;
 
 fn lit(value: &str, data_type: &str) -> String {
@@ -62,7 +62,7 @@ fn shown_in(expr: &str, ansi: bool, zone: &str) -> String {
         vec![Arc::new(Int32Array::from(vec![1]))],
     )
     .unwrap();
-    let bound = Bound::from_json(&format!(
+    let bound = BoundExpr::from_json(&format!(
         r#"{{"expr":{expr},"ansi":{ansi},"zone":"{zone}"}}"#
     ))
     .unwrap();
@@ -625,7 +625,7 @@ fn datetime_patterns_are_javas() {
         "string",
     );
     assert!(
-        Bound::from_json(&format!(r#"{{"expr":{refused}}}"#))
+        BoundExpr::from_json(&format!(r#"{{"expr":{refused}}}"#))
             .unwrap_err()
             .to_string()
             .contains("`w`")

@@ -14,21 +14,21 @@ use arrow_schema::DataType as Arrow;
 use rustc_hash::FxHashSet;
 
 use crate::error::{Error, Result};
-use crate::expr::eval::value::{Blobs, pack};
-use crate::expr::eval::{Outcome, unexpected};
+use crate::expr::eval::value::{BinaryColumn, pack};
+use crate::expr::eval::{EvalResult, unexpected};
 use crate::expr::scalar::Scalar;
 use crate::protocol::schema::DataType;
 
 /// A set of values of one type, and whether the list has a null.
 #[derive(Debug)]
 pub struct InSet {
-    members: Members,
+    members: InSetValues,
     has_null: bool,
     is_empty: bool,
 }
 
 #[derive(Debug)]
-enum Members {
+enum InSetValues {
     Few(Vec<i64>),
     Longs(FxHashSet<i64>),
     Doubles(FxHashSet<u64>),
@@ -71,16 +71,16 @@ impl InSet {
             }
         }
         let members = match data_type {
-            DataType::Float | DataType::Double => Members::Doubles(doubles),
-            DataType::Decimal(..) => Members::Decimals(decimals),
-            DataType::String | DataType::Binary => Members::Bytes(bytes),
+            DataType::Float | DataType::Double => InSetValues::Doubles(doubles),
+            DataType::Decimal(..) => InSetValues::Decimals(decimals),
+            DataType::String | DataType::Binary => InSetValues::Bytes(bytes),
             DataType::Struct(_) | DataType::Array(_) | DataType::Map(_) | DataType::Variant => {
                 return Err(Error::unsupported(format!(
                     "IN over values of type {data_type} is not supported by the core"
                 )));
             }
-            _ if longs.len() <= FEW => Members::Few(longs.into_iter().collect()),
-            _ => Members::Longs(longs),
+            _ if longs.len() <= FEW => InSetValues::Few(longs.into_iter().collect()),
+            _ => InSetValues::Longs(longs),
         };
         Ok(Self {
             members,
@@ -91,14 +91,14 @@ impl InSet {
 
     fn has_long(&self, value: i64) -> bool {
         match &self.members {
-            Members::Few(list) => list.contains(&value),
-            Members::Longs(set) => set.contains(&value),
+            InSetValues::Few(list) => list.contains(&value),
+            InSetValues::Longs(set) => set.contains(&value),
             _ => false,
         }
     }
 
     /// Three-valued membership of every value of an array.
-    pub(crate) fn contains(&self, array: &ArrayRef) -> Outcome<BooleanArray> {
+    pub(crate) fn contains(&self, array: &ArrayRef) -> EvalResult<BooleanArray> {
         let rows = array.len();
         if self.is_empty {
             return Ok(BooleanArray::new(BooleanBuffer::new_unset(rows), None));
@@ -121,16 +121,16 @@ impl InSet {
             Arrow::Decimal128(..) => {
                 let values = array.as_primitive::<Decimal128Type>();
                 match &self.members {
-                    Members::Decimals(set) => {
+                    InSetValues::Decimals(set) => {
                         BooleanBuffer::collect_bool(rows, |row| set.contains(&values.value(row)))
                     }
                     _ => BooleanBuffer::new_unset(rows),
                 }
             }
             found => {
-                let values = Blobs::new(array).ok_or_else(|| unexpected(found))?;
+                let values = BinaryColumn::new(array).ok_or_else(|| unexpected(found))?;
                 match &self.members {
-                    Members::Bytes(set) => BooleanBuffer::collect_bool(rows, |row| {
+                    InSetValues::Bytes(set) => BooleanBuffer::collect_bool(rows, |row| {
                         !array.is_null(row) && set.contains(values.get(row))
                     }),
                     _ => BooleanBuffer::new_unset(rows),
@@ -153,8 +153,8 @@ impl InSet {
     ) -> BooleanBuffer {
         let values = array.as_primitive::<T>();
         match &self.members {
-            Members::Few(list) => pack(values.values(), |v| list.contains(&wide(v))),
-            Members::Longs(set) => pack(values.values(), |v| set.contains(&wide(v))),
+            InSetValues::Few(list) => pack(values.values(), |v| list.contains(&wide(v))),
+            InSetValues::Longs(set) => pack(values.values(), |v| set.contains(&wide(v))),
             _ => BooleanBuffer::new_unset(values.len()),
         }
     }
@@ -166,7 +166,9 @@ impl InSet {
     ) -> BooleanBuffer {
         let values = array.as_primitive::<T>();
         match &self.members {
-            Members::Doubles(set) => pack(values.values(), |v| set.contains(&double_key(wide(v)))),
+            InSetValues::Doubles(set) => {
+                pack(values.values(), |v| set.contains(&double_key(wide(v))))
+            }
             _ => BooleanBuffer::new_unset(values.len()),
         }
     }

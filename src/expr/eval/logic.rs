@@ -10,7 +10,8 @@ use arrow_buffer::BooleanBuffer;
 
 use crate::error::Error;
 use crate::expr::eval::{
-    Operand, Outcome, Rows, budget, evaluate, is_false, is_true, negated, plain, scatter,
+    ColumnarValue, EvalContext, EvalResult, budget, evaluate, is_false, is_true, negated, plain,
+    scatter,
 };
 use crate::expr::function::Function;
 use crate::expr::tree::Expr;
@@ -20,7 +21,11 @@ use crate::protocol::schema::DataType;
 const WORTH_SELECTING: usize = 8;
 
 /// AND (`conjunction`) or OR of any number of arguments.
-pub(crate) fn junction(args: &[Expr], rows: &Rows, conjunction: bool) -> Outcome<Operand> {
+pub(crate) fn junction(
+    args: &[Expr],
+    rows: &EvalContext,
+    conjunction: bool,
+) -> EvalResult<ColumnarValue> {
     let (first, rest) = args
         .split_first()
         .ok_or_else(|| Error::internal("AND or OR without arguments"))?;
@@ -47,7 +52,7 @@ pub(crate) fn junction(args: &[Expr], rows: &Rows, conjunction: bool) -> Outcome
             let open = negated(&decided);
             let selected = rows.select(&open, [arg])?;
             let next = evaluate(arg, &selected)?.into_array(selected.len())?;
-            let next = Operand::column(scatter(&next, &open)?);
+            let next = ColumnarValue::column(scatter(&next, &open)?);
             // Null where the row was decided: `false AND null` is false and `true OR null` is true,
             // so nothing is lost.
             so_far = combine(so_far, next, rows.len(), conjunction)?;
@@ -59,26 +64,31 @@ pub(crate) fn junction(args: &[Expr], rows: &Rows, conjunction: bool) -> Outcome
     Ok(so_far)
 }
 
-fn combine(a: Operand, b: Operand, rows: usize, conjunction: bool) -> Outcome<Operand> {
+fn combine(
+    a: ColumnarValue,
+    b: ColumnarValue,
+    rows: usize,
+    conjunction: bool,
+) -> EvalResult<ColumnarValue> {
     let scalar = a.scalar && b.scalar;
     let rows = if scalar { 1 } else { rows };
     let (a, b) = (
-        Operand::column(a.into_array(rows)?),
-        Operand::column(b.into_array(rows)?),
+        ColumnarValue::column(a.into_array(rows)?),
+        ColumnarValue::column(b.into_array(rows)?),
     );
     let kernel = if conjunction {
         arrow_arith::boolean::and_kleene
     } else {
         arrow_arith::boolean::or_kleene
     };
-    Ok(Operand {
+    Ok(ColumnarValue {
         array: Arc::new(kernel(a.booleans()?, b.booleans()?)?),
         scalar,
     })
 }
 
 /// One way to a value: taken for the rows where the condition holds.
-enum Way<'a> {
+enum CaseBranch<'a> {
     /// The value where a predicate is true.
     When(&'a Expr, &'a Expr),
     /// The value where another one is not null.
@@ -90,76 +100,82 @@ enum Way<'a> {
 }
 
 /// IF, CASE, COALESCE and NVL2.
-pub(crate) fn choose(
+pub(crate) fn evaluate_conditional(
     function: Function,
     args: &[Expr],
     result: &DataType,
-    rows: &Rows,
-) -> Outcome<Operand> {
+    rows: &EvalContext,
+) -> EvalResult<ColumnarValue> {
     let mut ways = Vec::with_capacity(args.len());
     match (function, args) {
         (Function::If, [condition, yes, no]) => {
-            ways.extend([Way::When(condition, yes), Way::Else(no)]);
+            ways.extend([CaseBranch::When(condition, yes), CaseBranch::Else(no)]);
         }
         (Function::Nvl2, [tested, yes, no]) => {
-            ways.extend([Way::WhenNotNull(tested, yes), Way::Else(no)]);
+            ways.extend([CaseBranch::WhenNotNull(tested, yes), CaseBranch::Else(no)]);
         }
         (Function::Coalesce, [values @ .., last]) => {
-            ways.extend(values.iter().map(Way::IfNotNull));
-            ways.push(Way::Else(last));
+            ways.extend(values.iter().map(CaseBranch::IfNotNull));
+            ways.push(CaseBranch::Else(last));
         }
         _ => {
             for pair in args.chunks(2) {
                 match pair {
-                    [condition, value] => ways.push(Way::When(condition, value)),
-                    rest => ways.extend(rest.iter().map(Way::Else)),
+                    [condition, value] => ways.push(CaseBranch::When(condition, value)),
+                    rest => ways.extend(rest.iter().map(CaseBranch::Else)),
                 }
             }
         }
     }
     if args.iter().any(|arg| arg.can_fail(rows.ansi)) {
-        lazily(&ways, result, rows)
+        evaluate_lazily(&ways, result, rows)
     } else {
-        eagerly(&ways, result, rows)
+        evaluate_eagerly(&ways, result, rows)
     }
 }
 
 fn nulls(result: &DataType, rows: usize) -> ArrayRef {
     arrow_array::new_null_array(
-        &result.to_arrow(crate::protocol::schema::TextLayout::Plain),
+        &result.to_arrow(crate::protocol::schema::StringLayout::Plain),
         rows,
     )
 }
 
-fn not_null(operand: &Operand) -> Outcome<Operand> {
-    Ok(Operand {
+fn not_null(operand: &ColumnarValue) -> EvalResult<ColumnarValue> {
+    Ok(ColumnarValue {
         array: Arc::new(arrow_arith::boolean::is_not_null(&operand.array)?),
         scalar: operand.scalar,
     })
 }
 
 /// Evaluates everything for all rows and picks, from the last way to the first.
-fn eagerly(ways: &[Way<'_>], result: &DataType, rows: &Rows) -> Outcome<Operand> {
-    let value = |expr: &Expr| -> Outcome<Operand> {
+fn evaluate_eagerly(
+    ways: &[CaseBranch<'_>],
+    result: &DataType,
+    rows: &EvalContext,
+) -> EvalResult<ColumnarValue> {
+    let value = |expr: &Expr| -> EvalResult<ColumnarValue> {
         let operand = evaluate(expr, rows)?;
-        Ok(Operand {
+        Ok(ColumnarValue {
             array: plain(&operand.array, result)?,
             scalar: operand.scalar,
         })
     };
-    let mut chosen = Operand {
+    let mut chosen = ColumnarValue {
         array: nulls(result, 1),
         scalar: true,
     };
     for way in ways.iter().rev() {
         let (mask, yes) = match way {
-            Way::Else(expr) => {
+            CaseBranch::Else(expr) => {
                 chosen = value(expr)?;
                 continue;
             }
-            Way::When(condition, expr) => (evaluate(condition, rows)?, value(expr)?),
-            Way::WhenNotNull(tested, expr) => (not_null(&evaluate(tested, rows)?)?, value(expr)?),
-            Way::IfNotNull(expr) => {
+            CaseBranch::When(condition, expr) => (evaluate(condition, rows)?, value(expr)?),
+            CaseBranch::WhenNotNull(tested, expr) => {
+                (not_null(&evaluate(tested, rows)?)?, value(expr)?)
+            }
+            CaseBranch::IfNotNull(expr) => {
                 let yes = value(expr)?;
                 (not_null(&yes)?, yes)
             }
@@ -172,13 +188,17 @@ fn eagerly(ways: &[Way<'_>], result: &DataType, rows: &Rows) -> Outcome<Operand>
             continue;
         }
         budget::reserve_rows([&yes, &chosen], holds.len())?;
-        chosen = Operand::column(arrow_select::zip::zip(&holds, &yes, &chosen)?);
+        chosen = ColumnarValue::column(arrow_select::zip::zip(&holds, &yes, &chosen)?);
     }
     Ok(chosen)
 }
 
 /// Evaluates each way only for the rows that take it.
-fn lazily(ways: &[Way<'_>], result: &DataType, rows: &Rows) -> Outcome<Operand> {
+fn evaluate_lazily(
+    ways: &[CaseBranch<'_>],
+    result: &DataType,
+    rows: &EvalContext,
+) -> EvalResult<ColumnarValue> {
     // Where each row's value is: an array and an index in it. Array 0 is the null of rows that no
     // way takes.
     let mut values: Vec<ArrayRef> = vec![nulls(result, 1)];
@@ -190,19 +210,19 @@ fn lazily(ways: &[Way<'_>], result: &DataType, rows: &Rows) -> Outcome<Operand> 
             break;
         }
         let (holds, value) = match way {
-            Way::Else(expr) => (
+            CaseBranch::Else(expr) => (
                 BooleanArray::new(BooleanBuffer::new_set(left.len()), None),
                 *expr,
             ),
-            Way::When(condition, expr) => {
+            CaseBranch::When(condition, expr) => {
                 let holds = evaluate(condition, &current)?.into_array(left.len())?;
-                (is_true(Operand::column(holds).booleans()?), *expr)
+                (is_true(ColumnarValue::column(holds).booleans()?), *expr)
             }
-            Way::WhenNotNull(tested, expr) => {
+            CaseBranch::WhenNotNull(tested, expr) => {
                 let holds = not_null(&evaluate(tested, &current)?)?.into_array(left.len())?;
-                (is_true(Operand::column(holds).booleans()?), *expr)
+                (is_true(ColumnarValue::column(holds).booleans()?), *expr)
             }
-            Way::IfNotNull(expr) => {
+            CaseBranch::IfNotNull(expr) => {
                 // The value itself is the condition: keep what was computed.
                 let array = plain(&evaluate(expr, &current)?.into_array(left.len())?, result)?;
                 let mut still = Vec::new();
@@ -244,17 +264,17 @@ fn lazily(ways: &[Way<'_>], result: &DataType, rows: &Rows) -> Outcome<Operand> 
         left = still;
     }
     let arrays: Vec<&dyn Array> = values.iter().map(AsRef::as_ref).collect();
-    Ok(Operand::column(arrow_select::interleave::interleave(
+    Ok(ColumnarValue::column(arrow_select::interleave::interleave(
         &arrays, &places,
     )?))
 }
 
-fn exprs<'a>(ways: &'a [Way<'a>], from: usize) -> impl Iterator<Item = &'a Expr> {
+fn exprs<'a>(ways: &'a [CaseBranch<'a>], from: usize) -> impl Iterator<Item = &'a Expr> {
     ways.iter()
         .skip(from)
         .flat_map(|way| match way {
-            Way::When(a, b) | Way::WhenNotNull(a, b) => [Some(*a), Some(*b)],
-            Way::IfNotNull(a) | Way::Else(a) => [Some(*a), None],
+            CaseBranch::When(a, b) | CaseBranch::WhenNotNull(a, b) => [Some(*a), Some(*b)],
+            CaseBranch::IfNotNull(a) | CaseBranch::Else(a) => [Some(*a), None],
         })
         .flatten()
 }

@@ -205,7 +205,7 @@ pub(crate) fn log10(x: f64) -> f64 {
 }
 
 /// Whether a double is a whole number: 1 for odd, 2 for even, 0 for none.
-fn wholeness(y: f64) -> i32 {
+fn integer_parity(y: f64) -> i32 {
     let magnitude = y.abs();
     if magnitude >= TWO_53 {
         2
@@ -225,7 +225,7 @@ pub(crate) fn pow(x: f64, y: f64) -> f64 {
     }
     let magnitude = x.abs();
     let whole = if x.is_sign_negative() {
-        wholeness(y)
+        integer_parity(y)
     } else {
         0
     };

@@ -1,4 +1,4 @@
-//! The evaluator: [`Bound`] x `RecordBatch` -> one array, a column at a time.
+//! The evaluator: [`BoundExpr`] x `RecordBatch` -> one array, a column at a time.
 //!
 //! Rows are never looped over per node where a kernel does: comparisons, logic and lists run over
 //! whole columns. What makes this an evaluator of Spark's expressions rather than of arrow's is
@@ -24,9 +24,9 @@ use arrow_schema::{ArrowError, DataType as Arrow, Schema, TimeUnit};
 use crate::error::{Error, Result, shown};
 use crate::expr::eval::budget::EvaluationLimits;
 use crate::expr::function::Function;
-use crate::expr::tree::{Bound, Expr};
-use crate::protocol::calendar::Zone;
-use crate::protocol::schema::{DataType, TextLayout};
+use crate::expr::tree::{BoundExpr, Expr};
+use crate::protocol::calendar::TimeZoneSpec;
+use crate::protocol::schema::{DataType, StringLayout};
 
 mod arith;
 pub mod budget;
@@ -52,7 +52,7 @@ mod tests;
 
 /// What stops an evaluation.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum EvalError {
     /// A value of some row has no result. The node that raised it is named on the way out.
     Value(String),
     /// The values take more bytes than there may be; `what` is the node that has them, once it is
@@ -65,19 +65,19 @@ pub(crate) enum Fault {
     Error(Error),
 }
 
-impl From<Error> for Fault {
+impl From<Error> for EvalError {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }
 }
 
-impl From<ArrowError> for Fault {
+impl From<ArrowError> for EvalError {
     fn from(error: ArrowError) -> Self {
         Self::Error(error.into())
     }
 }
 
-impl Fault {
+impl EvalError {
     /// The same with the expression that raised it.
     fn named(self, expr: &Expr) -> Self {
         match self {
@@ -89,7 +89,7 @@ impl Fault {
                 what: None,
                 of_constants,
             } => Self::TooLarge {
-                what: Some(brief(expr)),
+                what: Some(expression_summary(expr)),
                 of_constants,
             },
             other => other,
@@ -110,7 +110,7 @@ impl Fault {
 }
 
 /// An expression, shortened for a message that says more.
-fn brief(expr: &Expr) -> String {
+fn expression_summary(expr: &Expr) -> String {
     const LENGTH: usize = 100;
     let text = expr.to_string();
     let cut: String = text.chars().take(LENGTH).collect();
@@ -121,22 +121,22 @@ fn brief(expr: &Expr) -> String {
     })
 }
 
-pub(crate) type Outcome<T = ArrayRef> = std::result::Result<T, Fault>;
+pub(crate) type EvalResult<T = ArrayRef> = std::result::Result<T, EvalError>;
 
 /// A column of values, or one value that stands for every row.
 #[derive(Debug, Clone)]
-pub(crate) struct Operand {
+pub(crate) struct ColumnarValue {
     pub(crate) array: ArrayRef,
     pub(crate) scalar: bool,
 }
 
-impl Datum for Operand {
+impl Datum for ColumnarValue {
     fn get(&self) -> (&dyn Array, bool) {
         (self.array.as_ref(), self.scalar)
     }
 }
 
-impl Operand {
+impl ColumnarValue {
     pub(crate) fn column(array: ArrayRef) -> Self {
         Self {
             array,
@@ -156,7 +156,7 @@ impl Operand {
     }
 
     /// One value for each of `rows` rows.
-    pub(crate) fn into_array(self, rows: usize) -> Outcome {
+    pub(crate) fn into_array(self, rows: usize) -> EvalResult {
         if !self.scalar || (rows == 1 && self.array.len() == 1) {
             return Ok(self.array);
         }
@@ -169,13 +169,13 @@ impl Operand {
     }
 
     /// The array as one of a primitive type.
-    pub(crate) fn primitive<T: ArrowPrimitiveType>(&self) -> Outcome<&PrimitiveArray<T>> {
+    pub(crate) fn primitive<T: ArrowPrimitiveType>(&self) -> EvalResult<&PrimitiveArray<T>> {
         self.array
             .as_primitive_opt::<T>()
             .ok_or_else(|| unexpected(self.array.data_type()))
     }
 
-    pub(crate) fn booleans(&self) -> Outcome<&BooleanArray> {
+    pub(crate) fn booleans(&self) -> EvalResult<&BooleanArray> {
         self.array
             .as_boolean_opt()
             .ok_or_else(|| unexpected(self.array.data_type()))
@@ -184,7 +184,7 @@ impl Operand {
 
 /// A tree that promised another type: the binder and the batch disagree in a way that [`canonical`]
 /// should have caught.
-pub(crate) fn unexpected(found: &Arrow) -> Fault {
+pub(crate) fn unexpected(found: &Arrow) -> EvalError {
     Error::internal(format!(
         "the evaluator met an unexpected array of type {found}"
     ))
@@ -193,13 +193,13 @@ pub(crate) fn unexpected(found: &Arrow) -> Fault {
 
 /// The rows under evaluation and the settings.
 #[derive(Debug, Clone)]
-pub(crate) struct Rows {
+pub(crate) struct EvalContext {
     batch: RecordBatch,
     pub(crate) ansi: bool,
-    pub(crate) zone: Zone,
+    pub(crate) zone: TimeZoneSpec,
 }
 
-impl Rows {
+impl EvalContext {
     pub(crate) fn len(&self) -> usize {
         self.batch.num_rows()
     }
@@ -209,7 +209,7 @@ impl Rows {
         &self,
         mask: &BooleanArray,
         exprs: impl IntoIterator<Item = &'a Expr>,
-    ) -> Outcome<Self> {
+    ) -> EvalResult<Self> {
         let mut paths = std::collections::BTreeSet::new();
         for expr in exprs {
             expr.collect_columns(&mut paths);
@@ -240,7 +240,7 @@ impl Rows {
     }
 
     /// The column of a path in its canonical form.
-    fn column(&self, path: &[String], data_type: &DataType) -> Outcome {
+    fn column(&self, path: &[String], data_type: &DataType) -> EvalResult {
         let missing = || {
             Error::schema_mismatch(
                 "a column of the expression is not in the data",
@@ -260,7 +260,7 @@ impl Rows {
             array = child(parent, name).ok_or_else(missing)?;
         }
         canonical(&array, data_type).map_err(|fault| match fault {
-            Fault::Error(error) => Fault::Error(error.at_column(path.join("."))),
+            EvalError::Error(error) => EvalError::Error(error.at_column(path.join("."))),
             other => other,
         })
     }
@@ -298,19 +298,19 @@ fn is_canonical(arrow: &Arrow, data_type: &DataType) -> bool {
             matches!(arrow, Arrow::Timestamp(TimeUnit::Microsecond, Some(zone)) if zone.as_ref() == "UTC")
         }
         DataType::Variant => true,
-        _ => *arrow == data_type.to_arrow(TextLayout::Plain),
+        _ => *arrow == data_type.to_arrow(StringLayout::Plain),
     }
 }
 
 /// `array` in the form that the evaluator computes with: text and bytes in any of the three
 /// layouts, timestamps in microseconds, decimals in 128 bits, dictionaries unpacked, nested values
 /// as `DataType::to_arrow` has them.
-pub(crate) fn canonical(array: &ArrayRef, data_type: &DataType) -> Outcome {
+pub(crate) fn canonical(array: &ArrayRef, data_type: &DataType) -> EvalResult {
     if is_canonical(array.data_type(), data_type) {
         return Ok(array.clone());
     }
     let mismatch = || {
-        Fault::Error(Error::schema_mismatch(
+        EvalError::Error(Error::schema_mismatch(
             "the data does not have the type of the expression",
             data_type.to_string(),
             array.data_type().to_string(),
@@ -323,7 +323,7 @@ pub(crate) fn canonical(array: &ArrayRef, data_type: &DataType) -> Outcome {
     }
     if matches!(array.data_type(), Arrow::Null) {
         return Ok(arrow_array::new_null_array(
-            &data_type.to_arrow(TextLayout::Plain),
+            &data_type.to_arrow(StringLayout::Plain),
             array.len(),
         ));
     }
@@ -361,16 +361,17 @@ pub(crate) fn canonical(array: &ArrayRef, data_type: &DataType) -> Outcome {
     };
     Ok(arrow_cast::cast_with_options(
         array,
-        &data_type.to_arrow(TextLayout::Plain),
+        &data_type.to_arrow(StringLayout::Plain),
         &options,
     )?)
 }
 
-fn micros(array: &ArrayRef, unit: TimeUnit, data_type: &DataType) -> Outcome {
+fn micros(array: &ArrayRef, unit: TimeUnit, data_type: &DataType) -> EvalResult {
     use arrow_array::types::{Int64Type, TimestampMicrosecondType};
     let raw = arrow_cast::cast(array, &Arrow::Int64)?;
     let raw = raw.as_primitive::<Int64Type>();
-    let too_large = || Fault::Value("a timestamp is out of the range of microseconds".to_owned());
+    let too_large =
+        || EvalError::Value("a timestamp is out of the range of microseconds".to_owned());
     let converted: PrimitiveArray<TimestampMicrosecondType> = match unit {
         TimeUnit::Second => raw.try_unary(|v| v.checked_mul(1_000_000).ok_or_else(too_large))?,
         TimeUnit::Millisecond => raw.try_unary(|v| v.checked_mul(1000).ok_or_else(too_large))?,
@@ -384,8 +385,8 @@ fn micros(array: &ArrayRef, unit: TimeUnit, data_type: &DataType) -> Outcome {
 }
 
 /// `array` in the plain layout, which all results have.
-pub(crate) fn plain(array: &ArrayRef, data_type: &DataType) -> Outcome {
-    let wanted = data_type.to_arrow(TextLayout::Plain);
+pub(crate) fn plain(array: &ArrayRef, data_type: &DataType) -> EvalResult {
+    let wanted = data_type.to_arrow(StringLayout::Plain);
     if *array.data_type() == wanted || matches!(data_type, DataType::Variant) {
         return Ok(array.clone());
     }
@@ -423,7 +424,7 @@ pub(crate) fn negated(mask: &BooleanArray) -> BooleanArray {
 
 /// `array`, which holds one value for each true of `mask`, spread over the length of `mask` with
 /// nulls elsewhere.
-pub(crate) fn scatter(array: &ArrayRef, mask: &BooleanArray) -> Outcome {
+pub(crate) fn scatter(array: &ArrayRef, mask: &BooleanArray) -> EvalResult {
     let mut next = 0_u64;
     let indices: UInt64Array = mask
         .values()
@@ -439,10 +440,10 @@ pub(crate) fn scatter(array: &ArrayRef, mask: &BooleanArray) -> Outcome {
 }
 
 /// Evaluates a node.
-pub(crate) fn evaluate(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
+pub(crate) fn evaluate(expr: &Expr, rows: &EvalContext) -> EvalResult<ColumnarValue> {
     match expr {
         // The batch has it already.
-        Expr::Column { path, data_type } => Ok(Operand::column(
+        Expr::Column { path, data_type } => Ok(ColumnarValue::column(
             rows.column(path, data_type)
                 .map_err(|fault| fault.named(expr))?,
         )),
@@ -450,17 +451,19 @@ pub(crate) fn evaluate(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
     }
 }
 
-fn compute(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
+fn compute(expr: &Expr, rows: &EvalContext) -> EvalResult<ColumnarValue> {
     match expr {
-        Expr::Column { path, data_type } => Ok(Operand::column(rows.column(path, data_type)?)),
-        Expr::Literal { value, data_type } => Ok(Operand {
+        Expr::Column { path, data_type } => {
+            Ok(ColumnarValue::column(rows.column(path, data_type)?))
+        }
+        Expr::Literal { value, data_type } => Ok(ColumnarValue {
             array: value.to_array(data_type)?,
             scalar: true,
         }),
         Expr::InList { arg, set, .. } => {
             let operand = evaluate(arg, rows)?;
             let array = set.contains(&operand.array)?;
-            Ok(Operand {
+            Ok(ColumnarValue {
                 array: Arc::new(array),
                 scalar: operand.scalar,
             })
@@ -470,7 +473,7 @@ fn compute(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
             let array = budget::function(operand.scalar, || {
                 cast::cast(&operand.array, arg.data_type(), to, *mode, &rows.zone)
             })?;
-            Ok(Operand {
+            Ok(ColumnarValue {
                 array,
                 scalar: operand.scalar,
             })
@@ -482,12 +485,12 @@ fn compute(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
         } => match function {
             Function::And | Function::Or => logic::junction(args, rows, *function == Function::And),
             Function::If | Function::Case | Function::Coalesce | Function::Nvl2 => {
-                logic::choose(*function, args, data_type, rows)
+                logic::evaluate_conditional(*function, args, data_type, rows)
             }
             _ => {
                 let operands = arguments(*function, args, rows)?;
                 let scalar = operands.iter().all(|o| o.scalar);
-                let call = Call {
+                let call = FunctionCall {
                     function: *function,
                     args,
                     operands: &operands,
@@ -496,7 +499,7 @@ fn compute(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
                     settings: rows,
                 };
                 let array = budget::function(scalar, || call.run())?;
-                Ok(Operand { array, scalar })
+                Ok(ColumnarValue { array, scalar })
             }
         },
     }
@@ -505,7 +508,11 @@ fn compute(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
 /// Evaluates arguments in Spark's order: from the left, but the divisor before the dividend and
 /// LOCATE's start first. A function that is null when an argument is does not look at the arguments
 /// behind a null, so those are not evaluated there when they can fail.
-fn arguments(function: Function, args: &[Expr], rows: &Rows) -> Outcome<Vec<Operand>> {
+fn arguments(
+    function: Function,
+    args: &[Expr],
+    rows: &EvalContext,
+) -> EvalResult<Vec<ColumnarValue>> {
     let last_first = match function {
         Function::Divide
         | Function::IntegralDivide
@@ -515,10 +522,10 @@ fn arguments(function: Function, args: &[Expr], rows: &Rows) -> Outcome<Vec<Oper
         _ => false,
     };
     let (first, last) = args.split_at(args.len() - usize::from(last_first));
-    let mut out: Vec<Operand> = Vec::with_capacity(args.len());
+    let mut out: Vec<ColumnarValue> = Vec::with_capacity(args.len());
     for arg in last.iter().chain(first) {
         let operand = if is_null_intolerant(function) && arg.can_fail(rows.ansi) {
-            behind(&out, arg, rows)?
+            evaluate_null_intolerant(&out, arg, rows)?
         } else {
             evaluate(arg, rows)?
         };
@@ -531,9 +538,13 @@ fn arguments(function: Function, args: &[Expr], rows: &Rows) -> Outcome<Vec<Oper
 }
 
 /// Evaluates an argument for the rows where those before it are not null.
-fn behind(before: &[Operand], arg: &Expr, rows: &Rows) -> Outcome<Operand> {
-    let null = || Operand {
-        array: arrow_array::new_null_array(&arg.data_type().to_arrow(TextLayout::Plain), 1),
+fn evaluate_null_intolerant(
+    before: &[ColumnarValue],
+    arg: &Expr,
+    rows: &EvalContext,
+) -> EvalResult<ColumnarValue> {
+    let null = || ColumnarValue {
+        array: arrow_array::new_null_array(&arg.data_type().to_arrow(StringLayout::Plain), 1),
         scalar: true,
     };
     if before.iter().any(|o| o.scalar && o.array.is_null(0)) {
@@ -554,7 +565,7 @@ fn behind(before: &[Operand], arg: &Expr, rows: &Rows) -> Outcome<Operand> {
     if operand.scalar {
         Ok(operand)
     } else {
-        Ok(Operand::column(scatter(&operand.array, &mask)?))
+        Ok(ColumnarValue::column(scatter(&operand.array, &mask)?))
     }
 }
 
@@ -578,31 +589,31 @@ pub(crate) fn is_null_intolerant(function: Function) -> bool {
 }
 
 /// A function's call with its arguments evaluated. Where all arguments are constant, `rows` is 1.
-pub(crate) struct Call<'a> {
+pub(crate) struct FunctionCall<'a> {
     pub(crate) function: Function,
     pub(crate) args: &'a [Expr],
-    pub(crate) operands: &'a [Operand],
+    pub(crate) operands: &'a [ColumnarValue],
     pub(crate) result: &'a DataType,
     pub(crate) rows: usize,
-    pub(crate) settings: &'a Rows,
+    pub(crate) settings: &'a EvalContext,
 }
 
-impl Call<'_> {
+impl FunctionCall<'_> {
     /// An argument.
-    pub(crate) fn arg(&self, n: usize) -> Outcome<&Operand> {
+    pub(crate) fn arg(&self, n: usize) -> EvalResult<&ColumnarValue> {
         self.operands.get(n).ok_or_else(|| {
             Error::internal(format!("`{}` lacks an argument", self.function.name())).into()
         })
     }
 
     /// The type of an argument.
-    pub(crate) fn arg_type(&self, n: usize) -> Outcome<&DataType> {
+    pub(crate) fn arg_type(&self, n: usize) -> EvalResult<&DataType> {
         self.args.get(n).map(Expr::data_type).ok_or_else(|| {
             Error::internal(format!("`{}` lacks an argument", self.function.name())).into()
         })
     }
 
-    fn run(&self) -> Outcome {
+    fn run(&self) -> EvalResult {
         use Function as F;
         match self.function {
             F::Not => Ok(Arc::new(arrow_arith::boolean::not(
@@ -693,7 +704,7 @@ impl Call<'_> {
     }
 }
 
-impl Bound {
+impl BoundExpr {
     /// The value of every row, in the plain layout of the expression's type.
     ///
     /// # Errors
@@ -708,7 +719,7 @@ impl Bound {
     /// The same within other limits than those of the process.
     ///
     /// # Errors
-    /// As [`Bound::evaluate`].
+    /// As [`BoundExpr::evaluate`].
     pub fn evaluate_within(
         &self,
         batch: &RecordBatch,
@@ -716,19 +727,19 @@ impl Bound {
     ) -> Result<ArrayRef> {
         if batch.num_rows() == 0 {
             return Ok(arrow_array::new_empty_array(
-                &self.data_type().to_arrow(TextLayout::Plain),
+                &self.data_type().to_arrow(StringLayout::Plain),
             ));
         }
         let mut total = 0;
         let pieces = budget::in_pieces(batch.num_rows(), limits, |from, length| {
-            let rows = self.rows(piece(batch, from, length)?);
+            let rows = self.rows(copy_slice(batch, from, length)?);
             let array = evaluate(&self.expr, &rows)?.into_array(length)?;
             let array = plain(&array, self.data_type())?;
             total += budget::size(array.as_ref());
             if total > limits.whole && length < batch.num_rows() {
                 let what = format!(
                     "`{}` over a batch of {} rows",
-                    brief(&self.expr),
+                    expression_summary(&self.expr),
                     batch.num_rows()
                 );
                 return Err(Error::over_budget(&what, total).into());
@@ -750,7 +761,7 @@ impl Bound {
     /// The rows for which a predicate is true; null counts as false.
     ///
     /// # Errors
-    /// As [`Bound::evaluate`]; [`Error::Invalid`] when the expression is no predicate.
+    /// As [`BoundExpr::evaluate`]; [`Error::Invalid`] when the expression is no predicate.
     pub fn filter_mask(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         if !matches!(self.data_type(), DataType::Boolean | DataType::Void) {
             return Err(Error::invalid(format!(
@@ -763,7 +774,7 @@ impl Bound {
         }
         let limits = EvaluationLimits::of_process()?;
         let pieces = budget::in_pieces(batch.num_rows(), limits, |from, length| {
-            self.piece_mask(&piece(batch, from, length)?)
+            self.piece_mask(&copy_slice(batch, from, length)?)
         });
         let pieces = pieces.map_err(|fault| fault.at(&self.expr))?;
         if let [mask] = pieces.as_slice() {
@@ -776,7 +787,7 @@ impl Bound {
         Ok(BooleanArray::new(all.finish(), None))
     }
 
-    fn piece_mask(&self, batch: &RecordBatch) -> Outcome<BooleanArray> {
+    fn piece_mask(&self, batch: &RecordBatch) -> EvalResult<BooleanArray> {
         let rows = batch.num_rows();
         let operand = evaluate(&self.expr, &self.rows(batch.clone()))?;
         let Some(values) = operand.array.as_boolean_opt() else {
@@ -797,8 +808,8 @@ impl Bound {
         Ok(mask)
     }
 
-    fn rows(&self, batch: RecordBatch) -> Rows {
-        Rows {
+    fn rows(&self, batch: RecordBatch) -> EvalContext {
+        EvalContext {
             batch,
             ansi: self.ansi,
             zone: self.zone,
@@ -808,7 +819,7 @@ impl Bound {
 
 /// Some rows of a batch. Nested columns are copied: their evaluation reads all elements of an
 /// array, not only a slice's.
-fn piece(batch: &RecordBatch, from: usize, length: usize) -> Outcome<RecordBatch> {
+fn copy_slice(batch: &RecordBatch, from: usize, length: usize) -> EvalResult<RecordBatch> {
     if length == batch.num_rows() {
         return Ok(batch.clone());
     }

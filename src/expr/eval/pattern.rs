@@ -15,8 +15,8 @@ use memchr::memmem;
 
 use crate::error::{Error, Result, shown};
 use crate::expr::eval::compare::joint_nulls;
-use crate::expr::eval::value::{Blobs, TextArg};
-use crate::expr::eval::{Call, Fault, Operand, Outcome, unexpected};
+use crate::expr::eval::value::{BinaryColumn, StringArg};
+use crate::expr::eval::{ColumnarValue, EvalError, EvalResult, FunctionCall, unexpected};
 use crate::expr::function::Function;
 use crate::expr::scalar::Scalar;
 use crate::expr::tree::Expr;
@@ -49,7 +49,7 @@ pub(crate) fn check(function: Function, args: &[Expr]) -> Result<()> {
                     ));
                 }
             };
-            Like::new(pattern, escape)
+            LikePattern::new(pattern, escape)
                 .map(|_| ())
                 .map_err(Error::invalid)
         }
@@ -97,22 +97,22 @@ fn escape_char(text: &str) -> std::result::Result<char, String> {
 
 /// A LIKE pattern: the pieces between its `%`.
 #[derive(Debug)]
-pub(crate) struct Like {
-    pieces: Vec<Vec<Token>>,
+pub(crate) struct LikePattern {
+    pieces: Vec<Vec<LikeToken>>,
     /// The text of each piece that has no `_`.
-    texts: Vec<Option<String>>,
+    literals: Vec<Option<String>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token {
+enum LikeToken {
     Char(char),
     Any,
 }
 
-impl Like {
+impl LikePattern {
     pub(crate) fn new(pattern: &str, escape: char) -> std::result::Result<Self, String> {
         let mut pieces = vec![Vec::new()];
-        let mut push = |token: Option<Token>| match (token, pieces.last_mut()) {
+        let mut push = |token: Option<LikeToken>| match (token, pieces.last_mut()) {
             (Some(token), Some(piece)) => piece.push(token),
             _ => pieces.push(Vec::new()),
         };
@@ -121,7 +121,7 @@ impl Like {
             if c == escape {
                 match chars.next() {
                     Some(next) if next == '_' || next == '%' || next == escape => {
-                        push(Some(Token::Char(next)));
+                        push(Some(LikeToken::Char(next)));
                     }
                     Some(next) => {
                         return Err(format!(
@@ -139,8 +139,8 @@ impl Like {
             } else {
                 match c {
                     '%' => push(None),
-                    '_' => push(Some(Token::Any)),
-                    c => push(Some(Token::Char(c))),
+                    '_' => push(Some(LikeToken::Any)),
+                    c => push(Some(LikeToken::Char(c))),
                 }
             }
         }
@@ -150,7 +150,7 @@ impl Like {
                 piece
                     .iter()
                     .map(|t| {
-                        if let Token::Char(c) = t {
+                        if let LikeToken::Char(c) = t {
                             Some(*c)
                         } else {
                             None
@@ -159,7 +159,10 @@ impl Like {
                     .collect::<Option<String>>()
             })
             .collect();
-        Ok(Self { pieces, texts })
+        Ok(Self {
+            pieces,
+            literals: texts,
+        })
     }
 
     /// The text that every match begins with, and whether the pattern is that text and one `%`
@@ -169,8 +172,8 @@ impl Like {
         let first = self.pieces.first().map_or(&[][..], Vec::as_slice);
         for token in first {
             match token {
-                Token::Char(c) => out.push(*c),
-                Token::Any => return (out, false),
+                LikeToken::Char(c) => out.push(*c),
+                LikeToken::Any => return (out, false),
             }
         }
         let only = matches!(self.pieces.as_slice(), [_, rest] if rest.is_empty());
@@ -179,14 +182,14 @@ impl Like {
 
     /// The one text that matches, when there are no wildcards.
     pub(crate) fn exact(&self) -> Option<&str> {
-        match self.texts.as_slice() {
+        match self.literals.as_slice() {
             [Some(text)] => Some(text),
             _ => None,
         }
     }
 
     pub(crate) fn matches(&self, value: &str) -> bool {
-        match (self.pieces.as_slice(), self.texts.as_slice()) {
+        match (self.pieces.as_slice(), self.literals.as_slice()) {
             (_, [Some(all)]) => value == all,
             (_, [Some(start), Some(end)]) => {
                 value.len() >= start.len() + end.len()
@@ -228,11 +231,11 @@ impl Like {
 }
 
 /// What is behind a piece that the text starts with.
-fn matches_here<'a>(piece: &[Token], text: &'a str) -> Option<&'a str> {
+fn matches_here<'a>(piece: &[LikeToken], text: &'a str) -> Option<&'a str> {
     let mut chars = text.chars();
     for token in piece {
         let c = chars.next()?;
-        if let Token::Char(wanted) = token
+        if let LikeToken::Char(wanted) = token
             && *wanted != c
         {
             return None;
@@ -241,7 +244,7 @@ fn matches_here<'a>(piece: &[Token], text: &'a str) -> Option<&'a str> {
     Some(chars.as_str())
 }
 
-fn first_match<'a>(piece: &[Token], text: &'a str) -> Option<&'a str> {
+fn first_match<'a>(piece: &[LikeToken], text: &'a str) -> Option<&'a str> {
     text.char_indices()
         .map(|(at, _)| at)
         .chain([text.len()])
@@ -368,7 +371,7 @@ fn compiles(translated: &str, pattern: &str) -> Result<()> {
 }
 
 /// LIKE, RLIKE, STARTSWITH, ENDSWITH, CONTAINS.
-pub(crate) fn call(call: &Call<'_>) -> Outcome {
+pub(crate) fn call(call: &FunctionCall<'_>) -> EvalResult {
     let (value, pattern) = (call.arg(0)?, call.arg(1)?);
     let nulls = joint_nulls(&[value, pattern], call.rows);
     let valid = |row: usize| nulls.as_ref().is_none_or(|n| n.is_valid(row));
@@ -379,15 +382,15 @@ pub(crate) fn call(call: &Call<'_>) -> Outcome {
                 Some(escape) if escape.is_null(0) => {
                     return Ok(arrow_array::new_null_array(&Arrow::Boolean, call.rows));
                 }
-                Some(escape) => escape_char(TextArg::new(escape)?.get(0).unwrap_or("\\"))
-                    .map_err(Fault::Value)?,
+                Some(escape) => escape_char(StringArg::new(escape)?.get(0).unwrap_or("\\"))
+                    .map_err(EvalError::Value)?,
             };
-            let (values, patterns) = (TextArg::new(value)?, TextArg::new(pattern)?);
+            let (values, patterns) = (StringArg::new(value)?, StringArg::new(pattern)?);
             if pattern.scalar {
                 let Some(text) = patterns.get(0) else {
                     return Ok(arrow_array::new_null_array(&Arrow::Boolean, call.rows));
                 };
-                let like = Like::new(text, escape).map_err(Fault::Value)?;
+                let like = LikePattern::new(text, escape).map_err(EvalError::Value)?;
                 if let Some(found) = by_kernel(&like, value)? {
                     return Ok(Arc::new(found));
                 }
@@ -396,8 +399,8 @@ pub(crate) fn call(call: &Call<'_>) -> Outcome {
                 let mut bits = arrow_buffer::BooleanBufferBuilder::new(call.rows);
                 for row in 0..call.rows {
                     bits.append(match (values.get(row), patterns.get(row)) {
-                        (Some(value), Some(text)) => Like::new(text, escape)
-                            .map_err(Fault::Value)?
+                        (Some(value), Some(text)) => LikePattern::new(text, escape)
+                            .map_err(EvalError::Value)?
                             .matches(value),
                         _ => false,
                     });
@@ -406,7 +409,7 @@ pub(crate) fn call(call: &Call<'_>) -> Outcome {
             }
         }
         Function::RLike => {
-            let patterns = TextArg::new(pattern)?;
+            let patterns = StringArg::new(pattern)?;
             let Some(text) = patterns.get(0) else {
                 return Ok(arrow_array::new_null_array(&Arrow::Boolean, call.rows));
             };
@@ -433,7 +436,10 @@ pub(crate) fn call(call: &Call<'_>) -> Outcome {
             matched.values().clone()
         }
         function => {
-            let (a, b) = (Blobs::new(&value.array), Blobs::new(&pattern.array));
+            let (a, b) = (
+                BinaryColumn::new(&value.array),
+                BinaryColumn::new(&pattern.array),
+            );
             let (Some(values), Some(pieces)) = (a, b) else {
                 return Err(unexpected(value.array.data_type()));
             };
@@ -458,10 +464,10 @@ pub(crate) fn call(call: &Call<'_>) -> Outcome {
 
 /// The patterns that are one search: whole columns at once, which for views mostly looks at their
 /// first bytes alone.
-fn by_kernel(like: &Like, value: &Operand) -> Outcome<Option<BooleanArray>> {
+fn by_kernel(like: &LikePattern, value: &ColumnarValue) -> EvalResult<Option<BooleanArray>> {
     type Kernel =
         fn(&dyn Datum, &dyn Datum) -> std::result::Result<BooleanArray, arrow_schema::ArrowError>;
-    let (text, kernel): (&str, Kernel) = match like.texts.as_slice() {
+    let (text, kernel): (&str, Kernel) = match like.literals.as_slice() {
         _ if value.scalar => return Ok(None),
         [Some(all)] => (all, arrow_ord::cmp::eq),
         [Some(start), Some(end)] if end.is_empty() => (start, arrow_string::like::starts_with),
@@ -472,7 +478,7 @@ fn by_kernel(like: &Like, value: &Operand) -> Outcome<Option<BooleanArray>> {
         _ => return Ok(None),
     };
     let literal: ArrayRef = Arc::new(arrow_array::StringArray::from(vec![text]));
-    let literal = Operand {
+    let literal = ColumnarValue {
         array: arrow_cast::cast(&literal, value.array.data_type())?,
         scalar: true,
     };
@@ -480,9 +486,9 @@ fn by_kernel(like: &Like, value: &Operand) -> Outcome<Option<BooleanArray>> {
 }
 
 fn like_bits(
-    like: &Like,
+    like: &LikePattern,
     rows: usize,
-    values: &TextArg<'_>,
+    values: &StringArg<'_>,
     valid: &impl Fn(usize) -> bool,
 ) -> BooleanBuffer {
     BooleanBuffer::collect_bool(rows, |row| {

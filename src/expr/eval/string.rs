@@ -14,17 +14,17 @@ use memchr::memmem;
 
 use crate::expr::eval::budget;
 use crate::expr::eval::cast::range;
-use crate::expr::eval::value::{Blobs, BytesBuilder, TextArg};
-use crate::expr::eval::{Call, Fault, Outcome, hash, unexpected};
+use crate::expr::eval::value::{BinaryColumn, BytesBuilder, StringArg};
+use crate::expr::eval::{EvalError, EvalResult, FunctionCall, hash, unexpected};
 use crate::expr::function::Function;
 use crate::expr::scalar::hex_digit;
 use crate::protocol::schema::DataType;
 
 /// Builds text row by row; `None` is null.
 fn build_text(
-    call: &Call<'_>,
-    mut value: impl FnMut(usize, &mut BytesBuilder) -> Outcome<Option<()>>,
-) -> Outcome {
+    call: &FunctionCall<'_>,
+    mut value: impl FnMut(usize, &mut BytesBuilder) -> EvalResult<Option<()>>,
+) -> EvalResult {
     let mut out = BytesBuilder::new(call.rows);
     for row in 0..call.rows {
         if value(row, &mut out)?.is_none() {
@@ -35,8 +35,8 @@ fn build_text(
 }
 
 /// Maps one string to another, in which no code point takes more than `WIDEST` times its bytes.
-fn map_text(call: &Call<'_>, write: impl Fn(&str, &mut Vec<u8>)) -> Outcome {
-    let texts = TextArg::new(call.arg(0)?)?;
+fn map_text(call: &FunctionCall<'_>, write: impl Fn(&str, &mut Vec<u8>)) -> EvalResult {
+    let texts = StringArg::new(call.arg(0)?)?;
     build_text(call, |row, out| {
         let Some(text) = texts.get(row) else {
             return Ok(None);
@@ -59,7 +59,7 @@ struct IntArg<'a> {
 }
 
 impl<'a> IntArg<'a> {
-    fn new(call: &'a Call<'_>, n: usize) -> Outcome<Self> {
+    fn new(call: &'a FunctionCall<'_>, n: usize) -> EvalResult<Self> {
         let operand = call.arg(n)?;
         Ok(Self {
             array: operand.primitive::<Int32Type>()?,
@@ -73,7 +73,7 @@ impl<'a> IntArg<'a> {
     }
 }
 
-fn integers(call: &Call<'_>, mut value: impl FnMut(usize) -> Option<i64>) -> ArrayRef {
+fn integers(call: &FunctionCall<'_>, mut value: impl FnMut(usize) -> Option<i64>) -> ArrayRef {
     let mut out = Int32Builder::with_capacity(call.rows);
     for row in 0..call.rows {
         out.append_option(value(row).map(|v| i32::try_from(v).unwrap_or(i32::MAX)));
@@ -109,22 +109,23 @@ fn between(text: &str, start: i64, until: i64) -> &str {
 }
 
 /// LENGTH and OCTET_LENGTH.
-pub(crate) fn length(call: &Call<'_>) -> Outcome {
+pub(crate) fn length(call: &FunctionCall<'_>) -> EvalResult {
     let operand = call.arg(0)?;
     if call.function == Function::Length && matches!(call.arg_type(0)?, DataType::String) {
-        let texts = TextArg::new(operand)?;
+        let texts = StringArg::new(operand)?;
         return Ok(integers(call, |row| {
             texts.get(row).map(|t| count(t) as i64)
         }));
     }
-    let blobs = Blobs::new(&operand.array).ok_or_else(|| unexpected(operand.array.data_type()))?;
+    let blobs =
+        BinaryColumn::new(&operand.array).ok_or_else(|| unexpected(operand.array.data_type()))?;
     Ok(integers(call, |row| {
         (!operand.is_null(row)).then(|| blobs.get(operand.row(row)).len() as i64)
     }))
 }
 
 /// LOWER, UPPER, INITCAP, REVERSE of text.
-pub(crate) fn letters(call: &Call<'_>) -> Outcome {
+pub(crate) fn letters(call: &FunctionCall<'_>) -> EvalResult {
     match call.function {
         Function::Lower => map_text(call, |text, out| {
             if text.is_ascii() {
@@ -148,7 +149,7 @@ pub(crate) fn letters(call: &Call<'_>) -> Outcome {
                 let mut chars = word.chars();
                 if let Some(first) = chars.next() {
                     let mut scratch = String::new();
-                    title(first, &mut scratch);
+                    push_title_case(first, &mut scratch);
                     // The rest in the context of the word, for the final sigma; its first letter is
                     // replaced.
                     let lower = word.to_lowercase();
@@ -169,7 +170,7 @@ pub(crate) fn letters(call: &Call<'_>) -> Outcome {
 
 /// The title case of a letter: the upper case, but for digraphs, ligatures and scripts that know no
 /// titles.
-fn title(c: char, out: &mut String) {
+fn push_title_case(c: char, out: &mut String) {
     match c {
         'ŉ' => out.push_str("ʼN"),
         'Ǆ'..='ǆ' => out.push('ǅ'),
@@ -196,10 +197,10 @@ fn title(c: char, out: &mut String) {
 }
 
 /// TRIM, LTRIM, RTRIM; blanks are U+0020 alone.
-pub(crate) fn trim(call: &Call<'_>) -> Outcome {
-    let texts = TextArg::new(call.arg(0)?)?;
+pub(crate) fn trim(call: &FunctionCall<'_>) -> EvalResult {
+    let texts = StringArg::new(call.arg(0)?)?;
     let set = if call.operands.len() > 1 {
-        Some(TextArg::new(call.arg(1)?)?)
+        Some(StringArg::new(call.arg(1)?)?)
     } else {
         None
     };
@@ -227,7 +228,7 @@ fn cut(function: Function, text: &str, blank: impl Fn(char) -> bool) -> &str {
 }
 
 /// SUBSTRING, LEFT, RIGHT of text or bytes.
-pub(crate) fn substring(call: &Call<'_>) -> Outcome {
+pub(crate) fn substring(call: &FunctionCall<'_>) -> EvalResult {
     let operand = call.arg(0)?;
     let first = IntArg::new(call, 1)?;
     let second = if call.operands.len() > 2 {
@@ -259,7 +260,7 @@ pub(crate) fn substring(call: &Call<'_>) -> Outcome {
         (start, start + length)
     };
     if matches!(call.arg_type(0)?, DataType::String) {
-        let texts = TextArg::new(operand)?;
+        let texts = StringArg::new(operand)?;
         return build_text(call, |row, out| {
             let (Some(text), Some(window)) = (texts.get(row), window(row)) else {
                 return Ok(None);
@@ -269,7 +270,8 @@ pub(crate) fn substring(call: &Call<'_>) -> Outcome {
             out.push(between(text, start, until).as_bytes()).map(Some)
         });
     }
-    let blobs = Blobs::new(&operand.array).ok_or_else(|| unexpected(operand.array.data_type()))?;
+    let blobs =
+        BinaryColumn::new(&operand.array).ok_or_else(|| unexpected(operand.array.data_type()))?;
     let mut out = BytesBuilder::new(call.rows);
     for row in 0..call.rows {
         match window(row).filter(|_| !operand.is_null(row)) {
@@ -302,12 +304,12 @@ fn slice(bytes: &[u8], position: i32, length: i32) -> &[u8] {
 }
 
 /// CONCAT of text or bytes.
-pub(crate) fn concat(call: &Call<'_>) -> Outcome {
+pub(crate) fn concat(call: &FunctionCall<'_>) -> EvalResult {
     let blobs = call
         .operands
         .iter()
-        .map(|o| Blobs::new(&o.array).ok_or_else(|| unexpected(o.array.data_type())))
-        .collect::<Outcome<Vec<_>>>()?;
+        .map(|o| BinaryColumn::new(&o.array).ok_or_else(|| unexpected(o.array.data_type())))
+        .collect::<EvalResult<Vec<_>>>()?;
     let mut out = BytesBuilder::new(call.rows);
     for row in 0..call.rows {
         if call.operands.iter().any(|o| o.is_null(row)) {
@@ -334,12 +336,12 @@ pub(crate) fn concat(call: &Call<'_>) -> Outcome {
 }
 
 /// CONCAT_WS: nulls are passed over, elements of arrays stand for themselves.
-pub(crate) fn concat_ws(call: &Call<'_>) -> Outcome {
+pub(crate) fn concat_ws(call: &FunctionCall<'_>) -> EvalResult {
     enum Part<'a> {
-        Text(TextArg<'a>),
-        List(&'a crate::expr::eval::Operand, Vec<i32>, ArrayRef),
+        Text(StringArg<'a>),
+        List(&'a crate::expr::eval::ColumnarValue, Vec<i32>, ArrayRef),
     }
-    let separator = TextArg::new(call.arg(0)?)?;
+    let separator = StringArg::new(call.arg(0)?)?;
     let mut parts = Vec::new();
     for operand in call.operands.iter().skip(1) {
         parts.push(match operand.array.as_list_opt::<i32>() {
@@ -348,7 +350,7 @@ pub(crate) fn concat_ws(call: &Call<'_>) -> Outcome {
                 list.value_offsets().to_vec(),
                 list.values().clone(),
             ),
-            None => Part::Text(TextArg::new(operand)?),
+            None => Part::Text(StringArg::new(operand)?),
         });
     }
     build_text(call, |row, out| {
@@ -357,7 +359,7 @@ pub(crate) fn concat_ws(call: &Call<'_>) -> Outcome {
         };
         let mut joined: Vec<u8> = Vec::new();
         let mut any = false;
-        let mut add = |text: &str| -> Outcome<()> {
+        let mut add = |text: &str| -> EvalResult<()> {
             budget::reserve(
                 (joined
                     .len()
@@ -380,7 +382,7 @@ pub(crate) fn concat_ws(call: &Call<'_>) -> Outcome {
                 }
                 Part::List(operand, offsets, values) => {
                     if !operand.is_null(row) {
-                        let texts = crate::expr::eval::value::Texts::new(values)?;
+                        let texts = crate::expr::eval::value::StringColumn::new(values)?;
                         for item in range(offsets, operand.row(row)) {
                             if values.is_valid(item) {
                                 add(texts.get(item))?;
@@ -395,10 +397,10 @@ pub(crate) fn concat_ws(call: &Call<'_>) -> Outcome {
 }
 
 /// REPLACE.
-pub(crate) fn replace(call: &Call<'_>) -> Outcome {
-    let (texts, wanted) = (TextArg::new(call.arg(0)?)?, TextArg::new(call.arg(1)?)?);
+pub(crate) fn replace(call: &FunctionCall<'_>) -> EvalResult {
+    let (texts, wanted) = (StringArg::new(call.arg(0)?)?, StringArg::new(call.arg(1)?)?);
     let by = if call.operands.len() > 2 {
-        Some(TextArg::new(call.arg(2)?)?)
+        Some(StringArg::new(call.arg(2)?)?)
     } else {
         None
     };
@@ -438,10 +440,10 @@ pub(crate) fn replace(call: &Call<'_>) -> Outcome {
 }
 
 /// LPAD and RPAD.
-pub(crate) fn pad(call: &Call<'_>) -> Outcome {
-    let (texts, lengths) = (TextArg::new(call.arg(0)?)?, IntArg::new(call, 1)?);
+pub(crate) fn pad(call: &FunctionCall<'_>) -> EvalResult {
+    let (texts, lengths) = (StringArg::new(call.arg(0)?)?, IntArg::new(call, 1)?);
     let with = if call.operands.len() > 2 {
-        Some(TextArg::new(call.arg(2)?)?)
+        Some(StringArg::new(call.arg(2)?)?)
     } else {
         None
     };
@@ -486,8 +488,8 @@ pub(crate) fn pad(call: &Call<'_>) -> Outcome {
 }
 
 /// REPEAT.
-pub(crate) fn repeat(call: &Call<'_>) -> Outcome {
-    let (texts, times) = (TextArg::new(call.arg(0)?)?, IntArg::new(call, 1)?);
+pub(crate) fn repeat(call: &FunctionCall<'_>) -> EvalResult {
+    let (texts, times) = (StringArg::new(call.arg(0)?)?, IntArg::new(call, 1)?);
     build_text(call, |row, out| {
         let (Some(text), Some(times)) = (texts.get(row), times.get(row)) else {
             return Ok(None);
@@ -523,14 +525,14 @@ fn position(text: &str, wanted: &str, start: usize) -> Option<usize> {
 }
 
 /// INSTR and LOCATE.
-pub(crate) fn find(call: &Call<'_>) -> Outcome {
+pub(crate) fn find(call: &FunctionCall<'_>) -> EvalResult {
     if call.function == Function::Instr {
-        let (texts, wanted) = (TextArg::new(call.arg(0)?)?, TextArg::new(call.arg(1)?)?);
+        let (texts, wanted) = (StringArg::new(call.arg(0)?)?, StringArg::new(call.arg(1)?)?);
         return Ok(integers(call, |row| {
             Some(position(texts.get(row)?, wanted.get(row)?, 0).map_or(0, |n| n as i64 + 1))
         }));
     }
-    let (wanted, texts) = (TextArg::new(call.arg(0)?)?, TextArg::new(call.arg(1)?)?);
+    let (wanted, texts) = (StringArg::new(call.arg(0)?)?, StringArg::new(call.arg(1)?)?);
     let starts = if call.operands.len() > 2 {
         Some(IntArg::new(call, 2)?)
     } else {
@@ -552,10 +554,10 @@ pub(crate) fn find(call: &Call<'_>) -> Outcome {
 }
 
 /// SPLIT_PART.
-pub(crate) fn split_part(call: &Call<'_>) -> Outcome {
+pub(crate) fn split_part(call: &FunctionCall<'_>) -> EvalResult {
     let (texts, separators, numbers) = (
-        TextArg::new(call.arg(0)?)?,
-        TextArg::new(call.arg(1)?)?,
+        StringArg::new(call.arg(0)?)?,
+        StringArg::new(call.arg(1)?)?,
         IntArg::new(call, 2)?,
     );
     build_text(call, |row, out| {
@@ -566,7 +568,7 @@ pub(crate) fn split_part(call: &Call<'_>) -> Outcome {
         };
         let nth = match number {
             0 => {
-                return Err(Fault::Value(
+                return Err(EvalError::Value(
                     "[INVALID_INDEX_OF_ZERO] parts are counted from 1 or from -1, not from 0"
                         .to_owned(),
                 ));
@@ -588,7 +590,7 @@ pub(crate) fn split_part(call: &Call<'_>) -> Outcome {
 }
 
 /// HEX.
-pub(crate) fn hex(call: &Call<'_>) -> Outcome {
+pub(crate) fn hex(call: &FunctionCall<'_>) -> EvalResult {
     let operand = call.arg(0)?;
     if matches!(call.arg_type(0)?, DataType::Long) {
         let values = operand.primitive::<Int64Type>()?;
@@ -602,7 +604,8 @@ pub(crate) fn hex(call: &Call<'_>) -> Outcome {
             }
         });
     }
-    let blobs = Blobs::new(&operand.array).ok_or_else(|| unexpected(operand.array.data_type()))?;
+    let blobs =
+        BinaryColumn::new(&operand.array).ok_or_else(|| unexpected(operand.array.data_type()))?;
     build_text(call, |row, out| {
         if operand.is_null(row) {
             return Ok(None);
@@ -624,8 +627,8 @@ fn hex_into(out: &mut Vec<u8>, bytes: &[u8], digits: &[u8; 16]) {
 }
 
 /// UNHEX: null for what is no hex text.
-pub(crate) fn unhex(call: &Call<'_>) -> Outcome {
-    let texts = TextArg::new(call.arg(0)?)?;
+pub(crate) fn unhex(call: &FunctionCall<'_>) -> EvalResult {
+    let texts = StringArg::new(call.arg(0)?)?;
     let mut out = BytesBuilder::new(call.rows);
     for row in 0..call.rows {
         match texts.get(row).and_then(unhexed) {
@@ -650,9 +653,10 @@ fn unhexed(text: &str) -> Option<Vec<u8>> {
 }
 
 /// MD5 and SHA2.
-pub(crate) fn digest(call: &Call<'_>) -> Outcome {
+pub(crate) fn digest(call: &FunctionCall<'_>) -> EvalResult {
     let operand = call.arg(0)?;
-    let blobs = Blobs::new(&operand.array).ok_or_else(|| unexpected(operand.array.data_type()))?;
+    let blobs =
+        BinaryColumn::new(&operand.array).ok_or_else(|| unexpected(operand.array.data_type()))?;
     let widths = if call.function == Function::Sha2 {
         Some(IntArg::new(call, 1)?)
     } else {

@@ -14,9 +14,9 @@ use arrow_schema::Field;
 
 use crate::expr::function::Function;
 use crate::expr::scalar::Scalar;
-use crate::expr::tree::{Bound, CastMode, Expr};
-use crate::protocol::calendar::Zone;
-use crate::protocol::schema::{DataType, TextLayout};
+use crate::expr::tree::{BoundExpr, CastMode, Expr};
+use crate::protocol::calendar::TimeZoneSpec;
+use crate::protocol::schema::{DataType, StringLayout};
 
 fn parse(json: &str) -> DataType {
     DataType::from_json(&serde_json::from_str(json).unwrap()).unwrap()
@@ -61,7 +61,7 @@ fn columns() -> Vec<(DataType, ArrayRef)> {
         Some(vec![Some(0), Some(1)]),
     ]);
     let list_type = parse(r#"{"type":"array","elementType":"integer","containsNull":true}"#);
-    let lists = arrow_cast::cast(&lists, &list_type.to_arrow(TextLayout::Plain)).unwrap();
+    let lists = arrow_cast::cast(&lists, &list_type.to_arrow(StringLayout::Plain)).unwrap();
     let parts = StructArray::new(
         vec![Field::new("x", arrow_schema::DataType::Int32, true)].into(),
         vec![Arc::new(ints.clone())],
@@ -238,10 +238,10 @@ fn column(n: usize, columns: &[(DataType, ArrayRef)]) -> Expr {
 /// Evaluates in both ANSI modes and two zones and compares batch and rows.
 fn check(expr: &Expr, batch: &RecordBatch) {
     for (ansi, zone) in [(true, "America/New_York"), (false, "UTC")] {
-        let bound = Bound {
+        let bound = BoundExpr {
             expr: expr.clone(),
             ansi,
-            zone: Zone::parse(zone).unwrap(),
+            zone: TimeZoneSpec::parse(zone).unwrap(),
         };
         let whole = bound.evaluate(batch);
         let rows: Vec<_> = (0..batch.num_rows())
@@ -252,7 +252,7 @@ fn check(expr: &Expr, batch: &RecordBatch) {
                 assert_eq!(array.len(), batch.num_rows(), "{bound}");
                 assert_eq!(
                     *array.data_type(),
-                    bound.data_type().to_arrow(TextLayout::Plain),
+                    bound.data_type().to_arrow(StringLayout::Plain),
                     "{bound}"
                 );
                 for (n, row) in rows.into_iter().enumerate() {
@@ -389,10 +389,10 @@ fn constants_have_the_value_that_columns_have() {
             );
         }
     }
-    let constant = Bound {
+    let constant = BoundExpr {
         expr: Expr::call(Function::Add, vec![seven(), seven()], DataType::Integer).unwrap(),
         ansi: true,
-        zone: Zone::UTC,
+        zone: TimeZoneSpec::UTC,
     };
     let sums = constant.evaluate(&batch).unwrap();
     assert_eq!(

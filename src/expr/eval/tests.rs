@@ -11,7 +11,7 @@ use arrow_schema::{Field, Schema};
 use proptest::prelude::*;
 
 use crate::error::Error;
-use crate::expr::tree::Bound;
+use crate::expr::tree::BoundExpr;
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     let fields: Vec<Field> = columns
@@ -25,8 +25,8 @@ fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     .unwrap()
 }
 
-fn bind(expr: &str) -> Bound {
-    Bound::from_json(&format!(
+fn bind(expr: &str) -> BoundExpr {
+    BoundExpr::from_json(&format!(
         r#"{{"expr": {expr}, "ansi": true, "zone": "UTC"}}"#
     ))
     .unwrap()
@@ -78,7 +78,7 @@ fn cast(arg: &str, to: &str) -> String {
     format!(r#"{{"k":"cast","a":{arg},"t":"{to}","m":"ansi"}}"#)
 }
 
-fn truths(bound: &Bound, batch: &RecordBatch) -> Vec<Option<bool>> {
+fn truths(bound: &BoundExpr, batch: &RecordBatch) -> Vec<Option<bool>> {
     bound.evaluate(batch).unwrap().as_boolean().iter().collect()
 }
 
@@ -169,7 +169,7 @@ fn a_local_time_beyond_the_range_of_timestamps_raises_in_every_mode() {
         let tree = format!(
             r#"{{"k":"cast","a":{{"k":"col","path":["t"],"t":"timestamp_ntz"}},"t":"timestamp","m":"{mode}"}}"#
         );
-        let bound = Bound::from_json(&format!(
+        let bound = BoundExpr::from_json(&format!(
             r#"{{"expr": {tree}, "ansi": true, "zone": "-08:00"}}"#
         ))
         .unwrap();
@@ -348,7 +348,7 @@ fn like_knows_wildcards_and_escapes() {
     assert_eq!(like("%ab", None), [0, 0, 0, 0, 0, 1]);
     let bad = call("like", &[S, &lit("\"a\\\\b\"", "string")], "boolean");
     assert!(matches!(
-        Bound::from_json(&format!(r#"{{"expr": {bad}}}"#)),
+        BoundExpr::from_json(&format!(r#"{{"expr": {bad}}}"#)),
         Err(Error::Invalid { .. })
     ));
 }
@@ -356,7 +356,7 @@ fn like_knows_wildcards_and_escapes() {
 #[test]
 fn what_the_core_lacks_is_refused_by_name() {
     let refused = |expr: &str, name: &str| {
-        let error = Bound::from_json(&format!(
+        let error = BoundExpr::from_json(&format!(
             r#"{{"expr": {expr}, "ansi": true, "zone": "UTC"}}"#
         ))
         .unwrap_err();
@@ -391,7 +391,7 @@ fn malformed_trees_are_errors() {
         r#"{"expr": {"k":"lit","v":1}}"#,
     ] {
         assert!(
-            matches!(Bound::from_json(text), Err(Error::Invalid { .. })),
+            matches!(BoundExpr::from_json(text), Err(Error::Invalid { .. })),
             "{text}"
         );
     }
@@ -402,12 +402,12 @@ fn malformed_trees_are_errors() {
         "]}".repeat(100_000)
     );
     assert!(matches!(
-        Bound::from_json(&deep),
+        BoundExpr::from_json(&deep),
         Err(Error::Invalid { .. })
     ));
     let zone = r#"{"expr": {"k":"lit","v":1,"t":"long"}, "zone": "Mars/Olympus"}"#;
     assert!(
-        Bound::from_json(zone)
+        BoundExpr::from_json(zone)
             .unwrap_err()
             .to_string()
             .contains("Mars/Olympus")
@@ -440,7 +440,7 @@ fn expressions_are_shown_as_spark_sql() {
         ],
         "boolean",
     );
-    let shown = Bound::from_json(&format!(r#"{{"expr": {both}}}"#))
+    let shown = BoundExpr::from_json(&format!(r#"{{"expr": {both}}}"#))
         .unwrap()
         .to_string();
     assert_eq!(

@@ -9,7 +9,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBufferBuilder, OffsetBuffer, Scala
 use arrow_schema::DataType as Arrow;
 
 use crate::error::Error;
-use crate::expr::eval::{Fault, Operand, Outcome, budget, unexpected};
+use crate::expr::eval::{ColumnarValue, EvalError, EvalResult, budget, unexpected};
 
 /// One bit a value, 64 at a time, which the compiler turns into vector instructions.
 pub(crate) fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBuffer {
@@ -30,14 +30,14 @@ pub(crate) fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBu
 }
 
 /// A text column.
-pub(crate) enum Texts<'a> {
+pub(crate) enum StringColumn<'a> {
     Plain(&'a StringArray),
     Large(&'a LargeStringArray),
     View(&'a StringViewArray),
 }
 
-impl<'a> Texts<'a> {
-    pub(crate) fn new(array: &'a ArrayRef) -> Outcome<Self> {
+impl<'a> StringColumn<'a> {
+    pub(crate) fn new(array: &'a ArrayRef) -> EvalResult<Self> {
         Ok(match array.data_type() {
             Arrow::Utf8 => Self::Plain(array.as_string()),
             Arrow::LargeUtf8 => Self::Large(array.as_string()),
@@ -58,20 +58,20 @@ impl<'a> Texts<'a> {
 }
 
 /// A column of text or bytes, read as bytes.
-pub(crate) enum Blobs<'a> {
+pub(crate) enum BinaryColumn<'a> {
     Plain(&'a BinaryArray),
     Large(&'a LargeBinaryArray),
     View(&'a BinaryViewArray),
-    Text(Texts<'a>),
+    Text(StringColumn<'a>),
 }
 
-impl<'a> Blobs<'a> {
+impl<'a> BinaryColumn<'a> {
     pub(crate) fn new(array: &'a ArrayRef) -> Option<Self> {
         Some(match array.data_type() {
             Arrow::Binary => Self::Plain(array.as_binary()),
             Arrow::LargeBinary => Self::Large(array.as_binary()),
             Arrow::BinaryView => Self::View(array.as_binary_view()),
-            _ => Self::Text(Texts::new(array).ok()?),
+            _ => Self::Text(StringColumn::new(array).ok()?),
         })
     }
 
@@ -88,15 +88,15 @@ impl<'a> Blobs<'a> {
 }
 
 /// A text argument by row.
-pub(crate) struct TextArg<'a> {
-    texts: Texts<'a>,
-    operand: &'a Operand,
+pub(crate) struct StringArg<'a> {
+    strings: StringColumn<'a>,
+    operand: &'a ColumnarValue,
 }
 
-impl<'a> TextArg<'a> {
-    pub(crate) fn new(operand: &'a Operand) -> Outcome<Self> {
+impl<'a> StringArg<'a> {
+    pub(crate) fn new(operand: &'a ColumnarValue) -> EvalResult<Self> {
         Ok(Self {
-            texts: Texts::new(&operand.array)?,
+            strings: StringColumn::new(&operand.array)?,
             operand,
         })
     }
@@ -107,7 +107,7 @@ impl<'a> TextArg<'a> {
         if self.operand.array.is_null(index) {
             None
         } else {
-            Some(self.texts.get(index))
+            Some(self.strings.get(index))
         }
     }
 }
@@ -142,23 +142,23 @@ impl BytesBuilder {
         &mut self,
         bound: usize,
         write: impl FnOnce(&mut Vec<u8>),
-    ) -> Outcome<()> {
+    ) -> EvalResult<()> {
         self.make_room(bound)?;
         write(&mut self.data);
         self.close(true)
     }
 
-    pub(crate) fn push(&mut self, value: &[u8]) -> Outcome<()> {
+    pub(crate) fn push(&mut self, value: &[u8]) -> EvalResult<()> {
         self.make_room(value.len())?;
         self.data.extend_from_slice(value);
         self.close(true)
     }
 
-    pub(crate) fn push_null(&mut self) -> Outcome<()> {
+    pub(crate) fn push_null(&mut self) -> EvalResult<()> {
         self.close(false)
     }
 
-    fn close(&mut self, valid: bool) -> Outcome<()> {
+    fn close(&mut self, valid: bool) -> EvalResult<()> {
         let end = i32::try_from(self.data.len()).map_err(|_| budget::too_large())?;
         self.offsets.push(end);
         self.nulls.append(valid);
@@ -166,7 +166,7 @@ impl BytesBuilder {
     }
 
     /// Makes sure that so many bytes may be added.
-    pub(crate) fn make_room(&mut self, bytes: usize) -> Outcome<()> {
+    pub(crate) fn make_room(&mut self, bytes: usize) -> EvalResult<()> {
         if bytes > self.most.saturating_sub(self.data.len()) {
             return Err(budget::too_large());
         }
@@ -194,9 +194,9 @@ impl BytesBuilder {
         BinaryArray::new(offsets, Buffer::from_vec(self.data), self.nulls.finish())
     }
 
-    pub(crate) fn finish_text(mut self) -> Outcome<StringArray> {
+    pub(crate) fn finish_text(mut self) -> EvalResult<StringArray> {
         let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
         StringArray::try_new(offsets, Buffer::from_vec(self.data), self.nulls.finish())
-            .map_err(|_| Fault::Value("bytes are not UTF-8 text".to_owned()))
+            .map_err(|_| EvalError::Value("bytes are not UTF-8 text".to_owned()))
     }
 }

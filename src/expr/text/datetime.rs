@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 use crate::expr::text::number::trim_blanks;
 use crate::protocol::calendar::{
-    MICROS_PER_SECOND, Zone, checked_days, civil, days_from_civil, split_days,
+    MICROS_PER_SECOND, TimeZoneSpec, checked_days, civil, days_from_civil, split_days,
 };
 
 /// Reads a date.
@@ -72,14 +72,14 @@ pub fn date(text: &str) -> Option<i32> {
 pub struct TimeOnly;
 
 /// Parts of a timestamp text.
-struct Parts {
+struct TimestampFields {
     /// Year, month, day, hour, minute, second, microsecond.
     fields: [i64; 7],
-    zone: Option<Zone>,
+    zone: Option<TimeZoneSpec>,
     has_zone: bool,
 }
 
-fn parts(text: &str) -> Option<Result<Parts, TimeOnly>> {
+fn parts(text: &str) -> Option<Result<TimestampFields, TimeOnly>> {
     let trimmed = trim_blanks(text);
     let bytes = trimmed.as_bytes();
     let (sign, start) = match bytes.first()? {
@@ -153,7 +153,7 @@ fn parts(text: &str) -> Option<Result<Parts, TimeOnly>> {
         micros
     };
     let zone = match zone_text {
-        Some(name) => Some(Zone::of(name.trim_matches(|c: char| c <= ' '))?),
+        Some(name) => Some(TimeZoneSpec::of(name.trim_matches(|c: char| c <= ' '))?),
         None => None,
     };
     if !((0..24).contains(&hour) && (0..60).contains(&minute) && (0..60).contains(&second)) {
@@ -162,7 +162,7 @@ fn parts(text: &str) -> Option<Result<Parts, TimeOnly>> {
     if time_only {
         return Some(Err(TimeOnly));
     }
-    Some(Ok(Parts {
+    Some(Ok(TimestampFields {
         fields: [
             year * sign.unwrap_or(1),
             month,
@@ -190,7 +190,7 @@ fn wall_clock(fields: [i64; 7]) -> Option<i64> {
 ///
 /// # Errors
 /// [`TimeOnly`] for a time without a date, whose meaning depends on the day it is read.
-pub fn timestamp(text: &str, zone: &Zone) -> Result<Option<i64>, TimeOnly> {
+pub fn timestamp(text: &str, zone: &TimeZoneSpec) -> Result<Option<i64>, TimeOnly> {
     match parts(text) {
         None => Ok(None),
         Some(parts) => {
@@ -271,7 +271,7 @@ mod tests {
 
     fn back(text: &str) -> Option<String> {
         let mut out = String::new();
-        write_timestamp(&mut out, timestamp(text, &Zone::UTC).unwrap()?);
+        write_timestamp(&mut out, timestamp(text, &TimeZoneSpec::UTC).unwrap()?);
         Some(out)
     }
 
@@ -330,11 +330,11 @@ mod tests {
         ] {
             assert_eq!(back(text).as_deref(), shown, "{text:?}");
         }
-        assert_eq!(timestamp("12:30", &Zone::UTC), Err(TimeOnly));
-        assert_eq!(timestamp("T12:30:00", &Zone::UTC), Err(TimeOnly));
+        assert_eq!(timestamp("12:30", &TimeZoneSpec::UTC), Err(TimeOnly));
+        assert_eq!(timestamp("T12:30:00", &TimeZoneSpec::UTC), Err(TimeOnly));
         assert_eq!(
             timestamp_ntz("2024-03-10 12:34:56+05:00"),
-            timestamp("2024-03-10 12:34:56", &Zone::UTC).unwrap()
+            timestamp("2024-03-10 12:34:56", &TimeZoneSpec::UTC).unwrap()
         );
         assert_eq!(timestamp_ntz("12:30"), None);
     }

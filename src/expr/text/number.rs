@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// Why a text is no value of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rejected {
+pub enum LiteralParseError {
     /// It does not have the form.
     Malformed,
     /// It has the form but lies outside the type.
@@ -36,8 +36,8 @@ pub fn java_trim(text: &str) -> &str {
 /// Reads an integer. Outside ANSI a fraction is allowed and dropped.
 ///
 /// # Errors
-/// [`Rejected::Malformed`]; too many digits count as malformed, as in Spark.
-pub fn integer(text: &str, fraction_allowed: bool) -> Result<i64, Rejected> {
+/// [`LiteralParseError::Malformed`]; too many digits count as malformed, as in Spark.
+pub fn integer(text: &str, fraction_allowed: bool) -> Result<i64, LiteralParseError> {
     let trimmed = trim_blanks(text).as_bytes();
     let (negative, digits) = match trimmed {
         [b'-', rest @ ..] => (true, rest),
@@ -45,7 +45,7 @@ pub fn integer(text: &str, fraction_allowed: bool) -> Result<i64, Rejected> {
         rest => (false, rest),
     };
     if digits.is_empty() {
-        return Err(Rejected::Malformed);
+        return Err(LiteralParseError::Malformed);
     }
     // Counted downwards, for the smallest value has no positive twin.
     let mut value: i64 = 0;
@@ -56,19 +56,19 @@ pub fn integer(text: &str, fraction_allowed: bool) -> Result<i64, Rejected> {
                 value = value
                     .checked_mul(10)
                     .and_then(|v| v.checked_sub(i64::from(byte - b'0')))
-                    .ok_or(Rejected::Malformed)?;
+                    .ok_or(LiteralParseError::Malformed)?;
             }
             b'.' if fraction_allowed => break,
-            _ => return Err(Rejected::Malformed),
+            _ => return Err(LiteralParseError::Malformed),
         }
     }
     if !bytes.all(u8::is_ascii_digit) {
-        return Err(Rejected::Malformed);
+        return Err(LiteralParseError::Malformed);
     }
     if negative {
         Ok(value)
     } else {
-        value.checked_neg().ok_or(Rejected::Malformed)
+        value.checked_neg().ok_or(LiteralParseError::Malformed)
     }
 }
 
@@ -268,13 +268,13 @@ pub fn fits(unscaled: i128, precision: u8) -> bool {
 /// A decimal number as written: digits without leading zeros, and how many of them stand before the
 /// point.
 #[derive(Debug)]
-pub struct Written {
+pub struct DecimalDigits {
     negative: bool,
     digits: Vec<u8>,
     point: i64,
 }
 
-impl Written {
+impl DecimalDigits {
     /// Reads `new BigDecimal(text)`: sign, digits, point, exponent.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -320,7 +320,7 @@ impl Written {
 
     /// The number times 10^`scale`, rounded half up (away from zero), if it has at most 38 digits.
     #[must_use]
-    pub fn unscaled(&self, scale: i8, rounding: Rounding) -> Option<i128> {
+    pub fn unscaled(&self, scale: i8, rounding: RoundingMode) -> Option<i128> {
         let wanted = self.point + i64::from(scale);
         if self.digits.is_empty() || wanted < 0 {
             return Some(0);
@@ -340,9 +340,9 @@ impl Written {
             .get(wanted + 1..)
             .is_some_and(|rest| rest.iter().any(|d| *d != 0));
         let up = match rounding {
-            Rounding::HalfUp => next >= 5,
-            Rounding::HalfEven => next > 5 || (next == 5 && (more || value % 2 == 1)),
-            Rounding::Down => false,
+            RoundingMode::HalfUp => next >= 5,
+            RoundingMode::HalfEven => next > 5 || (next == 5 && (more || value % 2 == 1)),
+            RoundingMode::Down => false,
         };
         let value = value.checked_add(i128::from(up))?;
         Some(if self.negative { -value } else { value })
@@ -350,7 +350,7 @@ impl Written {
 
     /// The number rounded to a number of places (tens where negative), in a form that Rust reads.
     #[must_use]
-    pub fn rounded(&self, places: i64, rounding: Rounding) -> String {
+    pub fn rounded(&self, places: i64, rounding: RoundingMode) -> String {
         let wanted = self.point + places;
         let kept = usize::try_from(wanted).unwrap_or(0).min(self.digits.len());
         let next = if wanted < 0 {
@@ -365,9 +365,9 @@ impl Written {
         let mut digits: Vec<u8> = self.digits.get(..kept).unwrap_or_default().to_vec();
         let odd = digits.last().is_some_and(|d| d % 2 == 1);
         let up = match rounding {
-            Rounding::HalfUp => next >= 5,
-            Rounding::HalfEven => next > 5 || (next == 5 && (more || odd)),
-            Rounding::Down => false,
+            RoundingMode::HalfUp => next >= 5,
+            RoundingMode::HalfEven => next > 5 || (next == 5 && (more || odd)),
+            RoundingMode::Down => false,
         };
         let mut point = self.point;
         if up {
@@ -414,7 +414,7 @@ impl Written {
 
 /// How a number is rounded to a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rounding {
+pub enum RoundingMode {
     /// Half away from zero.
     HalfUp,
     /// Half to the even neighbour.
@@ -426,13 +426,13 @@ pub enum Rounding {
 /// Reads a decimal of a precision and scale, rounded half up.
 ///
 /// # Errors
-/// [`Rejected`].
-pub fn decimal(text: &str, precision: u8, scale: i8) -> Result<i128, Rejected> {
-    let written = Written::parse(java_trim(text)).ok_or(Rejected::Malformed)?;
+/// [`LiteralParseError`].
+pub fn decimal(text: &str, precision: u8, scale: i8) -> Result<i128, LiteralParseError> {
+    let written = DecimalDigits::parse(java_trim(text)).ok_or(LiteralParseError::Malformed)?;
     written
-        .unscaled(scale, Rounding::HalfUp)
+        .unscaled(scale, RoundingMode::HalfUp)
         .filter(|value| fits(*value, precision))
-        .ok_or(Rejected::OutOfRange)
+        .ok_or(LiteralParseError::OutOfRange)
 }
 
 /// Appends a decimal as `BigDecimal.toPlainString` writes it.
@@ -529,18 +529,34 @@ mod tests {
         for (text, strict, loose) in [
             (" 12\n", Ok(12), Ok(12)),
             ("+7", Ok(7), Ok(7)),
-            ("1.9", Err(Rejected::Malformed), Ok(1)),
-            (".", Err(Rejected::Malformed), Ok(0)),
-            ("-", Err(Rejected::Malformed), Err(Rejected::Malformed)),
-            ("", Err(Rejected::Malformed), Err(Rejected::Malformed)),
-            ("1e3", Err(Rejected::Malformed), Err(Rejected::Malformed)),
+            ("1.9", Err(LiteralParseError::Malformed), Ok(1)),
+            (".", Err(LiteralParseError::Malformed), Ok(0)),
+            (
+                "-",
+                Err(LiteralParseError::Malformed),
+                Err(LiteralParseError::Malformed),
+            ),
+            (
+                "",
+                Err(LiteralParseError::Malformed),
+                Err(LiteralParseError::Malformed),
+            ),
+            (
+                "1e3",
+                Err(LiteralParseError::Malformed),
+                Err(LiteralParseError::Malformed),
+            ),
             ("-9223372036854775808", Ok(i64::MIN), Ok(i64::MIN)),
             (
                 "9223372036854775808",
-                Err(Rejected::Malformed),
-                Err(Rejected::Malformed),
+                Err(LiteralParseError::Malformed),
+                Err(LiteralParseError::Malformed),
             ),
-            ("1.x", Err(Rejected::Malformed), Err(Rejected::Malformed)),
+            (
+                "1.x",
+                Err(LiteralParseError::Malformed),
+                Err(LiteralParseError::Malformed),
+            ),
         ] {
             assert_eq!(integer(text, false), strict, "{text:?}");
             assert_eq!(integer(text, true), loose, "{text:?}");
@@ -577,15 +593,22 @@ mod tests {
         assert_eq!(decimal(".5", 10, 0), Ok(1));
         assert_eq!(decimal("5e-1", 10, 0), Ok(1));
         assert_eq!(decimal("0.05", 10, 0), Ok(0));
-        assert_eq!(decimal("100000000", 10, 2), Err(Rejected::OutOfRange));
+        assert_eq!(
+            decimal("100000000", 10, 2),
+            Err(LiteralParseError::OutOfRange)
+        );
         assert_eq!(
             decimal("99999999999999999999999999999999999999.5", 38, 0),
-            Err(Rejected::OutOfRange)
+            Err(LiteralParseError::OutOfRange)
         );
-        assert_eq!(decimal("1e400", 38, 0), Err(Rejected::OutOfRange));
+        assert_eq!(decimal("1e400", 38, 0), Err(LiteralParseError::OutOfRange));
         assert_eq!(decimal("0e999999", 38, 0), Ok(0));
         for text in ["", ".", "1.2.3", "1e", "e1", "NaN", "1e99999999999"] {
-            assert_eq!(decimal(text, 10, 2), Err(Rejected::Malformed), "{text:?}");
+            assert_eq!(
+                decimal(text, 10, 2),
+                Err(LiteralParseError::Malformed),
+                "{text:?}"
+            );
         }
     }
 

@@ -20,22 +20,22 @@ use arrow_array::Array;
 use serde_json::{Value, json};
 
 use crate::checkpoint::{self, CleanupOptions};
-use crate::commit::adds::{all, live};
-use crate::commit::finish::{Choices, Done, listed};
-use crate::commit::{Operation, Transaction};
+use crate::commit::adds::{all_live_adds, matching_live_adds};
+use crate::commit::finish::{CommitOptions, CommitResult, json_string_list};
+use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::dv::DvPath;
-use crate::error::{Conflict, Error, Result, ResultExt, shown};
+use crate::error::{ConflictKind, Error, Result, ResultExt, shown};
 use crate::exec::now_ms;
-use crate::exec::{Cancel, map_all};
+use crate::exec::{CancellationToken, map_all};
 use crate::ops::access::check_writable;
-use crate::ops::alter::multi_commit::Steps;
+use crate::ops::alter::multi_commit::MultiCommitCommand;
 use crate::ops::alter::operation;
 use crate::ops::alter::{feature_usage, row_id_backfill};
 use crate::ops::clustering_domain::{clustering_columns, clustering_domain};
-use crate::ops::target::{Encoding, Target};
-use crate::parse::Wanted;
-use crate::parse::checkpoint::FileKind;
-use crate::pq::survey;
+use crate::ops::target::{DataFileOptions, TargetTable};
+use crate::parse::FileActionProjection;
+use crate::parse::checkpoint::FileActionKind;
+use crate::pq::infer_schema;
 use crate::protocol::action::{DomainMetadata, Metadata};
 use crate::protocol::commit_line::{Action, Add, Remove};
 use crate::protocol::evolution::TYPE_CHANGES;
@@ -47,15 +47,15 @@ use crate::snapshot::Snapshot;
 
 /// How a feature is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum DropMode {
     /// History may go on using it: readers of it need not know.
-    Plain,
+    KeepHistory,
     /// History must be protected, or truncated.
-    Protected,
+    ProtectHistory,
     /// History must be truncated.
-    Truncated,
+    TruncateHistory,
     /// Not at all; what to do instead.
-    Never(&'static str),
+    NotDroppable(&'static str),
 }
 
 const BARRIERS: usize = 3;
@@ -65,41 +65,47 @@ const RETENTION: &str = "delta.dropFeatureTruncateHistory.retentionDuration";
 /// Characters that columns cannot have in their names where they are not mapped.
 const NOT_IN_NAMES: &str = " ,;{}()\n\t=";
 
-fn way(name: &str) -> Way {
+fn drop_mode(name: &str) -> DropMode {
     match name {
         "checkConstraints"
         | "domainMetadata"
         | "inCommitTimestamp"
         | "materializePartitionColumns"
-        | "rowTracking" => Way::Plain,
+        | "rowTracking" => DropMode::KeepHistory,
         "columnMapping"
         | "deletionVectors"
         | "typeWidening"
         | "typeWidening-preview"
         | "v2Checkpoint"
-        | "vacuumProtocolCheck" => Way::Protected,
-        PROTECTION => Way::Truncated,
-        "appendOnly" => Way::Never("set `delta.appendOnly` to `false` instead"),
-        "changeDataFeed" => Way::Never("set `delta.enableChangeDataFeed` to `false` instead"),
-        "clustering" => Way::Never("cluster by no columns instead"),
-        "icebergCompatV1" => Way::Never("set `delta.enableIcebergCompatV1` to `false` instead"),
-        "icebergCompatV2" => Way::Never("set `delta.enableIcebergCompatV2` to `false` instead"),
+        | "vacuumProtocolCheck" => DropMode::ProtectHistory,
+        PROTECTION => DropMode::TruncateHistory,
+        "appendOnly" => DropMode::NotDroppable("set `delta.appendOnly` to `false` instead"),
+        "changeDataFeed" => {
+            DropMode::NotDroppable("set `delta.enableChangeDataFeed` to `false` instead")
+        }
+        "clustering" => DropMode::NotDroppable("cluster by no columns instead"),
+        "icebergCompatV1" => {
+            DropMode::NotDroppable("set `delta.enableIcebergCompatV1` to `false` instead")
+        }
+        "icebergCompatV2" => {
+            DropMode::NotDroppable("set `delta.enableIcebergCompatV2` to `false` instead")
+        }
         "allowColumnDefaults" | "generatedColumns" | "identityColumns" | "invariants" => {
-            Way::Never(
+            DropMode::NotDroppable(
                 "it asks nothing of writers where no column uses it; take it away from the columns, or drop them, instead",
             )
         }
-        "catalogManaged" => Way::Never("the table is its catalog's"),
+        "catalogManaged" => DropMode::NotDroppable("the table is its catalog's"),
         "timestampNtz"
         | "variantType"
         | "variantType-preview"
         | "variantShredding"
         | "variantShredding-preview"
         | "collations"
-        | "collations-preview" => Way::Never(
+        | "collations-preview" => DropMode::NotDroppable(
             "files and history hold what its readers have to know; copy the rows into a new table instead",
         ),
-        _ => Way::Never("this release does not know what it leaves behind"),
+        _ => DropMode::NotDroppable("this release does not know what it leaves behind"),
     }
 }
 
@@ -114,34 +120,34 @@ pub fn drop_feature(
     snapshot: &Snapshot,
     name: &str,
     truncate_history: bool,
-    choices: &Choices,
-    cancel: &Cancel,
-) -> Result<Done> {
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
     let snapshot = snapshot.at(None)?;
     check_writable(&snapshot)?;
-    let name = allowed(
+    let name = check_droppable(
         &features::supported(snapshot.protocol()),
         name,
         truncate_history,
     )?;
-    let mut steps = Steps::new(snapshot, choices, cancel);
+    let mut steps = MultiCommitCommand::new(snapshot, choices, cancel);
     let before = steps.snapshot().version();
-    remove_traces(name, &mut steps)?;
-    let protects = way(name) == Way::Protected && !truncate_history;
+    remove_feature_usage(name, &mut steps)?;
+    let protects = drop_mode(name) == DropMode::ProtectHistory && !truncate_history;
     if protects {
         for _ in 0..BARRIERS {
-            steps.barrier()?;
+            steps.commit_barrier()?;
         }
-    } else if way(name) == Way::Protected {
+    } else if drop_mode(name) == DropMode::ProtectHistory {
         let changed = steps.snapshot().version() != before;
-        steps.barrier()?;
-        truncate(name, changed, &steps)?;
+        steps.commit_barrier()?;
+        require_truncated_history(name, changed, &steps)?;
     }
     downgrade(name, protects, truncate_history, steps)
 }
 
 /// The feature under its own name, if it may be dropped like that.
-fn allowed(
+fn check_droppable(
     supported: &BTreeSet<String>,
     name: &str,
     truncate_history: bool,
@@ -158,22 +164,22 @@ fn allowed(
     let name = features::feature(known)
         .ok_or_else(|| Error::internal("a table with an unknown feature was writable"))?
         .name;
-    let way = way(name);
-    if let Way::Never(instead) = way {
+    let way = drop_mode(name);
+    if let DropMode::NotDroppable(instead) = way {
         return Err(Error::unsupported_feature(
             name,
             format!("the feature `{name}` cannot be dropped, not by delta-spark either; {instead}"),
         ));
     }
     let needs_it = |other: &&String| {
-        features::feature(other).is_some_and(|feature| feature.needs.contains(&name))
+        features::feature(other).is_some_and(|feature| feature.dependencies.contains(&name))
     };
     if let Some(other) = supported.iter().find(needs_it) {
         return Err(Error::invalid(format!(
             "the feature `{name}` cannot be dropped while the table has `{other}`, which needs it"
         )));
     }
-    if supported.contains("catalogManaged") && way != Way::Plain {
+    if supported.contains("catalogManaged") && way != DropMode::KeepHistory {
         return Err(Error::unsupported_feature(
             "catalogManaged",
             format!(
@@ -182,10 +188,10 @@ fn allowed(
         ));
     }
     match way {
-        Way::Plain if truncate_history => Err(Error::invalid(format!(
+        DropMode::KeepHistory if truncate_history => Err(Error::invalid(format!(
             "the feature `{name}` is dropped without truncating history: only writers have to know it; leave `truncate_history` out"
         ))),
-        Way::Truncated if !truncate_history => Err(Error::invalid(format!(
+        DropMode::TruncateHistory if !truncate_history => Err(Error::invalid(format!(
             "the feature `{name}` protects history of other dropped features: it is dropped together with it; pass truncate_history=True"
         ))),
         _ => Ok(name),
@@ -194,36 +200,36 @@ fn allowed(
 
 /// Takes away whatever the table's newest version has of the feature, and keeps writers from adding
 /// more.
-fn remove_traces(name: &'static str, steps: &mut Steps<'_>) -> Result<()> {
+fn remove_feature_usage(name: &'static str, steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     if feature_usage::in_version(name, steps.snapshot(), steps.cancel())?.is_none() {
         return if name == "deletionVectors" {
-            keep_vectors(steps)
+            add_vector_tombstones(steps)
         } else {
             Ok(())
         };
     }
     match name {
         "deletionVectors" => {
-            unset(steps, &["delta.enableDeletionVectors"], None)?;
-            purge(steps)?;
-            keep_vectors(steps)
+            unset_properties(steps, &["delta.enableDeletionVectors"], None)?;
+            purge_deletion_vectors(steps)?;
+            add_vector_tombstones(steps)
         }
-        "columnMapping" => steps.again(remove_mapping),
+        "columnMapping" => steps.retry_on_conflict(remove_mapping),
         "typeWidening" | "typeWidening-preview" => {
-            unset(steps, &["delta.enableTypeWidening"], None)?;
+            unset_properties(steps, &["delta.enableTypeWidening"], None)?;
             rewrite_widened(steps)?;
-            forget_types(steps)
+            remove_type_changes(steps)
         }
-        "v2Checkpoint" => set(steps, name, &[("delta.checkpointPolicy", "classic")]),
+        "v2Checkpoint" => set_properties(steps, name, &[("delta.checkpointPolicy", "classic")]),
         "inCommitTimestamp" => {
             let keys = [
                 "delta.inCommitTimestampEnablementTimestamp",
                 "delta.inCommitTimestampEnablementVersion",
             ];
-            unset(steps, &keys, Some("delta.enableInCommitTimestamps"))
+            unset_properties(steps, &keys, Some("delta.enableInCommitTimestamps"))
         }
         "rowTracking" => {
-            set(
+            set_properties(
                 steps,
                 name,
                 &[
@@ -234,16 +240,16 @@ fn remove_traces(name: &'static str, steps: &mut Steps<'_>) -> Result<()> {
             row_id_backfill::unbackfill(steps)
         }
         "domainMetadata" => remove_domains(steps),
-        PROTECTION => unprotect(steps),
+        PROTECTION => remove_protection(steps),
         // Constraints are the table's meaning; the rest has nothing to take away.
         _ => Ok(()),
     }
 }
 
 /// Commits other properties.
-fn configure(
-    steps: &mut Steps<'_>,
-    operation: Operation,
+fn commit_properties(
+    steps: &mut MultiCommitCommand<'_>,
+    operation: CommitOperation,
     change: impl FnOnce(&mut BTreeMap<String, String>),
 ) -> Result<()> {
     let mut metadata = steps.snapshot().metadata().clone();
@@ -251,13 +257,17 @@ fn configure(
     if metadata == *steps.snapshot().metadata() {
         return Ok(());
     }
-    let mut transaction = Transaction::new(steps.snapshot());
+    let mut transaction = OptimisticTransaction::new(steps.snapshot());
     transaction.push(Action::MetaData(Box::new(metadata)));
-    steps.step(transaction, operation)
+    steps.commit_step(transaction, operation)
 }
 
 /// Sets properties where metadata use the feature.
-fn set(steps: &mut Steps<'_>, name: &str, values: &[(&str, &str)]) -> Result<()> {
+fn set_properties(
+    steps: &mut MultiCommitCommand<'_>,
+    name: &str,
+    values: &[(&str, &str)],
+) -> Result<()> {
     let snapshot = steps.snapshot();
     if feature_usage::in_metadata(name, snapshot.metadata(), snapshot.schema()).is_none() {
         return Ok(());
@@ -267,7 +277,7 @@ fn set(steps: &mut Steps<'_>, name: &str, values: &[(&str, &str)]) -> Result<()>
         .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
         .collect();
     let said = json!(map).to_string();
-    configure(
+    commit_properties(
         steps,
         operation("SET TBLPROPERTIES", [("properties", said.into())]),
         |configuration| configuration.extend(map),
@@ -275,55 +285,59 @@ fn set(steps: &mut Steps<'_>, name: &str, values: &[(&str, &str)]) -> Result<()>
 }
 
 /// Unsets properties; `off` is set to false if it is on.
-fn unset(steps: &mut Steps<'_>, keys: &[&str], off: Option<&str>) -> Result<()> {
+fn unset_properties(
+    steps: &mut MultiCommitCommand<'_>,
+    keys: &[&str],
+    off: Option<&str>,
+) -> Result<()> {
     let off = off.filter(|key| steps.snapshot().metadata().flag(key));
     let named: Vec<String> = keys.iter().copied().chain(off).map(str::to_owned).collect();
     let operation = operation(
         "UNSET TBLPROPERTIES",
         [
-            ("properties", listed(&named)),
+            ("properties", json_string_list(&named)),
             ("ifExists", Value::Bool(true)),
         ],
     );
-    configure(steps, operation, |configuration| {
+    commit_properties(steps, operation, |configuration| {
         configuration.retain(|key, _| !keys.contains(&key.as_str()));
         configuration.extend(off.map(|key| (key.to_owned(), "false".to_owned())));
     })
 }
 
-fn reorg() -> Operation {
+fn reorg_operation() -> CommitOperation {
     operation(
         "REORG",
         [
-            ("predicate", listed(&[])),
+            ("predicate", json_string_list(&[])),
             ("applyPurge", Value::Bool(true)),
         ],
     )
 }
 
-fn whole(snapshot: &Snapshot) -> Target {
-    Target::of(snapshot, Encoding::default())
+fn target_table(snapshot: &Snapshot) -> TargetTable {
+    TargetTable::of(snapshot, DataFileOptions::default())
 }
 
 /// Rewrites the files that have deletion vectors.
-fn purge(steps: &mut Steps<'_>) -> Result<()> {
-    steps.again(|steps| {
+fn purge_deletion_vectors(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
+    steps.retry_on_conflict(|steps| {
         let snapshot = steps.snapshot();
-        let files = live(snapshot, steps.cancel(), |batch| {
-            Ok(feature_usage::marked("deletionVectors", batch))
+        let files = matching_live_adds(snapshot, steps.cancel(), |batch| {
+            Ok(feature_usage::files_using_feature("deletionVectors", batch))
         })?;
-        let target = whole(snapshot);
+        let target = target_table(snapshot);
         if files.is_empty() {
             Ok(())
         } else {
-            steps.rewrite(files, &target, Vec::new(), reorg())
+            steps.rewrite(files, &target, Vec::new(), reorg_operation())
         }
     })
 }
 
 /// Names the files of deletion vectors that tombstones need in tombstones of their own: writers who
 /// know of no vectors would delete them with the next vacuum.
-fn keep_vectors(steps: &mut Steps<'_>) -> Result<()> {
+fn add_vector_tombstones(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let snapshot = steps.snapshot();
     let kept = properties::value(
         &snapshot.metadata().configuration,
@@ -334,10 +348,10 @@ fn keep_vectors(steps: &mut Steps<'_>) -> Result<()> {
     let oldest = now.saturating_sub(kept.unwrap_or(0));
     let (mut vectors, mut named) = (BTreeSet::new(), HashSet::new());
     for batch in snapshot.files(
-        FileKind::Removes,
-        Wanted {
+        FileActionKind::Removes,
+        FileActionProjection {
             time: true,
-            ..Wanted::default()
+            ..FileActionProjection::default()
         },
         steps.cancel(),
     )? {
@@ -368,7 +382,7 @@ fn keep_vectors(steps: &mut Steps<'_>) -> Result<()> {
     if vectors.is_empty() {
         return Ok(());
     }
-    let mut transaction = Transaction::new(snapshot);
+    let mut transaction = OptimisticTransaction::new(snapshot);
     transaction.extend(vectors.into_iter().map(|path| {
         Action::Remove(Remove {
             path,
@@ -376,11 +390,14 @@ fn keep_vectors(steps: &mut Steps<'_>) -> Result<()> {
             ..Remove::default()
         })
     }));
-    steps.step(transaction, Operation::new("Deletion Vector Tombstones"))
+    steps.commit_step(
+        transaction,
+        CommitOperation::new("Deletion Vector Tombstones"),
+    )
 }
 
 /// Rewrites all files under the columns' own names.
-fn remove_mapping(steps: &mut Steps<'_>) -> Result<()> {
+fn remove_mapping(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let snapshot = steps.snapshot();
     if feature_usage::in_metadata("columnMapping", snapshot.metadata(), snapshot.schema()).is_none()
     {
@@ -389,7 +406,7 @@ fn remove_mapping(steps: &mut Steps<'_>) -> Result<()> {
     check_names(snapshot.schema())?;
     let schema = without_metadata(snapshot.schema(), &is_mapping);
     let mut metadata = Metadata {
-        schema_string: schema.to_text(),
+        schema_string: schema.to_json_string(),
         ..snapshot.metadata().clone()
     };
     metadata
@@ -408,16 +425,16 @@ fn remove_mapping(steps: &mut Steps<'_>) -> Result<()> {
     }
     let is_mapped =
         features::column_mapping(snapshot.protocol(), snapshot.metadata())? != ColumnMapping::None;
-    let target = Target {
+    let target = TargetTable {
         metadata: metadata.clone(),
         schema,
-        ..whole(snapshot)
+        ..target_table(snapshot)
     };
     actions.push(Action::MetaData(Box::new(metadata)));
     // Where the mode is none already, files have the columns' own names, and only the schema says
     // something else.
     let files = if is_mapped {
-        all(snapshot, steps.cancel())?
+        all_live_adds(snapshot, steps.cancel())?
     } else {
         Vec::new()
     };
@@ -425,7 +442,7 @@ fn remove_mapping(steps: &mut Steps<'_>) -> Result<()> {
         files,
         &target,
         actions,
-        Operation::new("REMOVE COLUMN MAPPING"),
+        CommitOperation::new("REMOVE COLUMN MAPPING"),
     )
 }
 
@@ -447,8 +464,8 @@ fn check_names(schema: &StructType) -> Result<()> {
 }
 
 /// Rewrites the files that have columns in types that the table's were widened from.
-fn rewrite_widened(steps: &mut Steps<'_>) -> Result<()> {
-    steps.again(|steps| {
+fn rewrite_widened(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
+    steps.retry_on_conflict(|steps| {
         let snapshot = steps.snapshot().clone();
         let widened: Vec<StructField> = snapshot
             .schema()
@@ -465,14 +482,14 @@ fn rewrite_widened(steps: &mut Steps<'_>) -> Result<()> {
         if widened.is_empty() {
             return Ok(());
         }
-        let files = all(&snapshot, steps.cancel())?;
+        let files = all_live_adds(&snapshot, steps.cancel())?;
         let by_id = snapshot.mapping() == ColumnMapping::Id;
         let (looked, cancel) = (snapshot.clone(), steps.cancel().clone());
         let old = map_all(files, move |add: Add| {
             cancel.check()?;
             let path = data_path::canonical(&add.path)?;
             let file = looked.stores().file(&path, u64::try_from(add.size).ok())?;
-            let is_old = match survey(&file) {
+            let is_old = match infer_schema(&file) {
                 Ok(found) => widened.iter().any(|field| {
                     let name = looked.physical_name(field);
                     found
@@ -481,7 +498,7 @@ fn rewrite_widened(steps: &mut Steps<'_>) -> Result<()> {
                         .iter()
                         .find(|other| other.name == name)
                         .map_or(by_id, |other| {
-                            differs(&looked, &field.data_type, &other.data_type, by_id)
+                            has_other_type(&looked, &field.data_type, &other.data_type, by_id)
                         })
                 }),
                 // A file with a type that only other tables have.
@@ -494,7 +511,7 @@ fn rewrite_widened(steps: &mut Steps<'_>) -> Result<()> {
         if old.is_empty() {
             Ok(())
         } else {
-            steps.rewrite(old, &whole(&snapshot), Vec::new(), reorg())
+            steps.rewrite(old, &target_table(&snapshot), Vec::new(), reorg_operation())
         }
     })
 }
@@ -513,7 +530,7 @@ fn is_widened(field: &StructField) -> bool {
 /// Whether a file has another type than the table. Columns that a file lacks are no difference,
 /// unless files know columns by id, which is not looked at: then they may be there under another
 /// name.
-fn differs(snapshot: &Snapshot, table: &DataType, file: &DataType, by_id: bool) -> bool {
+fn has_other_type(snapshot: &Snapshot, table: &DataType, file: &DataType, by_id: bool) -> bool {
     match (table, file) {
         (DataType::Struct(table), DataType::Struct(file)) => table.fields.iter().any(|field| {
             let name = snapshot.physical_name(field);
@@ -521,15 +538,15 @@ fn differs(snapshot: &Snapshot, table: &DataType, file: &DataType, by_id: bool) 
                 .iter()
                 .find(|other| other.name == name)
                 .map_or(by_id, |other| {
-                    differs(snapshot, &field.data_type, &other.data_type, by_id)
+                    has_other_type(snapshot, &field.data_type, &other.data_type, by_id)
                 })
         }),
         (DataType::Array(table), DataType::Array(file)) => {
-            differs(snapshot, &table.element, &file.element, by_id)
+            has_other_type(snapshot, &table.element, &file.element, by_id)
         }
         (DataType::Map(table), DataType::Map(file)) => {
-            differs(snapshot, &table.key, &file.key, by_id)
-                || differs(snapshot, &table.value, &file.value, by_id)
+            has_other_type(snapshot, &table.key, &file.key, by_id)
+                || has_other_type(snapshot, &table.value, &file.value, by_id)
         }
         (DataType::Variant, DataType::Struct(_)) => false,
         (table, file) => table != file,
@@ -537,7 +554,7 @@ fn differs(snapshot: &Snapshot, table: &DataType, file: &DataType, by_id: bool) 
 }
 
 /// Takes the list of former types out of the schema.
-fn forget_types(steps: &mut Steps<'_>) -> Result<()> {
+fn remove_type_changes(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let snapshot = steps.snapshot();
     let widened: Vec<Value> = snapshot
         .schema()
@@ -550,12 +567,12 @@ fn forget_types(steps: &mut Steps<'_>) -> Result<()> {
         return Ok(());
     }
     let schema = without_metadata(snapshot.schema(), &|key| key == TYPE_CHANGES);
-    let mut transaction = Transaction::new(snapshot);
+    let mut transaction = OptimisticTransaction::new(snapshot);
     transaction.push(Action::MetaData(Box::new(Metadata {
-        schema_string: schema.to_text(),
+        schema_string: schema.to_json_string(),
         ..snapshot.metadata().clone()
     })));
-    steps.step(
+    steps.commit_step(
         transaction,
         operation(
             "DROP FEATURE",
@@ -564,9 +581,15 @@ fn forget_types(steps: &mut Steps<'_>) -> Result<()> {
     )
 }
 
-fn remove_domains(steps: &mut Steps<'_>) -> Result<()> {
-    let mut transaction = Transaction::new(steps.snapshot());
-    let domains: Vec<DomainMetadata> = steps.snapshot().sets()?.domains.values().cloned().collect();
+fn remove_domains(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
+    let mut transaction = OptimisticTransaction::new(steps.snapshot());
+    let domains: Vec<DomainMetadata> = steps
+        .snapshot()
+        .non_file_actions()?
+        .domains
+        .values()
+        .cloned()
+        .collect();
     if domains.is_empty() {
         return Ok(());
     }
@@ -577,7 +600,7 @@ fn remove_domains(steps: &mut Steps<'_>) -> Result<()> {
             ..domain
         })
     }));
-    steps.step(
+    steps.commit_step(
         transaction,
         operation(
             "DOMAIN METADATA CLEANUP",
@@ -596,7 +619,7 @@ fn retention(snapshot: &Snapshot) -> (String, i64) {
 }
 
 /// Deletes history that is old enough.
-fn shorten(steps: &Steps<'_>) -> Result<()> {
+fn delete_expired_history(steps: &MultiCommitCommand<'_>) -> Result<()> {
     let options = CleanupOptions {
         retention_ms: Some(retention(steps.snapshot()).1),
         to_the_minute: true,
@@ -606,7 +629,11 @@ fn shorten(steps: &Steps<'_>) -> Result<()> {
 }
 
 /// Makes sure that the history that is left does not use the feature.
-fn truncate(name: &'static str, changed: bool, steps: &Steps<'_>) -> Result<()> {
+fn require_truncated_history(
+    name: &'static str,
+    changed: bool,
+    steps: &MultiCommitCommand<'_>,
+) -> Result<()> {
     let (text, _) = retention(steps.snapshot());
     let wait = |what: String| {
         Err(Error::invalid(format!(
@@ -616,7 +643,7 @@ fn truncate(name: &'static str, changed: bool, steps: &Steps<'_>) -> Result<()> 
     if changed {
         return wait("was until now".to_owned());
     }
-    shorten(steps)?;
+    delete_expired_history(steps)?;
     match feature_usage::in_history(name, steps.snapshot(), steps.cancel())? {
         Some(version) => wait(format!("older versions up to {version} use it")),
         None => Ok(()),
@@ -624,10 +651,10 @@ fn truncate(name: &'static str, changed: bool, steps: &Steps<'_>) -> Result<()> 
 }
 
 /// Deletes the history that is protected, and the property that protects it.
-fn unprotect(steps: &mut Steps<'_>) -> Result<()> {
+fn remove_protection(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     if !is_truncated(steps.snapshot())? {
-        steps.barrier()?;
-        shorten(steps)?;
+        steps.commit_barrier()?;
+        delete_expired_history(steps)?;
         if !is_truncated(steps.snapshot())? {
             let (text, _) = retention(steps.snapshot());
             return Err(Error::invalid(format!(
@@ -636,7 +663,7 @@ fn unprotect(steps: &mut Steps<'_>) -> Result<()> {
             )));
         }
     }
-    unset(steps, &[PROTECTED], None)
+    unset_properties(steps, &[PROTECTED], None)
 }
 
 fn protected_before(metadata: &Metadata) -> i64 {
@@ -669,8 +696,8 @@ fn downgrade(
     name: &'static str,
     protects: bool,
     truncate_history: bool,
-    steps: Steps<'_>,
-) -> Result<Done> {
+    steps: MultiCommitCommand<'_>,
+) -> Result<CommitResult> {
     let snapshot = steps.snapshot();
     if let Some(trace) = feature_usage::in_version(name, snapshot, steps.cancel())? {
         return Err(Error::invalid(format!(
@@ -678,13 +705,17 @@ fn downgrade(
         )));
     }
     let mut metadata = snapshot.metadata().clone();
-    let mut transaction = Transaction::new(snapshot);
+    let mut transaction = OptimisticTransaction::new(snapshot);
     match name {
         "rowTracking" => {
             metadata.configuration.retain(|key, _| {
                 !key.starts_with("delta.rowTracking") && key != "delta.enableRowTracking"
             });
-            let mark = snapshot.sets()?.domains.get("delta.rowTracking").cloned();
+            let mark = snapshot
+                .non_file_actions()?
+                .domains
+                .get("delta.rowTracking")
+                .cloned();
             transaction.extend(mark.map(|mark| {
                 Action::DomainMetadata(DomainMetadata {
                     removed: true,
@@ -721,7 +752,7 @@ fn downgrade(
     transaction.revalidate(
         move |now| match feature_usage::in_version(name, now, &cancel)? {
             Some(trace) => Err(Error::commit_failed(
-                Conflict::ProtocolChanged,
+                ConflictKind::ProtocolChanged,
                 format!("another writer used the feature `{name}` while it was dropped: {trace}"),
             )),
             None => Ok(()),
@@ -731,7 +762,7 @@ fn downgrade(
         ("featureName", name.into()),
         ("truncateHistory", Value::Bool(truncate_history)),
     ];
-    steps.last(transaction, operation("DROP FEATURE", parameters), protects)
+    steps.commit_last(transaction, operation("DROP FEATURE", parameters), protects)
 }
 
 #[cfg(test)]
@@ -746,21 +777,21 @@ mod tests {
     #[test]
     fn every_feature_has_a_way() {
         for feature in FEATURES {
-            let way = way(feature.name);
+            let way = drop_mode(feature.name);
             assert_ne!(
                 way,
-                Way::Never("this release does not know what it leaves behind"),
+                DropMode::NotDroppable("this release does not know what it leaves behind"),
                 "{}",
                 feature.name
             );
             // What readers have to know is never dropped as if the past did not matter.
             assert!(
-                way != Way::Plain || !READER_FEATURES.contains(&feature.name),
+                way != DropMode::KeepHistory || !READER_FEATURES.contains(&feature.name),
                 "{}",
                 feature.name
             );
             assert!(
-                way != Way::Protected || READER_FEATURES.contains(&feature.name),
+                way != DropMode::ProtectHistory || READER_FEATURES.contains(&feature.name),
                 "{}",
                 feature.name
             );
@@ -770,16 +801,16 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_checked_before_anything_is_done() {
         let refused = |supported: &[&str], name: &str, truncate| {
-            allowed(&names(supported), name, truncate)
+            check_droppable(&names(supported), name, truncate)
                 .unwrap_err()
                 .to_string()
         };
         assert_eq!(
-            allowed(&names(&["deletionVectors"]), "DELETIONVECTORS", false).unwrap(),
+            check_droppable(&names(&["deletionVectors"]), "DELETIONVECTORS", false).unwrap(),
             "deletionVectors"
         );
         assert_eq!(
-            allowed(&names(&["deletionVectors"]), "deletionVectors", true).unwrap(),
+            check_droppable(&names(&["deletionVectors"]), "deletionVectors", true).unwrap(),
             "deletionVectors"
         );
         assert!(refused(&[], "deletionVectors", false).contains("does not have the feature"));

@@ -6,17 +6,17 @@
 use arrow_array::{Array, BooleanArray};
 
 use crate::error::{Result, ResultExt};
-use crate::exec::{Cancel, map_all};
-use crate::log::{Checkpoint, CheckpointKind};
-use crate::parse::checkpoint::{FileKind, OpenCheckpoint};
-use crate::parse::commit::{self, Single, Take};
-use crate::parse::{FileBatch, Wanted, mask};
+use crate::exec::{CancellationToken, map_all};
+use crate::log::{CheckpointInstance, CheckpointKind};
+use crate::parse::checkpoint::{CheckpointReader, FileActionKind};
+use crate::parse::commit::{self, ActionSelection, NonFileAction};
+use crate::parse::{FileActionProjection, FileBatch, mask};
 use crate::protocol::action::Metadata;
 use crate::protocol::evolution::TYPE_CHANGES;
 use crate::protocol::properties::{self, CONSTRAINTS};
 use crate::protocol::schema::StructType;
 use crate::protocol::schema_change::{for_each_field, is_mapping};
-use crate::reconcile::Texts;
+use crate::reconcile::CommitCache;
 use crate::snapshot::Snapshot;
 
 /// What metadata have of a feature, if anything.
@@ -90,7 +90,7 @@ pub(in crate::ops) fn in_metadata(
 pub(in crate::ops) fn in_version(
     name: &str,
     snapshot: &Snapshot,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<Option<String>> {
     let metadata = in_metadata(name, snapshot.metadata(), snapshot.schema());
     if metadata.is_some() {
@@ -111,7 +111,7 @@ pub(in crate::ops) fn in_version(
             }))
         }
         "domainMetadata" => Ok(snapshot
-            .sets()?
+            .non_file_actions()?
             .domains
             .keys()
             .next()
@@ -138,7 +138,7 @@ pub(in crate::ops) fn in_version(
 }
 
 /// The rows of a batch that a feature left something in.
-pub(in crate::ops) fn marked(name: &str, batch: &FileBatch) -> BooleanArray {
+pub(in crate::ops) fn files_using_feature(name: &str, batch: &FileBatch) -> BooleanArray {
     match name {
         "deletionVectors" => batch.dv.as_ref().map_or_else(
             || mask(vec![false; batch.len()]),
@@ -161,19 +161,27 @@ pub(in crate::ops) fn marked(name: &str, batch: &FileBatch) -> BooleanArray {
     }
 }
 
-fn first_file(name: &str, snapshot: &Snapshot, cancel: &Cancel) -> Result<Option<String>> {
+fn first_file(
+    name: &str,
+    snapshot: &Snapshot,
+    cancel: &CancellationToken,
+) -> Result<Option<String>> {
     snapshot.with_segment(|segment| {
         for batch in snapshot.files_in(
             segment,
-            FileKind::Adds,
-            Wanted {
+            FileActionKind::Adds,
+            FileActionProjection {
                 row_ids: name == "rowTracking",
-                ..Wanted::default()
+                ..FileActionProjection::default()
             },
             cancel,
         )? {
             let batch = batch?;
-            if let Some(row) = marked(name, &batch).values().set_indices().next() {
+            if let Some(row) = files_using_feature(name, &batch)
+                .values()
+                .set_indices()
+                .next()
+            {
                 return Ok(Some(batch.path.value(row).to_owned()));
             }
         }
@@ -181,12 +189,12 @@ fn first_file(name: &str, snapshot: &Snapshot, cancel: &Cancel) -> Result<Option
     })
 }
 
-fn is_v2(checkpoint: &Checkpoint, snapshot: &Snapshot) -> Result<bool> {
+fn is_v2(checkpoint: &CheckpointInstance, snapshot: &Snapshot) -> Result<bool> {
     match checkpoint.kind {
         CheckpointKind::UuidJson | CheckpointKind::UuidParquet => Ok(true),
         CheckpointKind::MultiPart => Ok(false),
         CheckpointKind::Classic => {
-            OpenCheckpoint::open(checkpoint, snapshot.stores().root(), true)?.is_v2()
+            CheckpointReader::open(checkpoint, snapshot.stores().root(), true)?.is_v2()
         }
     }
 }
@@ -196,7 +204,7 @@ fn is_v2(checkpoint: &Checkpoint, snapshot: &Snapshot) -> Result<bool> {
 pub(in crate::ops) fn in_history(
     name: &'static str,
     snapshot: &Snapshot,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<Option<i64>> {
     let listing = snapshot.log().list(0)?;
     let newest = snapshot.version();
@@ -205,34 +213,34 @@ pub(in crate::ops) fn in_history(
         .range(..=newest)
         .map(|(_, commit)| commit.clone())
         .collect();
-    let files = Some(Wanted::default()).filter(|_| name == "deletionVectors");
-    let take = Take {
+    let files = Some(FileActionProjection::default()).filter(|_| name == "deletionVectors");
+    let take = ActionSelection {
         adds: files.clone(),
         removes: files.clone(),
         cdc: files,
-        table: true,
-        ..Take::default()
+        protocol_and_metadata: true,
+        ..ActionSelection::default()
     };
     let found = map_all(commits, move |commit| {
-        let text = Texts::default().get(&commit)?;
+        let text = CommitCache::default().get(&commit)?;
         let parsed = if take.adds.is_some() {
             let parsed = commit::parse(&text, 0..text.len(), &take, &[])
                 .at_file(&commit.file.path)
                 .at_version(commit.version)?;
             if [&parsed.adds, &parsed.removes, &parsed.cdc]
                 .into_iter()
-                .any(|batch| marked(name, batch).true_count() > 0)
+                .any(|batch| files_using_feature(name, batch).true_count() > 0)
             {
                 return Ok(Some(commit.version));
             }
-            parsed.singles
+            parsed.non_file_actions
         } else {
-            commit::singles(&text, &take)
+            commit::non_file_actions(&text, &take)
                 .at_file(&commit.file.path)
                 .at_version(commit.version)?
         };
         for single in parsed {
-            if let Single::Metadata(metadata) = single {
+            if let NonFileAction::Metadata(metadata) = single {
                 let schema =
                     StructType::parse(&metadata.schema_string).at_version(commit.version)?;
                 if in_metadata(name, &metadata, &schema).is_some() {
@@ -271,14 +279,14 @@ pub(in crate::ops) fn in_history(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::action::Format;
+    use crate::protocol::action::FormatSpecification;
 
     fn metadata(schema: &str, configuration: &[(&str, &str)]) -> Metadata {
         Metadata {
             id: "t".to_owned(),
             name: None,
             description: None,
-            format: Format::default(),
+            format: FormatSpecification::default(),
             schema_string: schema.to_owned(),
             partition_columns: Vec::new(),
             configuration: configuration

@@ -22,41 +22,43 @@ use arrow_array::types::Int64Type;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::create::{GENERATED, asks_for_values, check_clustering};
-use crate::commit::finish::{Choices, Done, commit, listed};
-use crate::commit::{Operation, Transaction};
+use super::create::{GENERATED, check_clustering, generated_value_key};
+use crate::commit::finish::{CommitOptions, CommitResult, commit, json_string_list};
+use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::{Error, Result, shown};
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
-use crate::expr::{Bound, Expr, Function};
-use crate::log::Upkeep;
+use crate::expr::{BoundExpr, Expr, Function};
+use crate::log::MaintenanceOperation;
 use crate::ops::access::check_writable;
 use crate::ops::clustering_domain::{clustering_columns, clustering_domain};
 use crate::ops::optimize::iceberg;
 use crate::ops::partition_predicate;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
-use crate::protocol::calendar::Zone;
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::commit_line::Action;
 use crate::protocol::evolution;
 use crate::protocol::features::{self, ColumnMapping};
-use crate::protocol::iceberg::{ATOMIC, promised, property_of};
+use crate::protocol::iceberg::{ATOMIC, enabled_iceberg_compat, property_of};
 use crate::protocol::properties::{self, CONSTRAINTS, FEATURE, STATS_COLUMNS};
-use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType, TextLayout};
-use crate::protocol::table::{self, Context};
+use crate::protocol::schema::{
+    ArrayType, DataType, MapType, StringLayout, StructField, StructType,
+};
+use crate::protocol::table::{self, TableChangeContext};
 use crate::scan::{self, ScanRequest};
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::{self, Demand, Demands};
+use crate::write::bound_constraints::{self, NamedExpression, TableConstraints};
 use crate::write::constraints::row_text;
 
 /// What shall change.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Change {
+pub enum TableChange {
     /// New columns, or new fields of columns that are structs.
     AddColumns {
         /// As in a schema.
-        fields: StructJson,
+        fields: SchemaJson,
         /// Where those come that do not come last, in this order: the column's path, and the name
         /// of the column or field behind which it stands; `None` for the first place.
         #[serde(default)]
@@ -103,7 +105,7 @@ pub enum Change {
     /// Several changes of columns, each of the table as the ones before leave it.
     ChangeColumns {
         /// Those that `CHANGE COLUMN` says of one.
-        changes: Vec<Change>,
+        changes: Vec<TableChange>,
     },
     /// Keys of a column's metadata are set; those with null go.
     SetColumnMetadata {
@@ -115,7 +117,7 @@ pub enum Change {
     /// CHECK constraints; all rows must satisfy them.
     AddConstraints {
         /// Names and expressions, bound.
-        constraints: Vec<Demand>,
+        constraints: Vec<NamedExpression>,
     },
     /// A CHECK constraint goes.
     DropConstraint {
@@ -176,14 +178,14 @@ pub enum Change {
 }
 
 /// A schema as JSON.
-pub type StructJson = Value;
+pub type SchemaJson = Value;
 
 /// The table before and after.
-struct Altered {
+struct AlteredTable {
     protocol: Protocol,
     metadata: Metadata,
     domains: Vec<DomainMetadata>,
-    operation: Operation,
+    operation: CommitOperation,
     /// Whether all rows were looked at.
     reads_all: bool,
 }
@@ -192,27 +194,27 @@ struct Altered {
 ///
 /// # Errors
 /// [`Error::Invalid`] for what cannot be changed, and why; [`Error::ConstraintViolated`] for a
-/// constraint that rows break; [`Error::Unsupported`]; as [`Transaction::commit`].
+/// constraint that rows break; [`Error::Unsupported`]; as [`OptimisticTransaction::commit`].
 pub fn alter(
     snapshot: &Snapshot,
-    change: &Change,
-    bound: &Demands,
-    choices: &Choices,
-    cancel: &Cancel,
-) -> Result<Done> {
+    change: &TableChange,
+    bound: &TableConstraints,
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
     check_writable(snapshot)?;
-    let asked = Demands::of(
+    let asked = TableConstraints::of(
         snapshot.protocol(),
         snapshot.metadata(),
         snapshot.schema(),
         |_| false,
     )?;
-    let rules = Demands {
+    let rules = TableConstraints {
         predicate: None,
         ..bound.clone()
     }
     .rules(&asked, Vec::new())?;
-    let mut uses: Vec<(String, Bound)> = rules
+    let mut uses: Vec<(String, BoundExpr)> = rules
         .checks
         .into_iter()
         .map(|check| (format!("the constraint `{}`", check.name), check.expr))
@@ -223,13 +225,13 @@ pub fn alter(
             .into_iter()
             .map(|rule| (format!("the generated column `{}`", rule.column), rule.expr)),
     );
-    let mut altered = Alter::of(snapshot, &uses, cancel).altered(change)?;
+    let mut altered = AlterCommand::of(snapshot, &uses, cancel).apply(change)?;
     let filled;
     let snapshot = if altered.metadata.flag(ROW_TRACKING) && !snapshot.metadata().flag(ROW_TRACKING)
     {
         filled = row_id_backfill::backfill(snapshot, &altered.protocol, choices, cancel)?;
         if filled.version() != snapshot.version() {
-            altered = Alter::of(&filled, &uses, cancel).altered(change)?;
+            altered = AlterCommand::of(&filled, &uses, cancel).apply(change)?;
         }
         &filled
     } else {
@@ -239,11 +241,11 @@ pub fn alter(
     let new_metadata = altered.metadata != *snapshot.metadata();
     // A feature that was asked for by name is a version of its own, as in Spark, where it is a
     // property that is set.
-    let always = matches!(change, Change::AddFeatures { .. });
+    let always = matches!(change, TableChange::AddFeatures { .. });
     if !always && !new_protocol && !new_metadata && altered.domains.is_empty() {
-        return Ok(Done::unchanged(snapshot));
+        return Ok(CommitResult::unchanged(snapshot));
     }
-    let mut transaction = Transaction::new(snapshot);
+    let mut transaction = OptimisticTransaction::new(snapshot);
     if altered.reads_all {
         transaction.read_whole_table();
     }
@@ -266,17 +268,17 @@ const ROW_TRACKING: &str = "delta.enableRowTracking";
 pub(super) fn operation(
     name: &str,
     parameters: impl IntoIterator<Item = (&'static str, Value)>,
-) -> Operation {
-    Operation {
+) -> CommitOperation {
+    CommitOperation {
         parameters: parameters
             .into_iter()
             .map(|(key, value)| (key.to_owned(), value))
             .collect(),
-        ..Operation::new(name)
+        ..CommitOperation::new(name)
     }
 }
 
-fn text(value: &Value) -> Value {
+fn json_string(value: &Value) -> Value {
     Value::String(value.to_string())
 }
 
@@ -284,48 +286,54 @@ fn field_json(path: &str, field: &StructField) -> Value {
     json!({"name": path, "type": field.data_type.to_json(), "nullable": field.nullable, "metadata": field.metadata})
 }
 
-struct Alter<'a> {
+struct AlterCommand<'a> {
     snapshot: &'a Snapshot,
     /// The snapshot's, or what changes before this one leave of them.
     protocol: &'a Protocol,
-    old: &'a Metadata,
+    old_metadata: &'a Metadata,
     schema: &'a StructType,
     /// Who reads which columns.
-    uses: &'a [(String, Bound)],
-    cancel: &'a Cancel,
+    column_references: &'a [(String, BoundExpr)],
+    cancel: &'a CancellationToken,
 }
 
-impl<'a> Alter<'a> {
-    fn of(snapshot: &'a Snapshot, uses: &'a [(String, Bound)], cancel: &'a Cancel) -> Self {
+impl<'a> AlterCommand<'a> {
+    fn of(
+        snapshot: &'a Snapshot,
+        uses: &'a [(String, BoundExpr)],
+        cancel: &'a CancellationToken,
+    ) -> Self {
         Self {
             snapshot,
             protocol: snapshot.protocol(),
-            old: snapshot.metadata(),
+            old_metadata: snapshot.metadata(),
             schema: snapshot.schema(),
-            uses,
+            column_references: uses,
             cancel,
         }
     }
 
-    fn altered(&self, change: &Change) -> Result<Altered> {
+    fn apply(&self, change: &TableChange) -> Result<AlteredTable> {
         let snapshot = self.snapshot;
         match change {
-            Change::AddColumns { fields, places } => self.add_columns(fields, places),
-            Change::MoveColumn { column, after } => self.move_column(column, after.as_deref()),
-            Change::SyncIdentity { column } => self.sync_identity(column),
-            Change::DropColumns { columns } => self.drop_columns(columns),
-            Change::RenameColumn { column, name } => self.rename_column(column, name),
-            Change::ChangeType { column, data_type } => {
+            TableChange::AddColumns { fields, places } => self.add_columns(fields, places),
+            TableChange::MoveColumn { column, after } => self.move_column(column, after.as_deref()),
+            TableChange::SyncIdentity { column } => self.sync_identity(column),
+            TableChange::DropColumns { columns } => self.drop_columns(columns),
+            TableChange::RenameColumn { column, name } => self.rename_column(column, name),
+            TableChange::ChangeType { column, data_type } => {
                 self.change_type(column, &DataType::from_json(data_type)?)
             }
-            Change::SetNullable { column, nullable } => self.set_nullable(column, *nullable),
-            Change::ChangeColumns { changes } => self.change_columns(changes),
-            Change::SetColumnMetadata { column, metadata } => {
+            TableChange::SetNullable { column, nullable } => self.set_nullable(column, *nullable),
+            TableChange::ChangeColumns { changes } => self.change_columns(changes),
+            TableChange::SetColumnMetadata { column, metadata } => {
                 self.set_column_metadata(column, metadata)
             }
-            Change::AddConstraints { constraints } => self.add_constraints(constraints),
-            Change::DropConstraint { name, if_exists } => self.drop_constraint(name, *if_exists),
-            Change::SetProperties {
+            TableChange::AddConstraints { constraints } => self.add_constraints(constraints),
+            TableChange::DropConstraint { name, if_exists } => {
+                self.drop_constraint(name, *if_exists)
+            }
+            TableChange::SetProperties {
                 properties,
                 allow_unknown,
             } => {
@@ -333,19 +341,19 @@ impl<'a> Alter<'a> {
                 self.with_properties(
                     properties,
                     *allow_unknown,
-                    operation("SET TBLPROPERTIES", [("properties", text(&said))]),
+                    operation("SET TBLPROPERTIES", [("properties", json_string(&said))]),
                 )
             }
-            Change::UpgradeUniform { version } => self.upgrade_uniform(*version),
-            Change::UnsetProperties { keys, if_exists } => {
+            TableChange::UpgradeUniform { version } => self.upgrade_uniform(*version),
+            TableChange::UnsetProperties { keys, if_exists } => {
                 let metadata = table::unset_properties(snapshot.metadata(), keys, *if_exists)?;
                 let parameters = [
-                    ("properties", listed(keys)),
+                    ("properties", json_string_list(keys)),
                     ("ifExists", Value::Bool(*if_exists)),
                 ];
                 Ok(self.metadata(metadata, operation("UNSET TBLPROPERTIES", parameters)))
             }
-            Change::SetName { name } => {
+            TableChange::SetName { name } => {
                 let metadata = Metadata {
                     name: Some(name.clone()),
                     ..snapshot.metadata().clone()
@@ -354,11 +362,11 @@ impl<'a> Alter<'a> {
                     metadata,
                     operation(
                         "UPDATE TABLE METADATA",
-                        [("metadataUpdate", text(&json!({"name": name})))],
+                        [("metadataUpdate", json_string(&json!({"name": name})))],
                     ),
                 ))
             }
-            Change::SetDescription { description } => {
+            TableChange::SetDescription { description } => {
                 let metadata = Metadata {
                     description: Some(description.clone()),
                     ..snapshot.metadata().clone()
@@ -367,23 +375,26 @@ impl<'a> Alter<'a> {
                     metadata,
                     operation(
                         "UPDATE TABLE METADATA",
-                        [("metadataUpdate", text(&json!({"description": description})))],
+                        [(
+                            "metadataUpdate",
+                            json_string(&json!({"description": description})),
+                        )],
                     ),
                 ))
             }
-            Change::AddFeatures {
+            TableChange::AddFeatures {
                 names,
                 allow_versions,
             } => self.add_features(names, *allow_versions),
-            Change::ClusterBy { columns } => self.cluster_by(columns),
-            Change::SetDomain {
+            TableChange::ClusterBy { columns } => self.cluster_by(columns),
+            TableChange::SetDomain {
                 domain,
                 configuration,
             } => self.set_domain(domain, configuration.as_deref()),
         }
     }
 
-    fn set_domain(&self, domain: &str, configuration: Option<&str>) -> Result<Altered> {
+    fn set_domain(&self, domain: &str, configuration: Option<&str>) -> Result<AlteredTable> {
         if domain.is_empty() || domain.starts_with("delta.") {
             return Err(Error::invalid(format!(
                 "the domain `{domain}` cannot be set or removed by users; names that begin with `delta.` are the protocol's"
@@ -402,7 +413,7 @@ impl<'a> Alter<'a> {
             }),
             None => self
                 .snapshot
-                .sets()?
+                .non_file_actions()?
                 .domains
                 .get(domain)
                 .map(|last| DomainMetadata {
@@ -411,17 +422,17 @@ impl<'a> Alter<'a> {
                 }),
         };
         let altered = self.metadata(
-            self.old.clone(),
+            self.old_metadata.clone(),
             operation(name, [("domain", domain.into())]),
         );
-        Ok(Altered {
+        Ok(AlteredTable {
             domains: action.into_iter().collect(),
             ..altered
         })
     }
 
-    fn metadata(&self, metadata: Metadata, operation: Operation) -> Altered {
-        Altered {
+    fn metadata(&self, metadata: Metadata, operation: CommitOperation) -> AlteredTable {
+        AlteredTable {
             protocol: self.protocol.clone(),
             metadata,
             domains: Vec::new(),
@@ -434,16 +445,16 @@ impl<'a> Alter<'a> {
         &self,
         metadata: &Metadata,
         schema: &StructType,
-        operation: Operation,
-    ) -> Result<Altered> {
-        let mut context = Context {
+        operation: CommitOperation,
+    ) -> Result<AlteredTable> {
+        let mut context = TableChangeContext {
             allow_unknown: true,
             now_ms: now_ms(),
-            unique: &mut uuid,
+            generate_id: &mut uuid,
         };
         let (protocol, metadata) =
             table::set_schema(self.protocol, metadata, schema, &mut context)?;
-        Ok(Altered {
+        Ok(AlteredTable {
             protocol,
             ..self.metadata(metadata, operation)
         })
@@ -453,29 +464,29 @@ impl<'a> Alter<'a> {
         &self,
         properties: &BTreeMap<String, String>,
         allow_unknown: bool,
-        operation: Operation,
-    ) -> Result<Altered> {
-        let altered = self.with_settled(properties, allow_unknown, operation)?;
+        operation: CommitOperation,
+    ) -> Result<AlteredTable> {
+        let altered = self.with_unchecked_properties(properties, allow_unknown, operation)?;
         let reads_all = iceberg::check_files(self.snapshot, &altered.metadata, self.cancel)?;
-        Ok(Altered {
+        Ok(AlteredTable {
             reads_all,
             ..altered
         })
     }
 
     /// The same whatever the files are like.
-    fn with_settled(
+    fn with_unchecked_properties(
         &self,
         properties: &BTreeMap<String, String>,
         allow_unknown: bool,
-        operation: Operation,
-    ) -> Result<Altered> {
+        operation: CommitOperation,
+    ) -> Result<AlteredTable> {
         let (snapshot, mut context) = (
             self.snapshot,
-            Context {
+            TableChangeContext {
                 allow_unknown,
                 now_ms: now_ms(),
-                unique: &mut uuid,
+                generate_id: &mut uuid,
             },
         );
         if let Some(key) = properties
@@ -501,21 +512,21 @@ impl<'a> Alter<'a> {
                 "a table is given to a catalog by the catalog, not by a property",
             ));
         }
-        Ok(Altered {
+        Ok(AlteredTable {
             protocol,
             ..self.metadata(metadata, operation)
         })
     }
 
-    fn upgrade_uniform(&self, version: u64) -> Result<Altered> {
-        let (snapshot, metadata) = (self.snapshot, self.old);
-        snapshot.check_upkeep(Upkeep::Optimize)?;
+    fn upgrade_uniform(&self, version: u64) -> Result<AlteredTable> {
+        let (snapshot, metadata) = (self.snapshot, self.old_metadata);
+        snapshot.check_maintenance(MaintenanceOperation::Optimize)?;
         let Some(key) = property_of(version) else {
             return Err(Error::unsupported(format!(
                 "there is no ICEBERG_COMPAT_VERSION {version} that deltafast writes: 1 and 2 are supported"
             )));
         };
-        let old = promised(metadata);
+        let old = enabled_iceberg_compat(metadata);
         let mut properties: BTreeMap<String, String> = BTreeMap::new();
         if old.is_none_or(|(_, old)| old != version) {
             let mut set =
@@ -531,7 +542,7 @@ impl<'a> Alter<'a> {
         }
         let said = operation(
             "REORG TABLE UPGRADE UNIFORM",
-            [("properties", text(&json!(properties)))],
+            [("properties", json_string(&json!(properties)))],
         );
         if properties.is_empty() {
             return Ok(self.metadata(metadata.clone(), said));
@@ -540,7 +551,7 @@ impl<'a> Alter<'a> {
         let mut altered = if version == 1 {
             self.with_properties(&properties, true, said)?
         } else {
-            self.with_settled(&properties, true, said)?
+            self.with_unchecked_properties(&properties, true, said)?
         };
         altered
             .metadata
@@ -551,13 +562,13 @@ impl<'a> Alter<'a> {
 
     fn add_columns(
         &self,
-        fields: &StructJson,
+        fields: &SchemaJson,
         places: &[(String, Option<String>)],
-    ) -> Result<Altered> {
+    ) -> Result<AlteredTable> {
         let added = StructType::parse(&fields.to_string())?;
         let schema = self.schema;
         for field in &added.fields {
-            if let Some(key) = asks_for_values(field) {
+            if let Some(key) = generated_value_key(field) {
                 let what = if key == GENERATED {
                     "New columns cannot be a generated column:".to_owned()
                 } else {
@@ -597,7 +608,7 @@ impl<'a> Alter<'a> {
             let place = places
                 .iter()
                 .find(|(column, _)| column.eq_ignore_ascii_case(path))
-                .map(|(_, after)| position(after.as_deref()));
+                .map(|(_, after)| position_clause(after.as_deref()));
             let mut one = json!({"column": field_json(path, field)});
             if let (Some(place), Some(one)) = (place, one.as_object_mut()) {
                 one.insert("position".to_owned(), place.into());
@@ -606,41 +617,57 @@ impl<'a> Alter<'a> {
         });
         let mut merged = evolution::merge(schema, &added, false);
         for (column, after) in places {
-            merged = moved(&merged, &path_in(&merged, column)?, after.as_deref())?;
+            merged = move_field(
+                &merged,
+                &resolve_column_path(&merged, column)?,
+                after.as_deref(),
+            )?;
         }
         self.with_schema(
-            self.old,
+            self.old_metadata,
             &merged,
-            operation("ADD COLUMNS", [("columns", text(&json!(said)))]),
+            operation("ADD COLUMNS", [("columns", json_string(&json!(said)))]),
         )
     }
 
-    fn move_column(&self, column: &str, after: Option<&str>) -> Result<Altered> {
+    fn move_column(&self, column: &str, after: Option<&str>) -> Result<AlteredTable> {
         let path = self.path(column)?;
         let mut said = Value::Null;
-        let schema = edited(&moved(self.schema, &path, after)?, &path, &mut |field| {
-            said = field_json(&path.join("."), field);
-            Ok(Some(field.clone()))
-        })?;
+        let schema = transform_field(
+            &move_field(self.schema, &path, after)?,
+            &path,
+            &mut |field| {
+                said = field_json(&path.join("."), field);
+                Ok(Some(field.clone()))
+            },
+        )?;
         let parameters = [
-            ("column", text(&said)),
-            ("position", Value::from(position(after))),
+            ("column", json_string(&said)),
+            ("position", Value::from(position_clause(after))),
         ];
-        self.with_schema(self.old, &schema, operation(CHANGE_COLUMN, parameters))
+        self.with_schema(
+            self.old_metadata,
+            &schema,
+            operation(CHANGE_COLUMN, parameters),
+        )
     }
 
-    fn change_columns(&self, changes: &[Change]) -> Result<Altered> {
-        let (mut protocol, mut metadata, mut reads_all, mut said) =
-            (self.protocol.clone(), self.old.clone(), false, Vec::new());
+    fn change_columns(&self, changes: &[TableChange]) -> Result<AlteredTable> {
+        let (mut protocol, mut metadata, mut reads_all, mut said) = (
+            self.protocol.clone(),
+            self.old_metadata.clone(),
+            false,
+            Vec::new(),
+        );
         for change in changes {
             let schema = StructType::parse(&metadata.schema_string)?;
-            let step = Alter {
+            let step = AlterCommand {
                 protocol: &protocol,
-                old: &metadata,
+                old_metadata: &metadata,
                 schema: &schema,
                 ..*self
             }
-            .altered(change)?;
+            .apply(change)?;
             if step.operation.name != CHANGE_COLUMN {
                 return Err(Error::internal(format!(
                     "{} is no change of a column",
@@ -656,17 +683,17 @@ impl<'a> Alter<'a> {
             reads_all |= step.reads_all;
             (protocol, metadata) = (step.protocol, step.metadata);
         }
-        Ok(Altered {
+        Ok(AlteredTable {
             protocol,
             reads_all,
             ..self.metadata(
                 metadata,
-                operation("CHANGE COLUMNS", [("columns", text(&json!(said)))]),
+                operation("CHANGE COLUMNS", [("columns", json_string(&json!(said)))]),
             )
         })
     }
 
-    fn sync_identity(&self, column: &str) -> Result<Altered> {
+    fn sync_identity(&self, column: &str) -> Result<AlteredTable> {
         let (path, schema) = (self.path(column)?, self.schema);
         let [name] = path.as_slice() else {
             return Err(not_identity(column));
@@ -682,7 +709,7 @@ impl<'a> Alter<'a> {
         };
         let request = ScanRequest {
             columns: Some(vec![name.clone()]),
-            layout: TextLayout::Plain,
+            layout: StringLayout::Plain,
             cancel: self.cancel.clone(),
             ..ScanRequest::default()
         };
@@ -704,17 +731,17 @@ impl<'a> Alter<'a> {
             }
         }
         let said = field_json(name, field);
-        let mark = last.and_then(|last| bound_constraints::mark_behind(field, last));
+        let mark = last.and_then(|last| bound_constraints::advanced_high_water_mark(field, last));
         let schema = mark.map_or_else(
             || schema.clone(),
-            |mark| bound_constraints::with_marks(schema, &[(name.clone(), mark)]),
+            |mark| bound_constraints::with_high_water_marks(schema, &[(name.clone(), mark)]),
         );
         let altered = self.with_schema(
-            self.old,
+            self.old_metadata,
             &schema,
-            operation(CHANGE_COLUMN, [("column", text(&said))]),
+            operation(CHANGE_COLUMN, [("column", json_string(&said))]),
         )?;
-        Ok(Altered {
+        Ok(AlteredTable {
             reads_all: true,
             ..altered
         })
@@ -722,11 +749,11 @@ impl<'a> Alter<'a> {
 
     /// The parts of a column's path, as the schema spells them.
     fn path(&self, column: &str) -> Result<Vec<String>> {
-        path_in(self.schema, column)
+        resolve_column_path(self.schema, column)
     }
 
     /// Refuses a change of a column that something else goes by.
-    fn unused(&self, path: &[String], what: &str, partition_too: bool) -> Result<()> {
+    fn check_unreferenced(&self, path: &[String], what: &str, partition_too: bool) -> Result<()> {
         let shown_path = path.join(".");
         let refuse = |by: &str| {
             Err(Error::invalid(format!(
@@ -734,7 +761,7 @@ impl<'a> Alter<'a> {
             ))
             .at_column(&shown_path))
         };
-        for (by, expr) in self.uses {
+        for (by, expr) in self.column_references {
             if expr
                 .columns()
                 .into_iter()
@@ -743,7 +770,7 @@ impl<'a> Alter<'a> {
                 return refuse(by);
             }
         }
-        let metadata = self.old;
+        let metadata = self.old_metadata;
         if partition_too
             && path.len() == 1
             && metadata
@@ -763,8 +790,8 @@ impl<'a> Alter<'a> {
         Ok(())
     }
 
-    fn mapped(&self, what: &str) -> Result<()> {
-        if features::column_mapping(self.protocol, self.old)? == ColumnMapping::None {
+    fn check_column_mapping(&self, what: &str) -> Result<()> {
+        if features::column_mapping(self.protocol, self.old_metadata)? == ColumnMapping::None {
             return Err(Error::invalid(format!(
                 "columns can be {what} where the table maps columns; set `delta.columnMapping.mode` to `name` first"
             )));
@@ -772,38 +799,38 @@ impl<'a> Alter<'a> {
         Ok(())
     }
 
-    fn drop_columns(&self, columns: &[String]) -> Result<Altered> {
-        self.mapped("dropped")?;
+    fn drop_columns(&self, columns: &[String]) -> Result<AlteredTable> {
+        self.check_column_mapping("dropped")?;
         let mut schema = self.schema.clone();
         let (mut paths, mut dropped) = (Vec::new(), Vec::new());
         for column in columns {
             let path = self.path(column)?;
-            self.unused(&path, "dropped", true)?;
-            schema = edited(&schema, &path, &mut |_| Ok(None))?;
+            self.check_unreferenced(&path, "dropped", true)?;
+            schema = transform_field(&schema, &path, &mut |_| Ok(None))?;
             paths.push(path.join("."));
             dropped.push(path);
         }
         if schema.fields.is_empty() {
             return Err(Error::invalid("a table must keep at least one column"));
         }
-        let mut metadata = self.old.clone();
+        let mut metadata = self.old_metadata.clone();
         if let Some(list) = metadata.configuration.get_mut(STATS_COLUMNS) {
-            *list = edited_list(list, &|path| {
+            *list = transform_column_list(list, &|path| {
                 (!dropped.iter().any(|dropped| is_within(&path, dropped))).then_some(path)
             });
         }
         self.with_schema(
             &metadata,
             &schema,
-            operation("DROP COLUMNS", [("columns", listed(&paths))]),
+            operation("DROP COLUMNS", [("columns", json_string_list(&paths))]),
         )
     }
 
-    fn rename_column(&self, column: &str, name: &str) -> Result<Altered> {
-        self.mapped("renamed")?;
+    fn rename_column(&self, column: &str, name: &str) -> Result<AlteredTable> {
+        self.check_column_mapping("renamed")?;
         let path = self.path(column)?;
-        self.unused(&path, "renamed", false)?;
-        let mut metadata = self.old.clone();
+        self.check_unreferenced(&path, "renamed", false)?;
+        let mut metadata = self.old_metadata.clone();
         if path.len() == 1 {
             for partition in metadata
                 .partition_columns
@@ -825,7 +852,7 @@ impl<'a> Alter<'a> {
                     .cloned()
                     .collect()
             };
-            *list = edited_list(list, &|named| {
+            *list = transform_column_list(list, &|named| {
                 Some(if is_within(&named, &path) {
                     renamed(named)
                 } else {
@@ -833,7 +860,7 @@ impl<'a> Alter<'a> {
                 })
             });
         }
-        let schema = edited(self.schema, &path, &mut |field| {
+        let schema = transform_field(self.schema, &path, &mut |field| {
             Ok(Some(StructField {
                 name: name.to_owned(),
                 ..field.clone()
@@ -846,9 +873,9 @@ impl<'a> Alter<'a> {
         self.with_schema(&metadata, &schema, operation("RENAME COLUMN", parameters))
     }
 
-    fn change_type(&self, column: &str, to: &DataType) -> Result<Altered> {
+    fn change_type(&self, column: &str, to: &DataType) -> Result<AlteredTable> {
         let path = self.path(column)?;
-        let metadata = self.old;
+        let metadata = self.old_metadata;
         let widens = features::supported(self.protocol)
             .iter()
             .any(|name| name.starts_with("typeWidening"))
@@ -856,10 +883,10 @@ impl<'a> Alter<'a> {
         if !widens {
             return Err(Error::invalid("a type can be changed where the table widens types; set `delta.enableTypeWidening` to `true` first").at_column(column));
         }
-        self.unused(&path, "given another type", false)?;
-        let iceberg = promised(metadata).is_some();
+        self.check_unreferenced(&path, "given another type", false)?;
+        let iceberg = enabled_iceberg_compat(metadata).is_some();
         let mut changed = None;
-        let schema = edited(self.schema, &path, &mut |field| {
+        let schema = transform_field(self.schema, &path, &mut |field| {
             if field.data_type == *to {
                 return Ok(Some(field.clone()));
             }
@@ -876,7 +903,7 @@ impl<'a> Alter<'a> {
                 data_type: to.clone(),
                 ..field.clone()
             };
-            evolution::note_change(&mut out, &field.data_type, to, "");
+            evolution::record_type_change(&mut out, &field.data_type, to, "");
             changed = Some(out.clone());
             Ok(Some(out))
         })?;
@@ -886,14 +913,14 @@ impl<'a> Alter<'a> {
         self.with_schema(
             metadata,
             &schema,
-            operation(CHANGE_COLUMN, [("column", text(&said))]),
+            operation(CHANGE_COLUMN, [("column", json_string(&said))]),
         )
     }
 
-    fn set_nullable(&self, column: &str, nullable: bool) -> Result<Altered> {
+    fn set_nullable(&self, column: &str, nullable: bool) -> Result<AlteredTable> {
         let path = self.path(column)?;
         let mut said = Value::Null;
-        let schema = edited(self.schema, &path, &mut |field| {
+        let schema = transform_field(self.schema, &path, &mut |field| {
             let out = StructField {
                 nullable,
                 ..field.clone()
@@ -902,11 +929,11 @@ impl<'a> Alter<'a> {
             Ok(Some(out))
         })?;
         let mut altered = self.with_schema(
-            self.old,
+            self.old_metadata,
             &schema,
-            operation(CHANGE_COLUMN, [("column", text(&said))]),
+            operation(CHANGE_COLUMN, [("column", json_string(&said))]),
         )?;
-        if !nullable && altered.metadata != *self.old {
+        if !nullable && altered.metadata != *self.old_metadata {
             let [name] = path.as_slice() else {
                 return Err(Error::unsupported(
                     "only a column, not a field within one, can be made NOT NULL later",
@@ -921,10 +948,10 @@ impl<'a> Alter<'a> {
                 path: path.clone(),
                 data_type,
             };
-            let null = Bound {
+            let null = BoundExpr {
                 expr: Expr::call(Function::IsNull, vec![column], DataType::Boolean)?,
                 ansi: true,
-                zone: Zone::UTC,
+                zone: TimeZoneSpec::UTC,
             };
             if let Some(row) = self.first_row(&null)? {
                 return Err(Error::constraint_violated(
@@ -938,7 +965,11 @@ impl<'a> Alter<'a> {
         Ok(altered)
     }
 
-    fn set_column_metadata(&self, column: &str, metadata: &Map<String, Value>) -> Result<Altered> {
+    fn set_column_metadata(
+        &self,
+        column: &str,
+        metadata: &Map<String, Value>,
+    ) -> Result<AlteredTable> {
         let path = self.path(column)?;
         if let Some(key) = metadata.keys().find(|key| {
             key.starts_with("delta.")
@@ -952,7 +983,7 @@ impl<'a> Alter<'a> {
             .at_column(column));
         }
         let mut said = Value::Null;
-        let schema = edited(self.schema, &path, &mut |field| {
+        let schema = transform_field(self.schema, &path, &mut |field| {
             let mut out = field.clone();
             for (key, value) in metadata {
                 match value {
@@ -964,14 +995,14 @@ impl<'a> Alter<'a> {
             Ok(Some(out))
         })?;
         self.with_schema(
-            self.old,
+            self.old_metadata,
             &schema,
-            operation(CHANGE_COLUMN, [("column", text(&said))]),
+            operation(CHANGE_COLUMN, [("column", json_string(&said))]),
         )
     }
 
     /// The values of a row for which a predicate is true, if there is one.
-    fn first_row(&self, predicate: &Bound) -> Result<Option<String>> {
+    fn first_row(&self, predicate: &BoundExpr) -> Result<Option<String>> {
         let mut columns: Vec<String> = predicate
             .column_names()
             .into_iter()
@@ -982,7 +1013,7 @@ impl<'a> Alter<'a> {
             columns: Some(columns),
             predicate: Some(predicate.clone()),
             limit: Some(1),
-            layout: TextLayout::Plain,
+            layout: StringLayout::Plain,
             cancel: self.cancel.clone(),
             ..ScanRequest::default()
         };
@@ -995,8 +1026,8 @@ impl<'a> Alter<'a> {
         Ok(None)
     }
 
-    fn add_constraints(&self, constraints: &[Demand]) -> Result<Altered> {
-        let mut metadata = self.old.clone();
+    fn add_constraints(&self, constraints: &[NamedExpression]) -> Result<AlteredTable> {
+        let mut metadata = self.old_metadata.clone();
         for constraint in constraints {
             let key = format!("{CONSTRAINTS}{}", constraint.name);
             if constraint.name.is_empty()
@@ -1011,7 +1042,7 @@ impl<'a> Alter<'a> {
                 )));
             }
             let expr = constraint.bound()?;
-            if let Some(row) = self.first_row(&partition_predicate::negated(&expr)?)? {
+            if let Some(row) = self.first_row(&partition_predicate::not_true(&expr)?)? {
                 let what = format!(
                     "the constraint `{}` ({}) does not hold for a row that is there: {row}",
                     constraint.name, constraint.sql
@@ -1030,19 +1061,19 @@ impl<'a> Alter<'a> {
                     .iter()
                     .map(|one| json!({"name": one.name, "expr": one.sql}))
                     .collect();
-                vec![("constraints", text(&json!(list)))]
+                vec![("constraints", json_string(&json!(list)))]
             }
         };
         let protocol = table::sufficient(self.protocol, &metadata, self.schema)?;
-        Ok(Altered {
+        Ok(AlteredTable {
             protocol,
             reads_all: true,
             ..self.metadata(metadata, operation("ADD CONSTRAINT", parameters))
         })
     }
 
-    fn drop_constraint(&self, name: &str, if_exists: bool) -> Result<Altered> {
-        let mut metadata = self.old.clone();
+    fn drop_constraint(&self, name: &str, if_exists: bool) -> Result<AlteredTable> {
+        let mut metadata = self.old_metadata.clone();
         let key = format!("{CONSTRAINTS}{name}");
         let before = metadata.configuration.len();
         metadata
@@ -1060,7 +1091,7 @@ impl<'a> Alter<'a> {
         ))
     }
 
-    fn add_features(&self, names: &[String], allow_versions: bool) -> Result<Altered> {
+    fn add_features(&self, names: &[String], allow_versions: bool) -> Result<AlteredTable> {
         let properties = names
             .iter()
             .map(|name| (format!("{FEATURE}{name}"), "supported".to_owned()))
@@ -1068,7 +1099,7 @@ impl<'a> Alter<'a> {
         let altered = self.with_properties(
             &properties,
             false,
-            operation("ADD FEATURE", [("name", listed(names))]),
+            operation("ADD FEATURE", [("name", json_string_list(names))]),
         )?;
         let (old, new) = (self.protocol, &altered.protocol);
         if !allow_versions
@@ -1086,8 +1117,8 @@ impl<'a> Alter<'a> {
         Ok(altered)
     }
 
-    fn cluster_by(&self, columns: &[String]) -> Result<Altered> {
-        let (snapshot, metadata) = (self.snapshot, self.old);
+    fn cluster_by(&self, columns: &[String]) -> Result<AlteredTable> {
+        let (snapshot, metadata) = (self.snapshot, self.old_metadata);
         if !metadata.partition_columns.is_empty() {
             return Err(Error::invalid("a partitioned table cannot be clustered"));
         }
@@ -1110,7 +1141,7 @@ impl<'a> Alter<'a> {
             ("oldClusteringColumns", Value::from(old.join(","))),
             ("newClusteringColumns", Value::from(columns.join(","))),
         ];
-        Ok(Altered {
+        Ok(AlteredTable {
             protocol,
             domains,
             ..self.metadata(metadata.clone(), operation("CLUSTER BY", parameters))
@@ -1119,7 +1150,7 @@ impl<'a> Alter<'a> {
 }
 
 /// The parts of a column's path, as a schema spells them.
-fn path_in(schema: &StructType, column: &str) -> Result<Vec<String>> {
+fn resolve_column_path(schema: &StructType, column: &str) -> Result<Vec<String>> {
     fn within(data_type: &DataType, rest: &str) -> Option<Vec<String>> {
         match data_type {
             DataType::Struct(inner) => find(inner, rest),
@@ -1161,7 +1192,7 @@ fn not_identity(column: &str) -> Error {
 }
 
 /// What the log says of a column's new place.
-fn position(after: Option<&str>) -> String {
+fn position_clause(after: Option<&str>) -> String {
     after.map_or_else(|| "FIRST".to_owned(), |after| format!("AFTER {after}"))
 }
 
@@ -1185,19 +1216,19 @@ fn new_fields(
 }
 
 /// The schema with one column or field behind another of the same struct, or before all others.
-fn moved(schema: &StructType, path: &[String], after: Option<&str>) -> Result<StructType> {
+fn move_field(schema: &StructType, path: &[String], after: Option<&str>) -> Result<StructType> {
     let Some((name, parents)) = path.split_last() else {
         return Ok(schema.clone());
     };
     if parents.is_empty() {
-        return among(schema, name, after);
+        return move_within_struct(schema, name, after);
     }
     let lacking = || {
         Error::invalid("only columns and fields of structs have a place").at_column(path.join("."))
     };
-    edited(schema, parents, &mut |parent| match &parent.data_type {
+    transform_field(schema, parents, &mut |parent| match &parent.data_type {
         DataType::Struct(inner) => Ok(Some(StructField {
-            data_type: DataType::Struct(Arc::new(among(inner, name, after)?)),
+            data_type: DataType::Struct(Arc::new(move_within_struct(inner, name, after)?)),
             ..parent.clone()
         })),
         _ => Err(lacking()),
@@ -1205,7 +1236,7 @@ fn moved(schema: &StructType, path: &[String], after: Option<&str>) -> Result<St
 }
 
 /// The same within one struct.
-fn among(schema: &StructType, name: &str, after: Option<&str>) -> Result<StructType> {
+fn move_within_struct(schema: &StructType, name: &str, after: Option<&str>) -> Result<StructType> {
     let mut fields = schema.fields.clone();
     let Some(from) = fields.iter().position(|field| field.name == name) else {
         return Ok(schema.clone());
@@ -1232,10 +1263,14 @@ fn among(schema: &StructType, name: &str, after: Option<&str>) -> Result<StructT
 }
 
 /// What becomes of a field; `None` where it goes.
-type Edit<'a> = &'a mut dyn FnMut(&StructField) -> Result<Option<StructField>>;
+type FieldTransform<'a> = &'a mut dyn FnMut(&StructField) -> Result<Option<StructField>>;
 
 /// The schema with one field edited.
-fn edited(schema: &StructType, path: &[String], edit: Edit<'_>) -> Result<StructType> {
+fn transform_field(
+    schema: &StructType,
+    path: &[String],
+    edit: FieldTransform<'_>,
+) -> Result<StructType> {
     let Some((name, rest)) = path.split_first() else {
         return Ok(schema.clone());
     };
@@ -1247,7 +1282,7 @@ fn edited(schema: &StructType, path: &[String], edit: Edit<'_>) -> Result<Struct
             fields.extend(edit(field)?);
         } else {
             fields.push(StructField {
-                data_type: edited_type(&field.data_type, rest, edit)?,
+                data_type: transform_data_type(&field.data_type, rest, edit)?,
                 ..field.clone()
             });
         }
@@ -1255,11 +1290,15 @@ fn edited(schema: &StructType, path: &[String], edit: Edit<'_>) -> Result<Struct
     Ok(StructType { fields })
 }
 
-fn edited_type(data_type: &DataType, path: &[String], edit: Edit<'_>) -> Result<DataType> {
+fn transform_data_type(
+    data_type: &DataType,
+    path: &[String],
+    edit: FieldTransform<'_>,
+) -> Result<DataType> {
     let rest = path.get(1..).unwrap_or_default();
     Ok(match (data_type, path.first().map(String::as_str)) {
         (DataType::Struct(inner), _) => {
-            let inner = edited(inner, path, edit)?;
+            let inner = transform_field(inner, path, edit)?;
             if inner.fields.is_empty() {
                 return Err(Error::invalid(
                     "a struct must keep at least one field; drop the struct instead",
@@ -1268,15 +1307,15 @@ fn edited_type(data_type: &DataType, path: &[String], edit: Edit<'_>) -> Result<
             DataType::Struct(Arc::new(inner))
         }
         (DataType::Array(array), _) => DataType::Array(Arc::new(ArrayType {
-            element: edited_type(&array.element, rest, edit)?,
+            element: transform_data_type(&array.element, rest, edit)?,
             ..array.as_ref().clone()
         })),
         (DataType::Map(map), Some("key")) => DataType::Map(Arc::new(MapType {
-            key: edited_type(&map.key, rest, edit)?,
+            key: transform_data_type(&map.key, rest, edit)?,
             ..map.as_ref().clone()
         })),
         (DataType::Map(map), _) => DataType::Map(Arc::new(MapType {
-            value: edited_type(&map.value, rest, edit)?,
+            value: transform_data_type(&map.value, rest, edit)?,
             ..map.as_ref().clone()
         })),
         (other, _) => other.clone(),
@@ -1293,7 +1332,7 @@ fn is_within(path: &[String], column: &[String]) -> bool {
 }
 
 /// A list of column paths, each as `edit` leaves it.
-fn edited_list(list: &str, edit: &dyn Fn(Vec<String>) -> Option<Vec<String>>) -> String {
+fn transform_column_list(list: &str, edit: &dyn Fn(Vec<String>) -> Option<Vec<String>>) -> String {
     let Some(paths) = properties::columns(list) else {
         return list.to_owned();
     };
@@ -1331,7 +1370,7 @@ mod tests {
         )
         .unwrap();
         let path: Vec<String> = ["l", "element", "value", "x"].map(str::to_owned).into();
-        let renamed = edited(&schema, &path, &mut |field| {
+        let renamed = transform_field(&schema, &path, &mut |field| {
             Ok(Some(StructField {
                 name: "z".to_owned(),
                 ..field.clone()
@@ -1342,14 +1381,14 @@ mod tests {
             renamed.fields[1].data_type.to_string(),
             "array<map<string,struct<z:long,y:date>>>"
         );
-        let dropped = edited(&schema, &path, &mut |_| Ok(None)).unwrap();
+        let dropped = transform_field(&schema, &path, &mut |_| Ok(None)).unwrap();
         assert_eq!(
             dropped.fields[1].data_type.to_string(),
             "array<map<string,struct<y:date>>>"
         );
         let last: Vec<String> = ["l", "element", "value", "y"].map(str::to_owned).into();
         assert!(
-            edited(&dropped, &last, &mut |_| Ok(None))
+            transform_field(&dropped, &last, &mut |_| Ok(None))
                 .unwrap_err()
                 .to_string()
                 .contains("at least one field")
@@ -1360,7 +1399,7 @@ mod tests {
     fn lists_of_columns_are_edited_path_by_path() {
         let path = |text: &str| text.split('.').map(str::to_owned).collect::<Vec<_>>();
         let without = |list: &str, column: &str| {
-            edited_list(list, &|named| {
+            transform_column_list(list, &|named| {
                 (!is_within(&named, &path(column))).then_some(named)
             })
         };
@@ -1370,7 +1409,7 @@ mod tests {
             ("s,a".to_owned(), String::new())
         );
         assert_eq!(
-            edited_list("a,b", &|named| Some(if named == path("a") {
+            transform_column_list("a,b", &|named| Some(if named == path("a") {
                 path("has space")
             } else {
                 named

@@ -6,12 +6,12 @@
 //! Protocol: "Requirements for Writers". Cost: a commit a step.
 
 use crate::checkpoint::{self, CheckpointOptions};
-use crate::commit::finish::{Choices, Done, commit};
-use crate::commit::{Operation, Transaction};
+use crate::commit::finish::{CommitOptions, CommitResult, commit};
+use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::ops::optimize::rewrite::{self, Rewritten};
-use crate::ops::target::Target;
+use crate::exec::CancellationToken;
+use crate::ops::optimize::rewrite::{self, FileRewrite};
+use crate::ops::target::TargetTable;
 use crate::protocol::commit_line::{Action, Add};
 use crate::snapshot::Snapshot;
 
@@ -19,23 +19,23 @@ use crate::snapshot::Snapshot;
 const TRIES: u32 = 10;
 
 /// A command under way.
-pub(in crate::ops) struct Steps<'a> {
+pub(in crate::ops) struct MultiCommitCommand<'a> {
     snapshot: Snapshot,
-    choices: &'a Choices,
-    cancel: &'a Cancel,
+    commit_options: &'a CommitOptions,
+    cancel: &'a CancellationToken,
     warnings: Vec<String>,
 }
 
-impl<'a> Steps<'a> {
+impl<'a> MultiCommitCommand<'a> {
     /// Begins on a version.
     pub(in crate::ops) fn new(
         snapshot: Snapshot,
-        choices: &'a Choices,
-        cancel: &'a Cancel,
+        choices: &'a CommitOptions,
+        cancel: &'a CancellationToken,
     ) -> Self {
         Self {
             snapshot,
-            choices,
+            commit_options: choices,
             cancel,
             warnings: Vec::new(),
         }
@@ -46,30 +46,30 @@ impl<'a> Steps<'a> {
         &self.snapshot
     }
 
-    pub(in crate::ops) fn cancel(&self) -> &'a Cancel {
+    pub(in crate::ops) fn cancel(&self) -> &'a CancellationToken {
         self.cancel
     }
 
-    pub(in crate::ops) fn end(self) -> Snapshot {
+    pub(in crate::ops) fn into_snapshot(self) -> Snapshot {
         self.snapshot
     }
 
     /// Makes a version on the way.
-    pub(in crate::ops) fn step(
+    pub(in crate::ops) fn commit_step(
         &mut self,
-        transaction: Transaction,
-        operation: Operation,
+        transaction: OptimisticTransaction,
+        operation: CommitOperation,
     ) -> Result<()> {
         let done = commit(
             transaction,
             operation,
-            &self.choices.without_transactions(),
+            &self.commit_options.without_transactions(),
             self.cancel,
         )?;
-        self.follow(done)
+        self.advance_to(done)
     }
 
-    fn follow(&mut self, done: Done) -> Result<()> {
+    fn advance_to(&mut self, done: CommitResult) -> Result<()> {
         self.snapshot = done.newest(&self.snapshot)?;
         self.warnings.extend(done.warnings);
         Ok(())
@@ -77,13 +77,13 @@ impl<'a> Steps<'a> {
 
     /// Makes the last version; `with_checkpoint` one that must be read without the commits before
     /// it.
-    pub(in crate::ops) fn last(
+    pub(in crate::ops) fn commit_last(
         self,
-        transaction: Transaction,
-        operation: Operation,
+        transaction: OptimisticTransaction,
+        operation: CommitOperation,
         with_checkpoint: bool,
-    ) -> Result<Done> {
-        let mut choices = self.choices.clone();
+    ) -> Result<CommitResult> {
+        let mut choices = self.commit_options.clone();
         if with_checkpoint {
             choices.create_checkpoint = Some(false);
         }
@@ -92,7 +92,7 @@ impl<'a> Steps<'a> {
             && let Err(error) = checkpoint::write(
                 snapshot,
                 &CheckpointOptions::default(),
-                &self.cancel.uncounted(),
+                &self.cancel.without_progress(),
             )
         {
             done.warnings.push(format!(
@@ -106,28 +106,28 @@ impl<'a> Steps<'a> {
 
     /// An empty version with a checkpoint: who reads from there on sees nothing of what came
     /// before.
-    pub(in crate::ops) fn barrier(&mut self) -> Result<()> {
-        let choices = Choices {
+    pub(in crate::ops) fn commit_barrier(&mut self) -> Result<()> {
+        let choices = CommitOptions {
             create_checkpoint: Some(false),
-            ..self.choices.without_transactions()
+            ..self.commit_options.without_transactions()
         };
         let done = commit(
-            Transaction::new(&self.snapshot),
-            Operation::new("Empty Commit"),
+            OptimisticTransaction::new(&self.snapshot),
+            CommitOperation::new("Empty Commit"),
             &choices,
             self.cancel,
         )?;
-        self.follow(done)?;
+        self.advance_to(done)?;
         checkpoint::write(
             &self.snapshot,
             &CheckpointOptions::default(),
-            &self.cancel.uncounted(),
+            &self.cancel.without_progress(),
         )
         .map(|_| ())
     }
 
     /// Does `work`, again on the newest version where another writer was first.
-    pub(in crate::ops) fn again<T>(
+    pub(in crate::ops) fn retry_on_conflict<T>(
         &mut self,
         mut work: impl FnMut(&mut Self) -> Result<T>,
     ) -> Result<T> {
@@ -149,24 +149,24 @@ impl<'a> Steps<'a> {
     pub(in crate::ops) fn rewrite(
         &mut self,
         files: Vec<Add>,
-        target: &Target,
+        target: &TargetTable,
         actions: Vec<Action>,
-        operation: Operation,
+        operation: CommitOperation,
     ) -> Result<()> {
-        let mut transaction = Transaction::new(&self.snapshot);
+        let mut transaction = OptimisticTransaction::new(&self.snapshot);
         if !actions.is_empty() {
             transaction.read_whole_table();
         }
         transaction.extend(actions);
-        let moved = Rewritten::of(files, &self.snapshot, target, self.cancel)?;
+        let moved = FileRewrite::of(files, &self.snapshot, target, self.cancel)?;
         let done = rewrite::commit(
             transaction,
             operation,
             vec![moved],
             target,
-            &self.choices.without_transactions(),
+            &self.commit_options.without_transactions(),
             self.cancel,
         )?;
-        self.follow(done)
+        self.advance_to(done)
     }
 }

@@ -14,13 +14,13 @@ use std::cell::Cell;
 use arrow_array::{Array, BooleanArray};
 use serde_json::json;
 
-use crate::commit::Transaction;
-use crate::commit::adds::live;
-use crate::commit::finish::Choices;
+use crate::commit::OptimisticTransaction;
+use crate::commit::adds::matching_live_adds;
+use crate::commit::finish::CommitOptions;
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::ops::alter::feature_usage;
-use crate::ops::alter::multi_commit::Steps;
+use crate::ops::alter::multi_commit::MultiCommitCommand;
 use crate::ops::alter::operation;
 use crate::ops::dml::deletion_vectors;
 use crate::parse::{FileBatch, mask};
@@ -38,8 +38,8 @@ const BATCH: usize = 100_000;
 pub(in crate::ops) fn backfill(
     snapshot: &Snapshot,
     protocol: &Protocol,
-    choices: &Choices,
-    cancel: &Cancel,
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
 ) -> Result<Snapshot> {
     let lacks = |batch: &FileBatch| {
         let there = |row: usize| {
@@ -50,9 +50,9 @@ pub(in crate::ops) fn backfill(
         };
         mask((0..batch.len()).map(|row| !there(row)).collect())
     };
-    let mut steps = Steps::new(snapshot.clone(), choices, cancel);
-    if some_files(snapshot, cancel, &lacks)?.is_empty() {
-        return Ok(steps.end());
+    let mut steps = MultiCommitCommand::new(snapshot.clone(), choices, cancel);
+    if next_file_batch(snapshot, cancel, &lacks)?.is_empty() {
+        return Ok(steps.into_snapshot());
     }
     if snapshot.metadata().flag(SUSPENDED) {
         return Err(Error::invalid(format!(
@@ -60,9 +60,9 @@ pub(in crate::ops) fn backfill(
         )));
     }
     if !snapshot.protocol().has_writer_feature(FEATURE) {
-        let mut transaction = Transaction::new(snapshot);
+        let mut transaction = OptimisticTransaction::new(snapshot);
         transaction.push(Action::Protocol(protocol.clone()));
-        steps.step(
+        steps.commit_step(
             transaction,
             operation(
                 "UPGRADE PROTOCOL",
@@ -72,33 +72,33 @@ pub(in crate::ops) fn backfill(
     }
     let mut batch = 0;
     loop {
-        let more = steps.again(|steps| {
-            let files = some_files(steps.snapshot(), cancel, &lacks)?;
+        let more = steps.retry_on_conflict(|steps| {
+            let files = next_file_batch(steps.snapshot(), cancel, &lacks)?;
             let files = files
                 .into_iter()
-                .map(|add| counted(steps.snapshot(), add))
+                .map(|add| with_row_count(steps.snapshot(), add))
                 .collect::<Result<Vec<_>>>()?;
-            again(steps, files, "ROW TRACKING BACKFILL", batch)
+            readd_files(steps, files, "ROW TRACKING BACKFILL", batch)
         })?;
         if !more {
-            return Ok(steps.end());
+            return Ok(steps.into_snapshot());
         }
         batch += 1;
     }
 }
 
 /// Takes all row ids away. The table must not give new ones.
-pub(in crate::ops) fn unbackfill(steps: &mut Steps<'_>) -> Result<()> {
+pub(in crate::ops) fn unbackfill(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let mut batch = 0;
     loop {
-        let more = steps.again(|steps| {
-            let mut files = some_files(steps.snapshot(), steps.cancel(), &|batch| {
-                feature_usage::marked(FEATURE, batch)
+        let more = steps.retry_on_conflict(|steps| {
+            let mut files = next_file_batch(steps.snapshot(), steps.cancel(), &|batch| {
+                feature_usage::files_using_feature(FEATURE, batch)
             })?;
             for add in &mut files {
                 (add.base_row_id, add.default_row_commit_version) = (None, None);
             }
-            again(steps, files, "ROW TRACKING UNBACKFILL", batch)
+            readd_files(steps, files, "ROW TRACKING UNBACKFILL", batch)
         })?;
         if !more {
             return Ok(());
@@ -108,13 +108,13 @@ pub(in crate::ops) fn unbackfill(steps: &mut Steps<'_>) -> Result<()> {
 }
 
 /// Files of the next batch.
-fn some_files(
+fn next_file_batch(
     snapshot: &Snapshot,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
     choose: &dyn Fn(&FileBatch) -> BooleanArray,
 ) -> Result<Vec<Add>> {
     let left = Cell::new(BATCH);
-    live(snapshot, cancel, |batch| {
+    matching_live_adds(snapshot, cancel, |batch| {
         let mut taken = vec![false; batch.len()];
         for row in choose(batch).values().set_indices().take(left.get()) {
             if let Some(taken) = taken.get_mut(row) {
@@ -127,11 +127,16 @@ fn some_files(
 }
 
 /// Adds files again; whether there were any.
-fn again(steps: &mut Steps<'_>, files: Vec<Add>, name: &str, batch: u32) -> Result<bool> {
+fn readd_files(
+    steps: &mut MultiCommitCommand<'_>,
+    files: Vec<Add>,
+    name: &str,
+    batch: u32,
+) -> Result<bool> {
     if files.is_empty() {
         return Ok(false);
     }
-    let mut transaction = Transaction::new(steps.snapshot());
+    let mut transaction = OptimisticTransaction::new(steps.snapshot());
     transaction.read_files(files.iter().map(|add| add.path.as_str()))?;
     transaction.extend(files.into_iter().map(|add| {
         Action::Add(Add {
@@ -139,7 +144,7 @@ fn again(steps: &mut Steps<'_>, files: Vec<Add>, name: &str, batch: u32) -> Resu
             ..add
         })
     }));
-    steps.step(
+    steps.commit_step(
         transaction,
         operation(name, [("batchId", batch.to_string().into())]),
     )?;
@@ -147,13 +152,15 @@ fn again(steps: &mut Steps<'_>, files: Vec<Add>, name: &str, batch: u32) -> Resu
 }
 
 /// The file with the number of its rows, which its ids are counted by.
-fn counted(snapshot: &Snapshot, add: Add) -> Result<Add> {
+fn with_row_count(snapshot: &Snapshot, add: Add) -> Result<Add> {
     if add.num_records().is_some() {
         return Ok(add);
     }
-    let rows = deletion_vectors::rows_of(snapshot, &add)?;
-    let stats =
-        deletion_vectors::with_members(add.stats.as_deref(), &[("numRecords", rows.to_string())])?;
+    let rows = deletion_vectors::physical_row_count(snapshot, &add)?;
+    let stats = deletion_vectors::with_json_members(
+        add.stats.as_deref(),
+        &[("numRecords", rows.to_string())],
+    )?;
     Ok(Add {
         stats: Some(stats),
         ..add

@@ -18,37 +18,39 @@ use arrow_select::zip::zip;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::commit::Transaction;
-use crate::commit::finish::{self, Choices, Done, listed};
+use crate::commit::OptimisticTransaction;
+use crate::commit::finish::{self, CommitOptions, CommitResult, json_string_list};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::exec::now_ms;
-use crate::expr::Bound;
+use crate::expr::BoundExpr;
 use crate::ops::access::check_changeable;
-use crate::ops::dml::deletion_vectors::{self, Marked};
-use crate::ops::dml::matched_rows::Matched;
-use crate::ops::dml::retry::rerun;
+use crate::ops::dml::deletion_vectors::{self, DeletionVectorUpdate};
+use crate::ops::dml::matched_rows::MatchedRows;
+use crate::ops::dml::retry::retry;
 use crate::ops::dml::rewrite_columns;
 use crate::ops::merge::clauses::{ValuePlan, with_field};
 use crate::ops::optimize::auto_compact;
-use crate::ops::orphans::{Orphans, add_new};
-use crate::ops::target::{Edit, Encoding, Rows, Target, change_file};
+use crate::ops::orphans::{UncommittedFiles, add_action};
+use crate::ops::target::{
+    BatchTransform, DataFileOptions, FileRowSelection, TargetTable, cdc_action,
+};
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::{Action, Add};
-use crate::protocol::schema::{StructType, TextLayout};
+use crate::protocol::schema::{StringLayout, StructType};
 use crate::snapshot::Snapshot;
-use crate::write::Written;
-use crate::write::bound_constraints::{self, Demand, Demands};
-use crate::write::constraints::{Computed, Rules};
+use crate::write::WriteOutput;
+use crate::write::bound_constraints::{self, NamedExpression, TableConstraints};
+use crate::write::constraints::{ComputedColumn, WriteRules};
 
 /// How rows are changed.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ChangeOptions {
+pub struct DmlOptions {
     /// How new files are made.
-    pub encoding: Encoding,
+    pub encoding: DataFileOptions,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
     /// How often it is run again on the newest version after another writer changed rows that it
     /// read.
     pub max_reruns: u32,
@@ -58,15 +60,15 @@ pub struct ChangeOptions {
 ///
 /// # Errors
 /// [`Error::Invalid`] for an append-only table, [`Error::Unsupported`] for one that this release
-/// cannot write; as [`Transaction::commit`]. No file of it is left behind then, unless nobody knows
+/// cannot write; as [`OptimisticTransaction::commit`]. No file of it is left behind then, unless nobody knows
 /// whether it was committed.
 pub fn delete(
     snapshot: &Snapshot,
-    predicate: Option<&Demand>,
-    options: &ChangeOptions,
-    cancel: &Cancel,
-) -> Result<Done> {
-    rerun(
+    predicate: Option<&NamedExpression>,
+    options: &DmlOptions,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
+    retry(
         snapshot,
         &options.choices,
         options.max_reruns,
@@ -75,26 +77,30 @@ pub fn delete(
             check_changeable(snapshot)?;
             delete_once(
                 snapshot,
-                Work::new(snapshot, predicate, &options.encoding, choices, cancel)?,
+                DmlContext::new(snapshot, predicate, &options.encoding, choices, cancel)?,
                 cancel,
             )
         },
     )
 }
 
-fn delete_once(snapshot: &Snapshot, work: Work<'_>, cancel: &Cancel) -> Result<Done> {
-    let mut orphans = Orphans::new(snapshot.stores().root());
+fn delete_once(
+    snapshot: &Snapshot,
+    work: DmlContext<'_>,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
+    let mut orphans = UncommittedFiles::new(snapshot.stores().root());
     let found = work.find()?;
     let scanned = work.started.elapsed();
-    let mut outcome = Outcome {
+    let mut outcome = DmlActions {
         rows: found.rows,
-        counts_vectors: true,
-        ..Outcome::default()
+        counts_deletion_vectors: true,
+        ..DmlActions::default()
     };
-    let (whole, partial) = found.split();
-    outcome.end(&whole);
-    if work.target.has_vectors() {
-        outcome.mark(deletion_vectors::mark(
+    let (whole, partial) = found.split_by_coverage();
+    outcome.remove_files(&whole);
+    if work.target.has_deletion_vectors() {
+        outcome.add_deletion_vectors(deletion_vectors::write_deletion_vectors(
             snapshot,
             partial,
             &found.partial,
@@ -102,18 +108,25 @@ fn delete_once(snapshot: &Snapshot, work: Work<'_>, cancel: &Cancel) -> Result<D
             cancel,
         )?);
     } else if !partial.is_empty() {
-        if work.target.has_feed() {
+        if work.target.has_change_data_feed() {
             // Files that end as a whole are told in full here, too: the feed of a version is its
             // change files alone.
-            let gone = found.chosen().map(|rows| (rows, "delete", None));
-            outcome.changes(work.target.changes(snapshot, gone, cancel)?, &mut orphans);
+            let gone = found.selected_rows().map(|rows| (rows, "delete", None));
+            outcome.add_change_data(
+                work.target.write_change_data(snapshot, gone, cancel)?,
+                &mut orphans,
+            );
         }
-        let kept = work
-            .target
-            .copy(snapshot, found.kept(), Rules::default(), None, cancel)?;
+        let kept = work.target.copy(
+            snapshot,
+            found.remaining_rows(),
+            WriteRules::default(),
+            None,
+            cancel,
+        )?;
         outcome.copied = kept.rows;
-        outcome.add(kept, &work.target.metadata, &mut orphans);
-        outcome.end(&partial);
+        outcome.add_files(kept, &work.target.metadata, &mut orphans);
+        outcome.remove_files(&partial);
     }
     work.commit("DELETE", "numDeletedRows", outcome, scanned, orphans)
 }
@@ -125,13 +138,13 @@ fn delete_once(snapshot: &Snapshot, work: Work<'_>, cancel: &Cancel) -> Result<D
 /// As [`delete`]; [`Error::ConstraintViolated`] for new values that break what the table demands.
 pub fn update(
     snapshot: &Snapshot,
-    predicate: Option<&Demand>,
+    predicate: Option<&NamedExpression>,
     assignments: &[ValuePlan],
-    bound: &Demands,
-    options: &ChangeOptions,
-    cancel: &Cancel,
-) -> Result<Done> {
-    rerun(
+    bound: &TableConstraints,
+    options: &DmlOptions,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
+    retry(
         snapshot,
         &options.choices,
         options.max_reruns,
@@ -140,7 +153,7 @@ pub fn update(
             check_changeable(snapshot)?;
             update_once(
                 snapshot,
-                Work::new(snapshot, predicate, &options.encoding, choices, cancel)?,
+                DmlContext::new(snapshot, predicate, &options.encoding, choices, cancel)?,
                 assignments,
                 bound,
                 cancel,
@@ -151,43 +164,43 @@ pub fn update(
 
 fn update_once(
     snapshot: &Snapshot,
-    work: Work<'_>,
+    work: DmlContext<'_>,
     assignments: &[ValuePlan],
-    bound: &Demands,
-    cancel: &Cancel,
-) -> Result<Done> {
-    let asked = Demands::of(
+    bound: &TableConstraints,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
+    let asked = TableConstraints::of(
         snapshot.protocol(),
         snapshot.metadata(),
         snapshot.schema(),
         |_| false,
     )?;
-    let rules = Demands {
+    let rules = TableConstraints {
         predicate: None,
         ..bound.clone()
     }
     .rules(&asked, Vec::new())?;
-    let values = Arc::new(NewValues::of(snapshot, assignments, &rules)?);
-    let mut orphans = Orphans::new(snapshot.stores().root());
+    let values = Arc::new(UpdateAssignments::of(snapshot, assignments, &rules)?);
+    let mut orphans = UncommittedFiles::new(snapshot.stores().root());
     let found = work.find()?;
     let scanned = work.started.elapsed();
-    let mut outcome = Outcome {
+    let mut outcome = DmlActions {
         rows: found.rows,
-        counts_vectors: found.looked,
-        ..Outcome::default()
+        counts_deletion_vectors: found.rows_scanned,
+        ..DmlActions::default()
     };
     let files: Vec<String> = found.files.iter().map(|add| add.path.clone()).collect();
     if !files.is_empty() {
-        let matched = Rows {
+        let matched = FileRowSelection {
             files: files.clone(),
             predicate: work.predicate.clone(),
-            chosen: None,
+            positions: None,
         };
-        let of_matched: Edit = {
+        let of_matched: BatchTransform = {
             let values = Arc::clone(&values);
             Arc::new(move |batch| values.apply(&batch, None))
         };
-        if work.target.has_feed() {
+        if work.target.has_change_data_feed() {
             let sources = [
                 (matched.clone(), "update_preimage", None),
                 (
@@ -196,32 +209,37 @@ fn update_once(
                     Some(Arc::clone(&of_matched)),
                 ),
             ];
-            outcome.changes(
-                work.target.changes(snapshot, sources, cancel)?,
+            outcome.add_change_data(
+                work.target.write_change_data(snapshot, sources, cancel)?,
                 &mut orphans,
             );
         }
-        if work.target.has_vectors() {
-            let (whole, partial) = found.split();
+        if work.target.has_deletion_vectors() {
+            let (whole, partial) = found.split_by_coverage();
             let written = work
                 .target
                 .copy(snapshot, matched, rules, Some(of_matched), cancel)?;
-            outcome.add(written, &work.target.metadata, &mut orphans);
-            outcome.end(&whole);
+            outcome.add_files(written, &work.target.metadata, &mut orphans);
+            outcome.remove_files(&whole);
             let (files, bytes) = (
                 partial.len() as u64,
                 partial.iter().map(|add| add.size).sum::<i64>(),
             );
-            let marked =
-                deletion_vectors::mark(snapshot, partial, &found.partial, &mut orphans, cancel)?;
+            let marked = deletion_vectors::write_deletion_vectors(
+                snapshot,
+                partial,
+                &found.partial,
+                &mut orphans,
+                cancel,
+            )?;
             // An UPDATE counts every file that it touches, a DELETE those that end.
-            outcome.mark(Marked {
-                ended: files,
-                ended_bytes: bytes,
+            outcome.add_deletion_vectors(DeletionVectorUpdate {
+                removed_files: files,
+                removed_bytes: bytes,
                 ..marked
             });
         } else {
-            let update = rewrite_columns::Update {
+            let update = rewrite_columns::ColumnUpdate {
                 snapshot,
                 target: &work.target,
                 values: &values,
@@ -230,10 +248,10 @@ fn update_once(
             };
             let (spliced, others) = update.run(found.files.clone(), cancel)?;
             let mut rewritten = spliced.rows;
-            outcome.add(spliced, &work.target.metadata, &mut orphans);
+            outcome.add_files(spliced, &work.target.metadata, &mut orphans);
             let files: Vec<String> = others.into_iter().map(|add| add.path).collect();
             let predicate = work.predicate.clone();
-            let of_all: Edit = Arc::new(move |batch| {
+            let of_all: BatchTransform = Arc::new(move |batch| {
                 let mask = predicate
                     .as_ref()
                     .map(|predicate| predicate.filter_mask(&batch))
@@ -243,19 +261,19 @@ fn update_once(
             if !files.is_empty() {
                 let written = work.target.copy(
                     snapshot,
-                    Rows {
+                    FileRowSelection {
                         files,
-                        ..Rows::default()
+                        ..FileRowSelection::default()
                     },
                     rules,
                     Some(of_all),
                     cancel,
                 )?;
                 rewritten += written.rows;
-                outcome.add(written, &work.target.metadata, &mut orphans);
+                outcome.add_files(written, &work.target.metadata, &mut orphans);
             }
             outcome.copied = found.rows.map_or(0, |rows| rewritten.saturating_sub(rows));
-            outcome.end(&found.files);
+            outcome.remove_files(&found.files);
         }
     }
     work.commit("UPDATE", "numUpdatedRows", outcome, scanned, orphans)
@@ -266,61 +284,61 @@ pub(in crate::ops) fn millis(time: Duration) -> u64 {
 }
 
 /// What both commands do alike, whoever moves the rows.
-pub(in crate::ops) struct Work<'a> {
+pub(in crate::ops) struct DmlContext<'a> {
     snapshot: &'a Snapshot,
-    predicate: Option<Bound>,
+    predicate: Option<BoundExpr>,
     sql: Option<&'a str>,
-    pub target: Target,
-    choices: &'a Choices,
-    cancel: &'a Cancel,
+    pub target: TargetTable,
+    commit_options: &'a CommitOptions,
+    cancel: &'a CancellationToken,
     pub started: Instant,
 }
 
-impl<'a> Work<'a> {
+impl<'a> DmlContext<'a> {
     pub(in crate::ops) fn new(
         snapshot: &'a Snapshot,
-        predicate: Option<&'a Demand>,
-        encoding: &Encoding,
-        choices: &'a Choices,
-        cancel: &'a Cancel,
+        predicate: Option<&'a NamedExpression>,
+        encoding: &DataFileOptions,
+        choices: &'a CommitOptions,
+        cancel: &'a CancellationToken,
     ) -> Result<Self> {
-        let target = Target::of(snapshot, encoding.clone());
-        let bound = predicate.map(Demand::bound).transpose()?;
+        let target = TargetTable::of(snapshot, encoding.clone());
+        let bound = predicate.map(NamedExpression::bound).transpose()?;
         Ok(Self {
             snapshot,
             predicate: bound,
             sql: predicate.map(|demand| demand.sql.as_str()),
             target,
-            choices,
+            commit_options: choices,
             cancel,
             started: Instant::now(),
         })
     }
 
-    pub(in crate::ops) fn find(&self) -> Result<Matched> {
-        Matched::find(self.snapshot, self.predicate.as_ref(), None, self.cancel)
+    pub(in crate::ops) fn find(&self) -> Result<MatchedRows> {
+        MatchedRows::find_rows(self.snapshot, self.predicate.as_ref(), None, self.cancel)
     }
 
     pub(in crate::ops) fn commit(
         self,
         name: &str,
         rows: &str,
-        outcome: Outcome,
+        outcome: DmlActions,
         scanned: Duration,
-        orphans: Orphans,
-    ) -> Result<Done> {
+        orphans: UncommittedFiles,
+    ) -> Result<CommitResult> {
         let whole = self.started.elapsed();
         let metrics = json!({
-            "numRemovedFiles": outcome.ended,
-            "numRemovedBytes": outcome.ended_bytes,
-            "numAddedFiles": outcome.added,
+            "numRemovedFiles": outcome.removed_files,
+            "numRemovedBytes": outcome.removed_bytes,
+            "numAddedFiles": outcome.added_files,
             "numAddedBytes": outcome.added_bytes,
             rows: outcome.rows,
             "numCopiedRows": outcome.copied,
             "numAddedChangeFiles": outcome.change_files,
-            "numDeletionVectorsAdded": outcome.marked.added,
-            "numDeletionVectorsRemoved": outcome.marked.removed,
-            "numDeletionVectorsUpdated": outcome.marked.updated,
+            "numDeletionVectorsAdded": outcome.deletion_vectors.added,
+            "numDeletionVectorsRemoved": outcome.deletion_vectors.removed,
+            "numDeletionVectorsUpdated": outcome.deletion_vectors.updated,
             "scanTimeMs": millis(scanned),
             "rewriteTimeMs": millis(whole.saturating_sub(scanned)),
             "executionTimeMs": millis(whole),
@@ -332,52 +350,55 @@ impl<'a> Work<'a> {
             .into_iter()
             .map(str::to_owned)
             .collect();
-        let mut operation = finish::operation(name, json!({"predicate": listed(&said)}), metrics);
+        let mut operation =
+            finish::operation(name, json!({"predicate": json_string_list(&said)}), metrics);
         if outcome.actions.is_empty() {
-            return Ok(Done {
+            return Ok(CommitResult {
                 metrics: operation.metrics,
-                ..Done::unchanged(self.snapshot)
+                ..CommitResult::unchanged(self.snapshot)
             });
         }
         operation.row_ids_preserved =
             Some(self.target.tracks_rows() || outcome.copied == 0 && name == "DELETE");
-        let mut transaction = Transaction::new(self.snapshot);
+        let mut transaction = OptimisticTransaction::new(self.snapshot);
         match self.predicate {
             Some(predicate) => transaction.read_rows(predicate),
             None => transaction.read_whole_table(),
         }
         transaction.replace(outcome.actions)?;
         let touched = transaction.partitions();
-        let done =
-            orphans.commit(|| finish::commit(transaction, operation, self.choices, self.cancel));
-        done.map(|done| auto_compact::follow(done, &touched, self.choices, self.cancel))
+        let done = orphans
+            .commit(|| finish::commit(transaction, operation, self.commit_options, self.cancel));
+        done.map(|done| {
+            auto_compact::compact_after_commit(done, &touched, self.commit_options, self.cancel)
+        })
     }
 }
 
 /// What a command does to the table.
 #[derive(Default)]
-pub(in crate::ops) struct Outcome {
+pub(in crate::ops) struct DmlActions {
     actions: Vec<Action>,
     pub rows: Option<u64>,
     pub copied: u64,
-    added: u64,
+    added_files: u64,
     added_bytes: u64,
-    ended: u64,
-    ended_bytes: i64,
+    removed_files: u64,
+    removed_bytes: i64,
     change_files: u64,
-    marked: Marked,
+    deletion_vectors: DeletionVectorUpdate,
     /// Whether vectors of files that end as a whole are counted: in an UPDATE that looks at no row
     /// they are not, as delta-spark has it.
-    pub counts_vectors: bool,
+    pub counts_deletion_vectors: bool,
 }
 
-impl Outcome {
-    pub(in crate::ops) fn end(&mut self, files: &[Add]) {
+impl DmlActions {
+    pub(in crate::ops) fn remove_files(&mut self, files: &[Add]) {
         let now = now_ms();
-        self.ended += files.len() as u64;
-        self.ended_bytes += files.iter().map(|add| add.size).sum::<i64>();
-        if self.counts_vectors {
-            self.marked.removed += files
+        self.removed_files += files.len() as u64;
+        self.removed_bytes += files.iter().map(|add| add.size).sum::<i64>();
+        if self.counts_deletion_vectors {
+            self.deletion_vectors.removed += files
                 .iter()
                 .filter(|add| add.deletion_vector.is_some())
                 .count() as u64;
@@ -389,57 +410,61 @@ impl Outcome {
         );
     }
 
-    pub(in crate::ops) fn add(
+    pub(in crate::ops) fn add_files(
         &mut self,
-        written: Written,
+        written: WriteOutput,
         metadata: &Metadata,
-        orphans: &mut Orphans,
+        orphans: &mut UncommittedFiles,
     ) {
         orphans.add(&written.files);
-        self.added += written.files.len() as u64;
+        self.added_files += written.files.len() as u64;
         self.added_bytes += written.files.iter().map(|file| file.size).sum::<u64>();
         self.actions.extend(
             written
                 .files
                 .into_iter()
-                .map(|file| Action::Add(add_new(file, metadata))),
+                .map(|file| Action::Add(add_action(file, metadata))),
         );
     }
 
-    pub(in crate::ops) fn changes(&mut self, written: Written, orphans: &mut Orphans) {
+    pub(in crate::ops) fn add_change_data(
+        &mut self,
+        written: WriteOutput,
+        orphans: &mut UncommittedFiles,
+    ) {
         orphans.add(&written.files);
         self.change_files += written.files.len() as u64;
         self.actions.extend(
             written
                 .files
                 .into_iter()
-                .map(|file| Action::Cdc(change_file(file))),
+                .map(|file| Action::Cdc(cdc_action(file))),
         );
     }
 
-    pub(in crate::ops) fn mark(&mut self, marked: Marked) {
-        self.ended += marked.ended;
-        self.ended_bytes += marked.ended_bytes;
-        self.marked.added += marked.added;
-        self.marked.removed += marked.removed;
-        self.marked.updated += marked.updated;
+    pub(in crate::ops) fn add_deletion_vectors(&mut self, marked: DeletionVectorUpdate) {
+        self.removed_files += marked.removed_files;
+        self.removed_bytes += marked.removed_bytes;
+        self.deletion_vectors.added += marked.added;
+        self.deletion_vectors.removed += marked.removed;
+        self.deletion_vectors.updated += marked.updated;
         self.actions.extend(marked.actions);
     }
 }
 
 /// A new value: the column's place, the field within it, the expression.
-type Assigned = (usize, Vec<String>, Bound);
+type ColumnAssignment = (usize, Vec<String>, BoundExpr);
 
 /// The values that an UPDATE gives.
-pub(in crate::ops) struct NewValues {
+pub(in crate::ops) struct UpdateAssignments {
     schema: StructType,
-    assigned: Vec<Assigned>,
+    assignments: Vec<ColumnAssignment>,
     /// Generated columns that follow from others and are not assigned themselves.
-    generated: Vec<(usize, Computed)>,
+    generated: Vec<(usize, ComputedColumn)>,
 }
 
-impl NewValues {
-    fn of(snapshot: &Snapshot, assignments: &[ValuePlan], rules: &Rules) -> Result<Self> {
+impl UpdateAssignments {
+    fn of(snapshot: &Snapshot, assignments: &[ValuePlan], rules: &WriteRules) -> Result<Self> {
         let schema = snapshot.schema().clone();
         let identities = bound_constraints::identities(snapshot.protocol(), &schema)?;
         let place = |name: &str| {
@@ -448,7 +473,7 @@ impl NewValues {
                 Error::invalid(format!("the table has no column `{name}`")).at_column(name)
             })
         };
-        let mut assigned: Vec<Assigned> = Vec::new();
+        let mut assigned: Vec<ColumnAssignment> = Vec::new();
         for assignment in assignments {
             let Some((name, rest)) = assignment.path.split_first() else {
                 return Err(Error::internal("a value is for no column"));
@@ -469,7 +494,7 @@ impl NewValues {
             assigned.push((
                 place,
                 rest.to_vec(),
-                Bound::from_json(&assignment.tree.to_string())?,
+                BoundExpr::from_json(&assignment.tree.to_string())?,
             ));
         }
         let generated = rules
@@ -483,14 +508,14 @@ impl NewValues {
             .collect();
         Ok(Self {
             schema,
-            assigned,
+            assignments: assigned,
             generated,
         })
     }
 
     /// The same for nothing but the columns that change, and their names; `None` where a name is
     /// not known.
-    pub(in crate::ops) fn narrow(&self) -> Option<(Self, Vec<String>)> {
+    pub(in crate::ops) fn changed_columns_only(&self) -> Option<(Self, Vec<String>)> {
         let name = |place: &usize| {
             self.schema
                 .fields
@@ -498,17 +523,17 @@ impl NewValues {
                 .map(|field| field.name.clone())
         };
         let assigned = self
-            .assigned
+            .assignments
             .iter()
             .map(|(place, ..)| name(place))
             .collect::<Option<Vec<_>>>()?;
-        let follows = |rule: &Computed| {
+        let follows = |rule: &ComputedColumn| {
             rule.expr
                 .column_names()
                 .iter()
                 .any(|read| assigned.iter().any(|name| name == read))
         };
-        let generated: Vec<(usize, Computed)> = self
+        let generated: Vec<(usize, ComputedColumn)> = self
             .generated
             .iter()
             .filter(|(_, rule)| follows(rule))
@@ -521,7 +546,7 @@ impl NewValues {
         Some((
             Self {
                 schema: self.schema.clone(),
-                assigned: self.assigned.clone(),
+                assignments: self.assignments.clone(),
                 generated,
             },
             changed,
@@ -529,17 +554,17 @@ impl NewValues {
     }
 
     /// The columns that new values are made of.
-    pub(in crate::ops) fn reads(&self) -> Vec<&str> {
-        self.assigned
+    pub(in crate::ops) fn referenced_columns(&self) -> Vec<&str> {
+        self.assignments
             .iter()
             .map(|(.., expr)| expr)
             .chain(self.generated.iter().map(|(_, rule)| &rule.expr))
-            .flat_map(Bound::column_names)
+            .flat_map(BoundExpr::column_names)
             .collect()
     }
 
     /// The same for batches of some of the table's columns.
-    pub(in crate::ops) fn within(&self, schema: &StructType) -> Result<Self> {
+    pub(in crate::ops) fn for_columns(&self, schema: &StructType) -> Result<Self> {
         let place = |place: &usize| {
             let name = self.schema.fields.get(*place).map(|field| &field.name);
             schema
@@ -549,7 +574,7 @@ impl NewValues {
                 .ok_or_else(|| Error::internal("a changed column is not read"))
         };
         let assigned = self
-            .assigned
+            .assignments
             .iter()
             .map(|(n, rest, expr)| Ok((place(n)?, rest.clone(), expr.clone())))
             .collect::<Result<_>>()?;
@@ -560,7 +585,7 @@ impl NewValues {
             .collect::<Result<_>>()?;
         Ok(Self {
             schema: schema.clone(),
-            assigned,
+            assignments: assigned,
             generated,
         })
     }
@@ -589,11 +614,12 @@ impl NewValues {
             };
             Ok(())
         };
-        for (place, rest, expr) in &self.assigned {
+        for (place, rest, expr) in &self.assignments {
             let Some((field, now)) = self.schema.fields.get(*place).zip(columns.get(*place)) else {
                 return Err(Error::internal("a scan lacks a column of the table"));
             };
-            let mut value = masked(expr, batch, mask).map_err(|e| e.at_column(&field.name))?;
+            let mut value =
+                evaluate_masked(expr, batch, mask).map_err(|e| e.at_column(&field.name))?;
             if !rest.is_empty() {
                 value = with_field(now, &field.data_type, rest, &value, None)?;
             }
@@ -605,7 +631,8 @@ impl NewValues {
                 set(
                     &mut columns,
                     *place,
-                    masked(&rule.expr, &changed, mask).map_err(|e| e.at_column(&rule.column))?,
+                    evaluate_masked(&rule.expr, &changed, mask)
+                        .map_err(|e| e.at_column(&rule.column))?,
                 )?;
             }
         }
@@ -619,8 +646,12 @@ impl NewValues {
 }
 
 /// The values of an expression in the rows of the mask: it must not fail for the others.
-fn masked(expr: &Bound, batch: &RecordBatch, mask: Option<&BooleanArray>) -> Result<ArrayRef> {
-    let plain = expr.data_type().to_arrow(TextLayout::Plain);
+fn evaluate_masked(
+    expr: &BoundExpr,
+    batch: &RecordBatch,
+    mask: Option<&BooleanArray>,
+) -> Result<ArrayRef> {
+    let plain = expr.data_type().to_arrow(StringLayout::Plain);
     let Some(mask) =
         mask.filter(|mask| mask.true_count() < mask.len() && expr.expr.can_fail(expr.ansi))
     else {

@@ -13,12 +13,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::value::RawValue;
 
-use crate::dv::{self, Descriptor, FileWriter, Positions};
+use crate::dv::{self, DeletionVectorFileWriter, Descriptor, RoaringBitmapArray};
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::exec::now_ms;
-use crate::ops::orphans::Orphans;
-use crate::pq::survey;
+use crate::ops::orphans::UncommittedFiles;
+use crate::pq::infer_schema;
 use crate::protocol::commit_line::{Action, Add};
 use crate::scan::vector_file;
 use crate::snapshot::Snapshot;
@@ -29,7 +29,7 @@ const PACKED: usize = 2 << 20;
 
 /// What became of the files.
 #[derive(Debug, Default)]
-pub(in crate::ops) struct Marked {
+pub(in crate::ops) struct DeletionVectorUpdate {
     /// Ends and beginnings of files and vectors.
     pub actions: Vec<Action>,
     /// Vectors that were made.
@@ -39,22 +39,22 @@ pub(in crate::ops) struct Marked {
     /// Those of them that another one took the place of.
     pub updated: u64,
     /// Files that ended, and their bytes.
-    pub ended: u64,
-    pub ended_bytes: i64,
+    pub removed_files: u64,
+    pub removed_bytes: i64,
 }
 
-impl Marked {
+impl DeletionVectorUpdate {
     /// Files that end as a whole, with their vectors: their rows are elsewhere from now on, or
     /// nowhere.
-    pub(in crate::ops) fn ended(files: &[Add]) -> Self {
+    pub(in crate::ops) fn of_removed_files(files: &[Add]) -> Self {
         let now = now_ms();
         Self {
             removed: files
                 .iter()
                 .filter(|add| add.deletion_vector.is_some())
                 .count() as u64,
-            ended: files.len() as u64,
-            ended_bytes: files.iter().map(|add| add.size).sum(),
+            removed_files: files.len() as u64,
+            removed_bytes: files.iter().map(|add| add.size).sum(),
             actions: files
                 .iter()
                 .map(|add| Action::Remove(add.to_remove(now, true)))
@@ -65,20 +65,20 @@ impl Marked {
 }
 
 /// Deletes rows of files, by their paths.
-pub(in crate::ops) fn mark(
+pub(in crate::ops) fn write_deletion_vectors(
     snapshot: &Snapshot,
     files: Vec<Add>,
-    rows: &HashMap<String, Positions>,
-    orphans: &mut Orphans,
-    cancel: &Cancel,
-) -> Result<Marked> {
+    rows: &HashMap<String, RoaringBitmapArray>,
+    orphans: &mut UncommittedFiles,
+    cancel: &CancellationToken,
+) -> Result<DeletionVectorUpdate> {
     let known: Vec<Descriptor> = files
         .iter()
         .filter_map(|add| add.deletion_vector.clone())
         .collect();
     let mut known = dv::load_all(&known, |path| vector_file(snapshot.stores(), path))?.into_iter();
-    let (mut out, now) = (Marked::default(), now_ms());
-    let mut packer = Packer::default();
+    let (mut out, now) = (DeletionVectorUpdate::default(), now_ms());
+    let mut packer = DeletionVectorPacker::default();
     for add in files {
         cancel.check()?;
         let new = rows
@@ -92,18 +92,18 @@ pub(in crate::ops) fn mark(
         let positions = before
             .as_ref()
             .map_or_else(|| new.clone(), |before| before.positions().union(new));
-        let records = rows_of(snapshot, &add)?;
+        let records = physical_row_count(snapshot, &add)?;
         out.actions.push(Action::Remove(add.to_remove(now, true)));
         if positions.len() >= records {
-            out.ended += 1;
-            out.ended_bytes += add.size;
+            out.removed_files += 1;
+            out.removed_bytes += add.size;
             out.removed += u64::from(before.is_some());
             continue;
         }
         out.added += 1;
         out.removed += u64::from(before.is_some());
         out.updated += u64::from(before.is_some());
-        let stats = Some(loosened(add.stats.as_deref(), records).at_file(&add.path)?);
+        let stats = Some(with_wide_bounds(add.stats.as_deref(), records).at_file(&add.path)?);
         let vector = packer.push(snapshot, &positions, orphans)?;
         out.actions.push(Action::Add(Add {
             stats,
@@ -112,12 +112,12 @@ pub(in crate::ops) fn mark(
             ..add
         }));
     }
-    packer.end(snapshot, orphans)?;
+    packer.close_file(snapshot, orphans)?;
     Ok(out)
 }
 
 /// Rows of a file, deleted ones included; its footer knows where statistics do not.
-pub(in crate::ops) fn rows_of(snapshot: &Snapshot, add: &Add) -> Result<u64> {
+pub(in crate::ops) fn physical_row_count(snapshot: &Snapshot, add: &Add) -> Result<u64> {
     if let Some(rows) = add.num_records().and_then(|rows| u64::try_from(rows).ok()) {
         return Ok(rows);
     }
@@ -125,12 +125,12 @@ pub(in crate::ops) fn rows_of(snapshot: &Snapshot, add: &Add) -> Result<u64> {
     let file = snapshot
         .stores()
         .file(&path, u64::try_from(add.size).ok())?;
-    Ok(survey(&file)?.num_rows())
+    Ok(infer_schema(&file)?.num_rows())
 }
 
 /// The statistics of a file of which rows are deleted. Values are kept to the letter.
-fn loosened(stats: Option<&str>, rows: u64) -> Result<String> {
-    with_members(
+fn with_wide_bounds(stats: Option<&str>, rows: u64) -> Result<String> {
+    with_json_members(
         stats,
         &[
             ("numRecords", rows.to_string()),
@@ -140,7 +140,7 @@ fn loosened(stats: Option<&str>, rows: u64) -> Result<String> {
 }
 
 /// Statistics with these members set, each a text of JSON.
-pub(in crate::ops) fn with_members(
+pub(in crate::ops) fn with_json_members(
     stats: Option<&str>,
     members: &[(&str, String)],
 ) -> Result<String> {
@@ -160,29 +160,29 @@ pub(in crate::ops) fn with_members(
 
 /// The file of vectors that is being filled.
 #[derive(Default)]
-struct Packer {
-    open: Option<(dv::NewFile, FileWriter)>,
+struct DeletionVectorPacker {
+    open: Option<(dv::DeletionVectorFile, DeletionVectorFileWriter)>,
 }
 
-impl Packer {
+impl DeletionVectorPacker {
     fn push(
         &mut self,
         snapshot: &Snapshot,
-        positions: &Positions,
-        orphans: &mut Orphans,
+        positions: &RoaringBitmapArray,
+        orphans: &mut UncommittedFiles,
     ) -> Result<Descriptor> {
         if self
             .open
             .as_ref()
             .is_some_and(|(_, writer)| writer.len() >= PACKED)
         {
-            self.end(snapshot, orphans)?;
+            self.close_file(snapshot, orphans)?;
         }
         let (file, writer) = match &mut self.open {
             Some(open) => open,
             none => none.insert((
-                dv::NewFile::new(&crate::exec::uuid())?,
-                FileWriter::default(),
+                dv::DeletionVectorFile::new(&crate::exec::uuid())?,
+                DeletionVectorFileWriter::default(),
             )),
         };
         let written = writer.push(positions)?;
@@ -195,7 +195,7 @@ impl Packer {
         })
     }
 
-    fn end(&mut self, snapshot: &Snapshot, orphans: &mut Orphans) -> Result<()> {
+    fn close_file(&mut self, snapshot: &Snapshot, orphans: &mut UncommittedFiles) -> Result<()> {
         let Some((file, writer)) = self.open.take() else {
             return Ok(());
         };
@@ -216,17 +216,17 @@ mod tests {
     #[test]
     fn statistics_keep_every_digit() {
         let stats = r#"{"numRecords":3,"minValues":{"d":12345678901234567890.123456789,"tightBounds":1},"tightBounds":true}"#;
-        let loose = loosened(Some(stats), 3).unwrap();
+        let loose = with_wide_bounds(Some(stats), 3).unwrap();
         assert_eq!(
             loose,
             r#"{"minValues":{"d":12345678901234567890.123456789,"tightBounds":1},"numRecords":3,"tightBounds":false}"#
         );
         assert_eq!(
-            loosened(None, 7).unwrap(),
+            with_wide_bounds(None, 7).unwrap(),
             r#"{"numRecords":7,"tightBounds":false}"#
         );
         assert_eq!(
-            loosened(Some("NaN"), 7).unwrap(),
+            with_wide_bounds(Some("NaN"), 7).unwrap(),
             r#"{"numRecords":7,"tightBounds":false}"#
         );
     }

@@ -6,75 +6,75 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::commit::adds::{all, live};
-use crate::dv::Positions;
+use crate::commit::adds::{all_live_adds, matching_live_adds};
+use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::expr::Bound;
-use crate::ops::target::Rows;
-use crate::ops::write::replace_keys::Keys;
+use crate::exec::CancellationToken;
+use crate::expr::BoundExpr;
+use crate::ops::target::FileRowSelection;
+use crate::ops::write::replace_keys::ReplaceKeySet;
 use crate::parse::mask;
 use crate::protocol::commit_line::Add;
 use crate::prune;
-use crate::scan::{Chosen, Lens};
+use crate::scan::{FileMatcher, PositionSelection};
 use crate::snapshot::Snapshot;
 
 /// Rows that are chosen.
 #[derive(Debug, Clone, Default)]
-pub(in crate::ops) struct Matched {
+pub(in crate::ops) struct MatchedRows {
     /// Files that have any.
     pub files: Vec<Add>,
     /// Those of them of which rows stay, or may: the rows that do not.
-    pub partial: Arc<HashMap<String, Positions>>,
+    pub partial: Arc<HashMap<String, RoaringBitmapArray>>,
     /// How many, where that is known.
     pub rows: Option<u64>,
     /// Whether rows were looked at: partition values alone did not decide.
-    pub looked: bool,
+    pub rows_scanned: bool,
     /// True for all of them, and maybe for others.
-    predicate: Option<Bound>,
+    predicate: Option<BoundExpr>,
 }
 
-impl Matched {
+impl MatchedRows {
     /// The rows for which `predicate` is true, all rows without one; of these only those that have
     /// one of the keys.
-    pub(in crate::ops) fn find(
+    pub(in crate::ops) fn find_rows(
         snapshot: &Snapshot,
-        predicate: Option<&Bound>,
-        keys: Option<&Keys>,
-        cancel: &Cancel,
+        predicate: Option<&BoundExpr>,
+        keys: Option<&ReplaceKeySet>,
+        cancel: &CancellationToken,
     ) -> Result<Self> {
         let Some(predicate) = predicate else {
-            return Ok(Self::whole(all(snapshot, cancel)?));
+            return Ok(Self::of_whole_files(all_live_adds(snapshot, cancel)?));
         };
-        let lens = Lens::new(snapshot, vec![predicate.clone()]);
-        let mut files = live(snapshot, cancel, |batch| lens.matching(batch))?;
-        let by_partition = keys.is_none() && Self::is_decided(snapshot, Some(predicate));
+        let lens = FileMatcher::new(snapshot, vec![predicate.clone()]);
+        let mut files = matching_live_adds(snapshot, cancel, |batch| lens.matching(batch))?;
+        let by_partition = keys.is_none() && Self::is_partition_only(snapshot, Some(predicate));
         if by_partition || files.is_empty() {
-            return Ok(Self::whole(files));
+            return Ok(Self::of_whole_files(files));
         }
-        let rows = Rows {
+        let rows = FileRowSelection {
             files: files.iter().map(|add| add.path.clone()).collect(),
             predicate: Some(predicate.clone()),
-            chosen: None,
+            positions: None,
         };
         let partial = rows.positions(snapshot, keys, cancel)?;
         files.retain(|add| partial.contains_key(&add.path));
         Ok(Self {
             predicate: Some(predicate.clone()),
-            ..Self::at(files, partial)
+            ..Self::from_positions(files, partial)
         })
     }
 
     /// Rows that another engine found, by the paths of their files.
-    pub(in crate::ops) fn found(
+    pub(in crate::ops) fn from_external_rows(
         snapshot: &Snapshot,
-        rows: HashMap<String, Positions>,
-        cancel: &Cancel,
+        rows: HashMap<String, RoaringBitmapArray>,
+        cancel: &CancellationToken,
     ) -> Result<Self> {
         let files = if rows.is_empty() {
             Vec::new()
         } else {
-            live(snapshot, cancel, |batch| {
+            matching_live_adds(snapshot, cancel, |batch| {
                 Ok(mask(
                     (0..batch.len())
                         .map(|row| rows.contains_key(batch.path.value(row)))
@@ -87,14 +87,14 @@ impl Matched {
                 "rows were found in files that the version does not have",
             ));
         }
-        Ok(Self::at(files, rows))
+        Ok(Self::from_positions(files, rows))
     }
 
     /// Rows of files that all have some.
-    fn at(files: Vec<Add>, mut partial: HashMap<String, Positions>) -> Self {
-        let rows = partial.values().map(Positions::len).sum();
+    fn from_positions(files: Vec<Add>, mut partial: HashMap<String, RoaringBitmapArray>) -> Self {
+        let rows = partial.values().map(RoaringBitmapArray::len).sum();
         for add in &files {
-            if partial.get(&add.path).map(Positions::len) == present(add) {
+            if partial.get(&add.path).map(RoaringBitmapArray::len) == live_rows_from_stats(add) {
                 partial.remove(&add.path);
             }
         }
@@ -102,13 +102,16 @@ impl Matched {
             files,
             partial: Arc::new(partial),
             rows: Some(rows),
-            looked: true,
+            rows_scanned: true,
             predicate: None,
         }
     }
 
     /// Whether partition values alone say which rows a predicate chooses; without one all are.
-    pub(in crate::ops) fn is_decided(snapshot: &Snapshot, predicate: Option<&Bound>) -> bool {
+    pub(in crate::ops) fn is_partition_only(
+        snapshot: &Snapshot,
+        predicate: Option<&BoundExpr>,
+    ) -> bool {
         predicate.is_none_or(|predicate| {
             prune::partition_only(predicate, &snapshot.metadata().partition_columns)
                 .1
@@ -117,16 +120,16 @@ impl Matched {
     }
 
     /// All rows of these files.
-    pub(in crate::ops) fn whole(files: Vec<Add>) -> Self {
+    pub(in crate::ops) fn of_whole_files(files: Vec<Add>) -> Self {
         Self {
-            rows: files.iter().map(present).sum(),
+            rows: files.iter().map(live_rows_from_stats).sum(),
             files,
             ..Self::default()
         }
     }
 
     /// The files of which no row stays, and the others.
-    pub(in crate::ops) fn split(&self) -> (Vec<Add>, Vec<Add>) {
+    pub(in crate::ops) fn split_by_coverage(&self) -> (Vec<Add>, Vec<Add>) {
         self.files
             .iter()
             .cloned()
@@ -134,38 +137,38 @@ impl Matched {
     }
 
     /// The rows that are chosen, by files that end as a whole and others.
-    pub(in crate::ops) fn chosen(&self) -> [Rows; 2] {
+    pub(in crate::ops) fn selected_rows(&self) -> [FileRowSelection; 2] {
         let (whole, partial): (Vec<String>, Vec<String>) = self
             .files
             .iter()
             .map(|add| add.path.clone())
             .partition(|path| !self.partial.contains_key(path));
-        let some = Chosen::Only(Arc::clone(&self.partial));
+        let some = PositionSelection::Only(Arc::clone(&self.partial));
         [
-            Rows {
+            FileRowSelection {
                 files: whole,
-                ..Rows::default()
+                ..FileRowSelection::default()
             },
-            Rows {
+            FileRowSelection {
                 files: partial,
                 predicate: self.predicate.clone(),
-                chosen: Some(some),
+                positions: Some(some),
             },
         ]
     }
 
     /// The rows that stay in the files that do not end as a whole.
-    pub(in crate::ops) fn kept(&self) -> Rows {
-        Rows {
+    pub(in crate::ops) fn remaining_rows(&self) -> FileRowSelection {
+        FileRowSelection {
             files: self.partial.keys().cloned().collect(),
             predicate: None,
-            chosen: Some(Chosen::Without(Arc::clone(&self.partial))),
+            positions: Some(PositionSelection::Without(Arc::clone(&self.partial))),
         }
     }
 }
 
 /// Rows of a file that are not deleted, where its statistics tell.
-pub(in crate::ops) fn present(add: &Add) -> Option<u64> {
+pub(in crate::ops) fn live_rows_from_stats(add: &Add) -> Option<u64> {
     let rows = add.num_records()?
         - add
             .deletion_vector

@@ -10,9 +10,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::commit::finish::{Choices, Done};
-use crate::error::{Conflict, Error, Result};
-use crate::exec::{Cancel, Env, SystemEnv};
+use crate::commit::finish::{CommitOptions, CommitResult};
+use crate::error::{ConflictKind, Error, Result};
+use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv};
 use crate::protocol::log_path::LOG_DIR;
 use crate::snapshot::Snapshot;
 
@@ -24,20 +24,20 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// # Errors
 /// As the command: a conflict once there is no further try, or where the winner changed what the
 /// table is.
-pub(in crate::ops) fn rerun(
+pub(in crate::ops) fn retry(
     snapshot: &Snapshot,
-    choices: &Choices,
+    choices: &CommitOptions,
     reruns: u32,
-    cancel: &Cancel,
-    mut command: impl FnMut(&Snapshot, &Choices) -> Result<Done>,
-) -> Result<Done> {
+    cancel: &CancellationToken,
+    mut command: impl FnMut(&Snapshot, &CommitOptions) -> Result<CommitResult>,
+) -> Result<CommitResult> {
     let (mut now, mut choices) = (snapshot.clone(), choices.clone());
     for tried in 0..reruns {
         let lost = match command(&now, &choices) {
-            Err(lost) if is_about_rows(&lost) => lost,
+            Err(lost) if is_row_conflict(&lost) => lost,
             done => return done,
         };
-        now = match newest(&now, &mut choices, tried, cancel)? {
+        now = match refresh_for_retry(&now, &mut choices, tried, cancel)? {
             Some(newest) => newest,
             None => return Err(lost),
         };
@@ -50,18 +50,22 @@ pub(in crate::ops) fn rerun(
 ///
 /// # Errors
 /// As [`Snapshot::at`].
-pub(in crate::ops) fn newest(
+pub(in crate::ops) fn refresh_for_retry(
     now: &Snapshot,
-    choices: &mut Choices,
+    choices: &mut CommitOptions,
     tried: u32,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<Option<Snapshot>> {
     cancel.check()?;
     if choices.turn.is_none() {
-        choices.turn = now.stores().root().turn(LOG_DIR, cancel).map(Arc::new);
+        choices.turn = now
+            .stores()
+            .root()
+            .lock_writer_queue(LOG_DIR, cancel)
+            .map(Arc::new);
     }
     if choices.turn.is_none() {
-        SystemEnv.sleep(pause(tried, SystemEnv.random()));
+        SystemEnv.sleep(backoff_delay(tried, SystemEnv.random()));
     }
     let newest = now.at(None)?;
     Ok(
@@ -71,8 +75,8 @@ pub(in crate::ops) fn newest(
 }
 
 /// Whether another writer's rows were in the way, and nothing else.
-pub(in crate::ops) fn is_about_rows(error: &Error) -> bool {
-    use Conflict::{ConcurrentAppend, ConcurrentDeleteDelete, ConcurrentDeleteRead};
+pub(in crate::ops) fn is_row_conflict(error: &Error) -> bool {
+    use ConflictKind::{ConcurrentAppend, ConcurrentDeleteDelete, ConcurrentDeleteRead};
     matches!(
         error,
         Error::CommitFailed {
@@ -83,7 +87,7 @@ pub(in crate::ops) fn is_about_rows(error: &Error) -> bool {
 }
 
 /// Up to 20 ms at first, up to twice as much each time.
-fn pause(tried: u32, random: u64) -> Duration {
+fn backoff_delay(tried: u32, random: u64) -> Duration {
     let most = Duration::from_millis(20)
         .saturating_mul(1 << tried.min(10))
         .min(LONGEST);
@@ -96,23 +100,24 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_end() {
-        assert_eq!(pause(0, 1000), Duration::ZERO);
+        assert_eq!(backoff_delay(0, 1000), Duration::ZERO);
         assert!(
-            pause(0, 999) < Duration::from_millis(20) && pause(3, 999) > Duration::from_millis(150)
+            backoff_delay(0, 999) < Duration::from_millis(20)
+                && backoff_delay(3, 999) > Duration::from_millis(150)
         );
-        assert!(pause(60, 999) <= LONGEST);
+        assert!(backoff_delay(60, 999) <= LONGEST);
     }
 
     #[test]
     fn only_rows_are_tried_again() {
-        assert!(is_about_rows(&Error::commit_failed(
-            Conflict::ConcurrentAppend,
+        assert!(is_row_conflict(&Error::commit_failed(
+            ConflictKind::ConcurrentAppend,
             ""
         )));
-        assert!(!is_about_rows(&Error::commit_failed(
-            Conflict::MetadataChanged,
+        assert!(!is_row_conflict(&Error::commit_failed(
+            ConflictKind::MetadataChanged,
             ""
         )));
-        assert!(!is_about_rows(&Error::invalid("")));
+        assert!(!is_row_conflict(&Error::invalid("")));
     }
 }

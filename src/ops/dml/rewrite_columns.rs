@@ -13,46 +13,46 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{BooleanArray, RecordBatch};
 
-use crate::dv::Positions;
+use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::ops::dml::delete_update::NewValues;
-use crate::ops::target::Target;
+use crate::exec::CancellationToken;
+use crate::ops::dml::delete_update::UpdateAssignments;
+use crate::ops::target::TargetTable;
 use crate::protocol::commit_line::Add;
-use crate::protocol::schema::{StructType, TextLayout};
+use crate::protocol::schema::{StringLayout, StructType};
 use crate::scan::{self, MetadataColumn, ScanRequest, at_positions};
 use crate::snapshot::Snapshot;
-use crate::write::constraints::Rules;
-use crate::write::{Narrow, Written, write_columns};
+use crate::write::constraints::WriteRules;
+use crate::write::{ColumnRewrite, WriteOutput, write_columns};
 
 /// An UPDATE of columns.
-pub(in crate::ops) struct Update<'a> {
+pub(in crate::ops) struct ColumnUpdate<'a> {
     pub snapshot: &'a Snapshot,
-    pub target: &'a Target,
-    pub values: &'a NewValues,
+    pub target: &'a TargetTable,
+    pub values: &'a UpdateAssignments,
     /// All of the table's.
-    pub rules: &'a Rules,
+    pub rules: &'a WriteRules,
     /// The rows that change of each file, all of them where it is not named.
-    pub rows: Arc<HashMap<String, Positions>>,
+    pub rows: Arc<HashMap<String, RoaringBitmapArray>>,
 }
 
-impl Update<'_> {
+impl ColumnUpdate<'_> {
     /// Rewrites those of the files that it can, and gives the others back.
     pub(in crate::ops) fn run(
         self,
         files: Vec<Add>,
-        cancel: &Cancel,
-    ) -> Result<(Written, Vec<Add>)> {
+        cancel: &CancellationToken,
+    ) -> Result<(WriteOutput, Vec<Add>)> {
         let (schema, metadata) = (&self.target.schema, &self.target.metadata);
-        let Some((values, changed)) = self.values.narrow() else {
-            return Ok((Written::default(), files));
+        let Some((values, changed)) = self.values.changed_columns_only() else {
+            return Ok((WriteOutput::default(), files));
         };
         let moves = changed
             .iter()
             .any(|name| metadata.partition_columns.contains(name));
         // Where rows are tracked, those that change get another version, in a column of its own.
         if moves || self.target.tracks_rows() {
-            return Ok((Written::default(), files));
+            return Ok((WriteOutput::default(), files));
         }
         let concerned = |column: &str, read: Vec<&str>| {
             changed
@@ -71,7 +71,7 @@ impl Update<'_> {
             .retain(|lengths| changed.contains(&lengths.column));
         rules.defaults.clear();
         rules.identities.clear();
-        let mut needed: Vec<&str> = values.reads();
+        let mut needed: Vec<&str> = values.referenced_columns();
         needed.extend(
             rules
                 .checks
@@ -93,12 +93,12 @@ impl Update<'_> {
                 .cloned()
                 .collect(),
         };
-        let values = values.within(&narrow)?;
+        let values = values.for_columns(&narrow)?;
 
-        let request = self.target.request(Rules::default(), cancel)?;
+        let request = self.target.write_request(WriteRules::default(), cancel)?;
         let (splices, others) = request.spliceable(files, self.snapshot.stores())?;
         if splices.is_empty() {
-            return Ok((Written::default(), others));
+            return Ok((WriteOutput::default(), others));
         }
         let scanned = ScanRequest {
             columns: Some(
@@ -115,7 +115,7 @@ impl Update<'_> {
                     .collect(),
             ),
             metadata: vec![MetadataColumn::FilePath, MetadataColumn::RowIndex],
-            layout: TextLayout::Plain,
+            layout: StringLayout::Plain,
             cancel: cancel.clone(),
             ..ScanRequest::default()
         };
@@ -124,14 +124,14 @@ impl Update<'_> {
             .batches
             .map(move |batch| {
                 let batch = batch?;
-                let mask = mask(&batch, &rows)?;
+                let mask = changed_row_mask(&batch, &rows)?;
                 values.apply(
                     &batch
                         .project(&(0..batch.num_columns().saturating_sub(2)).collect::<Vec<_>>())?,
                     mask.as_ref(),
                 )
             });
-        let narrow = Narrow {
+        let narrow = ColumnRewrite {
             schema: narrow,
             rules,
             changed,
@@ -151,7 +151,10 @@ impl Update<'_> {
 
 /// The rows of a batch that change, `None` for all; its last columns are the file's path and the
 /// row's position.
-fn mask(batch: &RecordBatch, rows: &HashMap<String, Positions>) -> Result<Option<BooleanArray>> {
+fn changed_row_mask(
+    batch: &RecordBatch,
+    rows: &HashMap<String, RoaringBitmapArray>,
+) -> Result<Option<BooleanArray>> {
     let [.., path, index] = batch.columns() else {
         return Err(Error::internal("a scan gave no positions"));
     };

@@ -1,9 +1,9 @@
 //! JOB: DELETE and UPDATE whose rows another engine finds and writes: marks of rows and folders of
 //! files -> one version.
 //!
-//! The engine is told what it has to do ([`ChangeJob::outlook`]), gives the places of the rows that
-//! it found ([`ChangeJob::find`]), writes whatever rows there are to write into folders of the
-//! table, and [`ChangeJob::run`] commits: with deletion vectors made of the marks, or with the ends
+//! The engine is told what it has to do ([`ExternalDmlJob::requirements`]), gives the places of the rows that
+//! it found ([`ExternalDmlJob::find`]), writes whatever rows there are to write into folders of the
+//! table, and [`ExternalDmlJob::run`] commits: with deletion vectors made of the marks, or with the ends
 //! of the files that were copied. Actions, figures and what the commit depends on are those of
 //! [`crate::ops::dml::delete_update`].
 //!
@@ -21,28 +21,28 @@ use arrow_cast::cast;
 use arrow_schema::DataType as Arrow;
 use serde::{Deserialize, Serialize};
 
-use crate::commit::finish::{Choices, Done};
-use crate::dv::Positions;
+use crate::commit::finish::{CommitOptions, CommitResult};
+use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::ops::access::check_changeable;
-use crate::ops::dml::delete_update::{Outcome, Work};
-use crate::ops::dml::deletion_vectors::{self, Marked};
-use crate::ops::dml::matched_rows::Matched;
-use crate::ops::orphans::Orphans;
-use crate::ops::target::{Encoding, TRACKED, Target};
+use crate::ops::dml::delete_update::{DmlActions, DmlContext};
+use crate::ops::dml::deletion_vectors::{self, DeletionVectorUpdate};
+use crate::ops::dml::matched_rows::MatchedRows;
+use crate::ops::orphans::UncommittedFiles;
+use crate::ops::target::{DataFileOptions, TRACKED, TargetTable};
 use crate::process::RaceOnce;
 use crate::protocol::commit_line::Add;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
-use crate::write::bound_constraints::Demand;
-use crate::write::constraints::Rules;
-use crate::write::{Written, external_files};
+use crate::write::bound_constraints::NamedExpression;
+use crate::write::constraints::WriteRules;
+use crate::write::{WriteOutput, external_files};
 
 /// What is done to rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verb {
+pub enum DmlKind {
     /// They go.
     Delete,
     /// They get other values.
@@ -52,7 +52,7 @@ pub enum Verb {
 /// What an engine has to know of a table whose rows it changes.
 #[derive(Debug, Clone, Serialize)]
 #[allow(clippy::struct_excessive_bools)]
-pub struct JobOutlook {
+pub struct TableRequirements {
     /// Whether partition values alone choose rows, so that none is to be looked for.
     pub is_decided: bool,
     /// Whether rows end by deletion vectors.
@@ -66,13 +66,13 @@ pub struct JobOutlook {
     pub tracked: Vec<String>,
 }
 
-impl JobOutlook {
+impl TableRequirements {
     pub(in crate::ops) fn of(
-        target: &Target,
+        target: &TargetTable,
         snapshot: &Snapshot,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
     ) -> Result<Self> {
-        let request = target.request(Rules::default(), cancel)?;
+        let request = target.write_request(WriteRules::default(), cancel)?;
         let keeps = target.tracks_rows() && snapshot.protocol().has_writer_feature("rowTracking");
         let tracked = TRACKED.iter().filter(|_| keeps).map(|(_, property)| {
             let name = target.metadata.configuration.get(*property).cloned();
@@ -82,8 +82,8 @@ impl JobOutlook {
         });
         Ok(Self {
             is_decided: false,
-            has_vectors: target.has_vectors(),
-            has_feed: target.has_feed(),
+            has_vectors: target.has_deletion_vectors(),
+            has_feed: target.has_change_data_feed(),
             has_partitions_in_files: request.materialize_partition_columns
                 && !request.partition_columns.is_empty(),
             tracked: tracked.collect::<Result<_>>()?,
@@ -93,7 +93,7 @@ impl JobOutlook {
 
 /// What the marks come to.
 #[derive(Debug, Clone, Serialize)]
-pub struct JobFound {
+pub struct MatchedRowsSummary {
     /// Rows, where that is known.
     pub rows: Option<u64>,
     /// Whether there is a file of which rows stay.
@@ -104,16 +104,16 @@ pub struct JobFound {
 
 /// A DELETE or an UPDATE on its way.
 #[derive(Debug)]
-pub struct ChangeJob {
+pub struct ExternalDmlJob {
     snapshot: Snapshot,
-    verb: Verb,
-    predicate: Option<Demand>,
-    choices: Choices,
+    kind: DmlKind,
+    predicate: Option<NamedExpression>,
+    commit_options: CommitOptions,
     started: Instant,
-    found: Option<(Matched, Duration)>,
+    matched_rows: Option<(MatchedRows, Duration)>,
 }
 
-impl ChangeJob {
+impl ExternalDmlJob {
     /// Nothing found yet.
     ///
     /// # Errors
@@ -121,27 +121,27 @@ impl ChangeJob {
     /// release cannot write.
     pub fn new(
         snapshot: &Snapshot,
-        verb: Verb,
-        predicate: Option<Demand>,
-        choices: Choices,
+        verb: DmlKind,
+        predicate: Option<NamedExpression>,
+        choices: CommitOptions,
     ) -> Result<Self> {
         check_changeable(snapshot)?;
         Ok(Self {
             snapshot: snapshot.clone(),
-            verb,
+            kind: verb,
             predicate,
-            choices,
+            commit_options: choices,
             started: Instant::now(),
-            found: None,
+            matched_rows: None,
         })
     }
 
-    fn work<'a>(&'a self, cancel: &'a Cancel) -> Result<Work<'a>> {
-        let mut work = Work::new(
+    fn dml_context<'a>(&'a self, cancel: &'a CancellationToken) -> Result<DmlContext<'a>> {
+        let mut work = DmlContext::new(
             &self.snapshot,
             self.predicate.as_ref(),
-            NO_ENCODING.get_or_make(Encoding::default),
-            &self.choices,
+            NO_ENCODING.get_or_make(DataFileOptions::default),
+            &self.commit_options,
             cancel,
         )?;
         work.started = self.started;
@@ -152,12 +152,16 @@ impl ChangeJob {
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a table that contradicts itself.
-    pub fn outlook(&self, cancel: &Cancel) -> Result<JobOutlook> {
-        let predicate = self.predicate.as_ref().map(Demand::bound).transpose()?;
-        let target = Target::of(&self.snapshot, Encoding::default());
-        Ok(JobOutlook {
-            is_decided: Matched::is_decided(&self.snapshot, predicate.as_ref()),
-            ..JobOutlook::of(&target, &self.snapshot, cancel)?
+    pub fn requirements(&self, cancel: &CancellationToken) -> Result<TableRequirements> {
+        let predicate = self
+            .predicate
+            .as_ref()
+            .map(NamedExpression::bound)
+            .transpose()?;
+        let target = TargetTable::of(&self.snapshot, DataFileOptions::default());
+        Ok(TableRequirements {
+            is_decided: MatchedRows::is_partition_only(&self.snapshot, predicate.as_ref()),
+            ..TableRequirements::of(&target, &self.snapshot, cancel)?
         })
     }
 
@@ -166,26 +170,26 @@ impl ChangeJob {
     ///
     /// # Errors
     /// [`Error::Internal`] for marks that are none, and for files that the version does not have.
-    pub fn find(
+    pub fn find_rows(
         &mut self,
         marks: Option<impl Iterator<Item = Result<RecordBatch>>>,
         files: &BTreeMap<i32, String>,
-        cancel: &Cancel,
-    ) -> Result<JobFound> {
+        cancel: &CancellationToken,
+    ) -> Result<MatchedRowsSummary> {
         let matched = match marks {
             Some(marks) => {
-                let rows = Marks::read(marks, files, cancel)?.of(|_| true)?;
-                Matched::found(&self.snapshot, rows, cancel)?
+                let rows = RowBitmaps::read(marks, files, cancel)?.of(|_| true)?;
+                MatchedRows::from_external_rows(&self.snapshot, rows, cancel)?
             }
-            None => self.work(cancel)?.find()?,
+            None => self.dml_context(cancel)?.find()?,
         };
-        let (whole, partial) = matched.split();
-        let found = JobFound {
+        let (whole, partial) = matched.split_by_coverage();
+        let found = MatchedRowsSummary {
             rows: matched.rows,
             has_partial: !partial.is_empty(),
             whole: whole.into_iter().map(|add| add.path).collect(),
         };
-        self.found = Some((matched, self.started.elapsed()));
+        self.matched_rows = Some((matched, self.started.elapsed()));
         Ok(found)
     }
 
@@ -194,58 +198,65 @@ impl ChangeJob {
     /// nobody knows whether it was committed.
     ///
     /// # Errors
-    /// As [`crate::ops::delete`] and [`adopt`](external_files::adopt).
+    /// As [`crate::ops::delete`] and [`inspect_external_folder`](external_files::adopt).
     pub fn run(
         mut self,
         rows: Option<&str>,
         changes: Option<&str>,
-        cancel: &Cancel,
-    ) -> Result<Done> {
-        let mut orphans = left(
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
+        let mut orphans = uncommitted_in_folders(
             self.snapshot.stores().root(),
             rows.into_iter().chain(changes),
             cancel,
         )?;
         let (matched, scanned) = self
-            .found
+            .matched_rows
             .take()
             .ok_or_else(|| Error::internal("a job is committed before its rows are found"))?;
-        let work = self.work(cancel)?;
+        let work = self.dml_context(cancel)?;
         let snapshot = &self.snapshot;
-        let is_update = self.verb == Verb::Update;
-        let mut outcome = Outcome::default();
+        let is_update = self.kind == DmlKind::Update;
+        let mut outcome = DmlActions::default();
         outcome.rows = matched.rows;
-        outcome.counts_vectors = !is_update || matched.looked;
+        outcome.counts_deletion_vectors = !is_update || matched.rows_scanned;
         let mut rest = Vec::new();
-        let mut adopted = |folder: Option<&str>, is_feed: bool| -> Result<Written> {
+        let mut adopted = |folder: Option<&str>, is_feed: bool| -> Result<WriteOutput> {
             let Some(folder) = folder else {
-                return Ok(Written::default());
+                return Ok(WriteOutput::default());
             };
-            let found = work.target.adopt(folder, is_feed, snapshot, cancel)?;
-            rest.extend(found.rest);
-            Ok(Written {
+            let found = work
+                .target
+                .inspect_external_folder(folder, is_feed, snapshot, cancel)?;
+            rest.extend(found.non_data_files);
+            Ok(WriteOutput {
                 rows: found.files.iter().map(|file| file.num_records).sum(),
                 files: found.files,
                 identities: Vec::new(),
             })
         };
         let (written, told) = (adopted(rows, false)?, adopted(changes, true)?);
-        outcome.changes(told, &mut orphans);
-        if work.target.has_vectors() {
-            let (whole, partial) = matched.split();
-            outcome.add(written, &work.target.metadata, &mut orphans);
-            outcome.end(&whole);
+        outcome.add_change_data(told, &mut orphans);
+        if work.target.has_deletion_vectors() {
+            let (whole, partial) = matched.split_by_coverage();
+            outcome.add_files(written, &work.target.metadata, &mut orphans);
+            outcome.remove_files(&whole);
             let ends = (
                 partial.len() as u64,
                 partial.iter().map(|add| add.size).sum::<i64>(),
             );
-            let marked =
-                deletion_vectors::mark(snapshot, partial, &matched.partial, &mut orphans, cancel)?;
+            let marked = deletion_vectors::write_deletion_vectors(
+                snapshot,
+                partial,
+                &matched.partial,
+                &mut orphans,
+                cancel,
+            )?;
             // An UPDATE counts every file that it touches, a DELETE those that end.
-            outcome.mark(if is_update {
-                Marked {
-                    ended: ends.0,
-                    ended_bytes: ends.1,
+            outcome.add_deletion_vectors(if is_update {
+                DeletionVectorUpdate {
+                    removed_files: ends.0,
+                    removed_bytes: ends.1,
                     ..marked
                 }
             } else {
@@ -259,8 +270,8 @@ impl ChangeJob {
             } else {
                 written.rows
             };
-            outcome.add(written, &work.target.metadata, &mut orphans);
-            outcome.end(&matched.files);
+            outcome.add_files(written, &work.target.metadata, &mut orphans);
+            outcome.remove_files(&matched.files);
         }
         let (name, figure) = if is_update {
             ("UPDATE", "numUpdatedRows")
@@ -274,17 +285,17 @@ impl ChangeJob {
     }
 }
 
-static NO_ENCODING: RaceOnce<Encoding> = RaceOnce::new();
+static NO_ENCODING: RaceOnce<DataFileOptions> = RaceOnce::new();
 
 /// Whatever lies in folders of another engine, to be deleted unless a version names it.
-pub(in crate::ops) fn left<'a>(
+pub(in crate::ops) fn uncommitted_in_folders<'a>(
     store: &Arc<dyn Store>,
     folders: impl Iterator<Item = &'a str>,
-    cancel: &Cancel,
-) -> Result<Orphans> {
-    let mut orphans = Orphans::new(store);
+    cancel: &CancellationToken,
+) -> Result<UncommittedFiles> {
+    let mut orphans = UncommittedFiles::new(store);
     for folder in folders {
-        for object in external_files::everything(store, folder, cancel)? {
+        for object in external_files::list_recursively(store, folder, cancel)? {
             orphans.add_path(&object.path);
         }
     }
@@ -295,8 +306,12 @@ pub(in crate::ops) fn left<'a>(
 ///
 /// # Errors
 /// What the store says.
-pub fn abandon(snapshot: &Snapshot, folders: &[String], cancel: &Cancel) -> Result<()> {
-    drop(left(
+pub fn delete_uncommitted(
+    snapshot: &Snapshot,
+    folders: &[String],
+    cancel: &CancellationToken,
+) -> Result<()> {
+    drop(uncommitted_in_folders(
         snapshot.stores().root(),
         folders.iter().map(String::as_str),
         cancel,
@@ -306,19 +321,19 @@ pub fn abandon(snapshot: &Snapshot, folders: &[String], cancel: &Cancel) -> Resu
 
 /// Places of rows that another engine found.
 #[derive(Debug)]
-pub(in crate::ops) struct Marks {
+pub(in crate::ops) struct RowBitmaps {
     files: Vec<String>,
     /// (kind, number of the file in the list, number of the word, its bits), ascending.
     words: Vec<(i64, usize, u64, u64)>,
 }
 
-impl Marks {
+impl RowBitmaps {
     /// Reads batches of `file`, `word` and `bits`: bit n of a word is row 64 * word + n. Marks may
     /// be of several kinds, then `kind` says of which.
     pub(in crate::ops) fn read(
         marks: impl Iterator<Item = Result<RecordBatch>>,
         files: &BTreeMap<i32, String>,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
     ) -> Result<Self> {
         let places: HashMap<i64, usize> = files
             .keys()
@@ -374,7 +389,7 @@ impl Marks {
     pub(in crate::ops) fn of(
         &self,
         choose: impl Fn(i64) -> bool,
-    ) -> Result<HashMap<String, Positions>> {
+    ) -> Result<HashMap<String, RoaringBitmapArray>> {
         let mut by_file: BTreeMap<usize, BTreeMap<u64, u64>> = BTreeMap::new();
         for (_, file, word, bits) in self.words.iter().filter(|(kind, ..)| choose(*kind)) {
             *by_file.entry(*file).or_default().entry(*word).or_default() |= bits;
@@ -386,7 +401,7 @@ impl Marks {
                     .filter(move |bit| bits >> bit & 1 == 1)
                     .map(move |bit| word * 64 + bit)
             });
-            let positions = Positions::from_ascending(rows)?;
+            let positions = RoaringBitmapArray::from_ascending(rows)?;
             if !positions.is_empty() {
                 let path = self
                     .files
@@ -399,7 +414,7 @@ impl Marks {
     }
 
     /// How many rows are marked, by kind.
-    pub(in crate::ops) fn counts(&self) -> BTreeMap<i64, u64> {
+    pub(in crate::ops) fn row_counts_by_kind(&self) -> BTreeMap<i64, u64> {
         let mut out = BTreeMap::new();
         for (kind, .., bits) in &self.words {
             *out.entry(*kind).or_default() += u64::from(bits.count_ones());
@@ -409,12 +424,12 @@ impl Marks {
 }
 
 /// Rows of a file that stay as they are read: those that no vector deletes.
-pub(in crate::ops) fn rows_left(snapshot: &Snapshot, add: &Add) -> Result<u64> {
+pub(in crate::ops) fn live_row_count(snapshot: &Snapshot, add: &Add) -> Result<u64> {
     let deleted = add
         .deletion_vector
         .as_ref()
         .map_or(0, |vector| u64::try_from(vector.cardinality).unwrap_or(0));
-    Ok(deletion_vectors::rows_of(snapshot, add)?.saturating_sub(deleted))
+    Ok(deletion_vectors::physical_row_count(snapshot, add)?.saturating_sub(deleted))
 }
 
 #[cfg(test)]
@@ -433,8 +448,13 @@ mod tests {
             ("kind", Arc::new(Int32Array::from(vec![1, 1, 2]))),
         ];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
-        let marks = Marks::read(std::iter::once(Ok(batch)), &files, &Cancel::default()).unwrap();
-        let rows = |found: &HashMap<String, Positions>, path: &str| {
+        let marks = RowBitmaps::read(
+            std::iter::once(Ok(batch)),
+            &files,
+            &CancellationToken::default(),
+        )
+        .unwrap();
+        let rows = |found: &HashMap<String, RoaringBitmapArray>, path: &str| {
             found.get(path).map(|rows| rows.iter().collect::<Vec<_>>())
         };
         let all = marks.of(|_| true).unwrap();
@@ -444,6 +464,6 @@ mod tests {
         );
         let some = marks.of(|kind| kind == 2).unwrap();
         assert_eq!((rows(&some, "a"), rows(&some, "b")), (None, Some(vec![0])));
-        assert_eq!(marks.counts(), [(1, 3), (2, 1)].into());
+        assert_eq!(marks.row_counts_by_kind(), [(1, 3), (2, 1)].into());
     }
 }

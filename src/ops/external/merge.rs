@@ -1,9 +1,9 @@
 //! MERGE whose rows another engine joins and writes: bounds of the source's keys, marks of rows and
 //! folders of files -> one version.
 //!
-//! [`Merge::job`] takes what the engine knows of the source and says which files can match;
-//! [`MergeJob::find`] takes the places of the rows that clauses take; the engine writes;
-//! [`MergeJob::run`] commits. Which clause takes a row is the engine's to decide. Actions, figures
+//! [`MergeCommand::job`] takes what the engine knows of the source and says which files can match;
+//! [`ExternalMergeJob::find_rows`] takes the places of the rows that clauses take; the engine writes;
+//! [`ExternalMergeJob::run`] commits. Which clause takes a row is the engine's to decide. Actions, figures
 //! and what the commit depends on are those of [`crate::ops::merge`].
 //!
 //! Protocol: as there. Cost: as that of [`crate::ops::external::delete_update`].
@@ -14,30 +14,34 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use serde::{Deserialize, Serialize};
 
-use crate::commit::finish::{self, Done};
-use crate::dv::Positions;
+use crate::commit::finish::{self, CommitResult};
+use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::expr::Bound;
+use crate::exec::CancellationToken;
+use crate::expr::BoundExpr;
 use crate::ops::access::check_changeable;
-use crate::ops::dml::deletion_vectors::{self, Marked};
-use crate::ops::dml::matched_rows::Matched;
-use crate::ops::external::delete_update::{JobOutlook, Marks, left, rows_left};
-use crate::ops::merge::clauses::Clause;
-use crate::ops::merge::join_keys::{KeyColumn, Known};
-use crate::ops::merge::{Clauses, Ending, Figures, Merge, MergePlan, looked_at};
-use crate::ops::orphans::add_new;
-use crate::ops::target::change_file;
+use crate::ops::dml::deletion_vectors::{self, DeletionVectorUpdate};
+use crate::ops::dml::matched_rows::MatchedRows;
+use crate::ops::external::delete_update::{
+    RowBitmaps, TableRequirements, live_row_count, uncommitted_in_folders,
+};
+use crate::ops::merge::clauses::MergeClause;
+use crate::ops::merge::join_keys::{KeyColumn, SourceKeySummary};
+use crate::ops::merge::{
+    MergeClauses, MergeCommand, MergeCommit, MergeMetrics, MergePlan, candidate_files,
+};
+use crate::ops::orphans::add_action;
+use crate::ops::target::cdc_action;
 use crate::parse::mask;
 use crate::protocol::commit_line::{Action, Add};
-use crate::write::Written;
+use crate::write::WriteOutput;
 use crate::write::bound_constraints;
-use crate::write::constraints::{Identity, advance};
+use crate::write::constraints::{IdentityColumn, advance};
 
 /// What an engine knows of a source.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SourceFacts {
+pub struct SourceStatistics {
     /// Its rows.
     pub rows: u64,
     /// Those of them that can match any row of the table.
@@ -51,41 +55,41 @@ pub struct SourceFacts {
 
 /// What an engine has to know of a table that it merges into.
 #[derive(Debug, Clone, Serialize)]
-pub struct MergeOutlook {
+pub struct MergeRequirements {
     #[serde(flatten)]
-    table: JobOutlook,
+    table: TableRequirements,
     /// Whether it does not matter which of several rows matches a row of the table.
     pub takes_many: bool,
     /// Paths of the files that are to be read.
     pub files: Vec<String>,
     /// Identity columns of new rows, to which clauses that give no values give that of the row's
     /// number.
-    pub identities: Vec<Identity>,
+    pub identities: Vec<IdentityColumn>,
 }
 
 /// A merge that another engine does.
 #[derive(Debug)]
-pub struct MergeJob {
-    merge: Merge,
+pub struct ExternalMergeJob {
+    merge: MergeCommand,
     plan: MergePlan,
-    clauses: Clauses,
+    clauses: MergeClauses,
     /// Identity columns that count new rows, and how far they come with all numbers.
-    identities: Vec<Identity>,
-    last: Vec<(String, i64)>,
-    reads: Option<Bound>,
+    identities: Vec<IdentityColumn>,
+    last_identities: Vec<(String, i64)>,
+    target_predicate: Option<BoundExpr>,
     files: Vec<Add>,
     source_rows: u64,
     read_time: Duration,
-    found: Option<Found>,
+    matches: Option<MergeMatches>,
 }
 
 /// Rows that clauses take.
 #[derive(Debug)]
-struct Found {
-    touched: Vec<Add>,
-    gone: HashMap<String, Positions>,
-    figures: Figures,
-    read: Vec<String>,
+struct MergeMatches {
+    touched_files: Vec<Add>,
+    changed_rows: HashMap<String, RoaringBitmapArray>,
+    metrics: MergeMetrics,
+    matched_files: Vec<String>,
     scanned: Duration,
 }
 
@@ -95,26 +99,26 @@ const DELETED: i64 = 2;
 const UPDATED_BY_SOURCE: i64 = 3;
 const DELETED_BY_SOURCE: i64 = 4;
 
-impl Merge {
+impl MergeCommand {
     /// Goes on as a job of another engine. `keys` has a column for each equality of the plan: all
     /// values that the source has there, or the least and the greatest and a null where there
     /// is any.
     ///
     /// # Errors
-    /// As [`Merge::read`], and where an identity column comes to the end of its numbers.
-    pub fn job(
+    /// As [`MergeCommand::read`], and where an identity column comes to the end of its numbers.
+    pub fn into_external_job(
         self,
         plan: &MergePlan,
-        facts: &SourceFacts,
+        facts: &SourceStatistics,
         keys: impl Iterator<Item = Result<RecordBatch>>,
-        cancel: &Cancel,
-    ) -> Result<MergeJob> {
-        let clauses = Clauses::of(plan)?;
-        if clauses.changes() {
+        cancel: &CancellationToken,
+    ) -> Result<ExternalMergeJob> {
+        let clauses = MergeClauses::of(plan)?;
+        if clauses.changes_existing_rows() {
             check_changeable(&self.snapshot)?;
         }
         self.check_identities(&clauses)?;
-        let gives = |clause: &Clause, column: &str| {
+        let gives = |clause: &MergeClause, column: &str| {
             clause
                 .values
                 .iter()
@@ -137,7 +141,7 @@ impl Merge {
             last.push((identity.column, identity.next.wrapping_sub(identity.step)));
         }
         let equalities = plan.equalities()?;
-        let mut known = Known::new(&equalities, 0)?;
+        let mut known = SourceKeySummary::new(&equalities, 0)?;
         if !equalities.is_empty() {
             let key = KeyColumn::new(&equalities)?;
             for batch in keys {
@@ -146,42 +150,42 @@ impl Merge {
                 known.note(&columns, &key, &mask(vec![true; batch.num_rows()]))?;
             }
         }
-        known.keep_bounds(&facts.complete);
+        known.discard_partial_values(&facts.complete);
         let can_match = facts.rows > 0 && facts.usable > 0;
         let target_only = plan
             .target_only
             .as_ref()
-            .map(|tree| Bound::from_json(&tree.to_string()))
+            .map(|tree| BoundExpr::from_json(&tree.to_string()))
             .transpose()?;
-        let reads = self.reads(target_only.as_ref(), &known, &equalities, can_match)?;
-        let files = looked_at(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
+        let reads = self.target_predicate(target_only.as_ref(), &known, &equalities, can_match)?;
+        let files = candidate_files(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
         let read_time = self.started.elapsed();
-        Ok(MergeJob {
+        Ok(ExternalMergeJob {
             merge: self,
             plan: plan.clone(),
             clauses,
             identities,
-            last,
-            reads,
+            last_identities: last,
+            target_predicate: reads,
             files,
             source_rows: facts.rows,
             read_time,
-            found: None,
+            matches: None,
         })
     }
 }
 
-impl MergeJob {
+impl ExternalMergeJob {
     /// What is to be done.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a table that contradicts itself.
-    pub fn outlook(&self, cancel: &Cancel) -> Result<MergeOutlook> {
-        let table = JobOutlook::of(&self.merge.target, &self.merge.snapshot, cancel)?;
+    pub fn requirements(&self, cancel: &CancellationToken) -> Result<MergeRequirements> {
+        let table = TableRequirements::of(&self.merge.target, &self.merge.snapshot, cancel)?;
         let files = self.files.iter().map(|add| add.path.clone()).collect();
-        Ok(MergeOutlook {
+        Ok(MergeRequirements {
             table,
-            takes_many: self.clauses.takes_many(),
+            takes_many: self.clauses.allows_multiple_matches(),
             files,
             identities: self.identities.clone(),
         })
@@ -198,30 +202,31 @@ impl MergeJob {
     /// match. Says which files lose all their rows.
     ///
     /// # Errors
-    /// As [`crate::ops::ChangeJob::find`].
-    pub fn find(
+    /// As [`crate::ops::ChangeJob::find_rows`].
+    pub fn find_rows(
         &mut self,
         marks: impl Iterator<Item = Result<RecordBatch>>,
         files: &BTreeMap<i32, String>,
         read: Vec<String>,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
     ) -> Result<Vec<String>> {
-        let marks = Marks::read(marks, files, cancel)?;
+        let marks = RowBitmaps::read(marks, files, cancel)?;
         let gone = marks.of(|_| true)?;
         let deleted = marks.of(|kind| matches!(kind, DELETED | DELETED_BY_SOURCE))?;
-        let counts = marks.counts();
+        let counts = marks.row_counts_by_kind();
         let count = |kind: i64| counts.get(&kind).copied().unwrap_or(0);
-        let figures = Figures {
-            source: self.source_rows,
+        let figures = MergeMetrics {
+            source_rows: self.source_rows,
             updated: count(UPDATED),
             updated_by_source: count(UPDATED_BY_SOURCE),
             deleted: count(DELETED),
             deleted_by_source: count(DELETED_BY_SOURCE),
             inserted: 0,
         };
-        let touched = Matched::found(&self.merge.snapshot, gone.clone(), cancel)?.files;
-        let ended = Matched::found(&self.merge.snapshot, deleted, cancel)?
-            .split()
+        let touched =
+            MatchedRows::from_external_rows(&self.merge.snapshot, gone.clone(), cancel)?.files;
+        let ended = MatchedRows::from_external_rows(&self.merge.snapshot, deleted, cancel)?
+            .split_by_coverage()
             .0;
         let known: HashSet<&str> = read.iter().map(String::as_str).collect();
         let more: Vec<String> = touched
@@ -231,11 +236,11 @@ impl MergeJob {
             .cloned()
             .collect();
         let read = read.into_iter().chain(more).collect();
-        self.found = Some(Found {
-            touched,
-            gone,
-            figures,
-            read,
+        self.matches = Some(MergeMatches {
+            touched_files: touched,
+            changed_rows: gone,
+            metrics: figures,
+            matched_files: read,
             scanned: self.merge.started.elapsed(),
         });
         Ok(ended.into_iter().map(|add| add.path).collect())
@@ -246,38 +251,38 @@ impl MergeJob {
     /// committed.
     ///
     /// # Errors
-    /// As [`crate::ops::Joining::run`] and [`crate::write::external_files::adopt`].
+    /// As [`crate::ops::Joining::run`] and [`crate::write::external_files::inspect_external_folder`].
     pub fn run(
         mut self,
         rows: Option<&str>,
         changes: Option<&str>,
-        cancel: &Cancel,
-    ) -> Result<Done> {
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         let snapshot = self.merge.snapshot.clone();
-        let mut orphans = left(
+        let mut orphans = uncommitted_in_folders(
             snapshot.stores().root(),
             rows.into_iter().chain(changes),
             cancel,
         )?;
-        let Found {
-            touched,
-            gone,
-            mut figures,
-            read,
+        let MergeMatches {
+            touched_files: touched,
+            changed_rows: gone,
+            metrics: mut figures,
+            matched_files: read,
             scanned,
         } = self
-            .found
+            .matches
             .take()
             .ok_or_else(|| Error::internal("a job is committed before its rows are found"))?;
         let target = &self.merge.target;
         let mut rest = Vec::new();
-        let mut adopted = |folder: Option<&str>, is_feed: bool| -> Result<Written> {
+        let mut adopted = |folder: Option<&str>, is_feed: bool| -> Result<WriteOutput> {
             let Some(folder) = folder else {
-                return Ok(Written::default());
+                return Ok(WriteOutput::default());
             };
-            let found = target.adopt(folder, is_feed, &snapshot, cancel)?;
-            rest.extend(found.rest);
-            Ok(Written {
+            let found = target.inspect_external_folder(folder, is_feed, &snapshot, cancel)?;
+            rest.extend(found.non_data_files);
+            Ok(WriteOutput {
                 rows: found.files.iter().map(|file| file.num_records).sum(),
                 files: found.files,
                 identities: Vec::new(),
@@ -285,18 +290,24 @@ impl MergeJob {
         };
         let (written, told) = (adopted(rows, false)?, adopted(changes, true)?);
         let touches = !touched.is_empty();
-        let (mut marked, copied) = if target.has_vectors() {
+        let (mut marked, copied) = if target.has_deletion_vectors() {
             (
-                deletion_vectors::mark(&snapshot, touched, &gone, &mut orphans, cancel)?,
+                deletion_vectors::write_deletion_vectors(
+                    &snapshot,
+                    touched,
+                    &gone,
+                    &mut orphans,
+                    cancel,
+                )?,
                 0,
             )
         } else {
             let mut stay = 0;
             for add in &touched {
-                let gone = gone.get(&add.path).map_or(0, Positions::len);
-                stay += rows_left(&snapshot, add)?.saturating_sub(gone);
+                let gone = gone.get(&add.path).map_or(0, RoaringBitmapArray::len);
+                stay += live_row_count(&snapshot, add)?.saturating_sub(gone);
             }
-            (Marked::ended(&touched), stay)
+            (DeletionVectorUpdate::of_removed_files(&touched), stay)
         };
         figures.inserted = written
             .rows
@@ -309,27 +320,31 @@ impl MergeJob {
             figures.metrics(&written, told.files.len(), &marked, times),
         );
         let mut metadata = self.merge.changed_metadata();
-        if figures.inserted > 0 && !self.last.is_empty() {
+        if figures.inserted > 0 && !self.last_identities.is_empty() {
             operation.identity_only = metadata.is_none();
-            metadata = Some(self.merge.target.marked(&self.last));
+            metadata = Some(
+                self.merge
+                    .target
+                    .with_high_water_marks(&self.last_identities),
+            );
         }
         actions.extend(
             written
                 .files
                 .into_iter()
-                .map(|file| Action::Add(add_new(file, &self.merge.target.metadata))),
+                .map(|file| Action::Add(add_action(file, &self.merge.target.metadata))),
         );
         actions.extend(
             told.files
                 .into_iter()
-                .map(|file| Action::Cdc(change_file(file))),
+                .map(|file| Action::Cdc(cdc_action(file))),
         );
-        let ending = Ending {
+        let ending = MergeCommit {
             merge: &self.merge,
             clauses: &self.clauses,
-            reads: self.reads.as_ref(),
+            reads: self.target_predicate.as_ref(),
             read: read.iter().map(String::as_str).collect(),
-            touches,
+            changes_rows: touches,
             operation,
             metadata,
             actions,

@@ -2,9 +2,9 @@
 //! one version.
 //!
 //! The engine is told which files become one, or are laid along one curve
-//! ([`OptimizeJob::outlook`]); each new file has a number, its part, and lies in a folder called
+//! ([`ExternalOptimizeJob::requirements`]); each new file has a number, its part, and lies in a folder called
 //! after it. For a curve it gives a sample of the columns and is told what it needs to know
-//! to place rows ([`OptimizeJob::curve`]). [`OptimizeJob::run`] commits as [`crate::ops::optimize`]
+//! to place rows ([`ExternalOptimizeJob::curve`]). [`ExternalOptimizeJob::run`] commits as [`crate::ops::optimize`]
 //! does.
 //!
 //! Protocol: as there. Cost: the plan, a footer for each new file.
@@ -22,19 +22,22 @@ use arrow_select::take::take;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::ops::external::delete_update::{JobOutlook, left};
-use crate::ops::optimize::rewrite::Rewritten;
-use crate::ops::optimize::{Layout, OptimizeOptions, Optimized, Plan, Run, asked, kept, share};
-use crate::ops::target::Target;
+use crate::exec::CancellationToken;
+use crate::ops::external::delete_update::{TableRequirements, uncommitted_in_folders};
+use crate::ops::optimize::rewrite::FileRewrite;
+use crate::ops::optimize::{
+    OptimizeOptions, OptimizePlan, OptimizeResult, OptimizeRun, OptimizeStrategy,
+    files_to_optimize, output_file_count, with_inherited_clustering,
+};
+use crate::ops::target::TargetTable;
 use crate::protocol::schema::{DataType, StructField};
 use crate::scan::ScanRequest;
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::Demand;
-use crate::write::constraints::Rules;
-use crate::write::external_sort::Sorting;
-use crate::write::space_filling_curve::{Curve, Shape, ranges};
-use crate::write::{NewFile, Written, external_files};
+use crate::write::bound_constraints::NamedExpression;
+use crate::write::constraints::WriteRules;
+use crate::write::external_sort::CurveSort;
+use crate::write::space_filling_curve::{CurveKind, SpaceFillingCurve, ranges};
+use crate::write::{WriteOutput, WrittenDataFile, external_files};
 
 /// Names the folder of a part.
 const PART: &str = "__deltafast_part";
@@ -45,10 +48,10 @@ const FINER: u32 = 6;
 
 /// What an engine has to know.
 #[derive(Debug, Clone, Serialize)]
-pub struct OptimizeOutlook {
+pub struct OptimizeRequirements {
     /// What there is to know of the table.
     #[serde(flatten)]
-    pub table: JobOutlook,
+    pub table: TableRequirements,
     /// The files of each bin.
     pub bins: Vec<Vec<String>>,
     /// How many parts each bin has; they are numbered bin after bin.
@@ -68,26 +71,26 @@ pub struct OptimizeOutlook {
 }
 
 /// An OPTIMIZE on its way.
-pub struct OptimizeJob {
+pub struct ExternalOptimizeJob {
     snapshot: Snapshot,
     options: OptimizeOptions,
     sql: Option<String>,
-    plan: Plan,
+    plan: OptimizePlan,
 }
 
-impl OptimizeJob {
+impl ExternalOptimizeJob {
     /// The plan.
     ///
     /// # Errors
     /// As [`crate::ops::optimize`].
     pub fn new(
         snapshot: &Snapshot,
-        predicate: Option<&Demand>,
+        predicate: Option<&NamedExpression>,
         options: OptimizeOptions,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
     ) -> Result<Self> {
-        let files = asked(snapshot, predicate, &options, cancel)?;
-        let plan = Plan::of(snapshot, files, &options, cancel)?;
+        let files = files_to_optimize(snapshot, predicate, &options, cancel)?;
+        let plan = OptimizePlan::of(snapshot, files, &options, cancel)?;
         Ok(Self {
             snapshot: snapshot.clone(),
             options,
@@ -96,29 +99,29 @@ impl OptimizeJob {
         })
     }
 
-    fn target(&self) -> Target {
-        Target::of(&self.snapshot, self.options.encoding.clone())
+    fn target(&self) -> TargetTable {
+        TargetTable::of(&self.snapshot, self.options.encoding.clone())
     }
 
     /// What is to be done.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a table that contradicts itself.
-    pub fn outlook(&self, cancel: &Cancel) -> Result<OptimizeOutlook> {
+    pub fn requirements(&self, cancel: &CancellationToken) -> Result<OptimizeRequirements> {
         let all = || self.plan.bins.iter().flatten();
         let curve = match &self.plan.layout {
-            Layout::Packed | Layout::Purged => None,
-            Layout::Curved(curve) | Layout::Clustered(curve, _) => Some(curve),
+            OptimizeStrategy::Compaction | OptimizeStrategy::Purge => None,
+            OptimizeStrategy::ZOrder(curve) | OptimizeStrategy::Clustering(curve, _) => Some(curve),
         };
-        Ok(OptimizeOutlook {
-            table: JobOutlook::of(&self.target(), &self.snapshot, cancel)?,
+        Ok(OptimizeRequirements {
+            table: TableRequirements::of(&self.target(), &self.snapshot, cancel)?,
             bins: self
                 .plan
                 .bins
                 .iter()
                 .map(|bin| bin.iter().map(|add| add.path.clone()).collect())
                 .collect(),
-            parts: self.parts(),
+            parts: self.parts_per_bin(),
             bytes: self
                 .plan
                 .bins
@@ -129,31 +132,33 @@ impl OptimizeJob {
             columns: curve
                 .map(|curve| curve.name_paths(self.snapshot.schema()))
                 .unwrap_or_default(),
-            is_hilbert: curve.is_some_and(|curve| curve.shape() == Shape::Hilbert),
-            bits: self.bits(),
+            is_hilbert: curve.is_some_and(|curve| curve.kind() == CurveKind::Hilbert),
+            bits: self.rank_bits(),
             part: PART,
         })
     }
 
     /// How many files each bin becomes.
-    fn parts(&self) -> Vec<usize> {
+    fn parts_per_bin(&self) -> Vec<usize> {
         let parts = |bin: &Vec<_>| match &self.plan.layout {
-            Layout::Packed | Layout::Purged => 1,
-            Layout::Curved(_) | Layout::Clustered(..) => share(bin, self.plan.size),
+            OptimizeStrategy::Compaction | OptimizeStrategy::Purge => 1,
+            OptimizeStrategy::ZOrder(_) | OptimizeStrategy::Clustering(..) => {
+                output_file_count(bin, self.plan.size)
+            }
         };
         self.plan.bins.iter().map(parts).collect()
     }
 
     /// Bits of a rank: enough to tell files apart and their rows a little.
-    fn bits(&self) -> u32 {
+    fn rank_bits(&self) -> u32 {
         let columns = match &self.plan.layout {
-            Layout::Packed | Layout::Purged => return 0,
-            Layout::Curved(curve) | Layout::Clustered(curve, _) => {
+            OptimizeStrategy::Compaction | OptimizeStrategy::Purge => return 0,
+            OptimizeStrategy::ZOrder(curve) | OptimizeStrategy::Clustering(curve, _) => {
                 curve.name_paths(self.snapshot.schema()).len()
             }
         };
         let columns = u32::try_from(columns).unwrap_or(64).clamp(1, 64);
-        let files = self.parts().into_iter().max().unwrap_or(1).max(1);
+        let files = self.parts_per_bin().into_iter().max().unwrap_or(1).max(1);
         let wanted = usize::BITS - files.leading_zeros() + FINER;
         wanted
             .div_ceil(columns)
@@ -171,18 +176,20 @@ impl OptimizeJob {
     ///
     /// # Errors
     /// [`Error::Internal`] for a sample that is none.
-    pub fn curve(
+    pub fn curve_bounds(
         &self,
         sample: impl Iterator<Item = Result<RecordBatch>>,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
     ) -> Result<RecordBatch> {
         let shape = match &self.plan.layout {
-            Layout::Packed | Layout::Purged => {
+            OptimizeStrategy::Compaction | OptimizeStrategy::Purge => {
                 return Err(Error::internal(
                     "rows are packed, and not laid along a curve",
                 ));
             }
-            Layout::Curved(curve) | Layout::Clustered(curve, _) => curve.shape(),
+            OptimizeStrategy::ZOrder(curve) | OptimizeStrategy::Clustering(curve, _) => {
+                curve.kind()
+            }
         };
         let batches = sample.collect::<Result<Vec<_>>>()?;
         let Some(first) = batches.first() else {
@@ -207,7 +214,7 @@ impl OptimizeJob {
             vec![Vec::new(); columns.len()],
             Vec::new(),
         );
-        let parts = self.parts();
+        let parts = self.parts_per_bin();
         for (bin, parts) in (0_i32..).zip(&parts) {
             cancel.check()?;
             let rows = UInt32Array::from(rows.remove(&bin).unwrap_or_default());
@@ -223,14 +230,14 @@ impl OptimizeJob {
                 cuts.push(ranges(column, *parts)?);
                 continue;
             }
-            let curve = Curve::with_bits(&some, shape, self.bits())?;
+            let curve = SpaceFillingCurve::with_bits(&some, shape, self.rank_bits())?;
             for ((bounds, bits), (found, width)) in
                 bounds.iter_mut().zip(&mut bits).zip(curve.bounds(&some))
             {
                 bounds.push(found);
                 bits.push(i32::try_from(width).unwrap_or(0));
             }
-            let ends = Sorting::bounds_of(curve.places(&some)?, *parts);
+            let ends = CurveSort::bounds_of(curve.curve_positions(&some)?, *parts);
             cuts.push(Arc::new(Int64Array::from_iter_values(
                 ends.into_iter()
                     .map(|place| (place ^ 1 << 63).cast_signed()),
@@ -241,10 +248,10 @@ impl OptimizeJob {
             Arc::new((0_i32..).take(parts.len()).collect::<Int32Array>()),
         )];
         for (n, (bounds, bits)) in bounds.into_iter().zip(bits).enumerate() {
-            out.push((format!("bounds{n}"), lists(&bounds)?));
+            out.push((format!("bounds{n}"), list_array(&bounds)?));
             out.push((format!("bits{n}"), Arc::new(Int32Array::from(bits))));
         }
-        out.push(("cuts".to_owned(), lists(&cuts)?));
+        out.push(("cuts".to_owned(), list_array(&cuts)?));
         let fields: Vec<Field> = out
             .iter()
             .map(|(name, array)| Field::new(name, array.data_type().clone(), true))
@@ -259,31 +266,33 @@ impl OptimizeJob {
     /// was committed.
     ///
     /// # Errors
-    /// As [`crate::ops::optimize`] and [`adopt`](external_files::adopt).
-    pub fn run(self, folder: Option<&str>, cancel: &Cancel) -> Result<Optimized> {
-        let orphans = left(self.snapshot.stores().root(), folder.into_iter(), cancel)?;
+    /// As [`crate::ops::optimize`] and [`inspect_external_files`](external_files::adopt).
+    pub fn run(self, folder: Option<&str>, cancel: &CancellationToken) -> Result<OptimizeResult> {
+        let orphans =
+            uncommitted_in_folders(self.snapshot.stores().root(), folder.into_iter(), cancel)?;
         let target = self.target();
-        let (mut written, rest) = self.written(&target, folder, cancel)?;
+        let (mut written, rest) = self.written_files_by_bin(&target, folder, cancel)?;
         let Self {
             snapshot,
             options,
             sql,
             plan,
         } = self;
-        let Plan {
+        let OptimizePlan {
             layout,
             bins,
             cluster_by,
-            mut out,
+            result: mut out,
             ..
         } = plan;
-        let mut run = Run::new(&snapshot, &options, sql, cluster_by, &target);
+        let mut run = OptimizeRun::new(&snapshot, &options, sql, cluster_by, &target);
         for (n, bin) in bins.into_iter().enumerate() {
-            let files: Vec<NewFile> = written.get_mut(n).map(std::mem::take).unwrap_or_default();
+            let files: Vec<WrittenDataFile> =
+                written.get_mut(n).map(std::mem::take).unwrap_or_default();
             let rows = files.iter().map(|file| file.num_records).sum();
-            let mut bin = Rewritten::new(
+            let mut bin = FileRewrite::new(
                 bin,
-                Written {
+                WriteOutput {
                     files,
                     rows,
                     identities: Vec::new(),
@@ -291,9 +300,9 @@ impl OptimizeJob {
                 &snapshot,
             );
             match &layout {
-                Layout::Packed | Layout::Curved(_) => {}
-                Layout::Purged => bin = kept(bin),
-                Layout::Clustered(_, clustering) => clustering.tag(&mut bin.added),
+                OptimizeStrategy::Compaction | OptimizeStrategy::ZOrder(_) => {}
+                OptimizeStrategy::Purge => bin = with_inherited_clustering(bin),
+                OptimizeStrategy::Clustering(_, clustering) => clustering.tag(&mut bin.added),
             }
             run.add(bin, &mut out);
         }
@@ -304,18 +313,18 @@ impl OptimizeJob {
     }
 
     /// The new files of each bin, and what else lies there.
-    fn written(
+    fn written_files_by_bin(
         &self,
-        target: &Target,
+        target: &TargetTable,
         folder: Option<&str>,
-        cancel: &Cancel,
-    ) -> Result<(Vec<Vec<NewFile>>, Vec<String>)> {
-        let mut out: Vec<Vec<NewFile>> = vec![Vec::new(); self.plan.bins.len()];
+        cancel: &CancellationToken,
+    ) -> Result<(Vec<Vec<WrittenDataFile>>, Vec<String>)> {
+        let mut out: Vec<Vec<WrittenDataFile>> = vec![Vec::new(); self.plan.bins.len()];
         let Some(folder) = folder else {
             return Ok((out, Vec::new()));
         };
-        let mut request = target.request(Rules::default(), cancel)?;
-        target.keep_ids(&self.snapshot, &mut request, &mut ScanRequest::default())?;
+        let mut request = target.write_request(WriteRules::default(), cancel)?;
+        target.preserve_row_ids(&self.snapshot, &mut request, &mut ScanRequest::default())?;
         request
             .schema
             .fields
@@ -325,9 +334,14 @@ impl OptimizeJob {
             .fields
             .push(StructField::new(PART, DataType::Integer, false));
         request.partition_columns = vec![PART.to_owned()];
-        let found = external_files::adopt(self.snapshot.stores().root(), &request, folder, cancel)?;
+        let found = external_files::inspect_external_files(
+            self.snapshot.stores().root(),
+            &request,
+            folder,
+            cancel,
+        )?;
         let ends: Vec<usize> = self
-            .parts()
+            .parts_per_bin()
             .into_iter()
             .scan(0, |end, parts| {
                 *end += parts;
@@ -348,12 +362,12 @@ impl OptimizeJob {
             file.partition_values = old.partition_values.clone().into_iter().collect();
             files.push(file);
         }
-        Ok((out, found.rest))
+        Ok((out, found.non_data_files))
     }
 }
 
 /// Lists, one after the other.
-fn lists(all: &[ArrayRef]) -> Result<ArrayRef> {
+fn list_array(all: &[ArrayRef]) -> Result<ArrayRef> {
     let parts: Vec<&dyn Array> = all.iter().map(AsRef::as_ref).collect();
     let values = if parts.is_empty() {
         arrow_array::new_empty_array(&Arrow::Int64)

@@ -15,19 +15,19 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::commit::Transaction;
-use crate::commit::adds::{adds, whole};
-use crate::commit::finish::{Choices, Done};
+use crate::commit::OptimisticTransaction;
+use crate::commit::adds::{all_add_columns, batch_to_adds};
+use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::dv::DvPath;
-use crate::error::{Error, Missing, Result, ResultExt};
-use crate::exec::{Cancel, Env, SystemEnv, uuid};
-use crate::log::Log;
+use crate::error::{Error, NotFoundKind, Result, ResultExt};
+use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, uuid};
+use crate::log::DeltaLog;
 use crate::ops::maintain::commit_command::commit_command;
-use crate::parse::Wanted;
-use crate::parse::checkpoint::FileKind;
+use crate::parse::FileActionProjection;
+use crate::parse::checkpoint::FileActionKind;
 use crate::protocol::action::DomainMetadata;
 use crate::protocol::commit_line::{Action, Add};
-use crate::protocol::table::{self, Context};
+use crate::protocol::table::{self, TableChangeContext};
 use crate::protocol::{data_path, features};
 use crate::snapshot::Snapshot;
 use crate::write::partition::log_path;
@@ -44,19 +44,19 @@ pub struct CloneOptions {
     /// Whether it may take the place of a table without files.
     pub replace: bool,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
 }
 
 /// What a clone made.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Cloned {
+pub struct CloneResult {
     /// Files of the source, all of which the clone has.
     pub source_num_of_files: u64,
     /// Their bytes.
     pub source_table_size: u64,
     /// The version that was made, where one was.
     #[serde(skip)]
-    pub done: Option<Done>,
+    pub done: Option<CommitResult>,
 }
 
 /// Makes a table at the root of `target` that has the files of `source`.
@@ -64,13 +64,13 @@ pub struct Cloned {
 /// # Errors
 /// [`Error::Invalid`] when there is a table already that may not or cannot be replaced;
 /// [`Error::Unsupported`] for a source whose files cannot be named from there; as
-/// [`Transaction::commit`].
+/// [`OptimisticTransaction::commit`].
 pub fn clone(
     source: &Snapshot,
-    target: Log,
+    target: DeltaLog,
     options: &CloneOptions,
-    cancel: &Cancel,
-) -> Result<Cloned> {
+    cancel: &CancellationToken,
+) -> Result<CloneResult> {
     let root = source.stores().root();
     features::check_writable(source.protocol())
         .at_file(root.url())
@@ -82,22 +82,22 @@ pub fn clone(
         ));
     }
     let target_url = target.stores().root().url().to_owned();
-    let base = Base::new(root.url(), &target_url)?;
+    let base = SourceRoot::new(root.url(), &target_url)?;
     let old = if options.replace {
         replaceable(&target, source, cancel)?
     } else {
         None
     };
     let mut tx = match &old {
-        Some(old) => Transaction::new(old),
-        None => Transaction::create(target, source.options())?,
+        Some(old) => OptimisticTransaction::new(old),
+        None => OptimisticTransaction::create(target, source.options())?,
     };
-    let mut out = Cloned::default();
+    let mut out = CloneResult::default();
     let mut unique = uuid;
-    let mut context = Context {
+    let mut context = TableChangeContext {
         allow_unknown: false,
         now_ms: SystemEnv.now_ms(),
-        unique: &mut unique,
+        generate_id: &mut unique,
     };
     let replaced = old.as_ref().map(|old| (old.protocol(), old.metadata()));
     let (protocol, metadata) = table::clone(
@@ -111,10 +111,10 @@ pub fn clone(
     if old.is_some() {
         tx.read_whole_table();
     }
-    let clustered = source.sets()?.domains.get(CLUSTERING).cloned();
+    let clustered = source.non_file_actions()?.domains.get(CLUSTERING).cloned();
     let ended = match &old {
         Some(old) => old
-            .sets()?
+            .non_file_actions()?
             .domains
             .get(CLUSTERING)
             .map(|last| DomainMetadata {
@@ -124,23 +124,23 @@ pub fn clone(
         None => None,
     };
     tx.extend(clustered.or(ended).map(Action::DomainMetadata));
-    let wanted = whole(source);
+    let wanted = all_add_columns(source);
     let partition = wanted.partition.clone();
-    for batch in source.files(FileKind::Adds, wanted, cancel)? {
+    for batch in source.files(FileActionKind::Adds, wanted, cancel)? {
         let batch = batch?;
         cancel.progress().advance(batch.len() as u64);
-        for add in adds(&batch, &partition)? {
+        for add in batch_to_adds(&batch, &partition)? {
             out.source_num_of_files += 1;
             out.source_table_size += u64::try_from(add.size).unwrap_or(0);
             // Rows get ids of the clone's own.
-            tx.push(Action::Add(base.absolute(Add {
+            tx.push(Action::Add(base.with_absolute_paths(Add {
                 base_row_id: None,
                 default_row_commit_version: None,
                 ..add
             })?));
         }
     }
-    let parameters = json!({"source": format!("delta.`{}`", base.shown), "sourceVersion": source.version(), "isShallow": true});
+    let parameters = json!({"source": format!("delta.`{}`", base.display_url), "sourceVersion": source.version(), "isShallow": true});
     let metrics = json!({
         "sourceTableSize": out.source_table_size,
         "sourceNumOfFiles": out.source_num_of_files,
@@ -158,18 +158,22 @@ pub fn clone(
         }
         other => other?,
     };
-    Ok(Cloned {
+    Ok(CloneResult {
         done: Some(done),
         ..out
     })
 }
 
 /// The table at `target`, if there is one; it must have no files, as in delta-spark.
-fn replaceable(target: &Log, source: &Snapshot, cancel: &Cancel) -> Result<Option<Snapshot>> {
+fn replaceable(
+    target: &DeltaLog,
+    source: &Snapshot,
+    cancel: &CancellationToken,
+) -> Result<Option<Snapshot>> {
     let old = match Snapshot::open(target.clone(), None, source.options()) {
         Ok(old) => old,
         Err(Error::NotFound {
-            kind: Missing::Table,
+            kind: NotFoundKind::Table,
             ..
         }) => return Ok(None),
         Err(error) => return Err(error),
@@ -178,7 +182,11 @@ fn replaceable(target: &Log, source: &Snapshot, cancel: &Cancel) -> Result<Optio
     features::check_writable(old.protocol())
         .at_file(url)
         .at_version(old.version())?;
-    for batch in old.files(FileKind::Adds, Wanted::default(), cancel)? {
+    for batch in old.files(
+        FileActionKind::Adds,
+        FileActionProjection::default(),
+        cancel,
+    )? {
         if !batch?.is_empty() {
             return Err(Error::invalid(format!(
                 "a clone takes the place of an empty table only, and the one at {url} has rows; delete them first"
@@ -189,13 +197,13 @@ fn replaceable(target: &Log, source: &Snapshot, cancel: &Cancel) -> Result<Optio
 }
 
 /// The source's root, as its files are named from elsewhere.
-struct Base {
+struct SourceRoot {
     /// The URL, decoded, ending in `/`.
     url: String,
-    shown: String,
+    display_url: String,
 }
 
-impl Base {
+impl SourceRoot {
     fn new(source: &str, target: &str) -> Result<Self> {
         let url = percent_decode_str(source).decode_utf8_lossy().into_owned();
         let scheme = |url: &str| {
@@ -212,14 +220,14 @@ impl Base {
             )));
         }
         Ok(Self {
-            shown: url.trim_end_matches('/').to_owned(),
+            display_url: url.trim_end_matches('/').to_owned(),
             url,
         })
     }
 
     /// The same file by absolute paths.
-    fn absolute(&self, mut add: Add) -> Result<Add> {
-        add.path = self.path(&add.path)?;
+    fn with_absolute_paths(&self, mut add: Add) -> Result<Add> {
+        add.path = self.absolute_path(&add.path)?;
         if let Some(vector) = &mut add.deletion_vector
             && let Some(DvPath::InTable(path)) = vector.path().at_file(&add.path)?
         {
@@ -229,7 +237,7 @@ impl Base {
         Ok(add)
     }
 
-    fn path(&self, path: &str) -> Result<String> {
+    fn absolute_path(&self, path: &str) -> Result<String> {
         let canonical = data_path::canonical(path)?;
         if canonical.starts_with('/') || canonical.contains("://") {
             return Ok(path.to_owned());

@@ -2,23 +2,23 @@
 
 use serde_json::Value;
 
-use crate::commit::finish::{self, Choices, Done};
-use crate::commit::{Operation, Transaction};
+use crate::commit::finish::{self, CommitOptions, CommitResult};
+use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::Result;
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 
 /// Commits a command. None here copies rows, so those that there are keep their ids.
 pub(super) fn commit_command(
-    tx: Transaction,
+    tx: OptimisticTransaction,
     name: &str,
     parameters: Value,
     metrics: Value,
-    choices: &Choices,
-    cancel: &Cancel,
-) -> Result<Done> {
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
     finish::commit(
         tx,
-        Operation {
+        CommitOperation {
             row_ids_preserved: Some(true),
             ..finish::operation(name, parameters, metrics)
         },

@@ -15,21 +15,21 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::commit::Transaction;
-use crate::commit::finish::{Choices, Done};
+use crate::commit::OptimisticTransaction;
+use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::error::{Error, Result, ResultExt, shown};
-use crate::exec::{Cancel, Env, SystemEnv, map_all, uuid};
-use crate::log::Log;
+use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all, uuid};
+use crate::log::DeltaLog;
 use crate::ops::maintain::commit_command::commit_command;
-use crate::ops::maintain::data_files::{Hidden, name_of, walk};
-use crate::pq::Survey;
-use crate::pq::survey;
+use crate::ops::maintain::data_files::{HiddenNames, file_name, walk_folders};
+use crate::pq::FooterSchema;
+use crate::pq::infer_schema;
 use crate::protocol::commit_line::{Action, Add, PartitionValues};
 use crate::protocol::partition_value::{self, HIVE_NULL};
 use crate::protocol::schema::{DataType, StructField, StructType};
-use crate::protocol::table::{self, Context, NewTable};
+use crate::protocol::table::{self, NewTable, TableChangeContext};
 use crate::snapshot::ReadOptions;
-use crate::store::{File, ObjectMeta};
+use crate::store::{ObjectMeta, StoreObject};
 use crate::write::partition::log_path;
 use crate::write::stats::StatsPlan;
 
@@ -53,7 +53,7 @@ pub struct ConvertOptions {
     /// Do nothing where there is a table already.
     pub ignore_existing: bool,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
 }
 
 impl Default for ConvertOptions {
@@ -66,19 +66,19 @@ impl Default for ConvertOptions {
             configuration: BTreeMap::new(),
             collect_stats: true,
             ignore_existing: false,
-            choices: Choices::default(),
+            choices: CommitOptions::default(),
         }
     }
 }
 
 /// What a conversion made.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Converted {
+pub struct ConvertResult {
     /// Files that the table began with; 0 where there was a table already.
     pub num_files: u64,
     /// The version that was made, where one was.
     #[serde(skip)]
-    pub done: Option<Done>,
+    pub done: Option<CommitResult>,
 }
 
 /// Makes a table of the Parquet files below the root of `log`.
@@ -87,11 +87,15 @@ pub struct Converted {
 /// [`Error::Invalid`] for a folder that is a table, has no files, or has folders that are not those
 /// of the partition columns; [`Error::SchemaMismatch`] for files that contradict each other;
 /// [`Error::Corrupt`] names a file that is no Parquet.
-pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Converted> {
+pub fn convert(
+    log: DeltaLog,
+    options: &ConvertOptions,
+    cancel: &CancellationToken,
+) -> Result<ConvertResult> {
     let root = Arc::clone(log.stores().root());
     let exists = || {
         if options.ignore_existing {
-            return Ok(Converted::default());
+            return Ok(ConvertResult::default());
         }
         Err(Error::invalid(format!(
             "there is a table at {} already; with `mode=\"ignore\"` that is no error",
@@ -106,7 +110,7 @@ pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Co
         Some(schema) => StructType::parse(&schema.to_string())?,
         None => StructType::default(),
     };
-    let files = find(&log, &partition, cancel)?;
+    let files = list_parquet_files(&log, &partition, cancel)?;
     if files.is_empty() {
         return Err(Error::invalid(format!(
             "there are no Parquet files below {}",
@@ -117,11 +121,11 @@ pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Co
         .iter()
         .map(|file| partition_values(&file.path, &partition, options.hive))
         .collect::<Result<Vec<_>>>()?;
-    check_values(&files, &values, &partition)?;
+    check_partition_values(&files, &values, &partition)?;
     let stop = cancel.clone();
     cancel.progress().expect(files.len() as u64);
     let surveys = map_all(
-        files.iter().map(|file| File {
+        files.iter().map(|file| StoreObject {
             store: Arc::clone(&root),
             path: file.path.clone(),
             size: Some(file.size),
@@ -129,10 +133,10 @@ pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Co
         move |file| {
             stop.check()?;
             stop.progress().advance(1);
-            survey(&file)
+            infer_schema(&file)
         },
     )?;
-    let data = union(&files, &surveys, &partition)?;
+    let data = merge_file_schemas(&files, &surveys, &partition)?;
     let schema = StructType {
         fields: data
             .fields
@@ -156,10 +160,10 @@ pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Co
         ..NewTable::default()
     };
     let mut unique = uuid;
-    let mut context = Context {
+    let mut context = TableChangeContext {
         allow_unknown: false,
         now_ms: SystemEnv.now_ms(),
-        unique: &mut unique,
+        generate_id: &mut unique,
     };
     let (protocol, metadata) = table::create(&table, &mut context)?;
     let plan = StatsPlan::new(
@@ -168,8 +172,8 @@ pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Co
         &metadata.configuration,
         |field| field.name.clone(),
     )?;
-    let wanted = plan.wanted();
-    let mut tx = match Transaction::create(log, ReadOptions::default()) {
+    let wanted = plan.requested_statistics();
+    let mut tx = match OptimisticTransaction::create(log, ReadOptions::default()) {
         // Made by another writer while the files were looked at.
         Err(Error::Invalid { .. }) => return exists(),
         other => other?,
@@ -185,7 +189,7 @@ pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Co
             data_change: true,
             stats: options
                 .collect_stats
-                .then(|| plan.json(survey.num_rows(), &survey.facts(&data, &wanted))),
+                .then(|| plan.json(survey.num_rows(), &survey.column_statistics(&data, &wanted))),
             ..Add::default()
         }));
     }
@@ -206,7 +210,7 @@ pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Co
         Err(Error::CommitFailed { .. }) => return exists(),
         other => other?,
     };
-    Ok(Converted {
+    Ok(ConvertResult {
         num_files: files.len() as u64,
         done: Some(done),
     })
@@ -232,15 +236,19 @@ fn check_properties(configuration: &BTreeMap<String, String>) -> Result<()> {
 }
 
 /// The Parquet files below the root, sorted.
-fn find(log: &Log, partition: &StructType, cancel: &Cancel) -> Result<Vec<ObjectMeta>> {
-    let hidden = Hidden::new(partition.fields.iter().map(|field| field.name.as_str()));
+fn list_parquet_files(
+    log: &DeltaLog,
+    partition: &StructType,
+    cancel: &CancellationToken,
+) -> Result<Vec<ObjectMeta>> {
+    let hidden = HiddenNames::new(partition.fields.iter().map(|field| field.name.as_str()));
     let names = hidden.clone();
     let mut files = Vec::new();
-    walk(
+    walk_folders(
         log.stores().root(),
         move |place| {
-            let name = name_of(place);
-            !names.is(name)
+            let name = file_name(place);
+            !names.is_hidden(name)
                 && name
                     .rsplit_once('.')
                     .is_some_and(|(_, end)| end.eq_ignore_ascii_case("parquet"))
@@ -250,7 +258,7 @@ fn find(log: &Log, partition: &StructType, cancel: &Cancel) -> Result<Vec<Object
                 && listed
                     .folders
                     .iter()
-                    .any(|inner| name_of(inner) == "_delta_log")
+                    .any(|inner| file_name(inner) == "_delta_log")
             {
                 return Err(Error::invalid(format!(
                     "the folder `{}` is a Delta table itself; convert what lies beside it",
@@ -261,7 +269,7 @@ fn find(log: &Log, partition: &StructType, cancel: &Cancel) -> Result<Vec<Object
             Ok(listed
                 .folders
                 .into_iter()
-                .filter(|path| !hidden.is(name_of(path)))
+                .filter(|path| !hidden.is_hidden(file_name(path)))
                 .collect())
         },
         cancel,
@@ -347,7 +355,7 @@ fn partition_values(path: &str, partition: &StructType, hive: bool) -> Result<Pa
 }
 
 /// Checks that every partition value is one of its column's type.
-fn check_values(
+fn check_partition_values(
     files: &[ObjectMeta],
     values: &[PartitionValues],
     partition: &StructType,
@@ -359,7 +367,7 @@ fn check_values(
             let parsed = partition_value::parse(
                 &column,
                 &field.data_type,
-                crate::protocol::calendar::Zone::UTC,
+                crate::protocol::calendar::TimeZoneSpec::UTC,
             );
             parsed.map_err(|error| {
                 Error::invalid(error.to_string())
@@ -372,7 +380,11 @@ fn check_values(
 }
 
 /// The columns of all files but those that the folders give.
-fn union(files: &[ObjectMeta], surveys: &[Survey], partition: &StructType) -> Result<StructType> {
+fn merge_file_schemas(
+    files: &[ObjectMeta],
+    surveys: &[FooterSchema],
+    partition: &StructType,
+) -> Result<StructType> {
     let mut out = StructType::default();
     // The first file of each column, for messages.
     let mut first: BTreeMap<String, &str> = BTreeMap::new();
@@ -408,7 +420,7 @@ fn union(files: &[ObjectMeta], surveys: &[Survey], partition: &StructType) -> Re
                     if known.name != field.name {
                         return Err(clash("has other letters", &known.name, &field.name));
                     }
-                    let joined = join(&known.data_type, &field.data_type);
+                    let joined = merge_data_types(&known.data_type, &field.data_type);
                     let joined = joined.ok_or_else(|| {
                         clash(
                             "has another type",
@@ -426,14 +438,16 @@ fn union(files: &[ObjectMeta], surveys: &[Survey], partition: &StructType) -> Re
 
 /// The type of a column that has one type in one file and the other in another; structs may have
 /// more fields.
-fn join(a: &DataType, b: &DataType) -> Option<DataType> {
+fn merge_data_types(a: &DataType, b: &DataType) -> Option<DataType> {
     match (a, b) {
         (DataType::Void, other) | (other, DataType::Void) => Some(other.clone()),
         (DataType::Struct(a), DataType::Struct(b)) => {
             let mut fields: Vec<StructField> = a.fields.clone();
             for field in &b.fields {
                 match fields.iter_mut().find(|known| known.name == field.name) {
-                    Some(known) => known.data_type = join(&known.data_type, &field.data_type)?,
+                    Some(known) => {
+                        known.data_type = merge_data_types(&known.data_type, &field.data_type)?
+                    }
                     None => fields.push(field.clone()),
                 }
             }

@@ -9,16 +9,16 @@ use percent_encoding::percent_decode_str;
 
 use crate::dv::DvPath;
 use crate::error::{Result, ResultExt};
-use crate::exec::{Cancel, map_all};
+use crate::exec::{CancellationToken, map_all};
 use crate::parse::FileBatch;
 use crate::protocol::data_path;
-use crate::store::{Folder, Store, Stores, TablePath};
+use crate::store::{FolderListing, Store, TablePath, TableStores};
 
-/// The file of a row's deletion vector, if it has one: as `Stores::file` takes it.
+/// The file of a row's deletion vector, if it has one: as `TableStores::file` takes it.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a descriptor that makes no sense.
-pub(super) fn vector_path(batch: &FileBatch, row: usize) -> Result<Option<DvPath>> {
+pub(super) fn deletion_vector_path(batch: &FileBatch, row: usize) -> Result<Option<DvPath>> {
     let vector = batch.deletion_vector(row);
     vector.map_or(Ok(None), |vector| {
         vector.path().at_file(batch.path.value(row))
@@ -27,15 +27,15 @@ pub(super) fn vector_path(batch: &FileBatch, row: usize) -> Result<Option<DvPath
 
 /// Finds out where below a table's root a file of its log is.
 #[derive(Debug, Clone)]
-pub(super) struct Places {
-    stores: Arc<Stores>,
+pub(super) struct TablePathResolver {
+    stores: Arc<TableStores>,
     /// The root's URL, decoded; and what it is without links, on a local disk.
     roots: Vec<String>,
 }
 
-impl Places {
-    pub(super) fn new(stores: &Arc<Stores>) -> Self {
-        let url = decoded(stores.root().url());
+impl TablePathResolver {
+    pub(super) fn new(stores: &Arc<TableStores>) -> Self {
+        let url = percent_decoded(stores.root().url());
         let real = url
             .strip_prefix("file://")
             .and_then(|path| std::fs::canonicalize(path).ok());
@@ -48,34 +48,34 @@ impl Places {
     }
 
     /// The place of a data file by its path in the log; `None` for one that is somewhere else.
-    pub(super) fn of_log<'a>(&self, path: &'a str) -> Option<Cow<'a, str>> {
-        self.of_canonical(data_path::canonical(path).ok()?)
+    pub(super) fn resolve_log_path<'a>(&self, path: &'a str) -> Option<Cow<'a, str>> {
+        self.resolve_canonical(data_path::canonical(path).ok()?)
     }
 
-    fn of_canonical<'a>(&self, canonical: Cow<'a, str>) -> Option<Cow<'a, str>> {
-        if is_plain(&canonical) {
+    fn resolve_canonical<'a>(&self, canonical: Cow<'a, str>) -> Option<Cow<'a, str>> {
+        if is_simple_relative_path(&canonical) {
             return Some(canonical);
         }
-        self.resolved(&canonical)
+        self.resolve_in_stores(&canonical)
             .filter(|place| TablePath::is_inside(place))
             .map(Cow::Owned)
     }
 
-    fn resolved(&self, canonical: &str) -> Option<String> {
+    fn resolve_in_stores(&self, canonical: &str) -> Option<String> {
         let file = self.stores.file(canonical, None).ok()?;
         if Arc::ptr_eq(&file.store, self.stores.root()) {
             return Some(file.path);
         }
-        let url = format!("{}{}", decoded(file.store.url()), file.path);
-        if let Some(place) = self.below(&url) {
+        let url = format!("{}{}", percent_decoded(file.store.url()), file.path);
+        if let Some(place) = self.strip_root(&url) {
             return Some(place);
         }
         // An absolute path may lead here by a link.
         let real = std::fs::canonicalize(url.strip_prefix("file://")?).ok()?;
-        self.below(&format!("file://{}", real.to_str()?))
+        self.strip_root(&format!("file://{}", real.to_str()?))
     }
 
-    fn below(&self, url: &str) -> Option<String> {
+    fn strip_root(&self, url: &str) -> Option<String> {
         self.roots
             .iter()
             .find_map(|root| url.strip_prefix(root.as_str()))
@@ -83,21 +83,21 @@ impl Places {
     }
 
     /// The place of a deletion vector's file; its prefix may lead anywhere.
-    pub(super) fn of_vector<'a>(&self, path: &'a DvPath) -> Option<Cow<'a, str>> {
+    pub(super) fn resolve_deletion_vector<'a>(&self, path: &'a DvPath) -> Option<Cow<'a, str>> {
         match path {
-            DvPath::InTable(path) => self.of_canonical(Cow::Borrowed(path)),
-            DvPath::Given(path) => self.of_log(path),
+            DvPath::InTable(path) => self.resolve_canonical(Cow::Borrowed(path)),
+            DvPath::Given(path) => self.resolve_log_path(path),
         }
     }
 }
 
-fn decoded(url: &str) -> String {
+fn percent_decoded(url: &str) -> String {
     percent_decode_str(url).decode_utf8_lossy().into_owned()
 }
 
 /// Whether a canonical path is relative and has no parts such as `..` to resolve. (`//` is that of
 /// a URL, too.)
-fn is_plain(path: &str) -> bool {
+fn is_simple_relative_path(path: &str) -> bool {
     !path.starts_with(['/', '.'])
         && !path.contains("/.")
         && !path.contains("//")
@@ -110,11 +110,11 @@ fn is_plain(path: &str) -> bool {
 ///
 /// # Errors
 /// What the store says, and what `see` does.
-pub(super) fn walk(
+pub(super) fn walk_folders(
     store: &Arc<dyn Store>,
     take: impl Fn(&str) -> bool + Send + Sync + 'static,
-    mut see: impl FnMut(&str, Folder) -> Result<Vec<String>>,
-    cancel: &Cancel,
+    mut see: impl FnMut(&str, FolderListing) -> Result<Vec<String>>,
+    cancel: &CancellationToken,
 ) -> Result<u64> {
     let take = Arc::new(take);
     let (mut folders, mut level) = (0, vec![String::new()]);
@@ -140,18 +140,18 @@ pub(super) fn walk(
 }
 
 /// The last part of a path.
-pub(super) fn name_of(path: &str) -> &str {
+pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Which names are nobody's business: those that begin with a dot or an underscore, but for folders
 /// of changes, of indexes and of partition columns with such names.
 #[derive(Debug, Clone)]
-pub(super) struct Hidden {
+pub(super) struct HiddenNames {
     partitions: Vec<String>,
 }
 
-impl Hidden {
+impl HiddenNames {
     /// `partitions` are all names of partition columns.
     pub(super) fn new<'a>(partitions: impl Iterator<Item = &'a str>) -> Self {
         Self {
@@ -159,7 +159,7 @@ impl Hidden {
         }
     }
 
-    pub(super) fn is(&self, name: &str) -> bool {
+    pub(super) fn is_hidden(&self, name: &str) -> bool {
         // A file of vectors that was in the making when its writer was killed.
         let unfinished = name.starts_with(".deletion_vector_") && name.ends_with(".tmp");
         name.starts_with(['.', '_'])
@@ -176,12 +176,12 @@ impl Hidden {
 /// A set of places by their hashes. Of two places with one hash both count as being in it: where
 /// the set says what is to be kept, that errs on the safe side.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PlaceSet {
+pub(super) struct PathHashSet {
     seed: DefaultHashBuilder,
     hashes: HashSet<u64>,
 }
 
-impl PlaceSet {
+impl PathHashSet {
     pub(super) fn insert(&mut self, place: &str) {
         self.hashes.insert(self.seed.hash_one(place));
     }

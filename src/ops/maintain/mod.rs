@@ -18,8 +18,8 @@ mod repair;
 mod restore;
 mod vacuum;
 
-pub use clone::{CloneOptions, Cloned, clone};
-pub use convert::{ConvertOptions, Converted, convert};
-pub use repair::{RepairOptions, Repaired, repair};
-pub use restore::{RestoreOptions, Restored, restore};
-pub use vacuum::{Inventory, VacuumOptions, Vacuumed, vacuum};
+pub use clone::{CloneOptions, CloneResult, clone};
+pub use convert::{ConvertOptions, ConvertResult, convert};
+pub use repair::{RepairOptions, RepairResult, repair};
+pub use restore::{RestoreOptions, RestoreResult, restore};
+pub use vacuum::{FileInventory, VacuumOptions, VacuumResult, vacuum};

@@ -17,16 +17,16 @@ use hashbrown::HashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::commit::Transaction;
-use crate::commit::adds::{adds, whole};
-use crate::commit::finish::{Choices, Done};
+use crate::commit::OptimisticTransaction;
+use crate::commit::adds::{all_add_columns, batch_to_adds};
+use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::dv::DvPath;
 use crate::error::{Result, ResultExt};
-use crate::exec::{Cancel, Env, SystemEnv, map_all};
+use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all};
 use crate::ops::maintain::commit_command::commit_command;
-use crate::ops::maintain::data_files::{Places, vector_path};
-use crate::parse::Wanted;
-use crate::parse::checkpoint::FileKind;
+use crate::ops::maintain::data_files::{TablePathResolver, deletion_vector_path};
+use crate::parse::FileActionProjection;
+use crate::parse::checkpoint::FileActionKind;
 use crate::protocol::commit_line::Action;
 use crate::protocol::{data_path, features};
 use crate::snapshot::Snapshot;
@@ -38,12 +38,12 @@ pub struct RepairOptions {
     /// Only say what is missing.
     pub dry_run: bool,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
 }
 
 /// What a repair did, or would.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Repaired {
+pub struct RepairResult {
     /// Whether it only looked.
     pub dry_run: bool,
     /// Files that are gone, as they stand in the log.
@@ -53,22 +53,26 @@ pub struct Repaired {
     pub vectors_missing: Vec<String>,
     /// The version that was made, where one was.
     #[serde(skip)]
-    pub done: Option<Done>,
+    pub done: Option<CommitResult>,
 }
 
 /// Removes live files from the log that are not in the store.
 ///
 /// # Errors
-/// [`crate::error::Error::Storage`] when the store does not say; as [`Transaction::commit`].
-pub fn repair(snapshot: &Snapshot, options: &RepairOptions, cancel: &Cancel) -> Result<Repaired> {
+/// [`crate::error::Error::Storage`] when the store does not say; as [`OptimisticTransaction::commit`].
+pub fn repair(
+    snapshot: &Snapshot,
+    options: &RepairOptions,
+    cancel: &CancellationToken,
+) -> Result<RepairResult> {
     features::check_writable(snapshot.protocol())
         .at_file(snapshot.stores().root().url())
         .at_version(snapshot.version())?;
-    let Missing {
+    let MissingFiles {
         files: missing,
         vectors,
-    } = missing(snapshot, cancel)?;
-    let mut out = Repaired {
+    } = find_missing_files(snapshot, cancel)?;
+    let mut out = RepairResult {
         dry_run: options.dry_run,
         files_removed: missing.iter().cloned().collect(),
         vectors_missing: vectors.into_iter().collect(),
@@ -79,17 +83,17 @@ pub fn repair(snapshot: &Snapshot, options: &RepairOptions, cancel: &Cancel) -> 
     if options.dry_run || missing.is_empty() {
         return Ok(out);
     }
-    let mut tx = Transaction::new(snapshot);
+    let mut tx = OptimisticTransaction::new(snapshot);
     tx.read_files(out.files_removed.iter().map(String::as_str))?;
-    let wanted = whole(snapshot);
+    let wanted = all_add_columns(snapshot);
     let (partition, now) = (wanted.partition.clone(), SystemEnv.now_ms());
-    for batch in snapshot.files(FileKind::Adds, wanted, cancel)? {
+    for batch in snapshot.files(FileActionKind::Adds, wanted, cancel)? {
         let batch = batch?;
         let gone: BooleanArray = (0..batch.len())
             .map(|row| Some(missing.contains(batch.path.value(row))))
             .collect();
         tx.extend(
-            adds(&batch.filter(&gone)?, &partition)?
+            batch_to_adds(&batch.filter(&gone)?, &partition)?
                 .iter()
                 .map(|add| Action::Remove(add.to_remove(now, true))),
         );
@@ -103,7 +107,7 @@ pub fn repair(snapshot: &Snapshot, options: &RepairOptions, cancel: &Cancel) -> 
         &options.choices,
         cancel,
     )?;
-    Ok(Repaired {
+    Ok(RepairResult {
         done: Some(done),
         ..out
     })
@@ -111,7 +115,7 @@ pub fn repair(snapshot: &Snapshot, options: &RepairOptions, cancel: &Cancel) -> 
 
 /// What live files need and is not there.
 #[derive(Default)]
-struct Missing {
+struct MissingFiles {
     /// Paths in the log.
     files: HashSet<String>,
     /// Of deletion vectors, each once.
@@ -120,16 +124,16 @@ struct Missing {
 
 /// A file for which it is looked.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Sought {
+enum ReferencedFile {
     File(String),
-    Vector(DvPath),
+    DeletionVector(DvPath),
 }
 
-impl Sought {
-    fn place(&self, places: &Places) -> Option<String> {
+impl ReferencedFile {
+    fn path_below_root(&self, places: &TablePathResolver) -> Option<String> {
         match self {
-            Self::File(path) => places.of_log(path),
-            Self::Vector(path) => places.of_vector(path),
+            Self::File(path) => places.resolve_log_path(path),
+            Self::DeletionVector(path) => places.resolve_deletion_vector(path),
         }
         .map(Cow::into_owned)
     }
@@ -137,17 +141,19 @@ impl Sought {
     /// Its path as `Stores::file` takes it.
     fn path(&self) -> Result<Cow<'_, str>> {
         match self {
-            Self::File(path) | Self::Vector(DvPath::Given(path)) => data_path::canonical(path),
-            Self::Vector(DvPath::InTable(path)) => Ok(Cow::Borrowed(path)),
+            Self::File(path) | Self::DeletionVector(DvPath::Given(path)) => {
+                data_path::canonical(path)
+            }
+            Self::DeletionVector(DvPath::InTable(path)) => Ok(Cow::Borrowed(path)),
         }
     }
 }
 
-fn missing(snapshot: &Snapshot, cancel: &Cancel) -> Result<Missing> {
-    let places = Places::new(snapshot.stores());
-    let mut by_folder: BTreeMap<String, Vec<(String, Sought)>> = BTreeMap::new();
+fn find_missing_files(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<MissingFiles> {
+    let places = TablePathResolver::new(snapshot.stores());
+    let mut by_folder: BTreeMap<String, Vec<(String, ReferencedFile)>> = BTreeMap::new();
     let (mut elsewhere, mut vectors) = (Vec::new(), HashSet::new());
-    let mut seek = |sought: Sought| match sought.place(&places) {
+    let mut seek = |sought: ReferencedFile| match sought.path_below_root(&places) {
         Some(place) => {
             let (folder, name) = place.rsplit_once('/').unwrap_or(("", &place));
             by_folder
@@ -157,15 +163,19 @@ fn missing(snapshot: &Snapshot, cancel: &Cancel) -> Result<Missing> {
         }
         None => elsewhere.push(sought),
     };
-    for batch in snapshot.files(FileKind::Adds, Wanted::default(), cancel)? {
+    for batch in snapshot.files(
+        FileActionKind::Adds,
+        FileActionProjection::default(),
+        cancel,
+    )? {
         let batch = batch?;
         for row in 0..batch.len() {
-            seek(Sought::File(batch.path.value(row).to_owned()));
+            seek(ReferencedFile::File(batch.path.value(row).to_owned()));
             // Many files may have their vectors in one.
-            if let Some(vector) = vector_path(&batch, row)?
+            if let Some(vector) = deletion_vector_path(&batch, row)?
                 && vectors.insert(vector.clone())
             {
-                seek(Sought::Vector(vector));
+                seek(ReferencedFile::DeletionVector(vector));
             }
         }
     }
@@ -206,11 +216,13 @@ fn missing(snapshot: &Snapshot, cancel: &Cancel) -> Result<Missing> {
             Err(error) => Err(error),
         }
     })?;
-    let mut out = Missing::default();
+    let mut out = MissingFiles::default();
     for sought in here.into_iter().flatten().chain(far.into_iter().flatten()) {
         match sought {
-            Sought::File(path) => out.files.insert(path),
-            Sought::Vector(DvPath::InTable(path) | DvPath::Given(path)) => out.vectors.insert(path),
+            ReferencedFile::File(path) => out.files.insert(path),
+            ReferencedFile::DeletionVector(DvPath::InTable(path) | DvPath::Given(path)) => {
+                out.vectors.insert(path)
+            }
         };
     }
     Ok(out)

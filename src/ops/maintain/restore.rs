@@ -14,22 +14,22 @@ use arrow_array::BooleanArray;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::commit::Transaction;
-use crate::commit::adds::{adds, whole};
-use crate::commit::finish::{Choices, Done};
+use crate::commit::OptimisticTransaction;
+use crate::commit::adds::{all_add_columns, batch_to_adds};
+use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::dv::DvPath;
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Env, SystemEnv, map_all};
-use crate::history::{self, Search};
+use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all};
+use crate::history::{self, TimestampSearch};
 use crate::ops::maintain::commit_command::commit_command;
-use crate::ops::maintain::data_files::vector_path;
-use crate::parse::checkpoint::FileKind;
-use crate::parse::{FileBatch, Wanted};
+use crate::ops::maintain::data_files::deletion_vector_path;
+use crate::parse::checkpoint::FileActionKind;
+use crate::parse::{FileActionProjection, FileBatch};
 use crate::protocol::action::{DomainMetadata, Metadata};
 use crate::protocol::commit_line::Action;
 use crate::protocol::schema::{StructField, StructType};
 use crate::protocol::{data_path, features};
-use crate::reconcile::{Seen, Verdict};
+use crate::reconcile::{FileActionState, SeenFileKeys};
 use crate::snapshot::Snapshot;
 
 const MAX_ID: &str = "delta.columnMapping.maxColumnId";
@@ -57,12 +57,12 @@ pub struct RestoreOptions {
     /// Take the older version's protocol also where it is lower.
     pub protocol_downgrade_allowed: bool,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
 }
 
 /// What a restore did.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Restored {
+pub struct RestoreResult {
     /// Files that came back.
     pub num_restored_file: u64,
     /// Files that went.
@@ -77,7 +77,7 @@ pub struct Restored {
     pub table_size_after_restore: u64,
     /// The version that was made, where one was.
     #[serde(skip)]
-    pub done: Option<Done>,
+    pub done: Option<CommitResult>,
 }
 
 /// Makes a version that is like an older one.
@@ -85,14 +85,18 @@ pub struct Restored {
 /// # Errors
 /// [`Error::NotFound`] for a version that cannot be read or a file that is not there any more;
 /// [`Error::Invalid`] for one that does not exist yet, and for a timestamp after the newest
-/// version's; as [`Transaction::commit`].
-pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -> Result<Restored> {
+/// version's; as [`OptimisticTransaction::commit`].
+pub fn restore(
+    snapshot: &Snapshot,
+    options: &RestoreOptions,
+    cancel: &CancellationToken,
+) -> Result<RestoreResult> {
     let version = match (options.version, options.timestamp_ms) {
         (Some(version), None) => version,
         (None, Some(time)) => {
             // The time by which time travel finds it, which grows with versions also where times of
             // files do not.
-            let found = history::times(
+            let found = history::version_timestamps(
                 snapshot,
                 &snapshot.log().list(0)?,
                 snapshot.version(),
@@ -104,12 +108,12 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
             if time > newest {
                 return Err(Error::invalid(format!(
                     "the table cannot be restored to {}: its newest version {} is of {}; give a timestamp that is not after it, or a version",
-                    text_of(time),
+                    format_timestamp(time),
                     snapshot.version(),
-                    text_of(newest)
+                    format_timestamp(newest)
                 )));
             }
-            history::version_at(snapshot, time, Search::AtOrBefore)?
+            history::version_at(snapshot, time, TimestampSearch::AtOrBefore)?
         }
         _ => {
             return Err(Error::invalid(
@@ -124,38 +128,42 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
         )));
     }
     let target = snapshot.at(Some(version))?;
-    let live = keys(snapshot, &Seen::default(), cancel)?;
-    let wanted_live = keys(&target, &live, cancel)?;
+    let live = file_keys(snapshot, &SeenFileKeys::default(), cancel)?;
+    let wanted_live = file_keys(&target, &live, cancel)?;
 
-    let mut out = Restored::default();
-    let mut tx = Transaction::new(snapshot);
+    let mut out = RestoreResult::default();
+    let mut tx = OptimisticTransaction::new(snapshot);
     tx.read_whole_table();
-    let wanted = whole(&target);
+    let wanted = all_add_columns(&target);
     let partition = wanted.partition.clone();
     let mut missing = Vec::new();
-    for batch in target.files(FileKind::Adds, wanted, cancel)? {
+    for batch in target.files(FileActionKind::Adds, wanted, cancel)? {
         let batch = batch?;
         out.num_of_files_after_restore += batch.len() as u64;
-        out.table_size_after_restore += bytes(&batch);
-        let mut back = without(&batch, &live)?;
+        out.table_size_after_restore += total_size(&batch);
+        let mut back = exclude_files(&batch, &live)?;
         if back.is_empty() {
             continue;
         }
-        let absent = absent(&target, &back, cancel)?;
+        let absent = absent_files(&target, &back, cancel)?;
         if absent.contains(&true) {
             let gone = back.filter(&absent.iter().map(|gone| Some(*gone)).collect())?;
             missing.extend((0..gone.len()).map(|row| gone.path.value(row).to_owned()));
             out.num_of_files_after_restore -= gone.len() as u64;
-            out.table_size_after_restore -= bytes(&gone);
+            out.table_size_after_restore -= total_size(&gone);
             back = back.filter(&absent.iter().map(|gone| Some(!*gone)).collect())?;
         }
         out.num_restored_file += back.len() as u64;
-        out.restored_files_size += bytes(&back);
-        tx.extend(adds(&back, &partition)?.into_iter().map(Action::Add));
+        out.restored_files_size += total_size(&back);
+        tx.extend(
+            batch_to_adds(&back, &partition)?
+                .into_iter()
+                .map(Action::Add),
+        );
     }
     if let Some(first) = missing.first().filter(|_| !options.ignore_missing_files) {
         return Err(Error::not_found(
-            crate::error::Missing::Object,
+            crate::error::NotFoundKind::Object,
             format!(
                 "version {version} cannot be restored: {} of its files are gone, {first} for one; bring back what is left of it with `ignore_missing_files=True`",
                 missing.len()
@@ -163,19 +171,19 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
         ));
     }
     let now = SystemEnv.now_ms();
-    let wanted = whole(snapshot);
+    let wanted = all_add_columns(snapshot);
     let partition = wanted.partition.clone();
-    for batch in snapshot.files(FileKind::Adds, wanted, cancel)? {
-        let going = without(&batch?, &wanted_live)?;
+    for batch in snapshot.files(FileActionKind::Adds, wanted, cancel)? {
+        let going = exclude_files(&batch?, &wanted_live)?;
         out.num_removed_file += going.len() as u64;
-        out.removed_files_size += bytes(&going);
+        out.removed_files_size += total_size(&going);
         tx.extend(
-            adds(&going, &partition)?
+            batch_to_adds(&going, &partition)?
                 .iter()
                 .map(|add| Action::Remove(add.to_remove(now, true))),
         );
     }
-    let metadata = metadata(snapshot, &target)?;
+    let metadata = restored_metadata(snapshot, &target)?;
     let protocol = if options.protocol_downgrade_allowed {
         target.protocol().clone()
     } else {
@@ -194,12 +202,11 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
         tx.push(Action::MetaData(Box::new(metadata)));
     }
     tx.extend(
-        domains(snapshot, &target)?
+        clustering_domain_actions(snapshot, &target)?
             .into_iter()
             .map(Action::DomainMetadata),
     );
-    let parameters =
-        json!({"version": options.version, "timestamp": options.timestamp_ms.map(text_of)});
+    let parameters = json!({"version": options.version, "timestamp": options.timestamp_ms.map(format_timestamp)});
     let metrics = json!({
         "numRestoredFiles": out.num_restored_file,
         "restoredFilesSize": out.restored_files_size,
@@ -209,13 +216,13 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
         "tableSizeAfterRestore": out.table_size_after_restore,
     });
     let done = commit_command(tx, "RESTORE", parameters, metrics, &options.choices, cancel)?;
-    Ok(Restored {
+    Ok(RestoreResult {
         done: Some(done),
         ..out
     })
 }
 
-fn text_of(ms: i64) -> String {
+fn format_timestamp(ms: i64) -> String {
     chrono::DateTime::from_timestamp_millis(ms).map_or_else(
         || ms.to_string(),
         |time| time.format("%Y-%m-%d %H:%M:%S%.3f").to_string(),
@@ -223,26 +230,34 @@ fn text_of(ms: i64) -> String {
 }
 
 /// The keys of a version's files, comparable with those of `like`.
-fn keys(snapshot: &Snapshot, like: &Seen, cancel: &Cancel) -> Result<Seen> {
-    let mut seen = Seen::like(like);
-    for batch in snapshot.files(FileKind::Adds, Wanted::default(), cancel)? {
+fn file_keys(
+    snapshot: &Snapshot,
+    like: &SeenFileKeys,
+    cancel: &CancellationToken,
+) -> Result<SeenFileKeys> {
+    let mut seen = SeenFileKeys::with_same_seeds(like);
+    for batch in snapshot.files(
+        FileActionKind::Adds,
+        FileActionProjection::default(),
+        cancel,
+    )? {
         let batch = batch?;
         for row in 0..batch.len() {
             let key = seen.key(&batch, row)?;
-            seen.note(key, 0, Verdict::Added, true, batch.path.value(row))?;
+            seen.record(key, 0, FileActionState::Added, true, batch.path.value(row))?;
         }
     }
     Ok(seen)
 }
 
-fn without(batch: &FileBatch, keys: &Seen) -> Result<FileBatch> {
+fn exclude_files(batch: &FileBatch, keys: &SeenFileKeys) -> Result<FileBatch> {
     let keep = (0..batch.len())
         .map(|row| keys.key(batch, row).map(|key| Some(!keys.contains(key))))
         .collect::<Result<BooleanArray>>()?;
     batch.filter(&keep)
 }
 
-fn bytes(batch: &FileBatch) -> u64 {
+fn total_size(batch: &FileBatch) -> u64 {
     batch
         .size
         .iter()
@@ -252,9 +267,18 @@ fn bytes(batch: &FileBatch) -> u64 {
 }
 
 /// Which files of a batch, or deletion vectors of them, are not there.
-fn absent(snapshot: &Snapshot, batch: &FileBatch, cancel: &Cancel) -> Result<Vec<bool>> {
+fn absent_files(
+    snapshot: &Snapshot,
+    batch: &FileBatch,
+    cancel: &CancellationToken,
+) -> Result<Vec<bool>> {
     let rows: Vec<(String, Option<DvPath>)> = (0..batch.len())
-        .map(|row| Ok((batch.path.value(row).to_owned(), vector_path(batch, row)?)))
+        .map(|row| {
+            Ok((
+                batch.path.value(row).to_owned(),
+                deletion_vector_path(batch, row)?,
+            ))
+        })
         .collect::<Result<_>>()?;
     let (stores, stop) = (Arc::clone(snapshot.stores()), cancel.clone());
     cancel.progress().expect(rows.len() as u64);
@@ -279,7 +303,7 @@ fn absent(snapshot: &Snapshot, batch: &FileBatch, cancel: &Cancel) -> Result<Vec
 }
 
 /// The older version's metadata, with what never goes back.
-fn metadata(now: &Snapshot, target: &Snapshot) -> Result<Metadata> {
+fn restored_metadata(now: &Snapshot, target: &Snapshot) -> Result<Metadata> {
     let (current, mut out) = (now.metadata(), target.metadata().clone());
     for key in TIMESTAMPS {
         match current.configuration.get(key) {
@@ -300,7 +324,7 @@ fn metadata(now: &Snapshot, target: &Snapshot) -> Result<Metadata> {
         if let Some(mark) = now
             .schema()
             .field(&field.name)
-            .and_then(|current| farther(field, current))
+            .and_then(|current| later_high_water_mark(field, current))
         {
             field.metadata.insert(MARK.to_owned(), mark);
             changed = true;
@@ -313,7 +337,7 @@ fn metadata(now: &Snapshot, target: &Snapshot) -> Result<Metadata> {
 }
 
 /// The mark of an identity column now, where it is farther than the one that comes back.
-fn farther(back: &StructField, now: &StructField) -> Option<Value> {
+fn later_high_water_mark(back: &StructField, now: &StructField) -> Option<Value> {
     let step = back.metadata.get(STEP)?.as_i64()?;
     let mark = now.metadata.get(MARK)?.as_i64()?;
     let is_farther = match back.metadata.get(MARK).and_then(Value::as_i64) {
@@ -325,10 +349,10 @@ fn farther(back: &StructField, now: &StructField) -> Option<Value> {
 }
 
 /// What becomes of the domain of clustering columns.
-fn domains(now: &Snapshot, target: &Snapshot) -> Result<Vec<DomainMetadata>> {
+fn clustering_domain_actions(now: &Snapshot, target: &Snapshot) -> Result<Vec<DomainMetadata>> {
     let of = |snapshot: &Snapshot| -> Result<BTreeMap<String, DomainMetadata>> {
         Ok(snapshot
-            .sets()?
+            .non_file_actions()?
             .domains
             .iter()
             .filter(|(name, _)| name.as_str() == CLUSTERING)

@@ -22,20 +22,22 @@ use arrow_array::Array;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::commit::Transaction;
-use crate::commit::finish::{Choices, Done};
+use crate::commit::OptimisticTransaction;
+use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::dv::DvPath;
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::{Cancel, Env, SystemEnv, map_all};
-use crate::log::Upkeep;
+use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv, map_all};
+use crate::log::MaintenanceOperation;
 use crate::ops::maintain::commit_command::commit_command;
-use crate::ops::maintain::data_files::{Hidden, PlaceSet, Places, name_of, vector_path, walk};
-use crate::parse::checkpoint::FileKind;
-use crate::parse::commit::{self, Take};
-use crate::parse::{FileBatch, Wanted};
+use crate::ops::maintain::data_files::{
+    HiddenNames, PathHashSet, TablePathResolver, deletion_vector_path, file_name, walk_folders,
+};
+use crate::parse::checkpoint::FileActionKind;
+use crate::parse::commit::{self, ActionSelection};
+use crate::parse::{FileActionProjection, FileBatch};
 use crate::protocol::{features, properties};
 use crate::snapshot::Snapshot;
-use crate::store::{Folder, ObjectMeta, Store};
+use crate::store::{FolderListing, ObjectMeta, Store};
 
 /// Files deleted by one request where the store has such requests.
 const CHUNK: usize = 1000;
@@ -65,7 +67,7 @@ pub struct VacuumOptions {
     /// The time it is, in milliseconds since the epoch; the clock's if `None`.
     pub now_ms: Option<i64>,
     /// How its two versions are committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
 }
 
 impl Default for VacuumOptions {
@@ -78,14 +80,14 @@ impl Default for VacuumOptions {
             full: false,
             keep_versions: Vec::new(),
             now_ms: None,
-            choices: Choices::default(),
+            choices: CommitOptions::default(),
         }
     }
 }
 
 /// What a vacuum deleted, or would.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Vacuumed {
+pub struct VacuumResult {
     /// Paths below the table's root, sorted.
     pub files: Vec<String>,
     /// Their sizes together.
@@ -94,7 +96,7 @@ pub struct Vacuumed {
     pub folders: u64,
     /// The version that was made, where one was.
     #[serde(skip)]
-    pub done: Option<Done>,
+    pub done: Option<CommitResult>,
 }
 
 /// Deletes, or with `dry_run` only finds, what no version in the time of retention needs.
@@ -108,14 +110,14 @@ pub struct Vacuumed {
 pub fn vacuum(
     snapshot: &Snapshot,
     options: &VacuumOptions,
-    inventory: Option<Inventory>,
-    cancel: &Cancel,
-) -> Result<Vacuumed> {
+    inventory: Option<FileInventory>,
+    cancel: &CancellationToken,
+) -> Result<VacuumResult> {
     let root = snapshot.stores().root();
     features::check_writable(snapshot.protocol())
         .at_file(root.url())
         .at_version(snapshot.version())?;
-    snapshot.check_upkeep(Upkeep::Vacuum)?;
+    snapshot.check_maintenance(MaintenanceOperation::Vacuum)?;
     let of_table = properties::value(&snapshot.metadata().configuration, RETENTION)
         .and_then(properties::duration_ms)
         .unwrap_or(0);
@@ -126,20 +128,20 @@ pub fn vacuum(
         .unwrap_or_else(after_all_commits)
         .saturating_sub(retention);
 
-    let look = Look {
+    let look = VacuumPlanner {
         options,
         cutoff,
-        places: Places::new(snapshot.stores()),
+        resolver: TablePathResolver::new(snapshot.stores()),
         cancel,
     };
-    let needed = look.needed(snapshot)?;
+    let needed = look.referenced_files(snapshot)?;
     let mut plan = match inventory {
-        Some(inventory) => look.listed(snapshot, inventory, &needed)?,
-        None if options.full => look.everything(snapshot, needed)?,
-        None => look.removed(snapshot, &needed)?,
+        Some(inventory) => look.inventory_candidates(snapshot, inventory, &needed)?,
+        None if options.full => look.full_candidates(snapshot, needed)?,
+        None => look.log_candidates(snapshot, &needed)?,
     };
     if options.dry_run || plan.files.is_empty() {
-        return Ok(plan.sorted());
+        return Ok(plan.into_result());
     }
     let mut parameters = json!({"retentionCheckEnabled": options.enforce_retention, "defaultRetentionMillis": of_table});
     if let (Some(given), Some(parameters)) = (options.retention_ms, parameters.as_object_mut()) {
@@ -147,7 +149,7 @@ pub fn vacuum(
     }
     let metrics = json!({"numFilesToDelete": plan.files.len(), "sizeOfDataToDelete": plan.bytes});
     let begun = commit_command(
-        Transaction::new(snapshot),
+        OptimisticTransaction::new(snapshot),
         "VACUUM START",
         parameters,
         metrics,
@@ -159,10 +161,10 @@ pub fn vacuum(
         None => snapshot.at(begun.version)?,
     };
     if after.version() > snapshot.version() + 1 {
-        let needed = look.needed(&after)?;
+        let needed = look.referenced_files(&after)?;
         plan.files.retain(|file| !needed.contains(&file.path));
     }
-    let deleted = delete(root, &plan.files, cancel);
+    let deleted = delete_files(root, &plan.files, cancel);
     let status = if deleted.is_ok() {
         "COMPLETED"
     } else {
@@ -172,7 +174,7 @@ pub fn vacuum(
         .as_ref()
         .map_or_else(|failed| failed.deleted, |()| plan.files.len());
     let metrics = json!({"numDeletedFiles": done, "numVacuumedDirectories": plan.folders});
-    let ended = told(
+    let ended = commit_vacuum_end(
         &after,
         &options.choices.without_transactions(),
         &json!({"status": status}),
@@ -181,25 +183,30 @@ pub fn vacuum(
     deleted.map_err(|failed| failed.error)?;
     let mut ended = ended?;
     ended.warnings.splice(0..0, begun.warnings);
-    Ok(Vacuumed {
+    Ok(VacuumResult {
         done: Some(ended),
-        ..plan.sorted()
+        ..plan.into_result()
     })
 }
 
 /// Says that the vacuum ended, on whatever version: also when the caller wants to stop, and when
 /// others have changed what the table is, since the deletions have happened and depend on nothing
 /// any more.
-fn told(after: &Snapshot, choices: &Choices, parameters: &Value, metrics: &Value) -> Result<Done> {
+fn commit_vacuum_end(
+    after: &Snapshot,
+    choices: &CommitOptions,
+    parameters: &Value,
+    metrics: &Value,
+) -> Result<CommitResult> {
     let (mut newest, mut left) = (after.clone(), OTHERS);
     loop {
         match commit_command(
-            Transaction::new(&newest),
+            OptimisticTransaction::new(&newest),
             "VACUUM END",
             parameters.clone(),
             metrics.clone(),
             choices,
-            &Cancel::default(),
+            &CancellationToken::default(),
         ) {
             Err(Error::CommitFailed { .. }) if left > 0 => {
                 newest = newest.at(None)?;
@@ -244,17 +251,17 @@ fn check_retention(retention: i64, of_table: i64, options: &VacuumOptions) -> Re
 }
 
 /// Files that a caller knows to be in the table's folder.
-pub type Inventory = Box<dyn Iterator<Item = Result<ObjectMeta>>>;
+pub type FileInventory = Box<dyn Iterator<Item = Result<ObjectMeta>>>;
 
 /// What was found to go.
 #[derive(Default)]
-struct Found {
+struct UnreferencedFiles {
     files: Vec<ObjectMeta>,
     bytes: u64,
     folders: u64,
 }
 
-impl Found {
+impl UnreferencedFiles {
     fn of(files: Vec<ObjectMeta>, folders: u64) -> Self {
         let bytes = files.iter().map(|file| file.size).sum();
         Self {
@@ -264,10 +271,10 @@ impl Found {
         }
     }
 
-    fn sorted(self) -> Vacuumed {
+    fn into_result(self) -> VacuumResult {
         let mut files: Vec<String> = self.files.into_iter().map(|file| file.path).collect();
         files.sort_unstable();
-        Vacuumed {
+        VacuumResult {
             files,
             bytes: self.bytes,
             folders: self.folders,
@@ -276,73 +283,77 @@ impl Found {
     }
 }
 
-struct Look<'a> {
+struct VacuumPlanner<'a> {
     options: &'a VacuumOptions,
     /// What was removed or written before it can go.
     cutoff: i64,
-    places: Places,
-    cancel: &'a Cancel,
+    resolver: TablePathResolver,
+    cancel: &'a CancellationToken,
 }
 
-impl Look<'_> {
+impl VacuumPlanner<'_> {
     /// The places of all files that must stay.
-    fn needed(&self, snapshot: &Snapshot) -> Result<PlaceSet> {
-        let mut needed = PlaceSet::default();
-        self.note_live(snapshot, &mut needed)?;
+    fn referenced_files(&self, snapshot: &Snapshot) -> Result<PathHashSet> {
+        let mut needed = PathHashSet::default();
+        self.insert_live_files(snapshot, &mut needed)?;
         for batch in snapshot.files(
-            FileKind::Removes,
-            Wanted {
+            FileActionKind::Removes,
+            FileActionProjection {
                 time: true,
-                ..Wanted::default()
+                ..FileActionProjection::default()
             },
             self.cancel,
         )? {
             let batch = batch?;
             for row in 0..batch.len() {
-                if removed_at(&batch, row) >= self.cutoff {
-                    self.note(&batch, row, &mut needed)?;
+                if deletion_timestamp(&batch, row) >= self.cutoff {
+                    self.insert_file(&batch, row, &mut needed)?;
                 }
             }
         }
         for version in &self.options.keep_versions {
             let kept = snapshot.at(Some(*version))?;
-            self.note_live(&kept, &mut needed)?;
+            self.insert_live_files(&kept, &mut needed)?;
             // Its changes are its own.
             let segment = kept.segment();
             let Some(commit) = &segment.last_commit else {
                 continue;
             };
-            let text = kept.commit_text(commit)?;
-            let take = Take {
-                cdc: Some(Wanted::default()),
-                ..Take::default()
+            let text = kept.commit_bytes(commit)?;
+            let take = ActionSelection {
+                cdc: Some(FileActionProjection::default()),
+                ..ActionSelection::default()
             };
             let changes = commit::parse(&text, 0..text.len(), &take, &[])
                 .at_file(&commit.file.path)?
                 .cdc;
             for row in 0..changes.len() {
-                self.note(&changes, row, &mut needed)?;
+                self.insert_file(&changes, row, &mut needed)?;
             }
         }
         Ok(needed)
     }
 
-    fn note_live(&self, snapshot: &Snapshot, needed: &mut PlaceSet) -> Result<()> {
-        for batch in snapshot.files(FileKind::Adds, Wanted::default(), self.cancel)? {
+    fn insert_live_files(&self, snapshot: &Snapshot, needed: &mut PathHashSet) -> Result<()> {
+        for batch in snapshot.files(
+            FileActionKind::Adds,
+            FileActionProjection::default(),
+            self.cancel,
+        )? {
             let batch = batch?;
             for row in 0..batch.len() {
-                self.note(&batch, row, needed)?;
+                self.insert_file(&batch, row, needed)?;
             }
         }
         Ok(())
     }
 
-    fn note(&self, batch: &FileBatch, row: usize, needed: &mut PlaceSet) -> Result<()> {
-        if let Some(place) = self.places.of_log(batch.path.value(row)) {
+    fn insert_file(&self, batch: &FileBatch, row: usize, needed: &mut PathHashSet) -> Result<()> {
+        if let Some(place) = self.resolver.resolve_log_path(batch.path.value(row)) {
             needed.insert(&place);
         }
-        if let Some(vector) = vector_path(batch, row)?
-            && let Some(place) = self.places.of_vector(&vector)
+        if let Some(vector) = deletion_vector_path(batch, row)?
+            && let Some(place) = self.resolver.resolve_deletion_vector(&vector)
         {
             needed.insert(&place);
         }
@@ -350,47 +361,56 @@ impl Look<'_> {
     }
 
     /// Whether a file is old enough. Stores that do not tell times give 0.
-    fn is_old(&self, file: &ObjectMeta) -> bool {
+    fn is_before_cutoff(&self, file: &ObjectMeta) -> bool {
         file.modified_ms != 0 && file.modified_ms < self.cutoff
     }
 
     /// What goes of all files below the root.
-    fn everything(&self, snapshot: &Snapshot, needed: PlaceSet) -> Result<Found> {
-        let hidden = hidden(snapshot);
+    fn full_candidates(
+        &self,
+        snapshot: &Snapshot,
+        needed: PathHashSet,
+    ) -> Result<UnreferencedFiles> {
+        let hidden = hidden_names(snapshot);
         let names = hidden.clone();
         let mut files = Vec::new();
-        let folders = walk(
+        let folders = walk_folders(
             snapshot.stores().root(),
-            move |place| !names.is(name_of(place)) && !needed.contains(place),
+            move |place| !names.is_hidden(file_name(place)) && !needed.contains(place),
             |folder, listed| {
                 let is_table = !folder.is_empty()
                     && listed
                         .folders
                         .iter()
-                        .any(|inner| name_of(inner) == "_delta_log");
+                        .any(|inner| file_name(inner) == "_delta_log");
                 if is_table {
                     return Ok(Vec::new());
                 }
-                files.extend(listed.objects.into_iter().filter(|file| self.is_old(file)));
+                files.extend(
+                    listed
+                        .objects
+                        .into_iter()
+                        .filter(|file| self.is_before_cutoff(file)),
+                );
                 Ok(listed
                     .folders
                     .into_iter()
-                    .filter(|path| !hidden.is(name_of(path)))
+                    .filter(|path| !hidden.is_hidden(file_name(path)))
                     .collect())
             },
             self.cancel,
         )?;
-        Ok(Found::of(files, folders))
+        Ok(UnreferencedFiles::of(files, folders))
     }
 
     /// What goes of an inventory.
-    fn listed(
+    fn inventory_candidates(
         &self,
         snapshot: &Snapshot,
-        inventory: Inventory,
-        needed: &PlaceSet,
-    ) -> Result<Found> {
-        let hidden = hidden(snapshot);
+        inventory: FileInventory,
+        needed: &PathHashSet,
+    ) -> Result<UnreferencedFiles> {
+        let hidden = hidden_names(snapshot);
         let mut files = Vec::new();
         let mut owned: HashMap<String, bool> = HashMap::new();
         let mut owns = |place: &str| {
@@ -404,15 +424,15 @@ impl Look<'_> {
         for file in inventory {
             let file = file?;
             let Some(place) = self
-                .places
-                .of_log(&file.path)
+                .resolver
+                .resolve_log_path(&file.path)
                 .map(std::borrow::Cow::into_owned)
             else {
                 continue;
             };
-            if !place.split('/').any(|part| hidden.is(part))
+            if !place.split('/').any(|part| hidden.is_hidden(part))
                 && !needed.contains(&place)
-                && self.is_old(&file)
+                && self.is_before_cutoff(&file)
                 && owns(&place)
             {
                 files.push(ObjectMeta {
@@ -423,12 +443,16 @@ impl Look<'_> {
         }
         files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         files.dedup_by(|a, b| a.path == b.path);
-        Ok(Found::of(files, 0))
+        Ok(UnreferencedFiles::of(files, 0))
     }
 
     /// What goes of the files that the log says were removed, or that held changes of commits
     /// before the cutoff.
-    fn removed(&self, snapshot: &Snapshot, needed: &PlaceSet) -> Result<Found> {
+    fn log_candidates(
+        &self,
+        snapshot: &Snapshot,
+        needed: &PathHashSet,
+    ) -> Result<UnreferencedFiles> {
         let mut by_folder: BTreeMap<String, hashbrown::HashSet<String>> = BTreeMap::new();
         let mut note = |place: &str| {
             if !needed.contains(place) {
@@ -441,11 +465,11 @@ impl Look<'_> {
         };
         let mut note_rows = |batch: &FileBatch, is_old: &dyn Fn(usize) -> bool| -> Result<()> {
             for row in (0..batch.len()).filter(|row| is_old(*row)) {
-                if let Some(place) = self.places.of_log(batch.path.value(row)) {
+                if let Some(place) = self.resolver.resolve_log_path(batch.path.value(row)) {
                     note(&place);
                 }
-                if let Some(vector @ DvPath::InTable(_)) = vector_path(batch, row)?
-                    && let Some(place) = self.places.of_vector(&vector)
+                if let Some(vector @ DvPath::InTable(_)) = deletion_vector_path(batch, row)?
+                    && let Some(place) = self.resolver.resolve_deletion_vector(&vector)
                 {
                     note(&place);
                 }
@@ -453,15 +477,15 @@ impl Look<'_> {
             Ok(())
         };
         for batch in snapshot.files(
-            FileKind::Removes,
-            Wanted {
+            FileActionKind::Removes,
+            FileActionProjection {
                 time: true,
-                ..Wanted::default()
+                ..FileActionProjection::default()
             },
             self.cancel,
         )? {
             let batch = batch?;
-            note_rows(&batch, &|row| removed_at(&batch, row) < self.cutoff)?;
+            note_rows(&batch, &|row| deletion_timestamp(&batch, row) < self.cutoff)?;
         }
         // Checkpoints forget tombstones when they expire; the commits that are still there do not.
         let listing = snapshot.log().list(0)?;
@@ -472,16 +496,16 @@ impl Look<'_> {
             .collect();
         let table = snapshot.clone();
         let batches = map_all(commits.chunks(COMMITS).map(<[_]>::to_vec), move |commits| {
-            let take = Take {
-                removes: Some(Wanted {
+            let take = ActionSelection {
+                removes: Some(FileActionProjection {
                     time: true,
-                    ..Wanted::default()
+                    ..FileActionProjection::default()
                 }),
-                cdc: Some(Wanted::default()),
-                ..Take::default()
+                cdc: Some(FileActionProjection::default()),
+                ..ActionSelection::default()
             };
             let parse = |commit: &crate::log::CommitFile| {
-                let text = match table.commit_text(commit) {
+                let text = match table.commit_bytes(commit) {
                     // A cleanup of the log was faster. What only this commit knew of is for a full
                     // vacuum.
                     Err(error) if error.is_not_found() => return Ok(None),
@@ -497,7 +521,9 @@ impl Look<'_> {
                 .collect::<Result<Vec<_>>>()
         })?;
         for (removes, changes) in batches.iter().flatten() {
-            note_rows(removes, &|row| removed_at(removes, row) < self.cutoff)?;
+            note_rows(removes, &|row| {
+                deletion_timestamp(removes, row) < self.cutoff
+            })?;
             // Files of changes have no time but their own.
             note_rows(changes, &|_| true)?;
         }
@@ -507,20 +533,20 @@ impl Look<'_> {
             if store.owns(&folder) {
                 store.list_folder(&folder, &|name| names.contains(name))
             } else {
-                Ok(Folder::default())
+                Ok(FolderListing::default())
             }
         })?;
         let files = listed
             .into_iter()
             .flat_map(|folder| folder.objects)
-            .filter(|file| self.is_old(file))
+            .filter(|file| self.is_before_cutoff(file))
             .collect();
-        Ok(Found::of(files, folders))
+        Ok(UnreferencedFiles::of(files, folders))
     }
 }
 
 /// When a tombstone was set; one that does not say is older than all others.
-fn removed_at(batch: &FileBatch, row: usize) -> i64 {
+fn deletion_timestamp(batch: &FileBatch, row: usize) -> i64 {
     batch
         .time
         .as_ref()
@@ -529,9 +555,9 @@ fn removed_at(batch: &FileBatch, row: usize) -> i64 {
 }
 
 /// Names that are nobody's business in this table.
-fn hidden(snapshot: &Snapshot) -> Hidden {
+fn hidden_names(snapshot: &Snapshot) -> HiddenNames {
     let fields = snapshot.partition_fields();
-    Hidden::new(
+    HiddenNames::new(
         fields
             .iter()
             .flat_map(|field| [field.name.as_str(), snapshot.physical_name(field)]),
@@ -539,17 +565,17 @@ fn hidden(snapshot: &Snapshot) -> Hidden {
 }
 
 /// Deletions that did not go to their end.
-struct Failed {
+struct DeletionFailure {
     deleted: usize,
     error: Error,
 }
 
 /// Deletes files, many at once.
-fn delete(
+fn delete_files(
     store: &Arc<dyn Store>,
     files: &[ObjectMeta],
-    cancel: &Cancel,
-) -> std::result::Result<(), Failed> {
+    cancel: &CancellationToken,
+) -> std::result::Result<(), DeletionFailure> {
     let chunks: Vec<Vec<String>> = files
         .chunks(CHUNK)
         .map(|chunk| chunk.iter().map(|file| file.path.clone()).collect())
@@ -563,7 +589,7 @@ fn delete(
         Ok(done.map(|failed| (chunk.len() - failed.len(), failed.into_iter().next())))
     });
     let (mut deleted, mut first) = (0, None);
-    for result in results.map_err(|error| Failed { deleted: 0, error })? {
+    for result in results.map_err(|error| DeletionFailure { deleted: 0, error })? {
         match result {
             Ok((done, failed)) => {
                 deleted += done;
@@ -574,7 +600,7 @@ fn delete(
     }
     let Some(error) = first else { return Ok(()) };
     let all = files.len();
-    Err(Failed {
+    Err(DeletionFailure {
         deleted,
         error: match error {
             Error::Storage {

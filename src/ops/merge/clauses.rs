@@ -25,20 +25,20 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::expr::Bound;
+use crate::expr::BoundExpr;
 use crate::expr::eval::child;
-use crate::ops::merge::source_buffer::Spool;
+use crate::ops::merge::source_buffer::SourceBuffer;
 use crate::parse::mask;
-use crate::protocol::calendar::Zone;
-use crate::protocol::schema::{DataType, StructType, TextLayout};
-use crate::write::bound_constraints::Demand;
-use crate::write::cast::{self as fit, Columns};
-use crate::write::constraints::Computed;
+use crate::protocol::calendar::TimeZoneSpec;
+use crate::protocol::schema::{DataType, StringLayout, StructType};
+use crate::write::bound_constraints::NamedExpression;
+use crate::write::cast::{self as fit, ColumnPositions};
+use crate::write::constraints::ComputedColumn;
 
 /// What a clause does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Deed {
+pub enum ClauseAction {
     /// Gives columns other values.
     Update,
     /// Deletes the row.
@@ -47,7 +47,7 @@ pub enum Deed {
     Insert,
 }
 
-impl Deed {
+impl ClauseAction {
     pub(in crate::ops) fn name(self) -> &'static str {
         match self {
             Self::Update => "update",
@@ -62,10 +62,10 @@ impl Deed {
 #[serde(deny_unknown_fields)]
 pub struct ClausePlan {
     /// What it does.
-    pub deed: Deed,
+    pub deed: ClauseAction,
     /// For which rows; for all if `None`.
     #[serde(default)]
-    pub condition: Option<Demand>,
+    pub condition: Option<NamedExpression>,
     /// New values.
     #[serde(default)]
     pub values: Vec<ValuePlan>,
@@ -87,25 +87,33 @@ pub(in crate::ops) const SOURCE: &str = "source";
 
 /// A clause.
 #[derive(Debug, Clone)]
-pub(in crate::ops) struct Clause {
-    pub deed: Deed,
-    pub condition: Option<Bound>,
-    pub values: Vec<(Vec<String>, Bound)>,
+pub(in crate::ops) struct MergeClause {
+    pub clause_action: ClauseAction,
+    pub condition: Option<BoundExpr>,
+    pub values: Vec<(Vec<String>, BoundExpr)>,
 }
 
-impl Clause {
+impl MergeClause {
     pub(in crate::ops) fn of(plans: &[ClausePlan]) -> Result<Vec<Self>> {
         if plans.len() > 100 {
             return Err(Error::invalid(
                 "a MERGE takes at most 100 clauses of a kind",
             ));
         }
-        let value =
-            |plan: &ValuePlan| Ok((plan.path.clone(), Bound::from_json(&plan.tree.to_string())?));
+        let value = |plan: &ValuePlan| {
+            Ok((
+                plan.path.clone(),
+                BoundExpr::from_json(&plan.tree.to_string())?,
+            ))
+        };
         let one = |plan: &ClausePlan| {
-            let condition = plan.condition.as_ref().map(Demand::bound).transpose()?;
+            let condition = plan
+                .condition
+                .as_ref()
+                .map(NamedExpression::bound)
+                .transpose()?;
             Ok(Self {
-                deed: plan.deed,
+                clause_action: plan.deed,
                 condition,
                 values: plan.values.iter().map(value).collect::<Result<_>>()?,
             })
@@ -115,7 +123,10 @@ impl Clause {
 }
 
 /// The clause that takes each row: its number from 1 on, or 0.
-pub(in crate::ops) fn decide(clauses: &[Clause], batch: &RecordBatch) -> Result<Vec<u8>> {
+pub(in crate::ops) fn assign_clauses(
+    clauses: &[MergeClause],
+    batch: &RecordBatch,
+) -> Result<Vec<u8>> {
     let mut out = vec![0_u8; batch.num_rows()];
     for (number, clause) in (1_u8..).zip(clauses) {
         let open: Vec<usize> = out
@@ -152,11 +163,11 @@ pub(in crate::ops) fn decide(clauses: &[Clause], batch: &RecordBatch) -> Result<
 }
 
 /// Columns that expressions need of one side, by their names.
-pub(in crate::ops) fn needed<'a>(
-    exprs: impl Iterator<Item = &'a Bound>,
+pub(in crate::ops) fn required_columns<'a>(
+    exprs: impl Iterator<Item = &'a BoundExpr>,
     side: &str,
 ) -> BTreeSet<String> {
-    let columns = exprs.flat_map(Bound::columns);
+    let columns = exprs.flat_map(BoundExpr::columns);
     columns
         .filter(|path| path.first().is_some_and(|first| first == side))
         .filter_map(|path| path.get(1).cloned())
@@ -164,7 +175,10 @@ pub(in crate::ops) fn needed<'a>(
 }
 
 /// All expressions of clauses.
-pub(in crate::ops) fn exprs(clauses: &[Clause], with_values: bool) -> impl Iterator<Item = &Bound> {
+pub(in crate::ops) fn exprs(
+    clauses: &[MergeClause],
+    with_values: bool,
+) -> impl Iterator<Item = &BoundExpr> {
     clauses.iter().flat_map(move |clause| {
         clause.condition.iter().chain(
             clause
@@ -177,7 +191,7 @@ pub(in crate::ops) fn exprs(clauses: &[Clause], with_values: bool) -> impl Itera
 }
 
 /// Columns as one struct.
-fn packed(batch: &RecordBatch) -> Result<ArrayRef> {
+fn to_struct_array(batch: &RecordBatch) -> Result<ArrayRef> {
     if batch.num_columns() == 0 {
         return Ok(Arc::new(StructArray::new_empty_fields(
             batch.num_rows(),
@@ -198,8 +212,8 @@ fn packed(batch: &RecordBatch) -> Result<ArrayRef> {
 }
 
 /// Rows of both sides beside each other.
-pub(in crate::ops) fn combined(target: &RecordBatch, source: &RecordBatch) -> Result<RecordBatch> {
-    let arrays = [packed(target)?, packed(source)?];
+pub(in crate::ops) fn join_rows(target: &RecordBatch, source: &RecordBatch) -> Result<RecordBatch> {
+    let arrays = [to_struct_array(target)?, to_struct_array(source)?];
     let fields: Vec<Field> = [TARGET, SOURCE]
         .iter()
         .zip(&arrays)
@@ -212,7 +226,7 @@ pub(in crate::ops) fn combined(target: &RecordBatch, source: &RecordBatch) -> Re
 }
 
 /// The columns of a batch by their names.
-pub(in crate::ops) fn projected(
+pub(in crate::ops) fn project_columns(
     batch: &RecordBatch,
     names: &BTreeSet<String>,
 ) -> Result<RecordBatch> {
@@ -225,66 +239,68 @@ pub(in crate::ops) fn projected(
 
 /// A row of the table and what becomes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::ops) struct Entry {
+pub(in crate::ops) struct MergeRowAction {
     /// Position in its file.
     pub row: u32,
     /// The source's row that matches it, or [`NO_ROW`].
     pub source: u32,
     /// 0 for nothing, from 1 on a clause for matched rows, from [`BY_SOURCE`] on one for rows that
     /// no row matches.
-    pub action: u8,
+    pub clause_number: u8,
 }
 
 pub(in crate::ops) const NO_ROW: u32 = u32::MAX;
 pub(in crate::ops) const BY_SOURCE: u8 = 128;
 
 /// Gives rows of the table their new values.
-pub(in crate::ops) struct Editor {
-    pub spool: Arc<Spool>,
+pub(in crate::ops) struct MergeUpdater {
+    pub source_buffer: Arc<SourceBuffer>,
     /// Columns of the source in the spool.
     pub source: StructType,
     /// The table's columns as scans give them.
-    pub before: StructType,
+    pub table_schema: StructType,
     /// The table's columns as they are written.
-    pub after: StructType,
-    pub matched: Vec<Clause>,
-    pub by_source: Vec<Clause>,
+    pub target_schema: StructType,
+    pub matched: Vec<MergeClause>,
+    pub by_source: Vec<MergeClause>,
     /// Generated columns, which follow the others where they are not assigned.
-    pub generated: Vec<Computed>,
-    pub zone: Option<Zone>,
+    pub generated: Vec<ComputedColumn>,
+    pub zone: Option<TimeZoneSpec>,
     /// Rows that change, by file.
-    pub updates: Vec<Vec<Entry>>,
+    pub updates: Vec<Vec<MergeRowAction>>,
     /// The names in files of the columns of row tracking, which stand behind the table's.
-    pub hidden: Vec<String>,
+    pub row_tracking_names: Vec<String>,
     /// The columns of the source that [`Self::matched`] needs.
-    pub needs: BTreeSet<String>,
+    pub source_columns: BTreeSet<String>,
     /// Places of the table's columns that are not scanned: every row that comes gets new values of
     /// them.
     pub unread: BTreeSet<usize>,
 }
 
-fn updates(clauses: &[Clause]) -> impl Iterator<Item = &Clause> {
-    clauses.iter().filter(|clause| clause.deed == Deed::Update)
+fn updates(clauses: &[MergeClause]) -> impl Iterator<Item = &MergeClause> {
+    clauses
+        .iter()
+        .filter(|clause| clause.clause_action == ClauseAction::Update)
 }
 
 /// Places of columns that get a new value in each row that a clause updates, and that no such value
 /// is made of.
-pub(in crate::ops) fn replaced_by_all(
+pub(in crate::ops) fn always_assigned_columns(
     columns: &StructType,
-    matched: &[Clause],
-    by_source: &[Clause],
-    generated: &[Computed],
+    matched: &[MergeClause],
+    by_source: &[MergeClause],
+    generated: &[ComputedColumn],
 ) -> BTreeSet<usize> {
-    fn values(clauses: &[Clause]) -> impl Iterator<Item = &Bound> {
+    fn values(clauses: &[MergeClause]) -> impl Iterator<Item = &BoundExpr> {
         updates(clauses).flat_map(|clause| clause.values.iter().map(|(_, expr)| expr))
     }
-    let mut used = needed(values(matched), TARGET);
+    let mut used = required_columns(values(matched), TARGET);
     used.extend(
         values(by_source)
-            .flat_map(Bound::column_names)
+            .flat_map(BoundExpr::column_names)
             .map(str::to_owned),
     );
-    let gets = |clause: &Clause, name: &str| {
+    let gets = |clause: &MergeClause, name: &str| {
         let is_assigned = |path: &[String]| path.first().is_some_and(|first| first == name);
         let is_whole = clause
             .values
@@ -308,20 +324,20 @@ pub(in crate::ops) fn replaced_by_all(
 }
 
 /// New values of some rows: which, and the columns that change.
-type Part = (Vec<u32>, Vec<Option<ArrayRef>>);
+type ColumnPatch = (Vec<u32>, Vec<Option<ArrayRef>>);
 
-impl Editor {
+impl MergeUpdater {
     /// A batch of a scan with nulls for the columns that were not scanned.
-    fn widened(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+    fn with_unread_columns(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if self.unread.is_empty() {
             return Ok(batch.clone());
         }
         let (schema, mut scanned) = (batch.schema(), (0..).zip(batch.columns()));
         let mut fields: Vec<Arc<Field>> = Vec::new();
         let mut arrays: Vec<ArrayRef> = Vec::new();
-        for (n, field) in self.before.fields.iter().enumerate() {
+        for (n, field) in self.table_schema.fields.iter().enumerate() {
             if self.unread.contains(&n) {
-                let field = field.to_arrow(TextLayout::Plain).with_nullable(true);
+                let field = field.to_arrow(StringLayout::Plain).with_nullable(true);
                 arrays.push(new_null_array(field.data_type(), batch.num_rows()));
                 fields.push(Arc::new(field));
             } else if let Some((n, array)) = scanned.next() {
@@ -343,34 +359,38 @@ impl Editor {
 
     /// Rows of a scan, behind whose columns the number of the file and the position in it stand, as
     /// they are to be written.
-    pub(in crate::ops) fn edit(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let batch = &self.widened(batch)?;
+    pub(in crate::ops) fn update_batch(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let batch = &self.with_unread_columns(batch)?;
         let rows = batch.num_rows();
-        let table = self.before.fields.len();
+        let table = self.table_schema.fields.len();
         let lacking = || Error::internal("a scan lacks a column of the table");
         let place = |n: usize| batch.columns().get(n).ok_or_else(lacking);
         let tracked: Vec<ArrayRef> = batch
             .columns()
-            .get(table..table + self.hidden.len())
+            .get(table..table + self.row_tracking_names.len())
             .ok_or_else(lacking)?
             .to_vec();
-        let file = place(table + self.hidden.len())?
+        let file = place(table + self.row_tracking_names.len())?
             .as_primitive_opt::<Int32Type>()
             .ok_or_else(lacking)?
             .values()
             .first()
             .copied();
-        let index = place(table + self.hidden.len() + 1)?
+        let index = place(table + self.row_tracking_names.len() + 1)?
             .as_primitive_opt::<Int64Type>()
             .ok_or_else(lacking)?
             .values();
         let columns: Vec<usize> = (0..table).collect();
         let old = batch.project(&columns)?;
-        let base = if self.before == self.after {
+        let base = if self.table_schema == self.target_schema {
             old.columns().to_vec()
         } else {
-            self.fitted(
-                Columns::find(old.schema_ref(), &self.after)?.cast(&old, &self.after, self.zone)?,
+            self.cast_to_target(
+                ColumnPositions::find(old.schema_ref(), &self.target_schema)?.cast(
+                    &old,
+                    &self.target_schema,
+                    self.zone,
+                )?,
                 rows,
             )?
         };
@@ -392,7 +412,7 @@ impl Editor {
             match index.get(at) {
                 None => break,
                 Some(index) if *index == i64::from(entry.row) => {
-                    let (positions, sources) = by_action.entry(entry.action).or_default();
+                    let (positions, sources) = by_action.entry(entry.clause_number).or_default();
                     positions.push(at as u32);
                     sources.push(entry.source);
                 }
@@ -400,12 +420,12 @@ impl Editor {
             }
         }
         let parts = by_action.into_iter().map(|(action, (positions, sources))| {
-            self.part(&old, &base, action, positions, &sources)
+            self.evaluate_clause(&old, &base, action, positions, &sources)
         });
-        let parts = parts.collect::<Result<Vec<Part>>>()?;
+        let parts = parts.collect::<Result<Vec<ColumnPatch>>>()?;
         let mut arrays = Vec::with_capacity(base.len() + tracked.len());
         for (n, column) in base.iter().enumerate() {
-            arrays.push(replaced(column, &parts, n)?);
+            arrays.push(apply_patches(column, &parts, n)?);
         }
         for (n, column) in tracked.into_iter().enumerate() {
             // A row that changes loses its commit version and so gets that of the commit.
@@ -422,11 +442,11 @@ impl Editor {
             });
         }
         let names = self
-            .after
+            .target_schema
             .fields
             .iter()
             .map(|field| field.name.as_str())
-            .chain(self.hidden.iter().map(String::as_str));
+            .chain(self.row_tracking_names.iter().map(String::as_str));
         let fields: Vec<Field> = names
             .zip(&arrays)
             .map(|(name, array)| Field::new(name, array.data_type().clone(), true))
@@ -440,9 +460,9 @@ impl Editor {
     }
 
     /// Columns of the table's types exactly; nulls where there is none.
-    fn fitted(&self, columns: Vec<Option<ArrayRef>>, rows: usize) -> Result<Vec<ArrayRef>> {
+    fn cast_to_target(&self, columns: Vec<Option<ArrayRef>>, rows: usize) -> Result<Vec<ArrayRef>> {
         let one = |(column, field): (Option<ArrayRef>, &crate::protocol::schema::StructField)| {
-            let plain = field.data_type.to_arrow(TextLayout::Plain);
+            let plain = field.data_type.to_arrow(StringLayout::Plain);
             Ok(match column {
                 None => new_null_array(&plain, rows),
                 Some(column) if *column.data_type() == plain => column,
@@ -451,19 +471,19 @@ impl Editor {
         };
         columns
             .into_iter()
-            .zip(&self.after.fields)
+            .zip(&self.target_schema.fields)
             .map(one)
             .collect()
     }
 
-    fn part(
+    fn evaluate_clause(
         &self,
         old: &RecordBatch,
         base: &[ArrayRef],
         action: u8,
         positions: Vec<u32>,
         sources: &[u32],
-    ) -> Result<Part> {
+    ) -> Result<ColumnPatch> {
         let indices = UInt32Array::from(positions.clone());
         let (clause, rows) = if action >= BY_SOURCE {
             (
@@ -472,7 +492,7 @@ impl Editor {
             )
         } else {
             let places = self
-                .needs
+                .source_columns
                 .iter()
                 .filter_map(|name| {
                     self.source
@@ -482,7 +502,7 @@ impl Editor {
                 })
                 .collect::<Vec<_>>();
             let clause = self.matched.get(usize::from(action).wrapping_sub(1));
-            let of_target = needed(
+            let of_target = required_columns(
                 exprs(clause.map_or(&[][..], std::slice::from_ref), true),
                 TARGET,
             );
@@ -490,11 +510,11 @@ impl Editor {
                 let options = RecordBatchOptions::new().with_row_count(Some(positions.len()));
                 RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?
             } else {
-                take_record_batch(&projected(old, &of_target)?, &indices)?
+                take_record_batch(&project_columns(old, &of_target)?, &indices)?
             };
             (
                 clause,
-                combined(&target, &self.spool.take(sources, &places)?)?,
+                join_rows(&target, &self.source_buffer.take(sources, &places)?)?,
             )
         };
         let clause =
@@ -516,12 +536,12 @@ impl Editor {
                 .split_first()
                 .ok_or_else(|| Error::internal("a value is for no column"))?;
             let n = self
-                .after
+                .target_schema
                 .fields
                 .iter()
                 .position(|field| field.name == *name);
             let (n, field) = n
-                .and_then(|n| Some((n, self.after.fields.get(n)?)))
+                .and_then(|n| Some((n, self.target_schema.fields.get(n)?)))
                 .ok_or_else(|| Error::invalid(format!("the table has no column `{name}`")))?;
             let value = expr
                 .evaluate(&rows)
@@ -538,7 +558,7 @@ impl Editor {
                 )?
             };
             let value = fit::value(&value, &field.data_type, name, self.zone)?;
-            let plain = field.data_type.to_arrow(TextLayout::Plain);
+            let plain = field.data_type.to_arrow(StringLayout::Plain);
             let value = if *value.data_type() == plain {
                 value
             } else {
@@ -554,7 +574,7 @@ impl Editor {
                 .iter()
                 .any(|(path, _)| path.first().is_some_and(|first| first == name))
         };
-        let open: Vec<&Computed> = self
+        let open: Vec<&ComputedColumn> = self
             .generated
             .iter()
             .filter(|rule| !is_assigned(&rule.column))
@@ -566,7 +586,7 @@ impl Editor {
                 .collect();
             let mut arrays: Vec<(&str, ArrayRef, bool)> = Vec::new();
             for (n, field) in self
-                .after
+                .target_schema
                 .fields
                 .iter()
                 .enumerate()
@@ -586,7 +606,7 @@ impl Editor {
             )?;
             for rule in open {
                 let n = self
-                    .after
+                    .target_schema
                     .fields
                     .iter()
                     .position(|field| field.name == rule.column);
@@ -594,10 +614,14 @@ impl Editor {
                     .expr
                     .evaluate(&batch)
                     .map_err(|e| e.at_column(&rule.column))?;
-                if let Some((n, field)) = n.and_then(|n| Some((n, self.after.fields.get(n)?)))
+                if let Some((n, field)) =
+                    n.and_then(|n| Some((n, self.target_schema.fields.get(n)?)))
                     && let Some(slot) = columns.get_mut(n)
                 {
-                    *slot = Some(cast(&value, &field.data_type.to_arrow(TextLayout::Plain))?);
+                    *slot = Some(cast(
+                        &value,
+                        &field.data_type.to_arrow(StringLayout::Plain),
+                    )?);
                 }
             }
         }
@@ -606,7 +630,7 @@ impl Editor {
 }
 
 /// The column with the new values of some rows.
-fn replaced(column: &ArrayRef, parts: &[Part], n: usize) -> Result<ArrayRef> {
+fn apply_patches(column: &ArrayRef, parts: &[ColumnPatch], n: usize) -> Result<ArrayRef> {
     let new: Vec<(&Vec<u32>, &ArrayRef)> = parts
         .iter()
         .filter_map(|(positions, columns)| Some((positions, columns.get(n)?.as_ref()?)))
@@ -637,7 +661,7 @@ pub(in crate::ops) fn with_field(
     data_type: &DataType,
     path: &[String],
     value: &ArrayRef,
-    zone: Option<Zone>,
+    zone: Option<TimeZoneSpec>,
 ) -> Result<ArrayRef> {
     let (DataType::Struct(fields), Some(from), Some((name, rest))) =
         (data_type, array.as_struct_opt(), path.split_first())
@@ -650,7 +674,7 @@ pub(in crate::ops) fn with_field(
     for field in &fields.fields {
         let now =
             child(from, &field.name).ok_or_else(|| Error::internal("a struct lacks a field"))?;
-        let plain = field.data_type.to_arrow(TextLayout::Plain);
+        let plain = field.data_type.to_arrow(StringLayout::Plain);
         let new = match (field.name == *name, rest.is_empty()) {
             (false, _) => now,
             (true, true) => fit::value(value, &field.data_type, name, zone)?,
@@ -677,27 +701,31 @@ pub(in crate::ops) fn with_field(
 }
 
 /// Makes rows of the source rows of the table.
-pub(in crate::ops) struct Inserter {
-    pub spool: Arc<Spool>,
-    pub clauses: Vec<Clause>,
+pub(in crate::ops) struct MergeInserter {
+    pub source_buffer: Arc<SourceBuffer>,
+    pub clauses: Vec<MergeClause>,
     /// Rows of the source that match a row of the table.
     pub matched: Vec<bool>,
     /// The columns of each clause's rows.
     pub schemas: Vec<SchemaRef>,
 }
 
-impl Inserter {
-    pub(in crate::ops) fn new(spool: Arc<Spool>, clauses: Vec<Clause>, matched: Vec<bool>) -> Self {
-        let schema = |clause: &Clause| {
+impl MergeInserter {
+    pub(in crate::ops) fn new(
+        spool: Arc<SourceBuffer>,
+        clauses: Vec<MergeClause>,
+        matched: Vec<bool>,
+    ) -> Self {
+        let schema = |clause: &MergeClause| {
             let fields = clause.values.iter().filter_map(|(path, expr)| {
-                let data_type = expr.data_type().to_arrow(TextLayout::Plain);
+                let data_type = expr.data_type().to_arrow(StringLayout::Plain);
                 Some(Field::new(path.first()?, data_type, true))
             });
             Arc::new(Schema::new(fields.collect::<Vec<_>>()))
         };
         let schemas = clauses.iter().map(schema).collect();
         Self {
-            spool,
+            source_buffer: spool,
             clauses,
             matched,
             schemas,
@@ -705,9 +733,9 @@ impl Inserter {
     }
 
     /// The new rows of a batch of the source, by clause.
-    pub(in crate::ops) fn rows(&self, n: usize) -> Result<Vec<RecordBatch>> {
-        let start = self.spool.start(n) as usize;
-        let batch = self.spool.batch(n, None)?;
+    pub(in crate::ops) fn inserted_rows(&self, n: usize) -> Result<Vec<RecordBatch>> {
+        let start = self.source_buffer.start(n) as usize;
+        let batch = self.source_buffer.batch(n, None)?;
         let open: Vec<bool> = (0..batch.num_rows())
             .map(|row| self.matched.get(start + row) != Some(&true))
             .collect();
@@ -719,7 +747,7 @@ impl Inserter {
         } else {
             batch
         };
-        let taken = decide(&self.clauses, &batch)?;
+        let taken = assign_clauses(&self.clauses, &batch)?;
         let mut out = Vec::new();
         for ((number, clause), schema) in (1_u8..).zip(&self.clauses).zip(&self.schemas) {
             let chosen: Vec<bool> = taken.iter().map(|taken| *taken == number).collect();
@@ -732,7 +760,7 @@ impl Inserter {
                 batch.clone()
             };
             let value =
-                |((path, expr), field): (&(Vec<String>, Bound), &Arc<Field>)| -> Result<ArrayRef> {
+                |((path, expr), field): (&(Vec<String>, BoundExpr), &Arc<Field>)| -> Result<ArrayRef> {
                     let value = expr
                         .evaluate(&rows)
                         .map_err(|e| e.at_column(path.join(".")))?;

@@ -18,19 +18,19 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as Arrow;
 
 use crate::error::{Error, Result};
-use crate::expr::{Bound, Expr, Function};
-use crate::ops::partition_predicate::joined;
-use crate::ops::write::replace_keys::{Span, comparable};
+use crate::expr::{BoundExpr, Expr, Function};
+use crate::ops::partition_predicate::combine_exprs;
+use crate::ops::write::replace_keys::{KeyDomain, comparable};
 use crate::parse::mask;
-use crate::protocol::schema::{DataType, TextLayout};
+use crate::protocol::schema::{DataType, StringLayout};
 
 /// An equality of the join's condition.
 #[derive(Debug, Clone)]
-pub(in crate::ops) struct Equality {
+pub(in crate::ops) struct JoinEquality {
     /// Over the table's columns.
-    pub target: Bound,
+    pub target: BoundExpr,
     /// Over the source's, of the same type.
-    pub source: Bound,
+    pub source: BoundExpr,
     /// Whether null equals null.
     pub null_safe: bool,
 }
@@ -40,18 +40,18 @@ pub(in crate::ops) struct Equality {
 pub(in crate::ops) struct KeyColumn {
     types: Vec<DataType>,
     null_safe: Vec<bool>,
-    form: Form,
+    encoding: KeyEncoding,
 }
 
 #[derive(Debug, Clone)]
-enum Form {
+enum KeyEncoding {
     Number,
-    Text,
-    Rows(Arc<RowConverter>),
+    Binary,
+    RowFormat(Arc<RowConverter>),
 }
 
 impl KeyColumn {
-    pub(in crate::ops) fn new(equalities: &[Equality]) -> Result<Self> {
+    pub(in crate::ops) fn new(equalities: &[JoinEquality]) -> Result<Self> {
         let types: Vec<DataType> = equalities
             .iter()
             .map(|equality| equality.target.data_type().clone())
@@ -79,26 +79,26 @@ impl KeyColumn {
                     | DataType::TimestampNtz,
                 ],
                 [false],
-            ) => Form::Number,
-            ([DataType::String | DataType::Binary], [false]) => Form::Text,
+            ) => KeyEncoding::Number,
+            ([DataType::String | DataType::Binary], [false]) => KeyEncoding::Binary,
             _ => {
                 let fields = types
                     .iter()
-                    .map(|data_type| SortField::new(data_type.to_arrow(TextLayout::Plain)))
+                    .map(|data_type| SortField::new(data_type.to_arrow(StringLayout::Plain)))
                     .collect();
-                Form::Rows(Arc::new(RowConverter::new(fields)?))
+                KeyEncoding::RowFormat(Arc::new(RowConverter::new(fields)?))
             }
         };
         Ok(Self {
             types,
             null_safe,
-            form,
+            encoding: form,
         })
     }
 
     /// The arrow type of the key column.
     pub(in crate::ops) fn data_type(&self) -> Arrow {
-        if matches!(self.form, Form::Number) {
+        if matches!(self.encoding, KeyEncoding::Number) {
             Arrow::Int64
         } else {
             Arrow::Binary
@@ -106,9 +106,9 @@ impl KeyColumn {
     }
 
     /// The keys of rows, and which of the rows can equal any.
-    pub(in crate::ops) fn make<'a>(
+    pub(in crate::ops) fn encode_keys<'a>(
         &self,
-        exprs: impl Iterator<Item = &'a Bound>,
+        exprs: impl Iterator<Item = &'a BoundExpr>,
         batch: &RecordBatch,
     ) -> Result<(Vec<ArrayRef>, ArrayRef, BooleanArray)> {
         let columns = exprs
@@ -146,8 +146,8 @@ impl KeyColumn {
                 .first()
                 .ok_or_else(|| Error::internal("a join has no key"))
         };
-        let key: ArrayRef = match &self.form {
-            Form::Number => {
+        let key: ArrayRef = match &self.encoding {
+            KeyEncoding::Number => {
                 let column = first()?;
                 let column = if column.data_type() == &Arrow::Date32 {
                     cast(column, &Arrow::Int32)?
@@ -156,8 +156,8 @@ impl KeyColumn {
                 };
                 cast(&column, &Arrow::Int64)?
             }
-            Form::Text => cast(first()?, &Arrow::Binary)?,
-            Form::Rows(converter) => {
+            KeyEncoding::Binary => cast(first()?, &Arrow::Binary)?,
+            KeyEncoding::RowFormat(converter) => {
                 let rows = converter.convert_columns(&columns)?;
                 Arc::new(BinaryArray::from_iter_values(rows.iter()))
             }
@@ -168,28 +168,28 @@ impl KeyColumn {
 
 /// What is known of the source's keys once all of them were seen.
 #[derive(Debug)]
-pub(in crate::ops) struct Known {
-    spans: Vec<Span>,
-    filter: Filter,
+pub(in crate::ops) struct SourceKeySummary {
+    domains: Vec<KeyDomain>,
+    filter: KeyBloomFilter,
     /// Rows that can match any.
     pub rows: u64,
 }
 
-impl Known {
+impl SourceKeySummary {
     /// Nothing noted yet; `rows` may come.
-    pub(in crate::ops) fn new(equalities: &[Equality], rows: u64) -> Result<Self> {
+    pub(in crate::ops) fn new(equalities: &[JoinEquality], rows: u64) -> Result<Self> {
         let spans = equalities
             .iter()
-            .map(|equality| Span::new(equality.source.data_type()))
+            .map(|equality| KeyDomain::new(equality.source.data_type()))
             .collect::<Result<_>>()?;
         Ok(Self {
-            spans,
-            filter: Filter::new(rows),
+            domains: spans,
+            filter: KeyBloomFilter::new(rows),
             rows: 0,
         })
     }
 
-    /// Notes what [`KeyColumn::make`] gave for rows of the source.
+    /// Notes what [`KeyColumn::encode_keys`] gave for rows of the source.
     pub(in crate::ops) fn note(
         &mut self,
         columns: &[ArrayRef],
@@ -197,7 +197,7 @@ impl Known {
         usable: &BooleanArray,
     ) -> Result<()> {
         self.rows += usable.true_count() as u64;
-        for (span, column) in self.spans.iter_mut().zip(columns) {
+        for (span, column) in self.domains.iter_mut().zip(columns) {
             span.note(column, usable)?;
         }
         self.filter.add(key, usable)
@@ -205,24 +205,24 @@ impl Known {
 
     /// Forgets single values of those keys of which not all were noted: there are others between
     /// the bounds.
-    pub(in crate::ops) fn keep_bounds(&mut self, complete: &[bool]) {
-        for (n, span) in self.spans.iter_mut().enumerate() {
+    pub(in crate::ops) fn discard_partial_values(&mut self, complete: &[bool]) {
+        for (n, span) in self.domains.iter_mut().enumerate() {
             if complete.get(n) != Some(&true) {
-                span.keep_bounds();
+                span.discard_values();
             }
         }
     }
 
     /// True for every row of the table that can match.
-    pub(in crate::ops) fn predicate(&self, equalities: &[Equality]) -> Result<Option<Expr>> {
+    pub(in crate::ops) fn predicate(&self, equalities: &[JoinEquality]) -> Result<Option<Expr>> {
         let mut all = Vec::new();
-        for (equality, span) in equalities.iter().zip(&self.spans) {
+        for (equality, span) in equalities.iter().zip(&self.domains) {
             all.extend(span.predicate(&equality.target.expr)?);
         }
         if all.is_empty() {
             Ok(None)
         } else {
-            joined(Function::And, all).map(Some)
+            combine_exprs(Function::And, all).map(Some)
         }
     }
 
@@ -240,14 +240,14 @@ impl Known {
 /// Numbers that follow each other share a block, so that keys which come in some order find it in
 /// the cache.
 #[derive(Debug)]
-struct Filter {
+struct KeyBloomFilter {
     words: Vec<u64>,
     shift: u32,
 }
 
 /// Where the filter has a key: its block in the first bits, the word there in the last, and bits of
 /// that.
-struct Place {
+struct BloomFilterSlot {
     block: u64,
     word: usize,
     bits: u64,
@@ -256,7 +256,7 @@ struct Place {
 /// Words of a block.
 const BLOCK: usize = 8;
 
-impl Filter {
+impl KeyBloomFilter {
     fn new(keys: u64) -> Self {
         let blocks = (keys.saturating_mul(16) / (64 * BLOCK as u64))
             .max(2)
@@ -268,12 +268,12 @@ impl Filter {
         }
     }
 
-    fn index(&self, place: &Place) -> usize {
+    fn index(&self, place: &BloomFilterSlot) -> usize {
         (place.block >> self.shift) as usize * BLOCK + place.word
     }
 
     fn add(&mut self, key: &ArrayRef, usable: &BooleanArray) -> Result<()> {
-        let places = Places::of(key)?;
+        let places = KeyColumnValues::of(key)?;
         for row in usable.values().set_indices() {
             let place = places.get(row);
             let index = self.index(&place);
@@ -285,21 +285,21 @@ impl Filter {
     }
 
     fn test(&self, key: &ArrayRef, usable: &BooleanArray) -> Result<BooleanArray> {
-        let held = |place: Place| {
+        let held = |place: BloomFilterSlot| {
             self.words
                 .get(self.index(&place))
                 .is_some_and(|word| word & place.bits == place.bits)
         };
-        let found = match Places::of(key)? {
-            Places::Numbers(numbers) => {
+        let found = match KeyColumnValues::of(key)? {
+            KeyColumnValues::Numbers(numbers) => {
                 let mut numbers = numbers.iter();
                 BooleanBuffer::collect_bool(numbers.len(), |_| {
                     numbers
                         .next()
-                        .is_some_and(|number| held(of_number(*number)))
+                        .is_some_and(|number| held(slot_of_number(*number)))
                 })
             }
-            places @ Places::Bytes(_) => {
+            places @ KeyColumnValues::Bytes(_) => {
                 BooleanBuffer::collect_bool(key.len(), |row| held(places.get(row)))
             }
         };
@@ -308,12 +308,12 @@ impl Filter {
 }
 
 /// The places of the keys of a column.
-enum Places<'a> {
+enum KeyColumnValues<'a> {
     Numbers(&'a [i64]),
     Bytes(&'a BinaryArray),
 }
 
-impl<'a> Places<'a> {
+impl<'a> KeyColumnValues<'a> {
     fn of(key: &'a ArrayRef) -> Result<Self> {
         if let Some(numbers) = key.as_primitive_opt::<Int64Type>() {
             return Ok(Self::Numbers(numbers.values()));
@@ -323,10 +323,10 @@ impl<'a> Places<'a> {
             .ok_or_else(|| Error::internal("a key is neither a number nor bytes"))
     }
 
-    fn get(&self, row: usize) -> Place {
+    fn get(&self, row: usize) -> BloomFilterSlot {
         match self {
-            Self::Numbers(numbers) => of_number(numbers.get(row).copied().unwrap_or(0)),
-            Self::Bytes(bytes) => of_bytes(bytes.value(row)),
+            Self::Numbers(numbers) => slot_of_number(numbers.get(row).copied().unwrap_or(0)),
+            Self::Bytes(bytes) => slot_of_bytes(bytes.value(row)),
         }
     }
 }
@@ -334,28 +334,28 @@ impl<'a> Places<'a> {
 /// As a power of two, how many numbers share a block: all of them fill a fifth of it.
 const NEIGHBOURS: u32 = 5;
 
-fn of_number(number: i64) -> Place {
+fn slot_of_number(number: i64) -> BloomFilterSlot {
     let number = number as u64;
     // Spreads numbers that follow each other well.
-    place(
-        mixed(number >> NEIGHBOURS),
+    bloom_filter_slot(
+        mix_hash(number >> NEIGHBOURS),
         number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 43,
     )
 }
 
-fn of_bytes(bytes: &[u8]) -> Place {
+fn slot_of_bytes(bytes: &[u8]) -> BloomFilterSlot {
     use std::hash::Hasher;
     let mut hasher = rustc_hash::FxHasher::default();
     hasher.write(bytes);
-    let hash = mixed(hasher.finish());
-    place(hash, hash)
+    let hash = mix_hash(hasher.finish());
+    bloom_filter_slot(hash, hash)
 }
 
 /// A place of which a hash chooses the block, and 21 bits of another one the word and three bits of
 /// it.
-fn place(block: u64, within: u64) -> Place {
+fn bloom_filter_slot(block: u64, within: u64) -> BloomFilterSlot {
     let bits = 1 << (within & 63) | 1 << (within >> 6 & 63) | 1 << (within >> 12 & 63);
-    Place {
+    BloomFilterSlot {
         block,
         word: (within >> 18) as usize % BLOCK,
         bits,
@@ -363,7 +363,7 @@ fn place(block: u64, within: u64) -> Place {
 }
 
 /// Spreads the bits of a number over all others.
-fn mixed(mut hash: u64) -> u64 {
+fn mix_hash(mut hash: u64) -> u64 {
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ (hash >> 33)
@@ -372,33 +372,33 @@ fn mixed(mut hash: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::calendar::Zone;
+    use crate::protocol::calendar::TimeZoneSpec;
     use arrow_array::{Float64Array, Int64Array, StringArray};
 
-    fn column(name: &str, data_type: DataType) -> Bound {
-        Bound {
+    fn column(name: &str, data_type: DataType) -> BoundExpr {
+        BoundExpr {
             expr: Expr::Column {
                 path: vec![name.to_owned()],
                 data_type,
             },
             ansi: true,
-            zone: Zone::UTC,
+            zone: TimeZoneSpec::UTC,
         }
     }
 
-    fn equality(data_type: DataType, null_safe: bool) -> Equality {
-        Equality {
+    fn equality(data_type: DataType, null_safe: bool) -> JoinEquality {
+        JoinEquality {
             target: column("t", data_type.clone()),
             source: column("s", data_type),
             null_safe,
         }
     }
 
-    fn made(equality: &Equality, values: ArrayRef) -> (ArrayRef, BooleanArray) {
+    fn made(equality: &JoinEquality, values: ArrayRef) -> (ArrayRef, BooleanArray) {
         let batch = RecordBatch::try_from_iter_with_nullable(vec![("s", values, true)]).unwrap();
         let (_, key, usable) = KeyColumn::new(std::slice::from_ref(equality))
             .unwrap()
-            .make([&equality.source].into_iter(), &batch)
+            .encode_keys([&equality.source].into_iter(), &batch)
             .unwrap();
         (key, usable)
     }
@@ -450,7 +450,7 @@ mod tests {
             (1, 5000, 1),
             (-3, 1, 3),
         ] {
-            let mut known = Known::new(&equalities, 5000).unwrap();
+            let mut known = SourceKeySummary::new(&equalities, 5000).unwrap();
             let (key, usable) = made(&equalities[0], numbers(0, step));
             known
                 .note(std::slice::from_ref(&key), &key, &usable)
@@ -470,7 +470,7 @@ mod tests {
             let bounds = known.predicate(&equalities).unwrap().unwrap().to_string();
             assert!(bounds.contains(&(4999 * step).to_string()), "{bounds}");
         }
-        assert_eq!(Filter::new(0).words.len(), 2 * BLOCK);
+        assert_eq!(KeyBloomFilter::new(0).words.len(), 2 * BLOCK);
     }
 
     #[test]
@@ -481,7 +481,7 @@ mod tests {
                 (0..5000).map(|n| format!("{prefix}{n}")),
             ))
         };
-        let mut known = Known::new(&equalities, 5000).unwrap();
+        let mut known = SourceKeySummary::new(&equalities, 5000).unwrap();
         let (key, usable) = made(&equalities[0], texts("a"));
         known.note(&[texts("a")], &key, &usable).unwrap();
         assert_eq!(known.may_match(&key, &usable).unwrap().true_count(), 5000);

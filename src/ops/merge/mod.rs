@@ -3,8 +3,8 @@
 //!
 //! In steps, since expressions are bound and keys are joined outside of the core: [`Merge::plan`]
 //! settles the table's schema and says what is to be bound; [`Merge::read`] reads the source, once,
-//! and learns what of the table can match; an engine joins [`Joining::source_keys`] with
-//! [`Joining::target_keys`]; [`Joining::run`] takes the pairs, lets the clauses decide, writes and
+//! and learns what of the table can match; an engine joins [`MergeJoin::source_keys`] with
+//! [`MergeJoin::target_keys`]; [`MergeJoin::run`] takes the pairs, lets the clauses decide, writes and
 //! commits. Then either deletion vectors mark rows, whose new values are added beside, or files are
 //! copied.
 //!
@@ -32,40 +32,40 @@ use arrow_select::filter::{filter, filter_record_batch};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::commit::adds::{all, live};
-use crate::commit::finish::{Choices, Done, listed};
+use crate::commit::adds::{all_live_adds, matching_live_adds};
+use crate::commit::finish::{CommitOptions, CommitResult, json_string_list};
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Progress, memory_limit};
-use crate::expr::{Bound, Expr, Function};
+use crate::exec::{CancellationToken, ProgressCounter, memory_limit};
+use crate::expr::{BoundExpr, Expr, Function};
 use crate::ops::access::SchemaMode;
 use crate::ops::access::{check_changeable, check_writable};
-use crate::ops::dml::retry::{is_about_rows, newest};
-use crate::ops::merge::clauses::{Clause, ClausePlan, Deed, Entry};
-use crate::ops::merge::join_keys::{Equality, KeyColumn, Known};
-use crate::ops::merge::source_buffer::{Limits, Spool};
-use crate::ops::partition_predicate::joined;
-use crate::ops::target::{Encoding, Rows, Target};
-use crate::ops::write::{WriteOptions, settled};
+use crate::ops::dml::retry::{is_row_conflict, refresh_for_retry};
+use crate::ops::merge::clauses::{ClauseAction, ClausePlan, MergeClause, MergeRowAction};
+use crate::ops::merge::join_keys::{JoinEquality, KeyColumn, SourceKeySummary};
+use crate::ops::merge::source_buffer::{SourceBuffer, SpillLimits};
+use crate::ops::partition_predicate::combine_exprs;
+use crate::ops::target::{DataFileOptions, FileRowSelection, TargetTable};
+use crate::ops::write::{WriteOptions, evolved_definition};
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::Add;
-use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
-use crate::scan::{self, Batches, Chosen, Lens, MetadataColumn, ScanRequest};
+use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
+use crate::scan::{self, BatchStream, FileMatcher, MetadataColumn, PositionSelection, ScanRequest};
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::{self, Demands};
-use crate::write::cast::Columns;
-use pairs::{places, take_pairs};
+use crate::write::bound_constraints::{self, TableConstraints};
+use crate::write::cast::ColumnPositions;
+use pairs::{collect_pairs, row_locations};
 
-use write::on_pool;
-pub(super) use write::{Ending, Figures};
+use write::map_on_pool;
+pub(super) use write::{MergeCommit, MergeMetrics};
 
 /// How to merge.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MergeOptions {
     /// How new files are made.
-    pub encoding: Encoding,
+    pub encoding: DataFileOptions,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
     /// Bytes of the source that stay in memory.
     pub max_spill_size: Option<u64>,
     /// Bytes of temporary files.
@@ -96,7 +96,7 @@ pub struct MergePlan {
     /// Clauses for rows of the table that none matches, over the table's columns.
     pub by_source: Vec<ClausePlan>,
     /// The table's demands.
-    pub demands: Demands,
+    pub demands: TableConstraints,
 }
 
 /// An equality of a [`MergePlan`].
@@ -112,10 +112,10 @@ pub struct EqualityPlan {
 }
 
 impl MergePlan {
-    pub(super) fn equalities(&self) -> Result<Vec<Equality>> {
-        let tree = |value: &Value| Bound::from_json(&value.to_string());
+    pub(super) fn equalities(&self) -> Result<Vec<JoinEquality>> {
+        let tree = |value: &Value| BoundExpr::from_json(&value.to_string());
         let equality = |plan: &EqualityPlan| {
-            Ok(Equality {
+            Ok(JoinEquality {
                 target: tree(&plan.target)?,
                 source: tree(&plan.source)?,
                 null_safe: plan.null_safe,
@@ -138,7 +138,7 @@ impl MergePlan {
             Value::String(Value::Array(plans.iter().map(one).collect()).to_string())
         };
         json!({
-            "predicate": listed(std::slice::from_ref(&self.on)),
+            "predicate": json_string_list(std::slice::from_ref(&self.on)),
             "matchedPredicates": clauses(&self.matched),
             "notMatchedPredicates": clauses(&self.not_matched),
             "notMatchedBySourcePredicates": clauses(&self.by_source),
@@ -148,14 +148,14 @@ impl MergePlan {
 
 /// A merge whose table is settled.
 #[derive(Debug, Clone)]
-pub struct Merge {
+pub struct MergeCommand {
     pub(super) snapshot: Snapshot,
     options: MergeOptions,
     source: StructType,
     /// The table after the merge.
-    pub(super) target: Target,
+    pub(super) target: TargetTable,
     is_changed: bool,
-    demands: Demands,
+    constraints: TableConstraints,
     pub(super) started: Instant,
 }
 
@@ -164,7 +164,7 @@ const BATCH_ROWS: usize = 64 << 10;
 /// Pairs that are looked at together where no key joins them.
 const PAIRS: usize = 128 << 10;
 
-impl Merge {
+impl MergeCommand {
     /// Settles what the table will be. `evolving` are the columns of the source, and fields in
     /// them, that may add to the schema, `lacking` the table's columns that a new row may lack.
     ///
@@ -179,7 +179,7 @@ impl Merge {
         options: MergeOptions,
     ) -> Result<Self> {
         check_writable(snapshot)?;
-        let asking = parts(
+        let asking = project_paths(
             &source,
             &evolving.iter().map(Vec::as_slice).collect::<Vec<_>>(),
         );
@@ -187,7 +187,7 @@ impl Merge {
             schema_mode: Some(SchemaMode::Merge),
             ..WriteOptions::default()
         };
-        let (protocol, metadata, _) = settled(snapshot, &asking, &merging)?;
+        let (protocol, metadata, _) = evolved_definition(snapshot, &asking, &merging)?;
         let is_changed = metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
         let schema = if is_changed {
             StructType::parse(&metadata.schema_string)?
@@ -197,9 +197,9 @@ impl Merge {
         let lacks = |field: &StructField| {
             lacking.contains(&field.name) || snapshot.schema().field(&field.name).is_none()
         };
-        let demands = Demands::of(&protocol, &metadata, &schema, lacks)?;
+        let demands = TableConstraints::of(&protocol, &metadata, &schema, lacks)?;
         let encoding = options.encoding.clone();
-        let target = Target {
+        let target = TargetTable {
             protocol,
             metadata,
             schema,
@@ -211,15 +211,15 @@ impl Merge {
             source,
             target,
             is_changed,
-            demands,
+            constraints: demands,
             started: Instant::now(),
         })
     }
 
     /// What is to be bound, against [`Merge::schema`].
     #[must_use]
-    pub fn demands(&self) -> &Demands {
-        &self.demands
+    pub fn table_constraints(&self) -> &TableConstraints {
+        &self.constraints
     }
 
     /// The table's schema after the merge.
@@ -233,20 +233,20 @@ impl Merge {
     /// # Errors
     /// [`Error::Invalid`] for rows that cannot be kept, an append-only table, clauses that are
     /// none; what the source says.
-    pub fn read(
+    pub fn read_source(
         self,
         plan: &MergePlan,
         rows: impl Iterator<Item = Result<RecordBatch>>,
-        cancel: &Cancel,
-    ) -> Result<Joining> {
-        let clauses = Clauses::of(plan)?;
-        if clauses.changes() {
+        cancel: &CancellationToken,
+    ) -> Result<MergeJoin> {
+        let clauses = MergeClauses::of(plan)?;
+        if clauses.changes_existing_rows() {
             check_changeable(&self.snapshot)?;
         }
         let bound = |value: &Option<Value>| {
             value
                 .as_ref()
-                .map(|value| Bound::from_json(&value.to_string()))
+                .map(|value| BoundExpr::from_json(&value.to_string()))
                 .transpose()
         };
         let equalities = plan.equalities()?;
@@ -256,44 +256,44 @@ impl Merge {
             bound(&plan.residual)?,
         );
         self.check_identities(&clauses)?;
-        let rules = plan.demands.rules(&self.demands, self.identities()?)?;
-        let spool = Arc::new(self.spool(rows, cancel)?);
+        let rules = plan.demands.rules(&self.constraints, self.identities()?)?;
+        let spool = Arc::new(self.buffer_source(rows, cancel)?);
         let key = if equalities.is_empty() {
             None
         } else {
             Some(KeyColumn::new(&equalities)?)
         };
-        let mut known = Known::new(&equalities, spool.len().into())?;
+        let mut known = SourceKeySummary::new(&equalities, spool.len().into())?;
         if let Some(key) = &key {
             for n in 0..spool.batches() {
                 cancel.check()?;
-                let batch = chosen(&spool.batch(n, None)?, source_only.as_ref())?;
+                let batch = filter_rows(&spool.batch(n, None)?, source_only.as_ref())?;
                 let (columns, key, usable) =
-                    key.make(equalities.iter().map(|equality| &equality.source), &batch)?;
+                    key.encode_keys(equalities.iter().map(|equality| &equality.source), &batch)?;
                 known.note(&columns, &key, &usable)?;
             }
         }
         let can_match = spool.len() > 0 && (key.is_none() || known.rows > 0);
-        let reads = self.reads(target_only.as_ref(), &known, &equalities, can_match)?;
-        let files = looked_at(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
+        let reads = self.target_predicate(target_only.as_ref(), &known, &equalities, can_match)?;
+        let files = candidate_files(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
         let read_time = self.started.elapsed();
         let known = Arc::new(known);
-        Ok(Joining {
+        Ok(MergeJoin {
             merge: self,
             plan: plan.clone(),
             clauses,
             rules,
-            spool,
+            source_buffer: spool,
             equalities,
             key,
-            known,
+            source_keys: known,
             source_only,
             residual,
-            reads,
+            target_predicate: reads,
             can_match,
             files,
             read_time,
-            tried: 0,
+            attempt: 0,
         })
     }
 
@@ -303,13 +303,13 @@ impl Merge {
     }
 
     /// True for every row of the table that can match.
-    pub(super) fn reads(
+    pub(super) fn target_predicate(
         &self,
-        target_only: Option<&Bound>,
-        known: &Known,
-        equalities: &[Equality],
+        target_only: Option<&BoundExpr>,
+        known: &SourceKeySummary,
+        equalities: &[JoinEquality],
         can_match: bool,
-    ) -> Result<Option<Bound>> {
+    ) -> Result<Option<BoundExpr>> {
         let bounds = if can_match {
             known.predicate(equalities)?
         } else {
@@ -325,8 +325,8 @@ impl Merge {
         Ok(if parts.is_empty() {
             None
         } else {
-            Some(Bound {
-                expr: joined(Function::And, parts)?,
+            Some(BoundExpr {
+                expr: combine_exprs(Function::And, parts)?,
                 ansi: true,
                 zone,
             })
@@ -335,7 +335,7 @@ impl Merge {
 
     /// Identity columns; rows that stay give their own values, so who may not give any was looked
     /// at before.
-    fn identities(&self) -> Result<Vec<crate::write::constraints::Identity>> {
+    fn identities(&self) -> Result<Vec<crate::write::constraints::IdentityColumn>> {
         let mut all = bound_constraints::identities(&self.target.protocol, &self.target.schema)?;
         for identity in &mut all {
             identity.allow_explicit = true;
@@ -343,7 +343,7 @@ impl Merge {
         Ok(all)
     }
 
-    pub(super) fn check_identities(&self, clauses: &Clauses) -> Result<()> {
+    pub(super) fn check_identities(&self, clauses: &MergeClauses) -> Result<()> {
         let identities = bound_constraints::identities(&self.target.protocol, &self.target.schema)?;
         for clause in clauses
             .matched
@@ -353,7 +353,7 @@ impl Merge {
         {
             for name in clause.values.iter().filter_map(|(path, _)| path.first()) {
                 match identities.iter().find(|identity| identity.column == *name) {
-                    Some(_) if clause.deed == Deed::Update => {
+                    Some(_) if clause.clause_action == ClauseAction::Update => {
                         return Err(Error::invalid("an identity column cannot be updated: its values are the table's to give; leave it out").at_column(name));
                     }
                     Some(identity) if !identity.allow_explicit => {
@@ -373,28 +373,28 @@ impl Merge {
             .map_or_else(|| Ok(memory_limit()? / 2), Ok)
     }
 
-    fn spool(
+    fn buffer_source(
         &self,
         rows: impl Iterator<Item = Result<RecordBatch>>,
-        cancel: &Cancel,
-    ) -> Result<Spool> {
+        cancel: &CancellationToken,
+    ) -> Result<SourceBuffer> {
         let fields: Vec<Field> = self
             .source
             .fields
             .iter()
-            .map(|field| field.to_arrow(TextLayout::Plain).with_nullable(true))
+            .map(|field| field.to_arrow(StringLayout::Plain).with_nullable(true))
             .collect();
         let schema: SchemaRef = Arc::new(Schema::new(fields));
-        let limits = Limits {
+        let limits = SpillLimits {
             memory: self.memory()?,
             file: self.options.max_temp_directory_size,
         };
-        let mut spool = Spool::new(Arc::clone(&schema), limits);
+        let mut spool = SourceBuffer::new(Arc::clone(&schema), limits);
         let zone = self.options.encoding.zone()?;
         for batch in rows {
             cancel.check()?;
             let batch = batch?;
-            let columns = Columns::find(batch.schema_ref(), &self.source)?;
+            let columns = ColumnPositions::find(batch.schema_ref(), &self.source)?;
             let mut start = 0;
             while start < batch.num_rows() {
                 let slice = batch.slice(start, BATCH_ROWS.min(batch.num_rows() - start));
@@ -424,7 +424,7 @@ impl Merge {
 }
 
 /// The columns at some paths, of structs the fields at those.
-fn parts(whole: &StructType, paths: &[&[String]]) -> StructType {
+fn project_paths(whole: &StructType, paths: &[&[String]]) -> StructType {
     let part = |field: &StructField| {
         let rests: Vec<&[String]> = paths
             .iter()
@@ -436,7 +436,7 @@ fn parts(whole: &StructType, paths: &[&[String]]) -> StructType {
             _ if rests.is_empty() => None,
             DataType::Struct(fields) if rests.iter().all(|rest| !rest.is_empty()) => {
                 Some(StructField {
-                    data_type: DataType::Struct(Arc::new(parts(fields, &rests))),
+                    data_type: DataType::Struct(Arc::new(project_paths(fields, &rests))),
                     ..field.clone()
                 })
             }
@@ -449,25 +449,25 @@ fn parts(whole: &StructType, paths: &[&[String]]) -> StructType {
 }
 
 /// The files of the table that a merge looks at.
-pub(super) fn looked_at(
+pub(super) fn candidate_files(
     snapshot: &Snapshot,
-    clauses: &Clauses,
-    reads: Option<&Bound>,
+    clauses: &MergeClauses,
+    reads: Option<&BoundExpr>,
     can_match: bool,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<Vec<Add>> {
     match (reads, clauses.by_source.is_empty()) {
         (Some(_), true) if !can_match => Ok(Vec::new()),
         (Some(predicate), true) => {
-            let lens = Lens::new(snapshot, vec![predicate.clone()]);
-            live(snapshot, cancel, |batch| lens.matching(batch))
+            let lens = FileMatcher::new(snapshot, vec![predicate.clone()]);
+            matching_live_adds(snapshot, cancel, |batch| lens.matching(batch))
         }
-        _ => all(snapshot, cancel),
+        _ => all_live_adds(snapshot, cancel),
     }
 }
 
 /// The rows for which a predicate is true, all without one.
-fn chosen(batch: &RecordBatch, predicate: Option<&Bound>) -> Result<RecordBatch> {
+fn filter_rows(batch: &RecordBatch, predicate: Option<&BoundExpr>) -> Result<RecordBatch> {
     match predicate {
         None => Ok(batch.clone()),
         Some(predicate) => Ok(filter_record_batch(batch, &predicate.filter_mask(batch)?)?),
@@ -475,18 +475,18 @@ fn chosen(batch: &RecordBatch, predicate: Option<&Bound>) -> Result<RecordBatch>
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Clauses {
-    pub matched: Vec<Clause>,
-    pub not_matched: Vec<Clause>,
-    pub by_source: Vec<Clause>,
+pub(super) struct MergeClauses {
+    pub matched: Vec<MergeClause>,
+    pub not_matched: Vec<MergeClause>,
+    pub by_source: Vec<MergeClause>,
 }
 
-impl Clauses {
+impl MergeClauses {
     pub(super) fn of(plan: &MergePlan) -> Result<Self> {
         let out = Self {
-            matched: Clause::of(&plan.matched)?,
-            not_matched: Clause::of(&plan.not_matched)?,
-            by_source: Clause::of(&plan.by_source)?,
+            matched: MergeClause::of(&plan.matched)?,
+            not_matched: MergeClause::of(&plan.not_matched)?,
+            by_source: MergeClause::of(&plan.by_source)?,
         };
         if out.matched.is_empty() && out.not_matched.is_empty() && out.by_source.is_empty() {
             return Err(Error::invalid("a MERGE needs at least one WHEN clause"));
@@ -495,16 +495,16 @@ impl Clauses {
     }
 
     /// Whether rows that are there may change.
-    pub(super) fn changes(&self) -> bool {
+    pub(super) fn changes_existing_rows(&self) -> bool {
         !self.matched.is_empty() || !self.by_source.is_empty()
     }
 
     /// Whether it does not matter which of several rows matches a row of the table.
-    pub(super) fn takes_many(&self) -> bool {
+    pub(super) fn allows_multiple_matches(&self) -> bool {
         matches!(
             self.matched.as_slice(),
-            [Clause {
-                deed: Deed::Delete,
+            [MergeClause {
+                clause_action: ClauseAction::Delete,
                 condition: None,
                 ..
             }]
@@ -514,35 +514,35 @@ impl Clauses {
 
 /// How a try to merge ended.
 #[derive(Debug)]
-pub enum Tried {
+pub enum MergeAttempt {
     /// It is done.
-    Done(Box<Done>),
+    Done(Box<CommitResult>),
     /// Another writer changed rows that it read: the same on the newest version, whose keys are to
     /// be joined anew.
-    Lost(Box<Joining>),
+    Conflict(Box<MergeJoin>),
 }
 
 /// A merge that waits for the pairs of rows that match.
 #[derive(Debug, Clone)]
-pub struct Joining {
-    merge: Merge,
+pub struct MergeJoin {
+    merge: MergeCommand,
     plan: MergePlan,
-    clauses: Clauses,
-    rules: crate::write::constraints::Rules,
-    spool: Arc<Spool>,
-    equalities: Vec<Equality>,
+    clauses: MergeClauses,
+    rules: crate::write::constraints::WriteRules,
+    source_buffer: Arc<SourceBuffer>,
+    equalities: Vec<JoinEquality>,
     key: Option<KeyColumn>,
-    known: Arc<Known>,
-    source_only: Option<Bound>,
-    residual: Option<Bound>,
+    source_keys: Arc<SourceKeySummary>,
+    source_only: Option<BoundExpr>,
+    residual: Option<BoundExpr>,
     /// True for every row of the table that can match.
-    reads: Option<Bound>,
+    target_predicate: Option<BoundExpr>,
     can_match: bool,
     /// Files that are looked at.
     files: Vec<Add>,
     read_time: Duration,
     /// How often it was run before.
-    tried: u32,
+    attempt: u32,
 }
 
 /// Names of the columns of keys and pairs.
@@ -551,7 +551,7 @@ const FILE: &str = "file";
 const ROW: &str = "row";
 const SOURCE_ROW: &str = "source_row";
 
-impl Joining {
+impl MergeJoin {
     /// Files that are looked at.
     #[must_use]
     pub fn files(&self) -> usize {
@@ -566,7 +566,7 @@ impl Joining {
         self.merge.memory()
     }
 
-    /// Whether an engine is to join keys; otherwise [`Joining::run`] needs no pairs.
+    /// Whether an engine is to join keys; otherwise [`MergeJoin::run`] needs no pairs.
     #[must_use]
     pub fn needs_join(&self) -> bool {
         self.key.is_some() && self.can_match && !self.files.is_empty()
@@ -576,7 +576,7 @@ impl Joining {
     ///
     /// # Errors
     /// [`Error::Internal`] where there is no join.
-    pub fn source_keys(&self) -> Result<Batches> {
+    pub fn source_keys(&self) -> Result<BatchStream> {
         let key = self
             .key
             .clone()
@@ -587,12 +587,12 @@ impl Joining {
         ];
         let schema: SchemaRef = Arc::new(Schema::new(fields));
         let (spool, equalities, source_only, out) = (
-            Arc::clone(&self.spool),
+            Arc::clone(&self.source_buffer),
             self.equalities.clone(),
             self.source_only.clone(),
             Arc::clone(&schema),
         );
-        let batches = (0..self.spool.batches()).map(move |n| {
+        let batches = (0..self.source_buffer.batches()).map(move |n| {
             let batch = spool.batch(n, None)?;
             let start = i64::from(spool.start(n));
             let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(
@@ -609,16 +609,16 @@ impl Joining {
                 }
             };
             let (_, key, usable) =
-                key.make(equalities.iter().map(|equality| &equality.source), &batch)?;
+                key.encode_keys(equalities.iter().map(|equality| &equality.source), &batch)?;
             Ok(RecordBatch::try_new(
                 Arc::clone(&out),
                 vec![filter(&key, &usable)?, filter(&numbers, &usable)?],
             )?)
         });
-        Ok(Batches {
+        Ok(BatchStream {
             schema,
             batches: Box::new(batches),
-            progress: Progress::default(),
+            progress: ProgressCounter::default(),
         })
     }
 
@@ -626,7 +626,7 @@ impl Joining {
     ///
     /// # Errors
     /// As [`scan::scan`].
-    pub fn target_keys(&self, cancel: &Cancel) -> Result<Batches> {
+    pub fn target_keys(&self, cancel: &CancellationToken) -> Result<BatchStream> {
         let key = self
             .key
             .clone()
@@ -645,21 +645,21 @@ impl Joining {
         // The bounds of the keys leave out files and pages; of single rows the filter below knows
         // more.
         let request = ScanRequest {
-            predicate: self.reads.clone(),
+            predicate: self.target_predicate.clone(),
             filter_rows: self.plan.target_only.is_some(),
             ..self.scan(names.into_iter().map(str::to_owned).collect(), None, cancel)
         };
         let scanned = scan::scan(&self.merge.snapshot, &request)?;
         let (equalities, known, out) = (
             self.equalities.clone(),
-            Arc::clone(&self.known),
+            Arc::clone(&self.source_keys),
             Arc::clone(&schema),
         );
         let keys = move |batch: RecordBatch| -> Result<RecordBatch> {
             let (_, key, usable) =
-                key.make(equalities.iter().map(|equality| &equality.target), &batch)?;
+                key.encode_keys(equalities.iter().map(|equality| &equality.target), &batch)?;
             let usable = known.may_match(&key, &usable)?;
-            let (file, row) = places(&batch)?;
+            let (file, row) = row_locations(&batch)?;
             Ok(RecordBatch::try_new(
                 Arc::clone(&out),
                 vec![
@@ -669,25 +669,30 @@ impl Joining {
                 ],
             )?)
         };
-        Ok(Batches {
+        Ok(BatchStream {
             schema,
-            batches: Box::new(on_pool(scanned.batches, keys, cancel)),
+            batches: Box::new(map_on_pool(scanned.batches, keys, cancel)),
             progress: scanned.progress,
         })
     }
 
     /// A scan of the files, in whose batches the number of the file and the position in it stand
     /// last.
-    fn scan(&self, columns: Vec<String>, chosen: Option<Chosen>, cancel: &Cancel) -> ScanRequest {
+    fn scan(
+        &self,
+        columns: Vec<String>,
+        chosen: Option<PositionSelection>,
+        cancel: &CancellationToken,
+    ) -> ScanRequest {
         let files = self.files.iter().map(|add| add.path.clone()).collect();
         let metadata = vec![MetadataColumn::FileNumber, MetadataColumn::RowIndex];
         ScanRequest {
             columns: Some(columns),
             metadata,
-            ..Rows {
+            ..FileRowSelection {
                 files,
                 predicate: None,
-                chosen,
+                positions: chosen,
             }
             .scan(cancel)
         }
@@ -703,65 +708,67 @@ impl Joining {
     pub fn run(
         self,
         pairs: Option<impl Iterator<Item = Result<RecordBatch>>>,
-        cancel: &Cancel,
-    ) -> Result<Tried> {
-        let again = (self.tried < self.merge.options.max_reruns).then(|| self.clone());
+        cancel: &CancellationToken,
+    ) -> Result<MergeAttempt> {
+        let again = (self.attempt < self.merge.options.max_reruns).then(|| self.clone());
         match (self.run_once(pairs, cancel), again) {
-            (Err(lost), Some(again)) if is_about_rows(&lost) => match again.on_newest(cancel)? {
-                Some(again) => Ok(Tried::Lost(Box::new(again))),
-                None => Err(lost),
-            },
-            (done, _) => Ok(Tried::Done(Box::new(done?))),
+            (Err(lost), Some(again)) if is_row_conflict(&lost) => {
+                match again.rebase_on_newest(cancel)? {
+                    Some(again) => Ok(MergeAttempt::Conflict(Box::new(again))),
+                    None => Err(lost),
+                }
+            }
+            (done, _) => Ok(MergeAttempt::Done(Box::new(done?))),
         }
     }
 
     /// The same on the newest version; `None` where the table is another than it was.
-    fn on_newest(mut self, cancel: &Cancel) -> Result<Option<Self>> {
-        let Some(snapshot) = newest(
+    fn rebase_on_newest(mut self, cancel: &CancellationToken) -> Result<Option<Self>> {
+        let Some(snapshot) = refresh_for_retry(
             &self.merge.snapshot,
             &mut self.merge.options.choices,
-            self.tried,
+            self.attempt,
             cancel,
         )?
         else {
             return Ok(None);
         };
-        self.files = looked_at(
+        self.files = candidate_files(
             &snapshot,
             &self.clauses,
-            self.reads.as_ref(),
+            self.target_predicate.as_ref(),
             self.can_match,
             cancel,
         )?;
         self.merge.snapshot = snapshot;
-        self.tried += 1;
+        self.attempt += 1;
         Ok(Some(self))
     }
 
     fn run_once(
         self,
         pairs: Option<impl Iterator<Item = Result<RecordBatch>>>,
-        cancel: &Cancel,
-    ) -> Result<Done> {
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         if pairs.is_none() && self.needs_join() {
             return Err(Error::internal("the pairs of a join are missing"));
         }
-        let mut entries: Vec<Vec<Entry>> = vec![Vec::new(); self.files.len()];
+        let mut entries: Vec<Vec<MergeRowAction>> = vec![Vec::new(); self.files.len()];
         match pairs {
-            Some(pairs) => take_pairs(pairs, &mut entries, cancel)?,
+            Some(pairs) => collect_pairs(pairs, &mut entries, cancel)?,
             None if self.key.is_none() && self.can_match => {
-                self.compare_all(&mut entries, cancel)?;
+                self.nested_loop_join(&mut entries, cancel)?;
             }
             None => {}
         }
-        self.decide(&mut entries, cancel)?;
+        self.assign_matched_clauses(&mut entries, cancel)?;
         let mut read: BTreeSet<usize> = BTreeSet::new();
         let mut matched = vec![
             false;
             if self.clauses.not_matched.is_empty() {
                 0
             } else {
-                self.spool.len() as usize
+                self.source_buffer.len() as usize
             }
         ];
         for (file, entries) in entries.iter().enumerate() {
@@ -774,10 +781,10 @@ impl Joining {
                 }
             }
         }
-        self.settle_many(&mut entries)?;
-        self.decide_by_source(&mut entries, cancel)?;
+        self.resolve_multiple_matches(&mut entries)?;
+        self.assign_by_source_clauses(&mut entries, cancel)?;
         for entries in &mut entries {
-            entries.retain(|entry| entry.action != 0);
+            entries.retain(|entry| entry.clause_number != 0);
         }
         self.write(entries, matched, read, cancel)
     }

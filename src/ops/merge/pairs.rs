@@ -11,35 +11,42 @@ use arrow_schema::{DataType as Arrow, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take_record_batch;
 
-use super::{FILE, Joining, PAIRS, ROW, SOURCE_ROW};
-use crate::dv::Positions;
+use super::{FILE, MergeJoin, PAIRS, ROW, SOURCE_ROW};
+use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, map_all};
-use crate::expr::{Bound, Function};
+use crate::exec::{CancellationToken, map_all};
+use crate::expr::{BoundExpr, Function};
 use crate::ops::merge::clauses::{
-    BY_SOURCE, Clause, Entry, NO_ROW, SOURCE, TARGET, combined, decide, exprs, needed, projected,
+    BY_SOURCE, MergeClause, MergeRowAction, NO_ROW, SOURCE, TARGET, assign_clauses, exprs,
+    join_rows, project_columns, required_columns,
 };
-use crate::ops::partition_predicate::joined;
+use crate::ops::partition_predicate::combine_exprs;
 use crate::parse::mask;
-use crate::scan::{self, Chosen, ScanRequest};
+use crate::scan::{self, PositionSelection, ScanRequest};
 
 /// A pair for which the rest of the condition is not true.
 const DROPPED: u8 = 255;
 
-impl Joining {
+impl MergeJoin {
     /// Pairs of all rows for which the rest of the condition is true, where no key joins them.
-    pub(super) fn compare_all(&self, entries: &mut [Vec<Entry>], cancel: &Cancel) -> Result<()> {
+    pub(super) fn nested_loop_join(
+        &self,
+        entries: &mut [Vec<MergeRowAction>],
+        cancel: &CancellationToken,
+    ) -> Result<()> {
         const MOST: usize = 1 << 28;
-        let columns: Vec<String> = needed(self.residual.iter(), TARGET).into_iter().collect();
-        let of_source = needed(self.residual.iter(), SOURCE);
+        let columns: Vec<String> = required_columns(self.residual.iter(), TARGET)
+            .into_iter()
+            .collect();
+        let of_source = required_columns(self.residual.iter(), SOURCE);
         let request = ScanRequest {
-            predicate: self.reads.clone(),
+            predicate: self.target_predicate.clone(),
             ..self.scan(columns.clone(), None, cancel)
         };
-        let (places_of_source, mut found) = (self.source_places(&of_source), 0_usize);
+        let (places_of_source, mut found) = (self.source_column_positions(&of_source), 0_usize);
         for batch in scan::scan(&self.merge.snapshot, &request)?.batches {
             let batch = batch?;
-            let (file, index) = places(&batch)?;
+            let (file, index) = row_locations(&batch)?;
             let file = file.as_primitive::<Int32Type>().values().first().copied();
             let index = index.as_primitive::<Int64Type>();
             let target = batch.project(&(0..columns.len()).collect::<Vec<_>>())?;
@@ -47,9 +54,9 @@ impl Joining {
             else {
                 continue;
             };
-            for n in 0..self.spool.batches() {
+            for n in 0..self.source_buffer.batches() {
                 cancel.check()?;
-                let whole = self.spool.batch(n, None)?;
+                let whole = self.source_buffer.batch(n, None)?;
                 let eligible: Vec<u32> = match &self.source_only {
                     None => (0..whole.num_rows() as u32).collect(),
                     Some(predicate) => predicate
@@ -75,17 +82,17 @@ impl Joining {
                                 take_record_batch(&target, &UInt32Array::from(left.clone()))?;
                             let source =
                                 take_record_batch(&source, &UInt32Array::from(right.clone()))?;
-                            residual.filter_mask(&combined(&target, &source)?)?
+                            residual.filter_mask(&join_rows(&target, &source)?)?
                         }
                     };
                     for pair in held.values().set_indices() {
                         let (Some(left), Some(right)) = (left.get(pair), right.get(pair)) else {
                             continue;
                         };
-                        out.push(Entry {
+                        out.push(MergeRowAction {
                             row: position(index.value(*left as usize))?,
-                            source: self.spool.start(n) + right,
-                            action: 0,
+                            source: self.source_buffer.start(n) + right,
+                            clause_number: 0,
                         });
                         found += 1;
                     }
@@ -97,10 +104,10 @@ impl Joining {
                 }
             }
         }
-        sort(entries)
+        sort_by_row(entries)
     }
 
-    pub(super) fn source_places(&self, names: &BTreeSet<String>) -> Vec<usize> {
+    pub(super) fn source_column_positions(&self, names: &BTreeSet<String>) -> Vec<usize> {
         names
             .iter()
             .filter_map(|name| {
@@ -115,32 +122,37 @@ impl Joining {
 
     /// Drops pairs for which the rest of the condition is not true; gives the others the clause
     /// that takes them.
-    pub(super) fn decide(&self, entries: &mut [Vec<Entry>], cancel: &Cancel) -> Result<()> {
+    pub(super) fn assign_matched_clauses(
+        &self,
+        entries: &mut [Vec<MergeRowAction>],
+        cancel: &CancellationToken,
+    ) -> Result<()> {
         let residual = self.residual.as_ref().filter(|_| self.key.is_some());
         let conditions = exprs(&self.clauses.matched, false);
-        let used: Vec<&Bound> = residual.into_iter().chain(conditions).collect();
+        let used: Vec<&BoundExpr> = residual.into_iter().chain(conditions).collect();
         if used.is_empty() {
             let action = u8::from(!self.clauses.matched.is_empty());
             entries
                 .iter_mut()
                 .flatten()
-                .for_each(|entry| entry.action = action);
+                .for_each(|entry| entry.clause_number = action);
             return Ok(());
         }
-        let of_target = needed(used.iter().copied(), TARGET);
-        let of_source = self.source_places(&needed(used.iter().copied(), SOURCE));
-        let look = |target: &RecordBatch, pairs: &mut [Entry]| -> Result<()> {
+        let of_target = required_columns(used.iter().copied(), TARGET);
+        let of_source =
+            self.source_column_positions(&required_columns(used.iter().copied(), SOURCE));
+        let look = |target: &RecordBatch, pairs: &mut [MergeRowAction]| -> Result<()> {
             let sources: Vec<u32> = pairs.iter().map(|entry| entry.source).collect();
-            let mut rows = combined(target, &self.spool.take(&sources, &of_source)?)?;
+            let mut rows = join_rows(target, &self.source_buffer.take(&sources, &of_source)?)?;
             let mut held: Option<BooleanArray> = None;
             if let Some(residual) = residual {
                 let found = residual.filter_mask(&rows)?;
                 rows = filter_record_batch(&rows, &found)?;
                 held = Some(found);
             }
-            let mut taken = decide(&self.clauses.matched, &rows)?.into_iter();
+            let mut taken = assign_clauses(&self.clauses.matched, &rows)?.into_iter();
             for (n, entry) in pairs.iter_mut().enumerate() {
-                entry.action = match &held {
+                entry.clause_number = match &held {
                     Some(held) if !held.value(n) => DROPPED,
                     _ => taken.next().unwrap_or(0),
                 };
@@ -162,7 +174,7 @@ impl Joining {
                 )?;
             }
         } else {
-            let chosen = Chosen::Only(Arc::new(self.positions(entries, |_| true)?));
+            let chosen = PositionSelection::Only(Arc::new(self.positions(entries, |_| true)?));
             let columns: Vec<String> = of_target.iter().cloned().collect();
             for batch in scan::scan(
                 &self.merge.snapshot,
@@ -171,7 +183,7 @@ impl Joining {
             .batches
             {
                 let batch = batch?;
-                let (file, index) = places(&batch)?;
+                let (file, index) = row_locations(&batch)?;
                 let file = file.as_primitive::<Int32Type>().values().first().copied();
                 let index = index.as_primitive::<Int64Type>().values();
                 let (Some(entries), Some(first), Some(last)) = (
@@ -183,7 +195,7 @@ impl Joining {
                 };
                 let from = entries.partition_point(|entry| i64::from(entry.row) < *first);
                 let to = entries.partition_point(|entry| i64::from(entry.row) <= *last);
-                let target = projected(&batch, &of_target)?;
+                let target = project_columns(&batch, &of_target)?;
                 let mut at = 0_usize;
                 for pairs in entries
                     .get_mut(from..to)
@@ -211,7 +223,7 @@ impl Joining {
             }
         }
         for entries in entries {
-            entries.retain(|entry| entry.action != DROPPED);
+            entries.retain(|entry| entry.clause_number != DROPPED);
         }
         Ok(())
     }
@@ -219,9 +231,9 @@ impl Joining {
     /// Rows of files for which `choose` is true, by path.
     pub(super) fn positions(
         &self,
-        entries: &[Vec<Entry>],
-        choose: impl Fn(&Entry) -> bool,
-    ) -> Result<HashMap<String, Positions>> {
+        entries: &[Vec<MergeRowAction>],
+        choose: impl Fn(&MergeRowAction) -> bool,
+    ) -> Result<HashMap<String, RoaringBitmapArray>> {
         let mut out = HashMap::new();
         for (add, entries) in self.files.iter().zip(entries) {
             let mut last = None;
@@ -229,7 +241,7 @@ impl Joining {
                 .iter()
                 .filter(|entry| choose(entry))
                 .map(|entry| entry.row);
-            let rows = Positions::from_ascending(
+            let rows = RoaringBitmapArray::from_ascending(
                 chosen
                     .filter(|row| last.replace(*row) != Some(*row))
                     .map(u64::from),
@@ -242,8 +254,11 @@ impl Joining {
     }
 
     /// Leaves one pair for each row of the table.
-    pub(super) fn settle_many(&self, entries: &mut [Vec<Entry>]) -> Result<()> {
-        let takes_many = self.clauses.takes_many();
+    pub(super) fn resolve_multiple_matches(
+        &self,
+        entries: &mut [Vec<MergeRowAction>],
+    ) -> Result<()> {
+        let takes_many = self.clauses.allows_multiple_matches();
         for (add, entries) in self.files.iter().zip(entries) {
             if entries
                 .windows(2)
@@ -251,12 +266,12 @@ impl Joining {
             {
                 continue;
             }
-            let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+            let mut kept: Vec<MergeRowAction> = Vec::with_capacity(entries.len());
             for entry in entries.iter() {
                 match kept.last_mut().filter(|last| last.row == entry.row) {
                     None => kept.push(*entry),
-                    Some(_) if entry.action == 0 || takes_many => {}
-                    Some(last) if last.action == 0 => *last = *entry,
+                    Some(_) if entry.clause_number == 0 || takes_many => {}
+                    Some(last) if last.clause_number == 0 => *last = *entry,
                     Some(_) => {
                         return Err(Error::invalid(format!(
                             "several rows of the source match row {} of `{}`, and a clause takes more than one of them (duplicate relevant WHEN MATCHED rows): \
@@ -272,17 +287,17 @@ impl Joining {
     }
 
     /// Adds the rows that no row of the source matches and that a clause takes.
-    pub(super) fn decide_by_source(
+    pub(super) fn assign_by_source_clauses(
         &self,
-        entries: &mut [Vec<Entry>],
-        cancel: &Cancel,
+        entries: &mut [Vec<MergeRowAction>],
+        cancel: &CancellationToken,
     ) -> Result<()> {
         let clauses = &self.clauses.by_source;
         if clauses.is_empty() {
             return Ok(());
         }
         let mut names: Vec<String> = exprs(clauses, false)
-            .flat_map(Bound::column_names)
+            .flat_map(BoundExpr::column_names)
             .map(str::to_owned)
             .collect();
         names.sort_unstable();
@@ -296,7 +311,7 @@ impl Joining {
             .and_then(|any| any.first().copied().map(|first| (first, any)))
         {
             None => None,
-            Some((first, any)) => Some(first.with(joined(
+            Some((first, any)) => Some(first.with(combine_exprs(
                 Function::Or,
                 any.iter().map(|bound| bound.expr.clone()).collect(),
             )?)),
@@ -308,10 +323,10 @@ impl Joining {
             ..self.scan(names.clone(), None, cancel)
         };
         let columns: Vec<usize> = (0..names.len()).collect();
-        let mut more: Vec<Vec<Entry>> = vec![Vec::new(); entries.len()];
+        let mut more: Vec<Vec<MergeRowAction>> = vec![Vec::new(); entries.len()];
         for batch in scan::scan(&self.merge.snapshot, &request)?.batches {
             let batch = batch?;
-            let (file, index) = places(&batch)?;
+            let (file, index) = row_locations(&batch)?;
             let file = file
                 .as_primitive::<Int32Type>()
                 .values()
@@ -345,12 +360,12 @@ impl Joining {
                 .map(|(row, _)| *row)
                 .collect();
             let batch = filter_record_batch(&batch.project(&columns)?, &mask(open))?;
-            for (row, taken) in rows.into_iter().zip(decide(clauses, &batch)?) {
+            for (row, taken) in rows.into_iter().zip(assign_clauses(clauses, &batch)?) {
                 if taken > 0 {
-                    out.push(Entry {
+                    out.push(MergeRowAction {
                         row: position(row)?,
                         source: NO_ROW,
-                        action: BY_SOURCE + taken - 1,
+                        clause_number: BY_SOURCE + taken - 1,
                     });
                 }
             }
@@ -363,7 +378,7 @@ impl Joining {
     }
 
     /// The clause that an entry is for.
-    pub(super) fn clause(&self, action: u8) -> Option<&Clause> {
+    pub(super) fn clause(&self, action: u8) -> Option<&MergeClause> {
         if action >= BY_SOURCE {
             self.clauses.by_source.get(usize::from(action - BY_SOURCE))
         } else {
@@ -375,7 +390,7 @@ impl Joining {
 }
 
 /// The last columns of a batch: the number of its file, and positions in it.
-pub(super) fn places(batch: &RecordBatch) -> Result<(ArrayRef, ArrayRef)> {
+pub(super) fn row_locations(batch: &RecordBatch) -> Result<(ArrayRef, ArrayRef)> {
     let [.., file, row] = batch.columns() else {
         return Err(Error::internal("a scan gave no positions"));
     };
@@ -392,10 +407,10 @@ pub(super) fn position(row: i64) -> Result<u32> {
 }
 
 /// Takes over what an engine found.
-pub(super) fn take_pairs(
+pub(super) fn collect_pairs(
     pairs: impl Iterator<Item = Result<RecordBatch>>,
-    entries: &mut [Vec<Entry>],
-    cancel: &Cancel,
+    entries: &mut [Vec<MergeRowAction>],
+    cancel: &CancellationToken,
 ) -> Result<()> {
     for batch in pairs {
         cancel.check()?;
@@ -422,19 +437,19 @@ pub(super) fn take_pairs(
             })?;
             let source = u32::try_from(*source)
                 .map_err(|_| Error::internal("a pair of a join is of a row that there is not"))?;
-            slot.push(Entry {
+            slot.push(MergeRowAction {
                 row: position(*row)?,
                 source,
-                action: 0,
+                clause_number: 0,
             });
         }
     }
-    sort(entries)
+    sort_by_row(entries)
 }
 
 /// Brings the pairs of each file into the order of its rows.
-fn sort(entries: &mut [Vec<Entry>]) -> Result<()> {
-    let taken: Vec<(usize, Vec<Entry>)> = entries
+fn sort_by_row(entries: &mut [Vec<MergeRowAction>]) -> Result<()> {
+    let taken: Vec<(usize, Vec<MergeRowAction>)> = entries
         .iter_mut()
         .enumerate()
         .filter(|(_, entries)| !entries.is_empty())

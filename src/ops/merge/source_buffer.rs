@@ -13,12 +13,12 @@ use arrow_select::interleave::interleave_record_batch;
 use arrow_select::take::take_record_batch;
 
 use crate::error::{Error, Result};
-use crate::pq::encode::file_encoder::size_of;
-use crate::write::spill::{Place, Spill};
+use crate::pq::encode::file_encoder::array_bytes;
+use crate::write::spill::{SpillFile, SpillOffset};
 
 /// Where batches may be kept.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::ops) struct Limits {
+pub(in crate::ops) struct SpillLimits {
     /// Bytes of memory.
     pub memory: u64,
     /// Bytes of the temporary file.
@@ -27,33 +27,33 @@ pub(in crate::ops) struct Limits {
 
 /// The rows.
 #[derive(Debug)]
-pub(in crate::ops) struct Spool {
+pub(in crate::ops) struct SourceBuffer {
     schema: SchemaRef,
-    slots: Vec<Slot>,
+    batches: Vec<BufferedBatch>,
     /// The number of the first row of each batch.
     starts: Vec<u32>,
     rows: u32,
-    limits: Limits,
-    held: u64,
-    spill: Spill,
+    limits: SpillLimits,
+    bytes_in_memory: u64,
+    spill: SpillFile,
 }
 
 #[derive(Debug)]
-enum Slot {
-    Held(RecordBatch),
-    Spilled(Place),
+enum BufferedBatch {
+    InMemory(RecordBatch),
+    Spilled(SpillOffset),
 }
 
-impl Spool {
-    pub(in crate::ops) fn new(schema: SchemaRef, limits: Limits) -> Self {
+impl SourceBuffer {
+    pub(in crate::ops) fn new(schema: SchemaRef, limits: SpillLimits) -> Self {
         Self {
             schema,
-            slots: Vec::new(),
+            batches: Vec::new(),
             starts: Vec::new(),
             rows: 0,
             limits,
-            held: 0,
-            spill: Spill::default(),
+            bytes_in_memory: 0,
+            spill: SpillFile::default(),
         }
     }
 
@@ -64,7 +64,7 @@ impl Spool {
 
     /// How many batches they came in.
     pub(in crate::ops) fn batches(&self) -> usize {
-        self.slots.len()
+        self.batches.len()
     }
 
     /// The number of a batch's first row.
@@ -79,10 +79,10 @@ impl Spool {
             .and_then(|more| self.rows.checked_add(more))
             .filter(|rows| *rows < u32::MAX);
         let more = more.ok_or_else(|| Error::unsupported("a source of more than 4,294,967,294 rows cannot be merged at once; merge it in parts"))?;
-        let bytes: u64 = batch.columns().iter().map(size_of).sum();
-        let slot = if self.held + bytes <= self.limits.memory {
-            self.held += bytes;
-            Slot::Held(batch)
+        let bytes: u64 = batch.columns().iter().map(array_bytes).sum();
+        let slot = if self.bytes_in_memory + bytes <= self.limits.memory {
+            self.bytes_in_memory += bytes;
+            BufferedBatch::InMemory(batch)
         } else {
             let place = self.spill.write(&[batch])?;
             if let Some(most) = self.limits.file.filter(|most| self.spill.size() > *most) {
@@ -90,9 +90,9 @@ impl Spool {
                     "the source needs more than the {most} bytes of temporary files that `max_temp_directory_size` allows"
                 )));
             }
-            Slot::Spilled(place)
+            BufferedBatch::Spilled(place)
         };
-        self.slots.push(slot);
+        self.batches.push(slot);
         self.starts.push(self.rows);
         self.rows = more;
         Ok(())
@@ -100,10 +100,10 @@ impl Spool {
 
     /// One batch of some columns, all if `None`.
     pub(in crate::ops) fn batch(&self, n: usize, columns: Option<&[usize]>) -> Result<RecordBatch> {
-        let batch = match self.slots.get(n) {
+        let batch = match self.batches.get(n) {
             None => return Err(Error::internal("there is no such batch")),
-            Some(Slot::Held(batch)) => batch.clone(),
-            Some(Slot::Spilled(place)) => self.spill.read(*place)?,
+            Some(BufferedBatch::InMemory(batch)) => batch.clone(),
+            Some(BufferedBatch::Spilled(place)) => self.spill.read(*place)?,
         };
         match columns {
             Some(columns) => Ok(batch.project(columns)?),
@@ -129,7 +129,7 @@ impl Spool {
                 .saturating_sub(1)
         };
         if self.spill.size() == 0 {
-            let mut used: Vec<Option<usize>> = vec![None; self.slots.len()];
+            let mut used: Vec<Option<usize>> = vec![None; self.batches.len()];
             let mut batches: Vec<RecordBatch> = Vec::new();
             let mut indices = Vec::with_capacity(rows.len());
             for row in rows {
@@ -205,8 +205,8 @@ mod tests {
             .unwrap()
     }
 
-    fn spool(memory: u64) -> Spool {
-        let mut spool = Spool::new(batch(0, 0).schema(), Limits { memory, file: None });
+    fn spool(memory: u64) -> SourceBuffer {
+        let mut spool = SourceBuffer::new(batch(0, 0).schema(), SpillLimits { memory, file: None });
         for n in 0..10 {
             spool.push(batch(n * 100, n * 100 + 100)).unwrap();
         }
@@ -236,9 +236,9 @@ mod tests {
 
     #[test]
     fn the_file_has_a_limit() {
-        let mut small = Spool::new(
+        let mut small = SourceBuffer::new(
             batch(0, 0).schema(),
-            Limits {
+            SpillLimits {
                 memory: 0,
                 file: Some(10),
             },

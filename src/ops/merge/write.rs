@@ -8,42 +8,43 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use serde_json::{Value, json};
 
-use super::{Clauses, Joining, Merge};
-use crate::commit::finish::{self, Done};
-use crate::commit::{Operation, Transaction};
-use crate::dv::Positions;
+use super::{MergeClauses, MergeCommand, MergeJoin};
+use crate::commit::finish::{self, CommitResult};
+use crate::commit::{CommitOperation, OptimisticTransaction};
+use crate::dv::RoaringBitmapArray;
 use crate::error::Result;
-use crate::exec::{Cancel, Source, lanes, parallelism};
-use crate::expr::Bound;
+use crate::exec::{CancellationToken, ItemSource, ordered_prefetch, parallelism};
+use crate::expr::BoundExpr;
 use crate::ops::dml::delete_update::millis;
-use crate::ops::dml::deletion_vectors::{self, Marked};
+use crate::ops::dml::deletion_vectors::{self, DeletionVectorUpdate};
 use crate::ops::merge::clauses::{
-    BY_SOURCE, Deed, Editor, Entry, Inserter, SOURCE, exprs, needed, replaced_by_all,
+    BY_SOURCE, ClauseAction, MergeInserter, MergeRowAction, MergeUpdater, SOURCE,
+    always_assigned_columns, exprs, required_columns,
 };
 use crate::ops::optimize::auto_compact;
-use crate::ops::orphans::{Orphans, add_new};
-use crate::ops::target::{change_file, changed};
+use crate::ops::orphans::{UncommittedFiles, add_action};
+use crate::ops::target::{cdc_action, with_change_type};
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::{Action, Add};
-use crate::scan::{self, Chosen};
-use crate::write::{Written, write};
+use crate::scan::{self, PositionSelection};
+use crate::write::{WriteOutput, write};
 
-impl Joining {
+impl MergeJoin {
     pub(super) fn write(
         self,
-        mut entries: Vec<Vec<Entry>>,
+        mut entries: Vec<Vec<MergeRowAction>>,
         matched: Vec<bool>,
         mut read: BTreeSet<usize>,
-        cancel: &Cancel,
-    ) -> Result<Done> {
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         let scanned = self.merge.started.elapsed();
-        let is_update = |entry: &Entry| {
-            self.clause(entry.action)
-                .is_some_and(|clause| clause.deed == Deed::Update)
+        let is_update = |entry: &MergeRowAction| {
+            self.clause(entry.clause_number)
+                .is_some_and(|clause| clause.clause_action == ClauseAction::Update)
         };
-        let mut figures = Figures::default();
+        let mut figures = MergeMetrics::default();
         for entry in entries.iter().flatten() {
-            *match (is_update(entry), entry.action >= BY_SOURCE) {
+            *match (is_update(entry), entry.clause_number >= BY_SOURCE) {
                 (true, false) => &mut figures.updated,
                 (true, true) => &mut figures.updated_by_source,
                 (false, false) => &mut figures.deleted,
@@ -78,17 +79,17 @@ impl Joining {
         }
         let updates = entries;
         let (snapshot, target) = (&self.merge.snapshot, &self.merge.target);
-        let mut orphans = Orphans::new(snapshot.stores().root());
+        let mut orphans = UncommittedFiles::new(snapshot.stores().root());
         let mut actions: Vec<Action> = Vec::new();
-        let inserter = Arc::new(Inserter::new(
-            Arc::clone(&self.spool),
+        let inserter = Arc::new(MergeInserter::new(
+            Arc::clone(&self.source_buffer),
             self.clauses.not_matched.clone(),
             matched,
         ));
-        let mut request = target.request(self.rules.clone(), cancel)?;
+        let mut request = target.write_request(self.rules.clone(), cancel)?;
         // With vectors all rows that come change; copied files also have others.
-        let unread = if target.has_vectors() {
-            replaced_by_all(
+        let unread = if target.has_deletion_vectors() {
+            always_assigned_columns(
                 snapshot.schema(),
                 &self.clauses.matched,
                 &self.clauses.by_source,
@@ -106,24 +107,25 @@ impl Joining {
             .map(|(_, field)| field.name.clone());
         let mut scanning = self.scan(read_columns.collect(), None, cancel);
         let of_place = std::mem::take(&mut scanning.metadata);
-        target.keep_ids(snapshot, &mut request, &mut scanning)?;
+        target.preserve_row_ids(snapshot, &mut request, &mut scanning)?;
         scanning.metadata.extend(of_place.iter().copied());
-        let editor =
-            |updates: Vec<Vec<Entry>>, hidden: Vec<String>, unread: BTreeSet<usize>| Editor {
-                spool: Arc::clone(&self.spool),
-                source: self.merge.source.clone(),
-                before: snapshot.schema().clone(),
-                after: target.schema.clone(),
-                matched: self.clauses.matched.clone(),
-                by_source: self.clauses.by_source.clone(),
-                generated: self.rules.generated.clone(),
-                zone: request.zone,
-                updates,
-                hidden,
-                needs: needed(exprs(&self.clauses.matched, true), SOURCE),
-                unread,
-            };
-        let with_feed = target.has_feed() && !touched.is_empty();
+        let editor = |updates: Vec<Vec<MergeRowAction>>,
+                      hidden: Vec<String>,
+                      unread: BTreeSet<usize>| MergeUpdater {
+            source_buffer: Arc::clone(&self.source_buffer),
+            source: self.merge.source.clone(),
+            table_schema: snapshot.schema().clone(),
+            target_schema: target.schema.clone(),
+            matched: self.clauses.matched.clone(),
+            by_source: self.clauses.by_source.clone(),
+            generated: self.rules.generated.clone(),
+            zone: request.zone,
+            updates,
+            row_tracking_names: hidden,
+            source_columns: required_columns(exprs(&self.clauses.matched, true), SOURCE),
+            unread,
+        };
+        let with_feed = target.has_change_data_feed() && !touched.is_empty();
         // Without updates an editor only drops the columns that say where a row was, and adds those
         // that are new.
         let of_feed = with_feed.then(|| {
@@ -134,10 +136,16 @@ impl Joining {
         });
         // The rows that are written: of files that are copied all that stay, else those that
         // change.
-        let (mut marked, updates) = if target.has_vectors() {
-            scanning.chosen = Some(Chosen::Only(Arc::clone(&updated)));
+        let (mut marked, updates) = if target.has_deletion_vectors() {
+            scanning.chosen = Some(PositionSelection::Only(Arc::clone(&updated)));
             (
-                deletion_vectors::mark(snapshot, touched.clone(), &gone, &mut orphans, cancel)?,
+                deletion_vectors::write_deletion_vectors(
+                    snapshot,
+                    touched.clone(),
+                    &gone,
+                    &mut orphans,
+                    cancel,
+                )?,
                 updates,
             )
         } else {
@@ -159,12 +167,12 @@ impl Joining {
                 .iter()
                 .zip(updates)
                 .filter(|(add, _)| gone.contains_key(&add.path) && stays(add));
-            let (files, updates): (Vec<String>, Vec<Vec<Entry>>) = copied
+            let (files, updates): (Vec<String>, Vec<Vec<MergeRowAction>>) = copied
                 .map(|(add, updates)| (add.path.clone(), updates))
                 .unzip();
             scanning.files = Some(files);
-            scanning.chosen = Some(Chosen::Without(Arc::clone(&deleted)));
-            (Marked::ended(&touched), updates)
+            scanning.chosen = Some(PositionSelection::Without(Arc::clone(&deleted)));
+            (DeletionVectorUpdate::of_removed_files(&touched), updates)
         };
         let edited = editor(updates, request.hidden.clone(), unread);
         actions.extend(std::mem::take(&mut marked.actions));
@@ -172,13 +180,13 @@ impl Joining {
         let kept = if touched.is_empty() {
             None
         } else {
-            Some(on_pool(
+            Some(map_on_pool(
                 scan::scan(snapshot, &scanning)?.batches,
-                move |batch| edited.edit(&batch),
+                move |batch| edited.update_batch(&batch),
                 cancel,
             ))
         };
-        let rows = kept.into_iter().flatten().chain(inserts(
+        let rows = kept.into_iter().flatten().chain(inserted_batches(
             &inserter,
             Some(Arc::clone(&inserted)),
             cancel,
@@ -187,43 +195,43 @@ impl Joining {
         orphans.add(&written.files);
         let changes = match of_feed {
             Some((same, editor)) => {
-                self.feed([&deleted, &updated], same, editor, &inserter, cancel)?
+                self.write_change_data([&deleted, &updated], same, editor, &inserter, cancel)?
             }
-            None => Written::default(),
+            None => WriteOutput::default(),
         };
         orphans.add(&changes.files);
         figures.inserted = inserted.load(Ordering::Relaxed);
-        figures.source = self.spool.len().into();
+        figures.source_rows = self.source_buffer.len().into();
         let times = [self.merge.started.elapsed(), scanned, self.read_time];
         let metrics = figures.metrics(&written, changes.files.len(), &marked, times);
         let mut operation = finish::operation("MERGE", self.plan.parameters(), metrics);
         let mut metadata = self.merge.changed_metadata();
         if !written.identities.is_empty() {
             operation.identity_only = metadata.is_none();
-            metadata = Some(target.marked(&written.identities));
+            metadata = Some(target.with_high_water_marks(&written.identities));
         }
         actions.extend(
             written
                 .files
                 .into_iter()
-                .map(|file| Action::Add(add_new(file, &target.metadata))),
+                .map(|file| Action::Add(add_action(file, &target.metadata))),
         );
         actions.extend(
             changes
                 .files
                 .into_iter()
-                .map(|file| Action::Cdc(change_file(file))),
+                .map(|file| Action::Cdc(cdc_action(file))),
         );
-        let ending = Ending {
+        let ending = MergeCommit {
             merge: &self.merge,
             clauses: &self.clauses,
-            reads: self.reads.as_ref(),
+            reads: self.target_predicate.as_ref(),
             read: read
                 .iter()
                 .filter_map(|file| self.files.get(*file))
                 .map(|add| add.path.as_str())
                 .collect(),
-            touches: !touched.is_empty(),
+            changes_rows: !touched.is_empty(),
             operation,
             metadata,
             actions,
@@ -232,14 +240,14 @@ impl Joining {
     }
 
     /// Writes the changes, told row by row.
-    fn feed(
+    fn write_change_data(
         &self,
-        [deleted, updated]: [&Arc<HashMap<String, Positions>>; 2],
-        same: Editor,
-        editor: Editor,
-        inserter: &Arc<Inserter>,
-        cancel: &Cancel,
-    ) -> Result<Written> {
+        [deleted, updated]: [&Arc<HashMap<String, RoaringBitmapArray>>; 2],
+        same: MergeUpdater,
+        editor: MergeUpdater,
+        inserter: &Arc<MergeInserter>,
+        cancel: &CancellationToken,
+    ) -> Result<WriteOutput> {
         let (snapshot, target) = (&self.merge.snapshot, &self.merge.target);
         let columns: Vec<String> = snapshot
             .schema()
@@ -247,10 +255,10 @@ impl Joining {
             .iter()
             .map(|field| field.name.clone())
             .collect();
-        let scanned = |rows: &Arc<HashMap<String, Positions>>| {
+        let scanned = |rows: &Arc<HashMap<String, RoaringBitmapArray>>| {
             let request = self.scan(
                 columns.clone(),
-                Some(Chosen::Only(Arc::clone(rows))),
+                Some(PositionSelection::Only(Arc::clone(rows))),
                 cancel,
             );
             scan::scan(snapshot, &request).map(|scanned| scanned.batches)
@@ -258,18 +266,19 @@ impl Joining {
         let same = Arc::new(same);
         let untouched = |kind: &'static str| {
             let same = Arc::clone(&same);
-            move |batch: RecordBatch| changed(&same.edit(&batch)?, kind)
+            move |batch: RecordBatch| with_change_type(&same.update_batch(&batch)?, kind)
         };
-        let of_deleted = on_pool(scanned(deleted)?, untouched("delete"), cancel);
-        let before = on_pool(scanned(updated)?, untouched("update_preimage"), cancel);
-        let after = on_pool(
+        let of_deleted = map_on_pool(scanned(deleted)?, untouched("delete"), cancel);
+        let before = map_on_pool(scanned(updated)?, untouched("update_preimage"), cancel);
+        let after = map_on_pool(
             scanned(updated)?,
-            move |batch| changed(&editor.edit(&batch)?, "update_postimage"),
+            move |batch| with_change_type(&editor.update_batch(&batch)?, "update_postimage"),
             cancel,
         );
-        let added = inserts(inserter, None, cancel).map(|batch| changed(&batch?, "insert"));
+        let added = inserted_batches(inserter, None, cancel)
+            .map(|batch| with_change_type(&batch?, "insert"));
         // Values of identity columns are given in the same order as to the rows themselves.
-        let request = target.feed_request(self.rules.clone(), cancel)?;
+        let request = target.change_data_request(self.rules.clone(), cancel)?;
         write(
             snapshot.stores().root(),
             &request,
@@ -280,9 +289,9 @@ impl Joining {
 
 /// Rows by what became of them.
 #[derive(Debug, Default)]
-pub(in crate::ops) struct Figures {
+pub(in crate::ops) struct MergeMetrics {
     /// Rows of the source.
-    pub source: u64,
+    pub source_rows: u64,
     pub updated: u64,
     pub updated_by_source: u64,
     pub deleted: u64,
@@ -290,14 +299,14 @@ pub(in crate::ops) struct Figures {
     pub inserted: u64,
 }
 
-impl Figures {
+impl MergeMetrics {
     /// As `commitInfo` has them: so long it took, so long until rows were found, so long until the
     /// source was read.
     pub(in crate::ops) fn metrics(
         &self,
-        written: &Written,
+        written: &WriteOutput,
         changes: usize,
-        marked: &Marked,
+        marked: &DeletionVectorUpdate,
         [whole, scanned, read]: [Duration; 3],
     ) -> Value {
         let (updated, deleted) = (
@@ -305,7 +314,7 @@ impl Figures {
             self.deleted + self.deleted_by_source,
         );
         json!({
-            "numSourceRows": self.source,
+            "numSourceRows": self.source_rows,
             "numTargetRowsInserted": self.inserted,
             "numTargetRowsUpdated": updated,
             "numTargetRowsDeleted": deleted,
@@ -316,9 +325,9 @@ impl Figures {
             "numTargetRowsCopied": written.rows.saturating_sub(self.inserted + updated),
             "numOutputRows": written.rows,
             "numTargetFilesAdded": written.files.len(),
-            "numTargetFilesRemoved": marked.ended,
+            "numTargetFilesRemoved": marked.removed_files,
             "numTargetBytesAdded": written.files.iter().map(|file| file.size).sum::<u64>(),
-            "numTargetBytesRemoved": marked.ended_bytes,
+            "numTargetBytesRemoved": marked.removed_bytes,
             "numTargetChangeFilesAdded": changes,
             "numTargetDeletionVectorsAdded": marked.added,
             "numTargetDeletionVectorsRemoved": marked.removed,
@@ -332,31 +341,35 @@ impl Figures {
 }
 
 /// A merge that is done but for its commit.
-pub(in crate::ops) struct Ending<'a> {
-    pub merge: &'a Merge,
-    pub clauses: &'a Clauses,
-    pub reads: Option<&'a Bound>,
+pub(in crate::ops) struct MergeCommit<'a> {
+    pub merge: &'a MergeCommand,
+    pub clauses: &'a MergeClauses,
+    pub reads: Option<&'a BoundExpr>,
     /// Paths of the files that had rows which matched.
     pub read: Vec<&'a str>,
     /// Whether rows that were there changed.
-    pub touches: bool,
-    pub operation: Operation,
+    pub changes_rows: bool,
+    pub operation: CommitOperation,
     pub metadata: Option<Metadata>,
     pub actions: Vec<Action>,
 }
 
-impl Ending<'_> {
+impl MergeCommit<'_> {
     /// Commits; where nothing changes there is nothing to do.
-    pub(in crate::ops) fn commit(mut self, orphans: Orphans, cancel: &Cancel) -> Result<Done> {
+    pub(in crate::ops) fn commit(
+        mut self,
+        orphans: UncommittedFiles,
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         let (merge, choices) = (self.merge, &self.merge.options.choices);
         if self.actions.is_empty() && self.metadata.is_none() {
-            return Ok(Done {
+            return Ok(CommitResult {
                 metrics: self.operation.metrics,
-                ..Done::unchanged(&merge.snapshot)
+                ..CommitResult::unchanged(&merge.snapshot)
             });
         }
-        self.operation.row_ids_preserved = self.touches.then(|| merge.target.tracks_rows());
-        let mut transaction = Transaction::new(&merge.snapshot);
+        self.operation.row_ids_preserved = self.changes_rows.then(|| merge.target.tracks_rows());
+        let mut transaction = OptimisticTransaction::new(&merge.snapshot);
         match self.reads {
             Some(predicate) if self.clauses.by_source.is_empty() => {
                 transaction.read_rows(predicate.clone());
@@ -375,41 +388,42 @@ impl Ending<'_> {
         let grown = transaction.partitions();
         let operation = self.operation;
         let done = orphans.commit(|| finish::commit(transaction, operation, choices, cancel));
-        done.map(|done| auto_compact::follow(done, &grown, choices, cancel))
+        done.map(|done| auto_compact::compact_after_commit(done, &grown, choices, cancel))
     }
 }
 
 /// Does something with each batch on the pool; the order stays.
-pub(super) fn on_pool(
+pub(super) fn map_on_pool(
     batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
     work: impl Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync + 'static,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'static {
     let work = Arc::new(work);
     let jobs = batches.map(move |batch: Result<RecordBatch>| {
         let work = Arc::clone(&work);
-        Box::new(std::iter::once_with(move || work(batch?))) as Source<RecordBatch>
+        Box::new(std::iter::once_with(move || work(batch?))) as ItemSource<RecordBatch>
     });
-    lanes(jobs, parallelism() + 1, 1, cancel)
+    ordered_prefetch(jobs, parallelism() + 1, 1, cancel)
 }
 
 /// The rows that are new to the table, counted.
-fn inserts(
-    inserter: &Arc<Inserter>,
+fn inserted_batches(
+    inserter: &Arc<MergeInserter>,
     count: Option<Arc<AtomicU64>>,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'static {
     let batches = if inserter.clauses.is_empty() {
         0
     } else {
-        inserter.spool.batches()
+        inserter.source_buffer.batches()
     };
     let inserter = Arc::clone(inserter);
     let jobs = (0..batches).map(move |n| {
         let inserter = Arc::clone(&inserter);
-        Box::new(std::iter::once_with(move || inserter.rows(n))) as Source<Vec<RecordBatch>>
+        Box::new(std::iter::once_with(move || inserter.inserted_rows(n)))
+            as ItemSource<Vec<RecordBatch>>
     });
-    let flat = lanes(jobs, parallelism() + 1, 1, cancel).flat_map(|found| match found {
+    let flat = ordered_prefetch(jobs, parallelism() + 1, 1, cancel).flat_map(|found| match found {
         Ok(batches) => batches.into_iter().map(Ok).collect::<Vec<_>>(),
         Err(error) => vec![Err(error)],
     });

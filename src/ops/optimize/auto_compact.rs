@@ -14,13 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arrow_array::Array;
 
-use crate::commit::adds::live;
-use crate::commit::finish::{Choices, Done};
+use crate::commit::adds::matching_live_adds;
+use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::log::Upkeep;
-use crate::ops::optimize::{OptimizeOptions, Optimized, of_files};
-use crate::ops::target::Encoding;
+use crate::exec::CancellationToken;
+use crate::log::MaintenanceOperation;
+use crate::ops::optimize::{OptimizeOptions, OptimizeResult, optimize_files};
+use crate::ops::target::DataFileOptions;
 use crate::parse::mask;
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::{Add, PartitionValues};
@@ -35,16 +35,16 @@ const PARTITIONS: usize = 128;
 const SIZE: u64 = 128 << 20;
 
 /// Packs small files where that is due after a version that added files to some partitions.
-pub(in crate::ops) fn follow(
-    mut done: Done,
+pub(in crate::ops) fn compact_after_commit(
+    mut done: CommitResult,
     touched: &BTreeSet<PartitionValues>,
-    choices: &Choices,
-    cancel: &Cancel,
-) -> Done {
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> CommitResult {
     let Some(snapshot) = done
         .snapshot
         .clone()
-        .filter(|snapshot| !touched.is_empty() && is_on(snapshot.metadata()))
+        .filter(|snapshot| !touched.is_empty() && is_enabled(snapshot.metadata()))
     else {
         return done;
     };
@@ -64,7 +64,7 @@ pub(in crate::ops) fn follow(
 }
 
 /// Whether the table asks for it.
-fn is_on(metadata: &Metadata) -> bool {
+fn is_enabled(metadata: &Metadata) -> bool {
     let word = properties::value(&metadata.configuration, "delta.autoOptimize.autoCompact");
     metadata.flag("delta.autoOptimize")
         || word.is_some_and(|word| {
@@ -78,16 +78,16 @@ fn is_on(metadata: &Metadata) -> bool {
 fn compact(
     snapshot: &Snapshot,
     touched: &BTreeSet<PartitionValues>,
-    choices: &Choices,
-    cancel: &Cancel,
-) -> Result<Option<Done>> {
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> Result<Option<CommitResult>> {
     // Auto compaction was not requested, so it is skipped without a warning where the catalog
     // forbids it.
-    if !snapshot.permits_upkeep(Upkeep::Optimize)? {
+    if !snapshot.permits_maintenance(MaintenanceOperation::Optimize)? {
         return Ok(None);
     }
     let small = i64::try_from(SIZE / 2).unwrap_or(i64::MAX);
-    let files = live(snapshot, cancel, |batch| {
+    let files = matching_live_adds(snapshot, cancel, |batch| {
         Ok(mask(
             (0..batch.len())
                 .map(|row| batch.size.is_valid(row) && batch.size.value(row) < small)
@@ -112,16 +112,16 @@ fn compact(
     let partitions: Vec<String> = chosen
         .iter()
         .filter(|(values, _)| !values.is_empty())
-        .map(|(values, _)| shown(snapshot, values))
+        .map(|(values, _)| partition_predicate_sql(snapshot, values))
         .collect();
     let sql = (!partitions.is_empty()).then(|| partitions.join(" OR "));
     let options = OptimizeOptions {
-        encoding: Encoding {
+        encoding: DataFileOptions {
             target_file_size: Some(SIZE),
-            ..Encoding::default()
+            ..DataFileOptions::default()
         },
         // What the caller says of the commit is said of his own.
-        choices: Choices {
+        choices: CommitOptions {
             custom_metadata: serde_json::Map::new(),
             ..choices.without_transactions()
         },
@@ -129,12 +129,13 @@ fn compact(
         ..OptimizeOptions::default()
     };
     let files = chosen.into_iter().flat_map(|(_, files)| files).collect();
-    let Optimized { done, .. } = of_files(snapshot, files, sql, &options, &cancel.uncounted())?;
+    let OptimizeResult { done, .. } =
+        optimize_files(snapshot, files, sql, &options, &cancel.without_progress())?;
     Ok(done)
 }
 
 /// A partition as a predicate, for the history.
-fn shown(snapshot: &Snapshot, values: &PartitionValues) -> String {
+fn partition_predicate_sql(snapshot: &Snapshot, values: &PartitionValues) -> String {
     let name = |physical: &str| {
         let field = snapshot
             .schema()

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::rewrite::cut;
-use crate::commit::finish::listed;
+use super::rewrite::split_by_size;
+use crate::commit::finish::json_string_list;
 use crate::error::Result;
 use crate::exec::uuid;
 use crate::expr::identifier;
@@ -34,7 +34,7 @@ pub(in crate::ops) const CUBE: i64 = 150 << 30;
 
 /// How a table is clustered.
 #[derive(Debug, Clone)]
-pub(in crate::ops) struct Clustering {
+pub(in crate::ops) struct LiquidClustering {
     /// The columns, by the names on the way to them; none where the table is no longer clustered
     /// by any.
     pub paths: Vec<Vec<String>>,
@@ -44,7 +44,7 @@ pub(in crate::ops) struct Clustering {
 
 /// Some files of a figure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FileFigures {
+pub struct FileMetrics {
     /// How many.
     pub count: usize,
     /// Bytes.
@@ -53,33 +53,33 @@ pub struct FileFigures {
 
 /// What clustering met and made, as delta-spark counts it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ClusteringFigures {
+pub struct ClusteringMetrics {
     /// Files of cubes made by the table's columns; of any, where all is laid anew.
-    pub input_cube_files: FileFigures,
+    pub input_cube_files: FileMetrics,
     /// The other files.
-    pub input_other_files: FileFigures,
+    pub input_other_files: FileMetrics,
     /// Cubes that were there.
     pub input_cubes: usize,
     /// Files that are laid anew.
-    pub merged_files: FileFigures,
+    pub merged_files: FileMetrics,
     /// Cubes that are new.
     pub output_cubes: usize,
 }
 
 /// What is to be done: the files of each new cube.
-pub(in crate::ops) struct Plan {
+pub(in crate::ops) struct ClusteringPlan {
     pub cubes: Vec<Vec<Add>>,
-    pub figures: ClusteringFigures,
+    pub metrics: ClusteringMetrics,
 }
 
-impl FileFigures {
-    fn note(&mut self, add: &Add) {
+impl FileMetrics {
+    fn add_file(&mut self, add: &Add) {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(add.size);
     }
 }
 
-impl Clustering {
+impl LiquidClustering {
     /// How the table is clustered; `None` of one that cannot be.
     pub(in crate::ops) fn of(snapshot: &Snapshot) -> Result<Option<Self>> {
         if !features::supported(snapshot.protocol()).contains("clustering") {
@@ -88,7 +88,7 @@ impl Clustering {
         let paths = clustering_columns(snapshot)?;
         let names = paths
             .iter()
-            .map(|path| spelled(path.iter().map(String::as_str)))
+            .map(|path| quoted_column_path(path.iter().map(String::as_str)))
             .collect();
         Ok(Some(Self { paths, names }))
     }
@@ -102,7 +102,7 @@ impl Clustering {
         full: bool,
         large: i64,
         size: i64,
-    ) -> Plan {
+    ) -> ClusteringPlan {
         // Files of no cube first, then cube after cube.
         files.sort_by_cached_key(|add| {
             (
@@ -111,11 +111,11 @@ impl Clustering {
                 add.path.clone(),
             )
         });
-        let mut figures = ClusteringFigures::default();
+        let mut figures = ClusteringMetrics::default();
         let mut met = None;
         let (mut candidates, mut others): (Vec<Add>, Vec<Add>) = (Vec::new(), Vec::new());
         for add in files {
-            let cube = Cube::of(&add);
+            let cube = ZCubeInfo::of(&add);
             match cube
                 .as_ref()
                 .filter(|cube| full || cube.columns == self.names)
@@ -125,9 +125,9 @@ impl Clustering {
                         figures.input_cubes += 1;
                         met = Some(cube.id.clone());
                     }
-                    figures.input_cube_files.note(&add);
+                    figures.input_cube_files.add_file(&add);
                 }
-                None => figures.input_other_files.note(&add),
+                None => figures.input_other_files.add_file(&add),
             }
             let ours = add
                 .clustering_provider
@@ -141,31 +141,35 @@ impl Clustering {
         }
         let mut sizes: BTreeMap<String, i64> = BTreeMap::new();
         for add in &candidates {
-            if let Some(cube) = Cube::of(add) {
+            if let Some(cube) = ZCubeInfo::of(add) {
                 let bytes = sizes.entry(cube.id).or_default();
                 *bytes = bytes.saturating_add(live_bytes(add));
             }
         }
         candidates.retain(|add| {
-            Cube::of(add).is_none_or(|cube| sizes.get(&cube.id).is_none_or(|bytes| *bytes < large))
+            ZCubeInfo::of(add)
+                .is_none_or(|cube| sizes.get(&cube.id).is_none_or(|bytes| *bytes < large))
         });
         if full && !others.is_empty() {
             candidates.extend(others);
         } else {
             let cubes: BTreeSet<Option<String>> = candidates
                 .iter()
-                .map(|add| Cube::of(add).map(|cube| cube.id))
+                .map(|add| ZCubeInfo::of(add).map(|cube| cube.id))
                 .collect();
             if cubes.len() == 1 && !cubes.contains(&None) {
                 candidates.clear();
             }
         }
         for add in &candidates {
-            figures.merged_files.note(add);
+            figures.merged_files.add_file(add);
         }
-        let cubes = cut(candidates, size.max(large));
+        let cubes = split_by_size(candidates, size.max(large));
         figures.output_cubes = cubes.len();
-        Plan { cubes, figures }
+        ClusteringPlan {
+            cubes,
+            metrics: figures,
+        }
     }
 
     /// Says of the files of a new cube that they are.
@@ -182,27 +186,27 @@ impl Clustering {
 }
 
 /// Clustering columns as histories have them, of their names with dots between the names of fields.
-pub(in crate::ops) fn listed_columns(columns: &[String]) -> Value {
-    listed(
+pub(in crate::ops) fn clustering_columns_json(columns: &[String]) -> Value {
+    json_string_list(
         &columns
             .iter()
-            .map(|column| spelled(column.split('.')))
+            .map(|column| quoted_column_path(column.split('.')))
             .collect::<Vec<_>>(),
     )
 }
 
 /// The names on the way to a column, as SQL needs them.
-fn spelled<'a>(path: impl Iterator<Item = &'a str>) -> String {
+fn quoted_column_path<'a>(path: impl Iterator<Item = &'a str>) -> String {
     path.map(identifier).collect::<Vec<_>>().join(".")
 }
 
 /// The cube that a file is of, and the columns it was made by.
-struct Cube {
+struct ZCubeInfo {
     id: String,
     columns: Vec<String>,
 }
 
-impl Cube {
+impl ZCubeInfo {
     fn of(add: &Add) -> Option<Self> {
         let columns = add.tags.as_ref()?.get(COLUMNS)?.as_deref()?;
         Some(Self {
@@ -218,7 +222,7 @@ pub(in crate::ops) fn is_clustered(add: &Add) -> bool {
 }
 
 /// Says of files with the rows of another one, in their order, that they are as clustered.
-pub(in crate::ops) fn inherit(old: &Add, files: &mut [Add]) {
+pub(in crate::ops) fn inherit_clustering(old: &Add, files: &mut [Add]) {
     for add in files {
         add.clustering_provider.clone_from(&old.clustering_provider);
         let cube = old
@@ -259,8 +263,8 @@ mod tests {
     use super::*;
     use crate::dv::Descriptor;
 
-    fn clustering() -> Clustering {
-        Clustering {
+    fn clustering() -> LiquidClustering {
+        LiquidClustering {
             paths: vec![vec!["a".to_owned()], vec!["b".to_owned()]],
             names: vec!["a".to_owned(), "b".to_owned()],
         }
@@ -297,14 +301,14 @@ mod tests {
 
     const OURS: &str = r#"["a","b"]"#;
 
-    fn planned(files: Vec<Add>, full: bool) -> (Vec<Vec<String>>, ClusteringFigures) {
+    fn planned(files: Vec<Add>, full: bool) -> (Vec<Vec<String>>, ClusteringMetrics) {
         let plan = clustering().plan(files, full, 100, 150);
         (
             plan.cubes
                 .into_iter()
                 .map(|cube| cube.into_iter().map(|add| add.path).collect())
                 .collect(),
-            plan.figures,
+            plan.metrics,
         )
     }
 
@@ -322,11 +326,11 @@ mod tests {
         assert_eq!(
             (figures.input_cube_files, figures.input_other_files),
             (
-                FileFigures {
+                FileMetrics {
                     count: 3,
                     bytes: 140
                 },
-                FileFigures {
+                FileMetrics {
                     count: 1,
                     bytes: 10
                 }
@@ -335,7 +339,7 @@ mod tests {
         assert_eq!(
             (figures.merged_files, figures.output_cubes),
             (
-                FileFigures {
+                FileMetrics {
                     count: 2,
                     bytes: 30
                 },
@@ -357,7 +361,7 @@ mod tests {
                 figures.merged_files,
                 figures.output_cubes
             ),
-            (1, FileFigures::default(), 0)
+            (1, FileMetrics::default(), 0)
         );
         assert_eq!(
             planned(vec![of_cube("1", 20, "x", OURS)], true).0,
@@ -436,7 +440,7 @@ mod tests {
     fn files_of_a_cube_say_so() {
         let mut files = vec![file("a", 1), file("b", 1)];
         clustering().tag(&mut files);
-        let cubes: Vec<Cube> = files.iter().filter_map(Cube::of).collect();
+        let cubes: Vec<ZCubeInfo> = files.iter().filter_map(ZCubeInfo::of).collect();
         assert_eq!(cubes.len(), 2);
         assert!(cubes.iter().all(|cube| cube.id == cubes[0].id
             && cube.id.len() == 36

@@ -12,15 +12,15 @@ use arrow_select::concat::concat;
 use arrow_select::take::take;
 
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, memory_limit};
-use crate::ops::target::{Rows, Target};
+use crate::exec::{CancellationToken, memory_limit};
+use crate::ops::target::{FileRowSelection, TargetTable};
 use crate::protocol::commit_line::Add;
 use crate::protocol::schema::{DataType, StructType};
 use crate::scan::{self, ScanRequest};
 use crate::snapshot::Snapshot;
-use crate::write::Written;
-use crate::write::external_sort::{Sorting, column_at};
-use crate::write::space_filling_curve::{Curve, Shape};
+use crate::write::WriteOutput;
+use crate::write::external_sort::{CurveSort, column_at};
+use crate::write::space_filling_curve::{CurveKind, SpaceFillingCurve};
 
 /// Rows of a sample, about.
 const SAMPLE: u64 = 200_000;
@@ -32,14 +32,14 @@ const ENDS: u64 = 16;
 const MOST: u64 = 2048;
 
 /// The columns of a curve: the names of those at the top, and where in them.
-pub(in crate::ops) struct Curved {
+pub(in crate::ops) struct CurveLayout {
     names: Vec<String>,
     /// In batches of all columns.
     paths: Vec<Vec<usize>>,
-    shape: Shape,
+    kind: CurveKind,
 }
 
-impl Curved {
+impl CurveLayout {
     /// In the Z-order of these columns of the table.
     ///
     /// # Errors
@@ -49,10 +49,10 @@ impl Curved {
         let mut out = Self {
             names: Vec::new(),
             paths: Vec::new(),
-            shape: Shape::Morton,
+            kind: CurveKind::Morton,
         };
         for name in columns {
-            let (path, data_type) = find(snapshot.schema(), name)?;
+            let (path, data_type) = find_column(snapshot.schema(), name)?;
             out.push(snapshot, name, path, data_type)?;
         }
         Ok(out)
@@ -61,17 +61,17 @@ impl Curved {
     /// Along Hilbert's curve through these columns of the table; a column alone is sorted.
     ///
     /// # Errors
-    /// As [`Curved::z_order`].
+    /// As [`CurveLayout::z_order`].
     pub(in crate::ops) fn hilbert(snapshot: &Snapshot, columns: &[Vec<String>]) -> Result<Self> {
         let mut out = Self {
             names: Vec::new(),
             paths: Vec::new(),
-            shape: Shape::Hilbert,
+            kind: CurveKind::Hilbert,
         };
         for parts in columns {
             let name = parts.join(".");
             let (path, data_type) =
-                walk(snapshot.schema(), parts.iter().map(String::as_str), &name)?;
+                resolve_path(snapshot.schema(), parts.iter().map(String::as_str), &name)?;
             out.push(snapshot, &name, path, data_type)?;
         }
         Ok(out)
@@ -110,8 +110,8 @@ impl Curved {
         Ok(())
     }
 
-    pub(in crate::ops) fn shape(&self) -> Shape {
-        self.shape
+    pub(in crate::ops) fn kind(&self) -> CurveKind {
+        self.kind
     }
 
     /// The names on the way to each of the columns.
@@ -135,14 +135,14 @@ impl Curved {
     }
 
     /// Writes the rows of files of a partition anew; into so many files, if that is said.
-    pub(in crate::ops) fn lay(
+    pub(in crate::ops) fn rewrite(
         &self,
         files: Vec<Add>,
         into: Option<usize>,
         snapshot: &Snapshot,
-        target: &Target,
-        cancel: &Cancel,
-    ) -> Result<Written> {
+        target: &TargetTable,
+        cancel: &CancellationToken,
+    ) -> Result<WriteOutput> {
         let bytes: u64 = files
             .iter()
             .map(|add| u64::try_from(add.size).unwrap_or(0))
@@ -155,9 +155,9 @@ impl Curved {
                     .unwrap_or(SAMPLE)
             })
             .sum();
-        let rows = Rows {
+        let rows = FileRowSelection {
             files: files.into_iter().map(|add| add.path).collect(),
-            ..Rows::default()
+            ..FileRowSelection::default()
         };
         let sample = self.sample(
             rows.clone(),
@@ -165,13 +165,13 @@ impl Curved {
             usize::try_from(records / SAMPLE).unwrap_or(0) + 1,
             cancel,
         )?;
-        let curve = Curve::new(&sample, self.shape)?;
+        let curve = SpaceFillingCurve::new(&sample, self.kind)?;
         let ends = into
             .filter(|files| *files > 1)
             .map_or(0, |files| files as u64 * ENDS);
         let gatherings = usize::try_from((bytes / GATHERED + 1).max(ends).min(MOST)).unwrap_or(1);
-        let bounds = Sorting::bounds_of(curve.places(&sample)?, gatherings);
-        let sorting = Sorting {
+        let bounds = CurveSort::bounds_of(curve.curve_positions(&sample)?, gatherings);
+        let sorting = CurveSort {
             curve,
             columns: self.paths.clone(),
             bounds,
@@ -183,10 +183,10 @@ impl Curved {
     /// Every `step`th row of the curve's columns.
     fn sample(
         &self,
-        rows: Rows,
+        rows: FileRowSelection,
         snapshot: &Snapshot,
         step: usize,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
     ) -> Result<Vec<ArrayRef>> {
         let request = ScanRequest {
             columns: Some(self.names.clone()),
@@ -229,7 +229,7 @@ impl Curved {
             .collect::<Vec<_>>()
             .as_slice()
         {
-            [] => empty(snapshot.schema(), path),
+            [] => empty_column(snapshot.schema(), path),
             some => Ok(concat(some)?),
         };
         parts.into_iter().zip(&self.paths).map(whole).collect()
@@ -253,7 +253,7 @@ fn check_collation(schema: &StructType, path: &[usize]) -> Result<()> {
 }
 
 /// No values of a column.
-fn empty(schema: &StructType, path: &[usize]) -> Result<ArrayRef> {
+fn empty_column(schema: &StructType, path: &[usize]) -> Result<ArrayRef> {
     let mut fields = schema;
     let mut found = &DataType::Void;
     for n in path {
@@ -267,37 +267,41 @@ fn empty(schema: &StructType, path: &[usize]) -> Result<ArrayRef> {
         }
     }
     Ok(arrow_array::new_empty_array(
-        &found.to_arrow(crate::protocol::schema::TextLayout::Plain),
+        &found.to_arrow(crate::protocol::schema::StringLayout::Plain),
     ))
 }
 
 /// A column by its name, in any case; dots stand before the names of fields.
-fn find<'a>(schema: &'a StructType, name: &str) -> Result<(Vec<usize>, &'a DataType)> {
+fn find_column<'a>(schema: &'a StructType, name: &str) -> Result<(Vec<usize>, &'a DataType)> {
     // A name may hold dots itself.
     let bare = name
         .strip_prefix('`')
         .and_then(|name| name.strip_suffix('`'))
         .unwrap_or(name);
-    if let Some(n) = place(schema, bare) {
+    if let Some(n) = field_position(schema, bare) {
         return Ok((
             vec![n],
-            &schema.fields.get(n).ok_or_else(|| lacking(name))?.data_type,
+            &schema
+                .fields
+                .get(n)
+                .ok_or_else(|| unknown_column_error(name))?
+                .data_type,
         ));
     }
-    walk(schema, name.split('.'), name)
+    resolve_path(schema, name.split('.'), name)
 }
 
 /// A column by the names on the way to it.
-fn walk<'a, 'b>(
+fn resolve_path<'a, 'b>(
     schema: &'a StructType,
     parts: impl Iterator<Item = &'b str>,
     name: &str,
 ) -> Result<(Vec<usize>, &'a DataType)> {
     static NONE: StructType = StructType { fields: Vec::new() };
-    let lacking = || lacking(name);
+    let lacking = || unknown_column_error(name);
     let (mut fields, mut out, mut found) = (schema, Vec::new(), None);
     for part in parts {
-        let n = place(fields, part).ok_or_else(lacking)?;
+        let n = field_position(fields, part).ok_or_else(lacking)?;
         let data_type = &fields.fields.get(n).ok_or_else(lacking)?.data_type;
         out.push(n);
         fields = if let DataType::Struct(inner) = data_type {
@@ -310,13 +314,13 @@ fn walk<'a, 'b>(
     found.map(|found| (out, found)).ok_or_else(lacking)
 }
 
-fn place(schema: &StructType, name: &str) -> Option<usize> {
+fn field_position(schema: &StructType, name: &str) -> Option<usize> {
     schema
         .fields
         .iter()
         .position(|field| field.name.eq_ignore_ascii_case(name))
 }
 
-fn lacking(name: &str) -> Error {
+fn unknown_column_error(name: &str) -> Error {
     Error::invalid(format!("the table has no column `{name}`")).at_column(name)
 }

@@ -3,7 +3,7 @@
 //! What protocol, metadata and schema must be like is `protocol::iceberg`'s; new files are written
 //! accordingly. Where the switch alone is turned, files that would have to be rewritten refuse it.
 //! An upgrade turns it first and rewrites all files that do not say by their tag that they were
-//! written for it: [`unfit`] are those.
+//! written for it: [`files_to_upgrade`] are those.
 //!
 //! Protocol: "Writer Requirements for IcebergCompatV1", "Writer Requirements for IcebergCompatV2";
 //! the upgrade and the tag are delta-spark's. Cost: a pass over the live files; the footers of a
@@ -11,14 +11,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::commit::adds::all;
+use crate::commit::adds::all_live_adds;
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::{Cancel, map_all};
-use crate::pq::survey;
+use crate::exec::{CancellationToken, map_all};
+use crate::pq::infer_schema;
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::Add;
 use crate::protocol::data_path;
-use crate::protocol::iceberg::{TAG, promised};
+use crate::protocol::iceberg::{TAG, enabled_iceberg_compat};
 use crate::protocol::schema::{StructField, StructType};
 use crate::snapshot::Snapshot;
 
@@ -30,9 +30,10 @@ use crate::snapshot::Snapshot;
 pub(in crate::ops) fn check_files(
     snapshot: &Snapshot,
     metadata: &Metadata,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<bool> {
-    let Some((_, version)) = promised(metadata).filter(|(key, _)| !snapshot.metadata().flag(key))
+    let Some((_, version)) =
+        enabled_iceberg_compat(metadata).filter(|(key, _)| !snapshot.metadata().flag(key))
     else {
         return Ok(false);
     };
@@ -45,7 +46,7 @@ pub(in crate::ops) fn check_files(
         let what = format!("`{feature}` cannot be switched on: a file {what}");
         Err(Error::unsupported_feature(feature, what)).at_file(path)
     };
-    let files = all(snapshot, cancel)?;
+    let files = all_live_adds(snapshot, cancel)?;
     for add in &files {
         if add.deletion_vector.is_some() {
             return refuse(
@@ -63,7 +64,7 @@ pub(in crate::ops) fn check_files(
     let columns: Vec<String> = snapshot
         .partition_fields()
         .into_iter()
-        .map(|field| in_files(snapshot, metadata, field))
+        .map(|field| name_in_files(snapshot, metadata, field))
         .collect::<Result<_>>()?;
     if version > 1 || columns.is_empty() {
         return Ok(true);
@@ -73,7 +74,7 @@ pub(in crate::ops) fn check_files(
     let without = map_all(files, move |add: Add| {
         cancel.check()?;
         let path = data_path::canonical(&add.path)?;
-        let schema = survey(&stores.file(&path, u64::try_from(add.size).ok())?)?.schema;
+        let schema = infer_schema(&stores.file(&path, u64::try_from(add.size).ok())?)?.schema;
         let lacks = columns
             .iter()
             .any(|name| !schema.fields.iter().any(|field| field.name == *name));
@@ -90,13 +91,13 @@ pub(in crate::ops) fn check_files(
 
 /// The tags of a new file of a table with these metadata.
 pub(in crate::ops) fn tags(metadata: &Metadata) -> Option<BTreeMap<String, Option<String>>> {
-    let version = needed_tag(metadata)?;
+    let version = required_tag(metadata)?;
     Some(BTreeMap::from([(TAG.to_owned(), Some(version))]))
 }
 
 /// Those of some files that were not written for the table's version.
-pub(in crate::ops) fn unfit(snapshot: &Snapshot, mut files: Vec<Add>) -> Vec<Add> {
-    let Some(version) = needed_tag(snapshot.metadata()) else {
+pub(in crate::ops) fn files_to_upgrade(snapshot: &Snapshot, mut files: Vec<Add>) -> Vec<Add> {
+    let Some(version) = required_tag(snapshot.metadata()) else {
         return Vec::new();
     };
     files
@@ -105,14 +106,14 @@ pub(in crate::ops) fn unfit(snapshot: &Snapshot, mut files: Vec<Add>) -> Vec<Add
 }
 
 /// What the tag of files says; of the first version they have none.
-fn needed_tag(metadata: &Metadata) -> Option<String> {
-    promised(metadata)
+fn required_tag(metadata: &Metadata) -> Option<String> {
+    enabled_iceberg_compat(metadata)
         .filter(|(_, version)| *version > 1)
         .map(|(_, version)| version.to_string())
 }
 
 /// The name that a column has in files of the table once it has these metadata.
-fn in_files(snapshot: &Snapshot, metadata: &Metadata, field: &StructField) -> Result<String> {
+fn name_in_files(snapshot: &Snapshot, metadata: &Metadata, field: &StructField) -> Result<String> {
     let schema = StructType::parse(&metadata.schema_string)?;
     let found = schema.fields.iter().find(|other| other.name == field.name);
     Ok(found

@@ -24,28 +24,28 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::target::{Encoding, Target};
-use crate::commit::Transaction;
-use crate::commit::adds::{all, live};
-use crate::commit::finish::{self, Choices, Done, listed};
+use super::target::{DataFileOptions, TargetTable};
+use crate::commit::OptimisticTransaction;
+use crate::commit::adds::{all_live_adds, matching_live_adds};
+use crate::commit::finish::{self, CommitOptions, CommitResult, json_string_list};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
-use crate::log::Upkeep;
+use crate::exec::CancellationToken;
+use crate::log::MaintenanceOperation;
 use crate::ops::access::check_writable;
-use crate::ops::optimize::clustering::{Clustering, ClusteringFigures};
-use crate::ops::optimize::curve_layout::Curved;
-use crate::ops::optimize::rewrite::Rewritten;
+use crate::ops::optimize::clustering::{ClusteringMetrics, LiquidClustering};
+use crate::ops::optimize::curve_layout::CurveLayout;
+use crate::ops::optimize::rewrite::FileRewrite;
 use crate::protocol::commit_line::{Add, PartitionValues};
 use crate::prune;
-use crate::scan::Lens;
+use crate::scan::FileMatcher;
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::Demand;
-use crate::write::constraints::Rules;
+use crate::write::bound_constraints::NamedExpression;
+use crate::write::constraints::WriteRules;
 
 /// What is done to files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Task {
+pub enum OptimizeTask {
     /// Those of a clustered table are clustered, others are packed.
     #[default]
     Optimize,
@@ -60,7 +60,7 @@ pub enum Task {
     Upgrade,
 }
 
-impl Task {
+impl OptimizeTask {
     fn is_reorg(self) -> bool {
         matches!(self, Self::Purge | Self::Upgrade)
     }
@@ -71,17 +71,17 @@ impl Task {
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizeOptions {
     /// How new files are made; files are packed up to its target size.
-    pub encoding: Encoding,
+    pub encoding: DataFileOptions,
     /// Milliseconds after which what is done is committed before the rest; all in one commit if
     /// `None`.
     pub min_commit_interval_ms: Option<u64>,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
     /// Columns, with dots before the names of fields, along whose Z-order curve all rows of a
     /// partition are laid anew.
     pub z_order_by: Vec<String>,
     /// What is done.
-    pub task: Task,
+    pub task: OptimizeTask,
     /// Bytes from which a group of files that were clustered together stays as it is; 100 GiB if
     /// `None`.
     pub large_cube: Option<u64>,
@@ -94,9 +94,9 @@ pub struct OptimizeOptions {
 
 /// Bytes of some files.
 #[derive(Debug, Clone, Default)]
-pub struct Sizes(Vec<i64>);
+pub struct FileSizes(Vec<i64>);
 
-impl Sizes {
+impl FileSizes {
     /// How many files there are.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -123,38 +123,38 @@ impl Sizes {
 
 /// What became of the files.
 #[derive(Debug, Clone, Default)]
-pub struct Optimized {
+pub struct OptimizeResult {
     /// Files that are new.
-    pub added: Sizes,
+    pub added: FileSizes,
     /// Files that ended.
-    pub removed: Sizes,
+    pub removed: FileSizes,
     /// Partitions with files that ended.
     pub partitions: usize,
     /// Files that the predicate chose.
-    pub considered: usize,
+    pub candidate_files: usize,
     /// Files that became one, or were laid along one curve, at most.
     pub largest_bin: usize,
     /// How rows lie now: `packed`, `zOrder`, `clustered`.
     pub layout: &'static str,
     /// What clustering met and made; `None` where nothing is clustered.
-    pub clustering: Option<ClusteringFigures>,
+    pub clustering: Option<ClusteringMetrics>,
     /// The last version that was made; `None` where there was nothing to do.
-    pub done: Option<Done>,
+    pub done: Option<CommitResult>,
 }
 
 /// Rows that deletion vectors may take of a file before it is copied for that alone, in hundredths.
 const DELETED: i64 = 5;
 
 /// How the rows of a bin come into new files.
-pub(super) enum Layout {
+pub(super) enum OptimizeStrategy {
     /// One bin, one file.
-    Packed,
+    Compaction,
     /// The same for files that were clustered: they stay what they were.
-    Purged,
+    Purge,
     /// Z-order.
-    Curved(Curved),
+    ZOrder(CurveLayout),
     /// Each bin is a cube.
-    Clustered(Curved, Clustering),
+    Clustering(CurveLayout, LiquidClustering),
 }
 
 /// Packs the files of the partitions for which `predicate` is true, of all without one; or lays
@@ -163,16 +163,16 @@ pub(super) enum Layout {
 /// # Errors
 /// [`Error::Invalid`] for a predicate on other columns, and for what does not fit the table's
 /// clustering; [`Error::Unsupported`] for tables that this release cannot write; as
-/// [`Transaction::commit`]. No file of it is left behind then, unless nobody knows whether it was
+/// [`OptimisticTransaction::commit`]. No file of it is left behind then, unless nobody knows whether it was
 /// committed.
 pub fn optimize(
     snapshot: &Snapshot,
-    predicate: Option<&Demand>,
+    predicate: Option<&NamedExpression>,
     options: &OptimizeOptions,
-    cancel: &Cancel,
-) -> Result<Optimized> {
-    let files = asked(snapshot, predicate, options, cancel)?;
-    of_files(
+    cancel: &CancellationToken,
+) -> Result<OptimizeResult> {
+    let files = files_to_optimize(snapshot, predicate, options, cancel)?;
+    optimize_files(
         snapshot,
         files,
         predicate.map(|demand| demand.sql.clone()),
@@ -182,37 +182,37 @@ pub fn optimize(
 }
 
 /// The files of a table that may be optimized as it is asked for.
-pub(super) fn asked(
+pub(super) fn files_to_optimize(
     snapshot: &Snapshot,
-    predicate: Option<&Demand>,
+    predicate: Option<&NamedExpression>,
     options: &OptimizeOptions,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<Vec<Add>> {
     check_writable(snapshot)?;
-    snapshot.check_upkeep(Upkeep::Optimize)?;
-    check(Clustering::of(snapshot)?.as_ref(), predicate, options)?;
-    chosen(snapshot, predicate, cancel)
+    snapshot.check_maintenance(MaintenanceOperation::Optimize)?;
+    check_layout_options(LiquidClustering::of(snapshot)?.as_ref(), predicate, options)?;
+    select_files(snapshot, predicate, cancel)
 }
 
 /// The same for files that were chosen.
-pub(super) fn of_files(
+pub(super) fn optimize_files(
     snapshot: &Snapshot,
     files: Vec<Add>,
     sql: Option<String>,
     options: &OptimizeOptions,
-    cancel: &Cancel,
-) -> Result<Optimized> {
-    let Plan {
+    cancel: &CancellationToken,
+) -> Result<OptimizeResult> {
+    let OptimizePlan {
         layout,
         bins,
         size,
         cluster_by,
-        mut out,
-    } = Plan::of(snapshot, files, options, cancel)?;
+        result: mut out,
+    } = OptimizePlan::of(snapshot, files, options, cancel)?;
     let sized = |size: u64| {
-        Target::of(
+        TargetTable::of(
             snapshot,
-            Encoding {
+            DataFileOptions {
                 target_file_size: Some(size),
                 ..options.encoding.clone()
             },
@@ -220,24 +220,26 @@ pub(super) fn of_files(
     };
     // A bin becomes one file, even where it grows a little.
     let target = sized(size.saturating_mul(2));
-    let mut run = Run::new(snapshot, options, sql, cluster_by, &target);
+    let mut run = OptimizeRun::new(snapshot, options, sql, cluster_by, &target);
     // Bins are counted, and not the files that they are made of.
-    let (progress, cancel) = (cancel.progress(), &cancel.uncounted());
+    let (progress, cancel) = (cancel.progress(), &cancel.without_progress());
     progress.expect(bins.len() as u64);
     for bin in bins {
         let bin = match &layout {
-            Layout::Packed => Rewritten::of(bin, snapshot, &target, cancel)?,
-            Layout::Purged => kept(Rewritten::of(bin, snapshot, &target, cancel)?),
-            Layout::Curved(curve) => Rewritten::new(
+            OptimizeStrategy::Compaction => FileRewrite::of(bin, snapshot, &target, cancel)?,
+            OptimizeStrategy::Purge => {
+                with_inherited_clustering(FileRewrite::of(bin, snapshot, &target, cancel)?)
+            }
+            OptimizeStrategy::ZOrder(curve) => FileRewrite::new(
                 bin.clone(),
-                curve.lay(bin, None, snapshot, &sized(size), cancel)?,
+                curve.rewrite(bin, None, snapshot, &sized(size), cancel)?,
                 snapshot,
             ),
-            Layout::Clustered(curve, clustering) => {
-                let into = Some(share(&bin, size));
-                let mut bin = Rewritten::new(
+            OptimizeStrategy::Clustering(curve, clustering) => {
+                let into = Some(output_file_count(&bin, size));
+                let mut bin = FileRewrite::new(
                     bin.clone(),
-                    curve.lay(bin, into, snapshot, &sized(size), cancel)?,
+                    curve.rewrite(bin, into, snapshot, &sized(size), cancel)?,
                     snapshot,
                 );
                 clustering.tag(&mut bin.added);
@@ -258,8 +260,8 @@ pub(super) fn of_files(
 }
 
 /// What is done to which files.
-pub(super) struct Plan {
-    pub layout: Layout,
+pub(super) struct OptimizePlan {
+    pub layout: OptimizeStrategy,
     /// The files that become one, or are laid along one curve.
     pub bins: Vec<Vec<Add>>,
     /// Bytes of a new file.
@@ -267,59 +269,67 @@ pub(super) struct Plan {
     /// The clustering columns as the history has them.
     pub cluster_by: Vec<String>,
     /// What is known before anything is done.
-    pub out: Optimized,
+    pub result: OptimizeResult,
 }
 
-impl Plan {
+impl OptimizePlan {
     /// For files that were chosen.
     pub(super) fn of(
         snapshot: &Snapshot,
         files: Vec<Add>,
         options: &OptimizeOptions,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
     ) -> Result<Self> {
         let clustering =
-            Clustering::of(snapshot)?.filter(|clustering| !clustering.paths.is_empty());
-        let size = Target::of(snapshot, options.encoding.clone())
-            .request(Rules::default(), cancel)?
+            LiquidClustering::of(snapshot)?.filter(|clustering| !clustering.paths.is_empty());
+        let size = TargetTable::of(snapshot, options.encoding.clone())
+            .write_request(WriteRules::default(), cancel)?
             .target_file_size;
-        let mut out = Optimized {
-            considered: files.len(),
+        let mut out = OptimizeResult {
+            candidate_files: files.len(),
             layout: "packed",
-            ..Optimized::default()
+            ..OptimizeResult::default()
         };
         let bytes = |size: u64| i64::try_from(size).unwrap_or(i64::MAX);
         let mut cluster_by = Vec::new();
         let (layout, bins) = match clustering {
-            _ if options.task == Task::Purge => (
-                Layout::Purged,
-                purged(purge::worn(snapshot, files, cancel)?, bytes(size)),
+            _ if options.task == OptimizeTask::Purge => (
+                OptimizeStrategy::Purge,
+                purge_bins(purge::files_to_purge(snapshot, files, cancel)?, bytes(size)),
             ),
-            _ if options.task == Task::Upgrade => (
-                Layout::Purged,
-                purged(iceberg::unfit(snapshot, files), bytes(size)),
+            _ if options.task == OptimizeTask::Upgrade => (
+                OptimizeStrategy::Purge,
+                purge_bins(iceberg::files_to_upgrade(snapshot, files), bytes(size)),
             ),
             Some(clustering) => {
                 let large = options.large_cube.map_or(clustering::LARGE_CUBE, bytes);
                 let cube = options.cube_size.map_or(clustering::CUBE, bytes);
-                let plan = clustering.plan(files, options.task == Task::ClusterFull, large, cube);
-                (out.layout, out.clustering) = ("clustered", Some(plan.figures));
+                let plan = clustering.plan(
+                    files,
+                    options.task == OptimizeTask::ClusterFull,
+                    large,
+                    cube,
+                );
+                (out.layout, out.clustering) = ("clustered", Some(plan.metrics));
                 cluster_by.clone_from(&clustering.names);
                 (
-                    Layout::Clustered(Curved::hilbert(snapshot, &clustering.paths)?, clustering),
+                    OptimizeStrategy::Clustering(
+                        CurveLayout::hilbert(snapshot, &clustering.paths)?,
+                        clustering,
+                    ),
                     plan.cubes,
                 )
             }
             None if !options.z_order_by.is_empty() => {
                 out.layout = "zOrder";
                 (
-                    Layout::Curved(Curved::z_order(snapshot, &options.z_order_by)?),
+                    OptimizeStrategy::ZOrder(CurveLayout::z_order(snapshot, &options.z_order_by)?),
                     by_partition(files).into_values().collect(),
                 )
             }
             None => (
-                Layout::Packed,
-                bins(
+                OptimizeStrategy::Compaction,
+                compaction_bins(
                     files,
                     options.automatic.map_or(bytes(size), bytes),
                     bytes(size),
@@ -342,26 +352,26 @@ impl Plan {
             bins,
             size,
             cluster_by,
-            out,
+            result: out,
         })
     }
 }
 
 /// Refuses what delta-spark refuses to do to tables that are clustered, and to those that are not.
-fn check(
-    clustering: Option<&Clustering>,
-    predicate: Option<&Demand>,
+fn check_layout_options(
+    clustering: Option<&LiquidClustering>,
+    predicate: Option<&NamedExpression>,
     options: &OptimizeOptions,
 ) -> Result<()> {
     match (clustering, options.task) {
-        (_, Task::Purge | Task::Upgrade) => Ok(()),
+        (_, OptimizeTask::Purge | OptimizeTask::Upgrade) => Ok(()),
         (Some(_), _) if predicate.is_some() => Err(Error::invalid(
             "a clustered table has no partitions to choose from: leave the predicate out, it is optimized as a whole",
         )),
         (Some(_), _) if !options.z_order_by.is_empty() => Err(Error::invalid(
             "a clustered table cannot be laid in Z-order: its clustering columns say where rows lie; optimize it without columns, or change them with `alter.cluster_by`",
         )),
-        (found, Task::Cluster | Task::ClusterFull)
+        (found, OptimizeTask::Cluster | OptimizeTask::ClusterFull)
             if found.is_none_or(|clustering| clustering.paths.is_empty()) =>
         {
             Err(Error::invalid(
@@ -373,9 +383,13 @@ fn check(
 }
 
 /// The live files of the partitions for which `predicate` is true, all without one.
-fn chosen(snapshot: &Snapshot, predicate: Option<&Demand>, cancel: &Cancel) -> Result<Vec<Add>> {
+fn select_files(
+    snapshot: &Snapshot,
+    predicate: Option<&NamedExpression>,
+    cancel: &CancellationToken,
+) -> Result<Vec<Add>> {
     let Some(demand) = predicate else {
-        return all(snapshot, cancel);
+        return all_live_adds(snapshot, cancel);
     };
     let bound = demand.bound()?;
     if prune::partition_only(&bound, &snapshot.metadata().partition_columns)
@@ -397,12 +411,12 @@ fn chosen(snapshot: &Snapshot, predicate: Option<&Demand>, cancel: &Cancel) -> R
             },
         )));
     }
-    let lens = Lens::new(snapshot, vec![bound]);
-    live(snapshot, cancel, |batch| lens.matching(batch))
+    let lens = FileMatcher::new(snapshot, vec![bound]);
+    matching_live_adds(snapshot, cancel, |batch| lens.matching(batch))
 }
 
 /// How many files a cube becomes: as many as delta-spark makes.
-pub(super) fn share(files: &[Add], size: u64) -> usize {
+pub(super) fn output_file_count(files: &[Add], size: u64) -> usize {
     let bytes = files
         .iter()
         .map(|add| u64::try_from(add.size).unwrap_or(0))
@@ -413,42 +427,42 @@ pub(super) fn share(files: &[Add], size: u64) -> usize {
 }
 
 /// The new file of rows that stay in their order is as clustered as the old one.
-pub(super) fn kept(mut bin: Rewritten) -> Rewritten {
+pub(super) fn with_inherited_clustering(mut bin: FileRewrite) -> FileRewrite {
     if let [old] = bin.removed.as_slice() {
-        clustering::inherit(old, &mut bin.added);
+        clustering::inherit_clustering(old, &mut bin.added);
     }
     bin
 }
 
 /// What is not committed yet.
-pub(super) struct Run<'a> {
+pub(super) struct OptimizeRun<'a> {
     options: &'a OptimizeOptions,
     sql: Option<String>,
     cluster_by: Vec<String>,
     /// The newest version, but for `last`.
-    now: Snapshot,
+    current_snapshot: Snapshot,
     /// The last commit. Its version is opened when the next commit begins, so that an error of
     /// opening does not fail this one.
-    last: Option<Done>,
-    target: &'a Target,
-    bins: Vec<Rewritten>,
+    last_commit: Option<CommitResult>,
+    target: &'a TargetTable,
+    bins: Vec<FileRewrite>,
     started: Instant,
 }
 
-impl<'a> Run<'a> {
+impl<'a> OptimizeRun<'a> {
     pub(super) fn new(
         snapshot: &Snapshot,
         options: &'a OptimizeOptions,
         sql: Option<String>,
         cluster_by: Vec<String>,
-        target: &'a Target,
+        target: &'a TargetTable,
     ) -> Self {
         Self {
             options,
             sql,
             cluster_by,
-            now: snapshot.clone(),
-            last: None,
+            current_snapshot: snapshot.clone(),
+            last_commit: None,
             target,
             bins: Vec::new(),
             started: Instant::now(),
@@ -456,22 +470,22 @@ impl<'a> Run<'a> {
     }
 
     /// Takes a bin that was written.
-    pub(super) fn add(&mut self, bin: Rewritten, out: &mut Optimized) {
+    pub(super) fn add(&mut self, bin: FileRewrite, out: &mut OptimizeResult) {
         out.added.0.extend(bin.added.iter().map(|add| add.size));
         out.removed.0.extend(bin.removed.iter().map(|add| add.size));
         self.bins.push(bin);
     }
 
-    pub(super) fn commit(&mut self, cancel: &Cancel) -> Result<Option<Done>> {
+    pub(super) fn commit(&mut self, cancel: &CancellationToken) -> Result<Option<CommitResult>> {
         let bins = std::mem::take(&mut self.bins);
         self.started = Instant::now();
         if bins.is_empty() {
             return Ok(None);
         }
-        if let Some(last) = self.last.take() {
-            self.now = last.newest(&self.now)?;
+        if let Some(last) = self.last_commit.take() {
+            self.current_snapshot = last.newest(&self.current_snapshot)?;
         }
-        let added = Sizes(
+        let added = FileSizes(
             bins.iter()
                 .flat_map(|bin| &bin.added)
                 .map(|add| add.size)
@@ -494,28 +508,29 @@ impl<'a> Run<'a> {
             metrics,
         );
         let done = rewrite::commit(
-            Transaction::new(&self.now),
+            OptimisticTransaction::new(&self.current_snapshot),
             operation,
             bins,
             self.target,
             &self.options.choices,
             cancel,
         )?;
-        self.last = Some(done.clone());
+        self.last_commit = Some(done.clone());
         Ok(Some(done))
     }
 
     fn parameters(&self) -> Value {
-        let predicate = listed(self.sql.as_slice());
+        let predicate = json_string_list(self.sql.as_slice());
         if self.options.task.is_reorg() {
             return json!({"predicate": predicate, "applyPurge": true});
         }
-        let full = (!self.cluster_by.is_empty()).then_some(self.options.task == Task::ClusterFull);
+        let full =
+            (!self.cluster_by.is_empty()).then_some(self.options.task == OptimizeTask::ClusterFull);
         json!({
             "predicate": predicate,
             "auto": self.options.automatic.is_some(),
-            "clusterBy": listed(&self.cluster_by),
-            "zOrderBy": listed(&self.options.z_order_by),
+            "clusterBy": json_string_list(&self.cluster_by),
+            "zOrderBy": json_string_list(&self.options.z_order_by),
             "isFull": full,
         })
     }
@@ -523,13 +538,13 @@ impl<'a> Run<'a> {
 
 /// Files of which something is taken, packed where nothing says that they belong together
 /// otherwise.
-fn purged(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
+fn purge_bins(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
     let (loose, clustered): (Vec<Add>, Vec<Add>) = files
         .into_iter()
         .partition(|add| !clustering::is_clustered(add));
     let packed = by_partition(loose)
         .into_values()
-        .flat_map(|files| packed(files, size));
+        .flat_map(|files| pack_by_size(files, size));
     packed
         .chain(clustered.into_iter().map(|add| vec![add]))
         .collect()
@@ -537,20 +552,20 @@ fn purged(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
 
 /// The files that become one, partition by partition: those below `small` bytes, up to `size` bytes
 /// together.
-fn bins(files: Vec<Add>, small: i64, size: i64) -> Vec<Vec<Add>> {
+fn compaction_bins(files: Vec<Add>, small: i64, size: i64) -> Vec<Vec<Add>> {
     let mut out: Vec<Vec<Add>> = Vec::new();
     for (_, mut files) in by_partition(files) {
-        files.retain(|add| add.size < small || is_worn(add));
-        out.extend(packed(files, size));
+        files.retain(|add| add.size < small || has_many_deleted_rows(add));
+        out.extend(pack_by_size(files, size));
     }
-    out.retain(|bin| bin.len() > 1 || bin.iter().any(is_worn));
+    out.retain(|bin| bin.len() > 1 || bin.iter().any(has_many_deleted_rows));
     out
 }
 
 /// Files in the order of their making, up to `size` bytes each time.
-fn packed(mut files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
+fn pack_by_size(mut files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
     files.sort_by(|a, b| (a.modification_time, &a.path).cmp(&(b.modification_time, &b.path)));
-    rewrite::cut(files, size)
+    rewrite::split_by_size(files, size)
 }
 
 fn by_partition(files: Vec<Add>) -> BTreeMap<PartitionValues, Vec<Add>> {
@@ -564,7 +579,7 @@ fn by_partition(files: Vec<Add>) -> BTreeMap<PartitionValues, Vec<Add>> {
 }
 
 /// Whether many of a file's rows are deleted.
-fn is_worn(add: &Add) -> bool {
+fn has_many_deleted_rows(add: &Add) -> bool {
     let deleted = add
         .deletion_vector
         .as_ref()
@@ -607,7 +622,7 @@ mod tests {
     }
 
     fn packed(files: Vec<Add>) -> Vec<Vec<String>> {
-        bins(files, 100, 100)
+        compaction_bins(files, 100, 100)
             .into_iter()
             .map(|bin| bin.into_iter().map(|add| add.path).collect())
             .collect()
@@ -639,13 +654,17 @@ mod tests {
 
     #[test]
     fn sizes_are_told_by_rank() {
-        let sizes = Sizes(vec![50, 10, 30, 20, 40]);
+        let sizes = FileSizes(vec![50, 10, 30, 20, 40]);
         assert_eq!(
             [0, 25, 50, 75, 100].map(|p| sizes.percentile(p)),
             [10, 20, 30, 40, 50]
         );
         assert_eq!(
-            (sizes.count(), sizes.sum(), Sizes::default().percentile(50)),
+            (
+                sizes.count(),
+                sizes.sum(),
+                FileSizes::default().percentile(50)
+            ),
             (5, 150, 0)
         );
     }

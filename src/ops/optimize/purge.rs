@@ -7,19 +7,19 @@
 use std::collections::HashSet;
 
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, map_all};
+use crate::exec::{CancellationToken, map_all};
 use crate::ops::target::TRACKED;
-use crate::pq::survey;
+use crate::pq::infer_schema;
 use crate::protocol::commit_line::Add;
 use crate::protocol::data_path;
 use crate::protocol::schema::{DataType, StructType};
 use crate::snapshot::Snapshot;
 
 /// Those of some files that hold more than their rows.
-pub(in crate::ops) fn worn(
+pub(in crate::ops) fn files_to_purge(
     snapshot: &Snapshot,
     files: Vec<Add>,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<Vec<Add>> {
     let (marked, others): (Vec<Add>, Vec<Add>) = files
         .into_iter()
@@ -34,10 +34,10 @@ pub(in crate::ops) fn worn(
         cancel.check()?;
         let path = data_path::canonical(&add.path)?;
         let file = looked.stores().file(&path, u64::try_from(add.size).ok())?;
-        let more = match survey(&file) {
+        let more = match infer_schema(&file) {
             Ok(found) => found.schema.fields.iter().any(|field| {
-                match columns(&looked, looked.schema(), &field.name) {
-                    Some(known) => has_more(&looked, known, &field.data_type),
+                match column_type(&looked, looked.schema(), &field.name) {
+                    Some(known) => has_dropped_fields(&looked, known, &field.data_type),
                     None => !tracked.contains(&field.name.to_lowercase()),
                 }
             }),
@@ -54,7 +54,11 @@ pub(in crate::ops) fn worn(
 }
 
 /// The type of a table's column by its name in files.
-fn columns<'a>(snapshot: &Snapshot, schema: &'a StructType, name: &str) -> Option<&'a DataType> {
+fn column_type<'a>(
+    snapshot: &Snapshot,
+    schema: &'a StructType,
+    name: &str,
+) -> Option<&'a DataType> {
     schema
         .fields
         .iter()
@@ -63,18 +67,18 @@ fn columns<'a>(snapshot: &Snapshot, schema: &'a StructType, name: &str) -> Optio
 }
 
 /// Whether a file's column has fields that the table's has not.
-fn has_more(snapshot: &Snapshot, known: &DataType, found: &DataType) -> bool {
+fn has_dropped_fields(snapshot: &Snapshot, known: &DataType, found: &DataType) -> bool {
     match (known, found) {
         (DataType::Struct(known), DataType::Struct(found)) => found.fields.iter().any(|field| {
-            columns(snapshot, known, &field.name)
-                .is_none_or(|known| has_more(snapshot, known, &field.data_type))
+            column_type(snapshot, known, &field.name)
+                .is_none_or(|known| has_dropped_fields(snapshot, known, &field.data_type))
         }),
         (DataType::Array(known), DataType::Array(found)) => {
-            has_more(snapshot, &known.element, &found.element)
+            has_dropped_fields(snapshot, &known.element, &found.element)
         }
         (DataType::Map(known), DataType::Map(found)) => {
-            has_more(snapshot, &known.key, &found.key)
-                || has_more(snapshot, &known.value, &found.value)
+            has_dropped_fields(snapshot, &known.key, &found.key)
+                || has_dropped_fields(snapshot, &known.value, &found.value)
         }
         _ => false,
     }

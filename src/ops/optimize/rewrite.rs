@@ -4,51 +4,55 @@
 //! Protocol: "Requirements for Writers" (`dataChange` is false), "Writer Requirements for Row
 //! Tracking". Figures are delta-spark's. Cost: one pass over the rows.
 
-use crate::commit::finish::{self, Choices, Done, figure};
-use crate::commit::{Operation, Transaction};
+use crate::commit::finish::{self, CommitOptions, CommitResult, metric_value};
+use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::Result;
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::exec::now_ms;
-use crate::ops::orphans::{Orphans, add_new};
-use crate::ops::target::Target;
+use crate::ops::orphans::{UncommittedFiles, add_action};
+use crate::ops::target::TargetTable;
 use crate::protocol::commit_line::{Action, Add};
 use crate::snapshot::Snapshot;
-use crate::write::Written;
+use crate::write::WriteOutput;
 
 /// Files whose rows are in others now; the others are deleted again where no version comes to name
 /// them.
-pub(in crate::ops) struct Rewritten {
+pub(in crate::ops) struct FileRewrite {
     pub removed: Vec<Add>,
     pub added: Vec<Add>,
-    orphans: Orphans,
+    orphans: UncommittedFiles,
 }
 
-impl Rewritten {
+impl FileRewrite {
     /// Copies the rows of files into new ones, as `target` has them.
     pub(in crate::ops) fn of(
         removed: Vec<Add>,
         snapshot: &Snapshot,
-        target: &Target,
-        cancel: &Cancel,
+        target: &TargetTable,
+        cancel: &CancellationToken,
     ) -> Result<Self> {
         let written = if removed.is_empty() {
-            Written::default()
+            WriteOutput::default()
         } else {
-            target.gather(snapshot, removed.clone(), cancel)?
+            target.combine_files(snapshot, removed.clone(), cancel)?
         };
         Ok(Self::new(removed, written, snapshot))
     }
 
     /// Files that were written in others' place.
-    pub(in crate::ops) fn new(removed: Vec<Add>, written: Written, snapshot: &Snapshot) -> Self {
-        let mut orphans = Orphans::new(snapshot.stores().root());
+    pub(in crate::ops) fn new(
+        removed: Vec<Add>,
+        written: WriteOutput,
+        snapshot: &Snapshot,
+    ) -> Self {
+        let mut orphans = UncommittedFiles::new(snapshot.stores().root());
         orphans.add(&written.files);
         let added = written
             .files
             .into_iter()
             .map(|file| Add {
                 data_change: false,
-                ..add_new(file, snapshot.metadata())
+                ..add_action(file, snapshot.metadata())
             })
             .collect();
         Self {
@@ -60,7 +64,7 @@ impl Rewritten {
 }
 
 /// Files one after the other, up to `size` bytes each time.
-pub(in crate::ops) fn cut(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
+pub(in crate::ops) fn split_by_size(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
     let mut out: Vec<Vec<Add>> = Vec::new();
     let mut bytes = 0_i64;
     for add in files {
@@ -78,38 +82,38 @@ pub(in crate::ops) fn cut(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
 
 /// Makes a version in which the new files have the old ones' place.
 pub(in crate::ops) fn commit(
-    mut transaction: Transaction,
-    mut operation: Operation,
-    all: Vec<Rewritten>,
-    target: &Target,
-    choices: &Choices,
-    cancel: &Cancel,
-) -> Result<Done> {
+    mut transaction: OptimisticTransaction,
+    mut operation: CommitOperation,
+    all: Vec<FileRewrite>,
+    target: &TargetTable,
+    choices: &CommitOptions,
+    cancel: &CancellationToken,
+) -> Result<CommitResult> {
     let (mut removed, mut added) = (Vec::new(), Vec::new());
-    let mut orphans: Option<Orphans> = None;
+    let mut orphans: Option<UncommittedFiles> = None;
     for one in all {
         removed.extend(one.removed);
         added.extend(one.added);
         match &mut orphans {
-            Some(orphans) => orphans.join(one.orphans),
+            Some(orphans) => orphans.append(one.orphans),
             None => orphans = Some(one.orphans),
         }
     }
     let bytes = |adds: &[Add]| adds.iter().map(|add| add.size).sum::<i64>();
     let figures = [
-        ("numRemovedFiles", figure(removed.len())),
-        ("numRemovedBytes", figure(bytes(&removed))),
+        ("numRemovedFiles", metric_value(removed.len())),
+        ("numRemovedBytes", metric_value(bytes(&removed))),
         (
             "numDeletionVectorsRemoved",
-            figure(
+            metric_value(
                 removed
                     .iter()
                     .filter(|add| add.deletion_vector.is_some())
                     .count(),
             ),
         ),
-        ("numAddedFiles", figure(added.len())),
-        ("numAddedBytes", figure(bytes(&added))),
+        ("numAddedFiles", metric_value(added.len())),
+        ("numAddedBytes", metric_value(bytes(&added))),
     ];
     operation
         .metrics

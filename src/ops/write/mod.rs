@@ -1,7 +1,7 @@
 //! WRITE: rows -> a version that has them, added to what is there or in its place.
 //!
-//! In two steps, since expressions are bound outside of the core: [`Write::plan`] settles the
-//! table's schema, protocol and metadata and says what is to be bound; [`Write::run`] writes the
+//! In two steps, since expressions are bound outside of the core: [`WriteCommand::plan`] settles the
+//! table's schema, protocol and metadata and says what is to be bound; [`WriteCommand::run`] writes the
 //! files and commits. What a write replaces is settled before its rows are read: files that match
 //! as a whole end; in the others the rows that a predicate chose are marked by deletion vectors
 //! where the table has them, else the rows that stay are copied, and where the table has a change
@@ -21,49 +21,50 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::create::{
-    CreateOptions, GENERATED, Made, asks_for_values, check_clustering, made, said_of, spelled,
+    CreateOptions, GENERATED, TableDefinition, check_clustering, generated_value_key,
+    operation_parameters, schema_column_name, table_definition,
 };
-use super::target::{Encoding, Target, change_file};
-use crate::commit::adds::{all, live};
-use crate::commit::finish::{Choices, Done, commit, figure, listed};
-use crate::commit::{Operation, Transaction};
+use super::target::{DataFileOptions, TargetTable, cdc_action};
+use crate::commit::adds::{all_live_adds, matching_live_adds};
+use crate::commit::finish::{CommitOptions, CommitResult, commit, json_string_list, metric_value};
+use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
+use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
-use crate::expr::Bound;
-use crate::ops::access::{Mode, Place, SchemaMode, check_changeable, check_writable};
+use crate::expr::BoundExpr;
+use crate::ops::access::{SaveMode, SchemaMode, TableOrPath, check_changeable, check_writable};
 use crate::ops::clustering_domain::{CLUSTERING, clustering_domain};
 use crate::ops::dml::deletion_vectors;
-use crate::ops::dml::matched_rows::Matched;
-use crate::ops::external::delete_update::left;
+use crate::ops::dml::matched_rows::MatchedRows;
+use crate::ops::external::delete_update::uncommitted_in_folders;
 use crate::ops::optimize::auto_compact;
-use crate::ops::optimize::clustering::listed_columns;
-use crate::ops::orphans::{Orphans, add_new};
-use crate::ops::partition_predicate::Partitions;
-use crate::ops::write::replace_keys::{Key, Keys};
+use crate::ops::optimize::clustering::clustering_columns_json;
+use crate::ops::orphans::{UncommittedFiles, add_action};
+use crate::ops::partition_predicate::PartitionSet;
+use crate::ops::write::replace_keys::{ReplaceKey, ReplaceKeySet};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add, Cdc};
 use crate::protocol::evolution;
 use crate::protocol::features;
 use crate::protocol::iceberg;
 use crate::protocol::properties;
-use crate::protocol::schema::{StructField, StructType, TextLayout};
-use crate::protocol::table::{self, Context};
+use crate::protocol::schema::{StringLayout, StructField, StructType};
+use crate::protocol::table::{self, TableChangeContext};
 use crate::snapshot::Snapshot;
-use crate::write::bound_constraints::{self, Demands};
-use crate::write::cast::Columns;
-use crate::write::constraints::{Identity, Rules};
-use crate::write::external_files::{self, Adopted};
-use crate::write::with_change_feed::write_told;
-use crate::write::{NewFile, WriteRequest, Written, write};
+use crate::write::bound_constraints::{self, TableConstraints};
+use crate::write::cast::ColumnPositions;
+use crate::write::constraints::{IdentityColumn, WriteRules};
+use crate::write::external_files::{self, ExternalFileSet};
+use crate::write::with_change_feed::write_with_change_data;
+use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write};
 
 /// How to write.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WriteOptions {
     /// What to do where there is a table.
-    pub mode: Mode,
+    pub mode: SaveMode,
     /// Partition columns of a new table; of an existing one its own, unless its schema is
     /// replaced.
     pub partition_by: Option<Vec<String>>,
@@ -85,22 +86,22 @@ pub struct WriteOptions {
     pub dynamic_partitions: bool,
     /// Whether only the rows are replaced that equal a row of the data in these columns; none for
     /// all.
-    pub keys: Vec<Key>,
+    pub keys: Vec<ReplaceKey>,
     /// Whether a table is made of rows as by a statement, an old one being replaced by it with all
     /// that it is.
     pub as_select: Option<AsSelect>,
     /// The batch of a stream that the data is.
-    pub batch: Option<Batch>,
+    pub batch: Option<StreamingBatch>,
     /// How files are made.
-    pub encoding: Encoding,
+    pub encoding: DataFileOptions,
     /// How it is committed.
-    pub choices: Choices,
+    pub choices: CommitOptions,
 }
 
 /// A batch of a stream.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Batch {
+pub struct StreamingBatch {
     /// The streaming query.
     pub query_id: String,
     /// The batch's number.
@@ -137,7 +138,7 @@ impl WriteOptions {
     }
 
     /// What a new table shall be.
-    fn of_new(&self) -> CreateOptions {
+    fn create_options(&self) -> CreateOptions {
         CreateOptions {
             mode: self.mode,
             partition_by: self.partition_by.clone().unwrap_or_default(),
@@ -146,85 +147,91 @@ impl WriteOptions {
             description: self.description.clone(),
             configuration: self.configuration.clone(),
             allow_unknown: self.allow_unknown,
-            choices: Choices::default(),
+            choices: CommitOptions::default(),
         }
     }
 }
 
 /// A write that was found sound, waiting for its expressions and its rows.
 #[derive(Debug, Clone)]
-pub struct Write {
-    place: Place,
+pub struct WriteCommand {
+    destination: TableOrPath,
     options: WriteOptions,
     /// The table after the write.
-    target: Target,
+    target: TargetTable,
     /// Whether the table's metadata is news.
     is_changed: bool,
     domains: Vec<DomainMetadata>,
-    demands: Demands,
+    constraints: TableConstraints,
     /// Identity columns that the data gives no values.
-    counted: Vec<Identity>,
+    generated_identities: Vec<IdentityColumn>,
     /// Those that it gives some.
-    given: Vec<Identity>,
+    explicit_identities: Vec<IdentityColumn>,
     /// What is replaced, where that was settled before the rows were written.
-    settled: Option<Settled>,
+    replacement: Option<ReplacementPlan>,
     /// Those of the data, where only rows of its keys are replaced.
-    keys: Option<Arc<Mutex<Keys>>>,
+    keys: Option<Arc<Mutex<ReplaceKeySet>>>,
     /// What the caller should hear.
     warnings: Vec<String>,
 }
 
 const SCHEMA_HINT: &str = "pass schema_mode=\"merge\" to add it to the table";
 
-impl Write {
+impl WriteCommand {
     /// Settles what the table will be once data with this schema is written. `None` where there is
     /// nothing to do.
     ///
     /// # Errors
     /// [`Error::Invalid`] and [`Error::SchemaMismatch`] for whatever can be refused before a row is
     /// read; [`Error::Unsupported`] for tables that this release cannot write.
-    pub fn plan(place: Place, data: &StructType, options: WriteOptions) -> Result<Option<Self>> {
+    pub fn plan(
+        place: TableOrPath,
+        data: &StructType,
+        options: WriteOptions,
+    ) -> Result<Option<Self>> {
         check_options(&options)?;
         let mut warnings = Vec::new();
         let (protocol, metadata, domains, is_changed) = match (&place, options.mode) {
-            (Place::Table(_), Mode::Ignore) => return Ok(None),
-            (Place::Table(_), Mode::Error) => return Err(place.exists()),
-            (Place::Table(snapshot), _) if options.as_select.is_some() => {
+            (TableOrPath::Table(_), SaveMode::Ignore) => return Ok(None),
+            (TableOrPath::Table(_), SaveMode::Error) => return Err(place.table_exists_error()),
+            (TableOrPath::Table(snapshot), _) if options.as_select.is_some() => {
                 check_writable(snapshot)?;
                 check_changeable(snapshot)?;
-                let (protocol, metadata, domains) = made(data, &options.of_new(), Some(snapshot))?;
+                let (protocol, metadata, domains) =
+                    table_definition(data, &options.create_options(), Some(snapshot))?;
                 (protocol, metadata, domains, true)
             }
-            (Place::Table(snapshot), _) => {
+            (TableOrPath::Table(snapshot), _) => {
                 check_writable(snapshot)?;
-                if options.mode == Mode::Overwrite {
+                if options.mode == SaveMode::Overwrite {
                     check_changeable(snapshot)?;
                 }
-                warn_of_settings(snapshot, &options, &mut warnings);
-                let (protocol, metadata, domains) = settled(snapshot, data, &options)?;
+                warn_ignored_properties(snapshot, &options, &mut warnings);
+                let (protocol, metadata, domains) = evolved_definition(snapshot, data, &options)?;
                 let is_changed =
                     metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
                 (protocol, metadata, domains, is_changed)
             }
-            (Place::Nothing(..), _) => {
-                let (protocol, metadata, domains) = made(data, &options.of_new(), None)?;
+            (TableOrPath::EmptyPath(..), _) => {
+                let (protocol, metadata, domains) =
+                    table_definition(data, &options.create_options(), None)?;
                 (protocol, metadata, domains, true)
             }
         };
         let schema = StructType::parse(&metadata.schema_string)?;
-        let columns = Columns::find(&data.to_arrow(TextLayout::Plain), &schema).map_err(
+        let columns = ColumnPositions::find(&data.to_arrow(StringLayout::Plain), &schema).map_err(
             |error| match error {
                 Error::SchemaMismatch {
                     what,
                     expected,
                     found,
-                    place,
+                    context: place,
                 } if options.schema_mode.is_none() && what.ends_with("does not have") => {
                     Error::SchemaMismatch {
                         what: format!("{what}; {SCHEMA_HINT}"),
                         expected,
                         found,
-                        place,
+                        context: place,
                     }
                 }
                 other => other,
@@ -234,10 +241,10 @@ impl Write {
             schema
                 .fields
                 .iter()
-                .zip(&columns.places)
+                .zip(&columns.positions)
                 .any(|(own, place)| own.name == field.name && place.is_none())
         };
-        let demands = Demands::of(&protocol, &metadata, &schema, lacks)?;
+        let demands = TableConstraints::of(&protocol, &metadata, &schema, lacks)?;
         // What no row can mend is said before any is read.
         let names: Vec<&str> = demands
             .generated
@@ -246,7 +253,7 @@ impl Write {
             .map(|demand| demand.name.as_str())
             .collect();
         let identities = bound_constraints::identities(&protocol, &schema)?;
-        let (counted, given): (Vec<Identity>, Vec<Identity>) = identities
+        let (counted, given): (Vec<IdentityColumn>, Vec<IdentityColumn>) = identities
             .into_iter()
             .partition(|identity| schema.field(&identity.column).is_some_and(lacks));
         for field in schema
@@ -275,7 +282,7 @@ impl Write {
             })?;
         }
         let keys = match &place {
-            Place::Table(snapshot) if !options.keys.is_empty() => Some(Keys::new(
+            TableOrPath::Table(snapshot) if !options.keys.is_empty() => Some(ReplaceKeySet::new(
                 options.keys.clone(),
                 snapshot.schema(),
                 data,
@@ -287,9 +294,9 @@ impl Write {
         let keys = keys.map(|keys| Arc::new(Mutex::new(keys)));
         let encoding = options.encoding.clone();
         Ok(Some(Self {
-            place,
+            destination: place,
             options,
-            target: Target {
+            target: TargetTable {
                 protocol,
                 metadata,
                 schema,
@@ -297,19 +304,19 @@ impl Write {
             },
             is_changed,
             domains,
-            demands,
-            counted,
-            given,
-            settled: None,
+            constraints: demands,
+            generated_identities: counted,
+            explicit_identities: given,
+            replacement: None,
             keys,
             warnings,
         }))
     }
 
-    /// What is to be bound, against [`Write::schema`].
+    /// What is to be bound, against [`WriteCommand::schema`].
     #[must_use]
-    pub fn demands(&self) -> &Demands {
-        &self.demands
+    pub fn table_constraints(&self) -> &TableConstraints {
+        &self.constraints
     }
 
     /// The table's schema after the write.
@@ -321,33 +328,33 @@ impl Write {
     /// Writes the rows and commits.
     ///
     /// # Errors
-    /// As [`write`] and [`Transaction::commit`]. No file of this write is left behind then, unless
+    /// As [`write`] and [`OptimisticTransaction::commit`]. No file of this write is left behind then, unless
     /// nobody knows whether it was committed.
     pub fn run(
         self,
-        bound: &Demands,
+        bound: &TableConstraints,
         rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
-        cancel: &Cancel,
-    ) -> Result<Done> {
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         let rules = bound.rules(
-            &self.demands,
+            &self.constraints,
             bound_constraints::identities(&self.target.protocol, &self.target.schema)?,
         )?;
         // Rows that come are counted, and not the files with those that others of them leave.
-        let (progress, cancel) = (cancel.progress().clone(), &cancel.uncounted());
-        let change = self.replaced(bound, cancel)?;
-        let mut orphans = Orphans::new(self.place.store());
+        let (progress, cancel) = (cancel.progress().clone(), &cancel.without_progress());
+        let change = self.rows_to_replace(bound, cancel)?;
+        let mut orphans = UncommittedFiles::new(self.destination.store());
         let request = WriteRequest {
             progress,
-            ..self.target.request(rules, cancel)?
+            ..self.target.write_request(rules, cancel)?
         };
         // The feed of vectors and of whole files follows from the log.
-        let marks = self.marks(&change);
-        let has_feed = self.target.has_feed()
-            && (self.keys.is_some() || (!change.ended.partial.is_empty() && !marks));
-        let rows = noted(rows, self.keys.clone());
+        let marks = self.uses_deletion_vectors(&change);
+        let has_feed = self.target.has_change_data_feed()
+            && (self.keys.is_some() || (!change.matched.partial.is_empty() && !marks));
+        let rows = with_key_tracking(rows, self.keys.clone());
         if has_feed {
-            let both = write_told(self.place.store(), &request, rows)?;
+            let both = write_with_change_data(self.destination.store(), &request, rows)?;
             for written in both.iter().flatten() {
                 orphans.add(&written.files);
             }
@@ -356,14 +363,21 @@ impl Write {
                 bound,
                 change,
                 written?,
-                Feed::Inserted(inserted?),
+                ChangeDataSource::Inserted(inserted?),
                 orphans,
                 cancel,
             );
         }
-        let written = write(self.place.store(), &request, rows)?;
+        let written = write(self.destination.store(), &request, rows)?;
         orphans.add(&written.files);
-        self.finish(bound, change, written, Feed::Follows, orphans, cancel)
+        self.finish(
+            bound,
+            change,
+            written,
+            ChangeDataSource::DerivedFromLog,
+            orphans,
+            cancel,
+        )
     }
 
     /// Settles what is replaced, for another engine that writes. Says whether that has to write
@@ -373,74 +387,85 @@ impl Write {
     /// Those of reading the files that may have such rows; [`Error::Unsupported`] where the rows
     /// themselves are needed, [`Error::Invalid`] for values of an identity column that only the
     /// table may give.
-    pub fn settle(&mut self, bound: &Demands, cancel: &Cancel) -> Result<bool> {
+    pub fn plan_replacement(
+        &mut self,
+        bound: &TableConstraints,
+        cancel: &CancellationToken,
+    ) -> Result<bool> {
         if self.keys.is_some() {
             return Err(Error::unsupported(
                 "another engine cannot replace rows by keys, which needs its rows; write them through the core",
             ));
         }
-        self.given.iter().try_for_each(Identity::check_given)?;
-        let change = self.replaced(bound, cancel)?;
-        let has_feed =
-            self.target.has_feed() && !change.ended.partial.is_empty() && !self.marks(&change);
-        self.settled = Some(Settled { change, has_feed });
+        self.explicit_identities
+            .iter()
+            .try_for_each(IdentityColumn::check_given)?;
+        let change = self.rows_to_replace(bound, cancel)?;
+        let has_feed = self.target.has_change_data_feed()
+            && !change.matched.partial.is_empty()
+            && !self.uses_deletion_vectors(&change);
+        self.replacement = Some(ReplacementPlan {
+            change,
+            writes_change_data: has_feed,
+        });
         Ok(has_feed)
     }
 
     /// The version that is written to; `None` where there is no table.
     #[must_use]
     pub fn version(&self) -> Option<i64> {
-        match &self.place {
-            Place::Table(snapshot) => Some(snapshot.version()),
-            Place::Nothing(..) => None,
+        match &self.destination {
+            TableOrPath::Table(snapshot) => Some(snapshot.version()),
+            TableOrPath::EmptyPath(..) => None,
         }
     }
 
     /// Identity columns that need values.
     #[must_use]
-    pub fn counted(&self) -> &[Identity] {
-        &self.counted
+    pub fn generated_identities(&self) -> &[IdentityColumn] {
+        &self.generated_identities
     }
 
     /// Commits what lies in a folder of the table, as the rows of the write, which another engine
     /// has cast, checked and written there; `changes` is the folder with changes, where
-    /// [`Write::settle`] wants them. What folders hold beside is deleted; on an error all that
+    /// [`WriteCommand::plan_replacement`] wants them. What folders hold beside is deleted; on an error all that
     /// they hold, unless nobody knows whether it was committed.
     ///
     /// # Errors
-    /// As [`Write::run`] and [`adopt`](external_files::adopt); [`Error::Unsupported`] where the rows
+    /// As [`WriteCommand::run`] and [`adopt`](external_files::adopt); [`Error::Unsupported`] where the rows
     /// themselves are needed.
     pub fn run_folder(
         mut self,
-        bound: &Demands,
+        bound: &TableConstraints,
         folder: &str,
         changes: Option<&str>,
-        cancel: &Cancel,
-    ) -> Result<Done> {
-        let store = Arc::clone(self.place.store());
-        let orphans = left(&store, std::iter::once(folder).chain(changes), cancel)?;
-        let rules = Rules {
-            identities: self.counted.clone(),
-            ..Rules::default()
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
+        let store = Arc::clone(self.destination.store());
+        let orphans =
+            uncommitted_in_folders(&store, std::iter::once(folder).chain(changes), cancel)?;
+        let rules = WriteRules {
+            identities: self.generated_identities.clone(),
+            ..WriteRules::default()
         };
-        let request = self.target.request(rules, cancel)?;
+        let request = self.target.write_request(rules, cancel)?;
         if request.materialize_partition_columns && !request.partition_columns.is_empty() {
             return Err(Error::unsupported(
                 "the table's files hold the partition columns, too, which needs its rows; write them through the core",
             ));
         }
-        let change = self.taken(changes)?;
-        let Adopted {
+        let change = self.take_replacement(changes)?;
+        let ExternalFileSet {
             files,
-            mut rest,
+            non_data_files: mut rest,
             identities,
-        } = external_files::adopt(&store, &request, folder, cancel)?;
-        let written = Written {
+        } = external_files::inspect_external_files(&store, &request, folder, cancel)?;
+        let written = WriteOutput {
             rows: files.iter().map(|file| file.num_records).sum(),
             files,
             identities,
         };
-        let feed = self.told(changes, &[], &mut rest, cancel)?;
+        let feed = self.external_change_data(changes, &[], &mut rest, cancel)?;
         let done = self.finish(bound, change, written, feed, orphans, cancel)?;
         // What cannot be deleted is what vacuum is for.
         let _ = store.delete_batch(&rest);
@@ -448,38 +473,38 @@ impl Write {
     }
 
     /// Commits files that other processes wrote by [`crate::write::write`], with what these know of
-    /// them: rows, and where [`Write::settle`] wants changes those that insert them, beside the
+    /// them: rows, and where [`WriteCommand::plan_replacement`] wants changes those that insert them, beside the
     /// folder with the others. On an error they are deleted, unless nobody knows whether they
     /// were committed.
     ///
     /// # Errors
-    /// As [`Write::run_folder`].
+    /// As [`WriteCommand::run_folder`].
     pub fn run_written(
         mut self,
-        bound: &Demands,
-        written: Written,
-        inserted: &[NewFile],
+        bound: &TableConstraints,
+        written: WriteOutput,
+        inserted: &[WrittenDataFile],
         changes: Option<&str>,
-        cancel: &Cancel,
-    ) -> Result<Done> {
-        let store = Arc::clone(self.place.store());
-        let mut orphans = left(&store, changes.into_iter(), cancel)?;
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
+        let store = Arc::clone(self.destination.store());
+        let mut orphans = uncommitted_in_folders(&store, changes.into_iter(), cancel)?;
         orphans.add(&written.files);
         orphans.add(inserted);
         let mut rest = Vec::new();
         let (change, feed) = (
-            self.taken(changes)?,
-            self.told(changes, inserted, &mut rest, cancel)?,
+            self.take_replacement(changes)?,
+            self.external_change_data(changes, inserted, &mut rest, cancel)?,
         );
         let done = self.finish(bound, change, written, feed, orphans, cancel)?;
         let _ = store.delete_batch(&rest);
         Ok(done)
     }
 
-    /// What [`Write::settle`] found.
-    fn taken(&mut self, changes: Option<&str>) -> Result<Change> {
-        match self.settled.take() {
-            Some(settled) if settled.has_feed == changes.is_some() => Ok(settled.change),
+    /// What [`WriteCommand::plan_replacement`] found.
+    fn take_replacement(&mut self, changes: Option<&str>) -> Result<ReplacedRows> {
+        match self.replacement.take() {
+            Some(settled) if settled.writes_change_data == changes.is_some() => Ok(settled.change),
             Some(_) => Err(Error::internal(
                 "another engine wrote changes where none are wanted, or none where they are",
             )),
@@ -490,29 +515,31 @@ impl Write {
     }
 
     /// Changes that others wrote: files that are known, and a folder of them.
-    fn told(
+    fn external_change_data(
         &self,
         folder: Option<&str>,
-        known: &[NewFile],
+        known: &[WrittenDataFile],
         rest: &mut Vec<String>,
-        cancel: &Cancel,
-    ) -> Result<Feed> {
-        let (Some(folder), Place::Table(snapshot)) = (folder, &self.place) else {
-            return Ok(Feed::Follows);
+        cancel: &CancellationToken,
+    ) -> Result<ChangeDataSource> {
+        let (Some(folder), TableOrPath::Table(snapshot)) = (folder, &self.destination) else {
+            return Ok(ChangeDataSource::DerivedFromLog);
         };
-        let mut told = self.target.adopt(folder, true, snapshot, cancel)?;
-        rest.append(&mut told.rest);
+        let mut told = self
+            .target
+            .inspect_external_folder(folder, true, snapshot, cancel)?;
+        rest.append(&mut told.non_data_files);
         told.files.extend_from_slice(known);
-        Ok(Feed::Told(told.files))
+        Ok(ChangeDataSource::ExternalFiles(told.files))
     }
 
     /// Deletes all that a write left in folders that no version names.
     ///
     /// # Errors
     /// What the store says.
-    pub fn abandon(&self, folders: &[String], cancel: &Cancel) -> Result<()> {
-        drop(left(
-            self.place.store(),
+    pub fn abandon(&self, folders: &[String], cancel: &CancellationToken) -> Result<()> {
+        drop(uncommitted_in_folders(
+            self.destination.store(),
             folders.iter().map(String::as_str),
             cancel,
         )?);
@@ -528,22 +555,25 @@ impl Write {
     /// Ends what is replaced, once the new files are there, and commits.
     fn finish(
         self,
-        bound: &Demands,
-        mut change: Change,
-        written: Written,
-        feed: Feed,
-        mut orphans: Orphans,
-        cancel: &Cancel,
-    ) -> Result<Done> {
+        bound: &TableConstraints,
+        mut change: ReplacedRows,
+        written: WriteOutput,
+        feed: ChangeDataSource,
+        mut orphans: UncommittedFiles,
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         if self.options.dynamic_partitions {
-            self.end_partitions(&mut change, &written.files, cancel)?;
+            self.replace_partitions(&mut change, &written.files, cancel)?;
         }
-        self.end_keys(&mut change, cancel)?;
-        let mut changes: Vec<Cdc> = match (feed, &self.place) {
-            (Feed::Inserted(inserted), Place::Table(snapshot)) => {
-                let deleted = self.target.changes(
+        self.replace_by_keys(&mut change, cancel)?;
+        let mut changes: Vec<Cdc> = match (feed, &self.destination) {
+            (ChangeDataSource::Inserted(inserted), TableOrPath::Table(snapshot)) => {
+                let deleted = self.target.write_change_data(
                     snapshot,
-                    change.ended.chosen().map(|rows| (rows, "delete", None)),
+                    change
+                        .matched
+                        .selected_rows()
+                        .map(|rows| (rows, "delete", None)),
                     cancel,
                 )?;
                 orphans.add(&deleted.files);
@@ -551,44 +581,46 @@ impl Write {
                     .files
                     .into_iter()
                     .chain(inserted.files)
-                    .map(change_file)
+                    .map(cdc_action)
                     .collect()
             }
-            (Feed::Told(files), _) => files.into_iter().map(change_file).collect(),
+            (ChangeDataSource::ExternalFiles(files), _) => {
+                files.into_iter().map(cdc_action).collect()
+            }
             _ => Vec::new(),
         };
-        let marks = self.marks(&change);
-        let (mut kept, mut marked) = (Written::default(), Vec::new());
-        match &self.place {
-            Place::Table(snapshot) if marks => {
-                let (whole, partial) = change.ended.split();
-                marked = deletion_vectors::mark(
+        let marks = self.uses_deletion_vectors(&change);
+        let (mut kept, mut marked) = (WriteOutput::default(), Vec::new());
+        match &self.destination {
+            TableOrPath::Table(snapshot) if marks => {
+                let (whole, partial) = change.matched.split_by_coverage();
+                marked = deletion_vectors::write_deletion_vectors(
                     snapshot,
                     partial,
-                    &change.ended.partial,
+                    &change.matched.partial,
                     &mut orphans,
                     cancel,
                 )?
                 .actions;
-                change.ended.files = whole;
+                change.matched.files = whole;
             }
-            _ => kept = self.copy_kept(&change, cancel)?,
+            _ => kept = self.copy_remaining_rows(&change, cancel)?,
         }
         orphans.add(&kept.files);
         let mut operation = self.operation(bound, &written, &change, &kept, changes.len());
         let mut metadata = self.is_changed.then(|| self.target.metadata.clone());
         if !written.identities.is_empty() {
             operation.identity_only = metadata.is_none();
-            metadata = Some(self.target.marked(&written.identities));
+            metadata = Some(self.target.with_high_water_marks(&written.identities));
         }
-        let ends = !change.ended.files.is_empty() || marks;
+        let ends = !change.matched.files.is_empty() || marks;
         operation.row_ids_preserved =
-            ends.then(|| self.target.tracks_rows() || marks || change.ended.partial.is_empty());
+            ends.then(|| self.target.tracks_rows() || marks || change.matched.partial.is_empty());
         let adds: Vec<Add> = written
             .files
             .into_iter()
             .chain(kept.files)
-            .map(|file| add_new(file, &self.target.metadata))
+            .map(|file| add_action(file, &self.target.metadata))
             .collect();
         let touched = adds
             .iter()
@@ -610,8 +642,8 @@ impl Write {
                 )
             });
             match committed {
-                Err(error) if self.can_follow(&error) => {
-                    self.follow(error, &adds, &operation, cancel)
+                Err(error) if self.can_append_after_race(&error) => {
+                    self.append_after_race(error, &adds, &operation, cancel)
                 }
                 other => other,
             }
@@ -619,10 +651,12 @@ impl Write {
         match done {
             Err(error) if error.may_be_committed() => Err(error),
             // Where that is no error, the rows are not wanted any more.
-            Err(error) => self.place.overtaken(error, self.options.mode),
+            Err(error) => self
+                .destination
+                .resolve_create_race(error, self.options.mode),
             Ok(mut done) => {
                 done.warnings.splice(0..0, self.warnings.iter().cloned());
-                Ok(auto_compact::follow(
+                Ok(auto_compact::compact_after_commit(
                     done,
                     &touched,
                     &self.options.choices,
@@ -635,8 +669,13 @@ impl Write {
     /// Commits files that somebody else wrote, and the ends of others.
     ///
     /// # Errors
-    /// As [`Write::run`]; the files stay in any case.
-    pub fn run_files(self, bound: &Demands, actions: Vec<Action>, cancel: &Cancel) -> Result<Done> {
+    /// As [`WriteCommand::run`]; the files stay in any case.
+    pub fn run_files(
+        self,
+        bound: &TableConstraints,
+        actions: Vec<Action>,
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
         let mut adds: Vec<Add> = Vec::new();
         let mut removed: Vec<Action> = Vec::new();
         for action in actions {
@@ -650,24 +689,24 @@ impl Write {
                 }
             }
         }
-        let change = self.replaced(bound, cancel)?;
-        if !change.ended.partial.is_empty() {
+        let change = self.rows_to_replace(bound, cancel)?;
+        if !change.matched.partial.is_empty() {
             return Err(Error::invalid(
                 "the filter must choose whole partitions: some files hold rows of both kinds",
             ));
         }
-        let written = Written {
+        let written = WriteOutput {
             files: Vec::new(),
             rows: 0,
             identities: Vec::new(),
         };
-        let mut operation = self.operation(bound, &written, &change, &Written::default(), 0);
+        let mut operation = self.operation(bound, &written, &change, &WriteOutput::default(), 0);
         let bytes: i64 = adds.iter().map(|add| add.size).sum();
         let rows: i64 = adds.iter().filter_map(Add::num_records).sum();
         for (key, value) in [
-            (self.files_metric(), figure(adds.len())),
-            ("numOutputRows", figure(rows)),
-            ("numOutputBytes", figure(bytes)),
+            (self.files_metric(), metric_value(adds.len())),
+            ("numOutputRows", metric_value(rows)),
+            ("numOutputBytes", metric_value(bytes)),
         ] {
             operation.metrics.insert(key.to_owned(), value);
         }
@@ -692,30 +731,32 @@ impl Write {
             .map(|add| add.partition_values.clone())
             .collect();
         match committed {
-            Ok(done) => Ok(auto_compact::follow(
+            Ok(done) => Ok(auto_compact::compact_after_commit(
                 done,
                 &touched,
                 &self.options.choices,
                 cancel,
             )),
-            Err(error) => self.place.overtaken(error, self.options.mode),
+            Err(error) => self
+                .destination
+                .resolve_create_race(error, self.options.mode),
         }
     }
 
     fn transaction(
         &self,
-        change: &Change,
+        change: &ReplacedRows,
         adds: &[Add],
         metadata: Option<Metadata>,
         changes: Vec<Cdc>,
-    ) -> Result<Transaction> {
-        let mut transaction = self.place.transaction()?;
-        match &change.read {
-            Read::Nothing => {}
-            Read::All => transaction.read_whole_table(),
-            Read::Rows(predicate) => transaction.read_rows(predicate.clone()),
+    ) -> Result<OptimisticTransaction> {
+        let mut transaction = self.destination.transaction()?;
+        match &change.read_dependency {
+            ReadDependency::Nothing => {}
+            ReadDependency::All => transaction.read_whole_table(),
+            ReadDependency::Rows(predicate) => transaction.read_rows(predicate.clone()),
         }
-        transaction.read_files(change.ended.files.iter().map(|add| add.path.as_str()))?;
+        transaction.read_files(change.matched.files.iter().map(|add| add.path.as_str()))?;
         if self.is_changed {
             transaction.push(Action::Protocol(self.target.protocol.clone()));
         }
@@ -724,7 +765,7 @@ impl Write {
         let now = now_ms();
         transaction.extend(
             change
-                .ended
+                .matched
                 .files
                 .iter()
                 .map(|add| Action::Remove(add.to_remove(now, true))),
@@ -735,25 +776,25 @@ impl Write {
     }
 
     /// Whether somebody else made the table that this append wanted to make.
-    fn can_follow(&self, error: &Error) -> bool {
-        matches!(self.place, Place::Nothing(..))
-            && self.options.mode == Mode::Append
+    fn can_append_after_race(&self, error: &Error) -> bool {
+        matches!(self.destination, TableOrPath::EmptyPath(..))
+            && self.options.mode == SaveMode::Append
             && matches!(error, Error::CommitFailed { .. })
     }
 
     /// Appends to the table that somebody else made meanwhile, if it is just the one that was
     /// wanted.
-    fn follow(
+    fn append_after_race(
         &self,
         error: Error,
         adds: &[Add],
-        operation: &Operation,
-        cancel: &Cancel,
-    ) -> Result<Done> {
-        let Place::Nothing(log, options) = &self.place else {
+        operation: &CommitOperation,
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
+        let TableOrPath::EmptyPath(log, options) = &self.destination else {
             return Err(error);
         };
-        let Place::Table(snapshot) = Place::open(log.clone(), *options)? else {
+        let TableOrPath::Table(snapshot) = TableOrPath::open(log.clone(), *options)? else {
             return Err(error);
         };
         let same = snapshot.schema() == &self.target.schema
@@ -765,7 +806,7 @@ impl Write {
         if !same {
             return Err(error);
         }
-        let mut transaction = Transaction::new(&snapshot);
+        let mut transaction = OptimisticTransaction::new(&snapshot);
         transaction.extend(adds.iter().cloned().map(Action::Add));
         commit(
             transaction,
@@ -787,17 +828,18 @@ impl Write {
 
     fn operation(
         &self,
-        bound: &Demands,
-        written: &Written,
-        change: &Change,
-        kept: &Written,
+        bound: &TableConstraints,
+        written: &WriteOutput,
+        change: &ReplacedRows,
+        kept: &WriteOutput,
         changes: usize,
-    ) -> Operation {
-        let mut operation = Operation::new(self.options.as_select.map_or("WRITE", AsSelect::name));
+    ) -> CommitOperation {
+        let mut operation =
+            CommitOperation::new(self.options.as_select.map_or("WRITE", AsSelect::name));
         let mut parameters = Map::new();
         if let Some(batch) = &self.options.batch {
             "STREAMING UPDATE".clone_into(&mut operation.name);
-            let mode = if self.options.mode == Mode::Overwrite {
+            let mode = if self.options.mode == SaveMode::Overwrite {
                 "Complete"
             } else {
                 "Append"
@@ -806,20 +848,20 @@ impl Write {
             parameters.insert("queryId".to_owned(), batch.query_id.as_str().into());
             parameters.insert("epochId".to_owned(), batch.epoch_id.to_string().into());
         } else if self.options.as_select.is_some() {
-            parameters = said_of(&self.target.metadata, &self.options.cluster_by);
+            parameters = operation_parameters(&self.target.metadata, &self.options.cluster_by);
         } else {
             parameters.insert("mode".to_owned(), self.options.mode.name().into());
             parameters.insert(
                 "partitionBy".to_owned(),
-                listed(&self.target.metadata.partition_columns),
+                json_string_list(&self.target.metadata.partition_columns),
             );
         }
         if !self.options.cluster_by.is_empty()
-            && (matches!(self.place, Place::Nothing(..)) || !self.domains.is_empty())
+            && (matches!(self.destination, TableOrPath::EmptyPath(..)) || !self.domains.is_empty())
         {
             parameters.insert(
                 "clusterBy".to_owned(),
-                listed_columns(&self.options.cluster_by),
+                clustering_columns_json(&self.options.cluster_by),
             );
         }
         if let Some(predicate) = &bound.predicate {
@@ -841,35 +883,35 @@ impl Write {
             );
         }
         operation.parameters = parameters;
-        let bytes = |files: &[NewFile]| files.iter().map(|file| file.size).sum::<u64>();
+        let bytes = |files: &[WrittenDataFile]| files.iter().map(|file| file.size).sum::<u64>();
         let mut metrics = Map::new();
         let mut set = |key: &str, value: Value| metrics.insert(key.to_owned(), value);
         set(
             self.files_metric(),
-            figure(written.files.len() + kept.files.len()),
+            metric_value(written.files.len() + kept.files.len()),
         );
-        set("numOutputRows", figure(written.rows + kept.rows));
+        set("numOutputRows", metric_value(written.rows + kept.rows));
         set(
             "numOutputBytes",
-            figure(bytes(&written.files) + bytes(&kept.files)),
+            metric_value(bytes(&written.files) + bytes(&kept.files)),
         );
-        if self.options.mode == Mode::Overwrite || self.options.batch.is_some() {
-            set("numRemovedFiles", figure(change.ended.files.len()));
+        if self.options.mode == SaveMode::Overwrite || self.options.batch.is_some() {
+            set("numRemovedFiles", metric_value(change.matched.files.len()));
         }
-        if self.options.mode == Mode::Overwrite && self.options.batch.is_none() {
+        if self.options.mode == SaveMode::Overwrite && self.options.batch.is_none() {
             set(
                 "numRemovedBytes",
-                figure(change.ended.files.iter().map(|add| add.size).sum::<i64>()),
+                metric_value(change.matched.files.iter().map(|add| add.size).sum::<i64>()),
             );
         }
         if let Some(rows) = change
-            .ended
+            .matched
             .rows
-            .filter(|_| change.ended.looked || self.options.has_predicate)
+            .filter(|_| change.matched.rows_scanned || self.options.has_predicate)
         {
-            set("numDeletedRows", figure(rows));
-            set("numCopiedRows", figure(kept.rows));
-            set("numAddedChangeFiles", figure(changes));
+            set("numDeletedRows", metric_value(rows));
+            set("numCopiedRows", metric_value(kept.rows));
+            set("numAddedChangeFiles", metric_value(changes));
         }
         operation.metrics = metrics;
         operation
@@ -878,61 +920,65 @@ impl Write {
 
 /// What was found before another engine wrote.
 #[derive(Debug, Clone)]
-struct Settled {
-    change: Change,
+struct ReplacementPlan {
+    change: ReplacedRows,
     /// Whether it has to write changes.
-    has_feed: bool,
+    writes_change_data: bool,
 }
 
 /// Where the feed of a write comes from.
-enum Feed {
+enum ChangeDataSource {
     /// It follows from the log.
-    Follows,
+    DerivedFromLog,
     /// The new rows are told in these files; those that end are yet to be.
-    Inserted(Written),
+    Inserted(WriteOutput),
     /// All of it is in these files.
-    Told(Vec<NewFile>),
+    ExternalFiles(Vec<WrittenDataFile>),
 }
 
 /// What a write ends.
 #[derive(Debug, Clone, Default)]
-struct Change {
+struct ReplacedRows {
     /// Rows that end.
-    ended: Matched,
-    read: Read,
+    matched: MatchedRows,
+    read_dependency: ReadDependency,
 }
 
 /// What of the table a write depends on.
 #[derive(Debug, Clone, Default)]
-enum Read {
+enum ReadDependency {
     #[default]
     Nothing,
     All,
-    Rows(Bound),
+    Rows(BoundExpr),
 }
 
-impl Write {
+impl WriteCommand {
     /// What is to be replaced, before anything is written.
-    fn replaced(&self, bound: &Demands, cancel: &Cancel) -> Result<Change> {
+    fn rows_to_replace(
+        &self,
+        bound: &TableConstraints,
+        cancel: &CancellationToken,
+    ) -> Result<ReplacedRows> {
         let predicate = bound.replaced()?;
         if predicate.is_some() != self.options.has_predicate {
             return Err(Error::internal(
                 "the predicate of a replacement was not bound",
             ));
         }
-        let Place::Table(snapshot) = &self.place else {
-            return Ok(Change::default());
+        let TableOrPath::Table(snapshot) = &self.destination else {
+            return Ok(ReplacedRows::default());
         };
-        if self.options.mode != Mode::Overwrite
+        if self.options.mode != SaveMode::Overwrite
             || self.options.dynamic_partitions
             || self.keys.is_some()
         {
-            return Ok(Change::default());
+            return Ok(ReplacedRows::default());
         }
         let Some(predicate) = predicate else {
-            return Ok(Change {
-                ended: Matched::whole(all(snapshot, cancel)?),
-                read: Read::All,
+            return Ok(ReplacedRows {
+                matched: MatchedRows::of_whole_files(all_live_adds(snapshot, cancel)?),
+                read_dependency: ReadDependency::All,
             });
         };
         // Columns that the write adds have no values in the rows that are there.
@@ -945,39 +991,44 @@ impl Write {
                 "the predicate names a column that the table does not have yet; replace rows by the columns that are there",
             ));
         }
-        Ok(Change {
-            ended: Matched::find(snapshot, Some(&predicate), None, cancel)?,
-            read: Read::Rows(predicate),
+        Ok(ReplacedRows {
+            matched: MatchedRows::find_rows(snapshot, Some(&predicate), None, cancel)?,
+            read_dependency: ReadDependency::Rows(predicate),
         })
     }
 
     /// Ends the files of the partitions that were written.
-    fn end_partitions(
+    fn replace_partitions(
         &self,
-        change: &mut Change,
-        written: &[NewFile],
-        cancel: &Cancel,
+        change: &mut ReplacedRows,
+        written: &[WrittenDataFile],
+        cancel: &CancellationToken,
     ) -> Result<()> {
-        let Place::Table(snapshot) = &self.place else {
+        let TableOrPath::Table(snapshot) = &self.destination else {
             return Ok(());
         };
         if snapshot.metadata().partition_columns.is_empty() {
-            change.ended = Matched::whole(all(snapshot, cancel)?);
-            change.read = Read::All;
+            change.matched = MatchedRows::of_whole_files(all_live_adds(snapshot, cancel)?);
+            change.read_dependency = ReadDependency::All;
             return Ok(());
         }
         if written.is_empty() {
             return Ok(());
         }
-        let partitions = Partitions::of(snapshot, written)?;
-        change.ended = Matched::whole(live(snapshot, cancel, |batch| partitions.rows(batch))?);
-        change.read = partitions.predicate()?.map_or(Read::All, Read::Rows);
+        let partitions = PartitionSet::of(snapshot, written)?;
+        change.matched =
+            MatchedRows::of_whole_files(matching_live_adds(snapshot, cancel, |batch| {
+                partitions.matching_files(batch)
+            })?);
+        change.read_dependency = partitions
+            .predicate()?
+            .map_or(ReadDependency::All, ReadDependency::Rows);
         Ok(())
     }
 
     /// Ends the rows whose keys were written.
-    fn end_keys(&self, change: &mut Change, cancel: &Cancel) -> Result<()> {
-        let (Place::Table(snapshot), Some(keys)) = (&self.place, &self.keys) else {
+    fn replace_by_keys(&self, change: &mut ReplacedRows, cancel: &CancellationToken) -> Result<()> {
+        let (TableOrPath::Table(snapshot), Some(keys)) = (&self.destination, &self.keys) else {
             return Ok(());
         };
         let keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
@@ -985,41 +1036,45 @@ impl Write {
         let Some(predicate) = keys.predicate()? else {
             return Ok(());
         };
-        *change = Change {
-            ended: Matched::find(snapshot, Some(&predicate), Some(&keys), cancel)?,
-            read: Read::Rows(predicate),
+        *change = ReplacedRows {
+            matched: MatchedRows::find_rows(snapshot, Some(&predicate), Some(&keys), cancel)?,
+            read_dependency: ReadDependency::Rows(predicate),
         };
         Ok(())
     }
 
     /// Whether rows end by deletion vectors, their files staying as they are.
-    fn marks(&self, change: &Change) -> bool {
+    fn uses_deletion_vectors(&self, change: &ReplacedRows) -> bool {
         let keeps_schema = self.options.schema_mode != Some(SchemaMode::Overwrite);
         self.options.has_predicate
             && keeps_schema
-            && self.target.has_vectors()
-            && !change.ended.partial.is_empty()
+            && self.target.has_deletion_vectors()
+            && !change.matched.partial.is_empty()
     }
 
     /// Copies the rows that stay of files that end.
-    fn copy_kept(&self, change: &Change, cancel: &Cancel) -> Result<Written> {
-        match &self.place {
-            Place::Table(snapshot) if !change.ended.partial.is_empty() => self.target.copy(
+    fn copy_remaining_rows(
+        &self,
+        change: &ReplacedRows,
+        cancel: &CancellationToken,
+    ) -> Result<WriteOutput> {
+        match &self.destination {
+            TableOrPath::Table(snapshot) if !change.matched.partial.is_empty() => self.target.copy(
                 snapshot,
-                change.ended.kept(),
-                Rules::default(),
+                change.matched.remaining_rows(),
+                WriteRules::default(),
                 None,
                 cancel,
             ),
-            _ => Ok(Written::default()),
+            _ => Ok(WriteOutput::default()),
         }
     }
 }
 
 /// The rows, whose keys are noted as they pass.
-fn noted(
+fn with_key_tracking(
     rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
-    keys: Option<Arc<Mutex<Keys>>>,
+    keys: Option<Arc<Mutex<ReplaceKeySet>>>,
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'static {
     rows.map(move |batch| {
         let batch = batch?;
@@ -1033,13 +1088,13 @@ fn noted(
 }
 
 fn check_options(options: &WriteOptions) -> Result<()> {
-    if options.schema_mode == Some(SchemaMode::Overwrite) && options.mode == Mode::Append {
+    if options.schema_mode == Some(SchemaMode::Overwrite) && options.mode == SaveMode::Append {
         return Err(Error::invalid(
             "schema_mode=\"overwrite\" replaces the table's schema, which mode=\"append\" cannot; use mode=\"overwrite\"",
         ));
     }
     let partly = options.is_partial();
-    if partly && options.mode != Mode::Overwrite {
+    if partly && options.mode != SaveMode::Overwrite {
         let what = if options.has_predicate {
             "`predicate`"
         } else if options.dynamic_partitions {
@@ -1075,7 +1130,11 @@ fn check_options(options: &WriteOptions) -> Result<()> {
 
 /// What describes a new table changes nothing about one that is there; a caller who thinks it does
 /// should hear of it.
-fn warn_of_settings(snapshot: &Snapshot, options: &WriteOptions, warnings: &mut Vec<String>) {
+fn warn_ignored_properties(
+    snapshot: &Snapshot,
+    options: &WriteOptions,
+    warnings: &mut Vec<String>,
+) {
     let metadata = snapshot.metadata();
     let same = |key: &str, value: Option<&String>| {
         value.is_none_or(|value| {
@@ -1095,17 +1154,17 @@ fn warn_of_settings(snapshot: &Snapshot, options: &WriteOptions, warnings: &mut 
 
 /// Protocol, metadata and changed domains of an existing table after data with this schema is
 /// written.
-pub(super) fn settled(
+pub(super) fn evolved_definition(
     snapshot: &Snapshot,
     data: &StructType,
     options: &WriteOptions,
-) -> Result<Made> {
+) -> Result<TableDefinition> {
     let (protocol, metadata) = (snapshot.protocol(), snapshot.metadata());
     let partly = options.is_partial();
     let replaces = options.schema_mode == Some(SchemaMode::Overwrite) && !partly;
     if !options.cluster_by.is_empty() && !replaces {
         let now = snapshot
-            .sets()?
+            .non_file_actions()?
             .domains
             .get(CLUSTERING)
             .map(|domain| domain.configuration.clone());
@@ -1117,7 +1176,10 @@ pub(super) fn settled(
     }
     let asked: Option<Vec<String>> = options.partition_by.as_ref().map(|names| {
         let schema = if replaces { data } else { snapshot.schema() };
-        names.iter().map(|name| spelled(schema, name)).collect()
+        names
+            .iter()
+            .map(|name| schema_column_name(schema, name))
+            .collect()
     });
     if let (false, Some(asked)) = (replaces, &asked)
         && *asked != metadata.partition_columns
@@ -1128,10 +1190,10 @@ pub(super) fn settled(
             json!(asked)
         )));
     }
-    let mut context = Context {
+    let mut context = TableChangeContext {
         allow_unknown: true,
         now_ms: now_ms(),
-        unique: &mut uuid,
+        generate_id: &mut uuid,
     };
     match options.schema_mode {
         None => Ok((protocol.clone(), metadata.clone(), Vec::new())),
@@ -1145,7 +1207,7 @@ pub(super) fn settled(
                 .iter()
                 .filter(|field| snapshot.schema().field(&field.name).is_none())
             {
-                if let Some(key) = asks_for_values(field) {
+                if let Some(key) = generated_value_key(field) {
                     let what = if key == GENERATED {
                         "Schema evolved fields cannot have generated expressions. Recreate the table to achieve this"
                     } else {
@@ -1201,7 +1263,7 @@ pub(super) fn settled(
                     table::set_schema(&protocol, &metadata, &schema, &mut context)?;
             }
             iceberg::check_partitions(snapshot.metadata(), &metadata)?;
-            let domains = reclustered(snapshot, &metadata, &options.cluster_by)?;
+            let domains = clustering_domain_change(snapshot, &metadata, &options.cluster_by)?;
             Ok((protocol, metadata, domains))
         }
     }
@@ -1209,12 +1271,12 @@ pub(super) fn settled(
 
 /// The clustering once all columns are replaced: that of the write, else none, which is how
 /// delta-spark writes it.
-fn reclustered(
+fn clustering_domain_change(
     snapshot: &Snapshot,
     metadata: &Metadata,
     columns: &[String],
 ) -> Result<Vec<DomainMetadata>> {
-    let last = snapshot.sets()?.domains.get(CLUSTERING);
+    let last = snapshot.non_file_actions()?.domains.get(CLUSTERING);
     if last.is_none() && columns.is_empty() {
         return Ok(Vec::new());
     }
@@ -1236,7 +1298,7 @@ mod tests {
     fn options_that_contradict_each_other_are_refused() {
         let options = |edit: &dyn Fn(&mut WriteOptions)| {
             let mut options = WriteOptions {
-                mode: Mode::Overwrite,
+                mode: SaveMode::Overwrite,
                 ..WriteOptions::default()
             };
             edit(&mut options);
@@ -1244,8 +1306,8 @@ mod tests {
         };
         assert!(options(&|_| {}).is_ok());
         let refused: [&dyn Fn(&mut WriteOptions); 3] = [
-            &|o| (o.mode, o.schema_mode) = (Mode::Append, Some(SchemaMode::Overwrite)),
-            &|o| (o.mode, o.has_predicate) = (Mode::Append, true),
+            &|o| (o.mode, o.schema_mode) = (SaveMode::Append, Some(SchemaMode::Overwrite)),
+            &|o| (o.mode, o.has_predicate) = (SaveMode::Append, true),
             &|o| {
                 (o.has_predicate, o.dynamic_partitions) = (true, true);
             },

@@ -16,17 +16,17 @@ use arrow_schema::DataType as Arrow;
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
-use crate::expr::{Bound, Expr, Function, Scalar};
-use crate::ops::partition_predicate::{NAMED, joined};
+use crate::expr::{BoundExpr, Expr, Function, Scalar};
+use crate::ops::partition_predicate::{NAMED, combine_exprs};
 use crate::parse::mask;
-use crate::protocol::calendar::Zone;
-use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
-use crate::write::cast::Columns;
+use crate::protocol::calendar::TimeZoneSpec;
+use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
+use crate::write::cast::ColumnPositions;
 
 /// A column of the table that must equal one of the data.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Key {
+pub struct ReplaceKey {
     /// The table's column.
     pub target: String,
     /// The data's.
@@ -36,7 +36,7 @@ pub struct Key {
     pub null_safe: bool,
 }
 
-impl std::fmt::Display for Key {
+impl std::fmt::Display for ReplaceKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let quoted = |name: &str| name.replace('`', "``");
         write!(
@@ -51,41 +51,41 @@ impl std::fmt::Display for Key {
 
 /// The keys of some data.
 #[derive(Debug)]
-pub(in crate::ops) struct Keys {
-    keys: Vec<Key>,
+pub(in crate::ops) struct ReplaceKeySet {
+    keys: Vec<ReplaceKey>,
     /// The table's columns, named as the data's.
     fields: Vec<StructField>,
     converter: RowConverter,
-    known: HashSet<Box<[u8]>>,
-    spans: Vec<Span>,
-    zone: Zone,
+    key_rows: HashSet<Box<[u8]>>,
+    domains: Vec<KeyDomain>,
+    zone: TimeZoneSpec,
     /// Where timestamps of the data without a zone are read.
-    data_zone: Option<Zone>,
+    data_zone: Option<TimeZoneSpec>,
 }
 
 /// The values of one column: all of them while they are few, and their bounds.
 #[derive(Debug)]
-pub(in crate::ops) struct Span {
+pub(in crate::ops) struct KeyDomain {
     converter: RowConverter,
     /// All of them, while they are few.
     values: Option<Vec<Scalar>>,
-    seen: HashSet<Box<[u8]>>,
-    least: Option<(Box<[u8]>, Scalar)>,
-    greatest: Option<(Box<[u8]>, Scalar)>,
+    value_rows: HashSet<Box<[u8]>>,
+    min_value: Option<(Box<[u8]>, Scalar)>,
+    max_value: Option<(Box<[u8]>, Scalar)>,
     has_null: bool,
 }
 
-impl Keys {
+impl ReplaceKeySet {
     /// Nothing noted yet.
     ///
     /// # Errors
     /// [`Error::Invalid`] for columns that are not there or have no equality.
     pub(in crate::ops) fn new(
-        mut keys: Vec<Key>,
+        mut keys: Vec<ReplaceKey>,
         table: &StructType,
         data: &StructType,
-        zone: Zone,
-        data_zone: Option<Zone>,
+        zone: TimeZoneSpec,
+        data_zone: Option<TimeZoneSpec>,
     ) -> Result<Self> {
         let mut fields = Vec::with_capacity(keys.len());
         for key in &mut keys {
@@ -126,18 +126,18 @@ impl Keys {
             });
         }
         let sorted =
-            |field: &StructField| SortField::new(field.data_type.to_arrow(TextLayout::Plain));
+            |field: &StructField| SortField::new(field.data_type.to_arrow(StringLayout::Plain));
         let spans = fields
             .iter()
-            .map(|field| Span::new(&field.data_type))
+            .map(|field| KeyDomain::new(&field.data_type))
             .collect::<Result<_>>()?;
         let converter = RowConverter::new(fields.iter().map(sorted).collect())?;
         Ok(Self {
             keys,
             fields,
             converter,
-            known: HashSet::new(),
-            spans,
+            key_rows: HashSet::new(),
+            domains: spans,
             zone,
             data_zone,
         })
@@ -152,8 +152,11 @@ impl Keys {
                 },
                 batch.project(&[batch.schema_ref().index_of(&field.name)?])?,
             );
-            let cast =
-                Columns::find(alone.schema_ref(), &one)?.cast(&alone, &one, self.data_zone)?;
+            let cast = ColumnPositions::find(alone.schema_ref(), &one)?.cast(
+                &alone,
+                &one,
+                self.data_zone,
+            )?;
             cast.into_iter()
                 .next()
                 .flatten()
@@ -164,11 +167,11 @@ impl Keys {
         let usable = self.usable(&columns, batch.num_rows());
         let rows = self.converter.convert_columns(&columns)?;
         for (n, row) in rows.iter().enumerate() {
-            if usable.value(n) && !self.known.contains(row.as_ref()) {
-                self.known.insert(row.as_ref().into());
+            if usable.value(n) && !self.key_rows.contains(row.as_ref()) {
+                self.key_rows.insert(row.as_ref().into());
             }
         }
-        for (span, column) in self.spans.iter_mut().zip(&columns) {
+        for (span, column) in self.domains.iter_mut().zip(&columns) {
             span.note(column, &usable)?;
         }
         Ok(())
@@ -181,7 +184,7 @@ impl Keys {
 
     /// The rows of the table whose keys were noted; the columns of the batch are [`Self::columns`]
     /// and any others.
-    pub(in crate::ops) fn rows(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+    pub(in crate::ops) fn matching_rows(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         let columns =
             self.comparable(batch.columns().get(..self.fields.len()).unwrap_or_default())?;
         let usable = self.usable(&columns, batch.num_rows());
@@ -189,27 +192,27 @@ impl Keys {
         Ok(mask(
             rows.iter()
                 .enumerate()
-                .map(|(n, row)| usable.value(n) && self.known.contains(row.as_ref()))
+                .map(|(n, row)| usable.value(n) && self.key_rows.contains(row.as_ref()))
                 .collect(),
         ))
     }
 
     /// True for every row of the table whose keys were noted, and maybe for others; `None` where
     /// there is none to find.
-    pub(in crate::ops) fn predicate(&self) -> Result<Option<Bound>> {
-        if self.known.is_empty() {
+    pub(in crate::ops) fn predicate(&self) -> Result<Option<BoundExpr>> {
+        if self.key_rows.is_empty() {
             return Ok(None);
         }
         let mut all = vec![Expr::boolean(Some(true))];
-        for ((key, field), span) in self.keys.iter().zip(&self.fields).zip(&self.spans) {
+        for ((key, field), span) in self.keys.iter().zip(&self.fields).zip(&self.domains) {
             let column = Expr::Column {
                 path: vec![key.target.clone()],
                 data_type: field.data_type.clone(),
             };
             all.extend(span.predicate(&column)?);
         }
-        Ok(Some(Bound {
-            expr: joined(Function::And, all)?,
+        Ok(Some(BoundExpr {
+            expr: combine_exprs(Function::And, all)?,
             ansi: true,
             zone: self.zone,
         }))
@@ -243,7 +246,7 @@ impl Keys {
 
 /// A column of exactly a type, in which equal values are equal bytes.
 pub(in crate::ops) fn comparable(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
-    let column = cast(column, &data_type.to_arrow(TextLayout::Plain))?;
+    let column = cast(column, &data_type.to_arrow(StringLayout::Plain))?;
     Ok(match column.data_type() {
         Arrow::Float32 => Arc::new(
             column
@@ -259,23 +262,24 @@ pub(in crate::ops) fn comparable(column: &ArrayRef, data_type: &DataType) -> Res
     })
 }
 
-impl Span {
+impl KeyDomain {
     /// Nothing noted yet.
     pub(in crate::ops) fn new(data_type: &DataType) -> Result<Self> {
-        let converter =
-            RowConverter::new(vec![SortField::new(data_type.to_arrow(TextLayout::Plain))])?;
+        let converter = RowConverter::new(vec![SortField::new(
+            data_type.to_arrow(StringLayout::Plain),
+        )])?;
         Ok(Self {
             converter,
             values: Some(Vec::new()),
-            seen: HashSet::new(),
-            least: None,
-            greatest: None,
+            value_rows: HashSet::new(),
+            min_value: None,
+            max_value: None,
             has_null: false,
         })
     }
 
     /// Forgets single values: there are others between.
-    pub(in crate::ops) fn keep_bounds(&mut self) {
+    pub(in crate::ops) fn discard_values(&mut self) {
         self.values = None;
     }
 
@@ -301,28 +305,28 @@ impl Span {
                 greatest = Some((row, n));
             }
             if let Some(values) = &mut self.values
-                && !self.seen.contains(row)
+                && !self.value_rows.contains(row)
             {
-                self.seen.insert(row.into());
+                self.value_rows.insert(row.into());
                 values.push(scalar(n)?);
                 if values.len() > NAMED {
-                    (self.values, self.seen) = (None, HashSet::new());
+                    (self.values, self.value_rows) = (None, HashSet::new());
                 }
             }
         }
         if let Some((row, n)) = least.filter(|(row, _)| {
-            self.least
+            self.min_value
                 .as_ref()
                 .is_none_or(|(least, _)| *row < least.as_ref())
         }) {
-            self.least = Some((row.into(), scalar(n)?));
+            self.min_value = Some((row.into(), scalar(n)?));
         }
         if let Some((row, n)) = greatest.filter(|(row, _)| {
-            self.greatest
+            self.max_value
                 .as_ref()
                 .is_none_or(|(greatest, _)| *row > greatest.as_ref())
         }) {
-            self.greatest = Some((row.into(), scalar(n)?));
+            self.max_value = Some((row.into(), scalar(n)?));
         }
         Ok(())
     }
@@ -349,7 +353,7 @@ impl Span {
             )
         };
         let mut any = Vec::new();
-        match (&self.values, &self.least, &self.greatest) {
+        match (&self.values, &self.min_value, &self.max_value) {
             (Some(values), ..) if values.len() > 1 => {
                 any.push(Expr::in_list(expr.clone(), values.clone())?);
             }
@@ -363,14 +367,14 @@ impl Span {
                     compare(Function::GreaterEqual, least.clone())?,
                     compare(Function::LessEqual, greatest.clone())?,
                 ];
-                any.push(joined(Function::And, both)?);
+                any.push(combine_exprs(Function::And, both)?);
             }
             _ => return Ok(None),
         }
         if self.has_null {
             any.push(compare(Function::EqualNullSafe, Scalar::Null)?);
         }
-        joined(Function::Or, any).map(Some)
+        combine_exprs(Function::Or, any).map(Some)
     }
 }
 
@@ -387,20 +391,20 @@ mod tests {
         .unwrap()
     }
 
-    fn keys(pairs: &[(&str, &str, bool)]) -> Result<Keys> {
+    fn keys(pairs: &[(&str, &str, bool)]) -> Result<ReplaceKeySet> {
         let data =
             StructType::parse(r#"{"type":"struct","fields":[{"name":"id","type":"integer"},{"name":"s","type":"string"},{"name":"x","type":"double"}]}"#)
                 .unwrap();
-        let key = |(target, source, null_safe): &(&str, &str, bool)| Key {
+        let key = |(target, source, null_safe): &(&str, &str, bool)| ReplaceKey {
             target: (*target).into(),
             source: (*source).into(),
             null_safe: *null_safe,
         };
-        Keys::new(
+        ReplaceKeySet::new(
             pairs.iter().map(key).collect(),
             &table(),
             &data,
-            Zone::UTC,
+            TimeZoneSpec::UTC,
             None,
         )
     }
@@ -414,8 +418,8 @@ mod tests {
         .unwrap()
     }
 
-    fn chosen(keys: &Keys, columns: Vec<(&str, ArrayRef)>) -> Vec<bool> {
-        keys.rows(&batch(columns))
+    fn chosen(keys: &ReplaceKeySet, columns: Vec<(&str, ArrayRef)>) -> Vec<bool> {
+        keys.matching_rows(&batch(columns))
             .unwrap()
             .iter()
             .map(|row| row == Some(true))

@@ -18,11 +18,11 @@ const INLINE: u64 = 12;
 
 /// Bytes of all strings and byte strings in `columns`, at any depth; short ones may count as the
 /// longest such ones.
-pub(in crate::pq) fn text_bytes(columns: &[ArrayRef]) -> u64 {
-    columns.iter().map(of_array).sum()
+pub(in crate::pq) fn string_bytes(columns: &[ArrayRef]) -> u64 {
+    columns.iter().map(array_string_bytes).sum()
 }
 
-fn of_array(array: &ArrayRef) -> u64 {
+fn array_string_bytes(array: &ArrayRef) -> u64 {
     // The lowest quarter of a view is its length; that of a null is zero or harmless. Without a
     // buffer all are short, and views are not touched again.
     let lengths = |views: &[u128], buffers: &[Buffer]| match buffers {
@@ -38,26 +38,26 @@ fn of_array(array: &ArrayRef) -> u64 {
             array.as_binary_view().views(),
             array.as_binary_view().data_buffers(),
         ),
-        DataType::Utf8 => span(array.as_string::<i32>().value_offsets()),
-        DataType::Binary => span(array.as_binary::<i32>().value_offsets()),
-        DataType::Struct(_) => text_bytes(array.as_struct().columns()),
+        DataType::Utf8 => offsets_length(array.as_string::<i32>().value_offsets()),
+        DataType::Binary => offsets_length(array.as_binary::<i32>().value_offsets()),
+        DataType::Struct(_) => string_bytes(array.as_struct().columns()),
         DataType::List(_) => {
             let list = array.as_list::<i32>();
-            of_part(list.values(), list.value_offsets())
+            sliced_string_bytes(list.values(), list.value_offsets())
         }
         DataType::Map(_, _) => {
             let map = array.as_map();
             map.entries()
                 .columns()
                 .iter()
-                .map(|column| of_part(column, map.offsets()))
+                .map(|column| sliced_string_bytes(column, map.offsets()))
                 .sum()
         }
         _ => 0,
     }
 }
 
-fn span(offsets: &[i32]) -> u64 {
+fn offsets_length(offsets: &[i32]) -> u64 {
     match (offsets.first(), offsets.last()) {
         (Some(first), Some(last)) => {
             u64::try_from(i64::from(*last) - i64::from(*first)).unwrap_or(0)
@@ -66,13 +66,13 @@ fn span(offsets: &[i32]) -> u64 {
     }
 }
 
-fn of_part(values: &ArrayRef, offsets: &[i32]) -> u64 {
+fn sliced_string_bytes(values: &ArrayRef, offsets: &[i32]) -> u64 {
     let from = offsets
         .first()
         .and_then(|n| usize::try_from(*n).ok())
         .unwrap_or(0);
-    let count = usize::try_from(span(offsets)).unwrap_or(0);
-    of_array(&values.slice(
+    let count = usize::try_from(offsets_length(offsets)).unwrap_or(0);
+    array_string_bytes(&values.slice(
         from.min(values.len()),
         count.min(values.len().saturating_sub(from)),
     ))
@@ -83,18 +83,18 @@ const SLACK: usize = 64 << 10;
 
 /// Copies the strings that a filter left out of the pages that they alone keep alive, where these
 /// are much larger.
-pub(in crate::pq) fn compacted(batch: RecordBatch) -> RecordBatch {
+pub(in crate::pq) fn compact_batch(batch: RecordBatch) -> RecordBatch {
     let columns: Vec<ArrayRef> = batch
         .columns()
         .iter()
-        .map(|column| compact(column).unwrap_or_else(|| Arc::clone(column)))
+        .map(|column| compact_array(column).unwrap_or_else(|| Arc::clone(column)))
         .collect();
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(batch.schema(), columns, &options).unwrap_or(batch)
 }
 
 /// The array without bytes that it does not use; `None` where that saves little. Lists keep theirs.
-fn compact(array: &ArrayRef) -> Option<ArrayRef> {
+fn compact_array(array: &ArrayRef) -> Option<ArrayRef> {
     let wasteful = |buffers: &[Buffer], used: usize| {
         buffers.iter().map(Buffer::len).sum::<usize>() > used * 2 + SLACK
     };
@@ -113,7 +113,7 @@ fn compact(array: &ArrayRef) -> Option<ArrayRef> {
             let structs = array.as_struct();
             let mut any = false;
             let columns = structs.columns().iter().map(|column| {
-                let compact = compact(column);
+                let compact = compact_array(column);
                 any |= compact.is_some();
                 compact.unwrap_or_else(|| Arc::clone(column))
             });
@@ -131,7 +131,7 @@ fn compact(array: &ArrayRef) -> Option<ArrayRef> {
 
 /// Cuts `batch`, which holds `text` bytes, into halves until each holds at most `limit` or a single
 /// row.
-pub(in crate::pq) fn split(
+pub(in crate::pq) fn split_by_bytes(
     batch: RecordBatch,
     text: u64,
     limit: u64,
@@ -146,7 +146,7 @@ pub(in crate::pq) fn split(
         batch.slice(0, half),
         batch.slice(half, batch.num_rows() - half),
     ] {
-        let text = text_bytes(part.columns());
-        split(part, text, limit, out);
+        let text = string_bytes(part.columns());
+        split_by_bytes(part, text, limit, out);
     }
 }

@@ -36,7 +36,7 @@ fn groups<const W: usize>(bytes: &[u8], out: &mut [u32]) {
         }
         _ => {}
     }
-    let done = at_once::<W>(bytes, out);
+    let done = unpack_vectorized::<W>(bytes, out);
     let mut at = done / 8 * W;
     for eight in out.get_mut(done..).unwrap_or_default().chunks_exact_mut(8) {
         // A value is read with the eight bytes from its first one, which reach beyond the group.
@@ -75,7 +75,7 @@ fn group<const W: usize>(window: &[u8], eight: &mut [u32]) {
 /// Unpacks the first groups, where the processor can take a group at once; says how many values
 /// these have.
 #[inline]
-fn at_once<const W: usize>(bytes: &[u8], out: &mut [u32]) -> usize {
+fn unpack_vectorized<const W: usize>(bytes: &[u8], out: &mut [u32]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if W <= avx2::WIDEST && std::is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has it.

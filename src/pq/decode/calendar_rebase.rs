@@ -16,8 +16,8 @@ use arrow_array::types::{Date32Type, TimestampMicrosecondType};
 use chrono::{DateTime, TimeZone};
 use chrono_tz::OffsetComponents;
 
-use crate::pq::Footer;
-use crate::protocol::calendar::Zone;
+use crate::pq::ParquetFooter;
+use crate::protocol::calendar::TimeZoneSpec;
 
 /// The first day of the Gregorian calendar, 1582-10-15.
 const GREGORIAN: i32 = -141_427;
@@ -28,17 +28,17 @@ const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
 
 /// Which values of a file are of the hybrid calendar.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::pq) struct Legacy {
+pub(in crate::pq) struct CalendarRebase {
     /// Dates and 64-bit timestamps are.
     pub datetime: bool,
     /// INT96 timestamps are.
     pub int96: bool,
-    zone: Zone,
+    zone: TimeZoneSpec,
 }
 
-impl Legacy {
+impl CalendarRebase {
     /// What the footer says; `session` is the zone of writers that did not name theirs.
-    pub fn of(footer: &Footer, session: Zone) -> Self {
+    pub fn from_footer(footer: &ParquetFooter, session: TimeZoneSpec) -> Self {
         let older = |limit: &str| {
             footer
                 .key_value("org.apache.spark.version")
@@ -53,7 +53,7 @@ impl Legacy {
                 .is_some_and(|older| older || marked("org.apache.spark.legacyINT96")),
             zone: footer
                 .key_value("org.apache.spark.timeZone")
-                .and_then(Zone::of)
+                .and_then(TimeZoneSpec::of)
                 .unwrap_or(session),
         }
     }
@@ -99,7 +99,7 @@ impl Legacy {
         } else {
             day
         };
-        instant(
+        local_to_utc_micros(
             &self.zone,
             day.checked_mul(MICROS_PER_DAY)?.checked_add(time)?,
         )
@@ -128,10 +128,10 @@ fn rebased_day(day: i64) -> i64 {
 }
 
 /// The present standard offset, which Java's old calendar used for everything before 1900.
-fn standard_offset(zone: &Zone) -> i64 {
+fn standard_offset(zone: &TimeZoneSpec) -> i64 {
     match zone {
-        Zone::Fixed(seconds) => i64::from(*seconds),
-        Zone::Named(tz) => DateTime::from_timestamp(1_700_000_000, 0).map_or(0, |now| {
+        TimeZoneSpec::Fixed(seconds) => i64::from(*seconds),
+        TimeZoneSpec::Named(tz) => DateTime::from_timestamp(1_700_000_000, 0).map_or(0, |now| {
             tz.offset_from_utc_datetime(&now.naive_utc())
                 .base_utc_offset()
                 .num_seconds()
@@ -141,7 +141,7 @@ fn standard_offset(zone: &Zone) -> i64 {
 
 /// The instant of a wall clock: the later one where there are two, as much later as the gap where
 /// there is none.
-fn instant(zone: &Zone, local: i64) -> Option<i64> {
+fn local_to_utc_micros(zone: &TimeZoneSpec, local: i64) -> Option<i64> {
     let seconds = local.div_euclid(MICROS_PER_SECOND);
     let (before, after) = (
         zone.offset_at(seconds - 86_400 * 2),
@@ -161,11 +161,11 @@ mod tests {
 
     use super::*;
 
-    fn legacy(zone: &str) -> Legacy {
-        Legacy {
+    fn legacy(zone: &str) -> CalendarRebase {
+        CalendarRebase {
             datetime: true,
             int96: true,
-            zone: Zone::parse(zone).unwrap(),
+            zone: TimeZoneSpec::parse(zone).unwrap(),
         }
     }
 

@@ -1,7 +1,7 @@
-//! Files as they are, for checkpoints: [`File`] -> its own schema, row groups with statistics,
+//! Files as they are, for checkpoints: [`StoreObject`] -> its own schema, row groups with statistics,
 //! batches of chosen leaves.
 //!
-//! Decoding is arrow-rs' own on views; [`TextLayout::Plain`] casts afterwards. Batches are cut so
+//! Decoding is arrow-rs' own on views; [`StringLayout::Plain`] casts afterwards. Batches are cut so
 //! that their text (counted as if copied, since whoever reads it will) stays within
 //! `max_batch_bytes`, and a file whose text or rows outgrow its bytes beyond reason is refused: a
 //! checkpoint has a path of its own in every row, so it cannot compress without limit.
@@ -14,14 +14,14 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::file::statistics::Statistics;
 
 use crate::error::{Error, Result, ResultExt};
-use crate::pq::decode::batch_budget::{split, text_bytes};
-use crate::pq::decode::projection::{GroupBatches, Shape, decode, rows_at_once};
-use crate::pq::decoder_errors::guarded;
-use crate::pq::input::column_chunks::{Fetch, Wish, fetch};
-use crate::pq::input::footer::{End, Footer, read_with_end};
+use crate::pq::decode::batch_budget::{split_by_bytes, string_bytes};
+use crate::pq::decode::projection::{ParquetProjection, RowGroupBatches, decode, rows_per_batch};
+use crate::pq::decoder_errors::catch_decoder_panic;
+use crate::pq::input::column_chunks::{ChunkRequest, RowGroupFetch, fetch};
+use crate::pq::input::footer::{FileTail, ParquetFooter, read_with_tail};
 use crate::pq::input::header_check::renamed_column;
-use crate::protocol::schema::TextLayout;
-use crate::store::File;
+use crate::protocol::schema::StringLayout;
+use crate::store::StoreObject;
 
 /// Rows that any file may have, and rows for each of its bytes beyond that.
 const ROWS: (u64, u64) = (1 << 20, 256);
@@ -31,9 +31,9 @@ const TEXT: (u64, u64) = (64 << 20, 4096);
 /// A Parquet file as it is.
 #[derive(Debug, Clone)]
 pub struct RawFile {
-    file: File,
-    footer: Arc<Footer>,
-    end: Arc<End>,
+    file: StoreObject,
+    footer: Arc<ParquetFooter>,
+    file_tail: Arc<FileTail>,
 }
 
 /// A row group.
@@ -71,8 +71,8 @@ pub enum LeafBound {
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the file; [`Error::NotFound`], [`Error::Storage`].
-pub fn open_raw(file: &File) -> Result<RawFile> {
-    let (footer, end) = read_with_end(file)?;
+pub fn open_raw(file: &StoreObject) -> Result<RawFile> {
+    let (footer, end) = read_with_tail(file)?;
     let limit = ROWS.1.saturating_mul(footer.size).saturating_add(ROWS.0);
     if footer.num_rows() > limit {
         return Err(Error::corrupt_data(format!(
@@ -86,7 +86,7 @@ pub fn open_raw(file: &File) -> Result<RawFile> {
     Ok(RawFile {
         file: file.clone(),
         footer,
-        end: Arc::new(end),
+        file_tail: Arc::new(end),
     })
 }
 
@@ -156,7 +156,7 @@ impl RawGroup<'_> {
 /// Refuses a footer whose parts contradict each other: names of columns and numbers of rows are in
 /// it twice, so one flipped bit in either place shows, where the other copy alone would make a
 /// column vanish.
-fn check_consistent(footer: &Footer, bytes: Option<&[u8]>) -> Result<()> {
+fn check_consistent(footer: &ParquetFooter, bytes: Option<&[u8]>) -> Result<()> {
     let contradiction = |what: String| {
         Err(Error::corrupt_data(format!(
             "the Parquet footer contradicts itself: {what}"
@@ -309,11 +309,17 @@ impl RawFile {
     ///
     /// # Errors
     /// [`Error::Corrupt`] for types that make no sense.
-    pub fn schema(&self, leaf: impl Fn(&[&str]) -> bool, layout: TextLayout) -> Result<SchemaRef> {
-        guarded(&self.file.path, || Ok(laid_out(&self.shape(leaf)?, layout)))
+    pub fn schema(
+        &self,
+        leaf: impl Fn(&[&str]) -> bool,
+        layout: StringLayout,
+    ) -> Result<SchemaRef> {
+        catch_decoder_panic(&self.file.path, || {
+            Ok(with_text_layout(&self.projection(leaf)?, layout))
+        })
     }
 
-    fn shape(&self, leaf: impl Fn(&[&str]) -> bool) -> Result<Shape> {
+    fn projection(&self, leaf: impl Fn(&[&str]) -> bool) -> Result<ParquetProjection> {
         let schema = self.footer.metadata.file_metadata().schema_descr();
         let kept: Vec<bool> = schema
             .columns()
@@ -329,7 +335,7 @@ impl RawFile {
                 )
             })
             .collect();
-        Shape::new(schema, |n| kept.get(n).copied().unwrap_or(false))
+        ParquetProjection::new(schema, |n| kept.get(n).copied().unwrap_or(false))
     }
 
     /// Reads row groups `groups`, only the leaves that `leaf` takes (both of a map's), at most
@@ -341,23 +347,23 @@ impl RawFile {
         &self,
         groups: &[usize],
         leaf: impl Fn(&[&str]) -> bool,
-        layout: TextLayout,
+        layout: StringLayout,
         batch_rows: usize,
         max_batch_bytes: u64,
     ) -> Result<RawBatches> {
-        guarded(&self.file.path, || {
-            let shape = self.shape(leaf)?;
-            let schema = laid_out(&shape, layout);
+        catch_decoder_panic(&self.file.path, || {
+            let shape = self.projection(leaf)?;
+            let schema = with_text_layout(&shape, layout);
             let limit = TEXT
                 .1
                 .saturating_mul(self.footer.size)
                 .saturating_add(TEXT.0);
             Ok(RawBatches {
                 file: self.clone(),
-                shape,
+                projection: shape,
                 schema,
                 groups: groups.iter().copied().collect(),
-                coming: None,
+                prefetched: None,
                 batches: None,
                 ready: VecDeque::new(),
                 batch_rows,
@@ -370,7 +376,7 @@ impl RawFile {
 }
 
 /// The schema of `shape` in the layout asked for.
-fn laid_out(shape: &Shape, layout: TextLayout) -> SchemaRef {
+fn with_text_layout(shape: &ParquetProjection, layout: StringLayout) -> SchemaRef {
     fn plain(field: &Arc<Field>) -> Arc<Field> {
         let data_type = match field.data_type() {
             DataType::Utf8View => DataType::Utf8,
@@ -383,20 +389,20 @@ fn laid_out(shape: &Shape, layout: TextLayout) -> SchemaRef {
         Arc::new(field.as_ref().clone().with_data_type(data_type))
     }
     Arc::new(match layout {
-        TextLayout::View => Schema::new(shape.fields.clone()),
-        TextLayout::Plain => Schema::new(shape.fields.iter().map(plain).collect::<Vec<_>>()),
+        StringLayout::View => Schema::new(shape.fields.clone()),
+        StringLayout::Plain => Schema::new(shape.fields.iter().map(plain).collect::<Vec<_>>()),
     })
 }
 
 /// Batches of a [`RawFile`]. Ends after the first error.
 pub struct RawBatches {
     file: RawFile,
-    shape: Shape,
+    projection: ParquetProjection,
     schema: SchemaRef,
     groups: VecDeque<usize>,
     /// The next row group, on its way while the current one is decoded.
-    coming: Option<(usize, Fetch)>,
-    batches: Option<GroupBatches>,
+    prefetched: Option<(usize, RowGroupFetch)>,
+    batches: Option<RowGroupBatches>,
     ready: VecDeque<RecordBatch>,
     batch_rows: usize,
     max_batch_bytes: u64,
@@ -411,20 +417,20 @@ impl RawBatches {
     }
 
     fn fetch_next(&mut self) -> Result<()> {
-        if self.coming.is_none()
+        if self.prefetched.is_none()
             && let Some(group) = self.groups.pop_front()
         {
-            let wish = Wish {
+            let wish = ChunkRequest {
                 group,
-                leaves: &self.shape.leaves,
+                leaves: &self.projection.leaves,
                 part: None,
             };
-            self.coming = Some((
+            self.prefetched = Some((
                 group,
                 fetch(
                     &self.file.file,
                     &self.file.footer,
-                    Some(&self.file.end),
+                    Some(&self.file.file_tail),
                     &wish,
                 )?,
             ));
@@ -441,34 +447,34 @@ impl RawBatches {
                 match batches.next() {
                     Some(batch) => {
                         let batch = batch?;
-                        let text = text_bytes(batch.columns());
+                        let text = string_bytes(batch.columns());
                         self.text_left = self.text_left.checked_sub(text).ok_or_else(|| {
                             Error::corrupt_data(format!(
                                 "a file of {} bytes expands to an implausible amount of text",
                                 self.file.footer.size
                             ))
                         })?;
-                        split(batch, text, self.max_batch_bytes, &mut self.ready);
+                        split_by_bytes(batch, text, self.max_batch_bytes, &mut self.ready);
                         continue;
                     }
                     None => self.batches = None,
                 }
             }
             self.fetch_next()?;
-            let Some((index, fetch)) = self.coming.take() else {
+            let Some((index, fetch)) = self.prefetched.take() else {
                 return Ok(None);
             };
             self.fetch_next()?;
             let group = fetch.wait()?;
-            let rows = rows_at_once(
+            let rows = rows_per_batch(
                 &self.file.footer,
                 index,
-                &self.shape.leaves,
+                &self.projection.leaves,
                 self.batch_rows,
                 self.max_batch_bytes,
             )?;
             self.batches = Some(decode(
-                &self.shape,
+                &self.projection,
                 &group,
                 rows,
                 None,
@@ -503,11 +509,11 @@ impl Iterator for RawBatches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let path = self.file.file.path.clone();
-        let next = guarded(&path, || self.advance()).transpose();
+        let next = catch_decoder_panic(&path, || self.advance()).transpose();
         if !matches!(next, Some(Ok(_))) {
             self.groups.clear();
             self.ready.clear();
-            (self.coming, self.batches) = (None, None);
+            (self.prefetched, self.batches) = (None, None);
         }
         next
     }
@@ -555,12 +561,15 @@ mod tests {
         );
         let keep = |path: &[&str]| path == ["add", "size"];
         let batch = raw
-            .read(&[0], keep, TextLayout::Plain, 100, 1 << 20)
+            .read(&[0], keep, StringLayout::Plain, 100, 1 << 20)
             .unwrap()
             .next()
             .unwrap()
             .unwrap();
-        assert_eq!(batch.schema(), raw.schema(keep, TextLayout::Plain).unwrap());
+        assert_eq!(
+            batch.schema(),
+            raw.schema(keep, StringLayout::Plain).unwrap()
+        );
         assert_eq!(batch.num_columns(), 1);
         let add = batch.column(0).as_struct();
         assert_eq!((add.num_columns(), add.null_count()), (1, 1));
@@ -589,7 +598,7 @@ mod tests {
     fn no_leaf_at_all_still_counts_rows() {
         let raw = open_raw(&file_of(&write(&ints(1000), None))).unwrap();
         let rows: usize = raw
-            .read(&[0], |_| false, TextLayout::View, 300, 1 << 20)
+            .read(&[0], |_| false, StringLayout::View, 300, 1 << 20)
             .unwrap()
             .map(|b| b.unwrap().num_rows())
             .sum();
@@ -602,7 +611,7 @@ mod tests {
         let total: usize = text.iter().flatten().map(str::len).sum();
         let batch = RecordBatch::try_from_iter([("s", Arc::new(text) as ArrayRef)]).unwrap();
         let raw = open_raw(&file_of(&write(&batch, None))).unwrap();
-        for layout in [TextLayout::Plain, TextLayout::View] {
+        for layout in [StringLayout::Plain, StringLayout::View] {
             let batches: Vec<_> = raw
                 .read(&[0], |_| true, layout, 10_000, 2000)
                 .unwrap()
@@ -611,10 +620,13 @@ mod tests {
             assert!(
                 batches
                     .iter()
-                    .all(|b| text_bytes(b.columns()) <= 2000 || b.num_rows() == 1)
+                    .all(|b| string_bytes(b.columns()) <= 2000 || b.num_rows() == 1)
             );
             assert_eq!(
-                batches.iter().map(|b| text_bytes(b.columns())).sum::<u64>(),
+                batches
+                    .iter()
+                    .map(|b| string_bytes(b.columns()))
+                    .sum::<u64>(),
                 total as u64
             );
             assert_eq!(
@@ -638,7 +650,7 @@ mod tests {
         assert!(bytes.len() < 4096, "{}", bytes.len());
         let raw = open_raw(&file_of(&bytes)).unwrap();
         let results: Vec<_> = raw
-            .read(&[0], |_| true, TextLayout::Plain, 10_000, 16 << 20)
+            .read(&[0], |_| true, StringLayout::Plain, 10_000, 16 << 20)
             .unwrap()
             .collect();
         let errors: Vec<_> = results.iter().filter_map(|r| r.as_ref().err()).collect();

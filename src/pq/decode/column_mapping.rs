@@ -1,5 +1,5 @@
 //! Which columns of a file are which columns of the table, and how the ones become the others:
-//! table fields x footer -> [`Columns`], the leaves to decode and a [`Plan`] for each column.
+//! table fields x footer -> [`ProjectedColumns`], the leaves to decode and a [`ArrayConversion`] for each column.
 //!
 //! Resolution happens on the Arrow types that the file's own schema decodes to, in which lists and
 //! maps of every legacy form look alike; an `ARROW:schema` in the footer is ignored. Names are
@@ -21,14 +21,14 @@ use parquet::schema::types::SchemaDescriptor;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
-use crate::pq::decode::calendar_rebase::Legacy;
-use crate::pq::decode::projection::Shape;
+use crate::pq::decode::calendar_rebase::CalendarRebase;
+use crate::pq::decode::projection::ParquetProjection;
 use crate::pq::leaf_count::leaf_count;
-use crate::protocol::schema::{DataType, SparkType, StructField, TextLayout};
+use crate::protocol::schema::{DataType, SparkType, StringLayout, StructField};
 
 /// How the table's columns are found in its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mapping {
+pub enum ColumnMappingMode {
     /// By their names.
     #[default]
     None,
@@ -40,24 +40,24 @@ pub enum Mapping {
 
 /// How a decoded array becomes one of the table's.
 #[derive(Debug, Clone)]
-pub(in crate::pq) enum Plan {
+pub(in crate::pq) enum ArrayConversion {
     /// The file has no such field.
     Absent,
     /// A primitive.
-    Leaf(Leaf),
+    Leaf(LeafConversion),
     /// The target's fields, each with the place of its source among the decoded fields.
-    Struct(Vec<(Option<usize>, Plan)>),
+    Struct(Vec<(Option<usize>, ArrayConversion)>),
     /// The elements.
-    List(Box<Plan>),
+    List(Box<ArrayConversion>),
     /// Keys and values.
-    Map(Box<(Plan, Plan)>),
+    Map(Box<(ArrayConversion, ArrayConversion)>),
     /// `metadata`, `value` and perhaps `typed_value`.
     Variant,
 }
 
 /// What is done to a primitive array. The comments say what may fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pq) enum Leaf {
+pub(in crate::pq) enum LeafConversion {
     /// Nothing, or another layout of the same text.
     Same,
     /// A conversion of Arrow's: widenings, or narrower integers (out of range).
@@ -76,45 +76,45 @@ pub(in crate::pq) enum Leaf {
 
 /// A column to give.
 #[derive(Debug, Clone)]
-pub(in crate::pq) struct Column {
+pub(in crate::pq) struct OutputColumn {
     /// Its field, as the table has it.
     pub field: Arc<Field>,
     /// Its place among the decoded columns.
     pub source: Option<usize>,
-    pub plan: Plan,
+    pub plan: ArrayConversion,
 }
 
 /// What to decode of a file and what to make of it.
-pub(in crate::pq) struct Columns {
-    pub shape: Shape,
-    pub columns: Vec<Column>,
+pub(in crate::pq) struct ProjectedColumns {
+    pub projection: ParquetProjection,
+    pub columns: Vec<OutputColumn>,
 }
 
 /// One column that is wanted.
-pub(in crate::pq) struct Wanted<'a> {
+pub(in crate::pq) struct RequestedColumn<'a> {
     /// Its name in the output.
     pub field: &'a StructField,
     /// How to find it.
-    pub mapping: Mapping,
+    pub mapping: ColumnMappingMode,
 }
 
 /// A name and an id to look for.
-struct Key<'a> {
+struct FieldKey<'a> {
     name: &'a str,
     id: Option<i32>,
 }
 
-fn key(field: &StructField, mapping: Mapping) -> Key<'_> {
+fn field_key(field: &StructField, mapping: ColumnMappingMode) -> FieldKey<'_> {
     match mapping {
-        Mapping::None => Key {
+        ColumnMappingMode::None => FieldKey {
             name: &field.name,
             id: None,
         },
-        Mapping::Name => Key {
+        ColumnMappingMode::Name => FieldKey {
             name: field.physical_name(),
             id: None,
         },
-        Mapping::Id => Key {
+        ColumnMappingMode::Id => FieldKey {
             name: field.physical_name(),
             id: field.field_id(),
         },
@@ -122,21 +122,21 @@ fn key(field: &StructField, mapping: Mapping) -> Key<'_> {
 }
 
 /// Finds fields among siblings.
-struct Siblings<'a> {
+struct SiblingFieldIndex<'a> {
     exact: FxHashMap<&'a str, usize>,
     ids: FxHashMap<i32, usize>,
     names: Vec<&'a str>,
     /// Names without case, made when one is not found with it.
-    folded: Option<FxHashMap<String, Vec<usize>>>,
+    by_lowercase: Option<FxHashMap<String, Vec<usize>>>,
 }
 
-impl<'a> Siblings<'a> {
+impl<'a> SiblingFieldIndex<'a> {
     fn new(siblings: impl Iterator<Item = (&'a str, Option<i32>)>) -> Self {
         let mut out = Self {
             exact: FxHashMap::default(),
             ids: FxHashMap::default(),
             names: Vec::new(),
-            folded: None,
+            by_lowercase: None,
         };
         for (n, (name, id)) in siblings.enumerate() {
             out.exact.entry(name).or_insert(n);
@@ -148,7 +148,7 @@ impl<'a> Siblings<'a> {
         out
     }
 
-    fn find(&mut self, key: &Key<'_>) -> Result<Option<usize>> {
+    fn find(&mut self, key: &FieldKey<'_>) -> Result<Option<usize>> {
         if let Some(id) = key.id {
             return Ok(self.ids.get(&id).copied());
         }
@@ -156,7 +156,7 @@ impl<'a> Siblings<'a> {
             return Ok(Some(*n));
         }
         let names = &self.names;
-        let folded = self.folded.get_or_insert_with(|| {
+        let folded = self.by_lowercase.get_or_insert_with(|| {
             let mut folded: FxHashMap<String, Vec<usize>> = FxHashMap::default();
             for (n, name) in names.iter().enumerate() {
                 folded.entry(name.to_lowercase()).or_default().push(n);
@@ -181,13 +181,13 @@ fn id_of(field: &Field) -> Option<i32> {
         .and_then(|id| id.parse().ok())
 }
 
-impl Columns {
+impl ProjectedColumns {
     /// Resolves `wanted` in a file of this schema.
     pub fn resolve(
         schema: &SchemaDescriptor,
-        wanted: &[Wanted<'_>],
-        layout: TextLayout,
-        legacy: &Legacy,
+        wanted: &[RequestedColumn<'_>],
+        layout: StringLayout,
+        legacy: &CalendarRebase,
     ) -> Result<Self> {
         let roots = schema.root_schema().get_fields();
         let with_id = |node: &parquet::schema::types::TypePtr| {
@@ -196,7 +196,7 @@ impl Columns {
         };
         if wanted
             .iter()
-            .any(|w| w.mapping == Mapping::Id && w.field.field_id().is_some())
+            .any(|w| w.mapping == ColumnMappingMode::Id && w.field.field_id().is_some())
             && !roots.is_empty()
             && roots.iter().all(|r| with_id(r).is_none())
         {
@@ -204,21 +204,22 @@ impl Columns {
                 "the file has no field ids, by which the table's column mapping mode `id` finds columns",
             ));
         }
-        let mut siblings = Siblings::new(roots.iter().map(|root| (root.name(), with_id(root))));
+        let mut siblings =
+            SiblingFieldIndex::new(roots.iter().map(|root| (root.name(), with_id(root))));
         let mut root_wanted = vec![false; roots.len()];
         for wanted in wanted {
             if matches!(wanted.field.data_type, DataType::Void) {
                 continue;
             }
             if let Some(n) = siblings
-                .find(&key(wanted.field, wanted.mapping))
+                .find(&field_key(wanted.field, wanted.mapping))
                 .map_err(|e| e.at_column(&wanted.field.name))?
                 && let Some(root) = root_wanted.get_mut(n)
             {
                 *root = true;
             }
         }
-        let whole = Shape::new(schema, |leaf| {
+        let whole = ParquetProjection::new(schema, |leaf| {
             root_wanted
                 .get(schema.get_column_root_idx(leaf))
                 .copied()
@@ -227,7 +228,7 @@ impl Columns {
         let (columns, kept) = plan(&whole, wanted, layout, legacy)?;
         if kept.iter().all(|kept| *kept) {
             return Ok(Self {
-                shape: whole,
+                projection: whole,
                 columns,
             });
         }
@@ -239,39 +240,42 @@ impl Columns {
             .filter(|(_, kept)| **kept)
             .map(|(leaf, _)| *leaf)
             .collect();
-        let shape = Shape::new(schema, |leaf| leaves.binary_search(&leaf).is_ok())?;
+        let shape = ParquetProjection::new(schema, |leaf| leaves.binary_search(&leaf).is_ok())?;
         let (columns, _) = plan(&shape, wanted, layout, legacy)?;
-        Ok(Self { shape, columns })
+        Ok(Self {
+            projection: shape,
+            columns,
+        })
     }
 }
 
 /// Plans every column over `shape`, and says which of its leaves are used.
 fn plan(
-    shape: &Shape,
-    wanted: &[Wanted<'_>],
-    layout: TextLayout,
-    legacy: &Legacy,
-) -> Result<(Vec<Column>, Vec<bool>)> {
-    let mut planner = Planner {
-        shape,
+    shape: &ParquetProjection,
+    wanted: &[RequestedColumn<'_>],
+    layout: StringLayout,
+    legacy: &CalendarRebase,
+) -> Result<(Vec<OutputColumn>, Vec<bool>)> {
+    let mut planner = ConversionPlanner {
+        projection: shape,
         layout,
         legacy,
-        kept: vec![false; shape.leaves.len()],
+        used_leaves: vec![false; shape.leaves.len()],
     };
-    let mut siblings = Siblings::new(
+    let mut siblings = SiblingFieldIndex::new(
         shape
             .fields
             .iter()
             .map(|field| (field.name().as_str(), id_of(field))),
     );
-    let starts = starts(&shape.fields, 0);
+    let starts = first_leaves(&shape.fields, 0);
     let columns = wanted
         .iter()
         .map(|wanted| {
             let field = Arc::new(wanted.field.to_arrow(layout));
             let source = match wanted.field.data_type {
                 DataType::Void => None,
-                _ => siblings.find(&key(wanted.field, wanted.mapping))?,
+                _ => siblings.find(&field_key(wanted.field, wanted.mapping))?,
             };
             let found = source.and_then(|n| shape.fields.get(n).zip(starts.get(n)));
             let plan = match found {
@@ -280,22 +284,22 @@ fn plan(
                     from.data_type(),
                     *start,
                     wanted.mapping,
-                    &mut Path::new(&wanted.field.name),
+                    &mut ColumnNamePath::new(&wanted.field.name),
                 )?,
-                None => Plan::Absent,
+                None => ArrayConversion::Absent,
             };
-            Ok(Column {
+            Ok(OutputColumn {
                 field,
                 source,
                 plan,
             })
         })
         .collect::<Result<Vec<_>>>()?;
-    Ok((columns, planner.kept))
+    Ok((columns, planner.used_leaves))
 }
 
 /// The first leaf of each field.
-fn starts(fields: &Fields, from: usize) -> Vec<usize> {
+fn first_leaves(fields: &Fields, from: usize) -> Vec<usize> {
     let mut next = from;
     fields
         .iter()
@@ -308,35 +312,39 @@ fn starts(fields: &Fields, from: usize) -> Vec<usize> {
 }
 
 /// Names from the column down.
-struct Path<'a>(Vec<&'a str>);
+struct ColumnNamePath<'a>(Vec<&'a str>);
 
-impl<'a> Path<'a> {
+impl<'a> ColumnNamePath<'a> {
     fn new(name: &'a str) -> Self {
         Self(vec![name])
     }
 
-    fn within<T>(&mut self, name: &'a str, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    fn with_child<T>(
+        &mut self,
+        name: &'a str,
+        work: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         self.0.push(name);
         let result = work(self);
         self.0.pop();
         result
     }
 
-    fn text(&self) -> String {
+    fn dotted(&self) -> String {
         self.0.join(".")
     }
 }
 
-struct Planner<'a> {
-    shape: &'a Shape,
-    layout: TextLayout,
-    legacy: &'a Legacy,
-    kept: Vec<bool>,
+struct ConversionPlanner<'a> {
+    projection: &'a ParquetProjection,
+    layout: StringLayout,
+    legacy: &'a CalendarRebase,
+    used_leaves: Vec<bool>,
 }
 
-impl Planner<'_> {
-    fn keep(&mut self, from: usize, count: usize) {
-        self.kept
+impl ConversionPlanner<'_> {
+    fn mark_used(&mut self, from: usize, count: usize) {
+        self.used_leaves
             .iter_mut()
             .skip(from)
             .take(count)
@@ -349,35 +357,35 @@ impl Planner<'_> {
         to: &'a DataType,
         from: &Arrow,
         leaf: usize,
-        mapping: Mapping,
-        path: &mut Path<'a>,
-    ) -> Result<Plan> {
+        mapping: ColumnMappingMode,
+        path: &mut ColumnNamePath<'a>,
+    ) -> Result<ArrayConversion> {
         match (to, from) {
-            (DataType::Void, _) => Ok(Plan::Absent),
+            (DataType::Void, _) => Ok(ArrayConversion::Absent),
             (DataType::Spark(SparkType::CalendarInterval), _) => Err(Error::unsupported(format!(
                 "a column of type {to} cannot be read; read the other columns"
             ))
-            .at_column(path.text())),
+            .at_column(path.dotted())),
             (DataType::Struct(to), Arrow::Struct(from)) => {
-                let mut siblings = Siblings::new(
+                let mut siblings = SiblingFieldIndex::new(
                     from.iter()
                         .map(|field| (field.name().as_str(), id_of(field))),
                 );
-                let starts = starts(from, leaf);
+                let starts = first_leaves(from, leaf);
                 let mut children = Vec::with_capacity(to.fields.len());
                 let mut any = false;
                 for field in &to.fields {
                     let source = match field.data_type {
                         DataType::Void => None,
                         _ => siblings
-                            .find(&key(field, mapping))
-                            .map_err(|e| e.at_column(path.text()))?,
+                            .find(&field_key(field, mapping))
+                            .map_err(|e| e.at_column(path.dotted()))?,
                     };
                     let found = source.and_then(|n| from.get(n).zip(starts.get(n)));
                     let plan = match found {
                         Some((source, start)) => {
                             any = true;
-                            path.within(&field.name, |path| {
+                            path.with_child(&field.name, |path| {
                                 self.plan(
                                     &field.data_type,
                                     source.data_type(),
@@ -387,22 +395,25 @@ impl Planner<'_> {
                                 )
                             })?
                         }
-                        None => Plan::Absent,
+                        None => ArrayConversion::Absent,
                     };
                     children.push((source, plan));
                 }
                 if !any {
                     // Some leaf must tell which structs are null.
-                    self.keep(leaf, 1);
+                    self.mark_used(leaf, 1);
                 }
-                Ok(Plan::Struct(children))
+                Ok(ArrayConversion::Struct(children))
             }
             (DataType::Array(to), Arrow::List(from)) => {
-                let element = path.within("element", |path| {
+                let element = path.with_child("element", |path| {
                     self.plan(&to.element, from.data_type(), leaf, mapping, path)
                 })?;
-                self.keep(leaf, usize::from(matches!(element, Plan::Absent)));
-                Ok(Plan::List(Box::new(element)))
+                self.mark_used(
+                    leaf,
+                    usize::from(matches!(element, ArrayConversion::Absent)),
+                );
+                Ok(ArrayConversion::List(Box::new(element)))
             }
             (DataType::Map(to), Arrow::Map(entries, _)) => {
                 let Arrow::Struct(entries) = entries.data_type() else {
@@ -412,15 +423,15 @@ impl Planner<'_> {
                     return Err(Self::mismatch(&DataType::Map(Arc::clone(to)), from, path));
                 };
                 let second = leaf + leaf_count(key.data_type());
-                let key = path.within("key", |path| {
+                let key = path.with_child("key", |path| {
                     self.plan(&to.key, key.data_type(), leaf, mapping, path)
                 })?;
                 let values = leaf_count(value.data_type());
-                let value = path.within("value", |path| {
+                let value = path.with_child("value", |path| {
                     self.plan(&to.value, value.data_type(), second, mapping, path)
                 })?;
-                self.keep(leaf, second - leaf + values);
-                Ok(Plan::Map(Box::new((key, value))))
+                self.mark_used(leaf, second - leaf + values);
+                Ok(ArrayConversion::Map(Box::new((key, value))))
             }
             (DataType::Variant, Arrow::Struct(fields)) => {
                 let has = |name: &str| {
@@ -433,24 +444,24 @@ impl Planner<'_> {
                 {
                     return Err(Self::mismatch(to, from, path));
                 }
-                self.keep(leaf, leaf_count(from));
-                Ok(Plan::Variant)
+                self.mark_used(leaf, leaf_count(from));
+                Ok(ArrayConversion::Variant)
             }
             (_, Arrow::Null) if to.is_primitive() => {
-                self.keep(leaf, 1);
-                Ok(Plan::Absent)
+                self.mark_used(leaf, 1);
+                Ok(ArrayConversion::Absent)
             }
             _ => {
                 let how = self
                     .leaf(to, from, leaf)
                     .ok_or_else(|| Self::mismatch(to, from, path))?;
-                self.keep(leaf, 1);
-                Ok(Plan::Leaf(how))
+                self.mark_used(leaf, 1);
+                Ok(ArrayConversion::Leaf(how))
             }
         }
     }
 
-    fn mismatch(to: &DataType, from: &Arrow, path: &Path<'_>) -> Error {
+    fn mismatch(to: &DataType, from: &Arrow, path: &ColumnNamePath<'_>) -> Error {
         let found = DataType::from_arrow(from).map_or_else(
             || from.to_string().to_lowercase(),
             |found| found.to_string(),
@@ -460,11 +471,11 @@ impl Planner<'_> {
             to.to_string(),
             found,
         )
-        .at_column(path.text())
+        .at_column(path.dotted())
     }
 
     fn physical(&self, leaf: usize) -> Option<Physical> {
-        self.shape
+        self.projection
             .schema
             .columns()
             .get(leaf)
@@ -472,7 +483,7 @@ impl Planner<'_> {
     }
 
     /// How a primitive of the file becomes one of the table, if it may.
-    fn leaf(&self, to: &DataType, from: &Arrow, leaf: usize) -> Option<Leaf> {
+    fn leaf(&self, to: &DataType, from: &Arrow, leaf: usize) -> Option<LeafConversion> {
         use DataType as D;
         let int96 = self.physical(leaf) == Some(Physical::INT96);
         let rebased = if int96 {
@@ -481,25 +492,25 @@ impl Planner<'_> {
             self.legacy.datetime
         };
         Some(match (to, from) {
-            (D::Date, Arrow::Date32) if self.legacy.datetime => Leaf::RebasedDays,
-            (D::Date, Arrow::Int32) => Leaf::Cast,
-            (D::Timestamp, Arrow::Timestamp(..)) if rebased => Leaf::RebasedMicros,
+            (D::Date, Arrow::Date32) if self.legacy.datetime => LeafConversion::RebasedDays,
+            (D::Date, Arrow::Int32) => LeafConversion::Cast,
+            (D::Timestamp, Arrow::Timestamp(..)) if rebased => LeafConversion::RebasedMicros,
             (D::Timestamp | D::TimestampNtz, Arrow::Timestamp(TimeUnit::Microsecond, zone)) => {
                 if zone.is_some() == matches!(to, D::Timestamp)
                     && zone.as_deref().is_none_or(|zone| zone == "UTC")
                 {
-                    Leaf::Same
+                    LeafConversion::Same
                 } else {
-                    Leaf::Micros
+                    LeafConversion::Micros
                 }
             }
             // A wall clock and an instant are the same number in Spark's eyes, which ignores
             // `isAdjustedToUTC` here.
-            (D::Timestamp | D::TimestampNtz, Arrow::Timestamp(..)) => Leaf::Micros,
-            (D::TimestampNtz, Arrow::Date32) => Leaf::Midnight,
-            (D::String, Arrow::Utf8View) | (D::Binary, Arrow::BinaryView) => Leaf::Same,
-            (D::String, Arrow::BinaryView) => Leaf::Text,
-            (D::Binary, Arrow::Utf8View | Arrow::FixedSizeBinary(_)) => Leaf::Cast,
+            (D::Timestamp | D::TimestampNtz, Arrow::Timestamp(..)) => LeafConversion::Micros,
+            (D::TimestampNtz, Arrow::Date32) => LeafConversion::Midnight,
+            (D::String, Arrow::Utf8View) | (D::Binary, Arrow::BinaryView) => LeafConversion::Same,
+            (D::String, Arrow::BinaryView) => LeafConversion::Text,
+            (D::Binary, Arrow::Utf8View | Arrow::FixedSizeBinary(_)) => LeafConversion::Cast,
             // Integers: equal, widened, or written without the annotation of a narrower one.
             (
                 D::Byte | D::Short | D::Integer | D::Long,
@@ -508,9 +519,9 @@ impl Planner<'_> {
             | (D::Long | D::Integer, Arrow::UInt32)
             | (D::Long, Arrow::UInt64) => {
                 if to.to_arrow(self.layout) == *from {
-                    Leaf::Same
+                    LeafConversion::Same
                 } else {
-                    Leaf::Cast
+                    LeafConversion::Cast
                 }
             }
             (
@@ -521,7 +532,7 @@ impl Planner<'_> {
                 | Arrow::UInt8
                 | Arrow::UInt16
                 | Arrow::Float32,
-            ) => Leaf::Cast,
+            ) => LeafConversion::Cast,
             (D::Decimal(precision, scale), from) => {
                 let (digits, fraction) = match from {
                     Arrow::Decimal32(p, s)
@@ -539,13 +550,13 @@ impl Planner<'_> {
                     return None;
                 }
                 if *from == Arrow::Decimal128(*precision, *scale) {
-                    Leaf::Same
+                    LeafConversion::Same
                 } else {
-                    Leaf::Cast
+                    LeafConversion::Cast
                 }
             }
-            (D::Spark(SparkType::Time(_)), Arrow::Time64(_)) => Leaf::Cast,
-            _ if to.to_arrow(self.layout) == *from => Leaf::Same,
+            (D::Spark(SparkType::Time(_)), Arrow::Time64(_)) => LeafConversion::Cast,
+            _ if to.to_arrow(self.layout) == *from => LeafConversion::Same,
             _ => return None,
         })
     }

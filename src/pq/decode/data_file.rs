@@ -28,20 +28,24 @@ use parquet::arrow::arrow_reader::RowSelection;
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::dv::DeletionVector;
-use crate::error::{Error, Missing, Result};
-use crate::expr::Bound;
-use crate::pq::decode::batch_budget::{compacted, split, text_bytes};
-use crate::pq::decode::calendar_rebase::Legacy;
-use crate::pq::decode::column_mapping::{Column, Columns, Mapping, Wanted};
-use crate::pq::decode::projection::{GroupBatches, Shape, decode, rows_at_once};
-use crate::pq::decode::row_selection::Selector;
+use crate::error::{Error, NotFoundKind, Result};
+use crate::expr::BoundExpr;
+use crate::pq::decode::batch_budget::{compact_batch, split_by_bytes, string_bytes};
+use crate::pq::decode::calendar_rebase::CalendarRebase;
+use crate::pq::decode::column_mapping::{
+    ColumnMappingMode, OutputColumn, ProjectedColumns, RequestedColumn,
+};
+use crate::pq::decode::projection::{ParquetProjection, RowGroupBatches, decode, rows_per_batch};
+use crate::pq::decode::row_selection::RowGroupPruner;
 use crate::pq::decode::to_table_types;
-use crate::pq::decoder_errors::guarded;
-use crate::pq::input::column_chunks::{Fetch, Pages, Wish, chunk_range, fetch};
-use crate::pq::input::footer::{End, Footer, FooterCache};
-use crate::protocol::calendar::Zone;
-use crate::protocol::schema::{DataType, StructField, TextLayout};
-use crate::store::File;
+use crate::pq::decoder_errors::catch_decoder_panic;
+use crate::pq::input::column_chunks::{
+    ChunkRequest, RowGroupFetch, SelectedPageLocations, chunk_range, fetch,
+};
+use crate::pq::input::footer::{FileTail, FooterCache, ParquetFooter};
+use crate::protocol::calendar::TimeZoneSpec;
+use crate::protocol::schema::{DataType, StringLayout, StructField};
+use crate::store::StoreObject;
 
 /// Name of the column that [`FileSpec::row_index`] adds.
 pub const ROW_INDEX: &str = "__row_index";
@@ -67,13 +71,13 @@ const GAP: u64 = 128;
 #[derive(Debug, Clone)]
 pub struct FileSpec {
     /// The file.
-    pub file: File,
+    pub file: StoreObject,
     /// The table's columns to give, in this order; no partition columns.
     pub columns: Vec<StructField>,
     /// How the table's columns are found in the file.
-    pub mapping: Mapping,
+    pub mapping: ColumnMappingMode,
     /// How text looks in the batches.
-    pub layout: TextLayout,
+    pub layout: StringLayout,
     /// Rows to leave out.
     pub deleted: Option<Arc<DeletionVector>>,
     /// Whether to add [`ROW_INDEX`], each row's position in the file.
@@ -85,10 +89,10 @@ pub struct FileSpec {
     /// Only row groups that begin in this range of bytes.
     pub range: Option<Range<u64>>,
     /// The session's time zone, for files of old writers that did not name theirs.
-    pub zone: Zone,
+    pub zone: TimeZoneSpec,
     /// Row groups and pages that cannot hold a row for which this is true are left out. Logical
     /// names.
-    pub filter: Option<Arc<Bound>>,
+    pub filter: Option<Arc<BoundExpr>>,
     /// Whether to drop every single row for which `filter` is not true, too.
     pub filter_rows: bool,
     /// Columns of the file that `filter` reads and `columns` lacks.
@@ -101,18 +105,18 @@ pub struct FileSpec {
 impl FileSpec {
     /// A plain reading of `columns`.
     #[must_use]
-    pub fn new(file: File, columns: Vec<StructField>) -> Self {
+    pub fn new(file: StoreObject, columns: Vec<StructField>) -> Self {
         Self {
             file,
             columns,
-            mapping: Mapping::None,
-            layout: TextLayout::View,
+            mapping: ColumnMappingMode::None,
+            layout: StringLayout::View,
             deleted: None,
             row_index: false,
             raw_columns: Vec::new(),
             batch_rows: BATCH_ROWS,
             range: None,
-            zone: Zone::UTC,
+            zone: TimeZoneSpec::UTC,
             filter: None,
             filter_rows: false,
             filter_columns: Vec::new(),
@@ -144,12 +148,12 @@ impl FileSpec {
 pub struct FileBatches {
     spec: FileSpec,
     footers: Arc<FooterCache>,
-    state: State,
+    state: FileReadState,
 }
 
-enum State {
+enum FileReadState {
     Unopened,
-    Open(Box<Open>),
+    Open(Box<OpenDataFile>),
     Done,
 }
 
@@ -159,7 +163,7 @@ pub fn read(spec: FileSpec, footers: &Arc<FooterCache>) -> FileBatches {
     FileBatches {
         spec,
         footers: Arc::clone(footers),
-        state: State::Unopened,
+        state: FileReadState::Unopened,
     }
 }
 
@@ -168,17 +172,18 @@ impl Iterator for FileBatches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let path = self.spec.file.path.clone();
-        let next = guarded(&path, || {
-            if matches!(self.state, State::Unopened) {
-                self.state = State::Open(Box::new(Open::new(&self.spec, &self.footers)?));
+        let next = catch_decoder_panic(&path, || {
+            if matches!(self.state, FileReadState::Unopened) {
+                self.state =
+                    FileReadState::Open(Box::new(OpenDataFile::new(&self.spec, &self.footers)?));
             }
             match &mut self.state {
-                State::Open(open) => open.next(&self.spec),
-                State::Unopened | State::Done => Ok(None),
+                FileReadState::Open(open) => open.next(&self.spec),
+                FileReadState::Unopened | FileReadState::Done => Ok(None),
             }
         });
         if !matches!(next, Ok(Some(_))) {
-            self.state = State::Done;
+            self.state = FileReadState::Done;
         }
         next.map_err(missing_data_file).transpose()
     }
@@ -188,30 +193,30 @@ impl Iterator for FileBatches {
 fn missing_data_file(error: Error) -> Error {
     match error {
         Error::NotFound {
-            kind: Missing::Object,
+            kind: NotFoundKind::Object,
             what,
-            place,
+            context: place,
         } => Error::NotFound {
-            kind: Missing::DataFile,
+            kind: NotFoundKind::DataFile,
             what,
-            place,
+            context: place,
         },
         other => other,
     }
 }
 
 /// A row group to read.
-struct Chosen {
+struct SelectedRowGroup {
     index: usize,
     first_row: u64,
     rows: u64,
     /// The rows that may match, within the group.
     ranges: Vec<Range<u64>>,
     /// Where the pages are, if only some are wanted.
-    pages: Option<Pages>,
+    pages: Option<SelectedPageLocations>,
 }
 
-impl Chosen {
+impl SelectedRowGroup {
     /// The rows that may match, by position in the file.
     fn positions(&self) -> VecDeque<Range<u64>> {
         self.ranges
@@ -220,7 +225,7 @@ impl Chosen {
             .collect()
     }
 
-    fn part(&self) -> Option<(&[Range<u64>], &Pages)> {
+    fn page_selection(&self) -> Option<(&[Range<u64>], &SelectedPageLocations)> {
         self.pages
             .as_ref()
             .map(|pages| (self.ranges.as_slice(), pages))
@@ -228,45 +233,45 @@ impl Chosen {
 }
 
 /// A file under reading.
-struct Open {
-    footer: Arc<Footer>,
-    end: Option<End>,
-    legacy: Legacy,
+struct OpenDataFile {
+    footer: Arc<ParquetFooter>,
+    file_tail: Option<FileTail>,
+    legacy: CalendarRebase,
     /// The columns to give, and behind them those that only the filter reads.
-    full: Columns,
+    all_columns: ProjectedColumns,
     /// The columns to give.
-    output: Option<Columns>,
+    output: Option<ProjectedColumns>,
     /// The filter's columns, if they are to be decoded first.
-    probe: Option<Columns>,
-    groups: VecDeque<Chosen>,
+    filter_projection: Option<ProjectedColumns>,
+    groups: VecDeque<SelectedRowGroup>,
     /// The next row group, on its way.
-    coming: Option<(Chosen, Fetch)>,
-    current: Option<Current>,
+    prefetched: Option<(SelectedRowGroup, RowGroupFetch)>,
+    current: Option<RowGroupInDecode>,
     ready: VecDeque<RecordBatch>,
-    text_left: u64,
+    string_budget: u64,
     /// The last batch's schema, to be shared by the next where it is the same.
     schema: Arc<Schema>,
 }
 
 /// A row group under decoding.
-struct Current {
-    batches: Source,
+struct RowGroupInDecode {
+    batches: RowGroupSource,
     /// Positions in the file of the rows to come, and how many they are.
     rows: VecDeque<Range<u64>>,
     left: u64,
     /// Which rows to give, by position from the group's first row, if that is settled.
-    settled: Option<(u64, BooleanBuffer)>,
+    matching_rows: Option<(u64, BooleanBuffer)>,
     /// Whether what comes has the filter's columns too.
-    is_full: bool,
+    has_filter_columns: bool,
 }
 
-enum Source {
-    Decoded(GroupBatches),
+enum RowGroupSource {
+    Decoded(RowGroupBatches),
     /// No column of the file is needed: only its rows count.
     Rows(usize),
 }
 
-impl Open {
+impl OpenDataFile {
     fn new(spec: &FileSpec, footers: &FooterCache) -> Result<Self> {
         let (footer, end) = footers.get(&spec.file)?;
         let limit = ROWS.1.saturating_mul(footer.size).saturating_add(ROWS.0);
@@ -288,7 +293,7 @@ impl Open {
                 footer.num_rows()
             )));
         }
-        let legacy = Legacy::of(&footer, spec.zone);
+        let legacy = CalendarRebase::from_footer(&footer, spec.zone);
         let schema = footer.metadata.file_metadata().schema_descr();
         let raw: Vec<StructField> = spec
             .raw_columns
@@ -296,26 +301,27 @@ impl Open {
             .map(|(name, data_type)| StructField::new(name, data_type.clone(), true))
             .collect();
         let wanted = || {
-            let of_table = spec.columns.iter().map(|field| Wanted {
+            let of_table = spec.columns.iter().map(|field| RequestedColumn {
                 field,
                 mapping: spec.mapping,
             });
-            of_table.chain(raw.iter().map(|field| Wanted {
+            of_table.chain(raw.iter().map(|field| RequestedColumn {
                 field,
-                mapping: Mapping::None,
+                mapping: ColumnMappingMode::None,
             }))
         };
         let by_filter = || {
-            spec.filter_columns.iter().map(|field| Wanted {
+            spec.filter_columns.iter().map(|field| RequestedColumn {
                 field,
                 mapping: spec.mapping,
             })
         };
-        let resolve =
-            |wanted: &[Wanted<'_>]| Columns::resolve(schema, wanted, spec.layout, &legacy);
+        let resolve = |wanted: &[RequestedColumn<'_>]| {
+            ProjectedColumns::resolve(schema, wanted, spec.layout, &legacy)
+        };
         let mut full = resolve(&wanted().collect::<Vec<_>>())?;
         let (mut output, mut probe) = (None, None);
-        let mut groups = choose(spec, &footer)?;
+        let mut groups = select_row_groups(spec, &footer)?;
         if let Some(filter) = &spec.filter {
             let names = filter.column_names();
             let fields: Vec<&StructField> = spec
@@ -327,7 +333,7 @@ impl Open {
             let first = resolve(
                 &fields
                     .iter()
-                    .map(|field| Wanted {
+                    .map(|field| RequestedColumn {
                         field,
                         mapping: spec.mapping,
                     })
@@ -340,26 +346,28 @@ impl Open {
                 ));
             }
             let selector =
-                Selector::new(filter, &footer, &first, &fields, &spec.constants, &legacy);
-            let leaves = &output.as_ref().unwrap_or(&full).shape.leaves;
-            narrow(spec, &selector, end.as_ref(), leaves, &mut groups)?;
-            if spec.filter_rows && decodes_first(&footer, &first.shape.leaves, leaves, &groups) {
+                RowGroupPruner::new(filter, &footer, &first, &fields, &spec.constants, &legacy);
+            let leaves = &output.as_ref().unwrap_or(&full).projection.leaves;
+            prune_row_groups(spec, &selector, end.as_ref(), leaves, &mut groups)?;
+            if spec.filter_rows
+                && prefers_late_decoding(&footer, &first.projection.leaves, leaves, &groups)
+            {
                 probe = Some(first);
             }
         }
         let text_left = TEXT.1.saturating_mul(footer.size).saturating_add(TEXT.0);
         Ok(Self {
             footer,
-            end,
+            file_tail: end,
             legacy,
-            full,
+            all_columns: full,
             output,
-            probe,
+            filter_projection: probe,
             groups,
-            coming: None,
+            prefetched: None,
             current: None,
             ready: VecDeque::new(),
-            text_left,
+            string_budget: text_left,
             schema: Arc::new(spec.schema()),
         })
     }
@@ -383,29 +391,38 @@ impl Open {
         }
     }
 
-    fn fetch(&self, spec: &FileSpec, chosen: &Chosen, shape: &Shape) -> Result<Fetch> {
+    fn fetch(
+        &self,
+        spec: &FileSpec,
+        chosen: &SelectedRowGroup,
+        shape: &ParquetProjection,
+    ) -> Result<RowGroupFetch> {
         fetch(
             &spec.file,
             &self.footer,
-            self.end.as_ref(),
-            &Wish {
+            self.file_tail.as_ref(),
+            &ChunkRequest {
                 group: chosen.index,
                 leaves: &shape.leaves,
-                part: chosen.part(),
+                part: chosen.page_selection(),
             },
         )
     }
 
     fn fetch_next(&mut self, spec: &FileSpec) -> Result<()> {
-        if self.coming.is_none()
+        if self.prefetched.is_none()
             && let Some(chosen) = self.groups.pop_front()
         {
             let fetch = self.fetch(
                 spec,
                 &chosen,
-                &self.probe.as_ref().unwrap_or(&self.full).shape,
+                &self
+                    .filter_projection
+                    .as_ref()
+                    .unwrap_or(&self.all_columns)
+                    .projection,
             )?;
-            self.coming = Some((chosen, fetch));
+            self.prefetched = Some((chosen, fetch));
         }
         Ok(())
     }
@@ -413,30 +430,30 @@ impl Open {
     /// Begins the next row group, if there is one.
     fn start(&mut self, spec: &FileSpec) -> Result<bool> {
         self.fetch_next(spec)?;
-        let Some((mut chosen, fetch)) = self.coming.take() else {
+        let Some((mut chosen, fetch)) = self.prefetched.take() else {
             return Ok(false);
         };
         self.fetch_next(spec)?;
-        let Some(probe) = &self.probe else {
+        let Some(probe) = &self.filter_projection else {
             self.current = Some(self.decode(spec, &chosen, fetch, None)?);
             return Ok(true);
         };
-        match self.settle(spec, probe, &chosen, fetch)? {
+        match self.evaluate_filter(spec, probe, &chosen, fetch)? {
             Some(settled) => {
                 if settled.has_true() {
-                    chosen.ranges = neighbourhood(&settled);
-                    let shape = &self.output.as_ref().unwrap_or(&self.full).shape;
+                    chosen.ranges = merge_close_ranges(&settled);
+                    let shape = &self.output.as_ref().unwrap_or(&self.all_columns).projection;
                     let fetch = self.fetch(spec, &chosen, shape)?;
                     self.current = Some(self.decode(spec, &chosen, fetch, Some(settled))?);
                 }
             }
             None => {
-                self.probe = None;
+                self.filter_projection = None;
                 // The next row group was asked for the filter's columns alone.
-                if let Some((next, _)) = self.coming.take() {
+                if let Some((next, _)) = self.prefetched.take() {
                     self.groups.push_front(next);
                 }
-                let fetch = self.fetch(spec, &chosen, &self.full.shape)?;
+                let fetch = self.fetch(spec, &chosen, &self.all_columns.projection)?;
                 self.current = Some(self.decode(spec, &chosen, fetch, None)?);
             }
         }
@@ -446,40 +463,40 @@ impl Open {
     fn decode(
         &self,
         spec: &FileSpec,
-        chosen: &Chosen,
-        fetch: Fetch,
+        chosen: &SelectedRowGroup,
+        fetch: RowGroupFetch,
         settled: Option<BooleanBuffer>,
-    ) -> Result<Current> {
+    ) -> Result<RowGroupInDecode> {
         let is_full = settled.is_none();
         let columns = if is_full {
-            &self.full
+            &self.all_columns
         } else {
-            self.output.as_ref().unwrap_or(&self.full)
+            self.output.as_ref().unwrap_or(&self.all_columns)
         };
-        Ok(Current {
-            batches: self.source(spec, &columns.shape, chosen, fetch)?,
+        Ok(RowGroupInDecode {
+            batches: self.source(spec, &columns.projection, chosen, fetch)?,
             rows: chosen.positions(),
             left: chosen
                 .ranges
                 .iter()
                 .map(|range| range.end - range.start)
                 .sum(),
-            settled: settled.map(|settled| (chosen.first_row, settled)),
-            is_full,
+            matching_rows: settled.map(|settled| (chosen.first_row, settled)),
+            has_filter_columns: is_full,
         })
     }
 
     fn source(
         &self,
         spec: &FileSpec,
-        shape: &Shape,
-        chosen: &Chosen,
-        fetch: Fetch,
-    ) -> Result<Source> {
+        shape: &ParquetProjection,
+        chosen: &SelectedRowGroup,
+        fetch: RowGroupFetch,
+    ) -> Result<RowGroupSource> {
         if shape.leaves.is_empty() {
-            return Ok(Source::Rows(spec.batch_rows.max(1)));
+            return Ok(RowGroupSource::Rows(spec.batch_rows.max(1)));
         }
-        let rows = rows_at_once(
+        let rows = rows_per_batch(
             &self.footer,
             chosen.index,
             &shape.leaves,
@@ -499,7 +516,7 @@ impl Open {
                 ))
             }
         };
-        Ok(Source::Decoded(decode(
+        Ok(RowGroupSource::Decoded(decode(
             shape,
             &fetch.wait()?,
             rows,
@@ -510,33 +527,33 @@ impl Open {
 
     /// Decodes the filter's columns of a row group and says which rows match and are not deleted;
     /// `None` if they are many.
-    fn settle(
+    fn evaluate_filter(
         &self,
         spec: &FileSpec,
-        probe: &Columns,
-        chosen: &Chosen,
-        fetch: Fetch,
+        probe: &ProjectedColumns,
+        chosen: &SelectedRowGroup,
+        fetch: RowGroupFetch,
     ) -> Result<Option<BooleanBuffer>> {
-        let mut current = Current {
-            batches: self.source(spec, &probe.shape, chosen, fetch)?,
+        let mut current = RowGroupInDecode {
+            batches: self.source(spec, &probe.projection, chosen, fetch)?,
             rows: chosen.positions(),
             left: chosen
                 .ranges
                 .iter()
                 .map(|range| range.end - range.start)
                 .sum(),
-            settled: None,
-            is_full: false,
+            matching_rows: None,
+            has_filter_columns: false,
         };
         let mut settled = BooleanBufferBuilder::new(usize::try_from(chosen.rows).unwrap_or(0));
         let (mut seen, mut matched, mut batches) = (0_u64, 0_u64, 0);
         while let Some((rows, batch)) = current.next()? {
-            let kept = keep(spec, &rows);
+            let kept = not_deleted(spec, &rows);
             let batch = match &kept {
                 Some(kept) => filter_record_batch(&batch, &BooleanArray::new(kept.clone(), None))?,
                 None => batch,
             };
-            let mask = self.matches(spec, probe.columns.iter(), &batch)?;
+            let mask = self.matching_mask(spec, probe.columns.iter(), &batch)?;
             seen += batch.num_rows() as u64;
             matched += mask.count_set_bits() as u64;
             let mask = match &kept {
@@ -572,10 +589,10 @@ impl Open {
     }
 
     /// The rows of a decoded batch for which the filter is true.
-    fn matches<'a>(
+    fn matching_mask<'a>(
         &self,
         spec: &FileSpec,
-        columns: impl Iterator<Item = &'a Column>,
+        columns: impl Iterator<Item = &'a OutputColumn>,
         batch: &RecordBatch,
     ) -> Result<BooleanBuffer> {
         let rows = batch.num_rows();
@@ -587,7 +604,8 @@ impl Open {
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(names.len());
         for column in columns.filter(|column| names.contains(&column.field.name().as_str())) {
             let source = column.source.and_then(|n| batch.columns().get(n));
-            let (field, array) = to_table_types::column(column, source, rows, &self.legacy)?;
+            let (field, array) =
+                to_table_types::to_table_column(column, source, rows, &self.legacy)?;
             fields.push(field);
             arrays.push(array);
         }
@@ -625,21 +643,21 @@ impl Open {
             }
             Ok(filter_record_batch(batch, &keep)?)
         };
-        let kept = match &current.settled {
-            Some((first, settled)) => Some(pieces(settled, *first, rows)),
-            None => keep(spec, rows),
+        let kept = match &current.matching_rows {
+            Some((first, settled)) => Some(slice_ranges(settled, *first, rows)),
+            None => not_deleted(spec, rows),
         };
         if let Some(kept) = kept.filter(BooleanBuffer::has_false) {
             batch = filter(&batch, kept)?;
         }
-        let is_full = current.is_full;
+        let is_full = current.has_filter_columns;
         if spec.filter_rows && is_full && spec.filter.is_some() {
             // Raw columns stand between; the filter does not know them.
             let (given, rest) = self
-                .full
+                .all_columns
                 .columns
-                .split_at(spec.columns.len().min(self.full.columns.len()));
-            let mask = self.matches(
+                .split_at(spec.columns.len().min(self.all_columns.columns.len()));
+            let mask = self.matching_mask(
                 spec,
                 given.iter().chain(rest.iter().skip(spec.raw_columns.len())),
                 &batch,
@@ -651,32 +669,32 @@ impl Open {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        if spec.filter.is_some() && spec.layout == TextLayout::View {
-            batch = compacted(batch);
+        if spec.filter.is_some() && spec.layout == StringLayout::View {
+            batch = compact_batch(batch);
         }
-        let text = text_bytes(batch.columns());
-        self.text_left = self.text_left.checked_sub(text).ok_or_else(|| {
+        let text = string_bytes(batch.columns());
+        self.string_budget = self.string_budget.checked_sub(text).ok_or_else(|| {
             Error::corrupt_data(format!(
                 "a file of {} bytes expands to an implausible amount of text",
                 self.footer.size
             ))
         })?;
         let mut parts = VecDeque::new();
-        split(batch, text, TEXT_BYTES, &mut parts);
+        split_by_bytes(batch, text, TEXT_BYTES, &mut parts);
         let mut from = 0;
         for part in parts {
             let index = index
                 .as_ref()
                 .map(|index| index.slice(from, part.num_rows()));
             from += part.num_rows();
-            let logical = self.logical(spec, is_full, &part, index)?;
+            let logical = self.to_table_batch(spec, is_full, &part, index)?;
             self.ready.push_back(logical);
         }
         Ok(())
     }
 
     /// The table's batch of a decoded one.
-    fn logical(
+    fn to_table_batch(
         &mut self,
         spec: &FileSpec,
         is_full: bool,
@@ -685,9 +703,9 @@ impl Open {
     ) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let columns = if is_full {
-            &self.full
+            &self.all_columns
         } else {
-            self.output.as_ref().unwrap_or(&self.full)
+            self.output.as_ref().unwrap_or(&self.all_columns)
         };
         let mut fields = Vec::with_capacity(self.schema.fields().len());
         let mut arrays = Vec::with_capacity(self.schema.fields().len());
@@ -697,7 +715,8 @@ impl Open {
             .take(spec.columns.len() + spec.raw_columns.len())
         {
             let source = column.source.and_then(|n| batch.columns().get(n));
-            let (field, array) = to_table_types::column(column, source, rows, &self.legacy)?;
+            let (field, array) =
+                to_table_types::to_table_column(column, source, rows, &self.legacy)?;
             fields.push(field);
             arrays.push(array);
         }
@@ -719,12 +738,12 @@ impl Open {
     }
 }
 
-impl Current {
+impl RowGroupInDecode {
     /// The next decoded batch and the rows that it holds.
     fn next(&mut self) -> Result<Option<(Vec<Range<u64>>, RecordBatch)>> {
         let left = self.left;
         let batch = match &mut self.batches {
-            Source::Decoded(batches) => match batches.next().transpose()? {
+            RowGroupSource::Decoded(batches) => match batches.next().transpose()? {
                 Some(batch) => batch,
                 None if left == 0 => return Ok(None),
                 // Positions count for deletions: a row group that ends early would shift those of
@@ -735,8 +754,8 @@ impl Current {
                     )));
                 }
             },
-            Source::Rows(_) if left == 0 => return Ok(None),
-            Source::Rows(most) => {
+            RowGroupSource::Rows(_) if left == 0 => return Ok(None),
+            RowGroupSource::Rows(most) => {
                 let rows = usize::try_from(left).map_or(*most, |left| left.min(*most));
                 RecordBatch::try_new_with_options(
                     Arc::new(Schema::empty()),
@@ -772,14 +791,14 @@ impl Current {
 }
 
 /// Which of these rows are not deleted; `None` if all are.
-fn keep(spec: &FileSpec, rows: &[Range<u64>]) -> Option<BooleanBuffer> {
+fn not_deleted(spec: &FileSpec, rows: &[Range<u64>]) -> Option<BooleanBuffer> {
     let deleted = spec.deleted.as_ref()?;
     if let [range] = rows {
-        return deleted.keep(range.clone());
+        return deleted.live_row_mask(range.clone());
     }
     let mut keep = BooleanBufferBuilder::new(0);
     for range in rows {
-        match deleted.keep(range.clone()) {
+        match deleted.live_row_mask(range.clone()) {
             Some(part) => keep.append_buffer(&part),
             None => keep.append_n(usize::try_from(range.end - range.start).unwrap_or(0), true),
         }
@@ -788,7 +807,7 @@ fn keep(spec: &FileSpec, rows: &[Range<u64>]) -> Option<BooleanBuffer> {
 }
 
 /// The bits of `rows`, where bit 0 is for row `first`.
-fn pieces(bits: &BooleanBuffer, first: u64, rows: &[Range<u64>]) -> BooleanBuffer {
+fn slice_ranges(bits: &BooleanBuffer, first: u64, rows: &[Range<u64>]) -> BooleanBuffer {
     let part = |range: &Range<u64>| {
         let from = usize::try_from(range.start - first)
             .unwrap_or(0)
@@ -811,7 +830,7 @@ fn pieces(bits: &BooleanBuffer, first: u64, rows: &[Range<u64>]) -> BooleanBuffe
 }
 
 /// The ranges around the set bits, joined across small gaps: decoding stops and starts at a cost.
-fn neighbourhood(bits: &BooleanBuffer) -> Vec<Range<u64>> {
+fn merge_close_ranges(bits: &BooleanBuffer) -> Vec<Range<u64>> {
     let mut out: Vec<Range<u64>> = Vec::new();
     for (from, to) in bits.set_slices() {
         let (from, to) = (from as u64, to as u64);
@@ -824,7 +843,10 @@ fn neighbourhood(bits: &BooleanBuffer) -> Vec<Range<u64>> {
 }
 
 /// The row groups that are in the wanted range of bytes and not wholly deleted.
-fn choose(spec: &FileSpec, footer: &Footer) -> Result<VecDeque<Chosen>> {
+fn select_row_groups(
+    spec: &FileSpec,
+    footer: &ParquetFooter,
+) -> Result<VecDeque<SelectedRowGroup>> {
     let mut next_row = 0;
     let mut out = VecDeque::new();
     for (index, group) in footer.metadata.row_groups().iter().enumerate() {
@@ -847,7 +869,7 @@ fn choose(spec: &FileSpec, footer: &Footer) -> Result<VecDeque<Chosen>> {
         {
             continue;
         }
-        out.push_back(Chosen {
+        out.push_back(SelectedRowGroup {
             index,
             first_row,
             rows,
@@ -860,16 +882,17 @@ fn choose(spec: &FileSpec, footer: &Footer) -> Result<VecDeque<Chosen>> {
 
 /// Leaves out what cannot match: row groups by their statistics and bloom filters, rows by the page
 /// index.
-fn narrow(
+fn prune_row_groups(
     spec: &FileSpec,
-    selector: &Selector<'_>,
-    end: Option<&End>,
+    selector: &RowGroupPruner<'_>,
+    end: Option<&FileTail>,
     leaves: &[usize],
-    groups: &mut VecDeque<Chosen>,
+    groups: &mut VecDeque<SelectedRowGroup>,
 ) -> Result<()> {
-    let indexes =
-        |groups: &VecDeque<Chosen>| groups.iter().map(|chosen| chosen.index).collect::<Vec<_>>();
-    let retain = |groups: &mut VecDeque<Chosen>, may: Vec<bool>| {
+    let indexes = |groups: &VecDeque<SelectedRowGroup>| {
+        groups.iter().map(|chosen| chosen.index).collect::<Vec<_>>()
+    };
+    let retain = |groups: &mut VecDeque<SelectedRowGroup>, may: Vec<bool>| {
         let mut may = may.into_iter();
         groups.retain(|_| may.next().unwrap_or(true));
     };
@@ -877,7 +900,7 @@ fn narrow(
     retain(groups, may);
     let may = selector.bloom_filters(&spec.file, end, &indexes(groups))?;
     retain(groups, may);
-    let pages = selector.pages(&spec.file, end, &indexes(groups), leaves)?;
+    let pages = selector.select_pages(&spec.file, end, &indexes(groups), leaves)?;
     for (mut chosen, pages) in std::mem::take(groups).into_iter().zip(pages) {
         if let Some((ranges, pages)) = pages {
             if ranges.is_empty() {
@@ -892,14 +915,14 @@ fn narrow(
 }
 
 /// Whether decoding `first` alone before the rest of `leaves` may save something worth having.
-fn decodes_first(
-    footer: &Footer,
+fn prefers_late_decoding(
+    footer: &ParquetFooter,
     first: &[usize],
     leaves: &[usize],
-    groups: &VecDeque<Chosen>,
+    groups: &VecDeque<SelectedRowGroup>,
 ) -> bool {
     let size = |leaf: &usize| -> i64 {
-        let of = |chosen: &Chosen| {
+        let of = |chosen: &SelectedRowGroup| {
             footer
                 .metadata
                 .row_groups()

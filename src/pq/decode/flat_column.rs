@@ -26,8 +26,8 @@ use parquet::column::page::{Page, PageReader};
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::error::{Error, Result};
-use crate::exec::Filling;
-use crate::pq::decode::rle::{Damaged, Hybrid, Run};
+use crate::exec::PooledBuilder;
+use crate::pq::decode::rle::{HybridRleDecoder, RleDecodeError, RleRun};
 use crate::pq::decoder_errors::decode_error;
 use crate::pq::input::page_check::level_above;
 
@@ -38,7 +38,7 @@ const INDICES: usize = 1024;
 pub(in crate::pq) struct FlatColumn {
     pages: Box<dyn PageReader>,
     optional: bool,
-    out: Box<dyn Output>,
+    out: Box<dyn FlatArrayBuilder>,
     page: DataPage,
     /// Rows of the array under construction, and which of them are valid once one is not.
     rows: usize,
@@ -48,24 +48,24 @@ pub(in crate::pq) struct FlatColumn {
 /// What is left of a page.
 struct DataPage {
     left: usize,
-    levels: Option<Hybrid>,
-    values: Stream,
+    levels: Option<HybridRleDecoder>,
+    values: PageValueDecoder,
 }
 
-enum Stream {
-    Plain(Plain),
-    Indices(Hybrid),
+enum PageValueDecoder {
+    Plain(PlainPageValues),
+    Indices(HybridRleDecoder),
 }
 
 /// Values one after the other.
-struct Plain {
+struct PlainPageValues {
     bytes: Bytes,
     at: usize,
     /// The page's number among the buffers of the array under construction.
     buffer: Option<u32>,
 }
 
-impl Plain {
+impl PlainPageValues {
     fn new(bytes: Bytes) -> Self {
         Self {
             bytes,
@@ -79,25 +79,25 @@ impl Plain {
             .at
             .checked_add(count)
             .and_then(|end| self.bytes.get(self.at..end))
-            .ok_or_else(ends_early)?;
+            .ok_or_else(page_too_short_error)?;
         self.at += count;
         Ok(bytes)
     }
 }
 
-fn ends_early() -> Error {
+fn page_too_short_error() -> Error {
     Error::corrupt_data("a Parquet page ends before its values do")
 }
 
-fn damaged(_: Damaged) -> Error {
+fn corrupt_levels_error(_: RleDecodeError) -> Error {
     Error::corrupt_data("the levels or indices of a Parquet page are damaged")
 }
 
 /// Values on their way into an array.
-trait Output: Send {
+trait FlatArrayBuilder: Send {
     fn reserve(&mut self, rows: usize);
     fn dictionary(&mut self, bytes: Bytes, values: usize) -> Result<()>;
-    fn plain(&mut self, page: &mut Plain, count: usize) -> Result<()>;
+    fn plain(&mut self, page: &mut PlainPageValues, count: usize) -> Result<()>;
     /// Entries of the dictionary.
     fn gather(&mut self, indices: &[u32]) -> Result<()>;
     fn repeat(&mut self, index: u32, count: usize) -> Result<()>;
@@ -108,21 +108,21 @@ trait Output: Send {
 }
 
 /// A number as it stands in a page.
-trait Stored: Copy + Send + 'static {
+trait PlainEncodedNumber: Copy + Send + 'static {
     const SIZE: usize;
     /// Its bytes.
     type Bytes: Copy;
     /// The numbers in `bytes`, of which the last ones may be no whole number.
-    fn all(bytes: &[u8]) -> &[Self::Bytes];
+    fn plain_values(bytes: &[u8]) -> &[Self::Bytes];
     fn read(bytes: Self::Bytes) -> Self;
 }
 
 macro_rules! stored {
     ($($t:ty),*) => {$(
-        impl Stored for $t {
+        impl PlainEncodedNumber for $t {
             const SIZE: usize = size_of::<$t>();
             type Bytes = [u8; size_of::<$t>()];
-            fn all(bytes: &[u8]) -> &[Self::Bytes] {
+            fn plain_values(bytes: &[u8]) -> &[Self::Bytes] {
                 bytes.as_chunks().0
             }
             fn read(bytes: Self::Bytes) -> Self {
@@ -135,18 +135,18 @@ macro_rules! stored {
 stored!(i32, i64, f32, f64);
 
 /// The values of an array under construction.
-struct Values<T> {
+struct ArrayValueBuffer<T> {
     /// Entries of the dictionary that are the array, as long as nothing else is: values that do
     /// not repeat are written in the order of their entries, and need no copy.
-    whole: Range<usize>,
-    out: Option<Filling<T>>,
+    dictionary_range: Range<usize>,
+    out: Option<PooledBuilder<T>>,
     rows: usize,
 }
 
-impl<T: ArrowNativeType> Values<T> {
+impl<T: ArrowNativeType> ArrayValueBuffer<T> {
     fn new() -> Self {
         Self {
-            whole: 0..0,
+            dictionary_range: 0..0,
             out: None,
             rows: 0,
         }
@@ -154,24 +154,29 @@ impl<T: ArrowNativeType> Values<T> {
 
     /// Takes entries of the dictionary as they stand; `false` where something else was before them.
     fn join(&mut self, run: &Range<usize>) -> bool {
-        let joined = match self.whole.len() {
+        let joined = match self.dictionary_range.len() {
             0 => self
                 .out
                 .as_ref()
-                .is_none_or(Filling::is_empty)
+                .is_none_or(PooledBuilder::is_empty)
                 .then(|| run.clone()),
-            _ => (self.whole.end == run.start).then_some(self.whole.start..run.end),
+            _ => (self.dictionary_range.end == run.start)
+                .then_some(self.dictionary_range.start..run.end),
         };
-        joined.map(|joined| self.whole = joined).is_some()
+        joined
+            .map(|joined| self.dictionary_range = joined)
+            .is_some()
     }
 
     /// Where values go that are not `entries` of the dictionary as it stands.
     fn out<I: ExactSizeIterator<Item = T>>(
         &mut self,
         entries: impl FnOnce(Range<usize>) -> I,
-    ) -> &mut Filling<T> {
-        let whole = std::mem::replace(&mut self.whole, 0..0);
-        let out = self.out.get_or_insert_with(|| Filling::new(self.rows));
+    ) -> &mut PooledBuilder<T> {
+        let whole = std::mem::replace(&mut self.dictionary_range, 0..0);
+        let out = self
+            .out
+            .get_or_insert_with(|| PooledBuilder::new(self.rows));
         if !whole.is_empty() {
             out.extend(entries(whole));
         }
@@ -183,8 +188,8 @@ impl<T: ArrowNativeType> Values<T> {
     fn shared(&self, dictionary: usize) -> Option<Range<usize>> {
         /// How many times what it needs of a dictionary an array may keep.
         const KEPT: usize = 4;
-        (!self.whole.is_empty() && self.whole.len() * KEPT >= dictionary)
-            .then(|| self.whole.clone())
+        (!self.dictionary_range.is_empty() && self.dictionary_range.len() * KEPT >= dictionary)
+            .then(|| self.dictionary_range.clone())
     }
 
     /// All values, none being left.
@@ -198,31 +203,31 @@ impl<T: ArrowNativeType> Values<T> {
 }
 
 /// Numbers: `S` in the page, `T` in the array.
-struct Numbers<S, T> {
+struct NumberArrayBuilder<S, T> {
     /// As it stands in its page.
     dictionary: Bytes,
-    values: Values<T>,
+    values: ArrayValueBuffer<T>,
     data_type: DataType,
     stored: PhantomData<S>,
 }
 
 /// The numbers of a page.
-fn numbers<S: Stored, T: From<S>>(
+fn numbers<S: PlainEncodedNumber, T: From<S>>(
     bytes: &[u8],
     range: Range<usize>,
 ) -> impl ExactSizeIterator<Item = T> {
-    S::all(bytes)
+    S::plain_values(bytes)
         .get(range)
         .unwrap_or_default()
         .iter()
         .map(|bytes| T::from(S::read(*bytes)))
 }
 
-impl<S: Stored, T: ArrowNativeType + From<S>> Numbers<S, T> {
-    fn boxed(data_type: &DataType) -> Box<dyn Output> {
+impl<S: PlainEncodedNumber, T: ArrowNativeType + From<S>> NumberArrayBuilder<S, T> {
+    fn boxed(data_type: &DataType) -> Box<dyn FlatArrayBuilder> {
         Box::new(Self {
             dictionary: Bytes::new(),
-            values: Values::new(),
+            values: ArrayValueBuffer::new(),
             data_type: data_type.clone(),
             stored: PhantomData,
         })
@@ -232,7 +237,7 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Numbers<S, T> {
         self.dictionary.len() / S::SIZE
     }
 
-    fn out(&mut self) -> &mut Filling<T> {
+    fn out(&mut self) -> &mut PooledBuilder<T> {
         self.values
             .out(|whole| numbers::<S, T>(&self.dictionary, whole))
     }
@@ -248,7 +253,9 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Numbers<S, T> {
     }
 }
 
-impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
+impl<S: PlainEncodedNumber, T: ArrowNativeType + From<S>> FlatArrayBuilder
+    for NumberArrayBuilder<S, T>
+{
     fn reserve(&mut self, rows: usize) {
         self.values.rows = rows;
     }
@@ -257,29 +264,33 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
         let size = values
             .checked_mul(S::SIZE)
             .filter(|size| *size <= bytes.len())
-            .ok_or_else(ends_early)?;
+            .ok_or_else(page_too_short_error)?;
         self.out();
         self.dictionary = bytes.slice(..size);
         Ok(())
     }
 
-    fn plain(&mut self, page: &mut Plain, count: usize) -> Result<()> {
-        let bytes = page.take(count.checked_mul(S::SIZE).ok_or_else(ends_early)?)?;
+    fn plain(&mut self, page: &mut PlainPageValues, count: usize) -> Result<()> {
+        let bytes = page.take(
+            count
+                .checked_mul(S::SIZE)
+                .ok_or_else(page_too_short_error)?,
+        )?;
         self.out().extend(numbers::<S, T>(bytes, 0..count));
         Ok(())
     }
 
     fn gather(&mut self, indices: &[u32]) -> Result<()> {
-        let Some(run) = in_order(indices) else {
+        let Some(run) = consecutive_range(indices) else {
             let out = self
                 .values
                 .out(|whole| numbers::<S, T>(&self.dictionary, whole));
-            return gather(S::all(&self.dictionary), indices, out, |bytes| {
+            return gather(S::plain_values(&self.dictionary), indices, out, |bytes| {
                 T::from(S::read(bytes))
             });
         };
         if run.end > self.entries() {
-            return Err(no_entry());
+            return Err(dictionary_index_error());
         }
         if size_of::<T>() != S::SIZE || !self.values.join(&run) {
             let out = self
@@ -292,9 +303,9 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
 
     fn repeat(&mut self, index: u32, count: usize) -> Result<()> {
         let value = T::from(S::read(
-            *S::all(&self.dictionary)
+            *S::plain_values(&self.dictionary)
                 .get(index as usize)
-                .ok_or_else(no_entry)?,
+                .ok_or_else(dictionary_index_error)?,
         ));
         self.out().extend(std::iter::repeat_n(value, count));
         Ok(())
@@ -311,7 +322,7 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let (length, buffer) = match self.shared() {
             Some(shared) => {
-                self.values.whole = 0..0;
+                self.values.dictionary_range = 0..0;
                 shared
             }
             None => {
@@ -330,12 +341,12 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
     }
 }
 
-fn no_entry() -> Error {
+fn dictionary_index_error() -> Error {
     Error::corrupt_data("a Parquet page names a dictionary entry that does not exist")
 }
 
 /// The entries at `indices`, if each follows the one before it.
-fn in_order(indices: &[u32]) -> Option<Range<usize>> {
+fn consecutive_range(indices: &[u32]) -> Option<Range<usize>> {
     let (first, last) = (*indices.first()?, *indices.last()?);
     // Most that are not say so here.
     if last.wrapping_sub(first) as usize != indices.len() - 1 {
@@ -352,18 +363,18 @@ fn in_order(indices: &[u32]) -> Option<Range<usize>> {
 fn gather<E: Copy, T: ArrowNativeType>(
     dictionary: &[E],
     indices: &[u32],
-    out: &mut Filling<T>,
+    out: &mut PooledBuilder<T>,
     value: impl Fn(E) -> T,
 ) -> Result<()> {
     // One bit says of all indices at once whether any is negative, seen as signed, or above the
     // last entry: two instructions for four indices on any processor, which a maximum of
     // unsigned numbers is not.
-    let last = i32::try_from(dictionary.len()).map_err(|_| no_entry())? - 1;
+    let last = i32::try_from(dictionary.len()).map_err(|_| dictionary_index_error())? - 1;
     let outside = indices.iter().fold(0, |outside, index| {
         outside | last.wrapping_sub(index.cast_signed()) | index.cast_signed()
     });
     if outside < 0 {
-        return Err(no_entry());
+        return Err(dictionary_index_error());
     }
     out.extend(indices.iter().map(|index| {
         // SAFETY: no index is below zero or above the last entry.
@@ -374,7 +385,7 @@ fn gather<E: Copy, T: ArrowNativeType>(
 
 /// Moves the last values of `out` apart, so that each stands where its bit is; nothing is said of
 /// the slots between.
-fn spread<T: ArrowNativeType>(out: &mut Filling<T>, valid: &BooleanBuffer) {
+fn spread<T: ArrowNativeType>(out: &mut PooledBuilder<T>, valid: &BooleanBuffer) {
     let values = valid.count_set_bits();
     let Some(from) = out.len().checked_sub(values) else {
         return;
@@ -395,10 +406,10 @@ fn spread<T: ArrowNativeType>(out: &mut Filling<T>, valid: &BooleanBuffer) {
 }
 
 /// Strings or byte strings, as views into pages.
-struct Views {
+struct ByteViewArrayBuilder {
     text: bool,
     dictionary: ScalarBuffer<u128>,
-    values: Values<u128>,
+    values: ArrayValueBuffer<u128>,
     dictionary_bytes: Option<Buffer>,
     /// The dictionary's number among the buffers, and the one that its views name.
     dictionary_buffer: Option<u32>,
@@ -423,12 +434,12 @@ fn view_length(view: u128) -> u32 {
     }
 }
 
-impl Views {
-    fn boxed(text: bool) -> Box<dyn Output> {
+impl ByteViewArrayBuilder {
+    fn boxed(text: bool) -> Box<dyn FlatArrayBuilder> {
         Box::new(Self {
             text,
             dictionary: ScalarBuffer::default(),
-            values: Values::new(),
+            values: ArrayValueBuffer::new(),
             dictionary_bytes: None,
             dictionary_buffer: None,
             named: 0,
@@ -436,7 +447,7 @@ impl Views {
         })
     }
 
-    fn out(&mut self) -> &mut Filling<u128> {
+    fn out(&mut self) -> &mut PooledBuilder<u128> {
         self.values.out(|whole| entries(&self.dictionary, whole))
     }
 
@@ -455,7 +466,7 @@ impl Views {
             let named = |view: &u128| {
                 *view & !(u128::from(u32::MAX) << BUFFER_BITS) | u128::from(at) << BUFFER_BITS
             };
-            let mut renamed = Filling::new(self.dictionary.len());
+            let mut renamed = PooledBuilder::new(self.dictionary.len());
             renamed.extend(self.dictionary.iter().map(|view| {
                 if view_length(*view) > INLINE {
                     named(view)
@@ -502,7 +513,7 @@ fn read_views(
         let start = at + 4;
         let end = start + length as usize;
         if end > bytes.len() {
-            return Err(ends_early());
+            return Err(page_too_short_error());
         }
         *view = if length <= INLINE {
             head & u128::MAX >> (8 * (INLINE - length))
@@ -533,7 +544,7 @@ fn read_views(
 fn last_head(bytes: &[u8]) -> Result<u128> {
     let mut head = [0; 16];
     if bytes.len() < 4 {
-        return Err(ends_early());
+        return Err(page_too_short_error());
     }
     head.iter_mut()
         .zip(bytes)
@@ -541,17 +552,17 @@ fn last_head(bytes: &[u8]) -> Result<u128> {
     Ok(u128::from_le_bytes(head))
 }
 
-impl Output for Views {
+impl FlatArrayBuilder for ByteViewArrayBuilder {
     fn reserve(&mut self, rows: usize) {
         self.values.rows = rows;
     }
 
     fn dictionary(&mut self, bytes: Bytes, values: usize) -> Result<()> {
         if values > bytes.len() / size_of::<u32>() {
-            return Err(ends_early());
+            return Err(page_too_short_error());
         }
         self.out();
-        let mut views = Filling::new(values);
+        let mut views = PooledBuilder::new(values);
         let (_, long) = read_views(&bytes, 0, self.text, 0, views.more(values))?;
         self.dictionary = views.into();
         self.dictionary_bytes = long.then(|| Buffer::from(bytes));
@@ -559,7 +570,7 @@ impl Output for Views {
         Ok(())
     }
 
-    fn plain(&mut self, page: &mut Plain, count: usize) -> Result<()> {
+    fn plain(&mut self, page: &mut PlainPageValues, count: usize) -> Result<()> {
         let next = u32::try_from(self.buffers.len()).unwrap_or(u32::MAX);
         let buffer = page.buffer.unwrap_or(next);
         let text = self.text;
@@ -574,12 +585,12 @@ impl Output for Views {
 
     fn gather(&mut self, indices: &[u32]) -> Result<()> {
         self.use_dictionary();
-        let Some(run) = in_order(indices) else {
+        let Some(run) = consecutive_range(indices) else {
             let out = self.values.out(|whole| entries(&self.dictionary, whole));
             return gather(&self.dictionary, indices, out, |view| view);
         };
         if run.end > self.dictionary.len() {
-            return Err(no_entry());
+            return Err(dictionary_index_error());
         }
         if !self.values.join(&run) {
             let out = self.values.out(|whole| entries(&self.dictionary, whole));
@@ -590,7 +601,10 @@ impl Output for Views {
 
     fn repeat(&mut self, index: u32, count: usize) -> Result<()> {
         self.use_dictionary();
-        let view = *self.dictionary.get(index as usize).ok_or_else(no_entry)?;
+        let view = *self
+            .dictionary
+            .get(index as usize)
+            .ok_or_else(dictionary_index_error)?;
         self.out().extend(std::iter::repeat_n(view, count));
         Ok(())
     }
@@ -614,7 +628,7 @@ impl Output for Views {
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let views = match self.values.shared(self.dictionary.len()) {
             Some(whole) => {
-                self.values.whole = 0..0;
+                self.values.dictionary_range = 0..0;
                 self.dictionary.slice(whole.start, whole.len())
             }
             None => self.values.finish(|whole| entries(&self.dictionary, whole)),
@@ -635,7 +649,7 @@ impl Output for Views {
 }
 
 /// Where values of this column go; `None` if the column is not for this way.
-fn output(column: &ColumnChunkMetaData, field: &Field) -> Option<Box<dyn Output>> {
+fn array_builder(column: &ColumnChunkMetaData, field: &Field) -> Option<Box<dyn FlatArrayBuilder>> {
     let described = column.column_descr();
     if described.max_rep_level() > 0 || described.max_def_level() > 1 {
         return None;
@@ -652,24 +666,28 @@ fn output(column: &ColumnChunkMetaData, field: &Field) -> Option<Box<dyn Output>
     let data_type = field.data_type();
     Some(match (column.column_type(), data_type) {
         (Physical::INT32, DataType::Int32 | DataType::Date32) => {
-            Numbers::<i32, i32>::boxed(data_type)
+            NumberArrayBuilder::<i32, i32>::boxed(data_type)
         }
-        (Physical::INT32, DataType::Decimal128(_, _)) => Numbers::<i32, i128>::boxed(data_type),
+        (Physical::INT32, DataType::Decimal128(_, _)) => {
+            NumberArrayBuilder::<i32, i128>::boxed(data_type)
+        }
         (Physical::INT64, DataType::Int64 | DataType::Timestamp(_, _)) => {
-            Numbers::<i64, i64>::boxed(data_type)
+            NumberArrayBuilder::<i64, i64>::boxed(data_type)
         }
-        (Physical::INT64, DataType::Decimal128(_, _)) => Numbers::<i64, i128>::boxed(data_type),
-        (Physical::FLOAT, DataType::Float32) => Numbers::<f32, f32>::boxed(data_type),
-        (Physical::DOUBLE, DataType::Float64) => Numbers::<f64, f64>::boxed(data_type),
-        (Physical::BYTE_ARRAY, DataType::Utf8View) => Views::boxed(true),
-        (Physical::BYTE_ARRAY, DataType::BinaryView) => Views::boxed(false),
+        (Physical::INT64, DataType::Decimal128(_, _)) => {
+            NumberArrayBuilder::<i64, i128>::boxed(data_type)
+        }
+        (Physical::FLOAT, DataType::Float32) => NumberArrayBuilder::<f32, f32>::boxed(data_type),
+        (Physical::DOUBLE, DataType::Float64) => NumberArrayBuilder::<f64, f64>::boxed(data_type),
+        (Physical::BYTE_ARRAY, DataType::Utf8View) => ByteViewArrayBuilder::boxed(true),
+        (Physical::BYTE_ARRAY, DataType::BinaryView) => ByteViewArrayBuilder::boxed(false),
         _ => return None,
     })
 }
 
 /// Whether the column is for this way.
 pub(in crate::pq) fn is_flat(column: &ColumnChunkMetaData, field: &Field) -> bool {
-    output(column, field).is_some()
+    array_builder(column, field).is_some()
 }
 
 impl FlatColumn {
@@ -679,11 +697,12 @@ impl FlatColumn {
         column: &ColumnChunkMetaData,
         field: &Field,
     ) -> Result<Self> {
-        let out = output(column, field).ok_or_else(|| Error::internal("the column is not flat"))?;
+        let out = array_builder(column, field)
+            .ok_or_else(|| Error::internal("the column is not flat"))?;
         let page = DataPage {
             left: 0,
             levels: None,
-            values: Stream::Plain(Plain::new(Bytes::new())),
+            values: PageValueDecoder::Plain(PlainPageValues::new(Bytes::new())),
         };
         Ok(Self {
             pages,
@@ -699,21 +718,21 @@ impl FlatColumn {
     pub fn read(&mut self, rows: usize) -> Result<ArrayRef> {
         self.out.reserve(rows);
         self.rows = 0;
-        if let Stream::Plain(page) = &mut self.page.values {
+        if let PageValueDecoder::Plain(page) = &mut self.page.values {
             page.buffer = None;
         }
-        while self.rows < rows && self.more()? {
+        while self.rows < rows && self.has_more_rows()? {
             let most = self.page.left.min(rows - self.rows);
             let taken = match &mut self.page.levels {
                 None => self.valid(most)?,
-                Some(levels) => match levels.run(most).map_err(damaged)? {
-                    Run::Same(0, count) => self.nulls(count),
-                    Run::Same(1, count) => self.valid(count)?,
-                    Run::Same(level, _) => return Err(level_above(level, 1)),
-                    Run::Packed(count) => {
+                Some(levels) => match levels.next_run(most).map_err(corrupt_levels_error)? {
+                    RleRun::Repeated(0, count) => self.nulls(count),
+                    RleRun::Repeated(1, count) => self.valid(count)?,
+                    RleRun::Repeated(level, _) => return Err(level_above(level, 1)),
+                    RleRun::BitPacked(count) => {
                         let (bits, from) = levels.bits(count);
                         let valid = BooleanBuffer::new(Buffer::from(bits), from, count);
-                        self.mixed(&valid)?
+                        self.append_nullable(&valid)?
                     }
                 },
             };
@@ -728,17 +747,17 @@ impl FlatColumn {
     }
 
     /// Whether any row is left.
-    pub fn more(&mut self) -> Result<bool> {
+    pub fn has_more_rows(&mut self) -> Result<bool> {
         while self.page.left == 0 {
             let Some(page) = self.pages.get_next_page().map_err(decode_error)? else {
                 return Ok(false);
             };
-            self.turn(page)?;
+            self.load_page(page)?;
         }
         Ok(true)
     }
 
-    fn turn(&mut self, page: Page) -> Result<()> {
+    fn load_page(&mut self, page: Page) -> Result<()> {
         let (left, encoding, levels, values) = match page {
             Page::DictionaryPage {
                 buf,
@@ -770,9 +789,9 @@ impl FlatColumn {
                         .get(..4)
                         .and_then(|size| size.try_into().ok())
                         .map(u32::from_le_bytes)
-                        .ok_or_else(ends_early)? as usize;
+                        .ok_or_else(page_too_short_error)? as usize;
                     if size > buf.len() - 4 {
-                        return Err(ends_early());
+                        return Err(page_too_short_error());
                     }
                     (Some(buf.slice(4..4 + size)), buf.slice(4 + size..))
                 } else {
@@ -793,7 +812,7 @@ impl FlatColumn {
                     rep_levels_byte_len as usize + def_levels_byte_len as usize,
                 );
                 if end > buf.len() {
-                    return Err(ends_early());
+                    return Err(page_too_short_error());
                 }
                 (
                     num_values,
@@ -806,16 +825,17 @@ impl FlatColumn {
         self.page = DataPage {
             left: left as usize,
             levels: levels
-                .map(|levels| Hybrid::new(levels, 1))
+                .map(|levels| HybridRleDecoder::new(levels, 1))
                 .transpose()
-                .map_err(damaged)?,
+                .map_err(corrupt_levels_error)?,
             values: match encoding {
-                Encoding::PLAIN => Stream::Plain(Plain::new(values)),
+                Encoding::PLAIN => PageValueDecoder::Plain(PlainPageValues::new(values)),
                 Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
                     // A page of nulls may have no values at all.
                     let width = values.first().copied().unwrap_or(0);
-                    Stream::Indices(
-                        Hybrid::new(values.slice(values.len().min(1)..), width).map_err(damaged)?,
+                    PageValueDecoder::Indices(
+                        HybridRleDecoder::new(values.slice(values.len().min(1)..), width)
+                            .map_err(corrupt_levels_error)?,
                     )
                 }
                 other => {
@@ -831,18 +851,22 @@ impl FlatColumn {
     /// Appends values.
     fn values(&mut self, count: usize) -> Result<()> {
         match &mut self.page.values {
-            Stream::Plain(page) => self.out.plain(page, count),
-            Stream::Indices(indices) => {
+            PageValueDecoder::Plain(page) => self.out.plain(page, count),
+            PageValueDecoder::Indices(indices) => {
                 let mut left = count;
                 let mut unpacked = [0; INDICES];
                 while left > 0 {
-                    left -= match indices.run(left.min(INDICES)).map_err(damaged)? {
-                        Run::Same(index, count) => {
+                    left -= match indices
+                        .next_run(left.min(INDICES))
+                        .map_err(corrupt_levels_error)?
+                    {
+                        RleRun::Repeated(index, count) => {
                             self.out.repeat(index, count)?;
                             count
                         }
-                        Run::Packed(count) => {
-                            let unpacked = unpacked.get_mut(..count).ok_or_else(ends_early)?;
+                        RleRun::BitPacked(count) => {
+                            let unpacked =
+                                unpacked.get_mut(..count).ok_or_else(page_too_short_error)?;
                             indices.unpack(unpacked);
                             self.out.gather(unpacked)?;
                             count
@@ -868,7 +892,7 @@ impl FlatColumn {
         count
     }
 
-    fn mixed(&mut self, valid: &BooleanBuffer) -> Result<usize> {
+    fn append_nullable(&mut self, valid: &BooleanBuffer) -> Result<usize> {
         let values = valid.count_set_bits();
         if values == valid.len() {
             return self.valid(values);
@@ -904,7 +928,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pq::decode::projection::{Shape, decode};
+    use crate::pq::decode::projection::{ParquetProjection, decode};
     use crate::pq::input::{column_chunks, footer};
     use crate::pq::tests::{file_of, write};
 
@@ -962,12 +986,12 @@ mod tests {
     /// The batches of every row group, and how many of them the straight way gave.
     fn ours(bytes: &[u8], batch_rows: usize) -> (Vec<RecordBatch>, usize) {
         let file = file_of(bytes);
-        let (footer, end) = footer::read_with_end(&file).unwrap();
+        let (footer, end) = footer::read_with_tail(&file).unwrap();
         let schema = footer.metadata.file_metadata().schema_descr();
-        let shape = Shape::new(schema, |_| true).unwrap();
+        let shape = ParquetProjection::new(schema, |_| true).unwrap();
         let (mut out, mut flat) = (Vec::new(), 0);
         for group in 0..footer.metadata.num_row_groups() {
-            let wish = column_chunks::Wish {
+            let wish = column_chunks::ChunkRequest {
                 group,
                 leaves: &shape.leaves,
                 part: None,

@@ -18,21 +18,21 @@ use parquet::schema::types::{BasicTypeInfo, Type, TypePtr};
 
 use crate::error::{Error, Result, ResultExt};
 use crate::expr::Scalar;
-use crate::pq::decode::calendar_rebase::Legacy;
-use crate::pq::decode::projection::Shape;
-use crate::pq::decoder_errors::guarded;
-use crate::pq::encode::column_statistics::{Kind, LeafFacts, Wanted, bounds};
-use crate::pq::input::footer::{Footer, read_footer};
-use crate::protocol::calendar::Zone;
+use crate::pq::decode::calendar_rebase::CalendarRebase;
+use crate::pq::decode::projection::ParquetProjection;
+use crate::pq::decoder_errors::catch_decoder_panic;
+use crate::pq::encode::column_statistics::{BoundsType, ColumnStatistics, StatisticsLevel, bounds};
+use crate::pq::input::footer::{ParquetFooter, read_footer};
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType};
-use crate::store::File;
+use crate::store::StoreObject;
 
 /// A file that was looked at.
 #[derive(Debug, Clone)]
-pub struct Survey {
+pub struct FooterSchema {
     /// Its columns; all of them may be null, whatever the file says.
     pub schema: StructType,
-    footer: Arc<Footer>,
+    footer: Arc<ParquetFooter>,
     legacy: bool,
 }
 
@@ -41,11 +41,11 @@ pub struct Survey {
 /// # Errors
 /// [`Error::Corrupt`] for a file that is no Parquet, [`Error::Unsupported`] for a type that Delta
 /// has not; both name the file.
-pub fn survey(file: &File) -> Result<Survey> {
+pub fn infer_schema(file: &StoreObject) -> Result<FooterSchema> {
     let footer = read_footer(file)?;
-    let schema = guarded(&file.path, || {
+    let schema = catch_decoder_panic(&file.path, || {
         let descriptor = footer.metadata.file_metadata().schema_descr();
-        let shape = Shape::new(descriptor, |_| true)?;
+        let shape = ParquetProjection::new(descriptor, |_| true)?;
         let mut leaves = descriptor
             .columns()
             .iter()
@@ -59,8 +59,8 @@ pub fn survey(file: &File) -> Result<Survey> {
         })
     })
     .at_file(&file.path)?;
-    let legacy = Legacy::of(&footer, Zone::UTC);
-    Ok(Survey {
+    let legacy = CalendarRebase::from_footer(&footer, TimeZoneSpec::UTC);
+    Ok(FooterSchema {
         schema,
         legacy: legacy.datetime || legacy.int96,
         footer,
@@ -72,21 +72,25 @@ pub fn survey(file: &File) -> Result<Survey> {
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a file that is no Parquet.
-pub fn names_have_ids(file: &File, fields: &[StructField]) -> Result<bool> {
+pub fn names_have_ids(file: &StoreObject, fields: &[StructField]) -> Result<bool> {
     let footer = read_footer(file)?;
-    names_agree(file, &footer, fields)
+    ids_match_names(file, &footer, fields)
 }
 
-fn names_agree(file: &File, footer: &Footer, fields: &[StructField]) -> Result<bool> {
-    guarded(&file.path, || {
-        Ok(level_agrees(
+fn ids_match_names(
+    file: &StoreObject,
+    footer: &ParquetFooter,
+    fields: &[StructField],
+) -> Result<bool> {
+    catch_decoder_panic(&file.path, || {
+        Ok(group_ids_match(
             footer.metadata.file_metadata().schema_descr().root_schema(),
             fields,
         ))
     })
 }
 
-fn level_agrees(group: &Type, fields: &[StructField]) -> bool {
+fn group_ids_match(group: &Type, fields: &[StructField]) -> bool {
     let children = group.get_fields();
     let id = |node: &TypePtr| {
         Some(node.get_basic_info())
@@ -102,7 +106,9 @@ fn level_agrees(group: &Type, fields: &[StructField]) -> bool {
             .find(|child| field.field_id().is_some() && id(child) == field.field_id());
         match (by_name, by_id) {
             (None, None) => true,
-            (Some(name), Some(id)) => Arc::ptr_eq(name, id) && type_agrees(name, &field.data_type),
+            (Some(name), Some(id)) => {
+                Arc::ptr_eq(name, id) && type_ids_match(name, &field.data_type)
+            }
             _ => false,
         }
     })
@@ -110,7 +116,7 @@ fn level_agrees(group: &Type, fields: &[StructField]) -> bool {
 
 /// The same for what is in a column; lists and maps of another shape than usual count as
 /// disagreeing.
-fn type_agrees(node: &Type, of: &DataType) -> bool {
+fn type_ids_match(node: &Type, of: &DataType) -> bool {
     let child = |node: &Type, n: usize| {
         if node.is_group() {
             node.get_fields().get(n).cloned()
@@ -119,25 +125,27 @@ fn type_agrees(node: &Type, of: &DataType) -> bool {
         }
     };
     match of {
-        DataType::Struct(inner) => node.is_group() && level_agrees(node, &inner.fields),
-        DataType::Array(array) if !is_plain(&array.element) => child(node, 0)
+        DataType::Struct(inner) => node.is_group() && group_ids_match(node, &inner.fields),
+        DataType::Array(array) if !contains_no_struct(&array.element) => child(node, 0)
             .and_then(|list| child(&list, 0))
-            .is_some_and(|element| type_agrees(&element, &array.element)),
-        DataType::Map(map) if !is_plain(&map.key) || !is_plain(&map.value) => child(node, 0)
-            .and_then(|entries| Some((child(&entries, 0)?, child(&entries, 1)?)))
-            .is_some_and(|(key, value)| {
-                type_agrees(&key, &map.key) && type_agrees(&value, &map.value)
-            }),
+            .is_some_and(|element| type_ids_match(&element, &array.element)),
+        DataType::Map(map) if !contains_no_struct(&map.key) || !contains_no_struct(&map.value) => {
+            child(node, 0)
+                .and_then(|entries| Some((child(&entries, 0)?, child(&entries, 1)?)))
+                .is_some_and(|(key, value)| {
+                    type_ids_match(&key, &map.key) && type_ids_match(&value, &map.value)
+                })
+        }
         _ => true,
     }
 }
 
 /// Whether no struct is in it.
-fn is_plain(of: &DataType) -> bool {
+fn contains_no_struct(of: &DataType) -> bool {
     match of {
         DataType::Struct(_) => false,
-        DataType::Array(array) => is_plain(&array.element),
-        DataType::Map(map) => is_plain(&map.key) && is_plain(&map.value),
+        DataType::Array(array) => contains_no_struct(&array.element),
+        DataType::Map(map) => contains_no_struct(&map.key) && contains_no_struct(&map.value),
         _ => true,
     }
 }
@@ -186,18 +194,20 @@ fn data_type(field: &Field, leaves: &mut dyn Iterator<Item = Physical>) -> Resul
                 Arrow::UInt32 => DataType::Long,
                 // What old writers call a timestamp has no type but that.
                 Arrow::Timestamp(..) if physical == Some(Physical::INT96) => DataType::Timestamp,
-                Arrow::UInt64 => return Err(unsupported(primitive)),
-                other => DataType::from_arrow(other).ok_or_else(|| unsupported(other))?,
+                Arrow::UInt64 => return Err(unsupported_type_error(primitive)),
+                other => {
+                    DataType::from_arrow(other).ok_or_else(|| unsupported_type_error(other))?
+                }
             }
         }
     })
 }
 
-fn unsupported(found: &Arrow) -> Error {
+fn unsupported_type_error(found: &Arrow) -> Error {
     Error::unsupported(format!("Delta has no type for the file's {found}"))
 }
 
-impl Survey {
+impl FooterSchema {
     /// Rows in the file.
     #[must_use]
     pub fn num_rows(&self) -> u64 {
@@ -208,14 +218,18 @@ impl Survey {
     ///
     /// # Errors
     /// As there.
-    pub fn names_have_ids(&self, file: &File, fields: &[StructField]) -> Result<bool> {
-        names_agree(file, &self.footer, fields)
+    pub fn names_have_ids(&self, file: &StoreObject, fields: &[StructField]) -> Result<bool> {
+        ids_match_names(file, &self.footer, fields)
     }
 
     /// What is known of each leaf of `columns` that has statistics, in order; `wanted` says what
     /// of. Columns that the file lacks are null in every row.
     #[must_use]
-    pub fn facts(&self, columns: &StructType, wanted: &[Wanted]) -> Vec<LeafFacts> {
+    pub fn column_statistics(
+        &self,
+        columns: &StructType,
+        wanted: &[StatisticsLevel],
+    ) -> Vec<ColumnStatistics> {
         let mut out = Vec::with_capacity(wanted.len());
         let mut wanted = wanted.iter().copied();
         for field in &columns.fields {
@@ -235,8 +249,8 @@ impl Survey {
         of: &'a DataType,
         found: Option<&StructField>,
         path: &mut Vec<&'a str>,
-        wanted: &mut dyn Iterator<Item = Wanted>,
-        out: &mut Vec<LeafFacts>,
+        wanted: &mut dyn Iterator<Item = StatisticsLevel>,
+        out: &mut Vec<ColumnStatistics>,
     ) {
         if let DataType::Struct(inner) = of {
             for field in inner
@@ -254,38 +268,40 @@ impl Survey {
             }
             return;
         }
-        out.push(match (wanted.next().unwrap_or(Wanted::Nothing), found) {
-            (Wanted::Nothing, _) => LeafFacts::default(),
-            (_, None) => LeafFacts {
-                nulls: self.num_rows(),
-                ..LeafFacts::default()
+        out.push(
+            match (wanted.next().unwrap_or(StatisticsLevel::Nothing), found) {
+                (StatisticsLevel::Nothing, _) => ColumnStatistics::default(),
+                (_, None) => ColumnStatistics {
+                    nulls: self.num_rows(),
+                    ..ColumnStatistics::default()
+                },
+                (wanted, Some(_)) => self.leaf(of, path, wanted),
             },
-            (wanted, Some(_)) => self.leaf(of, path, wanted),
-        });
+        );
     }
 
-    fn leaf(&self, of: &DataType, path: &[&str], wanted: Wanted) -> LeafFacts {
-        let mut facts = LeafFacts::default();
+    fn leaf(&self, of: &DataType, path: &[&str], wanted: StatisticsLevel) -> ColumnStatistics {
+        let mut facts = ColumnStatistics::default();
         for group in self.footer.metadata.row_groups() {
             let rows = u64::try_from(group.num_rows()).unwrap_or(0);
-            let mut part = LeafFacts::default();
+            let mut part = ColumnStatistics::default();
             match chunk(group, path).and_then(|chunk| Some((chunk, chunk.statistics()?))) {
                 Some((chunk, statistics)) => {
                     match statistics.null_count_opt() {
                         Some(nulls) => part.nulls = nulls,
-                        None => part.uncounted = true,
+                        None => part.nulls_unknown = true,
                     }
-                    if part.nulls < rows || part.uncounted {
-                        let (min, max) = if wanted == Wanted::Bounds {
+                    if part.nulls < rows || part.nulls_unknown {
+                        let (min, max) = if wanted == StatisticsLevel::Bounds {
                             self.bounds(of, chunk, statistics)
                         } else {
                             (None, None)
                         };
-                        part.unknown = min.is_none() || max.is_none();
+                        part.bounds_unknown = min.is_none() || max.is_none();
                         (part.min, part.max) = (min, max);
                     }
                 }
-                None => (part.uncounted, part.unknown) = (true, rows > 0),
+                None => (part.nulls_unknown, part.bounds_unknown) = (true, rows > 0),
             }
             facts.merge(part);
         }
@@ -300,11 +316,13 @@ impl Survey {
     ) -> (Option<Scalar>, Option<Scalar>) {
         let (kind, is_time) = match of {
             DataType::Byte | DataType::Short | DataType::Integer | DataType::Long => {
-                (Kind::Long, false)
+                (BoundsType::Long, false)
             }
-            DataType::Date | DataType::Timestamp | DataType::TimestampNtz => (Kind::Long, true),
-            DataType::Decimal(..) => (Kind::Decimal, false),
-            DataType::String => (Kind::Text, false),
+            DataType::Date | DataType::Timestamp | DataType::TimestampNtz => {
+                (BoundsType::Long, true)
+            }
+            DataType::Decimal(..) => (BoundsType::Decimal, false),
+            DataType::String => (BoundsType::Text, false),
             _ => return (None, None),
         };
         let unsigned = matches!(
@@ -321,11 +339,11 @@ impl Survey {
             return (None, None);
         }
         let (min, max) = bounds(statistics, kind);
-        match (is_time && *of != DataType::Date).then(|| unit(chunk)) {
+        match (is_time && *of != DataType::Date).then(|| timestamp_unit(chunk)) {
             None => (min, max),
             Some(Some(unit)) => (
-                min.map(|min| micros(min, unit, false)),
-                max.map(|max| micros(max, unit, true)),
+                min.map(|min| bound_to_micros(min, unit, false)),
+                max.map(|max| bound_to_micros(max, unit, true)),
             ),
             Some(None) => (None, None),
         }
@@ -344,7 +362,7 @@ fn chunk<'a>(group: &'a RowGroupMetaData, path: &[&str]) -> Option<&'a ColumnChu
 }
 
 /// The unit of a column of times.
-fn unit(chunk: &ColumnChunkMetaData) -> Option<TimeUnit> {
+fn timestamp_unit(chunk: &ColumnChunkMetaData) -> Option<TimeUnit> {
     use parquet::basic::{LogicalType, TimeUnit as Unit};
     match (
         chunk.column_descr().logical_type_ref(),
@@ -362,7 +380,7 @@ fn unit(chunk: &ColumnChunkMetaData) -> Option<TimeUnit> {
 }
 
 /// A bound in microseconds, rounded outwards.
-fn micros(value: Scalar, unit: TimeUnit, up: bool) -> Scalar {
+fn bound_to_micros(value: Scalar, unit: TimeUnit, up: bool) -> Scalar {
     let Scalar::Long(value) = value else {
         return value;
     };

@@ -22,12 +22,12 @@ use parquet::schema::types::{BasicTypeInfo, SchemaDescriptor, Type, TypePtr};
 
 use crate::error::{Error, Result};
 use crate::pq::decode::flat_column::{FlatColumn, is_flat};
-use crate::pq::decoder_errors::{batch_error, decode_error, guarded};
-use crate::pq::input::column_chunks::{Group, GroupFailure};
+use crate::pq::decoder_errors::{batch_error, catch_decoder_panic, decode_error};
+use crate::pq::input::column_chunks::{FetchedRowGroup, GroupFailure};
 use crate::pq::leaf_count::leaf_count;
 
 /// What to decode of a file.
-pub(in crate::pq) struct Shape {
+pub(in crate::pq) struct ParquetProjection {
     /// Indexes of the leaves in the file, in order.
     pub leaves: Vec<usize>,
     /// The decoded columns.
@@ -37,10 +37,10 @@ pub(in crate::pq) struct Shape {
     levels: FieldLevels,
 }
 
-impl Shape {
+impl ParquetProjection {
     /// Keeps the leaves of `schema` for which `keep` says so.
     pub fn new(schema: &SchemaDescriptor, keep: impl Fn(usize) -> bool) -> Result<Self> {
-        let mut pruner = Pruner {
+        let mut pruner = SchemaPruner {
             keep: &keep,
             next: 0,
             leaves: Vec::new(),
@@ -61,7 +61,7 @@ impl Shape {
         let fields: Fields = inferred
             .fields()
             .iter()
-            .map(|field| decoded_as(field, &pruned, &mut leaf))
+            .map(|field| decoded_field(field, &pruned, &mut leaf))
             .collect();
         let levels = parquet_to_arrow_field_levels(&pruned, ProjectionMask::all(), Some(&fields))
             .map_err(decode_error)?;
@@ -74,13 +74,13 @@ impl Shape {
     }
 }
 
-struct Pruner<'a> {
+struct SchemaPruner<'a> {
     keep: &'a dyn Fn(usize) -> bool,
     next: usize,
     leaves: Vec<usize>,
 }
 
-impl Pruner<'_> {
+impl SchemaPruner<'_> {
     /// `node` without the leaves that are not kept; `all` keeps them all.
     fn prune(&mut self, node: &TypePtr, all: bool) -> Result<Option<TypePtr>> {
         if node.is_primitive() {
@@ -102,7 +102,7 @@ impl Pruner<'_> {
                 && node
                     .get_fields()
                     .iter()
-                    .any(|child| is_repeated(child) && several(child)));
+                    .any(|child| is_repeated(child) && has_many_children(child)));
         let whole = whole && {
             let (from, leaves) = (self.next, self.leaves.len());
             let mut any = false;
@@ -155,13 +155,13 @@ pub(in crate::pq) fn is_repeated(node: &Type) -> bool {
         && node.get_basic_info().repetition() == Repetition::REPEATED
 }
 
-fn several(node: &Type) -> bool {
+fn has_many_children(node: &Type) -> bool {
     node.is_group() && node.get_fields().len() > 1
 }
 
 /// The type that a field's arrays are decoded to.
-fn decoded_as(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> Field {
-    let mut child = |field: &Arc<Field>| Arc::new(decoded_as(field, schema, leaf));
+fn decoded_field(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> Field {
+    let mut child = |field: &Arc<Field>| Arc::new(decoded_field(field, schema, leaf));
     let data_type = match field.data_type() {
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(&mut child).collect()),
         DataType::List(element) => DataType::List(child(element)),
@@ -188,7 +188,7 @@ fn decoded_as(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> Fie
 }
 
 /// Batches of one row group, as they come from the decoder.
-pub(in crate::pq) struct GroupBatches {
+pub(in crate::pq) struct RowGroupBatches {
     /// Columns that go the straight way, with their position among the fields, until they have
     /// given all their rows.
     flat: Vec<(usize, Option<FlatColumn>)>,
@@ -205,22 +205,22 @@ pub(in crate::pq) struct GroupBatches {
 /// Decodes `shape` of `group`, `batch_rows` at a time, only the rows of `selection` if there is
 /// one.
 pub(in crate::pq) fn decode(
-    shape: &Shape,
-    group: &Group,
+    shape: &ParquetProjection,
+    group: &FetchedRowGroup,
     batch_rows: usize,
     selection: Option<RowSelection>,
     file: &str,
-) -> Result<GroupBatches> {
+) -> Result<RowGroupBatches> {
     let failure = group.failure();
     let batch_rows = batch_rows.max(1);
-    guarded(file, || {
+    catch_decoder_panic(file, || {
         // Parts of a column are passed over by arrow-rs' readers, which know how.
         let flat = if selection.is_none() {
             flat_columns(shape, group).map_err(|e| failure.or(e))?
         } else {
             Vec::new()
         };
-        let reader = |shape: &Shape, group: &Group| {
+        let reader = |shape: &ParquetProjection, group: &FetchedRowGroup| {
             ParquetRecordBatchReader::try_new_with_row_groups(
                 &shape.levels,
                 group,
@@ -234,11 +234,11 @@ pub(in crate::pq) fn decode(
             some if some == shape.fields.len() => None,
             _ => {
                 let is_flat = |leaf: usize| flat.iter().any(|(_, at, _)| *at == leaf);
-                let rest = Shape::new(&shape.schema, |leaf| !is_flat(leaf))?;
-                Some(reader(&rest, &group.part(&rest.leaves))?)
+                let rest = ParquetProjection::new(&shape.schema, |leaf| !is_flat(leaf))?;
+                Some(reader(&rest, &group.project(&rest.leaves))?)
             }
         };
-        Ok(GroupBatches {
+        Ok(RowGroupBatches {
             flat: flat
                 .into_iter()
                 .map(|(field, _, column)| (field, Some(column)))
@@ -254,7 +254,10 @@ pub(in crate::pq) fn decode(
 }
 
 /// The columns of `shape` that go the straight way: position among the fields, leaf, column.
-fn flat_columns(shape: &Shape, group: &Group) -> Result<Vec<(usize, usize, FlatColumn)>> {
+fn flat_columns(
+    shape: &ParquetProjection,
+    group: &FetchedRowGroup,
+) -> Result<Vec<(usize, usize, FlatColumn)>> {
     let mut out = Vec::new();
     let mut leaf = 0;
     for (at, field) in shape.fields.iter().enumerate() {
@@ -272,7 +275,7 @@ fn flat_columns(shape: &Shape, group: &Group) -> Result<Vec<(usize, usize, FlatC
     Ok(out)
 }
 
-impl GroupBatches {
+impl RowGroupBatches {
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
         let Self {
             flat,
@@ -309,7 +312,7 @@ impl GroupBatches {
         let mut arrays = Vec::with_capacity(schema.fields().len());
         for at in 0..schema.fields().len() {
             let array = match flat.next_if(|(field, _)| *field == at) {
-                Some((_, column)) => given(column, rows, rows == *left)?,
+                Some((_, column)) => read_flat_column(column, rows, rows == *left)?,
                 None => others
                     .next()
                     .ok_or_else(|| Error::internal("a column is missing"))?,
@@ -331,13 +334,17 @@ impl GroupBatches {
 
 /// The next rows of a column. With the last ones it gives back what it holds, before the next
 /// column takes as much.
-fn given(column: &mut Option<FlatColumn>, rows: usize, is_last: bool) -> Result<ArrayRef> {
+fn read_flat_column(
+    column: &mut Option<FlatColumn>,
+    rows: usize,
+    is_last: bool,
+) -> Result<ArrayRef> {
     let open = column
         .as_mut()
         .ok_or_else(|| Error::internal("a column was read to its end"))?;
     let array = open.read(rows)?;
     if is_last {
-        if open.more()? {
+        if open.has_more_rows()? {
             return Err(Error::corrupt_data(
                 "a column has more rows than its row group claims",
             ));
@@ -347,19 +354,19 @@ fn given(column: &mut Option<FlatColumn>, rows: usize, is_last: bool) -> Result<
     Ok(array)
 }
 
-impl Iterator for GroupBatches {
+impl Iterator for RowGroupBatches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let file = self.file.clone();
-        guarded(&file, || self.advance().map_err(|e| self.failure.or(e))).transpose()
+        catch_decoder_panic(&file, || self.advance().map_err(|e| self.failure.or(e))).transpose()
     }
 }
 
 /// How many rows of a group to decode at once: `batch_rows`, fewer where lists are long or values
 /// large.
-pub(in crate::pq) fn rows_at_once(
-    footer: &crate::pq::Footer,
+pub(in crate::pq) fn rows_per_batch(
+    footer: &crate::pq::ParquetFooter,
     group: usize,
     leaves: &[usize],
     batch_rows: usize,

@@ -9,46 +9,46 @@ use crate::pq::decode::bit_unpack::{WIDEST, unpack_groups};
 
 /// The text ends before the values do, or is no hybrid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pq) struct Damaged;
+pub(in crate::pq) struct RleDecodeError;
 
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pq) enum Run {
+pub(in crate::pq) enum RleRun {
     /// So many times this value; it is taken.
-    Same(u32, usize),
-    /// So many packed values, which [`Hybrid::unpack`] or [`Hybrid::bits`] takes.
-    Packed(usize),
+    Repeated(u32, usize),
+    /// So many packed values, which [`HybridRleDecoder::unpack`] or [`HybridRleDecoder::bits`] takes.
+    BitPacked(usize),
 }
 
 /// A text of runs.
 #[derive(Debug, Clone)]
-pub(in crate::pq) struct Hybrid {
+pub(in crate::pq) struct HybridRleDecoder {
     bytes: Bytes,
     /// Where the next run begins.
     at: usize,
     width: usize,
     /// Of a run of one value: which, and how many are left.
     value: u32,
-    same: usize,
+    repeats_left: usize,
     /// Of a packed run: where it begins, the next value's place in it, and how many are left.
     begins: usize,
     next: usize,
     packed: usize,
 }
 
-impl Hybrid {
+impl HybridRleDecoder {
     /// Values of `width` bits.
-    pub fn new(bytes: Bytes, width: u8) -> Result<Self, Damaged> {
+    pub fn new(bytes: Bytes, width: u8) -> Result<Self, RleDecodeError> {
         let width = usize::from(width);
         if width > WIDEST {
-            return Err(Damaged);
+            return Err(RleDecodeError);
         }
         Ok(Self {
             bytes,
             at: 0,
             width,
             value: 0,
-            same: 0,
+            repeats_left: 0,
             begins: 0,
             next: 0,
             packed: 0,
@@ -61,50 +61,53 @@ impl Hybrid {
     }
 
     /// At most `most` values of one run.
-    pub fn run(&mut self, most: usize) -> Result<Run, Damaged> {
-        while self.same == 0 && self.packed == 0 {
+    pub fn next_run(&mut self, most: usize) -> Result<RleRun, RleDecodeError> {
+        while self.repeats_left == 0 && self.packed == 0 {
             self.header()?;
         }
-        if self.same > 0 {
-            let count = self.same.min(most);
-            self.same -= count;
-            return Ok(Run::Same(self.value, count));
+        if self.repeats_left > 0 {
+            let count = self.repeats_left.min(most);
+            self.repeats_left -= count;
+            return Ok(RleRun::Repeated(self.value, count));
         }
-        Ok(Run::Packed(self.packed.min(most)))
+        Ok(RleRun::BitPacked(self.packed.min(most)))
     }
 
-    fn header(&mut self) -> Result<(), Damaged> {
+    fn header(&mut self) -> Result<(), RleDecodeError> {
         let mut header = 0_u64;
         for n in 0.. {
-            let byte = *self.bytes.get(self.at).ok_or(Damaged)?;
+            let byte = *self.bytes.get(self.at).ok_or(RleDecodeError)?;
             self.at += 1;
             if n == 5 {
-                return Err(Damaged);
+                return Err(RleDecodeError);
             }
             header |= u64::from(byte & 0x7f) << (7 * n);
             if byte & 0x80 == 0 {
                 break;
             }
         }
-        let count = usize::try_from(header >> 1).map_err(|_| Damaged)?;
+        let count = usize::try_from(header >> 1).map_err(|_| RleDecodeError)?;
         let left = self.bytes.len() - self.at;
         if header & 1 == 0 {
             let bytes = self
                 .bytes
                 .get(self.at..self.at + self.width.div_ceil(8))
-                .ok_or(Damaged)?;
+                .ok_or(RleDecodeError)?;
             self.value = bytes
                 .iter()
                 .rev()
                 .fold(0, |value, byte| value << 8 | u32::from(*byte));
             self.at += bytes.len();
-            self.same = count;
+            self.repeats_left = count;
         } else {
             // Some writers leave out what no value of the last group needs.
-            let bytes = count.checked_mul(self.width).ok_or(Damaged)?.min(left);
+            let bytes = count
+                .checked_mul(self.width)
+                .ok_or(RleDecodeError)?
+                .min(left);
             self.packed = count
                 .checked_mul(8)
-                .ok_or(Damaged)?
+                .ok_or(RleDecodeError)?
                 .min((bytes * 8).checked_div(self.width).unwrap_or(usize::MAX));
             (self.begins, self.next) = (self.at, 0);
             self.at += bytes;
@@ -203,16 +206,20 @@ mod tests {
         (out, all)
     }
 
-    fn taken(hybrid: &mut Hybrid, mut count: usize, step: usize) -> Result<Vec<u32>, Damaged> {
+    fn taken(
+        hybrid: &mut HybridRleDecoder,
+        mut count: usize,
+        step: usize,
+    ) -> Result<Vec<u32>, RleDecodeError> {
         let mut out = Vec::new();
         while count > 0 {
-            let run = hybrid.run(count.min(step))?;
+            let run = hybrid.next_run(count.min(step))?;
             let n = match run {
-                Run::Same(value, n) => {
+                RleRun::Repeated(value, n) => {
                     out.extend(std::iter::repeat_n(value, n));
                     n
                 }
-                Run::Packed(n) => {
+                RleRun::BitPacked(n) => {
                     let from = out.len();
                     out.resize(from + n, 0);
                     hybrid.unpack(&mut out[from..]);
@@ -234,14 +241,14 @@ mod tests {
             step in 1..40_usize,
         ) {
             let (bytes, values) = encoded(&runs, width);
-            let mut hybrid = Hybrid::new(bytes.into(), u8::try_from(width).unwrap()).unwrap();
+            let mut hybrid = HybridRleDecoder::new(bytes.into(), u8::try_from(width).unwrap()).unwrap();
             prop_assert_eq!(taken(&mut hybrid, values.len(), step), Ok(values));
-            prop_assert_eq!(hybrid.run(1), Err(Damaged));
+            prop_assert_eq!(hybrid.next_run(1), Err(RleDecodeError));
         }
 
         #[test]
         fn any_bytes_end_in_values_or_in_a_refusal(bytes in prop::collection::vec(any::<u8>(), 0..60), width in 0..=40_u8, step in 1..40_usize) {
-            if let Ok(mut hybrid) = Hybrid::new(bytes.into(), width) {
+            if let Ok(mut hybrid) = HybridRleDecoder::new(bytes.into(), width) {
                 let _ = taken(&mut hybrid, 1000, step);
             }
         }
@@ -250,12 +257,13 @@ mod tests {
     #[test]
     fn bits_are_given_as_they_stand() {
         let mut hybrid =
-            Hybrid::new(Bytes::from_static(&[0b101, 0b1010_0110, 0b1111_0000]), 1).unwrap();
-        assert_eq!(hybrid.run(100), Ok(Run::Packed(16)));
+            HybridRleDecoder::new(Bytes::from_static(&[0b101, 0b1010_0110, 0b1111_0000]), 1)
+                .unwrap();
+        assert_eq!(hybrid.next_run(100), Ok(RleRun::BitPacked(16)));
         let (bits, from) = hybrid.bits(3);
         assert_eq!((bits, from), ([0b1010_0110, 0b1111_0000].as_slice(), 0));
-        assert_eq!(hybrid.run(100), Ok(Run::Packed(13)));
+        assert_eq!(hybrid.next_run(100), Ok(RleRun::BitPacked(13)));
         assert_eq!(hybrid.bits(13).1, 3);
-        assert_eq!(hybrid.run(1), Err(Damaged));
+        assert_eq!(hybrid.next_run(1), Err(RleDecodeError));
     }
 }

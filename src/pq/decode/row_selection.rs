@@ -27,56 +27,56 @@ use parquet::file::page_index::index_reader::{decode_column_index, decode_offset
 use rustc_hash::FxHashMap;
 
 use crate::error::Result;
-use crate::expr::{Bound, Expr, Function, Scalar};
-use crate::pq::decode::calendar_rebase::Legacy;
-use crate::pq::decode::column_mapping::{Columns, Leaf, Plan};
+use crate::expr::{BoundExpr, Expr, Function, Scalar};
+use crate::pq::decode::calendar_rebase::CalendarRebase;
+use crate::pq::decode::column_mapping::{ArrayConversion, LeafConversion, ProjectedColumns};
 use crate::pq::decode::to_table_types;
 use crate::pq::input::bounds_check::value_size;
-use crate::pq::input::column_chunks::{Pages, chunk_range};
-use crate::pq::input::footer::{End, Footer};
-use crate::pq::input::header_check::index_fits;
+use crate::pq::input::column_chunks::{SelectedPageLocations, chunk_range};
+use crate::pq::input::footer::{FileTail, ParquetFooter};
+use crate::pq::input::header_check::is_valid_index;
 use crate::protocol::schema::{DataType, StructField, StructType};
-use crate::prune::{self, Facts};
-use crate::store::File;
+use crate::prune::{self, PruningStatistics};
+use crate::store::StoreObject;
 
 /// The longest index or bloom filter that is read.
 const INDEX_LIMIT: u64 = 64 << 20;
 
 /// A leaf that the filter looks at.
-struct Watched {
+struct PredicateLeaf {
     path: Vec<String>,
     data_type: DataType,
     /// Index in the file; `None` for a field that the file lacks.
     leaf: Option<usize>,
     /// As it is decoded.
     decoded: Field,
-    how: Leaf,
+    conversion: LeafConversion,
 }
 
 /// A filter over one file.
-pub(in crate::pq) struct Selector<'a> {
-    filter: &'a Bound,
-    footer: &'a Footer,
-    watched: Vec<Watched>,
+pub(in crate::pq) struct RowGroupPruner<'a> {
+    filter: &'a BoundExpr,
+    footer: &'a ParquetFooter,
+    predicate_leaves: Vec<PredicateLeaf>,
     constants: &'a [(String, ArrayRef)],
-    legacy: &'a Legacy,
+    legacy: &'a CalendarRebase,
 }
 
 /// Lower bounds, upper bounds and null counts, where known.
-type Bounds = (Option<ArrayRef>, Option<ArrayRef>, Option<Int64Array>);
+type LeafBoundArrays = (Option<ArrayRef>, Option<ArrayRef>, Option<Int64Array>);
 
 /// The rows of a row group that may match, and where its pages are.
-pub(in crate::pq) type Narrowed = (Vec<Range<u64>>, Pages);
+pub(in crate::pq) type RowRangesAndPages = (Vec<Range<u64>>, SelectedPageLocations);
 
 /// Facts about row groups or pieces of one.
-struct Known<'a> {
+struct ContainerStatistics<'a> {
     rows: usize,
     records: Int64Array,
-    columns: FxHashMap<&'a [String], Bounds>,
+    columns: FxHashMap<&'a [String], LeafBoundArrays>,
     constants: &'a [(String, ArrayRef)],
 }
 
-impl Facts for Known<'_> {
+impl PruningStatistics for ContainerStatistics<'_> {
     fn rows(&self) -> usize {
         self.rows
     }
@@ -108,7 +108,11 @@ impl Facts for Known<'_> {
 }
 
 /// Follows `path` from the decoded columns down; through structs only.
-fn locate(columns: &Columns, fields: &[&StructField], path: &[String]) -> Option<Watched> {
+fn resolve_leaf(
+    columns: &ProjectedColumns,
+    fields: &[&StructField],
+    path: &[String],
+) -> Option<PredicateLeaf> {
     let (first, rest) = path.split_first()?;
     let n = fields.iter().position(|field| field.name == *first)?;
     let column = columns.columns.get(n)?;
@@ -116,18 +120,18 @@ fn locate(columns: &Columns, fields: &[&StructField], path: &[String]) -> Option
         fields: vec![(*fields.get(n)?).clone()],
     };
     let mut plan = &column.plan;
-    let mut siblings = &columns.shape.fields;
+    let mut siblings = &columns.projection.fields;
     let mut source = column.source;
     let mut leaf = 0;
     let mut rest = rest.iter();
     loop {
         let to = field.fields.first()?;
-        let lacking = |data_type: &DataType| Watched {
+        let lacking = |data_type: &DataType| PredicateLeaf {
             path: path.to_vec(),
             data_type: data_type.clone(),
             leaf: None,
             decoded: Field::new("", arrow_schema::DataType::Null, true),
-            how: Leaf::Same,
+            conversion: LeafConversion::Same,
         };
         let Some(n) = source else {
             // Below a field that is not there, nothing is.
@@ -147,18 +151,18 @@ fn locate(columns: &Columns, fields: &[&StructField], path: &[String]) -> Option
             .sum::<usize>();
         let decoded = siblings.get(n)?;
         match (plan, rest.next()) {
-            (Plan::Absent, None) => return Some(lacking(&to.data_type)),
-            (Plan::Leaf(how), None) => {
-                let leaf = *columns.shape.leaves.get(leaf)?;
-                return Some(Watched {
+            (ArrayConversion::Absent, None) => return Some(lacking(&to.data_type)),
+            (ArrayConversion::Leaf(how), None) => {
+                let leaf = *columns.projection.leaves.get(leaf)?;
+                return Some(PredicateLeaf {
                     path: path.to_vec(),
                     data_type: to.data_type.clone(),
                     leaf: Some(leaf),
                     decoded: decoded.as_ref().clone(),
-                    how: *how,
+                    conversion: *how,
                 });
             }
-            (Plan::Struct(children), Some(name)) => {
+            (ArrayConversion::Struct(children), Some(name)) => {
                 let (DataType::Struct(to), arrow_schema::DataType::Struct(from)) =
                     (&to.data_type, decoded.data_type())
                 else {
@@ -177,16 +181,16 @@ fn locate(columns: &Columns, fields: &[&StructField], path: &[String]) -> Option
     }
 }
 
-impl<'a> Selector<'a> {
+impl<'a> RowGroupPruner<'a> {
     /// `columns` are resolved from `fields`, which hold every column of the file that the filter
     /// reads.
     pub fn new(
-        filter: &'a Bound,
-        footer: &'a Footer,
-        columns: &Columns,
+        filter: &'a BoundExpr,
+        footer: &'a ParquetFooter,
+        columns: &ProjectedColumns,
         fields: &[&StructField],
         constants: &'a [(String, ArrayRef)],
-        legacy: &'a Legacy,
+        legacy: &'a CalendarRebase,
     ) -> Self {
         let watched = filter
             .columns()
@@ -196,12 +200,12 @@ impl<'a> Selector<'a> {
                     .iter()
                     .any(|(name, _)| path.len() == 1 && path.first() == Some(name))
             })
-            .filter_map(|path| locate(columns, fields, path))
+            .filter_map(|path| resolve_leaf(columns, fields, path))
             .collect();
         Self {
             filter,
             footer,
-            watched,
+            predicate_leaves: watched,
             constants,
             legacy,
         }
@@ -217,29 +221,29 @@ impl<'a> Selector<'a> {
             .iter()
             .map(|group| Some(group.num_rows()))
             .collect();
-        let mut known = Known {
+        let mut known = ContainerStatistics {
             rows: metadata.len(),
             records,
             columns: FxHashMap::default(),
             constants: self.constants,
         };
-        for watched in &self.watched {
+        for watched in &self.predicate_leaves {
             let facts = match watched.leaf {
                 None => (None, None, Some(known.records.clone())),
-                Some(leaf) => self.group_facts(watched, leaf, &metadata),
+                Some(leaf) => self.row_group_statistics(watched, leaf, &metadata),
             };
             known.columns.insert(&watched.path, facts);
         }
-        let keep = prune::keep(self.filter, &known)?;
+        let keep = prune::may_match(self.filter, &known)?;
         Ok(keep.values().iter().collect())
     }
 
-    fn group_facts(
+    fn row_group_statistics(
         &self,
-        watched: &Watched,
+        watched: &PredicateLeaf,
         leaf: usize,
         groups: &[&'a RowGroupMetaData],
-    ) -> Bounds {
+    ) -> LeafBoundArrays {
         let schema = self.footer.metadata.file_metadata().schema_descr();
         let Ok(converter) = StatisticsConverter::from_column_index(leaf, &watched.decoded, schema)
         else {
@@ -257,7 +261,7 @@ impl<'a> Selector<'a> {
         let nulls = converter
             .row_group_null_counts(groups.iter().copied())
             .ok()
-            .map(counts);
+            .map(null_counts);
         if !watched.has_bounds(schema.column(leaf).physical_type()) {
             return (None, None, nulls);
         }
@@ -282,7 +286,7 @@ impl<'a> Selector<'a> {
         let bound = |array: parquet::errors::Result<ArrayRef>| {
             self.bound(watched, &nullif(&array.ok()?, &deprecated).ok()?)
         };
-        let (min, max) = uncrossed(
+        let (min, max) = without_crossed_bounds(
             bound(converter.row_group_mins(groups.iter().copied())),
             bound(converter.row_group_maxes(groups.iter().copied())),
         );
@@ -290,18 +294,18 @@ impl<'a> Selector<'a> {
     }
 
     /// Bounds as decoded, made the table's.
-    fn bound(&self, watched: &Watched, array: &ArrayRef) -> Option<ArrayRef> {
+    fn bound(&self, watched: &PredicateLeaf, array: &ArrayRef) -> Option<ArrayRef> {
         let to = watched
             .data_type
-            .to_arrow(crate::protocol::schema::TextLayout::View);
-        to_table_types::leaf(watched.how, array, &to, self.legacy).ok()
+            .to_arrow(crate::protocol::schema::StringLayout::View);
+        to_table_types::convert_leaf(watched.conversion, array, &to, self.legacy).ok()
     }
 
     /// For which of `groups` bloom filters leave it possible that a row matches.
     pub fn bloom_filters(
         &self,
-        file: &File,
-        end: Option<&End>,
+        file: &StoreObject,
+        end: Option<&FileTail>,
         groups: &[usize],
     ) -> Result<Vec<bool>> {
         let conjuncts = match &self.filter.expr {
@@ -312,12 +316,16 @@ impl<'a> Selector<'a> {
             } => args.as_slice(),
             other => std::slice::from_ref(other),
         };
-        let mut asked: Vec<Asked> = Vec::new();
+        let mut asked: Vec<BloomFilterProbe> = Vec::new();
         for conjunct in conjuncts {
-            let Some((path, values)) = sought(conjunct) else {
+            let Some((path, values)) = equality_values(conjunct) else {
                 continue;
             };
-            let Some(watched) = self.watched.iter().find(|watched| watched.path == path) else {
+            let Some(watched) = self
+                .predicate_leaves
+                .iter()
+                .find(|watched| watched.path == path)
+            else {
                 continue;
             };
             let Some(leaf) = watched.leaf.filter(|_| values.len() <= 1000) else {
@@ -342,7 +350,7 @@ impl<'a> Selector<'a> {
                 };
                 let Some(stored) = values
                     .iter()
-                    .map(|value| watched.stored(column, value))
+                    .map(|value| watched.plain_encoded(column, value))
                     .collect::<Option<Vec<_>>>()
                 else {
                     continue;
@@ -352,7 +360,7 @@ impl<'a> Selector<'a> {
                     .and_then(|n| u64::try_from(n).ok());
                 // Without a length its header, which gives it, is read first.
                 let range = start..start + length.unwrap_or(HEADER).min(self.footer.size - start);
-                asked.push(Asked {
+                asked.push(BloomFilterProbe {
                     n,
                     values: stored,
                     range,
@@ -376,7 +384,7 @@ impl<'a> Selector<'a> {
             asked.iter().map(|asked| asked.range.clone()).collect(),
         )?;
         for (
-            Asked {
+            BloomFilterProbe {
                 n,
                 values,
                 range,
@@ -414,20 +422,20 @@ impl<'a> Selector<'a> {
 
     /// The rows of each of `groups` that may match, and where the pages of `leaves` are; `None` for
     /// a group where the page index says nothing.
-    pub fn pages(
+    pub fn select_pages(
         &self,
-        file: &File,
-        end: Option<&End>,
+        file: &StoreObject,
+        end: Option<&FileTail>,
         groups: &[usize],
         leaves: &[usize],
-    ) -> Result<Vec<Option<Narrowed>>> {
+    ) -> Result<Vec<Option<RowRangesAndPages>>> {
         let watched: Vec<usize> = self
-            .watched
+            .predicate_leaves
             .iter()
             .filter_map(|watched| watched.leaf)
             .collect();
         let all: Vec<&RowGroupMetaData> = self.footer.metadata.row_groups().iter().collect();
-        let mut wanted: Vec<(usize, usize, Part, Range<u64>)> = Vec::new();
+        let mut wanted: Vec<(usize, usize, PageIndexKind, Range<u64>)> = Vec::new();
         for group in groups {
             let Some(metadata) = all.get(*group) else {
                 continue;
@@ -436,19 +444,21 @@ impl<'a> Selector<'a> {
                 let of_filter = watched.contains(&leaf);
                 if of_filter
                     && let Some(range) =
-                        self.checked(column.column_index_offset(), column.column_index_length())
+                        self.index_range(column.column_index_offset(), column.column_index_length())
                 {
-                    wanted.push((*group, leaf, Part::Bounds, range));
+                    wanted.push((*group, leaf, PageIndexKind::ColumnIndex, range));
                 }
                 if (of_filter || leaves.contains(&leaf))
                     && let Some(range) =
-                        self.checked(column.offset_index_offset(), column.offset_index_length())
+                        self.index_range(column.offset_index_offset(), column.offset_index_length())
                 {
-                    wanted.push((*group, leaf, Part::Places, range));
+                    wanted.push((*group, leaf, PageIndexKind::OffsetIndex, range));
                 }
             }
         }
-        if !wanted.iter().any(|(_, _, part, _)| *part == Part::Bounds)
+        if !wanted
+            .iter()
+            .any(|(_, _, part, _)| *part == PageIndexKind::ColumnIndex)
             || wanted.iter().map(|w| w.3.end - w.3.start).sum::<u64>() > INDEX_LIMIT
         {
             return Ok(groups.iter().map(|_| None).collect());
@@ -470,14 +480,14 @@ impl<'a> Selector<'a> {
                 continue;
             };
             match part {
-                Part::Bounds => {
+                PageIndexKind::ColumnIndex => {
                     let fits = value_size(column.column_type())
-                        .is_none_or(|size| index_fits(&bytes, size));
+                        .is_none_or(|size| is_valid_index(&bytes, size));
                     if fits && let Ok(index) = decode_column_index(&bytes, column.column_type()) {
                         builder.put_column_index(index, *group, *leaf);
                     }
                 }
-                Part::Places => {
+                PageIndexKind::OffsetIndex => {
                     if let Ok(index) = decode_offset_index(&bytes) {
                         builder.put_offset_index(index, *group, *leaf);
                     }
@@ -491,7 +501,7 @@ impl<'a> Selector<'a> {
             .collect()
     }
 
-    fn checked(&self, offset: Option<i64>, length: Option<i32>) -> Option<Range<u64>> {
+    fn index_range(&self, offset: Option<i64>, length: Option<i32>) -> Option<Range<u64>> {
         let (start, length) = (u64::try_from(offset?).ok()?, u64::try_from(length?).ok()?);
         (length > 0 && start.checked_add(length)? <= self.footer.size)
             .then_some(start..start + length)
@@ -503,13 +513,13 @@ impl<'a> Selector<'a> {
         group: usize,
         watched: &[usize],
         leaves: &[usize],
-    ) -> Result<Option<Narrowed>> {
+    ) -> Result<Option<RowRangesAndPages>> {
         use parquet::file::metadata::page_index::PageIndexProvider;
         let Some(metadata) = self.footer.metadata.row_groups().get(group) else {
             return Ok(None);
         };
         let rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
-        let mut pages = Pages::default();
+        let mut pages = SelectedPageLocations::default();
         for leaf in watched.iter().chain(leaves) {
             if let (Some(locations), Some(column)) = (
                 index.page_locations(group, *leaf),
@@ -541,17 +551,17 @@ impl<'a> Selector<'a> {
             .zip(&ends)
             .map(|(from, to)| i64::try_from(to - from).ok())
             .collect();
-        let mut known = Known {
+        let mut known = ContainerStatistics {
             rows: cuts.len(),
             records,
             columns: FxHashMap::default(),
             constants: self.constants,
         };
-        for watched in &self.watched {
+        for watched in &self.predicate_leaves {
             let facts = match watched.leaf {
                 None => (None, None, Some(known.records.clone())),
                 Some(leaf) => match pages.first_rows(leaf) {
-                    Some(first_rows) => self.page_facts(
+                    Some(first_rows) => self.page_statistics(
                         watched,
                         leaf,
                         index,
@@ -565,7 +575,7 @@ impl<'a> Selector<'a> {
             };
             known.columns.insert(&watched.path, facts);
         }
-        let keep = prune::keep(self.filter, &known)?;
+        let keep = prune::may_match(self.filter, &known)?;
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for ((from, to), keep) in cuts.iter().zip(&ends).zip(keep.values().iter()) {
             match ranges.last_mut() {
@@ -578,16 +588,16 @@ impl<'a> Selector<'a> {
     }
 
     #[allow(clippy::too_many_arguments, reason = "one step of `group_pages`")]
-    fn page_facts(
+    fn page_statistics(
         &self,
-        watched: &Watched,
+        watched: &PredicateLeaf,
         leaf: usize,
         index: &parquet::file::metadata::page_index::PageIndex,
         group: usize,
         cuts: &[u64],
         records: &Int64Array,
         first_rows: Vec<u64>,
-    ) -> Bounds {
+    ) -> LeafBoundArrays {
         let schema = self.footer.metadata.file_metadata().schema_descr();
         let Ok(converter) = StatisticsConverter::from_column_index(leaf, &watched.decoded, schema)
         else {
@@ -650,7 +660,7 @@ impl<'a> Selector<'a> {
         }
         let bound =
             |array: parquet::errors::Result<ArrayRef>| self.bound(watched, &spread(array.ok()?)?);
-        let (min, max) = uncrossed(
+        let (min, max) = without_crossed_bounds(
             bound(converter.data_page_mins(index, [&group])),
             bound(converter.data_page_maxes(index, [&group])),
         );
@@ -659,7 +669,10 @@ impl<'a> Selector<'a> {
 }
 
 /// Bounds without those of which the lower is above the upper, which cannot be.
-fn uncrossed(min: Option<ArrayRef>, max: Option<ArrayRef>) -> (Option<ArrayRef>, Option<ArrayRef>) {
+fn without_crossed_bounds(
+    min: Option<ArrayRef>,
+    max: Option<ArrayRef>,
+) -> (Option<ArrayRef>, Option<ArrayRef>) {
     let (Some(lower), Some(upper)) = (&min, &max) else {
         return (min, max);
     };
@@ -672,13 +685,13 @@ fn uncrossed(min: Option<ArrayRef>, max: Option<ArrayRef>) -> (Option<ArrayRef>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Bounds,
-    Places,
+enum PageIndexKind {
+    ColumnIndex,
+    OffsetIndex,
 }
 
 /// A question to the bloom filter of row group `n`: has it one of these values?
-struct Asked {
+struct BloomFilterProbe {
     n: usize,
     values: Vec<Vec<u8>>,
     range: Range<u64>,
@@ -688,21 +701,25 @@ struct Asked {
 /// The bytes of a bloom filter's header at most.
 const HEADER: u64 = 64;
 
-fn counts(counts: UInt64Array) -> Int64Array {
+fn null_counts(counts: UInt64Array) -> Int64Array {
     counts
         .iter()
         .map(|count| count.and_then(|count| i64::try_from(count).ok()))
         .collect()
 }
 
-impl Watched {
+impl PredicateLeaf {
     /// Whether stored bounds are bounds of the table's values.
     fn has_bounds(&self, physical: Physical) -> bool {
-        physical != Physical::INT96 && !matches!(self.how, Leaf::RebasedDays | Leaf::RebasedMicros)
+        physical != Physical::INT96
+            && !matches!(
+                self.conversion,
+                LeafConversion::RebasedDays | LeafConversion::RebasedMicros
+            )
     }
 
     /// A value as the file stores it, for a bloom filter.
-    fn stored(&self, column: &ColumnChunkMetaData, value: &Scalar) -> Option<Vec<u8>> {
+    fn plain_encoded(&self, column: &ColumnChunkMetaData, value: &Scalar) -> Option<Vec<u8>> {
         use arrow_schema::{DataType as A, TimeUnit};
         let physical = column.column_type();
         if !self.has_bounds(physical) {
@@ -710,7 +727,7 @@ impl Watched {
         }
         match (self.decoded.data_type(), value) {
             (A::Int8 | A::Int16 | A::Int32 | A::UInt8 | A::UInt16 | A::Date32, Scalar::Long(n))
-                if !matches!(self.how, Leaf::Midnight) =>
+                if !matches!(self.conversion, LeafConversion::Midnight) =>
             {
                 i32::try_from(*n).ok().map(|n| n.to_le_bytes().to_vec())
             }
@@ -744,7 +761,7 @@ impl Watched {
 }
 
 /// A column and the values of which it must have one, if that is what the conjunct says.
-fn sought(conjunct: &Expr) -> Option<(&[String], Vec<&Scalar>)> {
+fn equality_values(conjunct: &Expr) -> Option<(&[String], Vec<&Scalar>)> {
     match conjunct {
         Expr::Call {
             function: Function::Equal,
@@ -770,7 +787,11 @@ fn sought(conjunct: &Expr) -> Option<(&[String], Vec<&Scalar>)> {
     }
 }
 
-fn read_ranges(file: &File, end: Option<&End>, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
+fn read_ranges(
+    file: &StoreObject,
+    end: Option<&FileTail>,
+    ranges: Vec<Range<u64>>,
+) -> Result<Vec<Bytes>> {
     match end.and_then(|end| {
         ranges
             .iter()

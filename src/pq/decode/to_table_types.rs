@@ -1,4 +1,4 @@
-//! Decoded arrays -> the table's arrays, by [`Plan`].
+//! Decoded arrays -> the table's arrays, by [`ArrayConversion`].
 //!
 //! What fits is passed on as it is; nested arrays get the table's field names around the same
 //! buffers. Flags follow the table, but a field that is NOT NULL in the table and null in the file
@@ -21,34 +21,38 @@ use arrow_schema::{ArrowError, DataType as Arrow, Field, Fields, TimeUnit};
 use parquet::variant::{VariantArray, unshred_variant};
 
 use crate::error::{Error, Result};
-use crate::pq::decode::calendar_rebase::Legacy;
-use crate::pq::decode::column_mapping::{Column, Leaf, Plan};
-use crate::pq::decode::view_to_offset::plain;
+use crate::pq::decode::calendar_rebase::CalendarRebase;
+use crate::pq::decode::column_mapping::{ArrayConversion, LeafConversion, OutputColumn};
+use crate::pq::decode::view_to_offset::to_offset_layout;
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 /// The table's array for `column`, and its field.
-pub(in crate::pq) fn column(
-    column: &Column,
+pub(in crate::pq) fn to_table_column(
+    column: &OutputColumn,
     source: Option<&ArrayRef>,
     rows: usize,
-    legacy: &Legacy,
+    legacy: &CalendarRebase,
 ) -> Result<(Arc<Field>, ArrayRef)> {
     let array = match source {
-        Some(source) => convert(&column.plan, source, column.field.data_type(), legacy)
+        Some(source) => convert_array(&column.plan, source, column.field.data_type(), legacy)
             .map_err(|e| e.at_column(column.field.name()))?,
-        None => absent(column.field.data_type(), rows),
+        None => null_column(column.field.data_type(), rows),
     };
-    Ok((fitting(&column.field, &array, None), array))
+    Ok((field_for_array(&column.field, &array, None), array))
 }
 
 /// Nulls in place of a field that the file lacks.
-fn absent(data_type: &Arrow, rows: usize) -> ArrayRef {
+fn null_column(data_type: &Arrow, rows: usize) -> ArrayRef {
     new_null_array(data_type, rows)
 }
 
 /// `field` with the type of `array`, nullable if the array has nulls where `parent` is valid.
-fn fitting(field: &Arc<Field>, array: &ArrayRef, parent: Option<&NullBuffer>) -> Arc<Field> {
+fn field_for_array(
+    field: &Arc<Field>,
+    array: &ArrayRef,
+    parent: Option<&NullBuffer>,
+) -> Arc<Field> {
     let nulls = !field.is_nullable()
         && array.logical_nulls().is_some_and(|nulls| {
             nulls.null_count() > 0
@@ -69,21 +73,26 @@ fn fitting(field: &Arc<Field>, array: &ArrayRef, parent: Option<&NullBuffer>) ->
     )
 }
 
-fn convert(plan: &Plan, array: &ArrayRef, to: &Arrow, legacy: &Legacy) -> Result<ArrayRef> {
+fn convert_array(
+    plan: &ArrayConversion,
+    array: &ArrayRef,
+    to: &Arrow,
+    legacy: &CalendarRebase,
+) -> Result<ArrayRef> {
     match (plan, to) {
-        (Plan::Absent, _) => Ok(absent(to, array.len())),
-        (Plan::Leaf(how), _) => leaf(*how, array, to, legacy),
-        (Plan::Struct(children), Arrow::Struct(fields)) => {
-            let from = array.as_struct_opt().ok_or_else(shape_error)?;
+        (ArrayConversion::Absent, _) => Ok(null_column(to, array.len())),
+        (ArrayConversion::Leaf(how), _) => convert_leaf(*how, array, to, legacy),
+        (ArrayConversion::Struct(children), Arrow::Struct(fields)) => {
+            let from = array.as_struct_opt().ok_or_else(nesting_error)?;
             let (fields, arrays) = children
                 .iter()
                 .zip(fields)
                 .map(|((source, plan), field)| {
                     let array = match source.and_then(|n| from.columns().get(n)) {
-                        Some(source) => convert(plan, source, field.data_type(), legacy)?,
-                        None => absent(field.data_type(), from.len()),
+                        Some(source) => convert_array(plan, source, field.data_type(), legacy)?,
+                        None => null_column(field.data_type(), from.len()),
                     };
-                    Ok((fitting(field, &array, from.nulls()), array))
+                    Ok((field_for_array(field, &array, from.nulls()), array))
                 })
                 .collect::<Result<(Vec<Arc<Field>>, Vec<ArrayRef>)>>()?;
             Ok(Arc::new(StructArray::try_new_with_length(
@@ -93,32 +102,32 @@ fn convert(plan: &Plan, array: &ArrayRef, to: &Arrow, legacy: &Legacy) -> Result
                 from.len(),
             )?))
         }
-        (Plan::List(element), Arrow::List(field)) => {
-            let from = array.as_list_opt::<i32>().ok_or_else(shape_error)?;
-            let values = convert(element, from.values(), field.data_type(), legacy)?;
+        (ArrayConversion::List(element), Arrow::List(field)) => {
+            let from = array.as_list_opt::<i32>().ok_or_else(nesting_error)?;
+            let values = convert_array(element, from.values(), field.data_type(), legacy)?;
             Ok(Arc::new(ListArray::try_new(
-                fitting(field, &values, None),
+                field_for_array(field, &values, None),
                 from.offsets().clone(),
                 values,
                 from.nulls().cloned(),
             )?))
         }
-        (Plan::Map(plans), Arrow::Map(entries, sorted)) => {
-            let from = array.as_map_opt().ok_or_else(shape_error)?;
+        (ArrayConversion::Map(plans), Arrow::Map(entries, sorted)) => {
+            let from = array.as_map_opt().ok_or_else(nesting_error)?;
             let Arrow::Struct(fields) = entries.data_type() else {
-                return Err(shape_error());
+                return Err(nesting_error());
             };
             let [key_field, value_field] = fields.as_ref() else {
-                return Err(shape_error());
+                return Err(nesting_error());
             };
-            let keys = convert(&plans.0, from.keys(), key_field.data_type(), legacy)?;
-            let values = convert(&plans.1, from.values(), value_field.data_type(), legacy)?;
+            let keys = convert_array(&plans.0, from.keys(), key_field.data_type(), legacy)?;
+            let values = convert_array(&plans.1, from.values(), value_field.data_type(), legacy)?;
             if keys.null_count() > 0 {
                 return Err(Error::corrupt_data("a map has a null key"));
             }
             let fields: Fields = vec![
-                fitting(key_field, &keys, None),
-                fitting(value_field, &values, None),
+                field_for_array(key_field, &keys, None),
+                field_for_array(value_field, &values, None),
             ]
             .into();
             let entries = Arc::new(
@@ -136,19 +145,19 @@ fn convert(plan: &Plan, array: &ArrayRef, to: &Arrow, legacy: &Legacy) -> Result
                 *sorted,
             )?))
         }
-        (Plan::Variant, Arrow::Struct(fields)) => variant(array, fields),
-        _ => Err(shape_error()),
+        (ArrayConversion::Variant, Arrow::Struct(fields)) => convert_variant(array, fields),
+        _ => Err(nesting_error()),
     }
 }
 
-fn shape_error() -> Error {
+fn nesting_error() -> Error {
     Error::internal("a decoded column has not the type that was planned")
 }
 
 /// Puts a shredded variant together; what is not shredded passes.
-fn variant(array: &ArrayRef, fields: &Fields) -> Result<ArrayRef> {
+fn convert_variant(array: &ArrayRef, fields: &Fields) -> Result<ArrayRef> {
     let damaged = |error: ArrowError| Error::corrupt_data(format!("damaged variant: {error}"));
-    let from = array.as_struct_opt().ok_or_else(shape_error)?;
+    let from = array.as_struct_opt().ok_or_else(nesting_error)?;
     let whole = if from.column_by_name("typed_value").is_some() {
         unshred_variant(&VariantArray::try_new(array).map_err(damaged)?)
             .map_err(damaged)?
@@ -159,9 +168,11 @@ fn variant(array: &ArrayRef, fields: &Fields) -> Result<ArrayRef> {
     let (fields, arrays) = fields
         .iter()
         .map(|field| {
-            let part = whole.column_by_name(field.name()).ok_or_else(shape_error)?;
+            let part = whole
+                .column_by_name(field.name())
+                .ok_or_else(nesting_error)?;
             let part = cast(part, field.data_type())?;
-            Ok((fitting(field, &part, whole.nulls()), part))
+            Ok((field_for_array(field, &part, whole.nulls()), part))
         })
         .collect::<Result<(Vec<Arc<Field>>, Vec<ArrayRef>)>>()?;
     Ok(Arc::new(StructArray::try_new(
@@ -176,7 +187,7 @@ fn cast(array: &ArrayRef, to: &Arrow) -> Result<ArrayRef> {
     if array.data_type() == to {
         return Ok(Arc::clone(array));
     }
-    if let Some(plain) = plain(array, to) {
+    if let Some(plain) = to_offset_layout(array, to) {
         return Ok(plain);
     }
     cast_with_options(
@@ -195,29 +206,29 @@ fn cast(array: &ArrayRef, to: &Arrow) -> Result<ArrayRef> {
 }
 
 /// A primitive array made the table's.
-pub(in crate::pq) fn leaf(
-    how: Leaf,
+pub(in crate::pq) fn convert_leaf(
+    how: LeafConversion,
     array: &ArrayRef,
     to: &Arrow,
-    legacy: &Legacy,
+    legacy: &CalendarRebase,
 ) -> Result<ArrayRef> {
     match how {
-        Leaf::Same | Leaf::Cast | Leaf::Text => cast(array, to),
-        Leaf::Micros => Ok(Arc::new(micros(array)?.with_data_type(to.clone()))),
-        Leaf::RebasedMicros => Ok(Arc::new(
-            legacy.micros(&micros(array)?).with_data_type(to.clone()),
+        LeafConversion::Same | LeafConversion::Cast | LeafConversion::Text => cast(array, to),
+        LeafConversion::Micros => Ok(Arc::new(to_micros(array)?.with_data_type(to.clone()))),
+        LeafConversion::RebasedMicros => Ok(Arc::new(
+            legacy.micros(&to_micros(array)?).with_data_type(to.clone()),
         )),
-        Leaf::RebasedDays => Ok(Arc::new(
+        LeafConversion::RebasedDays => Ok(Arc::new(
             legacy.days(
                 array
                     .as_primitive_opt::<Date32Type>()
-                    .ok_or_else(shape_error)?,
+                    .ok_or_else(nesting_error)?,
             ),
         )),
-        Leaf::Midnight => {
+        LeafConversion::Midnight => {
             let days = array
                 .as_primitive_opt::<Date32Type>()
-                .ok_or_else(shape_error)?;
+                .ok_or_else(nesting_error)?;
             let midnight: PrimitiveArray<TimestampMicrosecondType> = days.try_unary(|day| {
                 i64::from(day)
                     .checked_mul(MICROS_PER_DAY)
@@ -235,7 +246,7 @@ fn out_of_range(what: &str) -> Error {
 }
 
 /// Microseconds of a timestamp of any unit, nanoseconds rounded down.
-fn micros(array: &ArrayRef) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
+fn to_micros(array: &ArrayRef) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
     let times = |factor: i64| {
         move |value: i64| {
             value
@@ -244,24 +255,24 @@ fn micros(array: &ArrayRef) -> Result<PrimitiveArray<TimestampMicrosecondType>> 
         }
     };
     let Arrow::Timestamp(unit, _) = array.data_type() else {
-        return Err(shape_error());
+        return Err(nesting_error());
     };
     match unit {
         TimeUnit::Second => array
             .as_primitive_opt::<TimestampSecondType>()
-            .ok_or_else(shape_error)?
+            .ok_or_else(nesting_error)?
             .try_unary(times(1_000_000)),
         TimeUnit::Millisecond => array
             .as_primitive_opt::<TimestampMillisecondType>()
-            .ok_or_else(shape_error)?
+            .ok_or_else(nesting_error)?
             .try_unary(times(1000)),
         TimeUnit::Microsecond => Ok(array
             .as_primitive_opt::<TimestampMicrosecondType>()
-            .ok_or_else(shape_error)?
+            .ok_or_else(nesting_error)?
             .clone()),
         TimeUnit::Nanosecond => Ok(array
             .as_primitive_opt::<TimestampNanosecondType>()
-            .ok_or_else(shape_error)?
+            .ok_or_else(nesting_error)?
             .unary(|value| value.div_euclid(1000))),
     }
 }

@@ -20,12 +20,12 @@ const BLOCK: usize = 64;
 
 /// The array of views with offsets; `None` for other arrays, other types, and more bytes than
 /// offsets can tell.
-pub(in crate::pq) fn plain(array: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
+pub(in crate::pq) fn to_offset_layout(array: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
     let any = array.as_any();
     match to {
         DataType::Utf8 => {
             let views: &GenericByteViewArray<StringViewType> = any.downcast_ref()?;
-            let (offsets, bytes) = copied(views)?;
+            let (offsets, bytes) = copy_values(views)?;
             // SAFETY: the offsets ascend from 0 to the end of the bytes, which are those of whole
             // strings.
             let strings = unsafe {
@@ -39,7 +39,7 @@ pub(in crate::pq) fn plain(array: &ArrayRef, to: &DataType) -> Option<ArrayRef> 
         }
         DataType::Binary => {
             let views: &GenericByteViewArray<BinaryViewType> = any.downcast_ref()?;
-            let (offsets, bytes) = copied(views)?;
+            let (offsets, bytes) = copy_values(views)?;
             Some(Arc::new(
                 GenericByteArray::<GenericBinaryType<i32>>::try_new(
                     offsets,
@@ -53,7 +53,7 @@ pub(in crate::pq) fn plain(array: &ArrayRef, to: &DataType) -> Option<ArrayRef> 
     }
 }
 
-fn copied<T: ByteViewType + ?Sized>(
+fn copy_values<T: ByteViewType + ?Sized>(
     array: &GenericByteViewArray<T>,
 ) -> Option<(OffsetBuffer<i32>, Buffer)> {
     let (views, buffers) = (array.views(), array.data_buffers());
@@ -127,7 +127,7 @@ mod tests {
         for start in 0..values.len() {
             for length in [0, 1, values.len() - start] {
                 let part: ArrayRef = Arc::new(views.slice(start, length));
-                let ours = plain(&part, &DataType::Utf8).unwrap();
+                let ours = to_offset_layout(&part, &DataType::Utf8).unwrap();
                 assert_eq!(
                     &ours,
                     &arrow_cast::cast(&part, &DataType::Utf8).unwrap(),
@@ -142,7 +142,7 @@ mod tests {
                 .map(|value| value.as_ref().map(String::as_bytes)),
         ));
         assert_eq!(
-            &plain(&bytes, &DataType::Binary).unwrap(),
+            &to_offset_layout(&bytes, &DataType::Binary).unwrap(),
             &arrow_cast::cast(&bytes, &DataType::Binary).unwrap()
         );
     }
@@ -150,9 +150,9 @@ mod tests {
     #[test]
     fn nothing_else_is_taken() {
         let views: ArrayRef = Arc::new(StringViewArray::from_iter_values(["x"]));
-        assert!(plain(&views, &DataType::Binary).is_none());
-        assert!(plain(&views, &DataType::LargeUtf8).is_none());
+        assert!(to_offset_layout(&views, &DataType::Binary).is_none());
+        assert!(to_offset_layout(&views, &DataType::LargeUtf8).is_none());
         let strings: ArrayRef = Arc::new(arrow_array::StringArray::from_iter_values(["x"]));
-        assert!(plain(&strings, &DataType::Utf8).is_none());
+        assert!(to_offset_layout(&strings, &DataType::Utf8).is_none());
     }
 }

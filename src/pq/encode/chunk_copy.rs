@@ -23,12 +23,12 @@ use parquet::file::writer::SerializedRowGroupWriter;
 use parquet::schema::types::ColumnDescPtr;
 
 use crate::error::{Error, Result, ResultExt};
-use crate::pq::decode::calendar_rebase::Legacy;
+use crate::pq::decode::calendar_rebase::CalendarRebase;
 use crate::pq::decoder_errors::decode_error;
 use crate::pq::input::column_chunks::chunk_range;
-use crate::pq::input::footer::{Footer, read_footer};
-use crate::protocol::calendar::Zone;
-use crate::store::{File, Pending};
+use crate::pq::input::footer::{ParquetFooter, read_footer};
+use crate::protocol::calendar::TimeZoneSpec;
+use crate::store::{PendingResult, StoreObject};
 
 /// Bytes read at a time.
 const PIECE: u64 = 4 << 20;
@@ -39,17 +39,17 @@ const INDEX_LIMIT: u64 = 64 << 20;
 
 /// A file whose column chunks may be copied.
 #[derive(Debug, Clone)]
-pub struct Spliceable {
-    file: File,
-    footer: Arc<Footer>,
+pub struct SpliceSource {
+    file: StoreObject,
+    footer: Arc<ParquetFooter>,
 }
 
-impl Spliceable {
+impl SpliceSource {
     /// Reads the footer of `file`.
     ///
     /// # Errors
     /// As [`read_footer`].
-    pub fn open(file: &File) -> Result<Self> {
+    pub fn open(file: &StoreObject) -> Result<Self> {
         Ok(Self {
             footer: read_footer(file)?,
             file: file.clone(),
@@ -82,7 +82,7 @@ impl Spliceable {
 
     /// Whether `codec` compresses all of it.
     #[must_use]
-    pub fn is_of(&self, codec: crate::pq::Codec) -> bool {
+    pub fn is_compressed_with(&self, codec: crate::pq::ParquetCompression) -> bool {
         let same = |chunk: &ColumnChunkMetaData| {
             let (of_chunk, wanted) = (chunk.compression(), codec.compression);
             // The level is the writer's business.
@@ -95,9 +95,9 @@ impl Spliceable {
     }
 
     /// Whether its values are what the new file would hold, column by column.
-    pub(in crate::pq) fn fits(&self, leaves: &[ColumnDescPtr]) -> bool {
+    pub(in crate::pq) fn matches_leaves(&self, leaves: &[ColumnDescPtr]) -> bool {
         let schema = self.footer.metadata.file_metadata().schema_descr();
-        let legacy = Legacy::of(&self.footer, Zone::UTC);
+        let legacy = CalendarRebase::from_footer(&self.footer, TimeZoneSpec::UTC);
         schema.columns() == leaves
             && !legacy.datetime
             && leaves
@@ -124,7 +124,7 @@ impl Spliceable {
 
 /// A column chunk of another file.
 pub(in crate::pq) struct CopiedChunk {
-    file: File,
+    file: StoreObject,
     /// The file's size.
     size: u64,
     rows: u64,
@@ -145,7 +145,7 @@ impl CopiedChunk {
     ) -> Result<()> {
         let path = self.file.path.clone();
         let close = self.close().at_file(&path)?;
-        let source = Source {
+        let source = CopiedChunkReader {
             file: &self.file,
             range: self.range.clone(),
         };
@@ -194,27 +194,27 @@ impl CopiedChunk {
 }
 
 /// The bytes of a chunk, as the writer asks for them.
-struct Source<'a> {
-    file: &'a File,
+struct CopiedChunkReader<'a> {
+    file: &'a StoreObject,
     range: Range<u64>,
 }
 
-impl Length for Source<'_> {
+impl Length for CopiedChunkReader<'_> {
     fn len(&self) -> u64 {
         self.range.end
     }
 }
 
-impl ChunkReader for Source<'_> {
-    type T = Pieces;
+impl ChunkReader for CopiedChunkReader<'_> {
+    type T = ReadAheadBytes;
 
     fn get_read(&self, start: u64) -> std::result::Result<Self::T, ParquetError> {
-        Ok(Pieces {
+        Ok(ReadAheadBytes {
             file: self.file.clone(),
             next: start,
             end: self.range.end,
-            ahead: VecDeque::new(),
-            now: Bytes::new(),
+            read_ahead: VecDeque::new(),
+            current: Bytes::new(),
         })
     }
 
@@ -226,40 +226,40 @@ impl ChunkReader for Source<'_> {
 }
 
 /// Bytes of a file one after the other.
-struct Pieces {
-    file: File,
+struct ReadAheadBytes {
+    file: StoreObject,
     /// The first byte that nobody asked for yet.
     next: u64,
     end: u64,
-    ahead: VecDeque<Pending<Vec<Bytes>>>,
-    now: Bytes,
+    read_ahead: VecDeque<PendingResult<Vec<Bytes>>>,
+    current: Bytes,
 }
 
-impl Read for Pieces {
+impl Read for ReadAheadBytes {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        while self.now.is_empty() {
-            while self.ahead.len() < AHEAD && self.next < self.end {
+        while self.current.is_empty() {
+            while self.read_ahead.len() < AHEAD && self.next < self.end {
                 let to = self.end.min(self.next.saturating_add(PIECE));
                 let range = self.next..to;
-                self.ahead
+                self.read_ahead
                     .push_back(self.file.store.get_ranges(&self.file.path, vec![range]));
                 self.next = to;
             }
-            let Some(pending) = self.ahead.pop_front() else {
+            let Some(pending) = self.read_ahead.pop_front() else {
                 return Ok(0);
             };
-            self.now = pending
+            self.current = pending
                 .wait()
                 .map_err(io::Error::other)?
                 .pop()
                 .unwrap_or_default();
-            if self.now.is_empty() {
+            if self.current.is_empty() {
                 return Err(io::Error::other(Error::corrupt_data(
                     "the file is shorter than its footer says",
                 )));
             }
         }
-        let some = self.now.split_to(out.len().min(self.now.len()));
+        let some = self.current.split_to(out.len().min(self.current.len()));
         let Some(out) = out.get_mut(..some.len()) else {
             return Ok(0);
         };

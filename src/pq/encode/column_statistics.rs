@@ -1,7 +1,7 @@
 //! What is learned about a file's columns while they are encoded: nulls, least and greatest value.
 //!
 //! Columns are followed into structs, not into lists, maps and variants: each such *stop* has its
-//! own [`LeafFacts`]. Nulls are counted on the arrays; bounds are the encoder's own, so that
+//! own [`ColumnStatistics`]. Nulls are counted on the arrays; bounds are the encoder's own, so that
 //! nothing is looked at twice, but those of floating point numbers, of which the encoder leaves out
 //! `NaN`. Where there is one, the file keeps no bounds either: Spark, for which `NaN`
 //! is the greatest, would pass over it.
@@ -19,7 +19,7 @@ use crate::protocol::schema::VARIANT_EXTENSION;
 
 /// What is wanted of a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum StatisticsLevel {
     /// Nothing.
     Nothing,
     /// The number of nulls.
@@ -30,7 +30,7 @@ pub enum Wanted {
 
 /// What is known of a leaf.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct LeafFacts {
+pub struct ColumnStatistics {
     /// Rows in which it is null, also because a struct around it is.
     pub nulls: u64,
     /// The least value, or one a little less where text is very long. `None`: there is none, or it
@@ -39,15 +39,15 @@ pub struct LeafFacts {
     /// The greatest value; `NaN` is greater than all others.
     pub max: Option<Scalar>,
     /// Whether the number of nulls is not known.
-    pub uncounted: bool,
+    pub nulls_unknown: bool,
     /// Whether the bounds are lost: some part of the file has values and none.
-    pub(in crate::pq) unknown: bool,
+    pub(in crate::pq) bounds_unknown: bool,
 }
 
-impl LeafFacts {
+impl ColumnStatistics {
     /// What somebody else knows of a leaf of so many rows: nulls, the least and the greatest value.
     #[must_use]
-    pub fn known(
+    pub fn from_parts(
         rows: u64,
         nulls: Option<u64>,
         (min, max): (Option<Scalar>, Option<Scalar>),
@@ -55,33 +55,33 @@ impl LeafFacts {
         let unknown = nulls.is_none_or(|nulls| nulls < rows) && (min.is_none() || max.is_none());
         let mut out = Self {
             nulls: nulls.unwrap_or(0),
-            uncounted: nulls.is_none(),
-            unknown,
+            nulls_unknown: nulls.is_none(),
+            bounds_unknown: unknown,
             ..Self::default()
         };
-        out.see(min, max);
+        out.widen_bounds(min, max);
         out
     }
 
     /// Adds what is known of more rows.
     pub(in crate::pq) fn merge(&mut self, other: Self) {
         self.nulls += other.nulls;
-        self.unknown |= other.unknown;
-        self.uncounted |= other.uncounted;
-        self.see(other.min, other.max);
+        self.bounds_unknown |= other.bounds_unknown;
+        self.nulls_unknown |= other.nulls_unknown;
+        self.widen_bounds(other.min, other.max);
     }
 
-    fn see(&mut self, min: Option<Scalar>, max: Option<Scalar>) {
-        self.min = first(self.min.take(), min, lower);
-        self.max = first(self.max.take(), max, |a, b| lower(b, a));
-        if self.unknown {
+    fn widen_bounds(&mut self, min: Option<Scalar>, max: Option<Scalar>) {
+        self.min = preferred_bound(self.min.take(), min, is_lower_bound);
+        self.max = preferred_bound(self.max.take(), max, |a, b| is_lower_bound(b, a));
+        if self.bounds_unknown {
             (self.min, self.max) = (None, None);
         }
     }
 }
 
 /// Of two values the one for which `before` holds.
-fn first(
+fn preferred_bound(
     a: Option<Scalar>,
     b: Option<Scalar>,
     before: impl Fn(&Scalar, &Scalar) -> bool,
@@ -94,7 +94,7 @@ fn first(
 
 /// Whether `a` is less than `b`; the two zeros are told apart, so that bounds hold for readers who
 /// do so and who do not.
-fn lower(a: &Scalar, b: &Scalar) -> bool {
+fn is_lower_bound(a: &Scalar, b: &Scalar) -> bool {
     match (a, b) {
         (Scalar::Double(x), Scalar::Double(y)) if x == y => {
             x.is_sign_negative() && y.is_sign_positive()
@@ -105,7 +105,7 @@ fn lower(a: &Scalar, b: &Scalar) -> bool {
 
 /// How the encoder's statistics of a leaf are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pq) enum Kind {
+pub(in crate::pq) enum BoundsType {
     /// Not at all.
     None,
     /// As integers: also days and microseconds.
@@ -120,25 +120,25 @@ pub(in crate::pq) enum Kind {
 
 /// A column's tree down to its stops.
 #[derive(Debug, Clone)]
-enum Node {
-    Struct(Vec<Node>),
+enum StatisticsNode {
+    Struct(Vec<StatisticsNode>),
     /// Its place among the column's stops.
-    Stop(usize),
+    Leaf(usize),
 }
 
 #[derive(Debug, Clone)]
-struct Stop {
-    wanted: Wanted,
-    kind: Kind,
+struct StatisticsLeaf {
+    wanted: StatisticsLevel,
+    kind: BoundsType,
     /// The first of its leaves in the file, counted within the column.
     leaf: usize,
 }
 
 /// The plan for one column.
 #[derive(Debug, Clone)]
-pub(in crate::pq) struct Observer {
-    root: Node,
-    stops: Vec<Stop>,
+pub(in crate::pq) struct StatisticsCollector {
+    root: StatisticsNode,
+    leaf_columns: Vec<StatisticsLeaf>,
     /// Leaves of the column in the file.
     pub(in crate::pq) leaves: usize,
 }
@@ -152,23 +152,30 @@ fn is_variant(field: &Field) -> bool {
         == Some(VARIANT_EXTENSION)
 }
 
-impl Observer {
+impl StatisticsCollector {
     /// The plan for `field`; `wanted` gives what is wanted of one stop after the other.
-    pub(in crate::pq) fn new(field: &Field, wanted: &mut impl Iterator<Item = Wanted>) -> Self {
+    pub(in crate::pq) fn new(
+        field: &Field,
+        wanted: &mut impl Iterator<Item = StatisticsLevel>,
+    ) -> Self {
         let mut out = Self {
-            root: Node::Struct(Vec::new()),
-            stops: Vec::new(),
+            root: StatisticsNode::Struct(Vec::new()),
+            leaf_columns: Vec::new(),
             leaves: 0,
         };
         out.root = out.node(field, wanted);
         out
     }
 
-    fn node(&mut self, field: &Field, wanted: &mut impl Iterator<Item = Wanted>) -> Node {
+    fn node(
+        &mut self,
+        field: &Field,
+        wanted: &mut impl Iterator<Item = StatisticsLevel>,
+    ) -> StatisticsNode {
         if let Arrow::Struct(children) = field.data_type()
             && !is_variant(field)
         {
-            return Node::Struct(
+            return StatisticsNode::Struct(
                 children
                     .iter()
                     .map(|child| self.node(child, wanted))
@@ -181,49 +188,49 @@ impl Observer {
             | Arrow::Int32
             | Arrow::Int64
             | Arrow::Date32
-            | Arrow::Timestamp(..) => Kind::Long,
-            Arrow::Decimal128(..) => Kind::Decimal,
-            Arrow::Utf8 => Kind::Text,
-            Arrow::Float32 | Arrow::Float64 => Kind::Double,
-            _ => Kind::None,
+            | Arrow::Timestamp(..) => BoundsType::Long,
+            Arrow::Decimal128(..) => BoundsType::Decimal,
+            Arrow::Utf8 => BoundsType::Text,
+            Arrow::Float32 | Arrow::Float64 => BoundsType::Double,
+            _ => BoundsType::None,
         };
-        self.stops.push(Stop {
-            wanted: wanted.next().unwrap_or(Wanted::Nothing),
+        self.leaf_columns.push(StatisticsLeaf {
+            wanted: wanted.next().unwrap_or(StatisticsLevel::Nothing),
             kind,
             leaf: self.leaves,
         });
         self.leaves += leaf_count(field.data_type());
-        Node::Stop(self.stops.len() - 1)
+        StatisticsNode::Leaf(self.leaf_columns.len() - 1)
     }
 
     /// Facts of no rows.
-    pub(in crate::pq) fn start(&self) -> Vec<LeafFacts> {
-        vec![LeafFacts::default(); self.stops.len()]
+    pub(in crate::pq) fn empty_statistics(&self) -> Vec<ColumnStatistics> {
+        vec![ColumnStatistics::default(); self.leaf_columns.len()]
     }
 
     /// Whether the encoder must keep bounds of a leaf of the column.
     pub(in crate::pq) fn needs_bounds(&self, leaf: usize) -> bool {
-        self.stops.iter().any(|stop| {
+        self.leaf_columns.iter().any(|stop| {
             stop.leaf == leaf
-                && stop.wanted == Wanted::Bounds
-                && !matches!(stop.kind, Kind::None | Kind::Double)
+                && stop.wanted == StatisticsLevel::Bounds
+                && !matches!(stop.kind, BoundsType::None | BoundsType::Double)
         })
     }
 
     /// Looks at rows that are about to be encoded.
-    pub(in crate::pq) fn observe(&self, array: &ArrayRef, facts: &mut [LeafFacts]) {
+    pub(in crate::pq) fn observe(&self, array: &ArrayRef, facts: &mut [ColumnStatistics]) {
         self.walk(&self.root, array, None, facts);
     }
 
     fn walk(
         &self,
-        node: &Node,
+        node: &StatisticsNode,
         array: &ArrayRef,
         above: Option<&NullBuffer>,
-        facts: &mut [LeafFacts],
+        facts: &mut [ColumnStatistics],
     ) {
         match node {
-            Node::Struct(children) => {
+            StatisticsNode::Struct(children) => {
                 let Some(array) = array.as_struct_opt() else {
                     return;
                 };
@@ -232,29 +239,32 @@ impl Observer {
                     self.walk(child, array, nulls.as_ref(), facts);
                 }
             }
-            Node::Stop(n) => {
-                let (Some(stop), Some(facts)) = (self.stops.get(*n), facts.get_mut(*n)) else {
+            StatisticsNode::Leaf(n) => {
+                let (Some(stop), Some(facts)) = (self.leaf_columns.get(*n), facts.get_mut(*n))
+                else {
                     return;
                 };
-                if stop.wanted == Wanted::Nothing && stop.kind != Kind::Double {
+                if stop.wanted == StatisticsLevel::Nothing && stop.kind != BoundsType::Double {
                     return;
                 }
                 let nulls = NullBuffer::union(above, array.logical_nulls().as_ref());
                 facts.nulls += nulls.as_ref().map_or(0, |nulls| nulls.null_count() as u64);
-                if stop.kind == Kind::Double {
+                if stop.kind == BoundsType::Double {
                     let bounds = match array.data_type() {
-                        Arrow::Float32 => doubles(
+                        Arrow::Float32 => floating_point_bounds(
                             array.as_primitive::<Float32Type>(),
                             nulls.as_ref(),
                             f64::from,
                         ),
-                        Arrow::Float64 => {
-                            doubles(array.as_primitive::<Float64Type>(), nulls.as_ref(), |v| v)
-                        }
+                        Arrow::Float64 => floating_point_bounds(
+                            array.as_primitive::<Float64Type>(),
+                            nulls.as_ref(),
+                            |v| v,
+                        ),
                         _ => None,
                     };
                     if let Some((min, max)) = bounds {
-                        facts.see(Some(Scalar::Double(min)), Some(Scalar::Double(max)));
+                        facts.widen_bounds(Some(Scalar::Double(min)), Some(Scalar::Double(max)));
                     }
                 }
             }
@@ -263,14 +273,16 @@ impl Observer {
 
     /// Takes over the encoder's statistics of the column's leaves; `rows` is how many rows were
     /// encoded.
-    pub(in crate::pq) fn settle(
+    pub(in crate::pq) fn add_chunk_statistics(
         &self,
         leaves: &[Option<&Statistics>],
         rows: u64,
-        facts: &mut [LeafFacts],
+        facts: &mut [ColumnStatistics],
     ) {
-        for (stop, facts) in self.stops.iter().zip(facts) {
-            if stop.wanted != Wanted::Bounds || matches!(stop.kind, Kind::None | Kind::Double) {
+        for (stop, facts) in self.leaf_columns.iter().zip(facts) {
+            if stop.wanted != StatisticsLevel::Bounds
+                || matches!(stop.kind, BoundsType::None | BoundsType::Double)
+            {
                 continue;
             }
             let (min, max) = leaves
@@ -278,30 +290,29 @@ impl Observer {
                 .copied()
                 .flatten()
                 .map_or((None, None), |statistics| bounds(statistics, stop.kind));
-            facts.unknown |= facts.nulls < rows && (min.is_none() || max.is_none());
-            facts.see(min, max);
+            facts.bounds_unknown |= facts.nulls < rows && (min.is_none() || max.is_none());
+            facts.widen_bounds(min, max);
         }
     }
 }
 
-impl Observer {
+impl StatisticsCollector {
     /// The leaves of the column that have a `NaN`, by what was observed.
-    pub(in crate::pq) fn with_nan<'a>(
+    pub(in crate::pq) fn leaves_with_nan<'a>(
         &'a self,
-        facts: &'a [LeafFacts],
+        facts: &'a [ColumnStatistics],
     ) -> impl Iterator<Item = usize> + 'a {
-        let nan =
-            |facts: &LeafFacts| matches!(facts.max, Some(Scalar::Double(max)) if max.is_nan());
-        self.stops
+        let nan = |facts: &ColumnStatistics| matches!(facts.max, Some(Scalar::Double(max)) if max.is_nan());
+        self.leaf_columns
             .iter()
             .zip(facts)
-            .filter(move |(stop, facts)| stop.kind == Kind::Double && nan(facts))
+            .filter(move |(stop, facts)| stop.kind == BoundsType::Double && nan(facts))
             .map(|(stop, _)| stop.leaf)
     }
 }
 
 /// Least and greatest of the valid values, by Spark's order.
-fn doubles<T: ArrowPrimitiveType>(
+fn floating_point_bounds<T: ArrowPrimitiveType>(
     array: &arrow_array::PrimitiveArray<T>,
     nulls: Option<&NullBuffer>,
     wide: impl Fn(T::Native) -> f64,
@@ -360,7 +371,7 @@ fn doubles<T: ArrowPrimitiveType>(
 
 pub(in crate::pq) fn bounds(
     statistics: &Statistics,
-    kind: Kind,
+    kind: BoundsType,
 ) -> (Option<Scalar>, Option<Scalar>) {
     let text = |bytes: &[u8]| {
         std::str::from_utf8(bytes)
@@ -368,27 +379,27 @@ pub(in crate::pq) fn bounds(
             .map(|text| Scalar::Text(text.into()))
     };
     match (statistics, kind) {
-        (Statistics::Int32(s), Kind::Long) => (
+        (Statistics::Int32(s), BoundsType::Long) => (
             s.min_opt().map(|v| Scalar::Long(i64::from(*v))),
             s.max_opt().map(|v| Scalar::Long(i64::from(*v))),
         ),
-        (Statistics::Int64(s), Kind::Long) => (
+        (Statistics::Int64(s), BoundsType::Long) => (
             s.min_opt().map(|v| Scalar::Long(*v)),
             s.max_opt().map(|v| Scalar::Long(*v)),
         ),
-        (Statistics::Int32(s), Kind::Decimal) => (
+        (Statistics::Int32(s), BoundsType::Decimal) => (
             s.min_opt().map(|v| Scalar::Decimal(i128::from(*v))),
             s.max_opt().map(|v| Scalar::Decimal(i128::from(*v))),
         ),
-        (Statistics::Int64(s), Kind::Decimal) => (
+        (Statistics::Int64(s), BoundsType::Decimal) => (
             s.min_opt().map(|v| Scalar::Decimal(i128::from(*v))),
             s.max_opt().map(|v| Scalar::Decimal(i128::from(*v))),
         ),
-        (Statistics::FixedLenByteArray(s), Kind::Decimal) => (
-            s.min_bytes_opt().and_then(unscaled),
-            s.max_bytes_opt().and_then(unscaled),
+        (Statistics::FixedLenByteArray(s), BoundsType::Decimal) => (
+            s.min_bytes_opt().and_then(unscaled_decimal),
+            s.max_bytes_opt().and_then(unscaled_decimal),
         ),
-        (Statistics::ByteArray(s), Kind::Text) => (
+        (Statistics::ByteArray(s), BoundsType::Text) => (
             s.min_bytes_opt().and_then(text),
             s.max_bytes_opt().and_then(text),
         ),
@@ -397,7 +408,7 @@ pub(in crate::pq) fn bounds(
 }
 
 /// A big-endian number of at most 16 bytes.
-fn unscaled(bytes: &[u8]) -> Option<Scalar> {
+fn unscaled_decimal(bytes: &[u8]) -> Option<Scalar> {
     let mut wide = [if bytes.first()? & 0x80 == 0 { 0 } else { 0xff }; 16];
     let start = 16_usize.checked_sub(bytes.len())?;
     wide.get_mut(start..)?.copy_from_slice(bytes);
@@ -411,11 +422,11 @@ mod tests {
     use std::sync::Arc;
 
     fn of(values: Float64Array) -> (u64, Option<Scalar>, Option<Scalar>) {
-        let observer = Observer::new(
+        let observer = StatisticsCollector::new(
             &Field::new("f", Arrow::Float64, true),
-            &mut std::iter::once(Wanted::Bounds),
+            &mut std::iter::once(StatisticsLevel::Bounds),
         );
-        let mut facts = observer.start();
+        let mut facts = observer.empty_statistics();
         observer.observe(&(Arc::new(values) as ArrayRef), &mut facts);
         let facts = facts.remove(0);
         (facts.nulls, facts.min, facts.max)
@@ -457,33 +468,34 @@ mod tests {
             Some(vec![true, false, true].into()),
         );
         let field = Field::new("s", Arrow::Struct(fields.into()), true);
-        let observer = Observer::new(&field, &mut std::iter::once(Wanted::Nulls));
-        let mut facts = observer.start();
+        let observer =
+            StatisticsCollector::new(&field, &mut std::iter::once(StatisticsLevel::Nulls));
+        let mut facts = observer.empty_statistics();
         observer.observe(&(Arc::new(array) as ArrayRef), &mut facts);
         assert_eq!(facts[0].nulls, 2);
     }
 
     #[test]
     fn bounds_that_a_part_of_the_file_lacks_are_lost() {
-        let part = || LeafFacts {
+        let part = || ColumnStatistics {
             nulls: 0,
             min: Some(Scalar::Long(1)),
             max: Some(Scalar::Long(2)),
-            ..LeafFacts::default()
+            ..ColumnStatistics::default()
         };
         let mut facts = part();
-        facts.merge(LeafFacts {
+        facts.merge(ColumnStatistics {
             nulls: 3,
-            ..LeafFacts::default()
+            ..ColumnStatistics::default()
         });
         assert_eq!(
             (facts.nulls, &facts.max),
             (3, &Some(Scalar::Long(2))),
             "a part of nulls alone takes nothing away"
         );
-        facts.merge(LeafFacts {
-            unknown: true,
-            ..LeafFacts::default()
+        facts.merge(ColumnStatistics {
+            bounds_unknown: true,
+            ..ColumnStatistics::default()
         });
         facts.merge(part());
         assert_eq!((facts.min, facts.max), (None, None));

@@ -26,33 +26,34 @@ const ROWS: f64 = (128 << 10) as f64;
 const WORTH: f64 = 0.8;
 
 /// For each leaf of the column whether to make a dictionary, in the order of the file.
-pub(in crate::pq) fn leaves(array: &ArrayRef, out: &mut Vec<bool>) {
+pub(in crate::pq) fn leaf_dictionary_choices(array: &ArrayRef, out: &mut Vec<bool>) {
     match array.data_type() {
         Arrow::Struct(_) => array
             .as_struct()
             .columns()
             .iter()
-            .for_each(|child| leaves(child, out)),
-        Arrow::List(_) => leaves(array.as_list::<i32>().values(), out),
+            .for_each(|child| leaf_dictionary_choices(child, out)),
+        Arrow::List(_) => leaf_dictionary_choices(array.as_list::<i32>().values(), out),
         Arrow::Map(..) => array
             .as_map()
             .entries()
             .columns()
             .iter()
-            .for_each(|child| leaves(child, out)),
-        _ => out.push(pays(array)),
+            .for_each(|child| leaf_dictionary_choices(child, out)),
+        _ => out.push(dictionary_pays(array)),
     }
 }
 
-fn pays(array: &ArrayRef) -> bool {
+fn dictionary_pays(array: &ArrayRef) -> bool {
     let array = array.slice(0, array.len().min(SAMPLE));
-    let Some((rows, distinct, bytes)) = counted(&array).filter(|(rows, ..)| *rows >= LEAST) else {
+    let Some((rows, distinct, bytes)) = sample_counts(&array).filter(|(rows, ..)| *rows >= LEAST)
+    else {
         return true;
     };
     #[allow(clippy::cast_precision_loss)]
     let (rows, distinct, bytes) = (rows as f64, distinct as f64, bytes as f64);
     let width = bytes / rows;
-    let distinct = expected(population(rows, distinct), ROWS);
+    let distinct = expected_distinct(estimated_distinct(rows, distinct), ROWS);
     let dictionary = distinct * width;
     let codes = ROWS * distinct.max(2.0).log2().ceil() / 8.0;
     #[allow(clippy::cast_precision_loss)]
@@ -62,7 +63,7 @@ fn pays(array: &ArrayRef) -> bool {
 
 /// Values, how many of them differ, bytes of all when they are written plainly; `None` for types
 /// whose values are not told apart here.
-fn counted(array: &ArrayRef) -> Option<(usize, usize, usize)> {
+fn sample_counts(array: &ArrayRef) -> Option<(usize, usize, usize)> {
     let hasher = FxBuildHasher;
     let mut seen: FxHashSet<u64> = FxHashSet::default();
     let (mut rows, mut bytes) = (0, 0);
@@ -123,15 +124,15 @@ fn counted(array: &ArrayRef) -> Option<(usize, usize, usize)> {
 }
 
 /// How many values there are if a sample of so many rows had so many of them.
-fn population(rows: f64, distinct: f64) -> f64 {
+fn estimated_distinct(rows: f64, distinct: f64) -> f64 {
     let (mut low, mut high) = (distinct, 1e12);
-    if expected(high, rows) <= distinct {
+    if expected_distinct(high, rows) <= distinct {
         return high;
     }
     // The expectation grows with the population.
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
-        if expected(middle, rows) < distinct {
+        if expected_distinct(middle, rows) < distinct {
             low = middle;
         } else {
             high = middle;
@@ -141,7 +142,7 @@ fn population(rows: f64, distinct: f64) -> f64 {
 }
 
 /// How many of so many values are met in so many rows, if each comes as often as the others.
-fn expected(population: f64, rows: f64) -> f64 {
+fn expected_distinct(population: f64, rows: f64) -> f64 {
     -population * (-rows / population).exp_m1()
 }
 
@@ -159,7 +160,7 @@ mod tests {
 
     fn of(array: impl Array + 'static) -> bool {
         let mut out = Vec::new();
-        leaves(&(Arc::new(array) as ArrayRef), &mut out);
+        leaf_dictionary_choices(&(Arc::new(array) as ArrayRef), &mut out);
         assert_eq!(out.len(), 1);
         out[0]
     }

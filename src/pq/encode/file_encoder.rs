@@ -5,7 +5,7 @@
 //! on the pool waits. Whoever pushes waits instead, when too much is queued. A row group that is
 //! complete goes to one thread that writes files; the next one is encoded meanwhile.
 //!
-//! Memory is what is queued and what is encoded but not written; [`Encoders::memory`] says how much
+//! Memory is what is queued and what is encoded but not written; [`ParallelFileWriter::memory`] says how much
 //! that is, so that the caller can end row groups early. The size of a file is known while it grows
 //! ([`FileEncoder::bytes`]).
 //!
@@ -34,25 +34,27 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, SchemaDescriptor, TypePtr};
 
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::{Cancel, Progress, panic_error, spawn};
-use crate::pq::encode::chunk_copy::{CopiedChunk, Spliceable};
-use crate::pq::encode::column_statistics::{LeafFacts, Observer, Wanted};
+use crate::exec::{CancellationToken, ProgressCounter, panic_error, spawn};
+use crate::pq::encode::chunk_copy::{CopiedChunk, SpliceSource};
+use crate::pq::encode::column_statistics::{
+    ColumnStatistics, StatisticsCollector, StatisticsLevel,
+};
 use crate::pq::encode::dictionary_policy;
-use crate::pq::encode::writer_properties::{Codec, WriterProperties};
+use crate::pq::encode::writer_properties::{ParquetCompression, WriterProperties};
 use crate::pq::input::page_checksum::{ChunkWriter, ChunkWriterFactory, EncodedChunk};
-use crate::store::{ObjectMeta, Pending, Role, Store, Upload};
+use crate::store::{ObjectMeta, ObjectRole, ObjectUpload, PendingResult, Store};
 
 /// What all files of a write have in common: columns, encodings, what is to be learned on the way.
-pub struct Format {
+pub struct DataFileFormat {
     schema: SchemaRef,
     root: TypePtr,
     properties: WriterPropertiesPtr,
     factory: ChunkWriterFactory,
-    observers: Vec<Observer>,
+    observers: Vec<StatisticsCollector>,
     group_rows: usize,
 }
 
-impl Format {
+impl DataFileFormat {
     /// Files with the columns of `schema`, whose types are those of `DataType::to_arrow` in the
     /// plain layout; field ids stand in the fields' metadata under `PARQUET:field_id`.
     ///
@@ -66,22 +68,22 @@ impl Format {
     pub fn new(
         schema: SchemaRef,
         properties: &WriterProperties,
-        codec: Codec,
-        wanted: &[Wanted],
+        codec: ParquetCompression,
+        wanted: &[StatisticsLevel],
         named: impl Fn(&str) -> Option<Vec<String>>,
         text_bytes: usize,
         sample: &[ArrayRef],
     ) -> Result<Self> {
-        let unmarked = unmarked(&schema);
+        let unmarked = without_extension_types(&schema);
         let descriptor = ArrowSchemaConverter::new()
             .schema_root("table")
             .convert(&unmarked)
             .map_err(|e| encode_error(&e))?;
         let mut wanted = wanted.iter().copied();
-        let observers: Vec<Observer> = schema
+        let observers: Vec<StatisticsCollector> = schema
             .fields()
             .iter()
-            .map(|field| Observer::new(field, &mut wanted))
+            .map(|field| StatisticsCollector::new(field, &mut wanted))
             .collect();
         let paths: Vec<ColumnPath> = descriptor
             .columns()
@@ -100,7 +102,7 @@ impl Format {
         };
         let mut repeats = Vec::new();
         for column in sample {
-            dictionary_policy::leaves(column, &mut repeats);
+            dictionary_policy::leaf_dictionary_choices(column, &mut repeats);
         }
         let repeats = |n: usize| repeats.get(n).is_none_or(|repeats| *repeats);
         let built = properties.build(
@@ -131,8 +133,8 @@ impl Format {
 
     /// Whether the row groups of a file can be copied into files of this format.
     #[must_use]
-    pub fn takes(&self, source: &Spliceable) -> bool {
-        source.fits(SchemaDescriptor::new(Arc::clone(&self.root)).columns())
+    pub fn can_splice(&self, source: &SpliceSource) -> bool {
+        source.matches_leaves(SchemaDescriptor::new(Arc::clone(&self.root)).columns())
     }
 
     /// Rows of a row group at most.
@@ -144,7 +146,7 @@ impl Format {
 
 /// The schema without the extensions of its fields, at any depth: Spark does not know Parquet's
 /// annotation of variants.
-fn unmarked(schema: &Schema) -> Schema {
+fn without_extension_types(schema: &Schema) -> Schema {
     fn field(of: &FieldRef) -> FieldRef {
         let inner = match of.data_type() {
             DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
@@ -188,14 +190,14 @@ fn encode_error(error: &ParquetError) -> Error {
 /// A file that was written.
 #[derive(Debug)]
 pub struct EncodedFile {
-    /// Number that [`Encoders::open`] gave it.
+    /// Number that [`ParallelFileWriter::open`] gave it.
     pub id: u64,
     /// Path, size and time.
     pub meta: ObjectMeta,
     /// Rows.
     pub rows: u64,
     /// What was wanted, one after the other.
-    pub facts: Vec<LeafFacts>,
+    pub facts: Vec<ColumnStatistics>,
 }
 
 /// How long a waiting caller goes without looking whether it was cancelled.
@@ -203,7 +205,7 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// Bytes in memory, and the first failure.
 #[derive(Default)]
-struct Gauge {
+struct MemoryGauge {
     /// All of it.
     bytes: AtomicU64,
     /// Those of arrays in queues.
@@ -220,18 +222,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Gauge {
+impl MemoryGauge {
     /// Replaces `from` bytes by `to`.
-    fn change(&self, from: u64, to: u64) {
+    fn replace_bytes(&self, from: u64, to: u64) {
         if to >= from {
             self.bytes.fetch_add(to - from, Ordering::Relaxed);
         } else {
             self.bytes.fetch_sub(from - to, Ordering::Relaxed);
-            self.wake();
+            self.notify_waiters();
         }
     }
 
-    fn wake(&self) {
+    fn notify_waiters(&self) {
         drop(lock(&self.waiting));
         self.changed.notify_all();
     }
@@ -239,7 +241,7 @@ impl Gauge {
     fn fail(&self, error: Error) {
         lock(&self.failure).get_or_insert(error);
         self.failed.store(true, Ordering::Release);
-        self.wake();
+        self.notify_waiters();
     }
 
     fn has_failed(&self) -> bool {
@@ -255,46 +257,46 @@ impl Gauge {
 }
 
 /// What lanes and files share.
-struct Shared {
-    format: Format,
-    gauge: Gauge,
-    done: Sender<Event>,
+struct EncoderContext {
+    format: DataFileFormat,
+    memory_gauge: MemoryGauge,
+    done: Sender<FileWriterEvent>,
     /// Whether the writing thread has come to its end.
     ended: AtomicBool,
 }
 
-impl Shared {
+impl EncoderContext {
     /// Ends everything with an error; the first one stands.
     fn fail(&self, error: Error) {
-        self.gauge.fail(error);
+        self.memory_gauge.fail(error);
         // The receiver is gone when the thread has ended already.
-        let _ = self.done.send(Event::Stop);
+        let _ = self.done.send(FileWriterEvent::Stop);
     }
 }
 
 /// What the writing thread is told.
-enum Event {
+enum FileWriterEvent {
     /// A file begins.
     File { id: u64, path: String },
     /// A row group is complete.
-    Group { file: u64, group: DoneGroup },
+    Group { file: u64, group: FinishedRowGroup },
     /// A file has this many row groups.
     End { file: u64, groups: usize },
     /// Nothing new comes.
     Stop,
 }
 
-struct DoneGroup {
+struct FinishedRowGroup {
     index: usize,
     rows: u64,
-    chunks: Vec<Chunk>,
-    facts: Vec<LeafFacts>,
+    chunks: Vec<OutputChunk>,
+    facts: Vec<ColumnStatistics>,
     memory: u64,
 }
 
 /// Sizes of a file, kept up to date by its lanes.
 #[derive(Default)]
-struct Sizes {
+struct FileSizeCounters {
     /// Bytes of arrays in queues.
     queued: AtomicU64,
     /// Bytes of arrays that were encoded.
@@ -304,55 +306,55 @@ struct Sizes {
 }
 
 /// A column chunk that is ready to be written.
-enum Chunk {
+enum OutputChunk {
     Encoded(Box<EncodedChunk>),
     Copied(Box<CopiedChunk>),
 }
 
 /// The chunks of a column, and what is known of its leaves.
-type Closed = (Vec<Chunk>, Vec<LeafFacts>);
+type EncodedColumn = (Vec<OutputChunk>, Vec<ColumnStatistics>);
 
 /// A row group under way.
-struct Group {
+struct OpenRowGroup {
     file: u64,
     index: usize,
     rows: AtomicU64,
     memory: AtomicU64,
-    sizes: Arc<Sizes>,
-    lanes: Vec<Mutex<Lane>>,
+    sizes: Arc<FileSizeCounters>,
+    column_queues: Vec<Mutex<ColumnEncodeQueue>>,
     /// Lanes that are not closed.
     open: AtomicUsize,
-    shared: Arc<Shared>,
+    shared: Arc<EncoderContext>,
 }
 
 /// Arrays to encode, one after the other, and their size in memory.
-type Pieces = (Vec<ArrayRef>, u64);
+type QueuedArrays = (Vec<ArrayRef>, u64);
 
-struct Lane {
-    queue: VecDeque<Pieces>,
+struct ColumnEncodeQueue {
+    queue: VecDeque<QueuedArrays>,
     closing: bool,
     /// Absent while a job has it, and after the end.
-    encoder: Option<LaneEncoder>,
+    encoder: Option<ColumnEncoder>,
     /// Its result.
-    closed: Option<Closed>,
+    closed: Option<EncodedColumn>,
 }
 
-struct LaneEncoder {
+struct ColumnEncoder {
     writers: Vec<ChunkWriter>,
-    facts: Vec<LeafFacts>,
+    facts: Vec<ColumnStatistics>,
     memory: u64,
     encoded: u64,
 }
 
-impl Group {
+impl OpenRowGroup {
     /// A row group whose columns are to be encoded, but for those that are `copied`: by place,
     /// `None` or absent otherwise.
     fn new(
-        shared: &Arc<Shared>,
+        shared: &Arc<EncoderContext>,
         file: u64,
         index: usize,
-        sizes: &Arc<Sizes>,
-        mut copied: Vec<Option<Closed>>,
+        sizes: &Arc<FileSizeCounters>,
+        mut copied: Vec<Option<EncodedColumn>>,
     ) -> Result<Arc<Self>> {
         let mut writers = shared
             .format
@@ -360,7 +362,7 @@ impl Group {
             .create(index)
             .map_err(|e| encode_error(&e))?
             .into_iter();
-        let lanes: Vec<Mutex<Lane>> = shared
+        let lanes: Vec<Mutex<ColumnEncodeQueue>> = shared
             .format
             .observers
             .iter()
@@ -368,13 +370,13 @@ impl Group {
             .map(|(n, observer)| {
                 let writers = writers.by_ref().take(observer.leaves).collect();
                 let closed = copied.get_mut(n).and_then(Option::take);
-                let encoder = closed.is_none().then(|| LaneEncoder {
+                let encoder = closed.is_none().then(|| ColumnEncoder {
                     writers,
-                    facts: observer.start(),
+                    facts: observer.empty_statistics(),
                     memory: 0,
                     encoded: 0,
                 });
-                Mutex::new(Lane {
+                Mutex::new(ColumnEncodeQueue {
                     queue: VecDeque::new(),
                     closing: false,
                     encoder,
@@ -394,15 +396,15 @@ impl Group {
             rows: AtomicU64::new(0),
             memory: AtomicU64::new(0),
             sizes: Arc::clone(sizes),
-            lanes,
+            column_queues: lanes,
             open,
             shared: Arc::clone(shared),
         }))
     }
 
     /// Queues arrays for the lane, or its end.
-    fn give(self: &Arc<Self>, lane: usize, pieces: Option<Pieces>) -> Result<()> {
-        let Some(slot) = self.lanes.get(lane) else {
+    fn enqueue(self: &Arc<Self>, lane: usize, pieces: Option<QueuedArrays>) -> Result<()> {
+        let Some(slot) = self.column_queues.get(lane) else {
             return Err(Error::internal("a file has fewer columns than its data"));
         };
         let mut state = lock(slot);
@@ -420,9 +422,9 @@ impl Group {
     }
 
     /// Works off a lane's queue.
-    fn run(self: &Arc<Self>, lane: usize, mut encoder: LaneEncoder) {
-        let gauge = &self.shared.gauge;
-        let Some(slot) = self.lanes.get(lane) else {
+    fn run(self: &Arc<Self>, lane: usize, mut encoder: ColumnEncoder) {
+        let gauge = &self.shared.memory_gauge;
+        let Some(slot) = self.column_queues.get(lane) else {
             return;
         };
         loop {
@@ -449,7 +451,7 @@ impl Group {
             self.sizes.queued.fetch_sub(bytes, Ordering::Relaxed);
             self.sizes.done.fetch_add(bytes, Ordering::Relaxed);
             gauge.queued.fetch_sub(bytes, Ordering::Relaxed);
-            gauge.change(bytes, 0);
+            gauge.replace_bytes(bytes, 0);
         }
         if gauge.has_failed() {
             return;
@@ -466,7 +468,7 @@ impl Group {
         }
     }
 
-    fn encode(&self, lane: usize, encoder: &mut LaneEncoder, pieces: &[ArrayRef]) -> Result<()> {
+    fn encode(&self, lane: usize, encoder: &mut ColumnEncoder, pieces: &[ArrayRef]) -> Result<()> {
         let format = &self.shared.format;
         let (field, observer): (&FieldRef, _) =
             match (format.schema.fields().get(lane), format.observers.get(lane)) {
@@ -476,7 +478,7 @@ impl Group {
         // Small pieces cost more than putting them together.
         let rows: usize = pieces.iter().map(|array| array.len()).sum();
         let joined = if pieces.len() > 1 && rows / pieces.len() < SMALL {
-            join(pieces)?
+            concat_arrays(pieces)?
         } else {
             None
         };
@@ -502,23 +504,25 @@ impl Group {
             .iter()
             .map(|writer| writer.estimated_bytes() as u64)
             .sum();
-        self.account(encoder, memory, encoded);
+        self.update_memory(encoder, memory, encoded);
         Ok(())
     }
 
     /// Tells how large a lane is now.
-    fn account(&self, encoder: &mut LaneEncoder, memory: u64, encoded: u64) {
+    fn update_memory(&self, encoder: &mut ColumnEncoder, memory: u64, encoded: u64) {
         // Wrapping sums of differences: each lane only ever takes back what it gave.
         self.memory
             .fetch_add(memory.wrapping_sub(encoder.memory), Ordering::Relaxed);
         self.sizes
             .encoded
             .fetch_add(encoded.wrapping_sub(encoder.encoded), Ordering::Relaxed);
-        self.shared.gauge.change(encoder.memory, memory);
+        self.shared
+            .memory_gauge
+            .replace_bytes(encoder.memory, memory);
         (encoder.memory, encoder.encoded) = (memory, encoded);
     }
 
-    fn close(&self, lane: usize, mut encoder: LaneEncoder) -> Result<Closed> {
+    fn close(&self, lane: usize, mut encoder: ColumnEncoder) -> Result<EncodedColumn> {
         let Some(observer) = self.shared.format.observers.get(lane) else {
             return Err(Error::internal("a file has fewer columns than its data"));
         };
@@ -532,22 +536,22 @@ impl Group {
             .iter()
             .map(|chunk| chunk.close().metadata.statistics())
             .collect();
-        observer.settle(
+        observer.add_chunk_statistics(
             &statistics,
             self.rows.load(Ordering::Acquire),
             &mut encoder.facts,
         );
-        for leaf in observer.with_nan(&encoder.facts) {
+        for leaf in observer.leaves_with_nan(&encoder.facts) {
             if let Some(chunk) = chunks.get_mut(leaf) {
                 without_bounds(chunk.close_mut()).map_err(|e| encode_error(&e))?;
             }
         }
         let bytes: u64 = chunks.iter().map(|chunk| chunk.close().bytes_written).sum();
-        self.account(&mut encoder, bytes, bytes);
+        self.update_memory(&mut encoder, bytes, bytes);
         Ok((
             chunks
                 .into_iter()
-                .map(|chunk| Chunk::Encoded(Box::new(chunk)))
+                .map(|chunk| OutputChunk::Encoded(Box::new(chunk)))
                 .collect(),
             encoder.facts,
         ))
@@ -555,14 +559,14 @@ impl Group {
 
     /// Hands the row group to the writing thread.
     fn complete(&self) {
-        let mut done = DoneGroup {
+        let mut done = FinishedRowGroup {
             index: self.index,
             rows: self.rows.load(Ordering::Acquire),
             chunks: Vec::new(),
             facts: Vec::new(),
             memory: self.memory.load(Ordering::Acquire),
         };
-        for lane in &self.lanes {
+        for lane in &self.column_queues {
             let Some((chunks, facts)) = lock(lane).closed.take() else {
                 return;
             };
@@ -570,7 +574,7 @@ impl Group {
             done.facts.extend(facts);
         }
         // The receiver is gone only after a failure.
-        let _ = self.shared.done.send(Event::Group {
+        let _ = self.shared.done.send(FileWriterEvent::Group {
             file: self.file,
             group: done,
         });
@@ -581,7 +585,7 @@ impl Group {
 const SMALL: usize = 4096;
 
 /// Pieces as one array, where they have one type.
-fn join(pieces: &[ArrayRef]) -> Result<Option<ArrayRef>> {
+fn concat_arrays(pieces: &[ArrayRef]) -> Result<Option<ArrayRef>> {
     let Some((first, rest)) = pieces.split_first() else {
         return Ok(None);
     };
@@ -624,9 +628,9 @@ fn without_bounds(chunk: &mut ColumnCloseResult) -> std::result::Result<(), Parq
 /// A file under way.
 pub struct FileEncoder {
     id: u64,
-    shared: Arc<Shared>,
-    sizes: Arc<Sizes>,
-    group: Option<Arc<Group>>,
+    shared: Arc<EncoderContext>,
+    sizes: Arc<FileSizeCounters>,
+    group: Option<Arc<OpenRowGroup>>,
     groups: usize,
     closed: bool,
 }
@@ -641,15 +645,20 @@ impl FileEncoder {
         // Pieces that fit into the row group go as one; one that does not is cut.
         let mut rest: VecDeque<Vec<ArrayRef>> = pieces
             .iter()
-            .filter(|piece| rows_of(piece) > 0)
+            .filter(|piece| row_count(piece) > 0)
             .cloned()
             .collect();
         while !rest.is_empty() {
             let group = match &self.group {
                 Some(group) => Arc::clone(group),
                 None => {
-                    let group =
-                        Group::new(&self.shared, self.id, self.groups, &self.sizes, Vec::new())?;
+                    let group = OpenRowGroup::new(
+                        &self.shared,
+                        self.id,
+                        self.groups,
+                        &self.sizes,
+                        Vec::new(),
+                    )?;
                     self.group = Some(Arc::clone(&group));
                     self.groups += 1;
                     group
@@ -663,7 +672,7 @@ impl FileEncoder {
             while room > 0
                 && let Some(piece) = rest.pop_front()
             {
-                let size = rows_of(&piece);
+                let size = row_count(&piece);
                 if size > room {
                     taken.push(piece.iter().map(|array| array.slice(0, room)).collect());
                     rest.push_front(
@@ -681,7 +690,7 @@ impl FileEncoder {
                 }
             }
             group.rows.fetch_add(rows as u64, Ordering::AcqRel);
-            for lane in 0..group.lanes.len() {
+            for lane in 0..group.column_queues.len() {
                 let arrays: Vec<ArrayRef> = taken
                     .iter()
                     .filter_map(|piece| piece.get(lane).cloned())
@@ -697,16 +706,19 @@ impl FileEncoder {
                 self.end_group()?;
             }
         }
-        self.shared.gauge.check()
+        self.shared.memory_gauge.check()
     }
 
     /// Has a lane encode arrays; they count until it has.
-    fn queue(&self, group: &Arc<Group>, lane: usize, arrays: Vec<ArrayRef>) -> Result<()> {
-        let bytes: u64 = arrays.iter().map(size_of).sum();
+    fn queue(&self, group: &Arc<OpenRowGroup>, lane: usize, arrays: Vec<ArrayRef>) -> Result<()> {
+        let bytes: u64 = arrays.iter().map(array_bytes).sum();
         self.sizes.queued.fetch_add(bytes, Ordering::Relaxed);
-        self.shared.gauge.queued.fetch_add(bytes, Ordering::Relaxed);
-        self.shared.gauge.change(0, bytes);
-        group.give(lane, Some((arrays, bytes)))
+        self.shared
+            .memory_gauge
+            .queued
+            .fetch_add(bytes, Ordering::Relaxed);
+        self.shared.memory_gauge.replace_bytes(0, bytes);
+        group.enqueue(lane, Some((arrays, bytes)))
     }
 
     /// Appends a row group of another file as it is: columns whose bytes are copied, and what is
@@ -718,9 +730,9 @@ impl FileEncoder {
     /// [`Error::Internal`] for one that does not fit.
     pub fn splice(
         &mut self,
-        source: &Spliceable,
+        source: &SpliceSource,
         group: usize,
-        facts: &[LeafFacts],
+        facts: &[ColumnStatistics],
         mut columns: BTreeMap<usize, Vec<ArrayRef>>,
     ) -> Result<()> {
         self.end_group()?;
@@ -729,8 +741,8 @@ impl FileEncoder {
         for (lane, observer) in self.shared.format.observers.iter().enumerate() {
             let leaves = leaf..leaf + observer.leaves;
             leaf = leaves.end;
-            let known: Vec<LeafFacts> = observer
-                .start()
+            let known: Vec<ColumnStatistics> = observer
+                .empty_statistics()
                 .iter()
                 .filter_map(|_| facts.next().cloned())
                 .collect();
@@ -748,13 +760,13 @@ impl FileEncoder {
             copied.push(Some((
                 chunks
                     .into_iter()
-                    .map(|chunk| Chunk::Copied(Box::new(chunk)))
+                    .map(|chunk| OutputChunk::Copied(Box::new(chunk)))
                     .collect(),
                 known,
             )));
         }
         let rows = source.group_rows(group);
-        let group = Group::new(&self.shared, self.id, self.groups, &self.sizes, copied)?;
+        let group = OpenRowGroup::new(&self.shared, self.id, self.groups, &self.sizes, copied)?;
         self.groups += 1;
         group.rows.store(rows, Ordering::Release);
         if columns.is_empty() {
@@ -767,9 +779,9 @@ impl FileEncoder {
                 ));
             }
             self.queue(&group, lane, arrays)?;
-            group.give(lane, None)?;
+            group.enqueue(lane, None)?;
         }
-        self.shared.gauge.check()
+        self.shared.memory_gauge.check()
     }
 
     /// Ends the row group; there is none of no rows.
@@ -780,7 +792,7 @@ impl FileEncoder {
         let Some(group) = self.group.take() else {
             return Ok(());
         };
-        (0..group.lanes.len()).try_for_each(|lane| group.give(lane, None))
+        (0..group.column_queues.len()).try_for_each(|lane| group.enqueue(lane, None))
     }
 
     /// Ends the file.
@@ -791,7 +803,7 @@ impl FileEncoder {
         self.end_group()?;
         self.closed = true;
         // The receiver is gone only after a failure, which shows at the end.
-        let _ = self.shared.done.send(Event::End {
+        let _ = self.shared.done.send(FileWriterEvent::End {
             file: self.id,
             groups: self.groups,
         });
@@ -825,13 +837,13 @@ impl FileEncoder {
     }
 }
 
-fn rows_of(piece: &[ArrayRef]) -> usize {
+fn row_count(piece: &[ArrayRef]) -> usize {
     piece.first().map_or(0, |array| array.len())
 }
 
 /// Bytes that the rows of an array take, whatever buffers they share with others.
 #[must_use]
-pub fn size_of(array: &ArrayRef) -> u64 {
+pub fn array_bytes(array: &ArrayRef) -> u64 {
     array
         .to_data()
         .get_slice_memory_size()
@@ -848,32 +860,32 @@ impl Drop for FileEncoder {
 }
 
 /// The encoders of one write, and the thread that writes their files.
-pub struct Encoders {
-    shared: Arc<Shared>,
-    thread: Option<thread::JoinHandle<Written>>,
+pub struct ParallelFileWriter {
+    shared: Arc<EncoderContext>,
+    thread: Option<thread::JoinHandle<EncodedFilesOutcome>>,
     store: Arc<dyn Store>,
-    cancel: Cancel,
+    cancel: CancellationToken,
     next: u64,
 }
 
 /// What the thread leaves: files, and whether it failed.
-type Written = (Vec<EncodedFile>, Result<()>);
+type EncodedFilesOutcome = (Vec<EncodedFile>, Result<()>);
 
-impl Encoders {
+impl ParallelFileWriter {
     /// Starts the writing thread. `progress` counts rows.
     ///
     /// # Errors
     /// [`Error::Resource`] when it cannot be started.
     pub fn start(
-        format: Format,
+        format: DataFileFormat,
         store: Arc<dyn Store>,
-        cancel: &Cancel,
-        progress: &Progress,
+        cancel: &CancellationToken,
+        progress: &ProgressCounter,
     ) -> Result<Self> {
         let (done, events) = unbounded();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(EncoderContext {
             format,
-            gauge: Gauge::default(),
+            memory_gauge: MemoryGauge::default(),
             done,
             ended: AtomicBool::new(false),
         });
@@ -882,7 +894,7 @@ impl Encoders {
         let thread = thread::Builder::new()
             .name("deltafast-files".to_owned())
             .spawn(move || {
-                let mut files = Files {
+                let mut files = FileWriterThread {
                     store: target,
                     shared: of_thread,
                     progress,
@@ -890,9 +902,9 @@ impl Encoders {
                     finishing: Vec::new(),
                 };
                 let result = files.run(&events);
-                let written = files.settle(result);
+                let written = files.await_uploads(result);
                 files.shared.ended.store(true, Ordering::Release);
-                files.shared.gauge.wake();
+                files.shared.memory_gauge.notify_waiters();
                 written
             })
             .map_err(|e| Error::no_thread(&e))?;
@@ -910,11 +922,11 @@ impl Encoders {
     /// # Errors
     /// Whatever made the write fail before.
     pub fn open(&mut self, path: String) -> Result<FileEncoder> {
-        self.shared.gauge.check()?;
+        self.shared.memory_gauge.check()?;
         let id = self.next;
         self.next += 1;
         // The receiver is gone only after a failure.
-        let _ = self.shared.done.send(Event::File { id, path });
+        let _ = self.shared.done.send(FileWriterEvent::File { id, path });
         Ok(FileEncoder {
             id,
             shared: Arc::clone(&self.shared),
@@ -934,13 +946,13 @@ impl Encoders {
     /// Bytes queued, and encoded but not written.
     #[must_use]
     pub fn memory(&self) -> u64 {
-        self.shared.gauge.bytes.load(Ordering::Relaxed)
+        self.shared.memory_gauge.bytes.load(Ordering::Relaxed)
     }
 
     /// Bytes queued.
     #[must_use]
     pub fn queued(&self) -> u64 {
-        self.shared.gauge.queued.load(Ordering::Relaxed)
+        self.shared.memory_gauge.queued.load(Ordering::Relaxed)
     }
 
     /// Waits until `enough` holds, which is asked whenever memory was set free.
@@ -948,7 +960,7 @@ impl Encoders {
     /// # Errors
     /// Whatever made the write fail; [`Error::Cancelled`].
     pub fn wait(&self, enough: impl Fn(&Self) -> bool) -> Result<()> {
-        let gauge = &self.shared.gauge;
+        let gauge = &self.shared.memory_gauge;
         let mut guard = lock(&gauge.waiting);
         loop {
             gauge.check()?;
@@ -969,7 +981,7 @@ impl Encoders {
     /// # Errors
     /// Whatever went wrong anywhere; then no file is left behind, as far as that can be had.
     pub fn finish(mut self) -> Result<Vec<EncodedFile>> {
-        let _ = self.shared.done.send(Event::Stop);
+        let _ = self.shared.done.send(FileWriterEvent::Stop);
         let ended = |encoders: &Self| {
             encoders.shared.ended.load(Ordering::Acquire)
                 || encoders
@@ -1004,7 +1016,7 @@ impl Encoders {
     }
 }
 
-impl Drop for Encoders {
+impl Drop for ParallelFileWriter {
     fn drop(&mut self) {
         if self.thread.is_some() {
             // Whoever drops this unfinished has an error of his own to report.
@@ -1014,45 +1026,45 @@ impl Drop for Encoders {
 }
 
 /// The files of a write, on the thread that writes them.
-struct Files {
+struct FileWriterThread {
     store: Arc<dyn Store>,
-    shared: Arc<Shared>,
-    progress: Progress,
-    open: BTreeMap<u64, OpenFile>,
-    finishing: Vec<(EncodedFacts, Pending<ObjectMeta>)>,
+    shared: Arc<EncoderContext>,
+    progress: ProgressCounter,
+    open: BTreeMap<u64, OpenOutputFile>,
+    finishing: Vec<(EncodedFileStatistics, PendingResult<ObjectMeta>)>,
 }
 
-struct OpenFile {
+struct OpenOutputFile {
     path: String,
     /// Made with the first row group.
-    writer: Option<SerializedFileWriter<Sink>>,
+    writer: Option<SerializedFileWriter<FileUploadWriter>>,
     /// Row groups that came before their turn.
-    early: BTreeMap<usize, DoneGroup>,
+    out_of_order: BTreeMap<usize, FinishedRowGroup>,
     written: usize,
     /// How many there are, once known.
     groups: Option<usize>,
-    facts: EncodedFacts,
+    facts: EncodedFileStatistics,
 }
 
-struct EncodedFacts {
+struct EncodedFileStatistics {
     id: u64,
     rows: u64,
-    facts: Vec<LeafFacts>,
+    facts: Vec<ColumnStatistics>,
 }
 
 /// The writer that the encoder uses: it collects small writes and uploads them in pieces.
-struct Sink {
+struct FileUploadWriter {
     /// Present until the file is finished.
-    upload: Option<Box<dyn Upload>>,
-    held: Vec<u8>,
+    upload: Option<Box<dyn ObjectUpload>>,
+    buffered: Vec<u8>,
 }
 
-impl Sink {
+impl FileUploadWriter {
     const PIECE: usize = 128 << 10;
 
     /// Uploads the collected bytes and frees their memory.
     fn send(&mut self) -> Result<()> {
-        let held = std::mem::take(&mut self.held);
+        let held = std::mem::take(&mut self.buffered);
         let upload = self
             .upload
             .as_mut()
@@ -1065,16 +1077,16 @@ impl Sink {
     }
 }
 
-impl io::Write for Sink {
+impl io::Write for FileUploadWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.held.extend_from_slice(bytes);
-        if self.held.len() >= Self::PIECE {
+        self.buffered.extend_from_slice(bytes);
+        if self.buffered.len() >= Self::PIECE {
             let upload = self
                 .upload
                 .as_mut()
                 .ok_or_else(|| io::Error::other("a file was written after its end"))?;
-            upload.write(&self.held).map_err(io::Error::other)?;
-            self.held.clear();
+            upload.write(&self.buffered).map_err(io::Error::other)?;
+            self.buffered.clear();
         }
         Ok(bytes.len())
     }
@@ -1084,29 +1096,29 @@ impl io::Write for Sink {
     }
 }
 
-impl Files {
+impl FileWriterThread {
     /// Writes what comes until all is written, or something failed.
-    fn run(&mut self, events: &Receiver<Event>) -> Result<()> {
+    fn run(&mut self, events: &Receiver<FileWriterEvent>) -> Result<()> {
         let mut stopping = false;
         for event in events {
-            self.shared.gauge.check()?;
+            self.shared.memory_gauge.check()?;
             let id = match event {
-                Event::Stop => {
+                FileWriterEvent::Stop => {
                     stopping = true;
                     None
                 }
-                Event::File { id, path } => {
-                    let facts = EncodedFacts {
+                FileWriterEvent::File { id, path } => {
+                    let facts = EncodedFileStatistics {
                         id,
                         rows: 0,
                         facts: Vec::new(),
                     };
                     self.open.insert(
                         id,
-                        OpenFile {
+                        OpenOutputFile {
                             path,
                             writer: None,
-                            early: BTreeMap::new(),
+                            out_of_order: BTreeMap::new(),
                             written: 0,
                             groups: None,
                             facts,
@@ -1114,13 +1126,13 @@ impl Files {
                     );
                     None
                 }
-                Event::Group { file, group } => {
+                FileWriterEvent::Group { file, group } => {
                     if let Some(open) = self.open.get_mut(&file) {
-                        open.early.insert(group.index, group);
+                        open.out_of_order.insert(group.index, group);
                     }
                     Some(file)
                 }
-                Event::End { file, groups } => {
+                FileWriterEvent::End { file, groups } => {
                     if let Some(open) = self.open.get_mut(&file) {
                         open.groups = Some(groups);
                     }
@@ -1144,14 +1156,14 @@ impl Files {
         let Some(file) = self.open.get_mut(&id) else {
             return Ok(());
         };
-        while let Some(group) = file.early.remove(&file.written) {
+        while let Some(group) = file.out_of_order.remove(&file.written) {
             let memory = group.memory;
             let path = file.path.clone();
             let rows = group.rows;
             write_group(self.store.as_ref(), &self.shared.format, file, group).at_file(&path)?;
             file.written += 1;
             self.progress.advance(rows);
-            self.shared.gauge.change(memory, 0);
+            self.shared.memory_gauge.replace_bytes(memory, 0);
         }
         if file.groups != Some(file.written) {
             return Ok(());
@@ -1179,10 +1191,10 @@ impl Files {
     }
 
     /// Waits for the files under way; gives up those that are not complete.
-    fn settle(&mut self, mut result: Result<()>) -> Written {
+    fn await_uploads(&mut self, mut result: Result<()>) -> EncodedFilesOutcome {
         self.open.clear();
         let mut files = Vec::new();
-        for (EncodedFacts { id, rows, facts }, pending) in self.finishing.drain(..) {
+        for (EncodedFileStatistics { id, rows, facts }, pending) in self.finishing.drain(..) {
             match pending.wait() {
                 Ok(meta) => files.push(EncodedFile {
                     id,
@@ -1200,16 +1212,16 @@ impl Files {
 
 fn write_group(
     store: &dyn Store,
-    format: &Format,
-    file: &mut OpenFile,
-    group: DoneGroup,
+    format: &DataFileFormat,
+    file: &mut OpenOutputFile,
+    group: FinishedRowGroup,
 ) -> Result<()> {
     let writer = match &mut file.writer {
         Some(writer) => writer,
         none => {
-            let sink = Sink {
-                upload: Some(store.upload(&file.path, Role::Essential)?),
-                held: Vec::new(),
+            let sink = FileUploadWriter {
+                upload: Some(store.upload(&file.path, ObjectRole::Essential)?),
+                buffered: Vec::new(),
             };
             let made = SerializedFileWriter::new(
                 sink,
@@ -1223,8 +1235,10 @@ fn write_group(
     let mut row_group = writer.next_row_group().map_err(|e| encode_error(&e))?;
     for chunk in group.chunks {
         match chunk {
-            Chunk::Encoded(chunk) => chunk.append(&mut row_group).map_err(|e| encode_error(&e))?,
-            Chunk::Copied(chunk) => chunk.append(&mut row_group)?,
+            OutputChunk::Encoded(chunk) => {
+                chunk.append(&mut row_group).map_err(|e| encode_error(&e))?
+            }
+            OutputChunk::Copied(chunk) => chunk.append(&mut row_group)?,
         }
     }
     row_group.close().map_err(|e| encode_error(&e))?;
@@ -1251,9 +1265,13 @@ mod tests {
     use super::*;
     use crate::expr::Scalar;
     use crate::pq::input::footer::read_footer;
-    use crate::store::{File, Options, open};
+    use crate::store::{StorageOptions, StoreObject, open};
 
-    fn encoders(name: &str, fields: Vec<Field>, properties: &WriterProperties) -> Encoders {
+    fn encoders(
+        name: &str,
+        fields: Vec<Field>,
+        properties: &WriterProperties,
+    ) -> ParallelFileWriter {
         encoders_with(name, fields, properties, "zstd")
     }
 
@@ -1262,20 +1280,26 @@ mod tests {
         fields: Vec<Field>,
         properties: &WriterProperties,
         codec: &str,
-    ) -> Encoders {
-        let wanted = vec![Wanted::Bounds; fields.len()];
-        let format = Format::new(
+    ) -> ParallelFileWriter {
+        let wanted = vec![StatisticsLevel::Bounds; fields.len()];
+        let format = DataFileFormat::new(
             Arc::new(Schema::new(fields)),
             properties,
-            Codec::parse(codec).unwrap(),
+            ParquetCompression::parse(codec).unwrap(),
             &wanted,
             |_| None,
             64,
             &[],
         )
         .unwrap();
-        let store = open(&format!("memory:///{name}"), &Options::default()).unwrap();
-        Encoders::start(format, store, &Cancel::default(), &Progress::default()).unwrap()
+        let store = open(&format!("memory:///{name}"), &StorageOptions::default()).unwrap();
+        ParallelFileWriter::start(
+            format,
+            store,
+            &CancellationToken::default(),
+            &ProgressCounter::default(),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -1295,7 +1319,7 @@ mod tests {
         file.close().unwrap();
         let files = encoders.finish().unwrap();
         assert!(matches!(&files[0].facts[0].max, Some(Scalar::Double(max)) if max.is_nan()));
-        let footer = read_footer(&File {
+        let footer = read_footer(&StoreObject {
             store,
             path: "x.parquet".to_owned(),
             size: None,
@@ -1342,8 +1366,8 @@ mod tests {
         );
         assert_eq!(
             (
-                shared.gauge.bytes.load(Ordering::Relaxed),
-                shared.gauge.queued.load(Ordering::Relaxed)
+                shared.memory_gauge.bytes.load(Ordering::Relaxed),
+                shared.memory_gauge.queued.load(Ordering::Relaxed)
             ),
             (0, 0)
         );

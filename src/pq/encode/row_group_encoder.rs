@@ -1,8 +1,8 @@
 //! Parquet files made of row groups: batches -> encoded row groups on any thread -> one file after
 //! the other.
 //!
-//! [`Encoder`] knows a schema and how its columns are written, and turns batches into the bytes of
-//! a row group; many of them work at once. [`Sink`] puts row groups behind each other into an
+//! [`RowGroupEncoderFactory`] knows a schema and how its columns are written, and turns batches into the bytes of
+//! a row group; many of them work at once. [`ParquetSink`] puts row groups behind each other into an
 //! upload, so a file of any size costs the memory of the row groups in flight.
 //!
 //! The file's schema is Parquet's alone: Arrow's own would tell readers of string views, which some
@@ -24,7 +24,7 @@ use parquet::schema::types::TypePtr;
 use crate::error::{Error, Result};
 use crate::pq::decode::checkpoint_file::RawFile;
 use crate::pq::input::page_checksum::{ChunkWriter, ChunkWriterFactory, EncodedChunk};
-use crate::store::Upload;
+use crate::store::ObjectUpload;
 
 /// How the pages of a file are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,7 +42,7 @@ const PAGE_BYTES: usize = 64 << 10;
 
 /// Encodes row groups of one schema. Clones share everything.
 #[derive(Debug, Clone)]
-pub struct Encoder {
+pub struct RowGroupEncoderFactory {
     schema: SchemaRef,
     root: TypePtr,
     properties: WriterPropertiesPtr,
@@ -50,9 +50,9 @@ pub struct Encoder {
 }
 
 /// The bytes of a row group.
-pub struct EncodedGroup(Vec<EncodedChunk>);
+pub struct EncodedRowGroup(Vec<EncodedChunk>);
 
-impl Encoder {
+impl RowGroupEncoderFactory {
     /// An encoder of `schema`. `repeats` says of a leaf's path (Parquet's: `add`,
     /// `partitionValues`, `key_value`, `key`) whether its values repeat, so that a dictionary
     /// pays.
@@ -108,7 +108,7 @@ impl Encoder {
 
     /// Whether a file has exactly the columns that this one writes.
     #[must_use]
-    pub fn is_like(&self, file: &RawFile) -> bool {
+    pub fn has_schema_of(&self, file: &RawFile) -> bool {
         file.has_schema(&self.root)
     }
 
@@ -116,8 +116,8 @@ impl Encoder {
     ///
     /// # Errors
     /// [`Error::Internal`].
-    pub fn group(&self) -> Result<GroupEncoder<'_>> {
-        Ok(GroupEncoder {
+    pub fn row_group_encoder(&self) -> Result<RowGroupEncoder<'_>> {
+        Ok(RowGroupEncoder {
             schema: &self.schema,
             writers: self.factory.create(0).map_err(internal)?,
         })
@@ -127,20 +127,20 @@ impl Encoder {
     ///
     /// # Errors
     /// [`Error::Internal`] for batches of another schema.
-    pub fn encode(&self, batches: &[RecordBatch]) -> Result<EncodedGroup> {
-        let mut group = self.group()?;
+    pub fn encode(&self, batches: &[RecordBatch]) -> Result<EncodedRowGroup> {
+        let mut group = self.row_group_encoder()?;
         batches.iter().try_for_each(|batch| group.write(batch))?;
         group.close()
     }
 }
 
 /// A row group under way.
-pub struct GroupEncoder<'a> {
+pub struct RowGroupEncoder<'a> {
     schema: &'a SchemaRef,
     writers: Vec<ChunkWriter>,
 }
 
-impl GroupEncoder<'_> {
+impl RowGroupEncoder<'_> {
     /// Adds rows.
     ///
     /// # Errors
@@ -162,12 +162,12 @@ impl GroupEncoder<'_> {
     ///
     /// # Errors
     /// [`Error::Internal`].
-    pub fn close(self) -> Result<EncodedGroup> {
+    pub fn close(self) -> Result<EncodedRowGroup> {
         self.writers
             .into_iter()
             .map(|writer| writer.close().map_err(internal))
             .collect::<Result<_>>()
-            .map(EncodedGroup)
+            .map(EncodedRowGroup)
     }
 }
 
@@ -176,19 +176,19 @@ fn internal(error: ParquetError) -> Error {
 }
 
 /// A Parquet file on its way into a store.
-pub struct Sink {
-    writer: SerializedFileWriter<Uploading>,
+pub struct ParquetSink {
+    writer: SerializedFileWriter<SinkUploadWriter>,
 }
 
-impl Sink {
+impl ParquetSink {
     /// Begins a file.
     ///
     /// # Errors
     /// [`Error::Storage`].
-    pub fn new(encoder: &Encoder, upload: Box<dyn Upload>) -> Result<Self> {
-        let out = Uploading {
+    pub fn new(encoder: &RowGroupEncoderFactory, upload: Box<dyn ObjectUpload>) -> Result<Self> {
+        let out = SinkUploadWriter {
             upload: Some(upload),
-            held: Vec::new(),
+            buffered: Vec::new(),
             failure: None,
         };
         let writer = SerializedFileWriter::new(
@@ -204,7 +204,7 @@ impl Sink {
     ///
     /// # Errors
     /// [`Error::Storage`].
-    pub fn append(&mut self, group: EncodedGroup) -> Result<()> {
+    pub fn append(&mut self, group: EncodedRowGroup) -> Result<()> {
         let append = || -> Result<(), ParquetError> {
             let mut writer = self.writer.next_row_group()?;
             for chunk in group.0 {
@@ -243,30 +243,30 @@ impl Sink {
 }
 
 /// Gathers what the writer gives, which comes in crumbs, into pieces worth sending.
-struct Uploading {
+struct SinkUploadWriter {
     /// Present until the file is finished.
-    upload: Option<Box<dyn Upload>>,
-    held: Vec<u8>,
+    upload: Option<Box<dyn ObjectUpload>>,
+    buffered: Vec<u8>,
     failure: Option<Error>,
 }
 
-impl Uploading {
+impl SinkUploadWriter {
     const PIECE: usize = 1 << 20;
 
     fn send(&mut self) -> Result<()> {
         let sent = self
             .upload
             .as_mut()
-            .map_or(Ok(()), |upload| upload.write(&self.held));
-        self.held.clear();
+            .map_or(Ok(()), |upload| upload.write(&self.buffered));
+        self.buffered.clear();
         sent
     }
 }
 
-impl Write for Uploading {
+impl Write for SinkUploadWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.held.extend_from_slice(bytes);
-        if self.held.len() >= Self::PIECE
+        self.buffered.extend_from_slice(bytes);
+        if self.buffered.len() >= Self::PIECE
             && let Err(error) = self.send()
         {
             self.failure = Some(error);
@@ -290,7 +290,7 @@ mod tests {
 
     use super::*;
     use crate::pq::tests::ints;
-    use crate::store::{ObjectMeta, Pending};
+    use crate::store::{ObjectMeta, PendingResult};
 
     #[derive(Clone, Default)]
     struct Memory {
@@ -298,7 +298,7 @@ mod tests {
         full_at: Option<usize>,
     }
 
-    impl Upload for Memory {
+    impl ObjectUpload for Memory {
         fn write(&mut self, bytes: &[u8]) -> Result<()> {
             let mut held = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
             if self
@@ -311,11 +311,11 @@ mod tests {
             Ok(())
         }
 
-        fn finish(self: Box<Self>) -> Pending<ObjectMeta> {
+        fn finish(self: Box<Self>) -> PendingResult<ObjectMeta> {
             let mut held = self.bytes.lock().unwrap();
             held.1 = true;
             let size = held.0.len() as u64;
-            Pending::lazy(move || {
+            PendingResult::lazy(move || {
                 Ok(ObjectMeta {
                     path: String::new(),
                     size,
@@ -327,10 +327,11 @@ mod tests {
 
     #[test]
     fn row_groups_encoded_apart_make_one_file() {
-        let encoder = Encoder::new(ints(0).schema(), SinkCodec::Zstd, |_| false).unwrap();
+        let encoder =
+            RowGroupEncoderFactory::new(ints(0).schema(), SinkCodec::Zstd, |_| false).unwrap();
         let memory = Memory::default();
-        let mut sink = Sink::new(&encoder, Box::new(memory.clone())).unwrap();
-        let groups: Vec<EncodedGroup> = (0..3)
+        let mut sink = ParquetSink::new(&encoder, Box::new(memory.clone())).unwrap();
+        let groups: Vec<EncodedRowGroup> = (0..3)
             .map(|n| encoder.encode(&[ints(1000 * n), ints(10)]).unwrap())
             .collect();
         for group in groups {
@@ -393,12 +394,12 @@ mod tests {
         ])
         .unwrap();
         for codec in [SinkCodec::Snappy, SinkCodec::Zstd] {
-            let encoder = Encoder::new(batch.schema(), codec, |path| {
+            let encoder = RowGroupEncoderFactory::new(batch.schema(), codec, |path| {
                 path.ends_with(&["size".to_owned()])
             })
             .unwrap();
             let memory = Memory::default();
-            let mut sink = Sink::new(&encoder, Box::new(memory.clone())).unwrap();
+            let mut sink = ParquetSink::new(&encoder, Box::new(memory.clone())).unwrap();
             sink.append(
                 encoder
                     .encode(&[batch.slice(0, 30), batch.slice(30, 5)])
@@ -415,7 +416,7 @@ mod tests {
                 raw.read(
                     &groups,
                     |_| true,
-                    crate::protocol::schema::TextLayout::View,
+                    crate::protocol::schema::StringLayout::View,
                     1000,
                     1 << 20,
                 )?
@@ -426,12 +427,13 @@ mod tests {
 
     #[test]
     fn what_the_store_says_is_the_error() {
-        let encoder = Encoder::new(ints(0).schema(), SinkCodec::Snappy, |_| false).unwrap();
+        let encoder =
+            RowGroupEncoderFactory::new(ints(0).schema(), SinkCodec::Snappy, |_| false).unwrap();
         let memory = Memory {
             full_at: Some(1 << 20),
             ..Memory::default()
         };
-        let mut sink = Sink::new(&encoder, Box::new(memory.clone())).unwrap();
+        let mut sink = ParquetSink::new(&encoder, Box::new(memory.clone())).unwrap();
         let error = (0..100)
             .find_map(|_| sink.append(encoder.encode(&[ints(100_000)]).unwrap()).err())
             .unwrap();

@@ -251,13 +251,13 @@ impl BloomFilterProperties {
 
 /// A codec with its level, and what file names say of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Codec {
+pub struct ParquetCompression {
     pub(in crate::pq) compression: Compression,
     /// The part of a file's name before `.parquet`, with its dot; empty without compression.
     pub suffix: &'static str,
 }
 
-impl Codec {
+impl ParquetCompression {
     /// Reads `zstd`, `ZSTD(3)`, `snappy`, `gzip`, `none` and so on, in any case.
     ///
     /// # Errors
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn codecs_are_read_with_and_without_level() {
-        let suffix = |text: &str| Codec::parse(text).map(|codec| codec.suffix);
+        let suffix = |text: &str| ParquetCompression::parse(text).map(|codec| codec.suffix);
         for (text, expected) in [
             ("zstd", ".zstd"),
             ("ZSTD(7)", ".zstd"),

@@ -17,7 +17,7 @@ use parquet::schema::types::ColumnDescriptor;
 
 use crate::error::Result;
 use crate::pq::decoder_errors::decode_error;
-use crate::pq::input::header_check::missized_bounds;
+use crate::pq::input::header_check::missized_bound_columns;
 
 /// Bytes of a value of `physical`, where all have as many.
 pub(in crate::pq) fn value_size(physical: Physical) -> Option<u64> {
@@ -38,12 +38,12 @@ enum StatisticsFault {
 }
 
 /// `metadata` without statistics that cannot be; `bytes` are those that it was decoded from.
-pub(in crate::pq) fn without_impossible(
+pub(in crate::pq) fn drop_invalid_statistics(
     metadata: ParquetMetaData,
     bytes: &[u8],
 ) -> Result<ParquetMetaData> {
     let schema = metadata.file_metadata().schema_descr();
-    let missized = missized_bounds(bytes, |leaf| {
+    let missized = missized_bound_columns(bytes, |leaf| {
         schema
             .columns()
             .get(leaf)
@@ -60,7 +60,7 @@ pub(in crate::pq) fn without_impossible(
                 .columns()
                 .iter()
                 .enumerate()
-                .filter_map(|(leaf, column)| Some((n, leaf, fault(column)?))),
+                .filter_map(|(leaf, column)| Some((n, leaf, statistics_fault(column)?))),
         );
     }
     if faults.is_empty() {
@@ -118,7 +118,7 @@ fn without_bounds(physical: Physical, nulls: Option<u64>) -> Statistics {
     }
 }
 
-fn fault(column: &ColumnChunkMetaData) -> Option<StatisticsFault> {
+fn statistics_fault(column: &ColumnChunkMetaData) -> Option<StatisticsFault> {
     let statistics = column.statistics()?;
     let values = u64::try_from(column.num_values()).unwrap_or(0);
     let has_bounds = statistics.min_bytes_opt().is_some() || statistics.max_bytes_opt().is_some();
@@ -180,7 +180,7 @@ fn is_crossed(statistics: &Statistics, column: &ColumnDescriptor) -> bool {
                 {
                     false
                 }
-                SortOrder::SIGNED => by_number(min, max).is_gt(),
+                SortOrder::SIGNED => compare_signed_bytes(min, max).is_gt(),
                 _ => false,
             }
         }
@@ -189,7 +189,7 @@ fn is_crossed(statistics: &Statistics, column: &ColumnDescriptor) -> bool {
 }
 
 /// Compares numbers in two's complement, the highest byte first.
-fn by_number(a: &[u8], b: &[u8]) -> Ordering {
+fn compare_signed_bytes(a: &[u8], b: &[u8]) -> Ordering {
     let is_negative = |bytes: &[u8]| bytes.first().is_some_and(|byte| byte & 0x80 != 0);
     match (is_negative(a), is_negative(b)) {
         (true, false) => Ordering::Less,
@@ -226,7 +226,11 @@ mod tests {
         };
         for a in numbers {
             for b in numbers {
-                assert_eq!(by_number(&short(a), &b.to_be_bytes()), a.cmp(&b), "{a} {b}");
+                assert_eq!(
+                    compare_signed_bytes(&short(a), &b.to_be_bytes()),
+                    a.cmp(&b),
+                    "{a} {b}"
+                );
             }
         }
     }

@@ -34,13 +34,13 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use rustc_hash::FxHashMap;
 
-use super::footer::{End, Footer};
+use super::footer::{FileTail, ParquetFooter};
 use super::page_check::PageCheck;
 use crate::error::{Error, Result};
 use crate::exec::filled;
-use crate::pq::input::decompress::Inflate;
+use crate::pq::input::decompress::PageDecompressor;
 use crate::pq::input::header_check::{PageHead, PageKind, page_head};
-use crate::store::{File, Opened, Pending};
+use crate::store::{ObjectReader, PendingResult, StoreObject};
 
 /// A local column chunk up to this size is read at once, which fits in the processor's cache.
 const WHOLE: u64 = 1 << 20;
@@ -83,13 +83,13 @@ pub(in crate::pq) fn chunk_range(column: &ColumnChunkMetaData, size: u64) -> Res
 }
 
 /// An error that went through the decoder, which keeps only its text.
-type Failure = Arc<Mutex<Option<Error>>>;
+type SharedDecodeError = Arc<Mutex<Option<Error>>>;
 
 /// One column chunk.
-struct Chunk {
+struct ColumnChunkData {
     range: Range<u64>,
     bytes: ChunkBytes,
-    failure: Failure,
+    failure: SharedDecodeError,
 }
 
 enum ChunkBytes {
@@ -98,14 +98,14 @@ enum ChunkBytes {
     Pages(Vec<(u64, Bytes)>),
     /// The bytes around the place of the last read.
     Window {
-        opened: Arc<dyn Opened>,
+        opened: Arc<dyn ObjectReader>,
         held: Mutex<(u64, Bytes)>,
     },
 }
 
-impl Chunk {
+impl ColumnChunkData {
     /// At least `least` bytes from `start`, fewer only at the chunk's end.
-    fn at_least(&self, start: u64, least: usize) -> Result<Bytes> {
+    fn bytes_from(&self, start: u64, least: usize) -> Result<Bytes> {
         let outside = || {
             Error::corrupt_data(format!(
                 "a page lies outside of its column's bytes ({start} of {} to {})",
@@ -163,7 +163,7 @@ impl Chunk {
         }
     }
 
-    /// Keeps `error` for [`Group::failed`] and gives the decoder its text.
+    /// Keeps `error` for [`FetchedRowGroup::failed`] and gives the decoder its text.
     fn fail(&self, error: Error) -> ParquetError {
         let text = error.to_string();
         self.failure
@@ -173,10 +173,10 @@ impl Chunk {
         ParquetError::General(text)
     }
 
-    fn head(&self, start: u64) -> Result<PageHead> {
+    fn page_header(&self, start: u64) -> Result<PageHead> {
         let mut wanted = 256;
         loop {
-            let bytes = self.at_least(start, wanted)?;
+            let bytes = self.bytes_from(start, wanted)?;
             if let Some(head) = page_head(&bytes) {
                 return Ok(head);
             }
@@ -190,26 +190,26 @@ impl Chunk {
     }
 }
 
-impl Length for Chunk {
+impl Length for ColumnChunkData {
     fn len(&self) -> u64 {
         self.range.end
     }
 }
 
-impl ChunkReader for Chunk {
+impl ChunkReader for ColumnChunkData {
     type T = ChunkRead;
 
     fn get_read(&self, start: u64) -> ParquetResult<ChunkRead> {
         // Only headers are read this way, and what is held has each whole, since it was looked at
         // just before. (The decoder asks also when it has the header already, and then at
         // the page's body.)
-        self.at_least(start, 1)
+        self.bytes_from(start, 1)
             .map(ChunkRead)
             .map_err(|e| self.fail(e))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        let bytes = self.at_least(start, length).map_err(|e| self.fail(e))?;
+        let bytes = self.bytes_from(start, length).map_err(|e| self.fail(e))?;
         if length > bytes.len() {
             return Err(self.fail(Error::corrupt_data(
                 "a Parquet page is longer than its column's bytes",
@@ -234,16 +234,21 @@ impl Read for ChunkRead {
 
 /// What the columns of a row group hold while they are decoded.
 #[derive(Debug, Default)]
-struct Held {
+struct DecodeMemoryUse {
     bytes: AtomicU64,
     stored: u64,
 }
 
 /// The page at `start`, inflated to the size that it announces and not a byte further.
-fn inflated(chunk: &Chunk, start: u64, head: &PageHead, how: Inflate) -> Result<Page> {
+fn decompress_page(
+    chunk: &ColumnChunkData,
+    start: u64,
+    head: &PageHead,
+    how: PageDecompressor,
+) -> Result<Page> {
     let too_long = || Error::corrupt_data("a Parquet page is longer than its column's bytes");
     let stored = usize::try_from(head.compressed).map_err(|_| too_long())?;
-    let body = chunk.at_least(start + head.length as u64, stored)?;
+    let body = chunk.bytes_from(start + head.length as u64, stored)?;
     let body = body
         .get(..stored)
         .map(|_| body.slice(..stored))
@@ -273,7 +278,7 @@ fn inflated(chunk: &Chunk, start: u64, head: &PageHead, how: Inflate) -> Result<
                 .split_at_mut_checked(levels.len())
                 .ok_or_else(too_long)?;
             head.copy_from_slice(levels);
-            how.fill(values, rest)
+            how.decompress_into(values, rest)
         })?
     };
     Ok(match head.kind {
@@ -329,43 +334,43 @@ fn encoding(number: i32) -> Result<Encoding> {
 
 /// A decoder's page reader that looks at every page header first.
 struct CheckedPages {
-    inner: SerializedPageReader<Chunk>,
-    chunk: Arc<Chunk>,
+    inner: SerializedPageReader<ColumnChunkData>,
+    chunk: Arc<ColumnChunkData>,
     /// Set where this reader inflates pages itself.
-    inflates: Option<Inflate>,
+    inflates: Option<PageDecompressor>,
     /// Offset of the next page, as the inner reader will find it.
     next: u64,
     /// Offsets of the pages after it, where an offset index gives them.
-    listed: Option<VecDeque<u64>>,
+    listed_offsets: Option<VecDeque<u64>>,
     /// Whether the next of these is a dictionary, which no offset index lists.
     dictionary_next: bool,
     /// Whether a dictionary was seen.
     has_dictionary: bool,
     /// Its header, once looked at.
-    looked: Option<PageHead>,
-    held: Arc<Held>,
+    next_header: Option<PageHead>,
+    held: Arc<DecodeMemoryUse>,
     largest_page: u64,
     dictionary: u64,
     /// Values that the chunk may have in excess of its rows; `None` for columns without lists.
     rows: Option<u64>,
     values: u64,
     /// Values of the chunk as its footer says; `None` once they were compared.
-    announced: Option<u64>,
+    footer_value_count: Option<u64>,
     /// The checks of each page.
-    rules: PageCheck,
+    page_check: PageCheck,
 }
 
 impl CheckedPages {
     /// Makes sure that the next page, if any, is one that may be decoded.
     fn check(&mut self) -> ParquetResult<()> {
-        self.look().map_err(|e| self.chunk.fail(e))
+        self.check_next_header().map_err(|e| self.chunk.fail(e))
     }
 
-    fn look(&mut self) -> Result<()> {
-        while self.looked.is_none() && self.next < self.chunk.range.end {
-            let head = self.chunk.head(self.next)?;
+    fn check_next_header(&mut self) -> Result<()> {
+        while self.next_header.is_none() && self.next < self.chunk.range.end {
+            let head = self.chunk.page_header(self.next)?;
             let body = self.next + head.length as u64;
-            if head.kind == PageKind::Other && self.listed.is_some() {
+            if head.kind == PageKind::Other && self.listed_offsets.is_some() {
                 return Err(Error::corrupt_data(
                     "a Parquet offset index lists a page that holds no data",
                 ));
@@ -394,11 +399,11 @@ impl CheckedPages {
                             head.compressed, head.uncompressed
                         )));
                     }
-                    self.hold(head.uncompressed.saturating_sub(self.dictionary))?;
+                    self.reserve_memory(head.uncompressed.saturating_sub(self.dictionary))?;
                     self.dictionary = self.dictionary.max(head.uncompressed);
                 }
                 PageKind::Data | PageKind::DataV2 => {
-                    self.hold(head.uncompressed.saturating_sub(self.largest_page))?;
+                    self.reserve_memory(head.uncompressed.saturating_sub(self.largest_page))?;
                     self.largest_page = self.largest_page.max(head.uncompressed);
                     self.values = self.values.saturating_add(head.details.values.into());
                     if let Some(rows) = self.rows
@@ -412,12 +417,12 @@ impl CheckedPages {
                     }
                 }
             }
-            self.looked = Some(head);
+            self.next_header = Some(head);
         }
         // Without all pages having been seen there is nothing to compare.
-        if self.looked.is_none()
-            && self.listed.is_none()
-            && let Some(announced) = self.announced.take()
+        if self.next_header.is_none()
+            && self.listed_offsets.is_none()
+            && let Some(announced) = self.footer_value_count.take()
             && announced != self.values
         {
             return Err(Error::corrupt_data(format!(
@@ -428,7 +433,7 @@ impl CheckedPages {
         Ok(())
     }
 
-    fn hold(&self, more: u64) -> Result<()> {
+    fn reserve_memory(&self, more: u64) -> Result<()> {
         let held = self
             .held
             .bytes
@@ -444,10 +449,10 @@ impl CheckedPages {
     }
 
     /// The inner reader went over the next page.
-    fn passed(&mut self) {
-        let looked = self.looked.take();
+    fn advance_page(&mut self) {
+        let looked = self.next_header.take();
         self.dictionary_next = false;
-        match (&mut self.listed, looked) {
+        match (&mut self.listed_offsets, looked) {
             (Some(listed), _) => self.next = listed.pop_front().unwrap_or(self.chunk.range.end),
             (None, Some(head)) => self.next += head.length as u64 + head.compressed,
             (None, None) => {}
@@ -456,8 +461,8 @@ impl CheckedPages {
 
     /// Whether the inner reader can pass the next page by without reading of it. A dictionary is
     /// looked at in any case, since it may be decoded after it was passed.
-    fn passes_unseen(&self) -> bool {
-        self.listed.is_some() && !self.dictionary_next
+    fn can_skip_unread(&self) -> bool {
+        self.listed_offsets.is_some() && !self.dictionary_next
     }
 }
 
@@ -480,35 +485,37 @@ impl Iterator for CheckedPages {
 impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> ParquetResult<Option<Page>> {
         self.check()?;
-        let page = match (self.inflates, self.looked) {
+        let page = match (self.inflates, self.next_header) {
             (Some(how), Some(head)) => {
-                let page =
-                    inflated(&self.chunk, self.next, &head, how).map_err(|e| self.chunk.fail(e))?;
+                let page = decompress_page(&self.chunk, self.next, &head, how)
+                    .map_err(|e| self.chunk.fail(e))?;
                 self.inner.skip_next_page()?;
                 Some(page)
             }
             _ => self.inner.get_next_page()?,
         };
         if let Some(page) = &page {
-            self.rules.check(page).map_err(|e| self.chunk.fail(e))?;
+            self.page_check
+                .check(page)
+                .map_err(|e| self.chunk.fail(e))?;
         }
-        self.passed();
+        self.advance_page();
         Ok(page)
     }
 
     fn peek_next_page(&mut self) -> ParquetResult<Option<PageMetadata>> {
-        if !self.passes_unseen() {
+        if !self.can_skip_unread() {
             self.check()?;
         }
         self.inner.peek_next_page()
     }
 
     fn skip_next_page(&mut self) -> ParquetResult<()> {
-        if !self.passes_unseen() {
+        if !self.can_skip_unread() {
             self.check()?;
         }
         self.inner.skip_next_page()?;
-        self.passed();
+        self.advance_page();
         Ok(())
     }
 
@@ -526,7 +533,7 @@ impl PageReader for CheckedPages {
     }
 
     fn at_record_boundary(&mut self) -> ParquetResult<bool> {
-        if !self.passes_unseen() {
+        if !self.can_skip_unread() {
             self.check()?;
         }
         self.inner.at_record_boundary()
@@ -535,13 +542,13 @@ impl PageReader for CheckedPages {
 
 /// The part of a row group that is wanted.
 #[derive(Debug, Clone, Default)]
-pub(in crate::pq) struct Pages {
+pub(in crate::pq) struct SelectedPageLocations {
     /// Where the pages of a leaf are, checked by [`Pages::add`]. Leaves without are read as if all
     /// were wanted.
     locations: FxHashMap<usize, Vec<PageLocation>>,
 }
 
-impl Pages {
+impl SelectedPageLocations {
     /// Adds the pages of a leaf, unless they cannot be right.
     pub fn add(&mut self, leaf: usize, chunk: &Range<u64>, rows: u64, locations: &[PageLocation]) {
         let offset = |page: &PageLocation| u64::try_from(page.offset).unwrap_or(u64::MAX);
@@ -612,40 +619,40 @@ impl Pages {
 }
 
 /// A row group whose bytes are being fetched.
-pub(in crate::pq) struct Fetch {
-    footer: Arc<Footer>,
+pub(in crate::pq) struct RowGroupFetch {
+    footer: Arc<ParquetFooter>,
     group: usize,
     leaves: Vec<usize>,
     ranges: Vec<Range<u64>>,
     bytes: FetchBytes,
-    pages: Pages,
+    pages: SelectedPageLocations,
 }
 
 enum FetchBytes {
     /// In the end of the file, which is known already.
     Known(Vec<Bytes>),
-    Remote(Pending<Vec<Bytes>>),
+    Remote(PendingResult<Vec<Bytes>>),
     /// For each leaf the ranges that are fetched, one after the other.
-    Parts(Vec<Vec<Range<u64>>>, Pending<Vec<Bytes>>),
-    Windows(Arc<dyn Opened>),
+    Parts(Vec<Vec<Range<u64>>>, PendingResult<Vec<Bytes>>),
+    Windows(Arc<dyn ObjectReader>),
 }
 
 /// Which leaves (column indexes of the file) of a row group to fetch.
-pub(in crate::pq) struct Wish<'a> {
+pub(in crate::pq) struct ChunkRequest<'a> {
     pub group: usize,
     pub leaves: &'a [usize],
     /// Rows of the group, ascending, and where the pages are that hold them; `None` for all.
-    pub part: Option<(&'a [Range<u64>], &'a Pages)>,
+    pub part: Option<(&'a [Range<u64>], &'a SelectedPageLocations)>,
 }
 
 /// Begins to fetch chunks of a row group.
 pub(in crate::pq) fn fetch(
-    file: &File,
-    footer: &Arc<Footer>,
-    end: Option<&End>,
-    wish: &Wish<'_>,
-) -> Result<Fetch> {
-    let Wish {
+    file: &StoreObject,
+    footer: &Arc<ParquetFooter>,
+    end: Option<&FileTail>,
+    wish: &ChunkRequest<'_>,
+) -> Result<RowGroupFetch> {
+    let ChunkRequest {
         group,
         leaves,
         part,
@@ -677,7 +684,7 @@ pub(in crate::pq) fn fetch(
             .collect::<Option<Vec<_>>>()
     });
     let opened = if known.is_none() {
-        file.store.opened(&file.path)?
+        file.store.open_reader(&file.path)?
     } else {
         None
     };
@@ -700,7 +707,7 @@ pub(in crate::pq) fn fetch(
         (None, None, None) => FetchBytes::Remote(file.store.get_ranges(&file.path, ranges.clone())),
     };
     let pages = part.map(|(_, pages)| pages.clone()).unwrap_or_default();
-    Ok(Fetch {
+    Ok(RowGroupFetch {
         footer: Arc::clone(footer),
         group: *group,
         leaves: leaves.to_vec(),
@@ -710,10 +717,10 @@ pub(in crate::pq) fn fetch(
     })
 }
 
-impl Fetch {
+impl RowGroupFetch {
     /// Waits for the bytes.
-    pub fn wait(self) -> Result<Group> {
-        let failure = Failure::default();
+    pub fn wait(self) -> Result<FetchedRowGroup> {
+        let failure = SharedDecodeError::default();
         let whole =
             |bytes: Vec<Bytes>| bytes.into_iter().map(ChunkBytes::Whole).collect::<Vec<_>>();
         let bytes = match self.bytes {
@@ -769,20 +776,20 @@ impl Fetch {
             .into_iter()
             .zip(bytes)
             .map(|(range, bytes)| {
-                Arc::new(Chunk {
+                Arc::new(ColumnChunkData {
                     range,
                     bytes,
                     failure: Arc::clone(&failure),
                 })
             })
             .collect();
-        Ok(Group {
+        Ok(FetchedRowGroup {
             footer: self.footer,
             group: self.group,
             leaves: self.leaves,
             chunks,
             pages: self.pages,
-            held: Arc::new(Held {
+            held: Arc::new(DecodeMemoryUse {
                 bytes: AtomicU64::new(0),
                 stored,
             }),
@@ -793,17 +800,17 @@ impl Fetch {
 
 /// A row group whose bytes can be read: what arrow-rs' readers pull pages from. Column `i` is leaf
 /// `leaves[i]` of the file.
-pub(in crate::pq) struct Group {
-    footer: Arc<Footer>,
+pub(in crate::pq) struct FetchedRowGroup {
+    footer: Arc<ParquetFooter>,
     group: usize,
     leaves: Vec<usize>,
-    chunks: Vec<Arc<Chunk>>,
-    pages: Pages,
-    held: Arc<Held>,
-    failure: Failure,
+    chunks: Vec<Arc<ColumnChunkData>>,
+    pages: SelectedPageLocations,
+    held: Arc<DecodeMemoryUse>,
+    failure: SharedDecodeError,
 }
 
-impl Group {
+impl FetchedRowGroup {
     fn metadata(&self) -> Option<&RowGroupMetaData> {
         self.footer.metadata.row_groups().get(self.group)
     }
@@ -843,24 +850,24 @@ impl Group {
         Ok(CheckedPages {
             inner,
             chunk: Arc::clone(chunk),
-            inflates: Inflate::of(column.compression_codec()),
+            inflates: PageDecompressor::from_codec(column.compression_codec()),
             next: chunk.range.start,
-            listed,
+            listed_offsets: listed,
             dictionary_next,
             has_dictionary: false,
-            looked: None,
+            next_header: None,
             held: Arc::clone(&self.held),
             largest_page: 0,
             dictionary: 0,
             rows: (column.column_descr().max_rep_level() > 0).then_some(self.num_rows() as u64),
             values: 0,
-            announced: u64::try_from(column.num_values()).ok(),
-            rules: PageCheck::new(column.column_descr(), checks_levels),
+            footer_value_count: u64::try_from(column.num_values()).ok(),
+            page_check: PageCheck::new(column.column_descr(), checks_levels),
         })
     }
 
     /// The group with these of its columns only.
-    pub fn part(&self, columns: &[usize]) -> Self {
+    pub fn project(&self, columns: &[usize]) -> Self {
         Self {
             footer: Arc::clone(&self.footer),
             group: self.group,
@@ -884,9 +891,9 @@ impl Group {
     }
 }
 
-/// See [`Group::failure`].
+/// See [`FetchedRowGroup::failure`].
 #[derive(Clone)]
-pub(in crate::pq) struct GroupFailure(Failure);
+pub(in crate::pq) struct GroupFailure(SharedDecodeError);
 
 impl GroupFailure {
     /// `error`, or the error of ours behind it.
@@ -899,7 +906,7 @@ impl GroupFailure {
     }
 }
 
-impl RowGroups for Group {
+impl RowGroups for FetchedRowGroup {
     fn num_rows(&self) -> usize {
         self.metadata()
             .and_then(|m| usize::try_from(m.num_rows()).ok())

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// Codecs that are inflated here.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::pq) enum Inflate {
+pub(in crate::pq) enum PageDecompressor {
     Snappy,
     Zstd,
     Gzip,
@@ -22,9 +22,9 @@ thread_local! {
     static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-impl Inflate {
+impl PageDecompressor {
     /// How pages of `codec` are inflated, if they are here.
-    pub fn of(codec: CompressionCodec) -> Option<Self> {
+    pub fn from_codec(codec: CompressionCodec) -> Option<Self> {
         match codec {
             CompressionCodec::SNAPPY => Some(Self::Snappy),
             CompressionCodec::ZSTD => Some(Self::Zstd),
@@ -35,15 +35,15 @@ impl Inflate {
     }
 
     /// Inflates `stored` into `out`, which it must fill.
-    pub fn fill(self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+    pub fn decompress_into(self, stored: &[u8], out: &mut [u8]) -> Result<()> {
         let wanted = out.len();
         // How many bytes there are, as far as is known: one more than wanted stands for all that is
         // too much.
         let length = match self {
             // A page without values may have no bytes at all.
             _ if wanted == 0 => 0,
-            Self::Snappy => match snappy::size(stored).map_err(damaged)? {
-                length if length == wanted => snappy::expand(stored, out)
+            Self::Snappy => match snappy::decompressed_size(stored).map_err(damaged)? {
+                length if length == wanted => snappy::decompress(stored, out)
                     .map(|()| length)
                     .map_err(damaged)?,
                 other => other,
@@ -56,10 +56,10 @@ impl Inflate {
                 decoder.decompress_to_buffer(stored, out).map_err(damaged)
             })?,
             Self::Gzip => {
-                exactly(&mut flate2::read::MultiGzDecoder::new(stored), out).map_err(damaged)?
+                fill_from(&mut flate2::read::MultiGzDecoder::new(stored), out).map_err(damaged)?
             }
             Self::Brotli => {
-                exactly(&mut brotli::Decompressor::new(stored, 4096), out).map_err(damaged)?
+                fill_from(&mut brotli::Decompressor::new(stored, 4096), out).map_err(damaged)?
             }
         };
         expect(length, wanted)
@@ -81,7 +81,7 @@ fn expect(length: usize, wanted: usize) -> Result<()> {
 }
 
 /// Fills `out` and looks whether there is more: the bytes read, one more than asked for if so.
-fn exactly(from: &mut impl Read, out: &mut [u8]) -> std::io::Result<usize> {
+fn fill_from(from: &mut impl Read, out: &mut [u8]) -> std::io::Result<usize> {
     let mut read = 0;
     while let Some(rest) = out.get_mut(read..).filter(|rest| !rest.is_empty()) {
         match from.read(rest) {

@@ -1,4 +1,4 @@
-//! Footers: [`File`] -> [`Footer`], and a small cache of them.
+//! Footers: [`StoreObject`] -> [`ParquetFooter`], and a small cache of them.
 //!
 //! One request reads the last 64 KiB, which hold the metadata of most files; a second fetches what
 //! is missing. A size that the log gives wrongly shows itself here (the file does not end in `PAR1`
@@ -19,12 +19,12 @@ use parquet::file::metadata::{
 };
 use rustc_hash::FxHashMap;
 
-use super::bounds_check::without_impossible;
+use super::bounds_check::drop_invalid_statistics;
 use crate::error::{Error, Result};
-use crate::pq::decoder_errors::{decode_error, guarded};
+use crate::pq::decoder_errors::{catch_decoder_panic, decode_error};
 use crate::pq::input::header_check::schema_depth;
 use crate::process::ProcessMutex;
-use crate::store::File;
+use crate::store::StoreObject;
 
 /// How much of a file's end is read at first.
 const GUESS: u64 = 64 << 10;
@@ -37,16 +37,16 @@ const TAIL: u64 = 8;
 
 /// A file's metadata.
 #[derive(Debug)]
-pub struct Footer {
+pub struct ParquetFooter {
     /// As decoded by the `parquet` crate.
     pub(in crate::pq) metadata: ParquetMetaData,
     /// The file's true size.
     pub(in crate::pq) size: u64,
     /// Length of the serialized metadata, what it costs to keep.
-    weight: usize,
+    serialized_bytes: usize,
 }
 
-impl Footer {
+impl ParquetFooter {
     /// Rows in the file.
     #[must_use]
     pub fn num_rows(&self) -> u64 {
@@ -72,12 +72,12 @@ impl Footer {
 
 /// The last bytes of a file, from `start` on.
 #[derive(Debug, Clone)]
-pub(in crate::pq) struct End {
+pub(in crate::pq) struct FileTail {
     pub start: u64,
     pub bytes: Bytes,
 }
 
-impl End {
+impl FileTail {
     /// The serialized metadata, if it is among these bytes.
     pub fn metadata(&self) -> Option<&[u8]> {
         let (rest, tail) = self.bytes.split_last_chunk::<8>()?;
@@ -101,13 +101,13 @@ impl End {
 /// # Errors
 /// [`Error::Corrupt`] names the file and what is wrong with it; [`Error::NotFound`],
 /// [`Error::Storage`].
-pub fn read_footer(file: &File) -> Result<Arc<Footer>> {
-    read_with_end(file).map(|(footer, _)| footer)
+pub fn read_footer(file: &StoreObject) -> Result<Arc<ParquetFooter>> {
+    read_with_tail(file).map(|(footer, _)| footer)
 }
 
 /// The same, with the bytes of the file's end that were read on the way.
-pub(in crate::pq) fn read_with_end(file: &File) -> Result<(Arc<Footer>, End)> {
-    guarded(&file.path, || {
+pub(in crate::pq) fn read_with_tail(file: &StoreObject) -> Result<(Arc<ParquetFooter>, FileTail)> {
+    catch_decoder_panic(&file.path, || {
         let Some(claimed) = file.size else {
             return read_sized(file, file.size()?);
         };
@@ -123,7 +123,7 @@ pub(in crate::pq) fn read_with_end(file: &File) -> Result<(Arc<Footer>, End)> {
     })
 }
 
-fn read_sized(file: &File, size: u64) -> Result<(Arc<Footer>, End)> {
+fn read_sized(file: &StoreObject, size: u64) -> Result<(Arc<ParquetFooter>, FileTail)> {
     if size < TAIL + 4 {
         return Err(Error::corrupt_data(format!(
             "not a Parquet file: it has only {size} bytes"
@@ -143,7 +143,7 @@ fn read_sized(file: &File, size: u64) -> Result<(Arc<Footer>, End)> {
             Err(Error::corrupt_data("the file is shorter than the log says"))
         }
     };
-    let mut end = End {
+    let mut end = FileTail {
         start: size.saturating_sub(GUESS),
         bytes: Bytes::new(),
     };
@@ -184,7 +184,7 @@ fn read_sized(file: &File, size: u64) -> Result<(Arc<Footer>, End)> {
             let mut all = Vec::with_capacity(before.len() + end.bytes.len());
             all.extend_from_slice(&before);
             all.extend_from_slice(&end.bytes);
-            end = End {
+            end = FileTail {
                 start: range.start,
                 bytes: all.into(),
             };
@@ -195,7 +195,7 @@ fn read_sized(file: &File, size: u64) -> Result<(Arc<Footer>, End)> {
     Ok((Arc::new(decode(&bytes, size)?), end))
 }
 
-fn decode(bytes: &[u8], size: u64) -> Result<Footer> {
+fn decode(bytes: &[u8], size: u64) -> Result<ParquetFooter> {
     match schema_depth(bytes) {
         Some(depth) if depth <= DEPTH_LIMIT => {}
         Some(depth) => {
@@ -232,10 +232,10 @@ fn decode(bytes: &[u8], size: u64) -> Result<Footer> {
             )));
         }
     }
-    Ok(Footer {
-        metadata: without_impossible(metadata, bytes)?,
+    Ok(ParquetFooter {
+        metadata: drop_invalid_statistics(metadata, bytes)?,
         size,
-        weight: bytes.len(),
+        serialized_bytes: bytes.len(),
     })
 }
 
@@ -243,16 +243,16 @@ fn decode(bytes: &[u8], size: u64) -> Result<Footer> {
 /// stale.
 #[derive(Debug)]
 pub struct FooterCache {
-    inner: ProcessMutex<Inner>,
+    inner: ProcessMutex<FooterCacheState>,
     limit: usize,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    footers: FxHashMap<(String, u64), Arc<Footer>>,
+struct FooterCacheState {
+    footers: FxHashMap<(String, u64), Arc<ParquetFooter>>,
     /// Keys by age, oldest first.
     order: VecDeque<(String, u64)>,
-    weight: usize,
+    serialized_bytes: usize,
 }
 
 /// Decoded metadata takes several times the room of its bytes.
@@ -268,34 +268,41 @@ impl FooterCache {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, FooterCacheState> {
         self.inner.lock()
     }
 
     /// The footer of `file`, read unless known, and the file's end if it was read.
-    pub(in crate::pq) fn get(&self, file: &File) -> Result<(Arc<Footer>, Option<End>)> {
+    pub(in crate::pq) fn get(
+        &self,
+        file: &StoreObject,
+    ) -> Result<(Arc<ParquetFooter>, Option<FileTail>)> {
         let key = file.size.map(|size| (file.url(), size));
         if let Some(key) = &key
             && let Some(footer) = self.lock().footers.get(key)
         {
             return Ok((Arc::clone(footer), None));
         }
-        let (footer, end) = read_with_end(file)?;
+        let (footer, end) = read_with_tail(file)?;
         if let Some(key) = key
-            && footer.weight * DECODED <= self.limit / 4
+            && footer.serialized_bytes * DECODED <= self.limit / 4
         {
             let mut inner = self.lock();
-            inner.weight += footer.weight * DECODED;
+            inner.serialized_bytes += footer.serialized_bytes * DECODED;
             inner.order.push_back(key.clone());
             if let Some(known) = inner.footers.insert(key, Arc::clone(&footer)) {
-                inner.weight = inner.weight.saturating_sub(known.weight * DECODED);
+                inner.serialized_bytes = inner
+                    .serialized_bytes
+                    .saturating_sub(known.serialized_bytes * DECODED);
             }
-            while inner.weight > self.limit {
+            while inner.serialized_bytes > self.limit {
                 let Some(oldest) = inner.order.pop_front() else {
                     break;
                 };
                 if let Some(gone) = inner.footers.remove(&oldest) {
-                    inner.weight = inner.weight.saturating_sub(gone.weight * DECODED);
+                    inner.serialized_bytes = inner
+                        .serialized_bytes
+                        .saturating_sub(gone.serialized_bytes * DECODED);
                 }
             }
         }
@@ -391,12 +398,15 @@ mod tests {
         let cache = FooterCache::default();
         assert!(cache.get(&file).unwrap().1.is_some());
         assert!(cache.get(&file).unwrap().1.is_none());
-        let weight = cache.lock().weight;
-        assert_eq!(weight, cache.get(&file).unwrap().0.weight * DECODED);
+        let weight = cache.lock().serialized_bytes;
+        assert_eq!(
+            weight,
+            cache.get(&file).unwrap().0.serialized_bytes * DECODED
+        );
         let small = FooterCache::new(weight * 4);
         for n in 1..50 {
             small.get(&file_of(&write(&ints(n), None))).unwrap();
         }
-        assert!(small.lock().weight <= weight * 4 && small.lock().footers.len() >= 2);
+        assert!(small.lock().serialized_bytes <= weight * 4 && small.lock().footers.len() >= 2);
     }
 }

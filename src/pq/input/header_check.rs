@@ -8,7 +8,7 @@
 
 /// A position in compact-protocol bytes. Every method gives `None` where the bytes end or make no
 /// sense.
-pub(in crate::pq) struct Skim<'a> {
+pub(in crate::pq) struct CompactProtocolReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
@@ -31,7 +31,7 @@ const UUID: u8 = 13;
 /// Values inside values; real metadata needs six.
 const NESTING: usize = 16;
 
-impl<'a> Skim<'a> {
+impl<'a> CompactProtocolReader<'a> {
     pub(in crate::pq) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
@@ -218,7 +218,7 @@ impl<'a> Skim<'a> {
 ///
 /// The tree is a flat list in which each group says how many children follow.
 pub(in crate::pq) fn schema_depth(metadata: &[u8]) -> Option<usize> {
-    let mut skim = Skim::new(metadata);
+    let mut skim = CompactProtocolReader::new(metadata);
     let mut last = 0;
     loop {
         match skim.field(&mut last)? {
@@ -263,7 +263,7 @@ pub(in crate::pq) fn schema_depth(metadata: &[u8]) -> Option<usize> {
 /// The first leaf of the schema that some row group has under another name, by the `path_in_schema`
 /// of its column chunk.
 pub(in crate::pq) fn renamed_column(metadata: &[u8], leaves: &[&[String]]) -> Option<usize> {
-    let mut skim = Skim::new(metadata);
+    let mut skim = CompactProtocolReader::new(metadata);
     let mut last = 0;
     let mut renamed = None;
     loop {
@@ -285,7 +285,7 @@ pub(in crate::pq) fn renamed_column(metadata: &[u8], leaves: &[&[String]]) -> Op
 /// Bytes of a bloom filter, header and bits, by its header; `None` where `bytes` holds no whole
 /// one.
 pub(in crate::pq) fn bloom_length(bytes: &[u8]) -> Option<u64> {
-    let mut skim = Skim::new(bytes);
+    let mut skim = CompactProtocolReader::new(bytes);
     let (mut bits, mut last) = (None, 0);
     loop {
         match skim.field(&mut last)? {
@@ -341,7 +341,7 @@ pub(in crate::pq) struct PageDetails {
 
 /// Reads a page header; `None` where `bytes` holds no whole one, or where a number is negative.
 pub(in crate::pq) fn page_head(bytes: &[u8]) -> Option<PageHead> {
-    let mut skim = Skim::new(bytes);
+    let mut skim = CompactProtocolReader::new(bytes);
     let (mut kind, mut compressed, mut uncompressed, mut checksum) = (None, None, None, None);
     let mut details = PageDetails::default();
     let mut last = 0;
@@ -384,7 +384,7 @@ pub(in crate::pq) fn with_checksum(header: &[u8], body: &[u8]) -> Option<(Vec<u8
     {
         return None;
     }
-    let mut skim = Skim::new(header);
+    let mut skim = CompactProtocolReader::new(header);
     let mut last = 0;
     let (begin, before, kind, id) = loop {
         let (begin, before) = (skim.at, last);
@@ -422,13 +422,13 @@ pub(in crate::pq) fn with_checksum(header: &[u8], body: &[u8]) -> Option<(Vec<u8
 
 /// Columns whose bounds have another size than values of their type, by row group and leaf. `size`
 /// gives the size of a leaf's values, where they have one.
-pub(in crate::pq) fn missized_bounds(
+pub(in crate::pq) fn missized_bound_columns(
     metadata: &[u8],
     size: impl Fn(usize) -> Option<u64>,
 ) -> Option<Vec<(usize, usize)>> {
     const BOUNDS: [i64; 4] = [1, 2, 5, 6];
     let mut out = Vec::new();
-    let mut skim = Skim::new(metadata);
+    let mut skim = CompactProtocolReader::new(metadata);
     let groups = skim.find_list(4)?;
     for group in 0..groups {
         let mut within = 0;
@@ -459,8 +459,8 @@ pub(in crate::pq) fn missized_bounds(
 }
 
 /// Whether the bounds in a `ColumnIndex` have `size` bytes, or none for a page of nulls.
-pub(in crate::pq) fn index_fits(index: &[u8], size: u64) -> bool {
-    let mut skim = Skim::new(index);
+pub(in crate::pq) fn is_valid_index(index: &[u8], size: u64) -> bool {
+    let mut skim = CompactProtocolReader::new(index);
     let mut look = || {
         let mut last = 0;
         loop {
@@ -485,7 +485,7 @@ pub(in crate::pq) fn index_fits(index: &[u8], size: u64) -> bool {
     look().unwrap_or(false)
 }
 
-impl Skim<'_> {
+impl CompactProtocolReader<'_> {
     /// Moves to the structs of the list that is field `wanted` and returns their number; 0 where
     /// there is no such field.
     fn find_list(&mut self, wanted: i64) -> Option<u64> {
@@ -531,8 +531,8 @@ impl Skim<'_> {
 
 impl PageDetails {
     /// `which` is the field of the page header: 5 data page, 7 dictionary page, 8 data page V2.
-    fn read(&mut self, skim: &mut Skim<'_>, which: i64) -> Option<()> {
-        let natural = |skim: &mut Skim<'_>| u32::try_from(skim.i32()?).ok();
+    fn read(&mut self, skim: &mut CompactProtocolReader<'_>, which: i64) -> Option<()> {
+        let natural = |skim: &mut CompactProtocolReader<'_>| u32::try_from(skim.i32()?).ok();
         let mut last = 0;
         loop {
             match (which, skim.field(&mut last)?) {

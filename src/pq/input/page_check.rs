@@ -16,8 +16,8 @@ use parquet::schema::types::ColumnDescriptor;
 
 use crate::error::{Error, Result};
 use crate::pq::decode::bit_unpack::{WIDEST, unpack_groups};
-use crate::pq::decode::rle::{Hybrid, Run};
-use crate::pq::input::header_check::Skim;
+use crate::pq::decode::rle::{HybridRleDecoder, RleRun};
+use crate::pq::input::header_check::CompactProtocolReader;
 
 /// Levels unpacked at once.
 const LEVELS: usize = 1024;
@@ -40,7 +40,7 @@ pub(in crate::pq) fn level_above(level: u32, max: u32) -> Error {
     ))
 }
 
-fn ends_early() -> Error {
+fn truncated_page_error() -> Error {
     Error::corrupt_data("a Parquet page ends before its values do")
 }
 
@@ -94,9 +94,9 @@ impl PageCheck {
                 ..
             } => {
                 let (repetition, rest) =
-                    section(buf, *rep_level_encoding, self.max_repetition, count)?;
+                    split_levels(buf, *rep_level_encoding, self.max_repetition, count)?;
                 let (definition, rest) =
-                    section(&rest, *def_level_encoding, self.max_definition, count)?;
+                    split_levels(&rest, *def_level_encoding, self.max_definition, count)?;
                 (repetition, definition, rest)
             }
             Page::DataPageV2 {
@@ -108,7 +108,7 @@ impl PageCheck {
                 let begin = *rep_levels_byte_len as usize;
                 let end = begin + *def_levels_byte_len as usize;
                 if end > buf.len() {
-                    return Err(ends_early());
+                    return Err(truncated_page_error());
                 }
                 let runs = |max: u32, bytes: Bytes| (max > 0).then_some(PageLevels::Runs(bytes));
                 let (repetition, definition) = (
@@ -190,19 +190,19 @@ impl PageCheck {
                 )));
             }
         }
-        enough(&suffixes, rest)
+        check_total_length(&suffixes, rest)
     }
 }
 
 fn check_lengths(bytes: &[u8], count: usize) -> Result<()> {
     let (lengths, rest) = delta_lengths(bytes, count)?;
-    enough(&lengths, rest)
+    check_total_length(&lengths, rest)
 }
 
-fn enough(lengths: &[u64], bytes: &[u8]) -> Result<()> {
+fn check_total_length(lengths: &[u64], bytes: &[u8]) -> Result<()> {
     // Each is below 2^31.
     if lengths.iter().sum::<u64>() > bytes.len() as u64 {
-        Err(ends_early())
+        Err(truncated_page_error())
     } else {
         Ok(())
     }
@@ -214,7 +214,7 @@ fn width(max: u32) -> usize {
 }
 
 /// The levels at the beginning of a page V1, and the bytes after them.
-fn section(
+fn split_levels(
     bytes: &Bytes,
     encoding: Encoding,
     max: u32,
@@ -231,13 +231,13 @@ fn section(
             bytes
                 .first_chunk()
                 .map(|size| u32::from_le_bytes(*size) as usize)
-                .ok_or_else(ends_early)?,
+                .ok_or_else(truncated_page_error)?,
         ),
         other if other == bit_packed => (
             0,
             count
                 .checked_mul(width(max))
-                .ok_or_else(ends_early)?
+                .ok_or_else(truncated_page_error)?
                 .div_ceil(8),
         ),
         other => {
@@ -249,7 +249,7 @@ fn section(
     let end = length
         .checked_add(begin)
         .filter(|end| *end <= bytes.len())
-        .ok_or_else(ends_early)?;
+        .ok_or_else(truncated_page_error)?;
     let levels = bytes.slice(begin..end);
     Ok((
         Some(if begin == 0 {
@@ -277,25 +277,27 @@ fn count_highest(
     let mut highest = 0;
     match levels {
         PageLevels::Runs(bytes) => {
-            let mut runs =
-                Hybrid::new(bytes, u8::try_from(width).unwrap_or(u8::MAX)).map_err(damaged)?;
+            let mut runs = HybridRleDecoder::new(bytes, u8::try_from(width).unwrap_or(u8::MAX))
+                .map_err(damaged)?;
             let mut unpacked = [0; LEVELS];
             let mut left = count;
             while left > 0 {
-                left -= match runs.run(left).map_err(damaged)? {
-                    Run::Same(level, _) if level > max => return Err(level_above(level, max)),
-                    Run::Same(level, run) => {
+                left -= match runs.next_run(left).map_err(damaged)? {
+                    RleRun::Repeated(level, _) if level > max => {
+                        return Err(level_above(level, max));
+                    }
+                    RleRun::Repeated(level, run) => {
                         highest += if level == max { run } else { 0 };
                         run
                     }
-                    Run::Packed(run) if is_full && !counts => {
+                    RleRun::BitPacked(run) if is_full && !counts => {
                         runs.bits(run);
                         run
                     }
-                    Run::Packed(run) => {
+                    RleRun::BitPacked(run) => {
                         let unpacked = unpacked.get_mut(..run.min(LEVELS)).unwrap_or_default();
                         runs.unpack(unpacked);
-                        highest += looked_at(unpacked, max)?;
+                        highest += count_max_levels(unpacked, max)?;
                         unpacked.len()
                     }
                 };
@@ -314,7 +316,7 @@ fn count_highest(
             };
             for n in 0..count {
                 let level = (0..width).fold(0, |level, b| level << 1 | bit(n * width + b));
-                highest += looked_at(&[level], max)?;
+                highest += count_max_levels(&[level], max)?;
             }
         }
         PageLevels::Packed(_) => {}
@@ -322,7 +324,7 @@ fn count_highest(
     Ok(highest)
 }
 
-fn looked_at(levels: &[u32], max: u32) -> Result<usize> {
+fn count_max_levels(levels: &[u32], max: u32) -> Result<usize> {
     match levels.iter().copied().max() {
         Some(level) if level > max => Err(level_above(level, max)),
         _ => Ok(levels.iter().filter(|level| **level == max).count()),
@@ -332,8 +334,8 @@ fn looked_at(levels: &[u32], max: u32) -> Result<usize> {
 /// Lengths encoded as `DELTA_BINARY_PACKED`, at most `most`, and the bytes after them.
 fn delta_lengths(bytes: &[u8], most: usize) -> Result<(Vec<u64>, &[u8])> {
     let damaged = || Error::corrupt_data("the lengths in a Parquet page are damaged");
-    let mut from = Skim::new(bytes);
-    let lengths = deltas(&mut from, most).ok_or_else(damaged)?;
+    let mut from = CompactProtocolReader::new(bytes);
+    let lengths = decode_deltas(&mut from, most).ok_or_else(damaged)?;
     // A negative number is not a length.
     let lengths = lengths
         .iter()
@@ -342,7 +344,7 @@ fn delta_lengths(bytes: &[u8], most: usize) -> Result<(Vec<u64>, &[u8])> {
     Ok((lengths, from.rest()))
 }
 
-fn deltas(from: &mut Skim<'_>, most: usize) -> Option<Vec<i32>> {
+fn decode_deltas(from: &mut CompactProtocolReader<'_>, most: usize) -> Option<Vec<i32>> {
     let mut natural = || usize::try_from(from.varint()?).ok();
     let (block, parts, total) = (natural()?, natural()?, natural()?);
     // Integers are decoded by 32 bits, whatever wraps.
@@ -697,8 +699,8 @@ mod tests {
         #[test]
         fn lengths_come_back(numbers in prop::collection::vec(any::<i32>().prop_map(|n| n >> (n & 31)), 0..300), rest in prop::collection::vec(any::<u8>(), 0..9)) {
             let bytes = [packed(&numbers), rest.clone()].concat();
-            let mut from = Skim::new(&bytes);
-            prop_assert_eq!(deltas(&mut from, numbers.len()), Some(numbers));
+            let mut from = CompactProtocolReader::new(&bytes);
+            prop_assert_eq!(decode_deltas(&mut from, numbers.len()), Some(numbers));
             prop_assert_eq!(from.rest(), rest.as_slice());
         }
 

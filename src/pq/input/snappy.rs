@@ -28,9 +28,9 @@ use std::hint::select_unpredictable;
 
 /// The block is not one of Snappy's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pq) struct Damaged;
+pub(in crate::pq) struct SnappyDecodeError;
 
-impl fmt::Display for Damaged {
+impl fmt::Display for SnappyDecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("it is no Snappy block")
     }
@@ -48,7 +48,7 @@ const STRETCH: usize = 512;
 /// What a tag says of its element. The offset of a copy is `(the two bytes behind the tag & mask) +
 /// high`.
 #[derive(Clone, Copy)]
-struct Tag {
+struct SnappyTag {
     mask: u16,
     high: u16,
     length: u32,
@@ -56,14 +56,14 @@ struct Tag {
 
 /// Long literals and far copies, which the loops leave: nothing is as long, so they look as copies
 /// of a wrong offset do.
-const RARE: Tag = Tag {
+const RARE: SnappyTag = SnappyTag {
     mask: 0,
     high: 0,
     length: u32::MAX,
 };
 
 #[allow(clippy::indexing_slicing, reason = "the compiler runs it")]
-static TAGS: [Tag; 256] = {
+static TAGS: [SnappyTag; 256] = {
     let mut tags = [RARE; 256];
     let mut n = 0;
     while n < 256 {
@@ -71,17 +71,17 @@ static TAGS: [Tag; 256] = {
         tags[n] = match n & 3 {
             // With an offset that is right for any literal, so that a loop need not tell it from a
             // copy.
-            0 if upper < 60 => Tag {
+            0 if upper < 60 => SnappyTag {
                 mask: 0,
                 high: WIDE as u16,
                 length: upper + 1,
             },
-            1 => Tag {
+            1 => SnappyTag {
                 mask: 0xff,
                 high: (n as u16 >> 5) << 8,
                 length: (upper & 7) + 4,
             },
-            2 => Tag {
+            2 => SnappyTag {
                 mask: 0xffff,
                 high: 0,
                 length: upper + 1,
@@ -94,39 +94,39 @@ static TAGS: [Tag; 256] = {
 };
 
 /// The size that a block says it has once expanded, and where its elements begin.
-fn header(block: &[u8]) -> Result<(usize, usize), Damaged> {
+fn header(block: &[u8]) -> Result<(usize, usize), SnappyDecodeError> {
     let mut size = 0_u64;
     for (n, byte) in block.iter().enumerate().take(5) {
         size |= u64::from(byte & 0x7f) << (7 * n);
         if byte & 0x80 == 0 {
             return u32::try_from(size)
                 .map(|size| (size as usize, n + 1))
-                .map_err(|_| Damaged);
+                .map_err(|_| SnappyDecodeError);
         }
     }
-    Err(Damaged)
+    Err(SnappyDecodeError)
 }
 
 /// The size that a block says it has once expanded.
-pub(in crate::pq) fn size(block: &[u8]) -> Result<usize, Damaged> {
+pub(in crate::pq) fn decompressed_size(block: &[u8]) -> Result<usize, SnappyDecodeError> {
     header(block).map(|(size, _)| size)
 }
 
 /// Expands a block into `out`, which it must fill.
-pub(in crate::pq) fn expand(block: &[u8], out: &mut [u8]) -> Result<(), Damaged> {
-    Expansion::new(block, out)?.finish()
+pub(in crate::pq) fn decompress(block: &[u8], out: &mut [u8]) -> Result<(), SnappyDecodeError> {
+    SnappyBlockDecoder::new(block, out)?.finish()
 }
 
 /// A block under expansion: the elements up to `read` made the bytes up to `written`.
-struct Expansion<'a> {
+struct SnappyBlockDecoder<'a> {
     block: &'a [u8],
     read: usize,
     out: &'a mut [u8],
     written: usize,
 }
 
-impl<'a> Expansion<'a> {
-    fn new(block: &'a [u8], out: &'a mut [u8]) -> Result<Self, Damaged> {
+impl<'a> SnappyBlockDecoder<'a> {
+    fn new(block: &'a [u8], out: &'a mut [u8]) -> Result<Self, SnappyDecodeError> {
         let (size, read) = header(block)?;
         if size == out.len() {
             Ok(Self {
@@ -136,25 +136,25 @@ impl<'a> Expansion<'a> {
                 written: 0,
             })
         } else {
-            Err(Damaged)
+            Err(SnappyDecodeError)
         }
     }
 
-    fn finish(mut self) -> Result<(), Damaged> {
-        while self.starts()? {
-            let mut here = self.place();
+    fn finish(mut self) -> Result<(), SnappyDecodeError> {
+        while self.decode_until_loop()? {
+            let mut here = self.cursor();
             while run(&mut here) {}
-            self.leave(&here);
+            self.resume_from(&here);
         }
         if self.written == self.out.len() {
             Ok(())
         } else {
-            Err(Damaged)
+            Err(SnappyDecodeError)
         }
     }
 
     /// Expands an element, and more until a loop can run; `false` when there are no more.
-    fn starts(&mut self) -> Result<bool, Damaged> {
+    fn decode_until_loop(&mut self) -> Result<bool, SnappyDecodeError> {
         while self.read < self.block.len() {
             self.element()?;
             // The loops also want bytes before what they write.
@@ -168,26 +168,26 @@ impl<'a> Expansion<'a> {
         Ok(false)
     }
 
-    /// Where loops begin, after [`Expansion::starts`] said so.
-    fn place(&mut self) -> Place {
+    /// Where loops begin, after [`SnappyBlockDecoder::decode_until_loop`] said so.
+    fn cursor(&mut self) -> SnappyCursor {
         let (block, begin) = (self.block.as_ptr(), self.out.as_mut_ptr());
         // SAFETY: more bytes than the margin follow in both, so that all of these lie in their
         // slices.
         unsafe {
-            Place {
+            SnappyCursor {
                 from: block.add(self.read + 1),
                 tag: usize::from(*block.add(self.read)),
                 to: begin.add(self.written),
                 begin,
                 last_from: block.add(self.block.len() - MARGIN),
                 last_to: begin.add(self.out.len() - MARGIN),
-                way: Way::InTurn,
+                way: DecodeLoopKind::Alternating,
             }
         }
     }
 
     /// Goes on where loops ended.
-    fn leave(&mut self, at: &Place) {
+    fn resume_from(&mut self, at: &SnappyCursor) {
         // SAFETY: loops go forward from where they begin, and stay within the slices.
         unsafe {
             self.read = at.from.offset_from_unsigned(self.block.as_ptr()) - 1;
@@ -197,37 +197,37 @@ impl<'a> Expansion<'a> {
 
     /// Expands one element, whatever it is.
     #[inline(never)]
-    fn element(&mut self) -> Result<(), Damaged> {
-        let tag = self.number(1)?;
+    fn element(&mut self) -> Result<(), SnappyDecodeError> {
+        let tag = self.read_length(1)?;
         let upper = tag >> 2;
         let (length, offset) = match tag & 3 {
             0 => {
                 let length = if upper < 60 {
                     upper
                 } else {
-                    self.number(upper - 59)?
+                    self.read_length(upper - 59)?
                 } + 1;
                 let literal = self
                     .read
                     .checked_add(length)
                     .and_then(|end| self.block.get(self.read..end))
-                    .ok_or(Damaged)?;
+                    .ok_or(SnappyDecodeError)?;
                 let to = self
                     .out
                     .get_mut(self.written..)
                     .and_then(|out| out.get_mut(..length))
-                    .ok_or(Damaged)?;
+                    .ok_or(SnappyDecodeError)?;
                 to.copy_from_slice(literal);
                 self.read += length;
                 self.written += length;
                 return Ok(());
             }
-            1 => ((upper & 7) + 4, (tag >> 5) << 8 | self.number(1)?),
-            2 => (upper + 1, self.number(2)?),
-            _ => (upper + 1, self.number(4)?),
+            1 => ((upper & 7) + 4, (tag >> 5) << 8 | self.read_length(1)?),
+            2 => (upper + 1, self.read_length(2)?),
+            _ => (upper + 1, self.read_length(4)?),
         };
         if offset == 0 || offset > self.written || length > self.out.len() - self.written {
-            return Err(Damaged);
+            return Err(SnappyDecodeError);
         }
         for _ in 0..length {
             // A byte at a time, since a copy may go on with its own bytes.
@@ -239,11 +239,11 @@ impl<'a> Expansion<'a> {
     }
 
     /// Takes a number of so many bytes.
-    fn number(&mut self, bytes: usize) -> Result<usize, Damaged> {
+    fn read_length(&mut self, bytes: usize) -> Result<usize, SnappyDecodeError> {
         let text = self
             .block
             .get(self.read..self.read + bytes)
-            .ok_or(Damaged)?;
+            .ok_or(SnappyDecodeError)?;
         self.read += bytes;
         Ok(text
             .iter()
@@ -252,9 +252,9 @@ impl<'a> Expansion<'a> {
     }
 }
 
-/// Where loops are. Made by [`Expansion::place`] and moved by [`Loop::turn`] only.
+/// Where loops are. Made by [`SnappyBlockDecoder::cursor`] and moved by [`DecodeLoop::step`] only.
 #[derive(Clone, Copy)]
-struct Place {
+struct SnappyCursor {
     /// Behind the tag of the next element.
     from: *const u8,
     tag: usize,
@@ -264,10 +264,10 @@ struct Place {
     /// Where the margins begin.
     last_from: *const u8,
     last_to: *mut u8,
-    way: Way,
+    way: DecodeLoopKind,
 }
 
-impl Place {
+impl SnappyCursor {
     #[inline(always)]
     fn has_room(&self) -> bool {
         self.from < self.last_from && self.to < self.last_to
@@ -276,31 +276,31 @@ impl Place {
 
 /// Which loop is for the next elements.
 #[derive(Clone, Copy)]
-enum Way {
-    InTurn,
-    InAnyOrder,
-    FromEightBefore,
+enum DecodeLoopKind {
+    Alternating,
+    AnyOrder,
+    EightByteCopy,
 }
 
 /// What comes after a turn.
-enum Next {
-    Turn,
-    Change(Way),
+enum DecodeLoopStep {
+    Continue,
+    Change(DecodeLoopKind),
     /// The element is not for a loop.
-    Leave,
+    Exit,
 }
 
 /// Runs the loop that is for the next elements; `false` when no loop is.
-fn run(at: &mut Place) -> bool {
+fn run(at: &mut SnappyCursor) -> bool {
     match at.way {
-        Way::InTurn => run_by::<InTurn>(at),
-        Way::InAnyOrder => run_by::<InAnyOrder>(at),
-        Way::FromEightBefore => run_by::<FromEightBefore>(at),
+        DecodeLoopKind::Alternating => run_by::<AlternatingLoop>(at),
+        DecodeLoopKind::AnyOrder => run_by::<AnyOrderLoop>(at),
+        DecodeLoopKind::EightByteCopy => run_by::<EightByteCopyLoop>(at),
     }
 }
 
 #[inline(never)]
-fn run_by<L: Loop>(at: &mut Place) -> bool {
+fn run_by<L: DecodeLoop>(at: &mut SnappyCursor) -> bool {
     // A copy, which stays in registers.
     let mut here = *at;
     let mut by = L::new(&here);
@@ -310,52 +310,52 @@ fn run_by<L: Loop>(at: &mut Place) -> bool {
             break false;
         }
         if left == 0 {
-            here.way = by.next_way();
+            here.way = by.next_loop();
             break true;
         }
         left -= 1;
         // SAFETY: there is room.
-        match unsafe { by.turn(&mut here) } {
-            Next::Turn => {}
-            Next::Change(way) => {
+        match unsafe { by.step(&mut here) } {
+            DecodeLoopStep::Continue => {}
+            DecodeLoopStep::Change(way) => {
                 here.way = way;
                 break true;
             }
-            Next::Leave => break false,
+            DecodeLoopStep::Exit => break false,
         }
     };
     *at = here;
     runs
 }
 
-trait Loop {
-    /// Turns until [`Loop::next_way`] is asked.
+trait DecodeLoop {
+    /// Turns until [`DecodeLoop::next_loop`] is asked.
     const TURNS: usize;
-    fn new(at: &Place) -> Self;
+    fn new(at: &SnappyCursor) -> Self;
     /// Expands an element or two; leaves the place at the first that it does not expand.
     ///
     /// # Safety
     /// There is room.
-    unsafe fn turn(&mut self, at: &mut Place) -> Next;
+    unsafe fn step(&mut self, at: &mut SnappyCursor) -> DecodeLoopStep;
     /// Which loop to run after these.
-    fn next_way(&self) -> Way;
+    fn next_loop(&self) -> DecodeLoopKind;
 }
 
 /// Literal and copy in turn.
-struct InTurn {
+struct AlternatingLoop {
     /// Turns without a literal, or without a copy.
     odd: usize,
 }
 
-impl Loop for InTurn {
+impl DecodeLoop for AlternatingLoop {
     const TURNS: usize = STRETCH;
 
-    fn new(_: &Place) -> Self {
+    fn new(_: &SnappyCursor) -> Self {
         Self { odd: 0 }
     }
 
     #[inline(always)]
-    unsafe fn turn(&mut self, at: &mut Place) -> Next {
+    unsafe fn step(&mut self, at: &mut SnappyCursor) -> DecodeLoopStep {
         // SAFETY: a literal of at most 60 bytes and a copy of at most 64, with their tags, touch no
         // more than 80 bytes behind their begins; the copied bytes are between `begin` and
         // `to`. A tag is below 256.
@@ -363,7 +363,7 @@ impl Loop for InTurn {
             if at.tag & 3 == 0 {
                 let upper = at.tag >> 2;
                 if upper >= 60 {
-                    return Next::Leave;
+                    return DecodeLoopStep::Exit;
                 }
                 move_wide(at.from, at.to, upper + 1);
                 at.tag = usize::from(*at.from.add(upper + 1));
@@ -371,67 +371,67 @@ impl Loop for InTurn {
                 at.to = at.to.add(upper + 1);
                 if at.tag & 3 == 0 {
                     self.odd += 1;
-                    return Next::Turn;
+                    return DecodeLoopStep::Continue;
                 }
             } else {
                 self.odd += 1;
             }
-            let Tag { mask, high, length } = *TAGS.get_unchecked(at.tag);
+            let SnappyTag { mask, high, length } = *TAGS.get_unchecked(at.tag);
             let length = length as usize;
             let offset =
                 usize::from(at.from.cast::<u16>().read_unaligned() & mask) + usize::from(high);
             if offset > at.to.offset_from_unsigned(at.begin) {
-                return Next::Leave;
+                return DecodeLoopStep::Exit;
             }
             if offset == 8 {
-                return Next::Change(Way::FromEightBefore);
+                return DecodeLoopStep::Change(DecodeLoopKind::EightByteCopy);
             }
             if offset >= length {
                 move_wide(at.to.sub(offset), at.to, length);
             } else if !repeat(at.to, offset, length) {
-                return Next::Leave;
+                return DecodeLoopStep::Exit;
             }
             let size = at.tag & 3;
             at.tag = usize::from(*at.from.add(size));
             at.from = at.from.add(size + 1);
             at.to = at.to.add(length);
         }
-        Next::Turn
+        DecodeLoopStep::Continue
     }
 
-    fn next_way(&self) -> Way {
+    fn next_loop(&self) -> DecodeLoopKind {
         if (STRETCH / 16..STRETCH / 16 * 15).contains(&self.odd) {
-            Way::InAnyOrder
+            DecodeLoopKind::AnyOrder
         } else {
-            Way::InTurn
+            DecodeLoopKind::Alternating
         }
     }
 }
 
 /// Elements in any order: where one's bytes come from is selected, and so is where the next one
 /// begins.
-struct InAnyOrder;
+struct AnyOrderLoop;
 
-impl Loop for InAnyOrder {
+impl DecodeLoop for AnyOrderLoop {
     const TURNS: usize = 8 * STRETCH;
 
-    fn new(_: &Place) -> Self {
+    fn new(_: &SnappyCursor) -> Self {
         Self
     }
 
     #[inline(always)]
-    unsafe fn turn(&mut self, at: &mut Place) -> Next {
+    unsafe fn step(&mut self, at: &mut SnappyCursor) -> DecodeLoopStep {
         for _ in 0..2 {
             // SAFETY: an element of at most 64 bytes, with its tag, touches no more than 80 bytes
             // behind its begin; the copied bytes are between `begin` and `to`. A tag is
             // below 256.
             unsafe {
-                let Tag { mask, high, length } = *TAGS.get_unchecked(at.tag);
+                let SnappyTag { mask, high, length } = *TAGS.get_unchecked(at.tag);
                 let length = length as usize;
                 let offset =
                     usize::from(at.from.cast::<u16>().read_unaligned() & mask) + usize::from(high);
                 if offset > at.to.offset_from_unsigned(at.begin) {
-                    return Next::Leave;
+                    return DecodeLoopStep::Exit;
                 }
                 let is_literal = at.tag & 3 == 0;
                 if offset >= length {
@@ -441,7 +441,7 @@ impl Loop for InAnyOrder {
                         length,
                     );
                 } else if !repeat(at.to, offset, length) {
-                    return Next::Leave;
+                    return DecodeLoopStep::Exit;
                 }
                 let (upper, size) = (at.tag >> 2, at.tag & 3);
                 let (after_literal, after_copy) = (*at.from.add(upper + 1), *at.from.add(size));
@@ -452,24 +452,24 @@ impl Loop for InAnyOrder {
                 at.to = at.to.add(length);
             }
         }
-        Next::Turn
+        DecodeLoopStep::Continue
     }
 
-    fn next_way(&self) -> Way {
-        Way::InTurn
+    fn next_loop(&self) -> DecodeLoopKind {
+        DecodeLoopKind::Alternating
     }
 }
 
 /// Copies from eight bytes before, and short literals between them.
-struct FromEightBefore {
+struct EightByteCopyLoop {
     /// The last eight bytes.
     last: u64,
 }
 
-impl Loop for FromEightBefore {
+impl DecodeLoop for EightByteCopyLoop {
     const TURNS: usize = STRETCH;
 
-    fn new(at: &Place) -> Self {
+    fn new(at: &SnappyCursor) -> Self {
         // SAFETY: no place has fewer bytes before it.
         let last = unsafe { at.to.sub(8).cast::<u64>().read_unaligned() };
         Self {
@@ -478,14 +478,14 @@ impl Loop for FromEightBefore {
     }
 
     #[inline(always)]
-    unsafe fn turn(&mut self, at: &mut Place) -> Next {
+    unsafe fn step(&mut self, at: &mut SnappyCursor) -> DecodeLoopStep {
         // SAFETY: a literal of at most 7 bytes and a copy of at most 64, with their tags, touch no
         // more than 64 bytes behind their begins. A tag is below 256.
         unsafe {
             if at.tag & 3 == 0 {
                 let upper = at.tag >> 2;
                 if upper >= 7 {
-                    return Next::Change(Way::InTurn);
+                    return DecodeLoopStep::Change(DecodeLoopKind::Alternating);
                 }
                 let literal = at.from.cast::<u64>().read_unaligned();
                 at.to.cast::<u64>().write_unaligned(literal);
@@ -495,11 +495,11 @@ impl Loop for FromEightBefore {
                 at.from = at.from.add(upper + 2);
                 at.to = at.to.add(upper + 1);
             }
-            let Tag { mask, high, length } = *TAGS.get_unchecked(at.tag);
+            let SnappyTag { mask, high, length } = *TAGS.get_unchecked(at.tag);
             let offset =
                 usize::from(at.from.cast::<u16>().read_unaligned() & mask) + usize::from(high);
             if offset != 8 {
-                return Next::Change(Way::InTurn);
+                return DecodeLoopStep::Change(DecodeLoopKind::Alternating);
             }
             let eight = self.last.to_le();
             at.to.cast::<u64>().write_unaligned(eight);
@@ -514,11 +514,11 @@ impl Loop for FromEightBefore {
             at.from = at.from.add(size + 1);
             at.to = at.to.add(length as usize);
         }
-        Next::Turn
+        DecodeLoopStep::Continue
     }
 
-    fn next_way(&self) -> Way {
-        Way::FromEightBefore
+    fn next_loop(&self) -> DecodeLoopKind {
+        DecodeLoopKind::EightByteCopy
     }
 }
 
@@ -585,10 +585,10 @@ mod tests {
         snap::raw::Encoder::new().compress_vec(bytes).unwrap()
     }
 
-    fn expanded(block: &[u8]) -> Result<Vec<u8>, Damaged> {
+    fn expanded(block: &[u8]) -> Result<Vec<u8>, SnappyDecodeError> {
         // What is there before must not be seen.
-        let mut out = vec![0xa5; size(block)?];
-        expand(block, &mut out).map(|()| out)
+        let mut out = vec![0xa5; decompressed_size(block)?];
+        decompress(block, &mut out).map(|()| out)
     }
 
     /// Elements as another compressor may write them, and what they stand for.
@@ -706,7 +706,7 @@ mod tests {
                 block.truncate(cut.index(block.len()));
             }
             // Sizes that tests need not allocate.
-            prop_assume!(size(&block).is_ok_and(|size| size < 1 << 24));
+            prop_assume!(decompressed_size(&block).is_ok_and(|size| size < 1 << 24));
             prop_assert_eq!(expanded(&block).ok(), snap::raw::Decoder::new().decompress_vec(&block).ok());
         }
     }
@@ -748,12 +748,12 @@ mod tests {
             vec![0; 64],
         ] {
             let block = compressed(&plain);
-            assert_eq!(size(&block), Ok(plain.len()));
+            assert_eq!(decompressed_size(&block), Ok(plain.len()));
             assert_eq!(expanded(&block).unwrap(), plain);
             let mut other = vec![0; plain.len() + 1];
             assert_eq!(
-                expand(&block, &mut other),
-                Err(Damaged),
+                decompress(&block, &mut other),
+                Err(SnappyDecodeError),
                 "the size is another"
             );
         }
@@ -761,10 +761,16 @@ mod tests {
 
     #[test]
     fn headers_are_at_most_32_bits() {
-        assert_eq!(size(&[]), Err(Damaged));
-        assert_eq!(size(&[0x80]), Err(Damaged));
-        assert_eq!(size(&[0xff, 0xff, 0xff, 0xff, 0x0f]), Ok(u32::MAX as usize));
-        assert_eq!(size(&[0xff, 0xff, 0xff, 0xff, 0x1f]), Err(Damaged));
-        assert_eq!(size(&[0x80; 9]), Err(Damaged));
+        assert_eq!(decompressed_size(&[]), Err(SnappyDecodeError));
+        assert_eq!(decompressed_size(&[0x80]), Err(SnappyDecodeError));
+        assert_eq!(
+            decompressed_size(&[0xff, 0xff, 0xff, 0xff, 0x0f]),
+            Ok(u32::MAX as usize)
+        );
+        assert_eq!(
+            decompressed_size(&[0xff, 0xff, 0xff, 0xff, 0x1f]),
+            Err(SnappyDecodeError)
+        );
+        assert_eq!(decompressed_size(&[0x80; 9]), Err(SnappyDecodeError));
     }
 }
