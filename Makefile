@@ -54,6 +54,7 @@ check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and t
 	$(PY) dev/import_circles.py src --most 31
 	$(PY) dev/import_circles.py python/deltafast --most 52
 	$(PY) dev/type_names.py src --most-one-word 0.675 --most-repeated 86
+	$(PY) dev/check_words.py --self-test --most 642
 	$(VENV)/bin/ruff format --check $(wildcard $(SOURCES))
 	$(VENV)/bin/ruff check $(wildcard $(SOURCES))
 	$(VENV)/bin/pyright

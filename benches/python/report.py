@@ -2,8 +2,8 @@
 
     python benches/python/report.py docs/benchmarks.json
 
-First one table with every promise and wish and whether it is met, then each
-scenario with all contenders: medians, spread, CPU seconds, peak memory.
+A summary lists every goal and whether it is met. Then each scenario follows with all contenders: medians, range, CPU
+seconds and peak memory.
 """
 
 from __future__ import annotations
@@ -21,29 +21,31 @@ Results = dict[str, Any]
 _MILLISECONDS_BELOW = 0.1
 _ROOT = Path(__file__).parent.parent.parent
 
-#: The columns that say where a row comes from.
+#: The columns that name the source of a row.
 _SOURCE = "commit | provisional because"
 _METHOD = """\
-Each sample is a fresh process; contenders take turns; figures are medians. Wall time excludes imports; CPU seconds are
-user and system time of all threads; peak memory is the whole process's resident size, Python and imports included.
-Files are in the page cache. Held results are whole Arrow tables in memory, streamed ones are dropped batch by batch.
-Every answer is checked against what was generated. To run one scenario without publishing it:
-`python benches/python/run.py --only scan-all`; `--list` names them.
+Each sample is a fresh process; the contenders alternate; numbers are medians. Wall time excludes imports. CPU seconds
+are user and system time of all threads. Peak memory is the resident size of the whole process, including Python and
+imports. Files are in the page cache. In-memory results are complete Arrow tables; streamed results are dropped batch
+by batch. Every result is compared with the generated data. `python benches/python/run.py --only scan-all` runs one
+scenario without publishing it; `--list` lists the scenarios.
 
-Every row names the commit that it was measured at. `run.py --publish` writes this page: it refuses a tree with changed
-or untracked files and fewer than three samples of a contender, and before each sample it waits until the load average
-of the last minute is at most 0.5, or else gives up. Rows that were published before these rules existed and do not meet
-them are **provisional** until they are measured again, and so are their verdicts on goals. The last column says why,
-for all contenders that the row compares:
+Every row names the measured commit. `run.py --publish` writes this page. It refuses a tree with changed or untracked
+files, and fewer than three samples of a contender. Before each sample it waits until the load average of the last
+minute is at most 0.5; if it stays higher, the run stops. Rows that were published before these rules existed and do
+not satisfy them are **provisional** until they are measured again, and so are their verdicts on goals. The last column
+contains the reasons, for all contenders that the row compares:
 
-- "changed tree": the commit ends in `-dirty`. Before these rules that included changes of this page itself.
-- "load n": the load average before the samples, the greatest of those recorded.
-- "1 sample", "2 samples": the number of samples of the contender that has fewest."""
+- "changed tree": the commit ends in `-dirty`. Before these rules, this included changes of this page itself.
+- "load n": the load average before the samples, the highest one recorded.
+- "1 sample", "2 samples": the number of samples of the contender with the fewest samples.
+
+Goals that begin with "aim" are desired; the other goals are required."""
 _TABLES = """\
-The tables are made by `benches/python/generate.py`: logs with one partition column and statistics over six columns
-(long, double, string, timestamp, date, decimal), about 700 bytes of JSON a file; data of 20 M rows in 50 Snappy Parquet
-files of one row group each (long, int, double, two strings, timestamp, date, decimal); for the cases of Delta's own
-merge benchmark (`benches/python/returns.py`) 3 M rows of TPC-DS' `web_returns`, and sources drawn from them."""
+`benches/python/generate.py` creates the tables. Logs have one partition column, statistics for six columns (long,
+double, string, timestamp, date, decimal) and about 700 bytes of JSON per file. Data tables have 20 M rows in 50 Snappy
+Parquet files with one row group each (long, int, double, two strings, timestamp, date, decimal). The cases of Delta's
+own merge benchmark (`benches/python/returns.py`) use 3 M rows of TPC-DS `web_returns`, and sources drawn from them."""
 
 
 def _measure(scenario: Results, contender: str, phase: str, measure: str) -> float | None:
@@ -54,7 +56,7 @@ def _measure(scenario: Results, contender: str, phase: str, measure: str) -> flo
 
 
 def seconds(value: float | None) -> str:
-    """Write a time with three figures.
+    """Write a time with three significant digits.
 
     Args:
         value: Seconds, or None.
@@ -73,7 +75,7 @@ def _amount(value: float, measure: str) -> str:
 
 
 def judge(goal: Goal, scenario: Scenario, results: Results) -> tuple[bool | None, str]:
-    """See whether a goal is reached.
+    """Compare a result with a goal.
 
     Args:
         goal: The goal.
@@ -81,7 +83,7 @@ def judge(goal: Goal, scenario: Scenario, results: Results) -> tuple[bool | None
         results: The scenario's results.
 
     Returns:
-        Whether it is, or None if it cannot be told, and the figure reached.
+        Whether the goal is reached, None if it was not measured, and the value reached.
     """
     phase = goal.phase or next(iter(scenario.phases))
     mine = _measure(results, SUBJECT, phase, goal.measure)
@@ -108,7 +110,7 @@ def _verdict(goal: Goal, scenario: Scenario, results: Results) -> str:
 
 def _summary(results: Results) -> list[str]:
     lines = [
-        f"| work | {SUBJECT} | {BASELINE} | times faster | peak memory, MB | goals | {_SOURCE} |",
+        f"| operation | {SUBJECT} | {BASELINE} | speedup | peak memory, MB | goals | {_SOURCE} |",
         "|---|---:|---:|---:|---:|---|---|---|",
     ]
     for scenario in SCENARIOS:
@@ -136,7 +138,7 @@ def _details(scenario: Scenario, found: Results) -> list[str]:
         lines += [scenario.note, ""]
     timed = len(scenario.phases) > 1
     lines += [
-        f"| contender |{' phase |' if timed else ''} wall | least to most | CPU s | peak MB | samples | {_SOURCE} |",
+        f"| contender |{' phase |' if timed else ''} wall time | range | CPU s | peak MB | samples | {_SOURCE} |",
         f"|---|{'---|' if timed else ''}---:|---:|---:|---:|---:|---|---|",
     ]
     missing: list[str] = []
@@ -160,12 +162,12 @@ def _details(scenario: Scenario, found: Results) -> list[str]:
             ]
             lines.append(f"| {' | '.join(cells)} |")
     if missing:
-        lines += ["", "Without figures: " + " ".join(missing)]
+        lines += ["", "Not measured: " + " ".join(missing)]
     loads = [load for name in found["contenders"] for load in publishing.loads(found, name)] or found["load"][:1]
     span = f"{min(loads):g} to {max(loads):g}" if min(loads) < max(loads) else f"{min(loads):g}"
     lines += ["", f"Measured {found['date']}, commit {found['commit']}, load before samples {span}."]
     if found["wrong"]:
-        lines += ["", "Wrong answers: " + "; ".join(found["wrong"]) + "."]
+        lines += ["", "Wrong results: " + "; ".join(found["wrong"]) + "."]
     return [*lines, ""]
 
 
@@ -186,7 +188,7 @@ def page(results: Results) -> str:
     """Write the page.
 
     Args:
-        results: What `run.py` collected.
+        results: The results that `run.py` collected.
 
     Returns:
         Markdown.
@@ -194,22 +196,22 @@ def page(results: Results) -> str:
     computer = results["machine"]
     main, duckdb = results["versions"].get("main", {}), results["versions"].get("duckdb", {})
     packages = [f"{name} {version}" for name, version in main.items() if name not in {"duckdb", SUBJECT}]
-    packages += [f"{name} {version} (an environment of its own)" for name, version in duckdb.items() if "duck" in name]
+    packages += [f"{name} {version} (in a separate environment)" for name, version in duckdb.items() if "duck" in name]
     subject = main.get(SUBJECT)
     built = results.get("build_profile")
     lines = [
         "# Benchmarks",
         "",
-        "Written by `make bench` (`benches/python/run.py --publish`), not by hand.",
+        "`make bench` (`benches/python/run.py --publish`) generates this page. Do not edit it.",
         "",
         f"- Last run: {results['date']}",
         f"- Machine: {computer['cpu']}, {computer['cores']} cores, {computer['memory_gb']} GiB, {computer['system']}",
-        f"- deltafast: {subject or 'not measured'}{f' ({built})' if subject and built else ''}; commits: in every row",
+        f"- deltafast: {subject or 'not measured'}{f' ({built})' if subject and built else ''}; commits: see each row",
         f"- Peers: {', '.join(packages)}; Python {computer['python']}",
-        f"- Rows of provisional figures: {_provisional(results)}",
+        f"- Provisional rows: {_provisional(results)}",
     ]
     if results["scale"] != 1:
-        lines.append(f"- Scale: {results['scale']:g} of the published sizes; good for trying out only")
+        lines.append(f"- Scale: {results['scale']:g} of the published sizes; for trials only")
     lines += [
         "",
         _METHOD,
@@ -230,7 +232,7 @@ def page(results: Results) -> str:
 
 
 def main() -> None:
-    """Write the page beside a file of results."""
+    """Write the page next to a file of results."""
     source = Path(sys.argv[1]) if len(sys.argv) > 1 else _ROOT / "docs" / "benchmarks.json"
     target = source.with_suffix(".md")
     target.write_text(page(json.loads(source.read_text())))

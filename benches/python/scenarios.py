@@ -165,7 +165,7 @@ def _scan(
         ]
     goals = [faster(1), faster(1, of="DuckDB")]
     if deleted:
-        goals.append(Goal("ahead of Polars scan_delta", "wall", 1, None, "Polars scan_delta", aim=True))
+        goals.append(faster(1, of="Polars scan_delta", aim=True))
     else:
         goals += [within(1.1, _PARQUET), within(1.05, _PARQUET, aim=True)]
     return Scenario(name, title, table, "scan", tuple(contenders), {"scan": ""}, tuple(goals), job)
@@ -221,39 +221,39 @@ def _append(name: str, title: str, **options: Any) -> Scenario:
 
 
 def _appends(writers: int, times: float, *more: Goal) -> Scenario:
-    goals = (faster(times), *more, Goal("no error shown to an append", "failed", 0), faster(4, aim=True))
-    title = f"Append 100 rows a commit, {writers} writer{'s' if writers > 1 else ''} to one table, time of a commit"
+    goals = (faster(times), *more, Goal("no failed append", "failed", 0), faster(4, aim=True))
+    title = f"Append 100 rows per commit, {writers} writer{'s' if writers > 1 else ''} on one table, time per commit"
     job = {"writers": writers, "seconds": 8}
     return Scenario(f"appends-{writers}", title, "data", "appends", _both(), {"commit": ""}, goals, job, samples=3)
 
 
 def _counter(writers: int) -> Scenario:
-    goals = (Goal("none given up", "failed", 0), Goal("none lost", "lost", 0), faster(1))
+    goals = (Goal("no failed UPDATE", "failed", 0), Goal("no lost UPDATE", "lost", 0), faster(1))
     note = (
-        "A writer that loses a race tries again on the newest version, 30 times before it gives up: by itself "
-        "(`max_reruns`) or, where it cannot, in a loop with pauses."
+        "After a conflict, a writer retries on the newest version, at most 30 times: automatically (`max_reruns`) or, "
+        "if the library has no such option, in a loop with pauses."
     )
     job = {"writers": writers, "seconds": 8}
-    title = f"A hot counter: UPDATE of one row, {writers} writers, time of one that was made"
+    title = f"Contended counter: UPDATE of one row, {writers} writers, time per successful UPDATE"
     return Scenario("counter", title, "data", "counter", _both(), {"commit": ""}, goals, job, samples=3, note=note)
 
 
 def _change(name: str, title: str, goals: tuple[Goal, ...], *, vectors: bool = False) -> Scenario:
     work = name.partition("-")[0]
     options: dict[str, Any] = {"where": "id % 100 = 7", "updates": {"quantity": "quantity + 1"}}
-    note = "`deltalake` writes no deletion vectors: it copies in either case." if vectors else ""
+    note = "`deltalake` writes no deletion vectors; it uses copy-on-write in both cases." if vectors else ""
     contenders = (Contender(SUBJECT, SUBJECT, {"vectors": vectors}), Contender(BASELINE, BASELINE))
     return Scenario(name, title, "data", work, contenders, {"change": ""}, goals, options, samples=3, note=note)
 
 
 def _merge(share: str, every: int, *, vectors: bool, near: bool = False) -> Scenario:
-    """Keys of every file, every so many; or `near`, all those of a stretch that lies in one file."""
+    """Keys of every file, one in `every`; or with `near`, all keys of a range within one file."""
     name = f"merge-{share.replace('.', '-')}" + ("-near" if near else "") + ("-vectors" if vectors else "")
-    by = "deletion vectors" if vectors else "copying"
-    title = f"MERGE (upsert) of {share} % of 20 M rows in {'one' if near else 'every'} file, by {by}"
+    how = "deletion vectors" if vectors else "copy-on-write"
+    title = f"MERGE (upsert) of {share} % of 20 M rows in {'one' if near else 'every'} file, with {how}"
     goals = (faster(4), faster(8, aim=True)) if vectors else (faster(1.3), faster(2, aim=True))
     goals = (*goals, Goal("half of deltalake's peak memory", "peak_mb", 0.5, of=BASELINE))
-    note = "`deltalake` writes no deletion vectors: it copies in either case." if vectors else ""
+    note = "`deltalake` writes no deletion vectors; it uses copy-on-write in both cases." if vectors else ""
     first = ROWS // 4
     where = f"id >= {first} and id < {first + ROWS // every}" if near else f"id % {every} = 3"
     options = {"every": 1 if near else every, "rows": ROWS, "where": where}
@@ -273,20 +273,21 @@ def _returns() -> Scenario:
     contenders = (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK, samples=1))
     goals = tuple(faster(1, of=SPARK, phase=case.name) for case in returns.CASES)
     note = (
-        "Of Delta's own merge benchmark, on 3 M made-up rows of TPC-DS' `web_returns` (24 columns, 20 files, keys "
-        "scattered); the same statement on both sides, by copying; all rows of the results are compared. delta-spark "
-        "4.4.0 has the same cores, 4 GB and 8 shuffle partitions, and has run all statements once before. Fractions: "
-        "of the files, of their rows that match, of as many rows that are new."
+        "The cases of Delta's own merge benchmark, on 3 M generated rows of TPC-DS `web_returns` (24 columns, 20 "
+        "files, scattered keys). Both sides run the same statement with copy-on-write, and all rows of the results "
+        "are compared. delta-spark 4.4.0 has the same cores, 4 GB and 8 shuffle partitions, and has run all "
+        "statements once to warm up. Fractions: files from which the source is drawn, matched rows of these files, "
+        "and new rows as a share of these files' rows."
     )
     phases = {case.name: case.title for case in returns.CASES}
-    title = "MERGE: the cases of Delta's merge benchmark"
+    title = "MERGE: cases of Delta's merge benchmark"
     return Scenario("returns", title, "returns", "returns", contenders, phases, goals, samples=3, note=note)
 
 
 PARQUET = "Spark's own Parquet"
 _SPARK_NOTE = (
-    "Each sample is a Spark 4.2 with delta-spark 4.4.0's jar, both cores, 4 GB, the same for all; CPU and memory are "
-    "Java's and Python's together."
+    "Each sample is a Spark 4.2 application with delta-spark 4.4.0's jar, both cores and 4 GB, the same for all "
+    "contenders; CPU time and memory are the sums of Java and Python."
 )
 _QUERIES = {
     "whole": "all columns",
@@ -319,17 +320,17 @@ def _spark_append(name: str, title: str, by: list[str]) -> Scenario:
 
 
 _SPARK_CHANGES = {
-    f"{work}{way}": f"{work.upper()} by {'deletion vectors' if way else 'copying'}"
+    f"{work}{way}": f"{work.upper()} with {'deletion vectors' if way else 'copy-on-write'}"
     for work in ("delete", "update", "merge")
     for way in ("-vectors", "")
 }
 
-_PLAN_PHASES = {"cold": "open and plan", "again": "again, another predicate"}
+_PLAN_PHASES = {"cold": "open and plan", "again": "plan with another predicate"}
 
 SCENARIOS = (
     Scenario(
         "open",
-        "Open (version, schema) 1 M files behind a checkpoint",
+        "Open a table (version, schema) with 1 M files in a checkpoint",
         "log-checkpoint",
         "open",
         (
@@ -347,7 +348,7 @@ SCENARIOS = (
     ),
     Scenario(
         "open-crc",
-        "Open them with a version checksum file there",
+        "Open the same table with a version checksum file",
         "log-checkpoint-crc",
         "open",
         _both(),
@@ -355,7 +356,7 @@ SCENARIOS = (
     ),
     _listing(
         "files-checkpoint",
-        "All files with all statistics, from a checkpoint of 1 M files",
+        "List all files with all statistics, from a checkpoint of 1 M files",
         "log-checkpoint",
         Contender(_TYPED_PARSE, "floor", {"arguments": ["checkpoint"]}),
         Contender("pyarrow, statistics as text", "pyarrow"),
@@ -370,13 +371,13 @@ SCENARIOS = (
     ),
     _listing(
         "files-parsed",
-        "All files with all statistics, from a checkpoint that also holds them typed",
+        "List all files with all statistics, from a checkpoint that also has typed statistics",
         "log-checkpoint-parsed",
     ),
-    _listing("files-v2", "All files with all statistics, from a V2 checkpoint with ten sidecars", "log-v2"),
+    _listing("files-v2", "List all files with all statistics, from a V2 checkpoint with ten sidecars", "log-v2"),
     _listing(
         "files-json",
-        "All files with all statistics, from ten JSON commits of 100,000",
+        "List all files with all statistics, from ten JSON commits of 100,000",
         "log-json",
         Contender(_TYPED_PARSE, "floor", {"arguments": ["json"]}),
         goals=(
@@ -388,43 +389,43 @@ SCENARIOS = (
     ),
     _listing(
         "files-commits",
-        "All files with all statistics, from 10,000 small commits",
+        "List all files with all statistics, from 10,000 small commits",
         "log-commits",
         goals=(faster(5), faster(10, aim=True)),
     ),
     Scenario(
         "plan",
-        "Plan with a partition and a range predicate, 1 M files behind a checkpoint",
+        "Plan with a partition and a range predicate, 1 M files in a checkpoint",
         "log-checkpoint",
         "plan",
         (*_both(), Contender("DuckDB, EXPLAIN", "duckdb")),
         _PLAN_PHASES,
         (
             faster(5, phase="cold"),
-            Goal("again below 20 ms", "wall", 0.02, "again"),
+            Goal("second plan below 20 ms", "wall", 0.02, "again"),
             faster(10, phase="cold", aim=True),
         ),
     ),
     Scenario(
         "refresh",
-        "Refresh after one new commit on 1 M files behind a checkpoint",
+        "Refresh after one new commit, 1 M files in a checkpoint",
         "log-checkpoint",
         "refresh",
         (
             Contender(SUBJECT, SUBJECT, {"count": 1000}),
             Contender(BASELINE, BASELINE, {"count": 5}, samples=1),
         ),
-        {"refresh": "refresh alone", "plan": "refresh and plan one day"},
+        {"refresh": "refresh only", "plan": "refresh and plan one day"},
         (
             Goal("below 10 ms", "wall", 0.01),
             Goal("memory grows by less than 10 MB over 1,000 refreshes", "growth_mb", 10),
         ),
         samples=3,
-        note="Median over the refreshes of a process: 1,000 of deltafast, 5 of deltalake.",
+        note="Median of the refreshes in one process: 1,000 with deltafast, 5 with deltalake.",
     ),
     Scenario(
         "plan-10m",
-        "Plan with a partition and a range predicate, 10 M files behind a checkpoint of 16 parts",
+        "Plan with a partition and a range predicate, 10 M files in a checkpoint of 16 parts",
         "log-10m",
         "plan",
         (Contender(SUBJECT, SUBJECT),),
@@ -449,7 +450,7 @@ SCENARIOS = (
             lighter(0.25, "a quarter", aim=True),
         ),
         samples=3,
-        note="deltafast writes statistics as text and typed, as delta-spark does; `deltalake` as text.",
+        note="deltafast writes JSON and typed statistics, as delta-spark does; `deltalake` writes JSON statistics.",
     ),
     Scenario(
         "checkpoint-again",
@@ -478,12 +479,12 @@ SCENARIOS = (
         {"new_commit": True},
         samples=1,
     ),
-    _scan("scan-all", "Scan of 20 M rows x 8 columns: all columns, held", "data"),
+    _scan("scan-all", "Scan of 20 M rows x 8 columns: all columns, in memory", "data"),
     _scan("scan-stream", "Scan of 20 M rows x 8 columns: all columns, streamed", "data", form="stream"),
     _scan("scan-two", "Scan of two columns", "data", columns=["id", "price"]),
     _scan("scan-point", "Scan with a point filter", "data", predicate="point"),
-    _scan("scan-dv1", "Scan of all columns with 1 % deleted by vectors", "data-dv1"),
-    _scan("scan-dv10", "Scan of all columns with 10 % deleted by vectors", "data-dv10"),
+    _scan("scan-dv1", "Scan of all columns, 1 % of the rows deleted by deletion vectors", "data-dv1"),
+    _scan("scan-dv10", "Scan of all columns, 10 % of the rows deleted by deletion vectors", "data-dv10"),
     Scenario(
         "vectors",
         "Decode 1,000 deletion vectors of 100,000 rows, in four tables",
@@ -492,7 +493,7 @@ SCENARIOS = (
         _both(),
         {"vectors": ""},
         (faster(5),),
-        note="In four tables since `deltalake` 1.6.6 hangs on one table with more than about 500 vectors.",
+        note="The vectors are in four tables, because `deltalake` 1.6.6 hangs on a table with more than about 500.",
     ),
     Scenario(
         "vectors-one",
@@ -510,16 +511,16 @@ SCENARIOS = (
         (Contender(SUBJECT, SUBJECT, {"options": {"string_view": True}}), Contender(BASELINE, BASELINE)),
         {"feed": ""},
         (faster(3), Goal("peak memory below 400 MB", "peak_mb", 400)),
-        note="Strings come as views, as they always do from `deltalake`.",
+        note="Strings are returned as views, as `deltalake` always does.",
     ),
     _append("append", "Append 20 M rows x 8 columns to a new table"),
-    _append("append-parts", "Append them to a new table of 100 partitions", partitions=100),
+    _append("append-parts", "Append the same rows to a new table with 100 partitions", partitions=100),
     _appends(1, 2),
     _appends(4, 2),
     _appends(16, 3, Goal("a third of deltalake's p99", "p99_ms", 1 / 3, None, BASELINE)),
     Scenario(
         "appends-10000",
-        "Append 100 rows a commit, 10,000 commits of one process, time of a commit",
+        "Append 100 rows per commit, 10,000 commits of one process, time per commit",
         "data",
         "many",
         _both(),
@@ -541,7 +542,7 @@ SCENARIOS = (
     ),
     Scenario(
         "vacuum",
-        "Plan a full vacuum of 1 M files (dry run), 1 % of them nobody's",
+        "Plan a full vacuum of 1 M files (dry run), 1 % of them unreferenced",
         "log-vacuum",
         "vacuum",
         _both(),
@@ -549,10 +550,16 @@ SCENARIOS = (
         (faster(2), faster(5, aim=True)),
         samples=3,
     ),
-    _change("delete", "DELETE of 1 % of 20 M rows in every file, by copying", (faster(1.5), faster(2.5, aim=True))),
-    _change("delete-vectors", "The same DELETE, by deletion vectors", (faster(5), faster(15, aim=True)), vectors=True),
-    _change("update", "UPDATE of one column in 1 % of 20 M rows, by copying", (faster(2), faster(4, aim=True))),
-    _change("update-vectors", "The same UPDATE, by deletion vectors", (faster(5), faster(10, aim=True)), vectors=True),
+    _change(
+        "delete", "DELETE of 1 % of 20 M rows in every file, with copy-on-write", (faster(1.5), faster(2.5, aim=True))
+    ),
+    _change(
+        "delete-vectors", "The same DELETE, with deletion vectors", (faster(5), faster(15, aim=True)), vectors=True
+    ),
+    _change("update", "UPDATE of one column in 1 % of 20 M rows, with copy-on-write", (faster(2), faster(4, aim=True))),
+    _change(
+        "update-vectors", "The same UPDATE, with deletion vectors", (faster(5), faster(10, aim=True)), vectors=True
+    ),
     *(_merge(share, n, vectors=v) for share, n in (("0.01", 10_000), ("1", 100), ("20", 5)) for v in (True, False)),
     *(_merge("1", 100, vectors=v, near=True) for v in (True, False)),
     _returns(),
@@ -568,7 +575,7 @@ SCENARIOS = (
     ),
     Scenario(
         "cluster",
-        "Cluster 20 M rows by two columns for the first time",
+        "Cluster 20 M unclustered rows by two columns",
         "data",
         "cluster",
         (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK, samples=1)),
@@ -576,17 +583,17 @@ SCENARIOS = (
         (faster(2, of=SPARK), Goal("half of delta-spark's peak memory", "peak_mb", 0.5, of=SPARK)),
         {"by": ["price", "event_time"], "column": "id", "target_mb": 100},
         samples=3,
-        note="`OPTIMIZE` of a table with liquid clustering; delta-spark 4.4.0 has the same cores and 4 GB, and has "
-        "done it once before.",
+        note="`OPTIMIZE` of a table with liquid clustering. delta-spark 4.4.0 has the same cores and 4 GB, and has run "
+        "it once to warm up.",
     ),
     _compact("compact-small", "OPTIMIZE 10,000 small files into 1", (faster(2),), "parquet", "id", 420),
     _spark_read("spark-read", "Spark: queries of 20 M rows, 50 files", "data", times=1, vectors=False),
     _spark_read("spark-small", "Spark: queries of 20 M rows, 10,000 files", "data-small", times=1, vectors=False),
     _spark_read(
-        "spark-vectors-1", "Spark: queries where 1 % of 20 M rows are deleted", "data-dv1", times=2, vectors=True
+        "spark-vectors-1", "Spark: queries of 20 M rows, 1 % of them deleted", "data-dv1", times=2, vectors=True
     ),
     _spark_read(
-        "spark-vectors-10", "Spark: queries where 10 % of 20 M rows are deleted", "data-dv10", times=2, vectors=True
+        "spark-vectors-10", "Spark: queries of 20 M rows, 10 % of them deleted", "data-dv10", times=2, vectors=True
     ),
     _spark_append("spark-append", "Spark: write 20 M rows", []),
     _spark_append("spark-append-parts", "Spark: write 20 M rows, partitioned", ["status"]),
@@ -603,11 +610,11 @@ SCENARIOS = (
     ),
     Scenario(
         "spark-plan",
-        "Spark: plan a point query of a table of 1 M files",
+        "Spark: plan a point query on a table with 1 M files",
         "log-checkpoint",
         "spark-plan",
         (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK)),
-        {"first": "for the first time", "again": "once more"},
+        {"first": "first query", "again": "second query"},
         (faster(5, of=SPARK),),
         {"where": f"id = {IDS_PER_FILE * 500_000 + 7}"},
         samples=1,

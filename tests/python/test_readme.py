@@ -56,7 +56,7 @@ def test_each_line_on_other_libraries_runs():
 
 
 def test_methods_named_in_the_readme_exist():
-    named = re.search(r"More of what there is: (.*?)\n\n", README, flags=re.DOTALL)
+    named = re.search(r"Further methods: (.*?)\n\n", README, flags=re.DOTALL)
     assert named is not None
     for name in re.findall(r"`(\w+)`", named[1]):
         assert hasattr(deltafast.DeltaTable, name), name
