@@ -327,7 +327,7 @@ def draw_read_path() -> str:
 
 def draw_write_path() -> str:
     """Draw the stages from rows to a version, what may happen to a commit, and the maintenance after it."""
-    picture = Picture(975, 738, "Write path")
+    picture = Picture(975, 728, "Write path")
     place = picture.place
 
     rows = place(
@@ -364,7 +364,7 @@ def draw_write_path() -> str:
     )
     stream = place(20, 20, "Arrow stream", "batch by batch, never", "collected", fill="store")
     data = place(720, 116, "Data files", "of a write; also change files", "and deletion vectors of DML", fill="store")
-    intent = place(20, 318, "Intent", "what was read, what is", "added and removed", fill="store")
+    transaction = place(20, 318, "Transaction", "what was read, what is", "added and removed", fill="store")
     version = place(
         720, 318, "New version", "durable before it is visible", "(local), or ratified (catalog)", fill="good"
     )
@@ -392,7 +392,7 @@ def draw_write_path() -> str:
     picture.arrow(
         (300, statistics.bottom), (300, put.y), label="add, remove and cdc actions", at=(312, statistics.bottom + 25)
     )
-    picture.arrow((intent.right, put.middle[1]), (put.x, put.middle[1]))
+    picture.arrow((transaction.right, put.middle[1]), (put.x, put.middle[1]))
     picture.arrow((put.right, put.middle[1]), (version.x, put.middle[1]), label="created", at=(665, put.middle[1] - 7))
     picture.arrow((355, put.bottom), (355, winners.y), label="exists", at=(362, put.bottom + 28))
     picture.arrow((355, winners.bottom), (355, check.y))
