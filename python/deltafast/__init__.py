@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deltafast._core import build_profile
     from deltafast._core import version as rust_core_version
-    from deltafast.alter import TableAlterer, TableFeatures
+    from deltafast._deltalake.install import install_as_deltalake
+    from deltafast._interop.duckdb_query import QueryBuilder
+    from deltafast._interop.record_batch_reader import RecordBatchReader
+    from deltafast._ops.alter import TableAlterer, TableFeatures
+    from deltafast._ops.convert_parquet import convert_to_deltalake
+    from deltafast._sql.run import sql
     from deltafast.check import StoreCheck, check_store
-    from deltafast.conversion import convert_to_deltalake
-    from deltafast.dropin import install_as_deltalake
     from deltafast.exceptions import (
         ChangeDataNotRecordedError,
         CommitFailedError,
@@ -45,10 +48,7 @@ if TYPE_CHECKING:
         TableNotFoundError,
         VersionNotFoundError,
     )
-    from deltafast.query import QueryBuilder
-    from deltafast.reader import RecordBatchReader
     from deltafast.schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
-    from deltafast.statements.run import sql
     from deltafast.table import DeltaTable, DeltaTableConfig, Metadata, ProtocolVersions
     from deltafast.transaction import (
         CommitProperties,
@@ -133,13 +133,13 @@ _HOME = {
     ),
     **dict.fromkeys(["BloomFilterProperties", "ColumnProperties", "WriterProperties", "write_deltalake"], "writer"),
     **dict.fromkeys(["StoreCheck", "check_store"], "check"),
-    **dict.fromkeys(["TableAlterer", "TableFeatures"], "alter"),
-    "QueryBuilder": "query",
-    "RecordBatchReader": "reader",
+    **dict.fromkeys(["TableAlterer", "TableFeatures"], "_ops.alter"),
+    "QueryBuilder": "_interop.duckdb_query",
+    "RecordBatchReader": "_interop.record_batch_reader",
     "build_profile": "_core",
-    "convert_to_deltalake": "conversion",
-    "install_as_deltalake": "dropin",
-    "sql": "statements.run",
+    "convert_to_deltalake": "_ops.convert_parquet",
+    "install_as_deltalake": "_deltalake.install",
+    "sql": "_sql.run",
 }
 
 

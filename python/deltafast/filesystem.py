@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from deltafast import _core
-from deltafast.convert import address, local_path, location, text_options
+from deltafast._util.options import address, local_path, location, text_options
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from deltafast.raw import RawDeltaTable
+    from deltafast._interop.raw_table import RawDeltaTable
 
 __all__ = ["DeltaStorageHandler"]
 

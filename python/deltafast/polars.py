@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.reader import RecordBatchReader
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltafast._core import ArrowStream
-    from deltafast.commands.merge import TableMerger
-    from deltafast.filters import Predicate
+    from deltafast._ops.merge import TableMerger
+    from deltafast._util.filters import Predicate
     from deltafast.progress import Progress
     from deltafast.table import DeltaTable
 

@@ -15,7 +15,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from deltafast import _core
-from deltafast.convert import (
+from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._util.filters import either, spell_nulls, with_change_columns
+from deltafast._util.fork_lock import ForkLock
+from deltafast._util.options import (
     COMMIT_ARGUMENTS,
     HOOKS_FIRST,
     address,
@@ -31,10 +34,7 @@ from deltafast.convert import (
     text_options,
 )
 from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
-from deltafast.filters import either, spell_nulls, with_change_columns
-from deltafast.fork_lock import ForkLock
 from deltafast.progress import Progress, counted
-from deltafast.reader import RecordBatchReader
 from deltafast.schema import Schema, as_schema, for_the_log
 
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
     import pyarrow.dataset as pads
     import pyarrow.fs as pafs
 
-    from deltafast.alter import TableAlterer
+    from deltafast._interop.raw_table import RawDeltaTable
+    from deltafast._ops.alter import TableAlterer
+    from deltafast._ops.change_stream import ChangeBatch
+    from deltafast._ops.merge import TableMerger
+    from deltafast._ops.optimize import TableOptimizer
+    from deltafast._util.filters import FilterType, Predicate
     from deltafast.catalog import Committer
-    from deltafast.commands.merge import TableMerger
-    from deltafast.commands.optimize import TableOptimizer
-    from deltafast.filters import FilterType, Predicate
-    from deltafast.raw import RawDeltaTable
     from deltafast.schema import ArrowSchemaExportable
-    from deltafast.stream import ChangeBatch
     from deltafast.transaction import AddAction, CommitProperties, Mode, PostCommitHookProperties, RemoveAction
     from deltafast.writer import Data, WriterProperties
 
@@ -258,7 +258,7 @@ class DeltaTable:
             DeltaProtocolError: It would need a feature that this release does not have.
             StorageError: The store failed.
         """
-        from deltafast.expr.demands import bind_demands
+        from deltafast._expr.demands import bind_demands
 
         text = for_the_log(as_schema(schema)).to_json()
         uri, properties = address(table_uri), property_strings(configuration)
@@ -308,21 +308,21 @@ class DeltaTable:
 
         def __getattr__(self, name: str) -> Any:
             """Name what `deltalake` has and this class lacks."""
-            from deltafast.dropin import absent_method
+            from deltafast._deltalake.install import absent_method
 
             raise absent_method(name, self)
 
     @property
     def _table(self) -> RawDeltaTable:
         """What libraries call of the object behind `deltalake`'s handle."""
-        from deltafast.raw import RawDeltaTable
+        from deltafast._interop.raw_table import RawDeltaTable
 
         return RawDeltaTable(self)
 
     @property
     def alter(self) -> TableAlterer:
         """Changes of what the table is: columns, constraints, properties, features."""
-        from deltafast.alter import TableAlterer
+        from deltafast._ops.alter import TableAlterer
 
         return TableAlterer(self)
 
@@ -785,7 +785,7 @@ class DeltaTable:
             DeltaProtocolError: A commit changes rows and `on_change` is `error`.
             ChangeDataNotRecordedError: The feed was off in one of the versions.
         """
-        from deltafast.stream import stream_changes
+        from deltafast._ops.change_stream import stream_changes
 
         return stream_changes(
             self,
@@ -828,15 +828,17 @@ class DeltaTable:
         Raises:
             DeltaProtocolError: pyarrow's own reader was asked for, and would give wrong rows.
         """
-        from deltafast import dataset
+        from deltafast._interop import pyarrow_dataset
 
         pruning = either(partitions, file_pruning_predicate)
         if filesystem is not None or parquet_read_options is not None:
-            return dataset.parquet_dataset(self, filesystem, parquet_read_options, schema, as_large_types, pruning)
+            return pyarrow_dataset.parquet_dataset(
+                self, filesystem, parquet_read_options, schema, as_large_types, pruning
+            )
         if schema is None and as_large_types:
             schema = self.schema().to_arrow(as_large_types=True)
         files = None if pruning is None else self.files(file_pruning_predicate=pruning)
-        return dataset.ScanDataset(self, schema=schema, files=files)
+        return pyarrow_dataset.ScanDataset(self, schema=schema, files=files)
 
     def to_pyarrow_table(
         self,
@@ -858,14 +860,14 @@ class DeltaTable:
             limit: At most this many rows.
             progress: See `scan`.
         """
-        from deltafast import dataset
+        from deltafast._interop import pyarrow_dataset
 
         if filesystem is not None:
             source = self.to_pyarrow_dataset(partitions, filesystem)
-            found = source.to_table(columns=names(columns), filter=dataset.as_expression(filters))
+            found = source.to_table(columns=names(columns), filter=pyarrow_dataset.as_expression(filters))
             return found if limit is None else found.slice(0, limit)
         files = None if partitions is None else self.files(partitions)
-        return dataset.read_table(self, names(columns), filters, files=files, limit=limit, progress=progress)
+        return pyarrow_dataset.read_table(self, names(columns), filters, files=files, limit=limit, progress=progress)
 
     def to_pandas(
         self,
@@ -921,9 +923,9 @@ class DeltaTable:
             external_access: Let a new connection use files (`write_parquet` of the relation, for example), the
                 network and extensions.
         """
-        from deltafast import query
+        from deltafast._interop import duckdb_query
 
-        return query.relation(self, connection, external_access=external_access)
+        return duckdb_query.relation(self, connection, external_access=external_access)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The Arrow PyCapsule interface: all rows, as a new stream at each call."""
@@ -938,7 +940,7 @@ class DeltaTable:
     @property
     def optimize(self) -> TableOptimizer:
         """What lays out the files of the table anew: `table.optimize.compact()`."""
-        from deltafast.commands.optimize import TableOptimizer
+        from deltafast._ops.optimize import TableOptimizer
 
         return TableOptimizer(self)
 
@@ -983,7 +985,7 @@ class DeltaTable:
             CommitUnknownError: Whether the commit was made cannot be found out.
             StorageError: The store failed.
         """
-        from deltafast.commands.change import delete
+        from deltafast._ops.delete_update import delete
 
         commit, hooks = commit_properties, post_commithook_properties
         with counted(progress):
@@ -1039,7 +1041,7 @@ class DeltaTable:
         Example:
             >>> table.update(updates={"price": "price * 1.1"}, predicate="day > '2026-01-01'")      # doctest: +SKIP
         """
-        from deltafast.commands.change import update
+        from deltafast._ops.delete_update import update
 
         commit, hooks = commit_properties, post_commithook_properties
         mode = "ansi" if error_on_type_mismatch else "try"
@@ -1128,7 +1130,7 @@ class DeltaTable:
 
     @property
     def _merger(self) -> type[TableMerger]:
-        from deltafast.commands.merge import TableMerger
+        from deltafast._ops.merge import TableMerger
 
         return TableMerger
 
@@ -1439,8 +1441,8 @@ class DeltaTable:
         """The typed tree, as JSON, that the core evaluates."""
         if predicate is None:
             return None
-        from deltafast.expr import bind_predicate
-        from deltafast.expr.lexer import spark_text
+        from deltafast._expr import bind_predicate
+        from deltafast._expr.lexer import spark_text
 
         metadata = self._facts_now().metadata
         text = cast("str", metadata["schemaString"])
@@ -1451,7 +1453,7 @@ class DeltaTable:
         tree = bind_predicate(predicate, text, zone=self._time_zone)
         if "delta.generationExpression" not in text:
             return tree
-        from deltafast.expr.generated import add_generated_partition_filters
+        from deltafast._expr.generated import add_generated_partition_filters
 
         # A filter on the base of a generated partition column prunes partitions, too.
         return add_generated_partition_filters(tree, text, cast("list[str]", metadata.get("partitionColumns") or []))

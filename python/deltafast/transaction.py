@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
-from deltafast.convert import address, choices, names, property_strings, text_options
+from deltafast._util.options import address, choices, names, property_strings, text_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.schema import Schema
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from deltafast.filters import FilterType
+    from deltafast._util.filters import FilterType
     from deltafast.schema import ArrowSchemaExportable
     from deltafast.table import DeltaTable
 
@@ -210,7 +210,7 @@ def _commit(
     snapshot: _core.Snapshot | None = None,
     predicate: FilterType | None = None,
 ) -> _core.Snapshot | None:
-    from deltafast.expr.demands import bind_demands
+    from deltafast._expr.demands import bind_demands
 
     delta = schema if isinstance(schema, Schema) else Schema.from_arrow(schema)
     for action in actions:

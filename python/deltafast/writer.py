@@ -14,13 +14,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from deltafast import _core
-from deltafast.convert import address, choices, names, property_strings, text_options
+from deltafast._util.options import address, choices, names, property_strings, text_options
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.progress import Progress, counted
 
 if TYPE_CHECKING:
+    from deltafast._util.filters import Predicate
     from deltafast.catalog import Committer
-    from deltafast.filters import Predicate
     from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties, Mode, PostCommitHookProperties
 
@@ -358,7 +358,7 @@ def _run(
     committer: Committer | None,
 ) -> None:
     """Plan the write, bind what it asks for, do it."""
-    from deltafast.expr.demands import bind_demands
+    from deltafast._expr.demands import bind_demands
     from deltafast.table import DeltaTable, _adapted, _core_options
 
     table = table_or_uri if isinstance(table_or_uri, DeltaTable) else None
@@ -393,7 +393,7 @@ def encoding(properties: WriterProperties | None, zone: str, target_file_size: i
 
 
 def _keys(replace_using: Sequence[str] | str | None, replace_on: str | None) -> list[dict[str, Any]]:
-    from deltafast.expr.demands import bind_keys
+    from deltafast._expr.demands import bind_keys
 
     if replace_using is not None and replace_on is not None:
         message = "give either `replace_using` or `replace_on`, not both"

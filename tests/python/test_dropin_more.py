@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 import deltafast
-from deltafast import dropin_schema, dropin_table
+from deltafast._deltalake import schema as dropin_schema
+from deltafast._deltalake import table as dropin_table
 
 BOTH = pytest.mark.parametrize("package", [deltalake, dropin_table], ids=["deltalake", "dropin"])
 FIELDS = pytest.mark.parametrize("field", [deltalake.Field, dropin_schema.Field], ids=["deltalake", "dropin"])

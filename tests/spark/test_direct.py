@@ -81,9 +81,9 @@ def test_attempts_that_fail_leave_their_rows_in_no_version(spark, tmp_path):
     folder, marks = str(tmp_path / "t"), tmp_path / "marks"
     marks.mkdir()
     source = spark.range(0, 3000, 1, 3)
-    from deltafast.spark import direct
+    from deltafast.spark._write import core_writer
 
-    made = direct._writer
+    made = core_writer._writer
 
     def failing(*given):
         write = made(*given)
@@ -101,7 +101,7 @@ def test_attempts_that_fail_leave_their_rows_in_no_version(spark, tmp_path):
 
         return once
 
-    direct._writer = failing
+    core_writer._writer = failing
     try:
         # A local master tries a task once: what counts is then that nothing is committed.
         with pytest.raises(Exception, match="this attempt is lost"):
@@ -114,7 +114,7 @@ def test_attempts_that_fail_leave_their_rows_in_no_version(spark, tmp_path):
                 deltafast.spark.write(source, folder, writer="arrow")
         assert deltafast.spark.write(source, folder, writer="arrow") == 0
     finally:
-        direct._writer = made
+        core_writer._writer = made
     assert sorted(DeltaTable(folder).to_pyarrow_table()["id"].to_pylist()) == list(range(3000))
     assert live(folder) < parquet_files(folder), "what the other attempts left"
     DeltaTable(folder).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)

@@ -158,7 +158,7 @@ def test_statements_need_no_driver(reference, spark, tmp_path, monkeypatch):
     def never(*_):
         raise AssertionError("rows came to the driver")
 
-    monkeypatch.setattr("deltafast.spark.writer._through_driver", never)
+    monkeypatch.setattr("deltafast.spark._write.writer._through_driver", never)
     folder = make(spark, tmp_path / "t", "partitioned")
     frame_of(spark, 40).createOrReplaceTempView("fresh")
     place = f"delta.`{folder}`"

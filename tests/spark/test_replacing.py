@@ -120,7 +120,7 @@ def test_what_fails_leaves_nothing(spark, tmp_path, writer, monkeypatch):
     def lost(*given):
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr("deltafast.spark.replacing.physical", lost)
+    monkeypatch.setattr("deltafast.spark._write.change_files.physical", lost)
     with pytest.raises(OSError, match="the disk is gone"):
         deltafast.spark.write(frame_of(spark, 3, 4), folder, "overwrite", replace_where="id = 3", writer=writer)
     assert DeltaTable(folder).version() == 1

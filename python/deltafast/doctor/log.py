@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltafast import _core
-from deltafast.convert import text_options
+from deltafast._util.options import text_options
 from deltafast.doctor.finding import Finding, some
 from deltafast.exceptions import DeltaError, TableNotFoundError
 from deltafast.table import DeltaTable

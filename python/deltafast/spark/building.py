@@ -6,15 +6,15 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deltafast.spark.arguments import columns_of, refuse
-from deltafast.spark.catalog import handle
-from deltafast.spark.columns import field_of
-from deltafast.spark.creating import NewTable, create, where
+from deltafast.spark._scan.physical_columns import field_of
+from deltafast.spark._sql.argument_checks import columns_of, refuse
+from deltafast.spark._sql.catalog import handle
+from deltafast.spark._sql.create_table import NewTable, create, where
 from deltafast.spark.exceptions import UnsupportedTypeException, translated
 
 if TYPE_CHECKING:
-    from deltafast.spark.creating import Mode
-    from deltafast.spark.session import Session
+    from deltafast.spark._session.session import Session
+    from deltafast.spark._sql.create_table import Mode
     from deltafast.spark.tables import DeltaTable
 
 __all__ = ["DeltaTableBuilder", "IdentityGenerator"]

@@ -18,7 +18,7 @@ from pyspark.errors import (
 )
 
 from deltafast import exceptions as ours
-from deltafast.expr.errors import UnsupportedExpressionError
+from deltafast._expr.errors import UnsupportedExpressionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deltafast.commands.merge import _Clause
-from deltafast.spark import changes
-from deltafast.spark.answers import answered
+from deltafast._ops.merge import _Clause
+from deltafast._sql.run_changes import check_order, merged
+from deltafast.spark._sql import dml
+from deltafast.spark._sql.column_to_sql import as_condition, as_values
+from deltafast.spark._sql.result_frames import answered
 from deltafast.spark.exceptions import translated
-from deltafast.spark.expressions import as_condition, as_values
-from deltafast.statements.run_changes import check_order, merged
 
 if TYPE_CHECKING:
-    from deltafast.spark.expressions import Sides
+    from deltafast.spark._sql.column_to_sql import Sides
     from deltafast.spark.tables import DeltaTable
 
 __all__ = ["DeltaMergeBuilder"]
@@ -115,9 +115,9 @@ class DeltaMergeBuilder:
         check_order(self._clauses)
         session = self._table._session
         evolve = self._evolve or session.merges_schemas
-        request = changes.MergeRequest(self._condition, self._sides.target, self._sides.source, self._clauses, evolve)
+        request = dml.MergeRequest(self._condition, self._sides.target, self._sides.source, self._clauses, evolve)
         commit = self._table._tables().commit_properties
-        figures = changes.merge(session, self._table._newest(), self._source, request, commit)
+        figures = dml.merge(session, self._table._newest(), self._source, request, commit)
         return answered(session, merged(figures))
 
     @translated()

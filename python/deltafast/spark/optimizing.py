@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deltafast.spark.answers import answered
-from deltafast.spark.arguments import columns_of
+from deltafast._sql import tree
+from deltafast._sql.run_upkeep import run_optimize
+from deltafast.spark._sql.argument_checks import columns_of
+from deltafast.spark._sql.result_frames import answered
 from deltafast.spark.exceptions import translated
-from deltafast.statements import tree
-from deltafast.statements.run_upkeep import run_optimize
 
 if TYPE_CHECKING:
     from deltafast.spark.tables import DeltaTable

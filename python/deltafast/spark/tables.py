@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deltafast.alter import TableFeatures
+from deltafast._expr.errors import UnsupportedExpressionError
+from deltafast._ops.alter import TableFeatures
+from deltafast._sql import tree
+from deltafast._sql.answers import counts
+from deltafast._sql.reading import read_statement
+from deltafast._sql.run_changes import rows_of, values_of
+from deltafast._sql.run_tables import run_convert
+from deltafast._sql.run_upkeep import run_describe, run_generate, run_restore, run_vacuum
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
-from deltafast.expr.errors import UnsupportedExpressionError
-from deltafast.spark import changes
-from deltafast.spark.adopting import of_catalog
-from deltafast.spark.answers import answered, history_of, nothing
-from deltafast.spark.arguments import check, check_clone, moment_of, parts_of, path_in, session_of
+from deltafast.spark._scan.reader import followed
+from deltafast.spark._session.session import Session
+from deltafast.spark._session.storage import place_of
+from deltafast.spark._sql import dml
+from deltafast.spark._sql.argument_checks import check, check_clone, moment_of, parts_of, path_in, session_of
+from deltafast.spark._sql.catalog import SparkTables, become_delta, handle, place_of_name
+from deltafast.spark._sql.catalog_tables import of_catalog
+from deltafast.spark._sql.column_to_sql import as_condition, as_values, sides_of
+from deltafast.spark._sql.result_frames import answered, history_of, nothing
 from deltafast.spark.building import DeltaTableBuilder
-from deltafast.spark.catalog import SparkTables, become_delta, handle, place_of_name
 from deltafast.spark.exceptions import translated
-from deltafast.spark.expressions import as_condition, as_values, sides_of
 from deltafast.spark.merging import DeltaMergeBuilder
 from deltafast.spark.optimizing import DeltaOptimizeBuilder
-from deltafast.spark.reader import followed
-from deltafast.spark.session import Session
-from deltafast.spark.storage import place_of
-from deltafast.statements import tree
-from deltafast.statements.answers import counts
-from deltafast.statements.reading import read_statement
-from deltafast.statements.run_changes import rows_of, values_of
-from deltafast.statements.run_tables import run_convert
-from deltafast.statements.run_upkeep import run_describe, run_generate, run_restore, run_vacuum
 from deltafast.table import DeltaTable as Handle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltafast.spark.storage import Place
+    from deltafast.spark._session.storage import Place
 
 __all__ = ["DeltaTable"]
 
@@ -197,7 +197,7 @@ class DeltaTable:
         where = as_condition(condition)
         table = self._newest()
         wanted = tree.Delete(_TABLE, self._alias, None if where is None else tree.Expression(where, 0))
-        figures = changes.delete(self._session, table, rows_of(wanted, table), self._tables().commit_properties)
+        figures = dml.delete(self._session, table, rows_of(wanted, table), self._tables().commit_properties)
         return self._affected(figures["num_deleted_rows"])
 
     @translated()
@@ -227,7 +227,7 @@ class DeltaTable:
         )
         wanted = tree.Update(_TABLE, self._alias, assignments, None if where is None else tree.Expression(where, 0))
         commit = self._tables().commit_properties
-        figures = changes.update(self._session, table, values_of(wanted, table), rows_of(wanted, table), commit)
+        figures = dml.update(self._session, table, values_of(wanted, table), rows_of(wanted, table), commit)
         return self._affected(figures["num_updated_rows"])
 
     def merge(self, source: Any, condition: Any) -> DeltaMergeBuilder:

@@ -15,7 +15,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 import deltafast.spark
 from deltafast import DeltaTable, Schema, write_deltalake
 from deltafast.exceptions import DeltaWarning, InvalidArgumentError
-from deltafast.spark import file_index
+from deltafast.spark._scan import file_index
 from spark.child_session import BOTH
 from spark.helpers import ids, plan
 

@@ -10,21 +10,21 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast.commands.change import _figures
-from deltafast.convert import choices
+from deltafast._expr.demands import bind_rows, bind_updates
+from deltafast._ops.delete_update import _figures
+from deltafast._util.options import choices
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.expr.demands import bind_rows, bind_updates
-from deltafast.spark.columns import quoted
+from deltafast.spark._scan.physical_columns import quoted
+from deltafast.spark._session.session import Session
 from deltafast.spark.jobs.folders import KIND, Folders
 from deltafast.spark.jobs.rows import Rows, marks
 from deltafast.spark.jobs.values import CHANGED, Demands, assigned, sql_of
-from deltafast.spark.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltafast.filters import Predicate
-    from deltafast.spark.snapshot import Listing
+    from deltafast._util.filters import Predicate
+    from deltafast.spark._scan.snapshot import Listing
     from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from deltafast import _core
 from deltafast.exceptions import CommitUnknownError, DeltaError
-from deltafast.spark.fitting import brought_together, physical
-from deltafast.spark.folder import gathered, gathering, of_format, remove, write_folder
+from deltafast.spark._write.physical_schema import brought_together, physical
+from deltafast.spark._write.staging_folder import gathered, gathering, of_format, remove, write_folder
 from deltafast.spark.jobs.rows import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from deltafast.spark.columns import Columns
+    from deltafast.spark._scan.physical_columns import Columns
     from deltafast.spark.jobs.rows import Rows
 
 __all__ = ["KIND", "Folders"]

@@ -11,11 +11,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast.commands.merge import merge_figures
+from deltafast._ops.merge import merge_figures
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.spark.columns import Columns, plain_type, quoted, spark_type
-from deltafast.spark.fitting import cast_column
-from deltafast.spark.identity import value_of
+from deltafast.spark._scan.physical_columns import Columns, plain_type, quoted, spark_type
+from deltafast.spark._session.session import Session, quiet
+from deltafast.spark._write.identity_columns import value_of
+from deltafast.spark._write.physical_schema import cast_column
 from deltafast.spark.jobs.change import ANSI
 from deltafast.spark.jobs.folders import KIND, Folders
 from deltafast.spark.jobs.rows import FILE, ROW, Rows, marks_by_kind
@@ -32,13 +33,12 @@ from deltafast.spark.jobs.sides import (
 )
 from deltafast.spark.jobs.source import SOURCE_ROW, Source
 from deltafast.spark.jobs.values import Demands, with_field
-from deltafast.spark.session import Session, quiet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltafast.commands.merge import TableMerger
-    from deltafast.spark.snapshot import Listing
+    from deltafast._ops.merge import TableMerger
+    from deltafast.spark._scan.snapshot import Listing
     from deltafast.table import DeltaTable
 
 __all__ = ["merge"]

@@ -12,23 +12,23 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast.commands.optimize import TableOptimizer, _figures
+from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._ops.optimize import TableOptimizer, _figures
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.reader import RecordBatchReader
-from deltafast.spark.columns import field_of
+from deltafast.spark._scan.physical_columns import field_of
+from deltafast.spark._session.session import Session, quiet
 from deltafast.spark.jobs.change import ANSI
 from deltafast.spark.jobs.curve import OWN, PLACE, STEP, placed, ranked, word
 from deltafast.spark.jobs.folders import Folders
 from deltafast.spark.jobs.rows import Rows
 from deltafast.spark.jobs.tasks import MOST_PARTS, keys_of, shared
-from deltafast.spark.session import Session, quiet
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from deltafast.filters import Predicate
+    from deltafast._util.filters import Predicate
     from deltafast.progress import Progress
-    from deltafast.spark.snapshot import Listing
+    from deltafast.spark._scan.snapshot import Listing
     from deltafast.table import DeltaTable
 
 __all__ = ["JobOptimizer", "optimize"]

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltafast.exceptions import DeltaProtocolError
-from deltafast.spark.columns import field_of, quoted
-from deltafast.spark.paths import PathsUnavailableError
-from deltafast.spark.reader import physical_rows, row_tracking
-from deltafast.spark.session import quiet
-from deltafast.spark.snapshot import Listing, Version
-from deltafast.spark.storage import place_of
+from deltafast.spark._scan.path_scan import PathsUnavailableError
+from deltafast.spark._scan.physical_columns import field_of, quoted
+from deltafast.spark._scan.reader import physical_rows, row_tracking
+from deltafast.spark._scan.snapshot import Listing, Version
+from deltafast.spark._session.session import quiet
+from deltafast.spark._session.storage import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     import pyarrow as pa
 
-    from deltafast.spark.session import Session
+    from deltafast.spark._session.session import Session
     from deltafast.table import DeltaTable
 
 __all__ = ["FILE", "ROW", "Rows", "marks", "marks_by_kind", "refuse"]
