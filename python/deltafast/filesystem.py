@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from deltafast import _core
-from deltafast._util.options import address, local_path, location, text_options
+from deltafast._util.locations import address, local_path, location
+from deltafast._util.options import text_options
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:

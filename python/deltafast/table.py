@@ -16,23 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from deltafast import _core
 from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
 from deltafast._util.filters import either, spell_nulls, with_change_columns
 from deltafast._util.fork_lock import ForkLock
-from deltafast._util.options import (
-    COMMIT_ARGUMENTS,
-    HOOKS_FIRST,
-    address,
-    also_by_position,
-    choices,
-    instant,
-    local_path,
-    location,
-    moment,
-    names,
-    partition_text,
-    property_strings,
-    text_options,
-)
+from deltafast._util.locations import address, local_path, location
+from deltafast._util.options import choices, names, property_strings, text_options
+from deltafast._util.values import instant, moment, partition_text
 from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
 from deltafast.progress import Progress, counted
 from deltafast.schema import Schema, as_schema, for_the_log

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
-from deltafast._util.options import address, choices, names, property_strings, text_options
+from deltafast._util.locations import address
+from deltafast._util.options import choices, names, property_strings, text_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.schema import Schema
 

@@ -14,7 +14,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from deltafast import _core
-from deltafast._util.options import address, choices, names, property_strings, text_options
+from deltafast._util.locations import address
+from deltafast._util.options import choices, names, property_strings, text_options
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.progress import Progress, counted
 

@@ -16,7 +16,8 @@ from importlib.util import spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from deltafast._util.options import COMMIT_ARGUMENTS, late_arguments, partition_text
+from deltafast._util.arguments import COMMIT_ARGUMENTS, late_arguments
+from deltafast._util.values import partition_text
 from deltafast.exceptions import warn
 
 if TYPE_CHECKING:

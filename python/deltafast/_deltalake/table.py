@@ -26,15 +26,9 @@ from deltafast._deltalake.install import (
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._ops.alter import TableAlterer as PlainAlterer
 from deltafast._ops.convert_parquet import convert_to_deltalake as plain_convert
-from deltafast._util.options import (
-    COMMIT_ARGUMENTS,
-    HOOKS_FIRST,
-    address,
-    also_by_position,
-    local_path,
-    location,
-    names,
-)
+from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
+from deltafast._util.locations import address, local_path, location
+from deltafast._util.options import names
 from deltafast.exceptions import (
     _PLACE,
     CommitFailedError,

@@ -17,7 +17,7 @@ from deltafast._expr import literals, types
 from deltafast._expr.python_values import constant
 from deltafast._expr.syntax import Binary, Constant, Func, InList, Logical, Name, Syntax, Test, Unary
 from deltafast._expr.tree import Lit
-from deltafast._util.options import partition_text
+from deltafast._util.values import partition_text
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:

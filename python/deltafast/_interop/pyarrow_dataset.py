@@ -26,7 +26,7 @@ import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
 from deltafast._interop.record_batch_reader import RecordBatchReader
-from deltafast._util.options import local_path
+from deltafast._util.locations import local_path
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 from deltafast.schema import ArrayType, DataType, MapType, StructType, VariantType
 

@@ -11,15 +11,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast._util.options import (
-    COMMIT_ARGUMENTS,
-    HOOKS_FIRST,
-    also_by_position,
-    choices,
-    names,
-    property_strings,
-    sql_strings,
-)
+from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
+from deltafast._util.options import choices, names, property_strings, sql_strings
 from deltafast.progress import Progress, counted
 from deltafast.schema import Field, PrimitiveType, Schema
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from deltafast import _core
 from deltafast._interop.record_batch_reader import RecordBatchReader
-from deltafast._util.options import moment
+from deltafast._util.values import moment
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 from deltafast.table import DeltaTable
 

@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
-from deltafast._util.options import address, choices, property_strings, text_options
+from deltafast._util.locations import address
+from deltafast._util.options import choices, property_strings, text_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
 from deltafast.schema import Schema

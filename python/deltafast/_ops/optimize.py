@@ -11,7 +11,8 @@ from deltafast import _core
 from deltafast._expr.demands import bind_rows
 from deltafast._expr.listed import listed
 from deltafast._ops.alter import TableAlterer
-from deltafast._util.options import HOOKS_FIRST, also_by_position, choices
+from deltafast._util.arguments import HOOKS_FIRST, also_by_position
+from deltafast._util.options import choices
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import counted
 from deltafast.writer import encoding

@@ -10,7 +10,7 @@ import pyarrow.dataset as pads
 
 from deltafast._interop.duckdb_query import _source, connect, interruptible, refused_access, streamed, unknown_table
 from deltafast._sql.tree import Changes, Facts, Query, TableName
-from deltafast._util.options import instant, moment
+from deltafast._util.values import instant, moment
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.table import DeltaTable
 

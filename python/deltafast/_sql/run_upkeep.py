@@ -11,7 +11,9 @@ from deltafast._sql.answers import answer, nothing
 from deltafast._sql.expressions import plain
 from deltafast._sql.rows import source_rows
 from deltafast._sql.tree import Describe
-from deltafast._util.options import choices, local_path, moment
+from deltafast._util.locations import local_path
+from deltafast._util.options import choices
+from deltafast._util.values import moment
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.schema import ArrayType, MapType, PrimitiveType, StructType, VariantType
 from deltafast.table import DeltaTable

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from deltafast._expr.literals import time_zone
-from deltafast._util.options import address
+from deltafast._util.locations import address
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.table import DeltaTable
 from deltafast.writer import as_stream, is_dataset

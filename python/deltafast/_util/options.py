@@ -1,67 +1,25 @@
-"""Small conversions between what people write, what the core takes and what the log says."""
+"""Options, properties and column names, as users give them, converted to what the core takes."""
 
 from __future__ import annotations
 
-import inspect
 import json
-import os
-import warnings
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
-from functools import wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import InvalidArgumentError, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Sequence
 
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = [
-    "address",
-    "also_by_position",
     "choices",
-    "instant",
-    "late_arguments",
-    "local_path",
-    "location",
-    "moment",
     "names",
-    "partition_text",
     "property_strings",
     "sql_strings",
     "text_options",
-    "without_secrets",
 ]
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-#: The order of most of `deltalake`'s methods from the time when these were no keywords.
-COMMIT_ARGUMENTS = ("commit_properties", "post_commithook_properties")
-HOOKS_FIRST = COMMIT_ARGUMENTS[::-1]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
-
-
-def address(given: str | os.PathLike[str]) -> str:
-    """A table's path or URL as the core takes it; `~` is expanded in paths.
-
-    Raises:
-        InvalidArgumentError: It is neither a string nor a path, or there is no such home folder.
-    """
-    text = os.fspath(given) if isinstance(given, os.PathLike) else given
-    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        message = f"the location of a table must be a string or a path, not a {type(given).__name__}"
-        raise InvalidArgumentError(message)
-    from deltafast import _core
-
-    return _core.expand_address(text)
 
 
 def text_options(options: Mapping[str, Any] | None) -> dict[str, str] | None:
@@ -141,119 +99,6 @@ def sql_strings(what: str, expressions: object) -> dict[str, str]:
             message = f"`{name}` in `{what}` must be Spark SQL in a string, not of type {type(sql).__name__}: {hint}"
             raise InvalidArgumentError(message)
     return dict(cast("Mapping[str, str]", expressions))
-
-
-def instant(when: str | datetime) -> int:
-    """Milliseconds since the epoch, UTC where no zone is given, rounded down."""
-    if isinstance(when, str):
-        try:
-            when = datetime.fromisoformat(when)
-        except ValueError:
-            message = f"not an ISO 8601 date and time: {when!r:.60}"
-            raise InvalidArgumentError(message) from None
-    aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // _MILLISECOND
-
-
-def also_by_position(*names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Let a method take these keywords by position too, behind its others and with a warning, as `deltalake` does."""
-
-    def wrap(method: Callable[_P, _R]) -> Callable[_P, _R]:
-        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        most = sum(parameter.kind in kinds for parameter in inspect.signature(method).parameters.values())
-        name = method.__name__
-
-        @wraps(method)
-        def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            if len(args) <= most:
-                return method(*args, **kwargs)
-            late = late_arguments(name, names, args[most:], kwargs.keys(), before=most - 1)
-            return cast("Any", method)(*args[:most], **kwargs, **late)
-
-        return call
-
-    return wrap
-
-
-def late_arguments(
-    method: str, names: Sequence[str], args: Sequence[Any], given: Collection[str], *, before: int = 0
-) -> dict[str, Any]:
-    """What became keywords, by name, where a method is given it by position; with a warning for the method's caller.
-
-    Args:
-        method: The method's name.
-        names: The keywords, in the order of their positions.
-        args: What is given by position.
-        given: Names of what is given by keyword.
-        before: How many arguments by position the method has before these.
-
-    Raises:
-        TypeError: There are too many, or one is given twice.
-    """
-    if len(args) > len(names):
-        message = f"{method}() takes at most {before + len(names)} arguments by position, not {before + len(args)}"
-        raise TypeError(message)
-    late = dict(zip(names, args, strict=False))
-    if twice := late.keys() & given:
-        message = f"{method}() got multiple values for {min(twice)!r}"
-        raise TypeError(message)
-    message = f"{method}() takes {', '.join(late)} by keyword: to pass them positionally is deprecated"
-    warnings.warn(message, DeprecationWarning, stacklevel=3)
-    return late
-
-
-def without_secrets(uri: str) -> str:
-    """The URL without user information, query and fragment, which may hold credentials."""
-    if "://" not in uri:
-        return uri
-    parts = urlsplit(uri)
-    # Azure puts the container where others have the user.
-    host = parts.netloc if parts.scheme in {"abfs", "abfss"} else parts.netloc.rpartition("@")[2]
-    return parts._replace(netloc=host, query="", fragment="").geturl()
-
-
-def location(uri: str) -> str:
-    """A table's place as a URL without credentials that ends in a slash."""
-    from deltafast import _core
-
-    if _core.is_url(uri):
-        url = without_secrets(uri)
-        # `file:/path` is another spelling.
-        if url[:6].lower() == "file:/" and "://" not in url:
-            url = f"file://{url[5:]}"
-    else:
-        url = Path(os.path.abspath(uri)).as_uri()  # noqa: PTH100  (takes .. away)
-    return url if url.endswith("/") else f"{url}/"
-
-
-def local_path(uri: str) -> str:
-    """The path where the URL is one of a local file, else the URL."""
-    if not uri.startswith("file://"):
-        return uri
-    # It brings a web client along, so only who needs it pays for it.
-    from urllib.request import url2pathname
-
-    return url2pathname(urlsplit(uri).path)
-
-
-def partition_text(value: object) -> str | None:
-    """A partition value as Delta writes it."""
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=None).isoformat(" ")
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return f"{value:f}" if isinstance(value, Decimal) else str(value)
-
-
-def moment(milliseconds: int) -> datetime:
-    """The inverse of `instant`."""
-    return _EPOCH + milliseconds * _MILLISECOND
 
 
 def choices(commit: CommitProperties | None, hooks: PostCommitHookProperties | None = None) -> dict[str, Any]:

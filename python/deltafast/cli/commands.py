@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deltafast._util.options import moment
+from deltafast._util.values import moment
 from deltafast.cli import show
 from deltafast.exceptions import DeltaError, InvalidArgumentError, TableNotFoundError, VersionNotFoundError
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast._interop.record_batch_reader import RecordBatchReader
-from deltafast._util.options import moment
+from deltafast._util.values import moment
 from deltafast.spark._scan.physical_columns import field_of
 from deltafast.spark._scan.snapshot import feed_range
 from deltafast.spark._streaming.batch_planner import Piece, cut

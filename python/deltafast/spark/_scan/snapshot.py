@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast._interop.record_batch_reader import RecordBatchReader
-from deltafast._util.options import instant
-from deltafast._util.options import moment as moment_of
+from deltafast._util.values import instant
+from deltafast._util.values import moment as moment_of
 from deltafast.exceptions import (
     DeltaError,
     DeltaProtocolError,

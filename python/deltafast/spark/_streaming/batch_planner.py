@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._ops.change_stream import _File, _Place, _Stream
-from deltafast._util.options import instant
+from deltafast._util.values import instant
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, SchemaMismatchError, VersionNotFoundError
 from deltafast.spark._scan.physical_columns import plain_type
 from deltafast.spark._session.session import moment_in
