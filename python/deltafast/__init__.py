@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from deltafast._deltalake.install import install_as_deltalake
     from deltafast._interop.duckdb_query import QueryBuilder
     from deltafast._interop.record_batch_reader import RecordBatchReader
+    from deltafast._ops.add_actions import create_table_with_add_actions
     from deltafast._ops.alter import TableAlterer, TableFeatures
     from deltafast._ops.convert_parquet import convert_to_deltalake
     from deltafast._sql.run import sql
@@ -50,12 +51,7 @@ if TYPE_CHECKING:
     )
     from deltafast.schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
     from deltafast.table import DeltaTable, DeltaTableConfig, Metadata, ProtocolVersions
-    from deltafast.transaction import (
-        CommitProperties,
-        PostCommitHookProperties,
-        Transaction,
-        create_table_with_add_actions,
-    )
+    from deltafast.transaction import CommitProperties, PostCommitHookProperties, Transaction
     from deltafast.writer import BloomFilterProperties, ColumnProperties, WriterProperties, write_deltalake
 
     __version__: str
@@ -128,7 +124,7 @@ _HOME = {
     ),
     **dict.fromkeys(["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions"], "table"),
     **dict.fromkeys(
-        ["CommitProperties", "PostCommitHookProperties", "Transaction", "create_table_with_add_actions"],
+        ["CommitProperties", "PostCommitHookProperties", "Transaction"],
         "transaction",
     ),
     **dict.fromkeys(["BloomFilterProperties", "ColumnProperties", "WriterProperties", "write_deltalake"], "writer"),
@@ -138,6 +134,7 @@ _HOME = {
     "RecordBatchReader": "_interop.record_batch_reader",
     "build_profile": "_core",
     "convert_to_deltalake": "_ops.convert_parquet",
+    "create_table_with_add_actions": "_ops.add_actions",
     "install_as_deltalake": "_deltalake.install",
     "sql": "_sql.run",
 }

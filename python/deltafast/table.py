@@ -343,7 +343,7 @@ class DeltaTable:
             SchemaMismatchError: The schema does not fit the table's.
             CommitFailedError: Another writer's commit came in between.
         """
-        from deltafast.transaction import commit_actions
+        from deltafast._ops.add_actions import commit_actions
 
         properties = choices(commit_properties, post_commithook_properties)
         self._move(commit_actions(self, actions, mode, schema, partition_by, partition_filters, properties))

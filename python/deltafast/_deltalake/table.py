@@ -24,6 +24,7 @@ from deltafast._deltalake.install import (
     without_lock_table,
 )
 from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._ops.add_actions import create_table_with_add_actions as plain_create
 from deltafast._ops.alter import TableAlterer as PlainAlterer
 from deltafast._ops.convert_parquet import convert_to_deltalake as plain_convert
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
@@ -42,7 +43,6 @@ from deltafast.exceptions import (
 from deltafast.schema import PrimitiveType, StructType
 from deltafast.table import DeltaTable as PlainTable
 from deltafast.table import DeltaTableConfig
-from deltafast.transaction import create_table_with_add_actions as plain_create
 from deltafast.writer import as_stream
 from deltafast.writer import write_deltalake as plain_write
 

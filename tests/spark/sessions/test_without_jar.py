@@ -208,7 +208,8 @@ def test_fallback_where_spark_refuses_the_file_index(spark, folder):
 
 def test_files_of_a_large_table_cross_to_java_as_one_block(spark, folder):
     """One more call prunes them there."""
-    from deltafast.transaction import AddAction, create_table_with_add_actions
+    from deltafast import create_table_with_add_actions
+    from deltafast.transaction import AddAction
 
     adds = [
         AddAction(
