@@ -20,6 +20,7 @@ from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_pos
 from deltafast._util.filters import either, spell_nulls, with_change_columns
 from deltafast._util.fork_lock import ForkLock
 from deltafast._util.locations import address, local_path, location
+from deltafast._util.open_options import adapted_store, core_open_options
 from deltafast._util.options import choices, names, property_strings, text_options
 from deltafast._util.values import instant, moment, partition_text
 from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
@@ -43,11 +44,12 @@ if TYPE_CHECKING:
     from deltafast._ops.change_stream import ChangeBatch
     from deltafast._ops.merge import TableMerger
     from deltafast._ops.optimize import TableOptimizer
+    from deltafast._util.arrow import Data
     from deltafast._util.filters import FilterType, Predicate
+    from deltafast._util.writer_properties import WriterProperties
     from deltafast.catalog import Committer
     from deltafast.schema import ArrowSchemaExportable
     from deltafast.transaction import AddAction, CommitProperties, Mode, PostCommitHookProperties, RemoveAction
-    from deltafast.writer import Data, WriterProperties
 
 __all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions"]
 
@@ -173,8 +175,8 @@ class DeltaTable:
             timestamp_ms=None if timestamp is None else instant(timestamp),
             storage_options=core_storage_options,
             log_tail=self._log_tail,
-            store=None if store is None else _adapted(store, self._given_uri),
-            options=_core_options(time_zone, max_table_version, allow_foreign_paths),
+            store=adapted_store(store, self._given_uri),
+            options=core_open_options(time_zone, max_table_version, allow_foreign_paths),
             committer=committer,
         )
 
@@ -270,8 +272,8 @@ class DeltaTable:
             bound,
             json.dumps(options),
             storage_options=text_options(storage_options),
-            store=None if store is None else _adapted(store, uri),
-            open_options=_core_options(time_zone, None, False),
+            store=adapted_store(store, uri),
+            open_options=core_open_options(time_zone, None, False),
             committer=committer,
         )
         with _made_before():
@@ -1473,28 +1475,6 @@ def _reopen(
     extras: dict[str, Any],
 ) -> DeltaTable:
     return cls(uri, version, storage_options, *config, **extras)
-
-
-def _adapted(store: object, uri: str) -> object:
-    from deltafast.stores import adapt_store
-
-    return adapt_store(store, uri)
-
-
-def _core_options(
-    time_zone: str,
-    max_table_version: int | None,
-    allow_foreign_paths: bool | Sequence[str],
-) -> dict[str, str]:
-    options = {"time_zone": time_zone}
-    if max_table_version is not None:
-        options["max_table_version"] = str(max_table_version)
-    if allow_foreign_paths is True:
-        options["allow_foreign_paths"] = "true"
-    elif allow_foreign_paths:
-        prefixes = [allow_foreign_paths] if isinstance(allow_foreign_paths, str) else allow_foreign_paths
-        options["allow_foreign_paths"] = ",".join(prefixes)
-    return options
 
 
 def _clustering_columns(configuration: str | None, schema: Schema) -> list[str]:

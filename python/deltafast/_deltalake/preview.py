@@ -9,16 +9,16 @@ from deltafast import _core
 from deltafast._expr import bind_expression
 from deltafast._expr.lexer import spark_text
 from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._util.arrow import as_stream
 from deltafast.exceptions import _PLACE, ConstraintViolatedError, DeltaError
-from deltafast.writer import as_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
 
+    from deltafast._util.arrow import Data
     from deltafast.table import DeltaTable
-    from deltafast.writer import Data
 
 __all__ = ["with_preview"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from deltafast._util.writer_properties import LEVELS
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.writer import LEVELS
 
 if TYPE_CHECKING:
     from typing import Self

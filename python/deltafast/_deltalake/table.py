@@ -28,6 +28,7 @@ from deltafast._ops.add_actions import create_table_with_add_actions as plain_cr
 from deltafast._ops.alter import TableAlterer as PlainAlterer
 from deltafast._ops.convert_parquet import convert_to_deltalake as plain_convert
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
+from deltafast._util.arrow import as_stream
 from deltafast._util.locations import address, local_path, location
 from deltafast._util.options import names
 from deltafast.exceptions import (
@@ -43,7 +44,6 @@ from deltafast.exceptions import (
 from deltafast.schema import PrimitiveType, StructType
 from deltafast.table import DeltaTable as PlainTable
 from deltafast.table import DeltaTableConfig
-from deltafast.writer import as_stream
 from deltafast.writer import write_deltalake as plain_write
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ if TYPE_CHECKING:
     from deltafast._core import ArrowStream
     from deltafast._interop.raw_table import RawDeltaTable
     from deltafast._ops.merge import TableMerger
+    from deltafast._util.arrow import Data
     from deltafast._util.filters import FilterType, Predicate
     from deltafast.progress import Progress
     from deltafast.schema import Field
     from deltafast.transaction import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
-    from deltafast.writer import Data
 
 __all__ = [
     "DeltaTable",

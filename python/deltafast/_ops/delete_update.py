@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast import _core
 from deltafast._expr.demands import bind_demands, bind_rows, bind_updates
 from deltafast._util.options import choices, sql_strings
+from deltafast._util.writer_properties import encoding
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.writer import encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from deltafast._util.filters import Predicate
+    from deltafast._util.writer_properties import WriterProperties
     from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
-    from deltafast.writer import WriterProperties
 
 __all__ = ["delete", "literal", "update"]
 

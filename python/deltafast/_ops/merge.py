@@ -20,19 +20,21 @@ from deltafast._expr.merge import (
     refuse_lost_fields,
 )
 from deltafast._expr.types import Struct
+from deltafast._util.arrow import as_stream
 from deltafast._util.options import choices, sql_strings
+from deltafast._util.writer_properties import encoding
 from deltafast.exceptions import InvalidArgumentError, SchemaMismatchError
 from deltafast.progress import Progress, counted
-from deltafast.writer import as_stream, encoding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltafast._expr.types import DataType
     from deltafast._ops.engine.base import Engine
+    from deltafast._util.arrow import Data
+    from deltafast._util.writer_properties import WriterProperties
     from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
-    from deltafast.writer import Data, WriterProperties
 
 __all__ = ["BoundMerge", "TableMerger", "merge_figures"]
 

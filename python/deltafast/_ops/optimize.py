@@ -13,18 +13,18 @@ from deltafast._expr.listed import listed
 from deltafast._ops.alter import TableAlterer
 from deltafast._util.arguments import HOOKS_FIRST, also_by_position
 from deltafast._util.options import choices
+from deltafast._util.writer_properties import encoding
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import counted
-from deltafast.writer import encoding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from deltafast._util.filters import Predicate
+    from deltafast._util.writer_properties import WriterProperties
     from deltafast.progress import Progress
     from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
-    from deltafast.writer import WriterProperties
 
 __all__ = ["TableOptimizer"]
 

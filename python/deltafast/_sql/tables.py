@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from deltafast._expr.literals import time_zone
+from deltafast._util.arrow import as_stream, is_dataset
 from deltafast._util.locations import address
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.table import DeltaTable
-from deltafast.writer import as_stream, is_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

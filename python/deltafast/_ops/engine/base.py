@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from deltafast.writer import ArrowStreamExportable
+    from deltafast._util.arrow import ArrowStreamExportable
 
 __all__ = ["Engine"]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from deltafast.writer import ArrowStreamExportable
+    from deltafast._util.arrow import ArrowStreamExportable
 
 __all__ = ["DuckDBEngine"]
 

@@ -91,7 +91,8 @@ def commit(
         Whether a version was made; not where the transaction was committed before.
     """
     from deltafast._util.options import choices
-    from deltafast.writer import _run, encoding
+    from deltafast._util.writer_properties import encoding
+    from deltafast.writer import run_write
 
     settings = dict(settings)
     app: tuple[str, int] | None = settings.pop("app_transaction")
@@ -110,7 +111,7 @@ def commit(
             "keys": [],
         }
         rows = pa.RecordBatchReader.from_batches(schema, _rows(place, schema, paths))
-        _run(place.uri, rows, settings, replace_where, zone, place.options or None, None, None)
+        run_write(place.uri, rows, settings, replace_where, zone, place.options or None, None, None)
     finally:
         discard(place, paths)
     return True

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from deltafast import _core
 from deltafast._expr.demands import bind_rows
 from deltafast._expr.render import to_spark_sql
+from deltafast._util.open_options import core_open_options
 from deltafast._util.options import choices, names
 from deltafast.exceptions import CommitUnknownError, InvalidArgumentError
 from deltafast.spark._scan.physical_columns import check_names, field_of, mapping_mode, plain_type
@@ -25,7 +26,7 @@ from deltafast.spark._write.change_files import tell
 from deltafast.spark._write.core_writer import write_direct
 from deltafast.spark._write.physical_schema import logical, physical
 from deltafast.spark._write.staging_folder import gathered, gathering, of_format, remove, write_folder
-from deltafast.table import DeltaTable, _core_options
+from deltafast.table import DeltaTable
 from deltafast.transaction import CommitProperties, Transaction
 
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ def _planned(session: Session, frame: Any, place: Place, settings: dict[str, Any
         actions="",
         schema=json.dumps(_schema(frame)),
         storage_options=place.options or None,
-        open_options=_core_options(session.zone, None, allow_foreign_paths=False),
+        open_options=core_open_options(session.zone, None, allow_foreign_paths=False),
     )
     if plan is not None and _mapping_of(json.loads(plan.target)) == "none":
         check_names(json.loads(plan.schema), lambda: _schema_before(place))
@@ -339,10 +340,11 @@ def _through_driver(
     session: Session, frame: Any, place: Place, settings: dict[str, Any], replace_where: Predicate | None
 ) -> int | None:
     """Give the rows to the core."""
-    from deltafast.writer import _run, encoding
+    from deltafast._util.writer_properties import encoding
+    from deltafast.writer import run_write
 
     settings |= {"encoding": encoding(None, session.zone), "keys": []}
-    _run(place.uri, frame.toArrow(), settings, replace_where, session.zone, place.options or None, None, None)
+    run_write(place.uri, frame.toArrow(), settings, replace_where, session.zone, place.options or None, None, None)
     return DeltaTable(place.uri, storage_options=place.options or None).version()
 
 
