@@ -279,7 +279,7 @@ def enable(spark: Any) -> None:
         _now.take_back()
         _now = None
     enabled = _on_connect(session) if session.is_connect else _on_classic(session)
-    from deltafast.spark.building import DeltaTableBuilder
+    from deltafast.spark.tables import DeltaTableBuilder
 
     register(spark)
     enabled.put(type(spark), "sql", enabled.statement)
