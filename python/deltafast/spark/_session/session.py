@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._expr.literals import time_zone
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._session import gateway
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -118,8 +119,6 @@ class Session:
             return None
         if self.is_connect:
             return str(default).rstrip("/") + "/"
-        from deltafast.spark._session import gateway
-
         return gateway.home(self)
 
     def gateway(self, path: str) -> dict[str, str]:
@@ -134,8 +133,6 @@ class Session:
                 "session, or give storage_options for the core's own store"
             )
             raise InvalidArgumentError(message)
-        from deltafast.spark._session import gateway
-
         return gateway.options(self)
 
     def settings(self, prefix: str) -> dict[str, str]:
