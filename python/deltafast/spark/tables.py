@@ -31,10 +31,11 @@ from deltafast.spark._sql.argument_checks import (
     refuse,
     session_of,
 )
-from deltafast.spark._sql.catalog import SparkTables, become_delta, handle, place_of_name
+from deltafast.spark._sql.catalog import become_delta, handle, place_of_name
 from deltafast.spark._sql.catalog_tables import of_catalog
 from deltafast.spark._sql.column_to_sql import as_condition, as_values, sides_of
 from deltafast.spark._sql.result_frames import answered, history_of, nothing
+from deltafast.spark._sql.session_tables import SparkTables
 from deltafast.spark.exceptions import UnsupportedTypeException, translated
 from deltafast.table import DeltaTable as Handle
 
