@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["Session", "moment_in", "quiet", "spill", "spilled"]
+__all__ = ["ANSI", "Session", "moment_in", "quiet", "spill", "spilled"]
 
 _OLDEST = (4, 0)
+#: The core's expressions are ANSI SQL, whatever the session is set to.
+ANSI = {"spark.sql.ansi.enabled": "true"}
 
 
 class Session:
