@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from deltafast.spark._sql.queries import files, register_view
     from deltafast.spark._sql.statements import sql
     from deltafast.spark._streaming.source_sink import register, sink, stream
-    from deltafast.spark.building import DeltaTableBuilder, IdentityGenerator
-    from deltafast.spark.merging import DeltaMergeBuilder
-    from deltafast.spark.optimizing import DeltaOptimizeBuilder
-    from deltafast.spark.tables import DeltaTable
+    from deltafast.spark.tables import (
+        DeltaMergeBuilder,
+        DeltaOptimizeBuilder,
+        DeltaTable,
+        DeltaTableBuilder,
+        IdentityGenerator,
+    )
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -46,11 +49,11 @@ __all__ = [
 
 #: Where names are that need more than they give at once: PySpark, PyArrow.
 _LATER: Final = {
-    "DeltaMergeBuilder": "merging",
-    "DeltaOptimizeBuilder": "optimizing",
+    "DeltaMergeBuilder": "tables",
+    "DeltaOptimizeBuilder": "tables",
     "DeltaTable": "tables",
-    "DeltaTableBuilder": "building",
-    "IdentityGenerator": "building",
+    "DeltaTableBuilder": "tables",
+    "IdentityGenerator": "tables",
     "disable": "_enable.enable",
     "enable": "_enable.enable",
     "files": "_sql.queries",

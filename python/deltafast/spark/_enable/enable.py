@@ -27,6 +27,7 @@ from deltafast.spark._enable.provider import (
 )
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
+from deltafast.spark._sql import statements
 from deltafast.spark._sql.argument_checks import path_in
 from deltafast.spark._sql.catalog import place_of_name
 from deltafast.spark._streaming.source_sink import register
@@ -110,8 +111,7 @@ class _Enabled:
             if getattr(self._inside, "is_ours", False):
                 return before(spark, sqlQuery, args, **kwargs)
             self.provider.forget(spark)
-            ours = getattr(importlib.import_module("deltafast.spark"), "sql", None)
-            if ours is None or _OF_THE_CATALOG.match(str(sqlQuery)):
+            if _OF_THE_CATALOG.match(str(sqlQuery)):
                 return before(spark, sqlQuery, args, **kwargs)
             if kwargs:
                 return self._formatted(before, spark, sqlQuery, args, kwargs)
@@ -120,7 +120,7 @@ class _Enabled:
             is_new = name is not None and path_in(name) is None and not spark.catalog.tableExists(name)
             self._inside.is_ours = True
             try:
-                answer = ours(spark, sqlQuery, args)
+                answer = statements.sql(spark, sqlQuery, args)
             finally:
                 self._inside.is_ours = False
             self._manage(spark, name if is_new else None)
@@ -279,7 +279,7 @@ def enable(spark: Any) -> None:
         _now.take_back()
         _now = None
     enabled = _on_connect(session) if session.is_connect else _on_classic(session)
-    from deltafast.spark.building import DeltaTableBuilder
+    from deltafast.spark.tables import DeltaTableBuilder
 
     register(spark)
     enabled.put(type(spark), "sql", enabled.statement)

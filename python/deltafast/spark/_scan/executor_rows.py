@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._util.values import moment
 from deltafast.spark._scan.physical_columns import field_of
+from deltafast.spark._scan.read_tasks import Piece, cut
 from deltafast.spark._scan.snapshot import feed_range
-from deltafast.spark._streaming.batch_planner import Piece, cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

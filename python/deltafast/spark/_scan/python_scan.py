@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast.spark._scan.physical_columns import field_of, plain_type, spark_schema
+from deltafast.spark._scan.read_tasks import cut
 from deltafast.spark._session.executor_package import shipped
 from deltafast.spark._session.session import quiet
 
@@ -32,8 +33,6 @@ def scan(
 ) -> Any:
     """A frame of the table's columns and the metadata columns that are asked for; of the files of `only` alone."""
     import pyarrow as pa
-
-    from deltafast.spark._streaming.batch_planner import cut
 
     fields = [field_of(field["name"], plain_type(field["type"])) for field in version.columns.fields]
     fields += [field_of(name, "long") for name in metadata_columns]

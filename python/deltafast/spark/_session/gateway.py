@@ -13,7 +13,7 @@ from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._session.java_classes import first_line, load
 
 if TYPE_CHECKING:
-    from deltafast.spark._session.session import Session
+    from deltafast.spark._session.java_classes import JavaSession
 
 __all__ = ["home", "options"]
 
@@ -21,7 +21,7 @@ __all__ = ["home", "options"]
 _RUNNING: dict[Any, Any] = {}
 
 
-def options(session: Session) -> dict[str, str]:
+def options(session: JavaSession) -> dict[str, str]:
     """How the core reaches the file systems of a session, as storage options.
 
     Args:
@@ -39,7 +39,7 @@ def options(session: Session) -> dict[str, str]:
     }
 
 
-def home(session: Session) -> str:
+def home(session: JavaSession) -> str:
     """The folder that paths without a scheme are relative to, with scheme and authority.
 
     Raises:
@@ -54,14 +54,14 @@ def home(session: Session) -> str:
         raise InvalidArgumentError(message) from error
 
 
-def _configuration(session: Session) -> Any:
+def _configuration(session: JavaSession) -> Any:
     found = session.spark._jsparkSession.sessionState().newHadoopConf()
     for key, value in session.settings("spark.hadoop.").items():
         found.set(key, value)
     return found
 
 
-def _running(session: Session) -> Any:
+def _running(session: JavaSession) -> Any:
     held = session.spark._sc._gateway
     if held not in _RUNNING:
         try:

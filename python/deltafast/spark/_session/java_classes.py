@@ -12,12 +12,9 @@ import hashlib
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from deltafast.spark._session.session import Session
-
-__all__ = ["UnavailableError", "call_static", "first_line", "load", "none", "on_executors"]
+__all__ = ["JavaSession", "UnavailableError", "call_static", "first_line", "load", "none", "on_executors"]
 
 _PACKAGE = "package deltafast;"
 #: The folder of their source.
@@ -29,11 +26,27 @@ _LOADER = "org.apache.spark.util.MutableURLClassLoader"
 _LOADED: dict[tuple[Any, str], Any] = {}
 
 
+class JavaSession(Protocol):
+    """A classic session, which has the driver's Java."""
+
+    #: The `SparkSession`.
+    spark: Any
+
+    @property
+    def jvm(self) -> Any:
+        """The driver's Java."""
+        ...
+
+    def settings(self, prefix: str) -> dict[str, str]:
+        """The session's settings that begin with `prefix`, without it."""
+        ...
+
+
 class UnavailableError(Exception):
     """A class cannot be compiled, loaded or sent."""
 
 
-def load(session: Session, source: str, name: str, service: str | None = None) -> Any:
+def load(session: JavaSession, source: str, name: str, service: str | None = None) -> Any:
     """A class, for every thread of the driver.
 
     Args:
@@ -69,7 +82,7 @@ def load(session: Session, source: str, name: str, service: str | None = None) -
     return found
 
 
-def on_executors(session: Session, kind: Any, probe: str) -> None:
+def on_executors(session: JavaSession, kind: Any, probe: str) -> None:
     """Let the executors have a class, too.
 
     Args:
@@ -106,7 +119,7 @@ def on_executors(session: Session, kind: Any, probe: str) -> None:
 _SENT: dict[tuple[str, str], str | None] = {}
 
 
-def call_static(session: Session, kind: Any, name: str, *arguments: Any) -> Any:
+def call_static(session: JavaSession, kind: Any, name: str, *arguments: Any) -> Any:
     """Call the one static method of a class that has this name."""
     # Of the class alone: each name of a method is asked for by a call of its own, and classes of Spark have many.
     method = next(method for method in kind.getDeclaredMethods() if method.getName() == name)
@@ -116,7 +129,7 @@ def call_static(session: Session, kind: Any, name: str, *arguments: Any) -> Any:
     return method.invoke(None, given)
 
 
-def none(session: Session) -> Any:
+def none(session: JavaSession) -> Any:
     """No arguments."""
     return session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 0)
 
@@ -128,11 +141,11 @@ def first_line(error: BaseException) -> str:
     return text.strip().splitlines()[0][:300] if text.strip() else type(error).__name__
 
 
-def _loader(session: Session) -> Any:
+def _loader(session: JavaSession) -> Any:
     return session.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
 
 
-def _found(session: Session, name: str) -> Any:
+def _found(session: JavaSession, name: str) -> Any:
     try:
         return _loader(session).loadClass(name)
     except Exception as error:
@@ -142,7 +155,7 @@ def _found(session: Session, name: str) -> Any:
         raise
 
 
-def _add(session: Session, jar: str) -> None:
+def _add(session: JavaSession, jar: str) -> None:
     loader = _loader(session)
     if session.jvm.java.lang.Class.forName(_LOADER).isInstance(loader):
         # Every thread of the driver has it, and executors need not fetch what they do not use.
@@ -151,7 +164,7 @@ def _add(session: Session, jar: str) -> None:
         session.spark._jsparkSession.sessionState().resourceLoader().addJar(jar)
 
 
-def _jar(session: Session, text: str, name: str, service: str | None) -> str:
+def _jar(session: JavaSession, text: str, name: str, service: str | None) -> str:
     """Compile a source into a jar."""
     compiler = session.jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(_loader(session))

@@ -16,15 +16,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast._expr.literals import time_zone
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._session import gateway
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     import pyarrow as pa
 
-__all__ = ["Session", "moment_in", "quiet", "spill", "spilled"]
+__all__ = ["ANSI", "Session", "moment_in", "quiet", "spill", "spilled"]
 
 _OLDEST = (4, 0)
+#: The core's expressions are ANSI SQL, whatever the session is set to.
+ANSI = {"spark.sql.ansi.enabled": "true"}
 
 
 class Session:
@@ -118,8 +121,6 @@ class Session:
             return None
         if self.is_connect:
             return str(default).rstrip("/") + "/"
-        from deltafast.spark._session import gateway
-
         return gateway.home(self)
 
     def gateway(self, path: str) -> dict[str, str]:
@@ -134,8 +135,6 @@ class Session:
                 "session, or give storage_options for the core's own store"
             )
             raise InvalidArgumentError(message)
-        from deltafast.spark._session import gateway
-
         return gateway.options(self)
 
     def settings(self, prefix: str) -> dict[str, str]:

@@ -11,8 +11,9 @@ from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import quoted
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql.argument_checks import path_in
-from deltafast.spark._sql.catalog import SparkTables, facts_of_name, handle, place_of_name
+from deltafast.spark._sql.catalog import facts_of_name, handle, place_of_name
 from deltafast.spark._sql.create_table import NewTable, create, where
+from deltafast.spark._sql.session_tables import SparkTables
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from deltafast.spark._sql.queries import alias_of
 
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
-    from deltafast.spark._sql.catalog import SparkTables
+    from deltafast.spark._sql.session_tables import SparkTables
 
 __all__ = ["is_sparks", "spelled"]
 

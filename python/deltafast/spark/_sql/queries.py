@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from deltafast.spark._sql.catalog import SparkTables
+    from deltafast._sql.tables import Tables
 
 __all__ = ["alias_of", "files", "frame_of", "refresh_views", "register_view"]
 
@@ -142,10 +142,11 @@ def files(spark: Any, path: str, filters: Any = None) -> Any:
     return session.frame(table.get_add_actions(flatten=True, predicate=filters))
 
 
-def frame_of(query: Query, tables: SparkTables, args: Any = None) -> Any:
+def frame_of(session: Session, query: Query, tables: Tables, args: Any = None) -> Any:
     """A query as a data frame, its tables pinned to versions of now.
 
     Args:
+        session: The session.
         query: The query, whose parts name tables.
         tables: What names mean.
         args: Parameters of the query, for Spark.
@@ -154,11 +155,10 @@ def frame_of(query: Query, tables: SparkTables, args: Any = None) -> Any:
         AnalysisException: Spark does not take it.
         TableNotFoundError: A table that is named with a version is none of Delta.
     """
-    session = tables.session
     refresh_views(session, query.names)
     given = {} if args is None else {"args": args}
     if session.spark in READ_BY_CLIENT:
-        query = replace(query, parts=tuple(_with_names(query, tables)))
+        query = replace(query, parts=tuple(_with_names(session, query)))
     if all(isinstance(part, str) for part in query.parts):
         return session.spark.sql(query.text, **given)
     frames: dict[str, Any] = {}
@@ -171,12 +171,12 @@ def frame_of(query: Query, tables: SparkTables, args: Any = None) -> Any:
         key = _meaning(part)
         if key not in keys:
             keys[key] = f"deltafast_{len(keys)}"
-            frames[keys[key]] = _read(part, tables)
+            frames[keys[key]] = _read(session, part, tables)
         text.append("{" + keys[key] + "}" + alias_of(part, query.parts[place + 1 :]))
     return session.spark.sql("".join(text), **given, **frames)
 
 
-def _with_names(query: Query, tables: SparkTables) -> Iterator[str | TableName | Changes | Facts]:
+def _with_names(session: Session, query: Query) -> Iterator[str | TableName | Changes | Facts]:
     """The parts of a query, with the tables that only their names say; what the query itself makes is none."""
     made = {name.lower() for name in re.findall(r"(?is)[\s,]`?(\w+)`?\s*(?:\([^()]*\)\s*)?AS\s*\(", query.text)}
     known: dict[str, bool] = {}
@@ -185,7 +185,7 @@ def _with_names(query: Query, tables: SparkTables) -> Iterator[str | TableName |
         for table in named_tables(part) if isinstance(part, str) else ():
             name = table.name.lower()
             if name not in known:
-                known[name] = name not in made and place_of_name(tables.session, table.name) is not None
+                known[name] = name not in made and place_of_name(session, table.name) is not None
             if known[name]:
                 yield str(part)[done : table.pos]
                 yield table
@@ -219,12 +219,12 @@ def alias_of(part: TableName | Changes | Facts, rest: tuple[Any, ...]) -> str:
     return f" AS {quoted(name)}"
 
 
-def _read(part: TableName | Changes | Facts, tables: SparkTables) -> Any:
+def _read(session: Session, part: TableName | Changes | Facts, tables: Tables) -> Any:
     if isinstance(part, Facts):
-        return _facts(part, tables)
+        return _facts(session, part, tables)
     table = part.table if isinstance(part, Changes) else part
     path = tables.place(TableName(table.name, table.by_path, table.pos))
-    spark = tables.session.spark
+    spark = session.spark
     if isinstance(part, Changes):
         options: dict[str, Any] = {"readChangeFeed": True}
         for which, value in (("starting", part.start), ("ending", part.end)):
@@ -237,8 +237,7 @@ def _read(part: TableName | Changes | Facts, tables: SparkTables) -> Any:
     return read(spark, path, at) if isinstance(at, int) else read(spark, path, timestamp=at)
 
 
-def _facts(facts: Facts, tables: SparkTables) -> Any:
-    session = tables.session
+def _facts(session: Session, facts: Facts, tables: Tables) -> Any:
     if facts.what == "files":
         return files(session.spark, tables.place(facts.table))
     if facts.what == "detail":

@@ -31,13 +31,14 @@ from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql import dml
 from deltafast.spark._sql.argument_checks import path_in
-from deltafast.spark._sql.catalog import SparkTables, become_delta, handle, is_temporary, put_into_catalog, views_of
+from deltafast.spark._sql.catalog import become_delta, handle, is_temporary, put_into_catalog, views_of
 from deltafast.spark._sql.catalog_tables import adopted, create_like, like_of, of_catalog
 from deltafast.spark._sql.create_table import NewTable, create, where
 from deltafast.spark._sql.parameters import bound
 from deltafast.spark._sql.path_tables import is_sparks, spelled
 from deltafast.spark._sql.queries import frame_of, refresh_views
 from deltafast.spark._sql.result_frames import answered, history_of, nothing, plan_of
+from deltafast.spark._sql.session_tables import SparkTables
 from deltafast.spark._sql.subqueries import with_values
 from deltafast.spark._write.writer import write
 from deltafast.spark.exceptions import translated
@@ -128,7 +129,7 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
         named = _TABLE.fullmatch(text)
         if named:
             text = f"SELECT * FROM {named[1]}"  # noqa: S608 - quoted as it was
-            return frame_of(_SparkReader(text, session.zone).query(), SparkTables.of(session), args)
+            return frame_of(session, _SparkReader(text, session.zone).query(), SparkTables.of(session), args)
         if _OF_DELTA.match(text):
             raise
         if not is_sparks(text):
@@ -138,7 +139,7 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
         statement = None
     tables = SparkTables.of(session)
     if isinstance(statement, tree.Select):
-        return frame_of(statement.query, tables, args)
+        return frame_of(session, statement.query, tables, args)
     _refuse_view(statement, tables)
     if statement is None or not _is_deltas(statement, tables, whole):
         return spark.sql(spelled(text, tables, _SparkReader) if is_sparks(text) else text, **given)
@@ -340,11 +341,11 @@ def _frame(source: tree.Source, tables: SparkTables) -> Any:
         if not source.by_path and source.at is None:
             refresh_views(tables.session, frozenset({source.name.lower()}))
             return tables.session.spark.table(source.name)
-        return frame_of(tree.Query("", ("SELECT * FROM ", source), frozenset()), tables)
+        return frame_of(tables.session, tree.Query("", ("SELECT * FROM ", source), frozenset()), tables)
     if isinstance(source, tree.Values):
         message = "the rows of a query are needed; write SELECT * FROM (VALUES ..)"
         raise InvalidArgumentError(message)
-    return frame_of(source, tables)
+    return frame_of(tables.session, source, tables)
 
 
 def _merge(merge: tree.Merge, tables: SparkTables) -> Any:

@@ -13,7 +13,7 @@ from deltafast.spark._sql.queries import frame_of
 
 if TYPE_CHECKING:
     from deltafast._sql.reader import Reader
-    from deltafast.spark._sql.catalog import SparkTables
+    from deltafast.spark._sql.session_tables import SparkTables
 
 __all__ = ["with_values"]
 
@@ -47,7 +47,7 @@ def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
             message = f"subqueries are not supported in the condition of {kind}: use MERGE"
             raise InvalidArgumentError(message)
         query, done = read_query(text, piece.end(), reader(text, tables.zone).moment_at, nested=True, spark=True)
-        frame = frame_of(query, tables)
+        frame = frame_of(tables.session, query, tables)
         kinds = [field.dataType.simpleString() for field in frame.schema]
         is_moment = kinds in (["timestamp"], ["timestamp_ntz"])
         # As text: Python would have it in the zone of the process, not of the session.

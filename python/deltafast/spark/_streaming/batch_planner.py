@@ -16,36 +16,25 @@ from deltafast._ops.change_stream import _File, _Place, _Stream
 from deltafast._util.values import instant
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, SchemaMismatchError, VersionNotFoundError
 from deltafast.spark._scan.physical_columns import plain_type
+from deltafast.spark._scan.read_tasks import Piece, cut
 from deltafast.spark._session.session import moment_in
 from deltafast.spark._streaming.options import Room
 from deltafast.spark._streaming.schema_check import chosen, fields_of, fits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from deltafast import _core
     from deltafast.spark._streaming.options import StreamOptions
     from deltafast.table import DeltaTable
 
-__all__ = ["BEGINNING", "Piece", "StreamPlan", "cut"]
+__all__ = ["BEGINNING", "StreamPlan"]
 
 #: Where a stream begins that has not begun; the first plan settles where that is.
 BEGINNING: dict[str, Any] = {"begin": None}
 
-#: Bytes of files that one task reads.
-_TASK_BYTES = 128 << 20
 #: Versions that are kept open.
 _TABLES = 8
-
-
-class Piece(NamedTuple):
-    """Rows to be read at one version: those of some files, or with `files` None its changes."""
-
-    version: int
-    #: Paths as in the log.
-    files: tuple[str, ...] | None
-    #: Whether the rows were there when the stream began.
-    snapshot: bool
 
 
 class StreamPlan:
@@ -369,19 +358,6 @@ class StreamPlan:
                     f"{version}: begin the stream anew, with a later startingVersion"
                 )
                 raise SchemaMismatchError(message, version=version, path=self.table.table_uri, column=field["name"])
-
-
-def cut(files: Iterable[tuple[str, int | None]]) -> list[tuple[str, ...]]:
-    """Files with their bytes, in parts that are enough for a task."""
-    out: list[list[str]] = []
-    held = 0
-    for path, size in files:
-        if not out or held + (size or 0) > _TASK_BYTES:
-            out.append([])
-            held = 0
-        out[-1].append(path)
-        held += size or 0
-    return [tuple(part) for part in out]
 
 
 class _Part(NamedTuple):

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
 
+    from deltafast.spark._scan.read_tasks import Piece
     from deltafast.spark._session.storage import Place
-    from deltafast.spark._streaming.batch_planner import Piece
 else:
     # PySpark 4.0 has neither, 4.1 no limits of batches: see `_need`.
     DataSourceStreamArrowWriter = getattr(datasource, "DataSourceStreamArrowWriter", object)

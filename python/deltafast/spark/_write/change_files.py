@@ -10,13 +10,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
+from deltafast._expr.render import to_spark_sql
 from deltafast.spark._scan.physical_columns import plain_type
+from deltafast.spark._scan.row_positions import Rows
+from deltafast.spark._session.session import ANSI
 from deltafast.spark._write.physical_schema import cast_or_filled, physical
 from deltafast.spark._write.staging_folder import write_folder
-from deltafast.spark.jobs.change import ANSI
-from deltafast.spark.jobs.folders import KIND
-from deltafast.spark.jobs.rows import Rows
-from deltafast.spark.jobs.values import sql_of
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
@@ -24,7 +23,10 @@ if TYPE_CHECKING:
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
 
-__all__ = ["tell"]
+__all__ = ["KIND", "tell"]
+
+#: The column of a feed that says what happened to a row.
+KIND = "_change_type"
 
 
 def tell(
@@ -66,8 +68,9 @@ def _ended(session: Session, place: Place, version: int, replaced: Any, columns:
     """The rows that end, with the columns that the table has from now on."""
     from pyspark.sql import functions
 
+    tree = json.dumps(replaced)
     rows = Rows(session, DeltaTable(place.uri, version=version, storage_options=place.options or None))
-    frame = rows.frame(rows.listing(json.dumps(replaced)), ()).where(sql_of(replaced))
+    frame = rows.frame(rows.listing(tree), ()).where(to_spark_sql(tree))
     before = {field["name"].lower(): field for field in rows.columns.fields}
     wanted = {field["name"]: plain_type(field["type"]) for field in columns.fields}
     return frame.select(*cast_or_filled(session, before, wanted, ()), functions.lit("delete").alias(KIND))

@@ -15,9 +15,11 @@ from deltafast._ops.delete_update import _figures
 from deltafast._util.options import choices
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import quoted
-from deltafast.spark._session.session import Session
-from deltafast.spark.jobs.folders import KIND, Folders
-from deltafast.spark.jobs.rows import Rows, marks
+from deltafast.spark._scan.row_positions import Rows
+from deltafast.spark._session.session import ANSI, Session
+from deltafast.spark._write.change_files import KIND
+from deltafast.spark.jobs.folders import Folders
+from deltafast.spark.jobs.row_bitmaps import marks
 from deltafast.spark.jobs.values import CHANGED, Demands, assigned, sql_of
 
 if TYPE_CHECKING:
@@ -28,10 +30,7 @@ if TYPE_CHECKING:
     from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
-__all__ = ["ANSI", "delete", "update"]
-
-#: The core's expressions are ANSI SQL, whatever the session is set to.
-ANSI = {"spark.sql.ansi.enabled": "true"}
+__all__ = ["delete", "update"]
 
 
 def delete(

@@ -14,12 +14,13 @@ from deltafast import _core
 from deltafast._ops.merge import merge_figures
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import Columns, plain_type, quoted, spark_type
-from deltafast.spark._session.session import Session, quiet
+from deltafast.spark._scan.row_positions import FILE, ROW, Rows
+from deltafast.spark._session.session import ANSI, Session, quiet
+from deltafast.spark._write.change_files import KIND
 from deltafast.spark._write.identity_columns import value_of
 from deltafast.spark._write.physical_schema import cast_column
-from deltafast.spark.jobs.change import ANSI
-from deltafast.spark.jobs.folders import KIND, Folders
-from deltafast.spark.jobs.rows import FILE, ROW, Rows, marks_by_kind
+from deltafast.spark.jobs.folders import Folders
+from deltafast.spark.jobs.row_bitmaps import marks_by_kind
 from deltafast.spark.jobs.sides import (
     BY_SOURCE,
     MATCHED,

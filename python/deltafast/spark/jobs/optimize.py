@@ -16,11 +16,10 @@ from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._ops.optimize import TableOptimizer, _figures
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import field_of
-from deltafast.spark._session.session import Session, quiet
-from deltafast.spark.jobs.change import ANSI
+from deltafast.spark._scan.row_positions import Rows
+from deltafast.spark._session.session import ANSI, Session, quiet
 from deltafast.spark.jobs.curve import OWN, PLACE, STEP, placed, ranked, word
 from deltafast.spark.jobs.folders import Folders
-from deltafast.spark.jobs.rows import Rows
 from deltafast.spark.jobs.tasks import MOST_PARTS, keys_of, shared
 
 if TYPE_CHECKING:
