@@ -10,8 +10,10 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
+from deltafast._handle import HandleOwner, handle_of
 from deltafast._util.arrow import Data, as_stream
 from deltafast._util.locations import address
+from deltafast._util.open_options import adapted_store, core_open_options
 from deltafast._util.options import choices, names, property_strings, text_options
 from deltafast._util.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties, encoding
 from deltafast.exceptions import InvalidArgumentError
@@ -23,14 +25,13 @@ if TYPE_CHECKING:
 
     from deltafast._util.filters import Predicate
     from deltafast.catalog import Committer
-    from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties, Mode, PostCommitHookProperties
 
 __all__ = ["BloomFilterProperties", "ColumnProperties", "Data", "WriterProperties", "write_deltalake"]
 
 
 def write_deltalake(
-    table_or_uri: str | os.PathLike[str] | DeltaTable,
+    table_or_uri: str | os.PathLike[str] | HandleOwner,
     data: Data,
     *,
     partition_by: Sequence[str] | str | None = None,
@@ -105,13 +106,11 @@ def write_deltalake(
         >>> write_deltalake("/data/events", frame, mode="append")                         # doctest: +SKIP
         >>> write_deltalake("/data/events", day, mode="overwrite", predicate="day = '2026-01-01'")  # doctest: +SKIP
     """
-    from deltafast.table import DeltaTable
-
     if partition_overwrite_mode not in ("static", "dynamic"):
         message = f"partition_overwrite_mode must be 'static' or 'dynamic', not {partition_overwrite_mode!r}"
         raise InvalidArgumentError(message)
-    table = table_or_uri if isinstance(table_or_uri, DeltaTable) else None
-    zone = time_zone or (table._time_zone if table is not None else "UTC")
+    table = handle_of(table_or_uri) if isinstance(table_or_uri, HandleOwner) else None
+    zone = time_zone or (table.time_zone if table is not None else "UTC")
     options = {
         "mode": _checked("mode", mode, ("error", "append", "overwrite", "ignore")),
         "partition_by": names(partition_by),
@@ -142,7 +141,7 @@ def _rows_of(data: object) -> int:
 
 
 def write_as_select(
-    place: str | DeltaTable,
+    place: str | HandleOwner,
     data: Data,
     statement: Literal["create", "create_or_replace", "replace"],
     *,
@@ -173,7 +172,7 @@ def write_as_select(
 
 
 def run_write(
-    table_or_uri: str | os.PathLike[str] | DeltaTable,
+    table_or_uri: str | os.PathLike[str] | HandleOwner,
     data: Data,
     options: dict[str, Any],
     predicate: Predicate | None,
@@ -184,13 +183,12 @@ def run_write(
 ) -> None:
     """Plan the write, bind what it asks for, do it; the options are those of the core."""
     from deltafast._expr.demands import bind_demands
-    from deltafast._util.open_options import adapted_store, core_open_options
-    from deltafast.table import DeltaTable
 
-    table = table_or_uri if isinstance(table_or_uri, DeltaTable) else None
-    if isinstance(table_or_uri, DeltaTable):
-        uri, snapshot = table_or_uri._given_uri, table_or_uri._snapshot
+    if isinstance(table_or_uri, HandleOwner):
+        table = handle_of(table_or_uri)
+        uri, snapshot = table.given_uri, table.snapshot
     else:
+        table = None
         uri, snapshot = address(table_or_uri), None
     write = _core.TableWrite.plan(
         uri,
@@ -206,7 +204,7 @@ def run_write(
         return
     moved, _ = write.run(bind_demands(write.demands, write.schema, predicate, zone=zone))
     if table is not None:
-        table._move(moved)
+        table.move(moved)
 
 
 def _keys(replace_using: Sequence[str] | str | None, replace_on: str | None) -> list[dict[str, Any]]:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 __all__ = [
-    "absent_method",
     "convert_arrow_schema",
     "deprecate_positional_commit_args",
     "disable_nanosecond_timestamps",
@@ -49,8 +48,6 @@ _LOCKING = {"aws_s3_locking_provider", "s3_locking_provider"}
 
 #: What the release of `deltalake` has beyond what is bound to ours, by module, and where it may come to be here.
 _LATER = frozenset({"PyMergeBuilder"})
-#: Methods of its `DeltaTable` that may be missing.
-_METHODS: frozenset[str] = frozenset()
 
 
 def install_as_deltalake() -> None:
@@ -149,15 +146,6 @@ def served_attribute(module: str, name: str, plain: Any) -> Any:
     package = sys.modules.get(_NAME)
     found = None if package is None or not _is_ours(package) else sys.modules.get(module)
     return getattr(found, name, plain)
-
-
-def absent_method(name: str, of: object) -> AttributeError:
-    """The error for an attribute that a table lacks, with a clear line for those that `deltalake` has."""
-    if name in _METHODS:
-        message = f"DeltaTable.{name} is not there yet: this release of deltafast cannot {name}"
-    else:
-        message = f"{type(of).__name__!r} object has no attribute {name!r}"
-    return AttributeError(message, name=name, obj=of)
 
 
 def encode_partition_value(val: Any) -> str:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast import _core
 from deltafast._expr import bind_expression
 from deltafast._expr.lexer import spark_text
+from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._util.arrow import as_stream
-from deltafast.exceptions import _PLACE, ConstraintViolatedError, DeltaError
+from deltafast.exceptions import DETAILS, ConstraintViolatedError, DeltaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +56,7 @@ def with_preview(
         f"Invalid data found: {wrong.num_rows} rows failed validation check.\n"
         f"Preview of invalid data:\n\n{_drawn(wrong.schema.names, cells)}"
     )
-    return ConstraintViolatedError(message, **{name: getattr(error, name) for name in _PLACE})
+    return ConstraintViolatedError(message, **{name: getattr(error, name) for name in DETAILS})
 
 
 def _of_table(data: Any, table: DeltaTable) -> pa.Table | None:
@@ -92,7 +93,7 @@ def _violating(rows: pa.Table, table: DeltaTable) -> Any:
     wrong: Any = pa.array([False] * rows.num_rows)
     for name, sql in table.metadata().configuration.items():
         if name.startswith(_CONSTRAINT):
-            tree = bind_expression(spark_text(sql, names), schema.to_json(), zone=table._time_zone)
+            tree = bind_expression(spark_text(sql, names), schema.to_json(), zone=handle_of(table).time_zone)
             found: Any = RecordBatchReader(_core.evaluate(tree, columns)).read_all().column(0)
             wrong = compute.or_(wrong, compute.invert(compute.fill_null(found, False)))
     for field in schema.fields:

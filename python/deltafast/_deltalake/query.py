@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import duckdb
 
 from deltafast._deltalake.fields import described_reader
+from deltafast._handle import handle_of
 from deltafast._interop.duckdb_query import ViewQueryBuilder
 from deltafast.exceptions import InvalidArgumentError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from deltafast.table import DeltaTable
+    from deltafast._handle import HandleOwner
 
 __all__ = ["QueryBuilder"]
 
@@ -112,10 +113,10 @@ class QueryBuilder(ViewQueryBuilder):
         super().__init__(_settings(session_config or {}), external_access=external_access)
         self._fields: dict[str, dict[str, pa.Field[Any]]] = {}
 
-    def register(self, table_name: str, delta_table: DeltaTable) -> QueryBuilder:
+    def register(self, table_name: str, delta_table: HandleOwner) -> QueryBuilder:
         """Make a table known to SQL by a name."""
         super().register(table_name, delta_table)
-        schema: Any = delta_table.schema().to_arrow()
+        schema: Any = handle_of(delta_table).schema().to_arrow()
         self._fields[table_name.lower()] = {field.name: field for field in schema}
         return self
 

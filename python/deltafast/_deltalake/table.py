@@ -32,7 +32,7 @@ from deltafast._util.arrow import as_stream
 from deltafast._util.locations import address, local_path, location
 from deltafast._util.options import names
 from deltafast.exceptions import (
-    _PLACE,
+    DETAILS,
     CommitFailedError,
     ConstraintViolatedError,
     DeltaError,
@@ -43,7 +43,7 @@ from deltafast.exceptions import (
 )
 from deltafast.schema import PrimitiveType, StructType
 from deltafast.table import DeltaTable as PlainTable
-from deltafast.table import DeltaTableConfig
+from deltafast.table import DeltaTableConfig, pinned
 from deltafast.writer import write_deltalake as plain_write
 
 if TYPE_CHECKING:
@@ -216,9 +216,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
     @property
     def _table(self) -> RawDeltaTable:
         """The object behind the handle; what is set here is called for the history and for a vacuum."""
-        from deltafast._interop.raw_table import RawDeltaTable
-
-        return vars(self).get("_inner") or RawDeltaTable(self)
+        return vars(self).get("_inner") or super()._table
 
     @_table.setter
     def _table(self, inner: RawDeltaTable) -> None:
@@ -227,7 +225,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
     @property
     def alter(self) -> TableAlterer:
         """Changes of what the table is: columns, constraints, properties, features."""
-        return TableAlterer(self)
+        return TableAlterer(self._handle)
 
     # --- moments ---------------------------------------------------------------------------------
 
@@ -280,7 +278,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
         except VersionNotFoundError:
             if isinstance(target, int):
                 raise
-            there = self._pinned()
+            there = pinned(self)
             there.update_incremental()
             there.load_as_version(target)
             return super().restore(there.version(), **options)
@@ -788,7 +786,7 @@ def in_their_words() -> Generator[None]:
     except DeltaError as error:
         for pattern, words, kind in _WORDS:
             if (found := re.match(pattern, str(error), re.DOTALL)) is not None:
-                place = {name: getattr(error, name) for name in _PLACE}
+                place = {name: getattr(error, name) for name in DETAILS}
                 message = words(found) if callable(words) else found.expand(words)
                 raise (kind or type(error))(message, **place) from error
         raise

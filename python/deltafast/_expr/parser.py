@@ -154,7 +154,7 @@ def parse(text: str, *, zone: str = "UTC") -> Syntax:
         UnsupportedExpressionError: Spark SQL that is no scalar expression here (subqueries, lambdas, windows).
     """
     try:
-        parser = _Parser(text, zone)
+        parser = Parser(text, zone)
         node = parser.expression(0)
         parser.expect_end()
     except RecursionError:
@@ -171,7 +171,7 @@ def _too_deep(text: str, pos: int | None) -> Exception:
 _SHOWN = 60
 
 
-class _Parser:
+class Parser:
     """Walks the tokens of one text; `deltafast._sql` reads whole statements with it."""
 
     def __init__(self, text: str, zone: str) -> None:

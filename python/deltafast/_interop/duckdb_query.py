@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import duckdb
 
+from deltafast._handle import handle_of
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from deltafast.table import DeltaTable
+    from deltafast._handle import HandleOwner, TableHandle
 
 __all__ = [
     "QueryBuilder",
@@ -30,6 +31,7 @@ __all__ = [
     "interruptible",
     "refused_access",
     "relation",
+    "source_of",
     "streamed",
     "unknown_table",
 ]
@@ -55,12 +57,12 @@ _UNKNOWN_TABLE = re.compile(r"Table with name (.+?) does not exist!")
 
 
 def relation(
-    table: DeltaTable, connection: duckdb.DuckDBPyConnection | None, *, external_access: bool = False
+    table: TableHandle, connection: duckdb.DuckDBPyConnection | None, *, external_access: bool = False
 ) -> duckdb.DuckDBPyRelation:
     """The table as a DuckDB relation on the connection, or on a private one."""
     if connection is None:
         connection = connect(external_access=external_access)
-    return connection.from_arrow(_source(table))
+    return connection.from_arrow(source_of(table))
 
 
 def connect(
@@ -184,12 +186,12 @@ def streamed(connection: duckdb.DuckDBPyConnection, text: str) -> pa.RecordBatch
     return cast("pa.RecordBatchReader", found.to_arrow_reader())
 
 
-def _source(table: DeltaTable) -> Any:
+def source_of(table: TableHandle) -> Any:
     """What DuckDB scans: a dataset, which takes filters, or without pyarrow the table's own stream."""
     try:
         from deltafast._interop.pyarrow_dataset import ScanDataset
     except ImportError:
-        return table._pinned()
+        return table.pinned()
     return ScanDataset(table)
 
 
@@ -215,7 +217,7 @@ class QueryBuilder:
         self._connection = connect(external_access=external_access, session=session)
         self._tables: dict[str, Any] = {}
 
-    def register(self, table_name: str, delta_table: DeltaTable) -> QueryBuilder:
+    def register(self, table_name: str, delta_table: HandleOwner) -> QueryBuilder:
         """Make a table known to SQL by a name, at the version it points at now.
 
         Args:
@@ -225,7 +227,7 @@ class QueryBuilder:
         Returns:
             The builder itself.
         """
-        self._tables[table_name] = _source(delta_table)
+        self._tables[table_name] = source_of(handle_of(delta_table))
         return self
 
     def execute(self, sql: str) -> pa.RecordBatchReader:

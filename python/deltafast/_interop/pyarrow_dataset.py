@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from deltafast._core import ArrowStream
+    from deltafast._handle import TableHandle
     from deltafast._util.filters import Predicate
     from deltafast.progress import Progress
-    from deltafast.table import DeltaTable
 
 #: Bounds of texts are cut at so many characters.
 _CUT = 32
@@ -45,7 +45,7 @@ __all__ = ["ScanDataset", "as_expression", "parquet_dataset", "read_table"]
 
 
 def read_table(
-    table: DeltaTable,
+    table: TableHandle,
     columns: Sequence[str] | None,
     filters: Predicate | None,
     *,
@@ -55,7 +55,7 @@ def read_table(
 ) -> pa.Table:
     """All rows of a scan as a pyarrow table."""
     try:
-        stream = table._scan(_distinct(columns), filters, limit, files=files)
+        stream = table.scan(_distinct(columns), filters, limit, files=files)
     except InvalidArgumentError:
         if not isinstance(filters, pc.Expression):
             raise
@@ -123,19 +123,19 @@ class ScanDataset(pads.FileSystemDataset):
 
     def __init__(
         self,
-        table: DeltaTable,
+        table: TableHandle,
         *,
         schema: pa.Schema | None = None,
         files: list[str] | None = None,
         filters: tuple[pc.Expression, ...] = (),
         parquet: pads.FileSystemDataset | None = None,
     ) -> None:
-        self._table = table._pinned()
+        self._table = table.pinned()
         self._cast = schema
         self._files = files
         self._filters = filters
         self._parquet = parquet
-        own = table._arrow_schema()
+        own = table.arrow_schema()
         full = own if schema is None else schema
         #: Predicates are pushed down only if columns have the table's types; else they may select other rows.
         self._pushes = schema is None or all(_same_values(field, own) for field in schema)
@@ -161,11 +161,13 @@ class ScanDataset(pads.FileSystemDataset):
         """The files that are read: below `filesystem` where it has them, else as `DeltaTable.file_uris` gives them."""
         if self._parquet is not None:
             return self._parquet.files
-        uris = self._table.file_uris()
+        snapshot = self._table.snapshot
+        uris = [local_path(uri) for uri in _listed(snapshot.file_uris(None), "uri")]
         if self._files is None:
             return uris
         chosen = set(self._files)
-        return [uri for uri, path in zip(uris, self._table.files(), strict=True) if path in chosen]
+        paths = _listed(snapshot.files(columns=["path"]), "path")
+        return [uri for uri, path in zip(uris, paths, strict=True) if path in chosen]
 
     def scanner(self, columns: Any = None, filter: Any = None, batch_size: int | None = None, **_: Any) -> pads.Scanner:  # noqa: A002
         """A scanner that reads once. pyarrow's options on readahead and threads are accepted.
@@ -191,7 +193,7 @@ class ScanDataset(pads.FileSystemDataset):
         bound, left = self._split(asked)
         names = self._names(columns) if left is None else None
         own = self._table.schema()
-        stream = self._table._snapshot.scan(
+        stream = self._table.snapshot.scan(
             columns=names if self._cast is None else _known_of(names or self._cast.names, own),
             predicate=bound,
             limit=limit if left is None else None,
@@ -218,7 +220,7 @@ class ScanDataset(pads.FileSystemDataset):
                 left = expression if left is None else left & expression
                 continue
             try:
-                tree = self._table._bound(expression)
+                tree = self._table.bind(expression)
             except InvalidArgumentError:
                 left = expression if left is None else left & expression
             else:
@@ -253,7 +255,7 @@ class ScanDataset(pads.FileSystemDataset):
         asked = (*self._filters, *(() if filter is None else (filter,)))
         bound, left = self._split(asked)
         if left is None and self._files is None:
-            return self._table._snapshot.count(bound)
+            return self._table.snapshot.count(bound)
         return self.scanner(None, filter, **options).count_rows()
 
     def filter(self, expression: pc.Expression) -> ScanDataset:
@@ -318,8 +320,12 @@ def _in_memory(dataset: Any) -> Any:
     return dataset._loaded() if isinstance(dataset, ScanDataset) else dataset
 
 
+def _listed(stream: ArrowStream, column: str) -> list[str]:
+    return cast("list[str]", RecordBatchReader(stream).read_all().column(column).to_pylist())
+
+
 def _remake(
-    table: DeltaTable,
+    table: TableHandle,
     schema: pa.Schema | None,
     files: list[str] | None,
     filters: tuple[pc.Expression, ...],
@@ -352,9 +358,9 @@ def _fitted(reader: pa.RecordBatchReader, target: pa.Schema) -> Iterator[pa.Reco
         yield pa.RecordBatch.from_arrays(columns, schema=target)
 
 
-def _parquet_of(table: DeltaTable, schema: pa.Schema | None, files: list[str] | None) -> pads.FileSystemDataset | None:
+def _parquet_of(table: TableHandle, schema: pa.Schema | None, files: list[str] | None) -> pads.FileSystemDataset | None:
     """The table's Parquet files as a dataset; None where pyarrow's reader would be wrong or cannot reach them."""
-    if table._store is not None:
+    if table.store is not None:
         return None
     try:
         return parquet_dataset(table, None, None, schema, False, None, files)
@@ -377,7 +383,7 @@ def _all_of(trees: list[str]) -> str | None:
 
 
 def parquet_dataset(
-    table: DeltaTable,
+    table: TableHandle,
     filesystem: Any,
     read_options: pads.ParquetReadOptions | None,
     schema: pa.Schema | None,
@@ -396,7 +402,9 @@ def parquet_dataset(
     # Of columns whose types are given, the statistics may be of others.
     if schema is None:
         columns += ["num_records", "null_count", "min", "max"]
-    actions = table.get_add_actions(columns=columns, predicate=pruning)
+    actions = RecordBatchReader(
+        table.snapshot.files(columns=columns, predicate=table.bind_pruning(None, pruning))
+    ).read_all()
     if files is not None:
         actions = actions.filter(pc.is_in(actions.column("path"), pa.array(files, pa.string())))
     _require_plain(table, actions)
@@ -425,7 +433,7 @@ def parquet_dataset(
     return pads.FileSystemDataset(fragments, schema, fmt, below)
 
 
-def _require_plain(table: DeltaTable, actions: pa.Table) -> None:
+def _require_plain(table: TableHandle, actions: pa.Table) -> None:
     feature = None
     mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
     if mode != "none" and table.protocol().min_reader_version > 1:
@@ -461,14 +469,14 @@ def _has_variant(kind: DataType) -> bool:
     return isinstance(kind, VariantType)
 
 
-def _filesystem(table: DeltaTable, filesystem: Any) -> pafs.FileSystem:
+def _filesystem(table: TableHandle, filesystem: Any) -> pafs.FileSystem:
     if isinstance(filesystem, pafs.FileSystem):
         return filesystem
     if filesystem is None and not table.table_uri.startswith("file://"):
         # With the table's storage options, which pyarrow's own file systems do not take.
         from deltafast.filesystem import DeltaStorageHandler
 
-        return pafs.PyFileSystem(DeltaStorageHandler(table._given_uri, table._storage_options))
+        return pafs.PyFileSystem(DeltaStorageHandler(table.given_uri, table.storage_options))
     if filesystem is None:
         return pafs.SubTreeFileSystem(local_path(table.table_uri), pafs.LocalFileSystem())
     if isinstance(filesystem, str):

@@ -5,80 +5,88 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
 
+    from deltafast._handle import Metadata, TableHandle
     from deltafast._util.filters import FilterType, Predicate
     from deltafast.schema import Schema
-    from deltafast.table import DeltaTable, Metadata
     from deltafast.transaction import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
 
 __all__ = ["RawDeltaTable"]
 
 
 class RawDeltaTable:
-    """The inner object of a `DeltaTable`, made by `DeltaTable._table`."""
+    """The inner object of a `DeltaTable`, made by `DeltaTable._table`.
 
-    def __init__(self, table: DeltaTable) -> None:
-        self._handle = table
+    Args:
+        table: The `DeltaTable`; what it answers, this object does.
+        handle: Its handle.
+        vacuum: `DeltaTable.vacuum`, whatever method of that name the table has.
+    """
+
+    def __init__(self, table: Any, handle: TableHandle, vacuum: Callable[..., list[str]]) -> None:
+        self._table = table
+        self.handle = handle
+        self._vacuum = vacuum
 
     @property
     def schema(self) -> Schema:
         """The table's schema."""
-        return self._handle.schema()
+        return self._table.schema()
 
     def table_uri(self) -> str:
         """The table's location."""
-        return self._handle.table_uri
+        return self._table.table_uri
 
     def version(self) -> int:
         """The version it points at."""
-        return self._handle.version()
+        return self._table.version()
 
     def get_latest_version(self) -> int:
         """The newest version there is."""
-        return self._handle._snapshot.update().version
+        return self.handle.snapshot.update().version
 
     def metadata(self) -> Metadata:
         """The table's metadata."""
-        return self._handle.metadata()
+        return self._table.metadata()
 
     def protocol_versions(self) -> tuple[int, int, list[str] | None, list[str] | None]:
         """The table's protocol."""
-        return self._handle.protocol()
+        return self._table.protocol()
 
     def table_config(self) -> tuple[bool, int, bool]:
         """The loading options."""
-        return self._handle._config
+        return self.handle.config
 
     def load_version(self, version: int) -> None:
         """Point at another version."""
-        self._handle.load_as_version(version)
+        self._table.load_as_version(version)
 
     def load_with_datetime(self, ds: str) -> None:
         """Point at the version of a moment."""
-        self._handle.load_as_version(ds)
+        self._table.load_as_version(ds)
 
     def update_incremental(self) -> None:
         """Point at the newest version."""
-        self._handle.update_incremental()
+        self._table.update_incremental()
 
     def files(self, file_pruning_predicate: Predicate | None = None) -> list[str]:
         """Absolute places of files."""
-        return self._handle.file_uris(file_pruning_predicate=file_pruning_predicate)
+        return self._table.file_uris(file_pruning_predicate=file_pruning_predicate)
 
     def file_uris(self, file_pruning_predicate: Predicate | None = None) -> list[str]:
         """Absolute places of files."""
-        return self._handle.file_uris(file_pruning_predicate=file_pruning_predicate)
+        return self._table.file_uris(file_pruning_predicate=file_pruning_predicate)
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:
         """The table's files."""
-        return self._handle.get_add_actions(flatten)
+        return self._table.get_add_actions(flatten)
 
     def get_add_file_sizes(self) -> dict[str, int]:
         """Bytes of each file by its path, as it stands in the log."""
-        rows = self._handle.get_add_actions(columns=["path", "size_bytes"])
+        rows = self._table.get_add_actions(columns=["path", "size_bytes"])
         sizes = zip(rows.column("path").to_pylist(), rows.column("size_bytes").to_pylist(), strict=True)
         return dict(cast("Iterable[tuple[str, int]]", sizes))
 
@@ -86,12 +94,12 @@ class RawDeltaTable:
         self, file_pruning_predicate: Predicate | None = None
     ) -> frozenset[frozenset[tuple[str, str | None]]]:
         """The distinct partition values of the files."""
-        found = self._handle.partitions(file_pruning_predicate=file_pruning_predicate)
+        found = self._table.partitions(file_pruning_predicate=file_pruning_predicate)
         return frozenset(frozenset(values.items()) for values in found)
 
     def history(self, limit: int | None = None) -> list[str]:
         """The commits, newest first, as JSON, with the times of their writers."""
-        return self._handle._snapshot.history_json(limit, writers_time=True)
+        return self.handle.snapshot.history_json(limit, writers_time=True)
 
     def vacuum(
         self,
@@ -105,10 +113,7 @@ class RawDeltaTable:
         **options: Any,
     ) -> list[str]:
         """Delete files that are not needed; the order of arguments is not that of `DeltaTable`'s method."""
-        from deltafast.table import DeltaTable
-
-        return DeltaTable.vacuum(
-            self._handle,
+        return self._vacuum(
             retention_hours,
             dry_run,
             enforce_retention_duration,
@@ -121,7 +126,7 @@ class RawDeltaTable:
 
     def transaction_version(self, app_id: str) -> int | None:
         """The last version that an application has recorded."""
-        return self._handle.transaction_version(app_id)
+        return self._table.transaction_version(app_id)
 
     def create_write_transaction(
         self,
@@ -134,7 +139,7 @@ class RawDeltaTable:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Commit data files that are there already; the order of arguments is not that of `DeltaTable`'s method."""
-        self._handle.create_write_transaction(
+        self._table.create_write_transaction(
             actions,
             mode,
             schema,

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
+    from deltafast._handle import TableHandle
     from deltafast._util.filters import FilterType
     from deltafast.schema import ArrowSchemaExportable
-    from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties, Mode, PostCommitHookProperties
 
 __all__ = ["commit_actions", "create_table_with_add_actions"]
@@ -70,7 +70,7 @@ def create_table_with_add_actions(
 
 
 def commit_actions(
-    table: DeltaTable,
+    table: TableHandle,
     actions: Sequence[AddAction | RemoveAction],
     mode: str,
     schema: Schema | ArrowSchemaExportable,
@@ -90,7 +90,7 @@ def commit_actions(
         raise InvalidArgumentError(message)
     if mode == "overwrite" and partition_filters is None:
         options["schema_mode"] = "overwrite"
-    return _commit(table._given_uri, schema, actions, options, snapshot=table._snapshot, predicate=partition_filters)
+    return _commit(table.given_uri, schema, actions, options, snapshot=table.snapshot, predicate=partition_filters)
 
 
 def _commit(

@@ -19,8 +19,8 @@ from deltafast.schema import Field, PrimitiveType, Schema
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from deltafast._handle import TableHandle
     from deltafast.schema import DataType
-    from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = ["ColumnChanges", "TableAlterer", "TableFeatures"]
@@ -63,7 +63,7 @@ class TableAlterer:
     * StorageError: the store failed.
     """
 
-    def __init__(self, table: DeltaTable) -> None:
+    def __init__(self, table: TableHandle) -> None:
         self.table = table
 
     def _do(
@@ -76,12 +76,12 @@ class TableAlterer:
         from deltafast._expr.demands import bind_demands
 
         table = self.table
-        snapshot = table._snapshot
+        snapshot = table.snapshot
         text = table.schema().to_json()
-        bound = bind_demands(_core.demands_of(snapshot), text, zone=table._time_zone)
+        bound = bind_demands(_core.demands_of(snapshot), text, zone=table.time_zone)
         options = json.dumps(choices(commit, hooks))
         moved, _ = _core.alter(snapshot, json.dumps({"kind": kind, **change}), bound, options)
-        table._move(moved)
+        table.move(moved)
 
     # --- columns ---------------------------------------------------------------------------------
 
@@ -255,7 +255,7 @@ class TableAlterer:
 
             demand = {"checks": [], "generated": [], "defaults": [{"name": column, "sql": default}]}
             if any(field.name == column for field in self.table.schema().fields):
-                bind_demands(json.dumps(demand), self.table.schema().to_json(), zone=self.table._time_zone)
+                bind_demands(json.dumps(demand), self.table.schema().to_json(), zone=self.table.time_zone)
         change = {"column": column, "metadata": dict(metadata)}
         self._do("set_column_metadata", commit_properties, post_commithook_properties, **change)
 
@@ -290,7 +290,7 @@ class TableAlterer:
         given = sql_strings("constraints", constraints)
         checks = [{"name": name, "sql": spark_text(sql, columns)} for name, sql in given.items()]
         demands = json.dumps({"checks": checks, "generated": [], "defaults": []})
-        bound = json.loads(bind_demands(demands, schema, zone=self.table._time_zone))["checks"]
+        bound = json.loads(bind_demands(demands, schema, zone=self.table.time_zone))["checks"]
         with counted(progress):
             self._do("add_constraints", commit_properties, post_commithook_properties, constraints=bound)
 
@@ -485,8 +485,8 @@ class TableAlterer:
         name = feature.value if isinstance(feature, TableFeatures) else feature
         options = json.dumps(choices(commit_properties, post_commithook_properties))
         with counted(progress):
-            moved, _ = _core.drop_feature(table._snapshot, name, truncate_history, options)
-        table._move(moved)
+            moved, _ = _core.drop_feature(table.snapshot, name, truncate_history, options)
+        table.move(moved)
 
     def cluster_by(
         self,
@@ -501,7 +501,7 @@ class TableAlterer:
 class ColumnChanges(TableAlterer):
     """Changes of columns that are one commit: methods note them, each of the table as the ones before leave it."""
 
-    def __init__(self, table: DeltaTable) -> None:
+    def __init__(self, table: TableHandle) -> None:
         super().__init__(table)
         self._changes: list[dict[str, Any]] = []
 

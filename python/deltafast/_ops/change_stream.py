@@ -14,16 +14,17 @@ import pyarrow as pa
 
 from deltafast import _core
 from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._util.options import names
 from deltafast._util.values import moment
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
-from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from deltafast._handle import TableHandle
     from deltafast._util.filters import Predicate
 
-__all__ = ["ChangeBatch", "stream_changes"]
+__all__ = ["ChangeBatch", "ChangeStream", "StreamFile", "StreamPosition", "stream_changes"]
 
 _FORMAT: Final = 1
 _FEED_COLUMNS: Final = (
@@ -43,7 +44,7 @@ class ChangeBatch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Place:
+class StreamPosition:
     """The next file: `index` of those of the commit, or of the snapshot, of `version`."""
 
     version: int
@@ -52,7 +53,7 @@ class _Place:
 
 
 @dataclass(frozen=True)
-class _File:
+class StreamFile:
     path: str
     bytes: int
 
@@ -60,12 +61,12 @@ class _File:
 class _Piece(NamedTuple):
     """Files of one version, or with `files` None the change feed of that version."""
 
-    place: _Place
-    files: list[_File] | None
+    place: StreamPosition
+    files: list[StreamFile] | None
 
 
 def stream_changes(
-    table: DeltaTable,
+    table: TableHandle,
     cursor: Mapping[str, Any] | None,
     *,
     feed: bool,
@@ -84,15 +85,15 @@ def stream_changes(
         if limit is not None and limit < 1:
             message = f"{name} must be at least 1, not {limit}"
             raise InvalidArgumentError(message)
-    stream = _Stream(table._pinned(), feed, max_files, max_bytes, on_change, columns, predicate)
+    stream = ChangeStream(table.pinned(), feed, max_files, max_bytes, on_change, columns, predicate)
     place, batch = stream.begin(cursor, starting_version)
     return stream.run(place, batch)
 
 
-class _Stream:
+class ChangeStream:
     def __init__(
         self,
-        table: DeltaTable,
+        table: TableHandle,
         feed: bool,
         max_files: int | None,
         max_bytes: int | None,
@@ -110,7 +111,7 @@ class _Stream:
 
     # --- where to begin --------------------------------------------------------------------------
 
-    def begin(self, cursor: Mapping[str, Any] | None, start: int | str | None) -> tuple[_Place, int]:
+    def begin(self, cursor: Mapping[str, Any] | None, start: int | str | None) -> tuple[StreamPosition, int]:
         """The first place, and how many batches came before."""
         if cursor is not None:
             if start is not None:
@@ -119,15 +120,15 @@ class _Stream:
             return self.place_of(cursor)
         newest = self.table.version()
         if start is None:
-            return _Place(newest, 0, snapshot=True), 0
+            return StreamPosition(newest, 0, snapshot=True), 0
         if start == "latest":
-            return _Place(newest + 1, 0, snapshot=False), 0
+            return StreamPosition(newest + 1, 0, snapshot=False), 0
         if not isinstance(start, int) or isinstance(start, bool) or start < 0:
             message = f"starting_version must be a version or 'latest', not {start!r}"
             raise InvalidArgumentError(message)
-        return _Place(start, 0, snapshot=False), 0
+        return StreamPosition(start, 0, snapshot=False), 0
 
-    def place_of(self, cursor: Mapping[str, Any]) -> tuple[_Place, int]:
+    def place_of(self, cursor: Mapping[str, Any]) -> tuple[StreamPosition, int]:
         """The place that a cursor names."""
         kinds = {
             "format": int,
@@ -148,9 +149,9 @@ class _Stream:
         if cursor["feed"] != self.feed:
             message = f"the cursor is of a stream with feed={cursor['feed']}; begin anew to change that"
             raise InvalidArgumentError(message)
-        return _Place(cursor["version"], cursor["index"], cursor["snapshot"]), cursor["batch"]
+        return StreamPosition(cursor["version"], cursor["index"], cursor["snapshot"]), cursor["batch"]
 
-    def cursor(self, place: _Place, batch: int) -> dict[str, Any]:
+    def cursor(self, place: StreamPosition, batch: int) -> dict[str, Any]:
         """A place as plain JSON."""
         return {
             "format": _FORMAT,
@@ -164,7 +165,7 @@ class _Stream:
 
     # --- batches ---------------------------------------------------------------------------------
 
-    def run(self, place: _Place, batch: int) -> Iterator[ChangeBatch]:
+    def run(self, place: StreamPosition, batch: int) -> Iterator[ChangeBatch]:
         """Batches up to the newest version."""
         while True:
             pieces, after = self.admitted(place)
@@ -174,13 +175,13 @@ class _Stream:
             yield ChangeBatch(self.rows(pieces, place), self.cursor(after, batch))
             place = after
 
-    def admitted(self, place: _Place) -> tuple[list[_Piece], _Place]:
+    def admitted(self, place: StreamPosition) -> tuple[list[_Piece], StreamPosition]:
         """What fits into one batch, and the place behind it."""
         pieces: list[_Piece] = []
         files = size = 0
         if place.snapshot:
             return self.admitted_of_snapshot(place)
-        newest = self.table._snapshot.update()
+        newest = self.table.snapshot.update()
         if place.version > newest.version:
             return pieces, place
         commits = _core.Commits.list(newest, place.version)
@@ -201,27 +202,27 @@ class _Stream:
                     pieces.append(_Piece(place, rest[:count]))
                     files, size = files + count, size + sum(file.bytes for file in rest[:count])
                 if count < len(rest):
-                    return pieces, _Place(place.version, place.index + count, snapshot=False)
-            place = _Place(place.version + 1, 0, snapshot=False)
+                    return pieces, StreamPosition(place.version, place.index + count, snapshot=False)
+            place = StreamPosition(place.version + 1, 0, snapshot=False)
         return pieces, place
 
-    def admitted_of_snapshot(self, place: _Place) -> tuple[list[_Piece], _Place]:
+    def admitted_of_snapshot(self, place: StreamPosition) -> tuple[list[_Piece], StreamPosition]:
         """What of the rows that are there fits into one batch."""
         held = self.snapshot_files(place.version)
         taken = held[place.index : place.index + self.fitting(held[place.index :], 0, 0)]
         pieces = [_Piece(place, taken)] if taken else []
         done = place.index + len(taken)
         if done < len(held):
-            return pieces, _Place(place.version, done, snapshot=True)
+            return pieces, StreamPosition(place.version, done, snapshot=True)
         # What comes next may have another schema.
-        return pieces, _Place(place.version + 1, 0, snapshot=False)
+        return pieces, StreamPosition(place.version + 1, 0, snapshot=False)
 
     def fits(self, files: int, size: int) -> bool:
         """Whether so much is admitted."""
         max_files, max_bytes = self.limits
         return (max_files is None or files <= max_files) and (max_bytes is None or size <= max_bytes)
 
-    def fitting(self, rest: list[_File], files: int, size: int) -> int:
+    def fitting(self, rest: list[StreamFile], files: int, size: int) -> int:
         """How many of the files fit; the first file of a batch always does."""
         count = 0
         for file in rest:
@@ -231,10 +232,10 @@ class _Stream:
             count += 1
         return count
 
-    def new_files(self, commit: _core.CommitFiles, place: _Place) -> list[_File]:
+    def new_files(self, commit: _core.CommitFiles, place: StreamPosition) -> list[StreamFile]:
         """The files of a commit whose rows are new."""
         if not commit.removes or self.on_change == "rows":
-            return [_File(*add) for add in commit.adds]
+            return [StreamFile(*add) for add in commit.adds]
         if self.on_change == "skip":
             return []
         message = (
@@ -246,12 +247,13 @@ class _Stream:
 
     # --- the log ---------------------------------------------------------------------------------
 
-    def snapshot_files(self, version: int) -> list[_File]:
+    def snapshot_files(self, version: int) -> list[StreamFile]:
         """The files of a version, the oldest first."""
-        found: Any = self.at(version).get_add_actions(columns=["path", "size_bytes", "modification_time"])
+        stream = self.at(version).snapshot.files(columns=["path", "size_bytes", "modification_time"])
+        found: Any = RecordBatchReader(stream).read_all()
         ordered = found.sort_by([("modification_time", "ascending"), ("path", "ascending")])
         values = zip(ordered.column("path").to_pylist(), ordered.column("size_bytes").to_pylist(), strict=True)
-        return [_File(path, size) for path, size in values]
+        return [StreamFile(path, size) for path, size in values]
 
     def commit(self, commits: _core.Commits, version: int) -> _core.CommitFiles:
         """A commit of this table."""
@@ -261,18 +263,16 @@ class _Stream:
             raise InvalidArgumentError(message)
         return commit
 
-    def at(self, version: int) -> DeltaTable:
+    def at(self, version: int) -> TableHandle:
         """The table at a version."""
-        there = self.table._pinned()
-        there.load_as_version(version)
-        return there
+        return self.table.at_version(version)
 
     # --- rows ------------------------------------------------------------------------------------
 
-    def rows(self, pieces: list[_Piece], place: _Place) -> pa.RecordBatchReader:
+    def rows(self, pieces: list[_Piece], place: StreamPosition) -> pa.RecordBatchReader:
         """The rows of the pieces as one stream; they have one schema."""
         if not pieces:
-            newest = min(place.version, self.table._snapshot.update().version)
+            newest = min(place.version, self.table.snapshot.update().version)
             return pa.RecordBatchReader.from_batches(self.schema(self.at(newest)), [])
         readers = (self.piece(piece) for piece in pieces)
         first = next(readers)
@@ -284,9 +284,9 @@ class _Stream:
 
         return pa.RecordBatchReader.from_batches(first.schema, batches())
 
-    def schema(self, table: DeltaTable) -> pa.Schema:
+    def schema(self, table: TableHandle) -> pa.Schema:
         """The schema of the rows of a version."""
-        schema: Any = table._arrow_schema()
+        schema: Any = table.arrow_schema()
         if self.feed:
             for name, kind in _FEED_COLUMNS:
                 schema = schema.append(pa.field(name, kind))
@@ -298,27 +298,29 @@ class _Stream:
         """The rows of one piece."""
         version = piece.place.version
         if piece.files is None:
-            # By name: the handle may be one that answers as `deltalake`'s does.
-            changes = DeltaTable.load_cdf(
-                self.at(version), version, version, columns=self.columns, predicate=self.predicate
-            )
-            return pa.RecordBatchReader.from_stream(changes)
+            return _reader(self.changes(version))
         there = self.at(version)
         files = [file.path for file in piece.files]
         if not self.feed:
-            return _reader(there._scan(self.columns, self.predicate, files=files))
+            return _reader(there.scan(self.columns, self.predicate, files=files))
         return self.inserts(there, files)
 
-    def inserts(self, there: DeltaTable, files: list[str]) -> pa.RecordBatchReader:
+    def changes(self, version: int) -> _core.ArrowStream:
+        """The change data feed of a version."""
+        there = self.at(version)
+        tree = there.bind(self.predicate, change_data=True)
+        return there.snapshot.cdf(version, version, None, None, names(self.columns), tree, False, False)
+
+    def inserts(self, there: TableHandle, files: list[str]) -> pa.RecordBatchReader:
         """Rows of the snapshot as if they were inserted by its version."""
         marks: dict[str, Any] = {
             "_change_type": "insert",
             "_commit_version": there.version(),
-            "_commit_timestamp": moment(there._snapshot.timestamp_ms),
+            "_commit_timestamp": moment(there.snapshot.timestamp_ms),
         }
         schema = self.schema(there)
         own = [name for name in schema.names if name not in marks]
-        reader = _reader(there._scan(own, self.predicate, files=files))
+        reader = _reader(there.scan(own, self.predicate, files=files))
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in reader:

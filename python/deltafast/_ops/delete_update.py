@@ -17,16 +17,16 @@ from deltafast.exceptions import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from deltafast._handle import TableHandle
     from deltafast._util.filters import Predicate
     from deltafast._util.writer_properties import WriterProperties
-    from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
-__all__ = ["delete", "literal", "update"]
+__all__ = ["delete", "dml_figures", "literal", "update"]
 
 
 def delete(
-    table: DeltaTable,
+    table: TableHandle,
     predicate: Predicate | None,
     writer_properties: WriterProperties | None,
     commit: CommitProperties | None,
@@ -34,17 +34,17 @@ def delete(
     max_reruns: int,
 ) -> dict[str, Any]:
     """See `DeltaTable.delete`."""
-    schema, zone = table.schema().to_json(), table._time_zone
+    schema, zone = table.schema().to_json(), table.time_zone
     rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
-    moved, report = _core.delete(table._snapshot, _options(table, writer_properties, commit, hooks, max_reruns), rows)
-    table._move(moved)
-    figures = _figures(report, "num_deleted_rows", "rewrite_time_ms")
+    moved, report = _core.delete(table.snapshot, _options(table, writer_properties, commit, hooks, max_reruns), rows)
+    table.move(moved)
+    figures = dml_figures(report, "num_deleted_rows", "rewrite_time_ms")
     # Not told where a file without statistics ended unread; `deltalake` leaves it out, too.
     return {name: figure for name, figure in figures.items() if name != "num_deleted_rows" or figure is not None}
 
 
 def update(
-    table: DeltaTable,
+    table: TableHandle,
     updates: Mapping[str, str] | None,
     new_values: Mapping[str, Any] | None,
     predicate: Predicate | None,
@@ -68,18 +68,18 @@ def update(
     if not updates:
         message = "there is nothing to update: no column is given a value"
         raise InvalidArgumentError(message)
-    schema, zone = table.schema().to_json(), table._time_zone
+    schema, zone = table.schema().to_json(), table.time_zone
     rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
     assignments = bind_updates(sql_strings("updates", updates), schema, zone=zone, mode=mode)
-    bound = bind_demands(_core.demands_of(table._snapshot), schema, zone=zone)
+    bound = bind_demands(_core.demands_of(table.snapshot), schema, zone=zone)
     options = _options(table, writer_properties, commit, hooks, max_reruns)
-    moved, report = _core.update(table._snapshot, options, assignments, bound, rows)
-    table._move(moved)
-    return _figures(report, "num_updated_rows")
+    moved, report = _core.update(table.snapshot, options, assignments, bound, rows)
+    table.move(moved)
+    return dml_figures(report, "num_updated_rows")
 
 
 def _options(
-    table: DeltaTable,
+    table: TableHandle,
     writer_properties: WriterProperties | None,
     commit: CommitProperties | None,
     hooks: PostCommitHookProperties | None,
@@ -88,11 +88,11 @@ def _options(
     if max_reruns < 0:
         message = f"max_reruns must not be negative, it is {max_reruns}"
         raise InvalidArgumentError(message)
-    made = encoding(writer_properties, table._time_zone)
+    made = encoding(writer_properties, table.time_zone)
     return json.dumps({"encoding": made, "choices": choices(commit, hooks), "max_reruns": max_reruns})
 
 
-def _figures(report: str, *more: str) -> dict[str, Any]:
+def dml_figures(report: str, *more: str) -> dict[str, Any]:
     """The figures of a commit under the names of `deltalake`, as numbers."""
     metrics: dict[str, str] = json.loads(report)["metrics"]
     names = ["num_added_files", "num_removed_files", "num_copied_rows", "execution_time_ms", "scan_time_ms", *more]

@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltafast._expr.types import DataType
+    from deltafast._handle import TableHandle
     from deltafast._ops.engine.base import Engine
     from deltafast._util.arrow import Data
     from deltafast._util.writer_properties import WriterProperties
-    from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
-__all__ = ["BoundMerge", "TableMerger", "merge_figures"]
+__all__ = ["BoundMerge", "MergeClause", "TableMerger", "merge_figures"]
 
 _KINDS: dict[str, tuple[str, ...]] = {"matched": BOTH, "not_matched": (SOURCE,), "by_source": (TARGET,)}
 
 
-class _Clause(NamedTuple):
+class MergeClause(NamedTuple):
     """A clause as the user wrote it; `updates` is None where all columns of the source are meant."""
 
     kind: str
@@ -72,7 +72,7 @@ class TableMerger:
 
     def __init__(
         self,
-        table: DeltaTable,
+        table: TableHandle,
         source: Data | str,
         predicate: str,
         *,
@@ -96,17 +96,17 @@ class TableMerger:
             message = f"the predicate of a merge must be Spark SQL in a string, not of type {type(predicate).__name__}"
             raise InvalidArgumentError(message)
         self._table = table
-        self._source = _query(source, table._time_zone) if isinstance(source, str) else source
+        self._source = _query(source, table.time_zone) if isinstance(source, str) else source
         self._predicate = predicate
         self._aliases = target_alias, source_alias
         self._merge_schema = merge_schema
         self._mode = "ansi" if error_on_type_mismatch else "try"
-        self._clauses: list[_Clause] = []
+        self._clauses: list[MergeClause] = []
         self._max_temp_directory_size = max_temp_directory_size
         self._engine = engine
         self._progress: Progress = progress
         self._options = {
-            "encoding": encoding(writer_properties, table._time_zone),
+            "encoding": encoding(writer_properties, table.time_zone),
             "choices": choices(commit_properties, post_commithook_properties),
             "max_spill_size": max_spill_size,
             "max_temp_directory_size": max_temp_directory_size,
@@ -123,7 +123,7 @@ class TableMerger:
         Returns:
             The builder itself.
         """
-        return self._add(_Clause("matched", "update", predicate, sql_strings("updates", updates)))
+        return self.add_clause(MergeClause("matched", "update", predicate, sql_strings("updates", updates)))
 
     def when_matched_update_all(
         self, predicate: str | None = None, except_cols: Sequence[str] | None = None
@@ -137,7 +137,7 @@ class TableMerger:
         Returns:
             The builder itself.
         """
-        return self._add(_Clause("matched", "update", predicate, None, tuple(except_cols or ())))
+        return self.add_clause(MergeClause("matched", "update", predicate, None, tuple(except_cols or ())))
 
     def when_matched_delete(self, predicate: str | None = None) -> TableMerger:
         """Delete a matched row.
@@ -148,7 +148,7 @@ class TableMerger:
         Returns:
             The builder itself.
         """
-        return self._add(_Clause("matched", "delete", predicate))
+        return self.add_clause(MergeClause("matched", "delete", predicate))
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerger:
         """Add a row for a row of the source that matches none.
@@ -160,7 +160,7 @@ class TableMerger:
         Returns:
             The builder itself.
         """
-        return self._add(_Clause("not_matched", "insert", predicate, sql_strings("updates", updates)))
+        return self.add_clause(MergeClause("not_matched", "insert", predicate, sql_strings("updates", updates)))
 
     def when_not_matched_insert_all(
         self, predicate: str | None = None, except_cols: Sequence[str] | None = None
@@ -174,7 +174,7 @@ class TableMerger:
         Returns:
             The builder itself.
         """
-        return self._add(_Clause("not_matched", "insert", predicate, None, tuple(except_cols or ())))
+        return self.add_clause(MergeClause("not_matched", "insert", predicate, None, tuple(except_cols or ())))
 
     def when_not_matched_by_source_update(
         self, updates: Mapping[str, str], predicate: str | None = None
@@ -188,7 +188,7 @@ class TableMerger:
         Returns:
             The builder itself.
         """
-        return self._add(_Clause("by_source", "update", predicate, sql_strings("updates", updates)))
+        return self.add_clause(MergeClause("by_source", "update", predicate, sql_strings("updates", updates)))
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> TableMerger:
         """Delete a row of the table that no row of the source matches.
@@ -199,9 +199,9 @@ class TableMerger:
         Returns:
             The builder itself.
         """
-        return self._add(_Clause("by_source", "delete", predicate))
+        return self.add_clause(MergeClause("by_source", "delete", predicate))
 
-    def _add(self, clause: _Clause) -> TableMerger:
+    def add_clause(self, clause: MergeClause) -> TableMerger:
         if clause.updates is not None and not clause.updates:
             message = f"a clause that is to {clause.deed} names no column"
             raise InvalidArgumentError(message)
@@ -229,9 +229,9 @@ class TableMerger:
         """
         self.check()
         table = self._table
-        snapshot = table._snapshot
+        snapshot = table.snapshot
         merge = _core.TableMerge(snapshot, as_stream(self._source))
-        plan = self.bind(table, merge, table._time_zone).plan
+        plan = self.bind(table, merge, table.time_zone).plan
         with counted(self._progress):
             merge.read(json.dumps(plan))
             while True:
@@ -245,7 +245,7 @@ class TableMerger:
                     break
         moved, report = done
         every = snapshot.num_files()
-        table._move(moved)
+        table.move(moved)
         return merge_figures(report, files, every)
 
     def check(self) -> None:
@@ -254,7 +254,7 @@ class TableMerger:
             message = "a MERGE needs at least one WHEN clause; add one before `execute()`"
             raise InvalidArgumentError(message)
 
-    def bind(self, table: DeltaTable, merge: _core.TableMerge, zone: str) -> BoundMerge:
+    def bind(self, table: TableHandle, merge: _core.TableMerge, zone: str) -> BoundMerge:
         """Settle what the table will be, and bind what is to be done.
 
         Args:
@@ -308,7 +308,7 @@ class TableMerger:
                 lacking.update(dict.fromkeys(field.name for field in before.fields if field.name not in given))
         return [list(path) for path in evolving], list(lacking)
 
-    def _assigned(self, sides: Sides, clause: _Clause) -> Iterator[tuple[str, str | None]]:
+    def _assigned(self, sides: Sides, clause: MergeClause) -> Iterator[tuple[str, str | None]]:
         """Columns and their texts; None for the column of the source of that name."""
         if clause.updates is not None:
             yield from clause.updates.items()
@@ -325,7 +325,7 @@ class TableMerger:
             if known and field.name.lower() not in left_out:
                 yield field.name, None
 
-    def _values(self, sides: Sides, after: Struct, clause: _Clause) -> Iterator[dict[str, Any]]:
+    def _values(self, sides: Sides, after: Struct, clause: MergeClause) -> Iterator[dict[str, Any]]:
         if clause.deed == "delete":
             return
         allowed = _KINDS[clause.kind]

@@ -20,10 +20,10 @@ from deltafast.progress import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from deltafast._handle import TableHandle
     from deltafast._util.filters import Predicate
     from deltafast._util.writer_properties import WriterProperties
     from deltafast.progress import Progress
-    from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = ["TableOptimizer"]
@@ -35,7 +35,7 @@ _FORMATS = "delta.universalFormat.enabledFormats"
 class TableOptimizer:
     """Lays out the files of a table anew; `DeltaTable.optimize` is one. No row changes."""
 
-    def __init__(self, table: DeltaTable) -> None:
+    def __init__(self, table: TableHandle) -> None:
         self.table = table
 
     def __call__(self, *args: Any, **options: Any) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class TableOptimizer:
             StorageError: The store failed.
         """
         options = {
-            "encoding": encoding(writer_properties, self.table._time_zone, target_size),
+            "encoding": encoding(writer_properties, self.table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
             "choices": choices(commit_properties, post_commithook_properties),
         }
@@ -145,7 +145,7 @@ class TableOptimizer:
             StorageError: The store failed, or there is no room for rows on disk.
         """
         options = {
-            "encoding": encoding(writer_properties, self.table._time_zone, target_size),
+            "encoding": encoding(writer_properties, self.table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
             "choices": choices(commit_properties, post_commithook_properties),
             "task": "cluster_full" if full else "cluster",
@@ -192,7 +192,7 @@ class TableOptimizer:
             StorageError: The store failed.
         """
         options = {
-            "encoding": encoding(writer_properties, self.table._time_zone, target_size),
+            "encoding": encoding(writer_properties, self.table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
             "choices": choices(commit_properties, post_commithook_properties),
             "task": "purge",
@@ -247,7 +247,7 @@ class TableOptimizer:
         alterer = TableAlterer(table)
         alterer._do("upgrade_uniform", earlier, post_commithook_properties, version=iceberg_compat_version)
         options = {
-            "encoding": encoding(writer_properties, table._time_zone, target_size),
+            "encoding": encoding(writer_properties, table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
             "choices": choices(commit_properties if promised else earlier, post_commithook_properties),
             "task": "upgrade",
@@ -314,7 +314,7 @@ class TableOptimizer:
             message = "z_order needs at least one column"
             raise InvalidArgumentError(message)
         options = {
-            "encoding": encoding(writer_properties, self.table._time_zone, target_size),
+            "encoding": encoding(writer_properties, self.table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
             "choices": choices(commit_properties, post_commithook_properties),
             "z_order_by": names,
@@ -323,13 +323,13 @@ class TableOptimizer:
 
     def _run(self, options: dict[str, Any], partition_filters: Predicate | None, progress: Progress) -> dict[str, Any]:
         table = self.table
-        rows = self._chosen(partition_filters, table._time_zone)
+        rows = self._chosen(partition_filters, table.time_zone)
         with counted(progress, "groups of files"):
-            moved, report = _core.optimize(table._snapshot, json.dumps(options), rows)
+            moved, report = _core.optimize(table.snapshot, json.dumps(options), rows)
         figures = json.loads(report)
         if figures["version"] is not None:
-            table._move(moved)
-        return _figures(figures)
+            table.move(moved)
+        return optimize_figures(figures)
 
     def _chosen(self, partition_filters: Predicate | None, zone: str) -> str | None:
         """What the core takes for the rows of some partitions; None for all."""
@@ -350,7 +350,7 @@ def _milliseconds(interval: int | timedelta | None) -> int | None:
 _STRATEGIES = {"packed": "preserveLocality", "zOrder": "zOrder", "clustered": "clustering"}
 
 
-def _figures(report: dict[str, Any]) -> dict[str, Any]:
+def optimize_figures(report: dict[str, Any]) -> dict[str, Any]:
     added, removed = report["added"], report["removed"]
     ordered = report["layout"] == "packed"
     figures = {

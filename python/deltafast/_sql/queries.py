@@ -8,11 +8,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from deltafast._interop.duckdb_query import _source, connect, interruptible, refused_access, streamed, unknown_table
+from deltafast._handle import handle_of
+from deltafast._interop.duckdb_query import connect, interruptible, refused_access, source_of, streamed, unknown_table
 from deltafast._sql.tree import Changes, Facts, Query, TableName
 from deltafast._util.values import instant, moment
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.table import DeltaTable
+from deltafast.table import DeltaTable, pinned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +93,7 @@ def _view(connection: duckdb.DuckDBPyConnection, schema: str, part: TableName | 
 def _scanned(source: object, *, once: bool) -> Any:
     """What DuckDB scans."""
     if isinstance(source, DeltaTable):
-        return _source(source)
+        return source_of(handle_of(source))
     if isinstance(source, (pa.Table, pads.Dataset)):
         return source
     if isinstance(source, pa.RecordBatchReader) and once:
@@ -116,7 +117,7 @@ class _Streams:
 
 
 def _feed(changes: Changes, tables: Tables) -> Callable[[], Any]:
-    table = tables.table(changes.table)._pinned()
+    table = pinned(tables.table(changes.table))
     bounds: dict[str, Any] = {}
     for which, value in (("starting", changes.start), ("ending", changes.end)):
         if isinstance(value, int):

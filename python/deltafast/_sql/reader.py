@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 from deltafast._expr.errors import invalid, unsupported
 from deltafast._expr.lexer import Token, tokenize
-from deltafast._expr.parser import MAX_DEPTH, _Parser
+from deltafast._expr.parser import MAX_DEPTH, Parser
 from deltafast._sql.query_text import read_named, read_query, suffixed
 from deltafast._sql.tree import Default, Expression, Query, Source, TableName, TimeTravel, Values
 from deltafast.exceptions import InvalidArgumentError
@@ -29,7 +29,7 @@ _NO_ALIAS: Final = frozenset(
 )
 
 
-class Reader(_Parser):
+class Reader(Parser):
     """Reads a statement from left to right."""
 
     #: Whether queries are Spark's.

@@ -10,6 +10,7 @@ from deltafast import _core
 from deltafast._expr import coercion, read_schema, syntax, types
 from deltafast._expr.binder import Binder
 from deltafast._expr.demands import bound_value
+from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._sql.queries import everything
 from deltafast._sql.tree import Default, Expression, TableName, Values
@@ -132,7 +133,7 @@ def _literal_rows(
     schema = read_schema(table.schema().to_json())
     kinds = {field.name: field.type for field in schema.fields}
     fields = {field.name: field for field in table.schema().fields}
-    arrow: Any = table._arrow_schema()
+    arrow: Any = handle_of(table).arrow_schema()
     columns: dict[str, Any] = {}
     for place, name in enumerate(names):
         given = [row[place] for row in values.rows]
@@ -163,7 +164,7 @@ def _typed(
     zone: str,
 ) -> pa.RecordBatchReader:
     """The stream with its columns named and cast, batch by batch."""
-    target: Any = table._arrow_schema()
+    target: Any = handle_of(table).arrow_schema()
     wanted = read_schema(table.schema().to_json())
     trees: list[str | None] = []
     fields: list[Any] = []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from deltafast._expr.lexer import tokenize
 from deltafast._ops.delete_update import literal
-from deltafast._ops.merge import _Clause
+from deltafast._ops.merge import MergeClause
 from deltafast._sql.answers import counts
 from deltafast._sql.expressions import plain, qualified
 from deltafast._sql.queries import run_query
@@ -181,7 +181,7 @@ def run_merge(merge: Merge, tables: Tables) -> pa.RecordBatchReader:
         commit_properties=tables.commit_properties,
     )
     for clause in texts.clauses:
-        builder._add(clause)
+        builder.add_clause(clause)
     return merged(builder.execute())
 
 
@@ -201,7 +201,7 @@ class MergeTexts(NamedTuple):
     on: str
     target: str | None
     source: str | None
-    clauses: tuple[_Clause, ...]
+    clauses: tuple[MergeClause, ...]
 
 
 def texts_of(merge: Merge, table: DeltaTable) -> MergeTexts:
@@ -231,7 +231,7 @@ def _side(source: Source, alias: str | None, side: str) -> tuple[str | None, dic
 _CALLED = {"matched": "MATCHED", "not_matched": "NOT MATCHED", "by_source": "NOT MATCHED BY SOURCE"}
 
 
-def check_order(clauses: Sequence[_Clause]) -> None:
+def check_order(clauses: Sequence[MergeClause]) -> None:
     """Refuse a clause behind one of its kind that takes all rows, as Spark does.
 
     Raises:
@@ -247,7 +247,7 @@ def check_order(clauses: Sequence[_Clause]) -> None:
             raise InvalidArgumentError(message)
 
 
-def _clause_of(clause: Clause, table: DeltaTable, names: Mapping[Path, str]) -> _Clause:
+def _clause_of(clause: Clause, table: DeltaTable, names: Mapping[Path, str]) -> MergeClause:
     def spell(value: Expression) -> str:
         return plain(value, (), names)
 
@@ -257,7 +257,7 @@ def _clause_of(clause: Clause, table: DeltaTable, names: Mapping[Path, str]) -> 
 
     condition = None if clause.condition is None else spell(clause.condition)
     if clause.assignments is None:
-        return _Clause(_KINDS[clause.rows], clause.action, condition)
+        return MergeClause(_KINDS[clause.rows], clause.action, condition)
     # The merge finds the columns: with schema evolution they may be new.
     values = {
         _quoted(assigned(assignment.column)): _value(assignment, assignment.column[-1], table, spell)
@@ -266,7 +266,7 @@ def _clause_of(clause: Clause, table: DeltaTable, names: Mapping[Path, str]) -> 
     if len(values) < len(clause.assignments):
         message = "a clause of the MERGE gives a column two values"
         raise InvalidArgumentError(message)
-    return _Clause(_KINDS[clause.rows], clause.action, condition, values)
+    return MergeClause(_KINDS[clause.rows], clause.action, condition, values)
 
 
 def _columns(table: DeltaTable) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from deltafast import _core
+from deltafast._handle import handle_of
 from deltafast._ops.alter import ColumnChanges
 from deltafast._ops.convert_parquet import convert_to_deltalake
 from deltafast._sql.answers import counts, nothing
@@ -169,7 +170,7 @@ def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  
             _alter_column(do, column, commit)
         case AlterColumns(columns):
             _check_places(table.schema(), columns)
-            together = ColumnChanges(table)
+            together = ColumnChanges(handle_of(table))
             for column in columns:
                 _alter_column(together, column, {})
             together.commit(**commit)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
+from deltafast._handle import handle_of
+from deltafast._ops.vacuum import vacuum as delete_files
 from deltafast._sql.answers import answer, nothing
 from deltafast._sql.expressions import plain
 from deltafast._sql.rows import source_rows
@@ -237,7 +239,8 @@ def run_vacuum(vacuum: Vacuum, tables: Tables) -> pa.RecordBatchReader:
     if inventory is not None and vacuum.lite:
         message = "LITE goes by the log, so USING INVENTORY says nothing: give one of them"
         raise InvalidArgumentError(message)
-    paths = table._vacuum(
+    paths = delete_files(
+        handle_of(table),
         vacuum.hours,
         dry_run=vacuum.dry_run,
         force=tables.force_vacuum,

@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from deltafast._expr.literals import time_zone
+from deltafast._handle import handle_of
 from deltafast._util.arrow import as_stream, is_dataset
 from deltafast._util.locations import address
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
-from deltafast.table import DeltaTable
+from deltafast.table import DeltaTable, pinned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,7 +80,7 @@ class Tables:
             return ref.name
         given = self.find(ref.name)
         if isinstance(given, DeltaTable):
-            return given._given_uri
+            return handle_of(given).given_uri
         if isinstance(given, (str, os.PathLike)):
             return address(cast("str", given))
         if location is not None:
@@ -164,7 +165,7 @@ class Tables:
         return parsed.replace(tzinfo=time_zone(self.zone))
 
     def _travelled(self, ref: TableName, when: TimeTravel) -> DeltaTable:
-        there = self.table(replace(ref, at=None))._pinned()
+        there = pinned(self.table(replace(ref, at=None)))
         # By name: the handle may be one that answers as `deltalake`'s does.
         DeltaTable.load_as_version(there, self.at(when))
         return there

@@ -342,10 +342,13 @@ def vacuum(
     lite: bool,
 ) -> None:
     """Delete files that no version needs any more."""
+    from deltafast._handle import handle_of
+    from deltafast._ops.vacuum import vacuum as delete_files
+
     opened = _open(table, storage)
     progress = _is_watched(as_json)
     told = None if force else "add `--force`"
-    paths = opened._vacuum(hours, dry_run=dry_run, force=told, full=not lite, progress=progress)
+    paths = delete_files(handle_of(opened), hours, dry_run=dry_run, force=told, full=not lite, progress=progress)
     if as_json:
         show.machine({"dry_run": dry_run, "files": paths})
         return

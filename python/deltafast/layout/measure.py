@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast._interop.duckdb_query import connect, interruptible
 from deltafast.exceptions import DeltaError
-from deltafast.table import DeltaTable
+from deltafast.table import DeltaTable, pinned
 
 if TYPE_CHECKING:
     import duckdb
@@ -209,7 +209,7 @@ def _versions(table: DeltaTable, count: int) -> list[State]:
     step = max(1, -(-len(readable) // count))
     chosen = readable[::-1][::step][::-1]
     out: list[State] = []
-    there = table._pinned()
+    there = pinned(table)
     for version in chosen:
         try:
             there.load_as_version(version)

@@ -198,7 +198,7 @@ class translated:  # noqa: N801 - used as a statement and as a decorator
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         known = _TRANSLATED.get(type(error))
         if known is not None and isinstance(error, ours.DeltaError):
-            place = {name: getattr(error, name) for name in ours._PLACE}
+            place = {name: getattr(error, name) for name in ours.DETAILS}
             raised = known(str(error), **place)
             raised._errorClass = condition_of(error)
             raise raised from error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._ops.alter import TableFeatures
-from deltafast._ops.merge import _Clause
+from deltafast._ops.merge import MergeClause
 from deltafast._sql import tree
 from deltafast._sql.answers import counts
 from deltafast._sql.reading import read_statement
@@ -38,6 +38,7 @@ from deltafast.spark._sql.result_frames import answered, history_of, nothing
 from deltafast.spark._sql.session_tables import SparkTables
 from deltafast.spark.exceptions import UnsupportedTypeException, translated
 from deltafast.table import DeltaTable as Handle
+from deltafast.table import pinned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -438,7 +439,7 @@ class DeltaTable:
         place = place_of(self._session, target)
         table = self._newest()
         if at is not None:
-            table = table._pinned()
+            table = pinned(table)
             table.load_as_version(self._tables().at(at))
         commit = self._tables().commit_properties
         made = table.clone(
@@ -484,7 +485,7 @@ class DeltaMergeBuilder:
         source: Any,
         sides: Sides,
         condition: str,
-        clauses: tuple[_Clause, ...] = (),
+        clauses: tuple[MergeClause, ...] = (),
         *,
         evolve: bool = False,
     ) -> None:
@@ -577,7 +578,7 @@ class DeltaMergeBuilder:
         self, kind: str, deed: str, condition: Any, values: Any = None, what: str | None = None
     ) -> DeltaMergeBuilder:
         updates = None if what is None else as_values(values, self._sides, what)
-        clause = _Clause(kind, deed, as_condition(condition, self._sides), updates)
+        clause = MergeClause(kind, deed, as_condition(condition, self._sides), updates)
         return DeltaMergeBuilder(
             self._table, self._source, self._sides, self._condition, (*self._clauses, clause), evolve=self._evolve
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._util.values import moment
 from deltafast.spark._scan.physical_columns import field_of
@@ -56,7 +57,7 @@ class Opened(NamedTuple):
 
     def pieces(self, table: DeltaTable) -> list[Piece]:
         """All rows of a version, in parts of a task."""
-        found = RecordBatchReader(table._snapshot.files(columns=["path", "size_bytes"])).read_all()
+        found = RecordBatchReader(handle_of(table).snapshot.files(columns=["path", "size_bytes"])).read_all()
         listed: Any = zip(found.column("path").to_pylist(), found.column("size_bytes").to_pylist(), strict=True)
         return [Piece(table.version(), part, snapshot=False) for part in cut(listed)]
 
@@ -64,7 +65,7 @@ class Opened(NamedTuple):
         """The changes of some versions, a version a task."""
         starts = (given.get("startingversion"), given.get("startingtimestamp"))
         ends = (given.get("endingversion"), given.get("endingtimestamp"))
-        first, last = feed_range(table._snapshot, starts, ends, self.zone)
+        first, last = feed_range(handle_of(table).snapshot, starts, ends, self.zone)
         return [Piece(version, None, snapshot=False) for version in range(first, last + 1)]
 
     def rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:

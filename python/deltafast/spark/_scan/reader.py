@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from deltafast._handle import handle_of
 from deltafast.exceptions import InvalidArgumentError, warn
 from deltafast.spark._scan import file_index, path_scan, python_scan
 from deltafast.spark._scan.physical_columns import field_of, quoted, spark_schema
@@ -104,7 +105,7 @@ def read(
         if version is not None or timestamp is not None:
             message = "a handle is read at its version; give its path to read another"
             raise InvalidArgumentError(message)
-        place = place_of(session, path._given_uri, path._storage_options)
+        place = place_of(session, handle_of(path).given_uri, handle_of(path).storage_options)
         table, is_past = path, True
     else:
         place = place_of(session, path, storage_options)
@@ -125,7 +126,7 @@ def read(
     metadata = tuple(metadata_columns)
     for name in metadata:
         pinned.materialized(name)
-    tree = table._bound(filters)
+    tree = handle_of(table).bind(filters)
     frame = _frame(pinned, tree, metadata, way)
     return frame if tree is None else frame.where(_sql(tree))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from deltafast._handle import handle_of
 from deltafast.exceptions import DeltaProtocolError
 from deltafast.spark._scan.path_scan import PathsUnavailableError
 from deltafast.spark._scan.physical_columns import field_of, quoted
@@ -43,7 +44,7 @@ class Rows:
 
     def __init__(self, session: Session, table: DeltaTable, tracked: Sequence[str] = ()) -> None:
         self.session, self.tracked = session, tuple(tracked)
-        self.place = place_of(session, table._given_uri, table._storage_options)
+        self.place = place_of(session, handle_of(table).given_uri, handle_of(table).storage_options)
         self.version = Version(session, self.place, table)
         self.columns = self.version.columns
         if self.version.mapping == "id" and not self.version.snapshot.ids_agree():

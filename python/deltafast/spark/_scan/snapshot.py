@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._util.values import instant
 from deltafast._util.values import moment as moment_of
@@ -92,7 +93,7 @@ class Version:
     ) -> None:
         self.session, self.place, self.is_past, self.follows = session, place, is_past, follows
         self._table = table
-        self.snapshot = table._snapshot
+        self.snapshot = handle_of(table).snapshot
         metadata = table.metadata()
         schema = json.loads(json.loads(self.snapshot.metadata_json())["schemaString"])
         protocol = table.protocol()
@@ -125,7 +126,7 @@ class Version:
         newest = self.snapshot.update()
         if newest.version == self.number:
             return None
-        self._table._move(newest)
+        handle_of(self._table).move(newest)
         found = Version(self.session, self.place, self._table, follows=True)
         known = {field["name"]: field for field in found.columns.fields}
         is_same = found.mapping == self.mapping and found.columns.partition == self.columns.partition
@@ -315,7 +316,7 @@ def check_moment(table: DeltaTable, moment: str | datetime) -> None:
     Raises:
         VersionNotFoundError: It is.
     """
-    newest = table._snapshot.update()
+    newest = handle_of(table).snapshot.update()
     if instant(moment) > newest.timestamp_ms:
         message = f"{moment} is after the newest version of {table.table_uri}, {newest.version}, which was committed "
         message += f"at {moment_of(newest.timestamp_ms).isoformat()}; give that moment or an earlier one"

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pyspark.errors.exceptions.connect import EXCEPTION_CLASS_MAPPING, SparkConnectGrpcException
 
-from deltafast.exceptions import _PLACE, DeltaError
+from deltafast.exceptions import DETAILS, DeltaError
 from deltafast.spark import exceptions
 
 __all__ = list(exceptions.CONFLICTS)  # pyright: ignore[reportUnsupportedDunderAll]
@@ -17,7 +17,7 @@ __all__ = list(exceptions.CONFLICTS)  # pyright: ignore[reportUnsupportedDunderA
 
 def _init(self: Any, message: str | None = None, **given: Any) -> None:
     """Keep everything that the server told."""
-    place = {name: given.pop(name) for name in _PLACE if name in given}
+    place = {name: given.pop(name) for name in DETAILS if name in given}
     DeltaError.__init__(self, message or "", **place)
     SparkConnectGrpcException.__init__(self, message, **given)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark import jobs
@@ -18,7 +19,7 @@ from deltafast.spark._streaming.executor_batches import streamed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltafast._ops.merge import TableMerger, _Clause
+    from deltafast._ops.merge import MergeClause, TableMerger
     from deltafast._ops.optimize import TableOptimizer
     from deltafast.spark._session.session import Session
     from deltafast.table import DeltaTable
@@ -39,7 +40,7 @@ class MergeRequest(NamedTuple):
     condition: str
     target_alias: str | None
     source_alias: str | None
-    clauses: tuple[_Clause, ...]
+    clauses: tuple[MergeClause, ...]
     #: Whether columns of the source that a clause assigns are added to the table.
     evolve: bool = False
 
@@ -135,7 +136,7 @@ def _merger(table: DeltaTable, rows: Any, request: MergeRequest, commit: CommitP
         commit_properties=commit,
     )
     for clause in request.clauses:
-        merger._add(clause)
+        merger.add_clause(clause)
     return merger
 
 
@@ -147,8 +148,8 @@ def _by_jobs(session: Session, table: DeltaTable, condition: str | None) -> bool
         raise InvalidArgumentError(message)
     if engine != "auto":
         return engine == "jobs"
-    if str(session.conf("spark.master", "")).startswith("local") or table._snapshot.size_in_bytes() < _LARGE:
+    if str(session.conf("spark.master", "")).startswith("local") or handle_of(table).snapshot.size_in_bytes() < _LARGE:
         return False
-    found = table._snapshot.files(columns=["size_bytes"], predicate=table._bound(condition))
+    found = handle_of(table).snapshot.files(columns=["size_bytes"], predicate=handle_of(table).bind(condition))
     sizes: Any = RecordBatchReader(found).read_all().column("size_bytes")
     return sum(size or 0 for size in sizes.to_pylist()) >= _LARGE

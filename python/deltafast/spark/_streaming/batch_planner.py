@@ -11,8 +11,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
-from deltafast._ops.change_stream import _File, _Place, _Stream
+from deltafast._ops.change_stream import ChangeStream, StreamFile, StreamPosition
 from deltafast._util.values import instant
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, SchemaMismatchError, VersionNotFoundError
 from deltafast.spark._scan.physical_columns import plain_type
@@ -20,11 +21,13 @@ from deltafast.spark._scan.read_tasks import Piece, cut
 from deltafast.spark._session.session import moment_in
 from deltafast.spark._streaming.options import Room
 from deltafast.spark._streaming.schema_check import chosen, fields_of, fits
+from deltafast.table import pinned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltafast import _core
+    from deltafast._handle import TableHandle
     from deltafast.spark._streaming.options import StreamOptions
     from deltafast.table import DeltaTable
 
@@ -50,17 +53,17 @@ class StreamPlan:
     """
 
     def __init__(self, table: DeltaTable, options: StreamOptions, schema: list[dict[str, Any]] | None = None) -> None:
-        self.table, self.options = table._pinned(), options
-        self._log = _Stream(table._pinned(), options.feed, None, None, "rows", None, None)
+        self.table, self.options = pinned(table), options
+        self._log = ChangeStream(handle_of(table).pinned(), options.feed, None, None, "rows", None, None)
         self._base = table.version()
-        own = fields_of(table)
-        self.fields = own if schema is None else chosen(own, schema, table)
+        own = fields_of(handle_of(table))
+        self.fields = own if schema is None else chosen(own, schema, handle_of(table))
         self._excluded = None if options.exclude is None else re.compile(options.exclude)
         self._last: int | None = None
-        self._begin: _Place | None = None
+        self._begin: StreamPosition | None = None
         self._seen: dict[int, _core.CommitFiles | None] = {}
-        self._held: tuple[int, list[_File]] | None = None
-        self._tables: dict[int, DeltaTable] = {}
+        self._held: tuple[int, list[StreamFile]] | None = None
+        self._tables: dict[int, TableHandle] = {}
 
     # --- from place to place ---------------------------------------------------------------------
 
@@ -107,20 +110,20 @@ class StreamPlan:
             files = self._snapshot(first.version)[first.index : last.index if last.snapshot else None]
             held.append(_Part(first.version, files, snapshot=True))
         if not last.snapshot:
-            place = _Place(first.version + 1, 0, snapshot=False) if first.snapshot else first
+            place = StreamPosition(first.version + 1, 0, snapshot=False) if first.snapshot else first
             held += self._changes(place, last) if self.options.feed else self._commits_between(place, last)
         pieces = self._cut(held)
         for version in range(first.version, last.version):
             self._seen.pop(version, None)
         return pieces
 
-    def _changes(self, place: _Place, last: _Place) -> list[_Part]:
+    def _changes(self, place: StreamPosition, last: StreamPosition) -> list[_Part]:
         """The versions that have changes; each is read as a whole."""
         commits = self._commits(place.version)
         found = ((version, self._commit(commits, version)) for version in range(place.version, last.version))
         return [_Part(version, None, snapshot=False) for version, commit in found if commit and commit.feed_files]
 
-    def _commits_between(self, place: _Place, last: _Place) -> list[_Part]:
+    def _commits_between(self, place: StreamPosition, last: StreamPosition) -> list[_Part]:
         """Files of commits; those of commits one after the other that only add rows are read as one version."""
         commits = self._commits(place.version)
         held: list[_Part] = []
@@ -143,10 +146,10 @@ class StreamPlan:
 
     def _run(self, run: list[_Versioned], version: int) -> list[_Part]:
         """Files of several commits, at the last of the versions; but for those that it has no more as they were."""
-        found = RecordBatchReader(self._at(version)._snapshot.files(columns=["path", "deletion_vector"])).read_all()
+        found = RecordBatchReader(self._at(version).snapshot.files(columns=["path", "deletion_vector"])).read_all()
         plain = found.column("deletion_vector").combine_chunks().is_null()
         whole = set(found.column("path").combine_chunks().filter(plain).to_pylist())
-        out: dict[int, list[_File]] = {}
+        out: dict[int, list[StreamFile]] = {}
         for file, of in run:
             out.setdefault(version if file.path in whole else of, []).append(file)
         return [_Part(at, files, snapshot=False) for at, files in sorted(out.items())]
@@ -182,15 +185,15 @@ class StreamPlan:
 
     # --- what a batch may have -------------------------------------------------------------------
 
-    def _after(self, place: _Place, *, limited: bool) -> _Place:
+    def _after(self, place: StreamPosition, *, limited: bool) -> StreamPosition:
         """The place behind the batch that begins at `place`."""
         room = Room(self.options if limited else None)
         if place.snapshot:
             files = self._snapshot(place.version)
             index = place.index + room.taken(files[place.index :])
             if index < len(files):
-                return _Place(place.version, index, snapshot=True)
-            place = _Place(place.version + 1, 0, snapshot=False)
+                return StreamPosition(place.version, index, snapshot=True)
+            place = StreamPosition(place.version + 1, 0, snapshot=False)
         newest = self._newest().version
         until = newest if self._last is None else min(newest, self._last)
         commits = self._commits(place.version)
@@ -199,11 +202,11 @@ class StreamPlan:
             if commit is not None:
                 index = self._taken(commit, place, room)
                 if index is not None:
-                    return _Place(place.version, index, snapshot=False)
-            place = _Place(place.version + 1, 0, snapshot=False)
+                    return StreamPosition(place.version, index, snapshot=False)
+            place = StreamPosition(place.version + 1, 0, snapshot=False)
         return place
 
-    def _taken(self, commit: _core.CommitFiles, place: _Place, room: Room) -> int | None:
+    def _taken(self, commit: _core.CommitFiles, place: StreamPosition, room: Room) -> int | None:
         """Take of a commit what there is room for: up to which file; None for all."""
         if commit.table_id is not None and place.version > self._base:
             self._check_new(place.version)
@@ -213,7 +216,7 @@ class StreamPlan:
         index = place.index + room.taken(files[place.index :])
         return index if index < len(files) else None
 
-    def _rows_of(self, commit: _core.CommitFiles, version: int) -> list[_File]:
+    def _rows_of(self, commit: _core.CommitFiles, version: int) -> list[StreamFile]:
         """The files of a commit whose rows are new.
 
         Raises:
@@ -237,28 +240,30 @@ class StreamPlan:
                     "skipChangeCommits)"
                 )
                 raise DeltaProtocolError(message, version=version, path=self.table.table_uri)
-        return [_File(*add) for add in commit.adds if not self._is_excluded(add[0])]
+        return [StreamFile(*add) for add in commit.adds if not self._is_excluded(add[0])]
 
     def _is_excluded(self, path: str) -> bool:
         return self._excluded is not None and self._excluded.search(path) is not None
 
     # --- the log ---------------------------------------------------------------------------------
 
-    def _beginning(self) -> _Place:
+    def _beginning(self) -> StreamPosition:
         """Where a stream begins."""
         newest = self._newest()
         start, moment = self.options.starting_version, self.options.starting_timestamp
         if moment is not None:
-            return _Place(self._since(instant(moment_in(moment, self.table._time_zone)), newest), 0, snapshot=False)
+            return StreamPosition(
+                self._since(instant(moment_in(moment, handle_of(self.table).time_zone)), newest), 0, snapshot=False
+            )
         if start is None:
             version = newest.version if self._last is None else min(newest.version, self._last)
-            return _Place(version, 0, snapshot=True)
+            return StreamPosition(version, 0, snapshot=True)
         if start == "latest":
-            return _Place(newest.version + 1, 0, snapshot=False)
+            return StreamPosition(newest.version + 1, 0, snapshot=False)
         if start > newest.version:
             message = f"startingVersion is {start}, but {newest.version} is the newest of {self.table.table_uri}"
             raise VersionNotFoundError(message, version=start, path=self.table.table_uri)
-        return _Place(start, 0, snapshot=False)
+        return StreamPosition(start, 0, snapshot=False)
 
     def _since(self, time: int, newest: _core.Snapshot) -> int:
         """The first version that was committed then or later."""
@@ -276,12 +281,12 @@ class StreamPlan:
 
     def _newest(self) -> _core.Snapshot:
         self.table.update_incremental()
-        return self.table._snapshot
+        return handle_of(self.table).snapshot
 
     def _commits(self, version: int) -> _core.Commits | None:
         from deltafast import _core
 
-        newest = self.table._snapshot
+        newest = handle_of(self.table).snapshot
         return None if version > newest.version else _core.Commits.list(newest, version)
 
     def _commit(self, commits: _core.Commits | None, version: int) -> _core.CommitFiles | None:
@@ -303,21 +308,21 @@ class StreamPlan:
                 self._seen[version] = None
         return self._seen[version]
 
-    def _snapshot(self, version: int) -> list[_File]:
+    def _snapshot(self, version: int) -> list[StreamFile]:
         """The files of a version, the oldest first."""
         if self._held is None or self._held[0] != version:
             files = [file for file in self._log.snapshot_files(version) if not self._is_excluded(file.path)]
             self._held = version, files
         return self._held[1]
 
-    def _at(self, version: int) -> DeltaTable:
+    def _at(self, version: int) -> TableHandle:
         if version not in self._tables:
             if len(self._tables) >= _TABLES:
                 self._tables.clear()
             self._tables[version] = self._log.at(version)
         return self._tables[version]
 
-    def _place(self, cursor: Any) -> _Place:
+    def _place(self, cursor: Any) -> StreamPosition:
         if not isinstance(cursor, dict):
             message = f"the checkpoint holds no place of a stream of deltafast: {cursor!r:.200}"
             raise InvalidArgumentError(message)
@@ -364,12 +369,12 @@ class _Part(NamedTuple):
     """Files of one version, or its changes."""
 
     version: int
-    files: list[_File] | None
+    files: list[StreamFile] | None
     snapshot: bool
 
 
 class _Versioned(NamedTuple):
     """A file, and the version that added it."""
 
-    file: _File
+    file: StreamFile
     version: int

@@ -22,6 +22,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from deltafast._handle import handle_of
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.executor_rows import FEED_FIELDS, Opened, arrow_schema
 from deltafast.spark._scan.physical_columns import field_of, plain_type, spark_schema
@@ -107,7 +108,7 @@ class DeltafastDataSource(Shipped, DataSource):
         version = given.get("versionasof")
         table = self.table(None if version is None else int(version), given.get("timestampasof"))
         self._version = table.version()
-        fields = [field_of(field["name"], plain_type(field["type"])) for field in fields_of(table)]
+        fields = [field_of(field["name"], plain_type(field["type"])) for field in fields_of(handle_of(table))]
         if is_true(given.get("readchangefeed", given.get("readchangedata"))):
             fields += FEED_FIELDS
         return spark_schema(fields)

@@ -9,17 +9,17 @@ from deltafast.exceptions import SchemaMismatchError
 from deltafast.spark._scan.physical_columns import plain_type
 
 if TYPE_CHECKING:
-    from deltafast.table import DeltaTable
+    from deltafast._handle import TableHandle
 
 __all__ = ["chosen", "fields_of", "fits"]
 
 
-def fields_of(table: DeltaTable) -> list[dict[str, Any]]:
+def fields_of(table: TableHandle) -> list[dict[str, Any]]:
     """The table's columns, in Delta's JSON."""
-    return json.loads(json.loads(table._snapshot.metadata_json())["schemaString"])["fields"]
+    return json.loads(json.loads(table.snapshot.metadata_json())["schemaString"])["fields"]
 
 
-def chosen(own: list[dict[str, Any]], schema: list[dict[str, Any]], table: DeltaTable) -> list[dict[str, Any]]:
+def chosen(own: list[dict[str, Any]], schema: list[dict[str, Any]], table: TableHandle) -> list[dict[str, Any]]:
     """The table's fields that a reader's schema names."""
     known = {field["name"]: field for field in own}
     wrong = [f["name"] for f in schema if f["name"] not in known or not _same(known[f["name"]]["type"], f["type"])]

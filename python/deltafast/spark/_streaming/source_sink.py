@@ -16,7 +16,7 @@ from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import place_of, settings_of
 from deltafast.spark._streaming.batch_planner import BEGINNING, StreamPlan
 from deltafast.spark._streaming.options import stream_options
-from deltafast.table import DeltaTable
+from deltafast.table import DeltaTable, pinned
 
 if TYPE_CHECKING:
     import os
@@ -210,7 +210,7 @@ class _Batches:
         return whole
 
     def _at(self, version: int) -> Version:
-        there = self._plan.table._pinned()
+        there = pinned(self._plan.table)
         there.load_as_version(version)
         return Version(self._session, self._place, there, is_past=True)
 

@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
+from deltafast._handle import handle_of
 from deltafast._ops.merge import merge_figures
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import Columns, plain_type, quoted, spark_type
@@ -86,8 +87,8 @@ class _Merge:
     def __init__(self, session: Session, table: DeltaTable, frame: Any, merger: TableMerger, kept: list[Any]) -> None:
         self._table, self._kept = table, kept
         with quiet():
-            self._core = _core.TableMerge(table._snapshot, frame.limit(0).toArrow())
-        bound = merger.bind(table, self._core, session.zone)
+            self._core = _core.TableMerge(handle_of(table).snapshot, frame.limit(0).toArrow())
+        bound = merger.bind(handle_of(table), self._core, session.zone)
         self._plan = plan = bound.plan
         self._matched = clauses_of(plan["matched"], MATCHED, None)
         self._by_source = clauses_of(plan["by_source"], BY_SOURCE, TARGET)
@@ -116,8 +117,8 @@ class _Merge:
             if written is not None:
                 folders.write(self._spread(written))
             moved, report = self._core.run_folders(*folders.hand_over())
-        every = self._table._snapshot.num_files()
-        self._table._move(moved)
+        every = handle_of(self._table).snapshot.num_files()
+        handle_of(self._table).move(moved)
         return merge_figures(report, len(self._outlook["files"]), every)
 
     # --- which rows
