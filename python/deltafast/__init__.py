@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from deltafast._ops.query_source import register_query_source
+
 if TYPE_CHECKING:
     from deltafast._core import build_profile
     from deltafast._core import version as rust_core_version
@@ -138,6 +140,14 @@ _HOME = {
     "install_as_deltalake": "_deltalake.install",
     "sql": "_sql.run",
 }
+
+
+def _query_rows(text: str, zone: str) -> Any:
+    """The rows of a query; what runs it is imported when there is one."""
+    return import_module("deltafast._sql.run").query(text, zone)
+
+
+register_query_source(_query_rows)
 
 
 def __getattr__(name: str) -> Any:

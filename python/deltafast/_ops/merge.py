@@ -20,6 +20,7 @@ from deltafast._expr.merge import (
     refuse_lost_fields,
 )
 from deltafast._expr.types import Struct
+from deltafast._ops.query_source import query_rows
 from deltafast._util.arrow import as_stream
 from deltafast._util.options import choices, sql_strings
 from deltafast._util.writer_properties import encoding
@@ -96,7 +97,7 @@ class TableMerger:
             message = f"the predicate of a merge must be Spark SQL in a string, not of type {type(predicate).__name__}"
             raise InvalidArgumentError(message)
         self._table = table
-        self._source = _query(source, table.time_zone) if isinstance(source, str) else source
+        self._source = query_rows(source, table.time_zone) if isinstance(source, str) else source
         self._predicate = predicate
         self._aliases = target_alias, source_alias
         self._merge_schema = merge_schema
@@ -369,13 +370,6 @@ class TableMerger:
             inner = find(kind, field.name)
             if inner is not None:
                 yield from self._fields(sides, (*path, inner.name), (*own, field.name), inner.type)
-
-
-def _query(text: str, zone: str) -> Data:
-    """The rows of a query."""
-    from deltafast._sql.run import query
-
-    return query(text, zone)
 
 
 def _unknown(column: str, schema: Struct) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import duckdb
@@ -10,6 +11,8 @@ import pyarrow.dataset as pads
 
 from deltafast._handle import handle_of
 from deltafast._interop.duckdb_query import connect, interruptible, refused_access, source_of, streamed, unknown_table
+from deltafast._sql.run_upkeep import facts_of
+from deltafast._sql.tables import Tables
 from deltafast._sql.tree import Changes, Facts, Query, TableName
 from deltafast._util.values import instant, moment
 from deltafast.exceptions import InvalidArgumentError
@@ -18,14 +21,17 @@ from deltafast.table import DeltaTable, pinned
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deltafast._sql.tables import Tables
 
-__all__ = ["everything", "run_query"]
+__all__ = ["EmbeddedTables", "run_query"]
 
 
-def everything(table: TableName) -> Query:
-    """A query for all of a table."""
-    return Query(f"TABLE {table.name}", ("FROM ", table), frozenset())
+@dataclass(frozen=True)
+class EmbeddedTables(Tables):
+    """What names stand for in a statement that the embedded engine runs."""
+
+    def rows(self, query: Query) -> pa.RecordBatchReader:
+        """The rows of a query."""
+        return run_query(query, self)
 
 
 def run_query(query: Query, tables: Tables) -> pa.RecordBatchReader:
@@ -77,9 +83,6 @@ def _view(connection: duckdb.DuckDBPyConnection, schema: str, part: TableName | 
     if isinstance(part, Changes):
         name, source = part.table.name, _Streams(_feed(part, tables))
     elif isinstance(part, Facts):
-        # Statements know queries.
-        from deltafast._sql.run_upkeep import facts_of
-
         name, source = f"delta_{part.what}", pa.table(facts_of(part, tables))
     else:
         name, source = part.name, _scanned(tables.readable(part), once=True)

@@ -12,8 +12,7 @@ from deltafast._expr.binder import Binder
 from deltafast._expr.demands import bound_value
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
-from deltafast._sql.queries import everything
-from deltafast._sql.tree import Default, Expression, TableName, Values
+from deltafast._sql.tree import Default, Expression, Query, TableName, Values
 from deltafast._sql.values import cell, column
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.schema import Schema
@@ -34,7 +33,12 @@ def source_rows(source: Source, tables: Tables) -> pa.RecordBatchReader:
     if isinstance(source, Values):
         message = "VALUES have no types of their own here; write SELECT * FROM (VALUES ..)"
         raise InvalidArgumentError(message)
-    return tables.rows(everything(source) if isinstance(source, TableName) else source)
+    return tables.rows(_everything(source) if isinstance(source, TableName) else source)
+
+
+def _everything(table: TableName) -> Query:
+    """A query for all of a table."""
+    return Query(f"TABLE {table.name}", ("FROM ", table), frozenset())
 
 
 def inserted_rows(insert: Insert, table: DeltaTable, tables: Tables) -> pa.Table | pa.RecordBatchReader:

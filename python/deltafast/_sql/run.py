@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltafast._expr.literals import time_zone as checked_zone
 from deltafast._sql import tree
-from deltafast._sql.queries import run_query
+from deltafast._sql.queries import EmbeddedTables, run_query
 from deltafast._sql.reading import read_statement
 from deltafast._sql.run_changes import run_delete, run_insert, run_merge, run_update
 from deltafast._sql.run_tables import run_alter, run_clone, run_convert, run_create
@@ -19,7 +19,6 @@ from deltafast._sql.run_upkeep import (
     run_show,
     run_vacuum,
 )
-from deltafast._sql.tables import Tables
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltafast._sql.tables import Tables
     from deltafast.transaction import CommitProperties
 
 __all__ = ["query", "run", "sql"]
@@ -82,7 +82,9 @@ def sql(
     try:
         statement = read_statement(text, zone=time_zone)
         with counted(progress):
-            known = Tables(tables, storage_options, commit_properties, time_zone, external_access=external_access)
+            known = EmbeddedTables(
+                tables, storage_options, commit_properties, time_zone, external_access=external_access
+            )
             return run(statement, known)
     except RecursionError:
         message = "the statement nests too deep; split it, or write long lists with IN"
@@ -99,7 +101,7 @@ def query(text: str, zone: str) -> pa.RecordBatchReader:
     if not isinstance(statement, tree.Select):
         message = f"a source that is a text must be a query, and not {text.split(maxsplit=1)[0].upper()}"
         raise InvalidArgumentError(message)
-    return run(statement, Tables({}, None, None, zone))
+    return run(statement, EmbeddedTables({}, None, None, zone))
 
 
 def run(statement: tree.Statement, tables: Tables) -> pa.RecordBatchReader:

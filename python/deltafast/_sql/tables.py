@@ -104,10 +104,8 @@ class Tables:
         return None
 
     def rows(self, query: Query) -> pa.RecordBatchReader:
-        """The rows of a query."""
-        from deltafast._sql.queries import run_query
-
-        return run_query(query, self)
+        """The rows of a query, by whatever engine runs the statement."""
+        raise NotImplementedError
 
     def optimizer(self, table: DeltaTable) -> TableOptimizer:
         """What lays the files of a table out anew."""
