@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deltafast._deltalake.table import in_their_words
+from deltafast._deltalake.errors import in_their_words
 from deltafast._ops.merge import TableMerger as PlainMerger
 
 __all__ = ["TableMerger"]

@@ -40,7 +40,7 @@ from deltafast._expr.types import (
 )
 
 if TYPE_CHECKING:
-    from deltafast._expr.binder import Binder
+    from deltafast._expr.binding import Binding
 
 __all__ = ["RULES", "Build", "Rule"]
 
@@ -62,7 +62,7 @@ _PARTS: Final = {
 class Build(Protocol):
     """Builds the node of a call."""
 
-    def __call__(self, b: Binder, emit: str, name: str, args: list[Node], pos: int | None, /) -> Node:
+    def __call__(self, b: Binding, emit: str, name: str, args: list[Node], pos: int | None, /) -> Node:
         """The typed node."""
         ...
 
@@ -75,71 +75,71 @@ class Rule(NamedTuple):
     build: Build
 
 
-def _isnan(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _isnan(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     arg = args[0] if args[0].type == FLOAT else b.coerce(args[0], "double", name, pos)
     return b.emit("isnan", [arg], BOOLEAN)
 
 
-def _equal_null(b: Binder, _emit: str, _name: str, args: list[Node], pos: int | None) -> Node:
+def _equal_null(b: Binding, _emit: str, _name: str, args: list[Node], pos: int | None) -> Node:
     return b.compare("<=>", args[0], args[1], pos)
 
 
-def _coalesce(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _coalesce(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     nodes, kind = b.same(args, f"{name}()", pos)
     return b.emit("coalesce", nodes, kind)
 
 
-def _nvl2(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _nvl2(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     nodes, kind = b.same(args[1:], f"{name}()", pos)
     return b.emit("if", [b.emit("isnotnull", [args[0]], BOOLEAN), *nodes], kind)
 
 
-def _nullif(b: Binder, _emit: str, _name: str, args: list[Node], pos: int | None) -> Node:
+def _nullif(b: Binding, _emit: str, _name: str, args: list[Node], pos: int | None) -> Node:
     kind = args[0].type
     return b.emit("if", [b.compare("=", args[0], args[1], pos), Lit(None, kind), args[0]], kind)
 
 
-def _nullifzero(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _nullifzero(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     return _nullif(b, emit, name, [args[0], Lit(0, INTEGER)], pos)
 
 
-def _zeroifnull(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _zeroifnull(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     return _coalesce(b, emit, name, [args[0], Lit(0, INTEGER)], pos)
 
 
-def _if(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _if(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     if args[0].type not in (BOOLEAN, VOID):
         b.mismatch(f"the condition of {name}()", [args[0].type], pos)
     nodes, kind = b.same(args[1:], f"{name}()", pos)
     return b.emit("if", [b.cast(args[0], BOOLEAN, pos), *nodes], kind)
 
 
-def _extreme(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _extreme(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     nodes, kind = b.same(args, f"{name}()", pos, strings=False)
     if not coercion.is_ordered(kind):
         b.refuse(f"{name}() of {sql_name(kind)} is not supported", pos, "compare their parts")
     return b.emit(emit, nodes, kind)
 
 
-def _arithmetic(b: Binder, emit: str, _name: str, args: list[Node], pos: int | None) -> Node:
+def _arithmetic(b: Binding, emit: str, _name: str, args: list[Node], pos: int | None) -> Node:
     return b.arithmetic(emit, args[0], args[1], pos)
 
 
-def _negative(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _negative(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     arg = b.coerce(args[0], "number", name, pos)
     return b.emit("negative", [arg], arg.type)
 
 
-def _positive(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _positive(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     return b.coerce(args[0], "number", name, pos)
 
 
-def _abs(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _abs(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     arg = b.coerce(args[0], "number", name, pos)
     return b.emit("abs", [arg], arg.type)
 
 
-def _rounding(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _rounding(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     arg = b.coerce(args[0], "number", name, pos)
     scale = args[1] if len(args) > 1 else Lit(0, INTEGER)
     if not isinstance(scale, Lit) or not is_integral(scale.type) or not isinstance(scale.value, int):
@@ -159,7 +159,7 @@ def _rounded_decimal(kind: Decimal, scale: int) -> Decimal:
     return Decimal(min(38, whole + kept), kept)
 
 
-def _floor(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _floor(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     arg = args[0]
     if isinstance(arg.type, Decimal):
         p, s = arg.type.precision, arg.type.scale
@@ -169,21 +169,21 @@ def _floor(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -
     return b.emit(emit, [arg], LONG)
 
 
-def _log(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _log(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     nodes = [b.coerce(a, "double", name, pos) for a in args]
     return b.emit("ln" if len(nodes) == 1 else "log", nodes, DOUBLE)
 
 
-def _log2(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _log2(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     return b.emit("log", [Lit(2.0, DOUBLE), b.coerce(args[0], "double", name, pos)], DOUBLE)
 
 
-def _shift(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _shift(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     left = args[0] if args[0].type == LONG else b.coerce(args[0], "int", name, pos)
     return b.emit(emit, [left, b.coerce(args[1], "int", name, pos)], left.type)
 
 
-def _like(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _like(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     escape = args[2] if len(args) > 2 else Lit("\\", STRING)  # noqa: PLR2004 - the third argument
     if not isinstance(escape, Lit) or not isinstance(escape.value, str) or len(escape.value) != 1:
         b.wrong(f"{name}() takes its escape as one character, written out", pos, "write like(s, 'a!%', '!')")
@@ -193,24 +193,24 @@ def _like(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -
     return b.emit("like", [*nodes, escape], BOOLEAN)
 
 
-def _trim(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _trim(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     # Spark's call form names the characters first.
     nodes = [b.coerce(a, "string", name, pos) for a in reversed(args)]
     return b.emit(emit, nodes, STRING)
 
 
-def _btrim(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _btrim(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     return b.emit("trim", [b.coerce(a, "string", name, pos) for a in args], STRING)
 
 
-def _substring(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _substring(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     text = b.coerce(args[0], "text", name, pos)
     start = b.coerce(args[1], "int", name, pos)
     length = b.coerce(args[2], "int", name, pos) if len(args) > 2 else Lit(MAX_INT, INTEGER)  # noqa: PLR2004
     return b.emit("substring", [text, start, length], text.type)
 
 
-def _left(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _left(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     text = b.coerce(args[0], "text", name, pos)
     length = b.coerce(args[1], "int", name, pos)
     if text.type == BINARY:
@@ -218,11 +218,11 @@ def _left(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -
     return b.emit("left", [text, length], STRING)
 
 
-def _concat(b: Binder, _emit: str, _name: str, args: list[Node], pos: int | None) -> Node:
+def _concat(b: Binding, _emit: str, _name: str, args: list[Node], pos: int | None) -> Node:
     return b.concat(args, pos) if args else Lit("", STRING)
 
 
-def _concat_ws(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _concat_ws(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     nodes = [b.coerce(args[0], "string", name, pos)]
     for arg in args[1:]:
         if isinstance(arg.type, Array):
@@ -232,24 +232,24 @@ def _concat_ws(b: Binder, _emit: str, name: str, args: list[Node], pos: int | No
     return b.emit("concat_ws", nodes, STRING)
 
 
-def _pad(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _pad(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     if args[0].type == BINARY:
         b.refuse(f"{name}() of BINARY is not supported", pos, "pad a text")
     pad = b.coerce(args[2], "string", name, pos) if len(args) > 2 else Lit(" ", STRING)  # noqa: PLR2004
     return b.emit(emit, [b.coerce(args[0], "string", name, pos), b.coerce(args[1], "int", name, pos), pad], STRING)
 
 
-def _space(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _space(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     return b.emit("repeat", [Lit(" ", STRING), b.coerce(args[0], "int", name, pos)], STRING)
 
 
-def _reverse(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _reverse(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     if isinstance(args[0].type, Array):
         return b.emit("reverse", args, args[0].type)
     return b.emit("reverse", [b.coerce(args[0], "string", name, pos)], STRING)
 
 
-def _hex(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _hex(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     arg = args[0]
     if is_numeric(arg.type):
         arg = b.coerce(arg, "long", name, pos)
@@ -258,7 +258,7 @@ def _hex(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) ->
     return b.emit("hex", [arg], STRING)
 
 
-def _extract(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _extract(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     field = args[0].value if isinstance(args[0], Lit) else None
     part = _PARTS.get(field.lower()) if isinstance(field, str) else None
     if part is None:
@@ -273,7 +273,7 @@ def _extract(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None
 
 
 def _to(kind: DataType) -> Build:
-    def build(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+    def build(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
         if len(args) > 1:
             b.refuse(f"{name}() with a pattern is not supported", pos, "cast a text in ISO form, yyyy-MM-dd HH:mm:ss")
         node = args[0]
@@ -284,17 +284,17 @@ def _to(kind: DataType) -> Build:
     return build
 
 
-def _unix_date(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _unix_date(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     if args[0].type not in (DATE, VOID):
         b.mismatch(f"{name}()", [args[0].type], pos)
     return b.emit("datediff", [b.cast(args[0], DATE, pos), Lit(0, DATE)], INTEGER)
 
 
-def _date_from_unix_date(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _date_from_unix_date(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     return b.emit("date_add", [Lit(0, DATE), b.coerce(args[0], "int", name, pos)], DATE)
 
 
-def _timestamp_seconds(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _timestamp_seconds(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     kind = args[0].type
     if is_integral(kind) or kind == VOID:
         node = b.cast(args[0], LONG, pos)
@@ -307,26 +307,26 @@ def _timestamp_seconds(b: Binder, _emit: str, name: str, args: list[Node], pos: 
     return b.emit("timestamp_seconds", [node], TIMESTAMP)
 
 
-def _unix_timestamp(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _unix_timestamp(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     if args[0].type not in (TIMESTAMP, DATE):
         hint = "cast it to TIMESTAMP first"
         b.refuse(f"{name}() of {sql_name(args[0].type)} is not supported", pos, hint)
     return b.emit("unix_timestamp", [b.cast(args[0], TIMESTAMP, pos)], LONG)
 
 
-def _current_timestamp(b: Binder, _emit: str, _name: str, _args: list[Node], _pos: int | None) -> Node:
+def _current_timestamp(b: Binding, _emit: str, _name: str, _args: list[Node], _pos: int | None) -> Node:
     return Lit(b.now(), TIMESTAMP)
 
 
-def _current_date(b: Binder, _emit: str, _name: str, _args: list[Node], _pos: int | None) -> Node:
+def _current_date(b: Binding, _emit: str, _name: str, _args: list[Node], _pos: int | None) -> Node:
     return Cast(Lit(b.now(), TIMESTAMP), DATE, b.mode)
 
 
-def _localtimestamp(b: Binder, _emit: str, _name: str, _args: list[Node], _pos: int | None) -> Node:
+def _localtimestamp(b: Binding, _emit: str, _name: str, _args: list[Node], _pos: int | None) -> Node:
     return Cast(Lit(b.now(), TIMESTAMP), TIMESTAMP_NTZ, b.mode)
 
 
-def _size(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _size(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     if not isinstance(args[0].type, (Array, Map)):
         b.mismatch(f"{name}()", [args[0].type], pos)
     node = b.emit("size", args, INTEGER)
@@ -334,7 +334,7 @@ def _size(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -
     return node if b.ansi else b.emit("coalesce", [node, Lit(-1, INTEGER)], INTEGER)
 
 
-def _array_contains(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _array_contains(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     array, value = args
     kind = array.type
     if not isinstance(kind, Array) or value.type == VOID:
@@ -349,7 +349,7 @@ def _array_contains(b: Binder, _emit: str, name: str, args: list[Node], pos: int
     )
 
 
-def _element_at(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _element_at(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     base, index = args
     kind = base.type
     if isinstance(kind, Array) and index.type in (BYTE, SHORT, INTEGER, VOID):
@@ -359,14 +359,14 @@ def _element_at(b: Binder, _emit: str, name: str, args: list[Node], pos: int | N
     b.mismatch(f"{name}()", [kind, index.type], pos)
 
 
-def _get(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _get(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     kind = args[0].type
     if not isinstance(kind, Array):
         b.mismatch(f"{name}()", [kind, args[1].type], pos)
     return b.emit("get", [args[0], b.coerce(args[1], "int", name, pos)], kind.element)
 
 
-def _map_part(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _map_part(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     kind = args[0].type
     if not isinstance(kind, Map):
         b.mismatch(f"{name}()", [kind], pos)
@@ -374,17 +374,17 @@ def _map_part(b: Binder, emit: str, name: str, args: list[Node], pos: int | None
     return b.emit(emit, args, result)
 
 
-def _map_contains_key(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _map_contains_key(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     keys = _map_part(b, "map_keys", name, args[:1], pos)
     return _array_contains(b, emit, name, [keys, args[1]], pos)
 
 
-def _array(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _array(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     elements, kind = b.same(args, f"{name}()", pos)
     return b.emit("array", elements, Array(kind, contains_null=bool(args)), pos)
 
 
-def _map(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _map(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     if len(args) % 2:
         b.wrong(f"{name}() takes keys and values in turn, not {len(args)} arguments", pos, "give each key a value")
     keys, key = b.same(args[::2], f"a key of {name}()", pos)
@@ -407,7 +407,7 @@ def _holds_map(kind: DataType) -> bool:
             return False
 
 
-def _named_struct(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+def _named_struct(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     if len(args) % 2:
         b.wrong(f"{name}() takes names and values in turn, not {len(args)} arguments", pos, "give each name a value")
     fields: list[types.Field] = []
