@@ -33,7 +33,8 @@ _PATH = re.compile(r"(?<![\w:])((?:crate|super|self)(?:::\w+)+)")
 def python_graph(root: Path) -> Graph:
     """Return which files of a package import which."""
     package = root.name
-    modules = {_module(path, root): path for path in sorted(root.rglob("*.py"))}
+    # A stub is the module where there is no source beside it: an extension module.
+    modules = {_module(path, root): path for ending in ("*.pyi", "*.py") for path in sorted(root.rglob(ending))}
     graph: Graph = {}
     for name, path in modules.items():
         parent = name if path.name == "__init__.py" else name.rpartition(".")[0]
@@ -151,11 +152,23 @@ def self_test() -> None:
             "p/c.py": "from . import b",
             "p/__init__.py": "",
         },
+        "typing in a stub": {
+            "p/a.py": "from p import _core",
+            "p/_core.pyi": "from p.a import A",
+            "p/__init__.py": "",
+        },
+        "source beside a stub": {
+            "p/a.py": "from p.b import f",
+            "p/b.py": "from p.a import g",
+            "p/b.pyi": "",
+            "p/__init__.py": "",
+        },
         "rust": {"p/a/mod.rs": "mod b;\nuse self::b::B;", "p/a/b.rs": "use super::{c, D};", "p/lib.rs": "mod a;"},
         "nested": {"p/a.rs": "use crate::{x::Y, b::{self, C as Z}};", "p/b.rs": "fn f() { super::a::g() }"},
     }
     clean = {
         "python": {"p/a.py": "from p.b import x", "p/b.py": "import os", "p/__init__.py": "from .a import x"},
+        "stub": {"p/a.py": "from p import _core", "p/_core.pyi": "", "p/__init__.py": "from .a import x"},
         "rust": {"p/a/mod.rs": "mod b;\npub use b::B;", "p/a/b.rs": "use super::super::c;", "p/c.rs": "fn a() {}"},
     }
     for name, files in (planted | {f"clean {name}": files for name, files in clean.items()}).items():

@@ -99,7 +99,7 @@ def does(work: str, *peers: str) -> Callable[[Callable[[Clock, Job], Facts]], Ca
 
 def _delta(job: Job) -> Any:
     if job["peer"] == "deltafast":
-        importlib.import_module("deltafast.expr")  # loaded by the first predicate otherwise; an import, so not timed
+        importlib.import_module("deltafast._expr")  # loaded by the first predicate otherwise; an import, so not timed
     return importlib.import_module(job["peer"]).DeltaTable
 
 
@@ -625,8 +625,8 @@ def _(clock: Clock, job: Job) -> Facts:
     import deltafast
     import returns
 
-    importlib.import_module("deltafast.statements.run")
-    importlib.import_module("deltafast.commands.merge")
+    importlib.import_module("deltafast._sql.run")
+    importlib.import_module("deltafast._ops.merge")
     found: list[Facts] = []
     for case in returns.CASES:
         with _copied(job | {"table": f"{job['table']}/target"}) as copy:
@@ -691,7 +691,7 @@ def _(clock: Clock, job: Job) -> Facts:
     """Cluster a table by some columns for the first time."""
     import deltafast
 
-    importlib.import_module("deltafast.statements.run")
+    importlib.import_module("deltafast._sql.run")
     with _copied(job) as copy:
         deltafast.sql(f"ALTER TABLE delta.`{copy}` CLUSTER BY ({', '.join(job['by'])})")
         with clock.phase("cluster"):

@@ -12,13 +12,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from deltafast._ops.query_source import register_query_source
+
 if TYPE_CHECKING:
     from deltafast._core import build_profile
     from deltafast._core import version as rust_core_version
-    from deltafast.alter import TableAlterer, TableFeatures
+    from deltafast._deltalake.install import install_as_deltalake
+    from deltafast._interop.duckdb_query import QueryBuilder
+    from deltafast._interop.record_batch_reader import RecordBatchReader
+    from deltafast._ops.add_actions import create_table_with_add_actions
+    from deltafast._ops.alter import TableAlterer, TableFeatures
+    from deltafast._ops.convert_parquet import convert_to_deltalake
+    from deltafast._sql.run import sql
     from deltafast.check import StoreCheck, check_store
-    from deltafast.conversion import convert_to_deltalake
-    from deltafast.dropin import install_as_deltalake
     from deltafast.exceptions import (
         ChangeDataNotRecordedError,
         CommitFailedError,
@@ -45,17 +51,9 @@ if TYPE_CHECKING:
         TableNotFoundError,
         VersionNotFoundError,
     )
-    from deltafast.query import QueryBuilder
-    from deltafast.reader import RecordBatchReader
     from deltafast.schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
-    from deltafast.statements.run import sql
     from deltafast.table import DeltaTable, DeltaTableConfig, Metadata, ProtocolVersions
-    from deltafast.transaction import (
-        CommitProperties,
-        PostCommitHookProperties,
-        Transaction,
-        create_table_with_add_actions,
-    )
+    from deltafast.transaction import CommitProperties, PostCommitHookProperties, Transaction
     from deltafast.writer import BloomFilterProperties, ColumnProperties, WriterProperties, write_deltalake
 
     __version__: str
@@ -128,19 +126,28 @@ _HOME = {
     ),
     **dict.fromkeys(["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions"], "table"),
     **dict.fromkeys(
-        ["CommitProperties", "PostCommitHookProperties", "Transaction", "create_table_with_add_actions"],
+        ["CommitProperties", "PostCommitHookProperties", "Transaction"],
         "transaction",
     ),
     **dict.fromkeys(["BloomFilterProperties", "ColumnProperties", "WriterProperties", "write_deltalake"], "writer"),
     **dict.fromkeys(["StoreCheck", "check_store"], "check"),
-    **dict.fromkeys(["TableAlterer", "TableFeatures"], "alter"),
-    "QueryBuilder": "query",
-    "RecordBatchReader": "reader",
+    **dict.fromkeys(["TableAlterer", "TableFeatures"], "_ops.alter"),
+    "QueryBuilder": "_interop.duckdb_query",
+    "RecordBatchReader": "_interop.record_batch_reader",
     "build_profile": "_core",
-    "convert_to_deltalake": "conversion",
-    "install_as_deltalake": "dropin",
-    "sql": "statements.run",
+    "convert_to_deltalake": "_ops.convert_parquet",
+    "create_table_with_add_actions": "_ops.add_actions",
+    "install_as_deltalake": "_deltalake.install",
+    "sql": "_sql.run",
 }
+
+
+def _query_rows(text: str, zone: str) -> Any:
+    """The rows of a query; what runs it is imported when there is one."""
+    return import_module("deltafast._sql.run").query(text, zone)
+
+
+register_query_source(_query_rows)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 """The seam: what the Rust extension offers to the Python layer.
 
 Everything here is called by `deltafast` only. Predicates are bound expression trees as JSON text
-(see `deltafast.expr`), never SQL. Errors are the classes of `deltafast.exceptions`. Every blocking
+(see `deltafast._expr`), never SQL. Errors are the classes of `deltafast.exceptions`. Every blocking
 call releases the GIL and reacts to Ctrl-C.
 """
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
-from deltafast.convert import address, text_options
+from deltafast._util.locations import address
+from deltafast._util.options import text_options
 
 if TYPE_CHECKING:
     import os

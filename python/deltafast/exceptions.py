@@ -39,7 +39,8 @@ __all__ = [
     "VersionNotFoundError",
 ]
 
-_PLACE = ("file", "version", "line", "column", "feature", "path", "constraint", "resource")
+#: What an error may say beside its message.
+DETAILS = ("file", "version", "line", "column", "feature", "path", "constraint", "resource")
 
 
 class DeltaError(Exception):
@@ -96,7 +97,7 @@ class DeltaError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from message and place; the rest of `__dict__` (notes) follows as state."""
-        place = {name: getattr(self, name) for name in _PLACE}
+        place = {name: getattr(self, name) for name in DETAILS}
         return _rebuild, (type(self), str(self), place), dict(self.__dict__)
 
 

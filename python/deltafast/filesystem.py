@@ -9,22 +9,32 @@ from __future__ import annotations
 import io
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from deltafast import _core
-from deltafast.convert import address, local_path, location, text_options
+from deltafast._util.locations import address, local_path, location
+from deltafast._util.options import text_options
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from deltafast.raw import RawDeltaTable
+    from deltafast._handle import TableHandle
 
 __all__ = ["DeltaStorageHandler"]
+
+
+class _Inner(Protocol):
+    """`DeltaTable._table`."""
+
+    @property
+    def handle(self) -> TableHandle:
+        """The handle of the table."""
+        ...
 
 
 class DeltaStorageHandler(pafs.FileSystemHandler):
@@ -56,13 +66,13 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
     @classmethod
     def from_table(
         cls,
-        table: RawDeltaTable,
+        table: _Inner,
         options: Mapping[str, str] | None = None,
         known_sizes: Mapping[str, int] | None = None,
     ) -> DeltaStorageHandler:
         """The folder of a table that is open; its options where none are given."""
-        handle = table._handle
-        return cls(handle._given_uri, handle._storage_options if options is None else options, known_sizes)
+        handle = table.handle
+        return cls(handle.given_uri, handle.storage_options if options is None else options, known_sizes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._uri, self._options, self._sizes)

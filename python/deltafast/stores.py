@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
 from deltafast import _core
-from deltafast.convert import without_secrets
+from deltafast._util.locations import without_secrets
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:

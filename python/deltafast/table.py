@@ -10,31 +10,21 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from deltafast import _core
-from deltafast.convert import (
-    COMMIT_ARGUMENTS,
-    HOOKS_FIRST,
-    address,
-    also_by_position,
-    choices,
-    instant,
-    local_path,
-    location,
-    moment,
-    names,
-    partition_text,
-    property_strings,
-    text_options,
-)
-from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
-from deltafast.filters import either, spell_nulls, with_change_columns
-from deltafast.fork_lock import ForkLock
+from deltafast._handle import DeltaTableConfig, HandleOwner, Metadata, ProtocolVersions, TableHandle, handle_of
+from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
+from deltafast._util.filters import either
+from deltafast._util.locations import address, local_path
+from deltafast._util.open_options import adapted_store, core_open_options
+from deltafast._util.options import choices, names, property_strings, text_options
+from deltafast._util.values import instant, moment, partition_text
+from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
-from deltafast.reader import RecordBatchReader
 from deltafast.schema import Schema, as_schema, for_the_log
 
 if TYPE_CHECKING:
@@ -49,66 +39,26 @@ if TYPE_CHECKING:
     import pyarrow.dataset as pads
     import pyarrow.fs as pafs
 
-    from deltafast.alter import TableAlterer
+    from deltafast._interop.raw_table import RawDeltaTable
+    from deltafast._ops.alter import TableAlterer
+    from deltafast._ops.change_stream import ChangeBatch
+    from deltafast._ops.merge import TableMerger
+    from deltafast._ops.optimize import TableOptimizer
+    from deltafast._util.arrow import Data
+    from deltafast._util.filters import FilterType, Predicate
+    from deltafast._util.writer_properties import WriterProperties
     from deltafast.catalog import Committer
-    from deltafast.commands.merge import TableMerger
-    from deltafast.commands.optimize import TableOptimizer
-    from deltafast.filters import FilterType, Predicate
-    from deltafast.raw import RawDeltaTable
     from deltafast.schema import ArrowSchemaExportable
-    from deltafast.stream import ChangeBatch
     from deltafast.transaction import AddAction, CommitProperties, Mode, PostCommitHookProperties, RemoveAction
-    from deltafast.writer import Data, WriterProperties
 
-__all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions"]
+__all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions", "pinned"]
+
+_Table = TypeVar("_Table", bound="DeltaTable")
 
 MetadataColumn: TypeAlias = Literal["file_path", "row_index", "row_id", "row_commit_version", "base_row_id"]
 
 
-@dataclass(frozen=True)
-class Metadata:
-    """A table's metadata."""
-
-    #: Unique identifier, which never changes.
-    id: str
-    #: Name given by the user.
-    name: str | None
-    #: Description given by the user.
-    description: str | None
-    #: Names of the partition columns, in order.
-    partition_columns: list[str]
-    #: Milliseconds since the Unix epoch.
-    created_time: int | None
-    #: Table properties.
-    configuration: dict[str, str]
-
-
-class ProtocolVersions(NamedTuple):
-    """The protocol versions and table features that reading and writing need."""
-
-    min_reader_version: int
-    min_writer_version: int
-    writer_features: list[str] | None
-    reader_features: list[str] | None
-
-
-class DeltaTableConfig(NamedTuple):
-    """The loading options as they were given; none of them changes what deltafast does."""
-
-    without_files: bool
-    log_buffer_size: int
-    skip_stats: bool = False
-
-
-class _Facts(NamedTuple):
-    """What was decoded of one snapshot, kept beside it."""
-
-    snapshot: _core.Snapshot
-    metadata: dict[str, Any]
-    schema: Schema
-
-
-class DeltaTable:
+class DeltaTable(HandleOwner):
     """A Delta table at one version.
 
     Args:
@@ -155,39 +105,23 @@ class DeltaTable:
         time_zone: str = "UTC",
         allow_foreign_paths: bool | Sequence[str] = False,
     ) -> None:
-        self._lock = ForkLock()
-        self._facts: _Facts | None = None
-        self._given_uri = address(table_uri)
-        core_storage_options = text_options(storage_options)
-        self._storage_options = None if storage_options is None else dict(storage_options)
-        self._config = DeltaTableConfig(without_files, log_buffer_size or 8, skip_stats)
-        self._log_tail = None if log_tail is None else list(log_tail)
-        self._store = store
-        self._time_zone = time_zone
-        self._extras: dict[str, Any] = {
-            "log_tail": self._log_tail,
-            "max_table_version": max_table_version,
-            "committer": committer,
-            "store": store,
-            "time_zone": time_zone,
-            "allow_foreign_paths": allow_foreign_paths,
-        }
         if version is not None and timestamp is not None:
             message = "give either version or timestamp, not both"
             raise InvalidArgumentError(message)
         if committer is not None and (log_tail is not None or max_table_version is not None):
             message = "give either committer, or log_tail and max_table_version: a committer is asked for both"
             raise InvalidArgumentError(message)
-        self._snapshot = _core.Snapshot.open(
-            self._given_uri,
-            version=version,
-            timestamp_ms=None if timestamp is None else instant(timestamp),
-            storage_options=core_storage_options,
-            log_tail=self._log_tail,
-            store=None if store is None else _adapted(store, self._given_uri),
-            options=_core_options(time_zone, max_table_version, allow_foreign_paths),
-            committer=committer,
-        )
+        options = {
+            "log_tail": None if log_tail is None else list(log_tail),
+            "max_table_version": max_table_version,
+            "committer": committer,
+            "store": store,
+            "time_zone": time_zone,
+            "allow_foreign_paths": allow_foreign_paths,
+        }
+        timestamp_ms = None if timestamp is None else instant(timestamp)
+        config = DeltaTableConfig(without_files, log_buffer_size or 8, skip_stats)
+        self._handle = TableHandle(table_uri, storage_options, version, timestamp_ms, config, options)
 
     # --- the handle ------------------------------------------------------------------------------
 
@@ -258,7 +192,7 @@ class DeltaTable:
             DeltaProtocolError: It would need a feature that this release does not have.
             StorageError: The store failed.
         """
-        from deltafast.expr.demands import bind_demands
+        from deltafast._expr.demands import bind_demands
 
         text = for_the_log(as_schema(schema)).to_json()
         uri, properties = address(table_uri), property_strings(configuration)
@@ -281,50 +215,26 @@ class DeltaTable:
             bound,
             json.dumps(options),
             storage_options=text_options(storage_options),
-            store=None if store is None else _adapted(store, uri),
-            open_options=_core_options(time_zone, None, False),
+            store=adapted_store(store, uri),
+            open_options=core_open_options(time_zone, None, False),
             committer=committer,
         )
         with _made_before():
             return cls(uri, storage_options=storage_options, committer=committer, store=store, time_zone=time_zone)
 
-    def _move(self, snapshot: _core.Snapshot | None) -> None:
-        """Point at the version that an operation made, or at the newest where that could not be opened.
-
-        The version is made, so whatever goes wrong here must not look as if it were not. Of threads that share the
-        handle each may come here late: a newer version stays.
-        """
-        with self._lock:
-            if snapshot is not None:
-                if snapshot.version >= self._snapshot.version:
-                    self._snapshot = snapshot
-                return
-            try:
-                self._snapshot = self._snapshot.update()
-            except DeltaError as error:
-                warn(f"the commit is made, but this handle stays at version {self._snapshot.version}: {error}")
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Name what `deltalake` has and this class lacks."""
-            from deltafast.dropin import absent_method
-
-            raise absent_method(name, self)
-
     @property
     def _table(self) -> RawDeltaTable:
         """What libraries call of the object behind `deltalake`'s handle."""
-        from deltafast.raw import RawDeltaTable
+        from deltafast._interop.raw_table import RawDeltaTable
 
-        return RawDeltaTable(self)
+        return RawDeltaTable(self, self._handle, partial(DeltaTable.vacuum, self))
 
     @property
     def alter(self) -> TableAlterer:
         """Changes of what the table is: columns, constraints, properties, features."""
-        from deltafast.alter import TableAlterer
+        from deltafast._ops.alter import TableAlterer
 
-        return TableAlterer(self)
+        return TableAlterer(self._handle)
 
     @also_by_position(*COMMIT_ARGUMENTS)
     def create_write_transaction(
@@ -354,28 +264,30 @@ class DeltaTable:
             SchemaMismatchError: The schema does not fit the table's.
             CommitFailedError: Another writer's commit came in between.
         """
-        from deltafast.transaction import commit_actions
+        from deltafast._ops.add_actions import commit_actions
 
         properties = choices(commit_properties, post_commithook_properties)
-        self._move(commit_actions(self, actions, mode, schema, partition_by, partition_filters, properties))
+        self._handle.move(
+            commit_actions(self._handle, actions, mode, schema, partition_by, partition_filters, properties)
+        )
 
     @property
     def table_uri(self) -> str:
         """The table's location as a URL, without credentials."""
-        return location(self._given_uri)
+        return self._handle.table_uri
 
     @property
     def table_config(self) -> DeltaTableConfig:
         """The loading options that were given."""
-        return self._config
+        return self._handle.config
 
     def version(self) -> int:
         """The version this handle points at."""
-        return self._snapshot.version
+        return self._handle.version()
 
     def timestamp(self) -> datetime:
         """When that version was committed."""
-        return moment(self._snapshot.timestamp_ms)
+        return moment(self._handle.snapshot.timestamp_ms)
 
     def load_as_version(self, version: int | str | datetime) -> None:
         """Point this handle at another version.
@@ -390,20 +302,16 @@ class DeltaTable:
         """
         # A number is a version, but True is a slip of the pen.
         if isinstance(version, int) and not isinstance(version, bool):
-            with self._lock:
-                self._snapshot = self._snapshot.at_version(version)
+            self._handle.load(version)
         elif isinstance(version, (str, datetime)):
-            milliseconds = instant(version)
-            with self._lock:
-                self._snapshot = self._snapshot.at_timestamp(milliseconds)
+            self._handle.load(None, instant(version))
         else:
             message = "version must be an int, a str or a datetime"
             raise TypeError(message)
 
     def update_incremental(self) -> None:
         """Point this handle at the newest version, reading only the commits since."""
-        with self._lock:
-            self._snapshot = self._snapshot.update()
+        self._handle.update()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DeltaTable):
@@ -413,65 +321,32 @@ class DeltaTable:
     __hash__ = None  # pyright: ignore[reportAssignmentType]  # a handle moves between versions
 
     def __repr__(self) -> str:
-        return f"DeltaTable({self.table_uri!r}, version={self.version()})"
+        return repr(self._handle)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Reopen at the same version elsewhere; the pickle holds the storage options."""
-        return _reopen, (type(self), self._given_uri, self.version(), self._storage_options, self._config, self._extras)
-
-    def _pinned(self) -> DeltaTable:
-        """Another handle at this version, for readers that outlive this one's moves."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin._lock = ForkLock()
-        return twin
-
-    def _arrow_schema(self) -> pa.Schema:
-        import pyarrow as pa
-
-        return pa.schema(cast("Any", self._snapshot.arrow_schema()))
+        handle = self._handle
+        given = handle.given_uri, handle.version(), handle.storage_options, handle.config, handle.options
+        return _reopen, (type(self), *given)
 
     # --- what the log says -----------------------------------------------------------------------
 
-    def _facts_now(self) -> _Facts:
-        snapshot = self._snapshot
-        facts = self._facts
-        if facts is None or facts.snapshot is not snapshot:
-            metadata = cast("dict[str, Any]", json.loads(snapshot.metadata_json()))
-            facts = _Facts(snapshot, metadata, Schema.from_json(metadata["schemaString"]))
-            self._facts = facts
-        return facts
-
     def schema(self) -> Schema:
         """The table's schema, as in the log."""
-        return self._facts_now().schema
+        return self._handle.schema()
 
     def metadata(self) -> Metadata:
         """The table's metadata."""
-        raw = self._facts_now().metadata
-        return Metadata(
-            id=raw["id"],
-            name=raw.get("name"),
-            description=raw.get("description"),
-            partition_columns=list(raw.get("partitionColumns") or []),
-            created_time=raw.get("createdTime"),
-            configuration=dict(raw.get("configuration") or {}),
-        )
+        return self._handle.metadata()
 
     def protocol(self) -> ProtocolVersions:
         """The protocol versions and features that the table asks for."""
-        raw = cast("dict[str, Any]", json.loads(self._snapshot.protocol_json()))
-        return ProtocolVersions(
-            raw["minReaderVersion"],
-            raw["minWriterVersion"],
-            raw.get("writerFeatures"),
-            raw.get("readerFeatures"),
-        )
+        return self._handle.protocol()
 
     def detail(self) -> dict[str, Any]:
         """The facts of Spark's DESCRIBE DETAIL; counting the files reads them all once."""
         metadata, protocol = self.metadata(), self.protocol()
-        snapshot = self._snapshot
+        snapshot = self._handle.snapshot
         clustering = self.domain_metadata().get("delta.clustering")
         features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         return {
@@ -516,17 +391,17 @@ class DeltaTable:
         return entries
 
     def _history_lines(self, limit: int | None) -> list[str]:
-        return self._snapshot.history_json(limit)
+        return self._handle.snapshot.history_json(limit)
 
     def transaction_version(self, app_id: str) -> int | None:
         """The last version that the application `app_id` has recorded, or None."""
-        transactions = cast("dict[str, dict[str, Any]]", json.loads(self._snapshot.transactions_json()))
+        transactions = cast("dict[str, dict[str, Any]]", json.loads(self._handle.snapshot.transactions_json()))
         found = transactions.get(app_id)
         return None if found is None else int(found["version"])
 
     def domain_metadata(self) -> dict[str, str]:
         """The configuration text of each metadata domain."""
-        return cast("dict[str, str]", json.loads(self._snapshot.domain_metadata_json()))
+        return cast("dict[str, str]", json.loads(self._handle.snapshot.domain_metadata_json()))
 
     # --- files -----------------------------------------------------------------------------------
 
@@ -542,8 +417,8 @@ class DeltaTable:
             partition_filters: The same as `file_pruning_predicate`.
             file_pruning_predicate: See `file_uris`.
         """
-        tree = self._pruning(partition_filters, file_pruning_predicate)
-        stream = self._snapshot.files(columns=["path"], predicate=tree)
+        tree = self._handle.bind_pruning(partition_filters, file_pruning_predicate)
+        stream = self._handle.snapshot.files(columns=["path"], predicate=tree)
         return cast("list[str]", RecordBatchReader(stream).read_all().column("path").to_pylist())
 
     def file_uris(
@@ -561,8 +436,8 @@ class DeltaTable:
                 <=, >, >=, in and not in: a list of them means AND, a list of such lists OR. The value
                 '' stands for a null partition value.
         """
-        tree = self._pruning(partition_filters, file_pruning_predicate)
-        uris = RecordBatchReader(self._snapshot.file_uris(tree)).read_all().column("uri").to_pylist()
+        tree = self._handle.bind_pruning(partition_filters, file_pruning_predicate)
+        uris = RecordBatchReader(self._handle.snapshot.file_uris(tree)).read_all().column("uri").to_pylist()
         return [local_path(uri) for uri in cast("list[str]", uris)]
 
     def partitions(
@@ -577,10 +452,10 @@ class DeltaTable:
             partition_filters: The same as `file_pruning_predicate`.
             file_pruning_predicate: See `file_uris`.
         """
-        tree = self._pruning(partition_filters, file_pruning_predicate)
+        tree = self._handle.bind_pruning(partition_filters, file_pruning_predicate)
         if not self.metadata().partition_columns:
             return []
-        rows = RecordBatchReader(self._snapshot.partitions(tree)).read_all().to_pylist()
+        rows = RecordBatchReader(self._handle.snapshot.partitions(tree)).read_all().to_pylist()
         return [{name: partition_text(value) for name, value in row.items()} for row in rows]
 
     def get_add_actions(
@@ -609,9 +484,9 @@ class DeltaTable:
         predicate: Predicate | None = None,
     ) -> RecordBatchReader:
         """`get_add_actions` as a stream, for tables with more files than fit in memory."""
-        tree = self._pruning(None, predicate)
+        tree = self._handle.bind_pruning(None, predicate)
         chosen = names(columns)
-        return RecordBatchReader(self._snapshot.files(columns=chosen, predicate=tree, flatten=flatten))
+        return RecordBatchReader(self._handle.snapshot.files(columns=chosen, predicate=tree, flatten=flatten))
 
     def deletion_vectors(self) -> RecordBatchReader:
         """The rows that are deleted by deletion vectors.
@@ -620,15 +495,15 @@ class DeltaTable:
             A stream of `filepath` and `selection_vector` (list of bool, True for rows that are kept), one
             row for each file that has a vector.
         """
-        return RecordBatchReader(self._snapshot.deletion_vectors())
+        return RecordBatchReader(self._handle.snapshot.deletion_vectors())
 
     def tombstones(self) -> RecordBatchReader:
         """The removed files that the log still remembers."""
-        return RecordBatchReader(self._snapshot.tombstones())
+        return RecordBatchReader(self._handle.snapshot.tombstones())
 
     def plan(self, predicate: Predicate | None = None) -> dict[str, Any]:
         """How much a scan would read: files in all, after partition pruning and after statistics."""
-        return cast("dict[str, Any]", json.loads(self._snapshot.plan_json(self._bound(predicate))))
+        return cast("dict[str, Any]", json.loads(self._handle.snapshot.plan_json(self._handle.bind(predicate))))
 
     # --- rows ------------------------------------------------------------------------------------
 
@@ -638,7 +513,7 @@ class DeltaTable:
         Args:
             predicate: Count only rows for which it is true.
         """
-        return self._snapshot.count(self._bound(predicate))
+        return self._handle.snapshot.count(self._handle.bind(predicate))
 
     def scan(
         self,
@@ -669,29 +544,8 @@ class DeltaTable:
         Raises:
             InvalidArgumentError: A column or the predicate is wrong.
         """
-        stream = self._scan(columns, predicate, limit, batch_size, metadata_columns, string_view=string_view)
+        stream = self._handle.scan(columns, predicate, limit, batch_size, metadata_columns, string_view=string_view)
         return RecordBatchReader(stream, progress)
-
-    def _scan(
-        self,
-        columns: Sequence[str] | None = None,
-        predicate: Predicate | None = None,
-        limit: int | None = None,
-        batch_size: int | None = None,
-        metadata_columns: Sequence[MetadataColumn] | None = None,
-        *,
-        string_view: bool = False,
-        files: list[str] | None = None,
-    ) -> _core.ArrowStream:
-        return self._snapshot.scan(
-            columns=names(columns),
-            predicate=self._bound(predicate),
-            limit=limit,
-            batch_size=batch_size,
-            string_view=string_view,
-            metadata_columns=None if metadata_columns is None else list(metadata_columns),
-            files=files,
-        )
 
     def load_cdf(
         self,
@@ -729,13 +583,13 @@ class DeltaTable:
         """
         by_time = starting_timestamp is not None and starting_version == 0
         until_time = ending_timestamp is not None and ending_version is None
-        stream = self._snapshot.cdf(
+        stream = self._handle.snapshot.cdf(
             None if by_time else starting_version,
             ending_version,
             instant(cast("str", starting_timestamp)) if by_time else None,
             instant(cast("str", ending_timestamp)) if until_time else None,
             names(columns),
-            self._bound(predicate, change_data=True),
+            self._handle.bind(predicate, change_data=True),
             allow_out_of_range,
             string_view,
         )
@@ -785,10 +639,10 @@ class DeltaTable:
             DeltaProtocolError: A commit changes rows and `on_change` is `error`.
             ChangeDataNotRecordedError: The feed was off in one of the versions.
         """
-        from deltafast.stream import stream_changes
+        from deltafast._ops.change_stream import stream_changes
 
         return stream_changes(
-            self,
+            self._handle,
             cursor,
             feed=feed,
             max_files=max_files,
@@ -828,15 +682,17 @@ class DeltaTable:
         Raises:
             DeltaProtocolError: pyarrow's own reader was asked for, and would give wrong rows.
         """
-        from deltafast import dataset
+        from deltafast._interop import pyarrow_dataset
 
         pruning = either(partitions, file_pruning_predicate)
         if filesystem is not None or parquet_read_options is not None:
-            return dataset.parquet_dataset(self, filesystem, parquet_read_options, schema, as_large_types, pruning)
+            return pyarrow_dataset.parquet_dataset(
+                self._handle, filesystem, parquet_read_options, schema, as_large_types, pruning
+            )
         if schema is None and as_large_types:
             schema = self.schema().to_arrow(as_large_types=True)
         files = None if pruning is None else self.files(file_pruning_predicate=pruning)
-        return dataset.ScanDataset(self, schema=schema, files=files)
+        return pyarrow_dataset.ScanDataset(self._handle, schema=schema, files=files)
 
     def to_pyarrow_table(
         self,
@@ -858,14 +714,16 @@ class DeltaTable:
             limit: At most this many rows.
             progress: See `scan`.
         """
-        from deltafast import dataset
+        from deltafast._interop import pyarrow_dataset
 
         if filesystem is not None:
             source = self.to_pyarrow_dataset(partitions, filesystem)
-            found = source.to_table(columns=names(columns), filter=dataset.as_expression(filters))
+            found = source.to_table(columns=names(columns), filter=pyarrow_dataset.as_expression(filters))
             return found if limit is None else found.slice(0, limit)
         files = None if partitions is None else self.files(partitions)
-        return dataset.read_table(self, names(columns), filters, files=files, limit=limit, progress=progress)
+        return pyarrow_dataset.read_table(
+            self._handle, names(columns), filters, files=files, limit=limit, progress=progress
+        )
 
     def to_pandas(
         self,
@@ -901,15 +759,15 @@ class DeltaTable:
         progress: Progress = False,
     ) -> pl.DataFrame:
         """The table's rows as a Polars data frame; parameters as for `scan`."""
-        from deltafast import polars
+        from deltafast._interop import polars_scan
 
-        return polars.read(self, columns, predicate, limit=limit, progress=progress)
+        return polars_scan.read(self._handle, columns, predicate, limit=limit, progress=progress)
 
     def scan_polars(self) -> pl.LazyFrame:
         """The table as a Polars lazy frame: column choice, filters and row limits are pushed into the scan."""
-        from deltafast import polars
+        from deltafast._interop import polars_scan
 
-        return polars.scan(self)
+        return polars_scan.scan(self._handle)
 
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection | None = None, *, external_access: bool = False
@@ -921,26 +779,26 @@ class DeltaTable:
             external_access: Let a new connection use files (`write_parquet` of the relation, for example), the
                 network and extensions.
         """
-        from deltafast import query
+        from deltafast._interop import duckdb_query
 
-        return query.relation(self, connection, external_access=external_access)
+        return duckdb_query.relation(self._handle, connection, external_access=external_access)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The Arrow PyCapsule interface: all rows, as a new stream at each call."""
-        return self._scan().__arrow_c_stream__(requested_schema)
+        return self._handle.__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
         """The Arrow PyCapsule interface."""
-        return self._snapshot.arrow_schema().__arrow_c_schema__()
+        return self._handle.__arrow_c_schema__()
 
     # --- layout ----------------------------------------------------------------------------------
 
     @property
     def optimize(self) -> TableOptimizer:
         """What lays out the files of the table anew: `table.optimize.compact()`."""
-        from deltafast.commands.optimize import TableOptimizer
+        from deltafast._ops.optimize import TableOptimizer
 
-        return TableOptimizer(self)
+        return TableOptimizer(self._handle)
 
     # --- changing rows ---------------------------------------------------------------------------
 
@@ -983,11 +841,11 @@ class DeltaTable:
             CommitUnknownError: Whether the commit was made cannot be found out.
             StorageError: The store failed.
         """
-        from deltafast.commands.change import delete
+        from deltafast._ops.delete_update import delete
 
         commit, hooks = commit_properties, post_commithook_properties
         with counted(progress):
-            return delete(self, predicate, writer_properties, commit, hooks, max_reruns)
+            return delete(self._handle, predicate, writer_properties, commit, hooks, max_reruns)
 
     @also_by_position(*HOOKS_FIRST)
     def update(
@@ -1039,12 +897,14 @@ class DeltaTable:
         Example:
             >>> table.update(updates={"price": "price * 1.1"}, predicate="day > '2026-01-01'")      # doctest: +SKIP
         """
-        from deltafast.commands.change import update
+        from deltafast._ops.delete_update import update
 
         commit, hooks = commit_properties, post_commithook_properties
         mode = "ansi" if error_on_type_mismatch else "try"
         with counted(progress):
-            return update(self, updates, new_values, predicate, writer_properties, mode, commit, hooks, max_reruns)
+            return update(
+                self._handle, updates, new_values, predicate, writer_properties, mode, commit, hooks, max_reruns
+            )
 
     @also_by_position(*HOOKS_FIRST)
     def merge(
@@ -1110,7 +970,7 @@ class DeltaTable:
         """
         del streamed_exec
         return self._merger(
-            self,
+            self._handle,
             source,
             predicate,
             source_alias=source_alias,
@@ -1128,7 +988,7 @@ class DeltaTable:
 
     @property
     def _merger(self) -> type[TableMerger]:
-        from deltafast.commands.merge import TableMerger
+        from deltafast._ops.merge import TableMerger
 
         return TableMerger
 
@@ -1170,7 +1030,7 @@ class DeltaTable:
             "classic_name": classic_name,
         }
         with counted(progress):
-            _core.create_checkpoint(self._snapshot, json.dumps(options))
+            _core.create_checkpoint(self._handle.snapshot, json.dumps(options))
 
     def cleanup_metadata(self, *, retention: timedelta | None = None, dry_run: bool = False) -> list[str]:
         """Delete commits, checkpoints and checksums that have expired.
@@ -1194,7 +1054,7 @@ class DeltaTable:
         if retention is not None:
             options["retention_ms"] = int(retention.total_seconds() * 1000)
         # The newest version decides, wherever this handle points.
-        newest = self._snapshot.update()
+        newest = self._handle.snapshot.update()
         return cast("list[str]", json.loads(_core.cleanup_metadata(newest, json.dumps(options)))["files"])
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
@@ -1209,7 +1069,7 @@ class DeltaTable:
             DeltaProtocolError: This release cannot write the table.
             StorageError: The store failed.
         """
-        _core.compact_logs(self._snapshot, starting_version, ending_version)
+        _core.compact_logs(self._handle.snapshot, starting_version, ending_version)
 
     # --- upkeep of the files ---------------------------------------------------------------------
 
@@ -1256,7 +1116,10 @@ class DeltaTable:
             DeltaProtocolError: This release cannot write the table, or a catalog manages it.
             StorageError: The store failed; what was deleted until then was not needed.
         """
-        return self._vacuum(
+        from deltafast._ops.vacuum import vacuum
+
+        return vacuum(
+            self._handle,
             retention_hours,
             dry_run=dry_run,
             force="set `enforce_retention_duration=False`" if enforce_retention_duration else None,
@@ -1266,34 +1129,6 @@ class DeltaTable:
             inventory=inventory,
             progress=progress,
         )
-
-    def _vacuum(
-        self,
-        hours: float | None,
-        *,
-        dry_run: bool,
-        force: str | None,
-        full: bool,
-        commit: dict[str, Any] | None = None,
-        keep_versions: Sequence[int] | None = None,
-        inventory: object | None = None,
-        progress: Progress = False,
-    ) -> list[str]:
-        """`vacuum`; `force` is how the caller is told to take fewer hours than the table's, None where he was."""
-        options = {
-            "retention_ms": None if hours is None else round(hours * 3_600_000),
-            "dry_run": dry_run,
-            "enforce_retention": force is not None,
-            "force": force or "",
-            "full": full,
-            "keep_versions": list(keep_versions or ()),
-            "choices": commit or {},
-        }
-        stream = cast("_core.ArrowStreamExportable | None", inventory)
-        with self._lock, counted(progress):
-            made, answer = _core.vacuum(self._snapshot.update(), json.dumps(options), stream)
-            self._snapshot = made or self._snapshot
-        return cast("list[str]", json.loads(answer)["files"])
 
     def restore(
         self,
@@ -1342,9 +1177,8 @@ class DeltaTable:
             "protocol_downgrade_allowed": protocol_downgrade_allowed,
             "choices": choices(commit_properties, post_commithook_properties),
         }
-        with self._lock, counted(progress):
-            made, answer = _core.restore(self._snapshot.update(), json.dumps(options))
-            self._snapshot = made or self._snapshot
+        with counted(progress):
+            answer = self._handle.maintain(lambda newest: _core.restore(newest, json.dumps(options)))
         return cast("dict[str, Any]", json.loads(answer))
 
     @also_by_position(*HOOKS_FIRST)
@@ -1373,9 +1207,8 @@ class DeltaTable:
             StorageError: The store does not say what is there.
         """
         options = {"dry_run": dry_run, "choices": choices(commit_properties, post_commithook_properties)}
-        with self._lock, counted(progress):
-            made, answer = _core.repair(self._snapshot.update(), json.dumps(options))
-            self._snapshot = made or self._snapshot
+        with counted(progress):
+            answer = self._handle.maintain(lambda newest: _core.repair(newest, json.dumps(options)))
         return cast("dict[str, Any]", json.loads(answer))
 
     def generate(self, *, progress: Progress = False) -> None:
@@ -1391,7 +1224,7 @@ class DeltaTable:
             StorageError: The store failed.
         """
         with counted(progress, "manifests"):
-            _core.generate(self._snapshot.update())
+            _core.generate(self._handle.snapshot.update())
 
     def clone(
         self,
@@ -1426,41 +1259,20 @@ class DeltaTable:
             InvalidArgumentError: There is a table already, or one with rows that was to be replaced.
             DeltaProtocolError: This release cannot write such a table, or `target` is in another store.
         """
-        chosen = self._storage_options if storage_options is None else storage_options
+        chosen = self._handle.storage_options if storage_options is None else storage_options
         options = {"properties": dict(properties or {}), "replace": replace, "choices": choices(commit_properties)}
         with counted(progress):
-            _core.clone_table(self._snapshot, address(target), json.dumps(options), text_options(chosen))
+            _core.clone_table(self._handle.snapshot, address(target), json.dumps(options), text_options(chosen))
         with _made_before():
             return type(self)(target, storage_options=chosen)
 
-    # --- predicates ------------------------------------------------------------------------------
 
-    def _bound(self, predicate: Predicate | None, *, change_data: bool = False) -> str | None:
-        """The typed tree, as JSON, that the core evaluates."""
-        if predicate is None:
-            return None
-        from deltafast.expr import bind_predicate
-        from deltafast.expr.lexer import spark_text
-
-        metadata = self._facts_now().metadata
-        text = cast("str", metadata["schemaString"])
-        if isinstance(predicate, str):
-            predicate = spark_text(predicate, {field.name for field in self.schema().fields})
-        if change_data:
-            return bind_predicate(predicate, with_change_columns(text), zone=self._time_zone)
-        tree = bind_predicate(predicate, text, zone=self._time_zone)
-        if "delta.generationExpression" not in text:
-            return tree
-        from deltafast.expr.generated import add_generated_partition_filters
-
-        # A filter on the base of a generated partition column prunes partitions, too.
-        return add_generated_partition_filters(tree, text, cast("list[str]", metadata.get("partitionColumns") or []))
-
-    def _pruning(self, filters: FilterType | None, predicate: Predicate | None) -> str | None:
-        chosen = either(filters, predicate)
-        if isinstance(chosen, list):
-            chosen = spell_nulls(chosen, set(self.metadata().partition_columns))
-        return self._bound(chosen)
+def pinned(table: _Table) -> _Table:
+    """Another `DeltaTable` at the same version, for readers that outlive moves of the first."""
+    twin = object.__new__(type(table))
+    twin.__dict__.update(table.__dict__)
+    twin._handle = handle_of(table).pinned()
+    return twin
 
 
 @contextmanager
@@ -1482,28 +1294,6 @@ def _reopen(
     extras: dict[str, Any],
 ) -> DeltaTable:
     return cls(uri, version, storage_options, *config, **extras)
-
-
-def _adapted(store: object, uri: str) -> object:
-    from deltafast.stores import adapt_store
-
-    return adapt_store(store, uri)
-
-
-def _core_options(
-    time_zone: str,
-    max_table_version: int | None,
-    allow_foreign_paths: bool | Sequence[str],
-) -> dict[str, str]:
-    options = {"time_zone": time_zone}
-    if max_table_version is not None:
-        options["max_table_version"] = str(max_table_version)
-    if allow_foreign_paths is True:
-        options["allow_foreign_paths"] = "true"
-    elif allow_foreign_paths:
-        prefixes = [allow_foreign_paths] if isinstance(allow_foreign_paths, str) else allow_foreign_paths
-        options["allow_foreign_paths"] = ",".join(prefixes)
-    return options
 
 
 def _clustering_columns(configuration: str | None, schema: Schema) -> list[str]:

@@ -1,4 +1,4 @@
-//! Single commits, for a stream that follows a table (`deltafast.stream`).
+//! Single commits, for a stream that follows a table (`deltafast._ops.change_stream`).
 
 use pyo3::prelude::*;
 

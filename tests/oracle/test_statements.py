@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import deltafast
 from conformance import compare
 from deltafast import DeltaTable, write_deltalake
-from deltafast.expr.errors import UnsupportedExpressionError
+from deltafast._expr.errors import UnsupportedExpressionError
 from random_statements import Case, Choices, draw_case
 
 from .recorded_answers import plain, refusal

@@ -12,12 +12,19 @@ import pytest
 from fsspec.implementations.dirfs import DirFileSystem
 
 import deltafast
-from deltafast import DeltaTable, InvalidArgumentError, Schema, StorageError, TableNotFoundError, write_deltalake
+from deltafast import (
+    DeltaTable,
+    InvalidArgumentError,
+    Schema,
+    StorageError,
+    TableNotFoundError,
+    create_table_with_add_actions,
+    write_deltalake,
+)
 from deltafast.cli import main
 from deltafast.doctor import examine
 from deltafast.filesystem import DeltaStorageHandler
 from deltafast.stores import adapt_store
-from deltafast.transaction import create_table_with_add_actions
 from tablekit import log
 
 ROWS = pa.table({"id": [1, 2, 3]})

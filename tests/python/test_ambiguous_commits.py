@@ -238,7 +238,7 @@ class Expected(NamedTuple):
 
 def facts(table: DeltaTable) -> tuple[Any, ...]:
     """What another handle says of the table, from the version on."""
-    newest = DeltaTable(table.table_uri, storage_options=table._storage_options, store=table._store)
+    newest = DeltaTable(table.table_uri, storage_options=table._handle.storage_options, store=table._handle.store)
     read = sorted(map(repr, newest.to_pyarrow_table().to_pylist()))
     return newest.version(), read, newest.protocol(), newest.metadata().configuration
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from deltafast import DeltaTable, Field, Schema, WriterProperties, write_deltalake
-from deltafast.commands.change import literal
+from deltafast._ops.delete_update import literal
 from deltafast.exceptions import (
     CommitFailedError,
     ConcurrentAppendError,

@@ -19,7 +19,7 @@ from deltafast.cli import main
 from deltafast.cli.show import plain
 from deltafast.doctor import examine
 from deltafast.layout import measure
-from deltafast.layout_picture import draw, size_text
+from deltafast.layout.picture import draw, size_text
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 

@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 import pytest
 
 import deltafast
-from deltafast import dropin_table
-from deltafast.commands.merge import TableMerger
-from deltafast.commands.optimize import TableOptimizer
+from deltafast._deltalake import table as dropin_table
+from deltafast._ops.merge import TableMerger
+from deltafast._ops.optimize import TableOptimizer
 
 deltalake = pytest.importorskip("deltalake")
 

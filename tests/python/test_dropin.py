@@ -25,14 +25,18 @@ import pytest
 from deltalake.writer import properties as deltalake_properties
 
 import deltafast
-from deltafast import dropin, dropin_files, dropin_properties, dropin_query, dropin_table
-from deltafast.alter import TableFeatures
+from deltafast._deltalake import files as dropin_files
+from deltafast._deltalake import install as dropin
+from deltafast._deltalake import properties as dropin_properties
+from deltafast._deltalake import query as dropin_query
+from deltafast._deltalake import table as dropin_table
+from deltafast._ops.alter import TableFeatures
 from deltafast.transaction import AddAction, RemoveAction
 from tablekit import dv, log
 
 ROOT = Path(__file__).parents[2]
 #: Of the package that is installed: the source tree, or a wheel.
-PACKAGE = Path(deltafast.__file__).resolve().parent / "_deltalake"
+PACKAGE = Path(deltafast.__file__).resolve().parent / "_deltalake" / "served"
 USERS = sorted((Path(__file__).parent / "users").glob("with_*.py"))
 INSTALL = "import deltafast; deltafast.install_as_deltalake()\n"
 

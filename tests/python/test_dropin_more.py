@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 import deltafast
-from deltafast import dropin_schema, dropin_table
+from deltafast._deltalake import schema as dropin_schema
+from deltafast._deltalake import table as dropin_table
 
 BOTH = pytest.mark.parametrize("package", [deltalake, dropin_table], ids=["deltalake", "dropin"])
 FIELDS = pytest.mark.parametrize("field", [deltalake.Field, dropin_schema.Field], ids=["deltalake", "dropin"])
@@ -75,13 +76,13 @@ def test_the_function_of_the_installed_package_is_not_called(tmp_path, monkeypat
     table = dropin_table.DeltaTable.create(tmp_path, schema, partition_by="id", time_zone="Europe/Paris")
     assert type(table) is dropin_table.DeltaTable
     assert table.metadata().partition_columns == ["id"]
-    assert table._time_zone == "Europe/Paris"
+    assert table._handle.time_zone == "Europe/Paris"
 
     class Mine(dropin_table.DeltaTable):
         pass
 
     again = Mine.create(tmp_path, schema, "overwrite", time_zone="Europe/Rome")
-    assert (type(again), again.version(), again._time_zone) == (Mine, 1, "Europe/Rome")
+    assert (type(again), again.version(), again._handle.time_zone) == (Mine, 1, "Europe/Rome")
     with pytest.raises(deltafast.InvalidArgumentError, match="there is a table"):
         dropin_table.DeltaTable.create(tmp_path, schema)
 
@@ -115,7 +116,10 @@ def test_the_log_keeps_objects_in_the_metadata_of_fields(tmp_path):
     assert not isinstance("id", dropin_schema.Field)
     for name, field in (("served", made), ("plain", plain)):
         table = dropin_table.DeltaTable.create(tmp_path / name, deltafast.Schema([field]))
-        assert json.loads(table._facts_now().metadata["schemaString"])["fields"][0]["metadata"] == METADATA
+        assert (
+            json.loads(json.loads(table._handle.snapshot.metadata_json())["schemaString"])["fields"][0]["metadata"]
+            == METADATA
+        )
     made.metadata = {"y": {}}
     assert json.loads(made.to_json())["metadata"] == {"y": {}}
 

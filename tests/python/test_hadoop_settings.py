@@ -8,8 +8,8 @@ import pathlib
 import pytest
 
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.spark import credentials
-from deltafast.spark.storage import place_of
+from deltafast.spark._session import credentials
+from deltafast.spark._session.storage import place_of
 
 KEYS = {"fs.s3a.access.key": "k", "fs.s3a.secret.key": "s"}
 #: What Hadoop says where nobody has said anything.

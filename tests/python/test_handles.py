@@ -237,8 +237,8 @@ def test_a_shared_handle_never_goes_back(tmp_path):
     older, newer = DeltaTable(str(tmp_path)), DeltaTable(str(tmp_path))
     write_deltalake(older, rows(10), mode="append")
     write_deltalake(newer, rows(20), mode="append")
-    table._move(newer._snapshot)
-    table._move(older._snapshot)
+    table._handle.move(newer._handle.snapshot)
+    table._handle.move(older._handle.snapshot)
     assert table.version() == newer.version() == 2
     # Whoever asks for an older version gets it, and a commit leads from there to the newest.
     table.load_as_version(1)

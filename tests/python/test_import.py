@@ -44,7 +44,7 @@ def test_importing_loads_no_other_library(code):
 
 
 def test_reading_a_statement_loads_no_other_library():
-    code = "from deltafast.statements.reading import read_statement as read\nread('DELETE FROM t WHERE a = 1')"
+    code = "from deltafast._sql.reading import read_statement as read\nread('DELETE FROM t WHERE a = 1')"
     assert modules_after(code).isdisjoint(HEAVY)
 
 

@@ -15,8 +15,9 @@ import fsspec
 import pyarrow as pa
 import pytest
 
-from deltafast import DeltaTable, QueryBuilder, layout, query, sql, write_deltalake
-from deltafast.query import connect, interruptible
+from deltafast import DeltaTable, QueryBuilder, layout, sql, write_deltalake
+from deltafast._interop import duckdb_query
+from deltafast._interop.duckdb_query import connect, interruptible
 from deltafast.stores import FsspecStore
 from support import same_rows
 
@@ -146,8 +147,8 @@ def test_the_thread_of_signals_leaves_every_statement_to_another(monkeypatch, tm
     # There DuckDB makes a RuntimeError of Ctrl-C, even in a SET.
     write_deltalake(tmp_path, pa.table({"id": [1, 2]}))
     threads: list[threading.Thread] = []
-    make = query.duckdb.connect
-    monkeypatch.setattr(query.duckdb, "connect", lambda *args, **more: Watched(make(*args, **more), threads))
+    make = duckdb_query.duckdb.connect
+    monkeypatch.setattr(duckdb_query.duckdb, "connect", lambda *args, **more: Watched(make(*args, **more), threads))
     call(DeltaTable(tmp_path))
     assert threads
     assert threading.main_thread() not in threads

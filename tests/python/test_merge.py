@@ -17,7 +17,8 @@ import pyarrow.dataset as pads
 import pytest
 
 from deltafast import CommitProperties, DeltaTable, Field, Schema, WriterProperties, write_deltalake
-from deltafast.engine.duckdb import DuckDBEngine
+from deltafast._expr import UnsupportedExpressionError
+from deltafast._ops.engine.duckdb import DuckDBEngine
 from deltafast.exceptions import (
     CommitFailedError,
     ConcurrentAppendError,
@@ -25,7 +26,6 @@ from deltafast.exceptions import (
     InvalidArgumentError,
     SchemaMismatchError,
 )
-from deltafast.expr import UnsupportedExpressionError
 
 if TYPE_CHECKING:
     import pathlib

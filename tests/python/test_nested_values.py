@@ -5,10 +5,10 @@ import pytest
 
 import deltafast
 from deltafast import DeltaTable, write_deltalake
+from deltafast._expr import bind_expression
+from deltafast._expr.errors import UnsupportedExpressionError
+from deltafast._expr.render import to_spark_sql
 from deltafast.exceptions import DeltaError, InvalidArgumentError
-from deltafast.expr import bind_expression
-from deltafast.expr.errors import UnsupportedExpressionError
-from deltafast.expr.render import to_spark_sql
 
 SCHEMA = {
     "type": "struct",

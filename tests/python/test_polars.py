@@ -104,7 +104,7 @@ def asked_of_the_core(monkeypatch, events):
         def __getattr__(self, name):
             return getattr(self._snapshot, name)
 
-    monkeypatch.setattr(events, "_snapshot", Spy(events._snapshot))
+    monkeypatch.setattr(events._handle, "snapshot", Spy(events._handle.snapshot))
     return asked
 
 

@@ -98,7 +98,7 @@ from deltafast import DeltaTable
 opened, held = DeltaTable(sys.argv[1]), threading.Event()
 
 def hold():
-    with opened._lock:
+    with opened._handle.lock:
         held.set()
         threading.Event().wait()
 

@@ -12,7 +12,7 @@ import pytest
 
 import deltafast
 from deltafast import DeltaTable, QueryBuilder, exceptions, write_deltalake
-from deltafast.query import ViewQueryBuilder, connect
+from deltafast._interop.duckdb_query import ViewQueryBuilder, connect
 from support import same_rows
 
 
@@ -211,7 +211,7 @@ class TestExternalAccess:
     def test_all_connections_are_made_in_one_place(self):
         package = Path(deltafast.__file__).parent
         found = [path.name for path in package.rglob("*.py") if "duckdb.connect(" in path.read_text("utf-8")]
-        assert found == ["query.py"]
+        assert found == ["duckdb_query.py"]
 
 
 def test_an_unknown_table_is_named_with_what_is_registered(builder):

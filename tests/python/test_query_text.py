@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltafast.statements.query_text import named_tables
+from deltafast._sql.query_text import named_tables
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import deltafast
-from deltafast.statements import tree
-from deltafast.statements.reading import read_statement
+from deltafast._sql import tree
+from deltafast._sql.reading import read_statement
 from random_statements import Case, Choices, Kind, draw_case
 
 #: Draws that many cases anew, not the usual.

@@ -9,8 +9,8 @@ import pytest
 
 import deltafast
 from deltafast import DeltaTable, write_deltalake
+from deltafast._expr import UnsupportedExpressionError
 from deltafast.exceptions import ConcurrentAppendError, ConstraintViolatedError, InvalidArgumentError
-from deltafast.expr import UnsupportedExpressionError
 
 if TYPE_CHECKING:
     import pathlib

@@ -23,9 +23,9 @@ from deltafast import (
     TableNotFoundError,
     write_deltalake,
 )
-from deltafast.expr import UnsupportedExpressionError
-from deltafast.statements.reading import read_statement
-from deltafast.statements.run_changes import rows_of, texts_of
+from deltafast._expr import UnsupportedExpressionError
+from deltafast._sql.reading import read_statement
+from deltafast._sql.run_changes import rows_of, texts_of
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 NAMES = {"delta.columnMapping.mode": "name"}
@@ -508,7 +508,7 @@ class TestMerge:
     @pytest.mark.spark
     def test_names_of_several_parts(self, table):
         """What stands in a statement on Spark, where tables are in databases."""
-        from deltafast.spark.statements import _SparkReader
+        from deltafast.spark._sql.statements import _SparkReader
 
         def texts(text):
             return texts_of(read_statement(text, reader=_SparkReader), table)

@@ -114,9 +114,9 @@ class TestSharing:
     def test_a_pickle_keeps_every_option(self, events_path):
         table = DeltaTable(events_path, storage_options={"timeout": "30s"}, skip_stats=True, time_zone="Asia/Tokyo")
         twin = pickle.loads(pickle.dumps(table))
-        assert twin._storage_options == {"timeout": "30s"}
+        assert twin._handle.storage_options == {"timeout": "30s"}
         assert twin.table_config == table.table_config
-        assert twin._time_zone == "Asia/Tokyo"
+        assert twin._handle.time_zone == "Asia/Tokyo"
 
     @pytest.mark.parametrize("method", ["spawn", "fork"])
     def test_crosses_into_other_processes(self, events, method):

@@ -1229,7 +1229,8 @@ def test_unknown_properties_are_allowed_by_who_asks(tmp_path):
 
 
 def test_ready_files_become_a_table(tmp_path):
-    from deltafast.transaction import AddAction, RemoveAction, create_table_with_add_actions
+    from deltafast import create_table_with_add_actions
+    from deltafast.transaction import AddAction, RemoveAction
 
     donor = tmp_path / "donor"
     write_deltalake(donor, ROWS, partition_by="p")

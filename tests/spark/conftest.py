@@ -34,7 +34,7 @@ def spark(reference: Reference):
 def way(request: pytest.FixtureRequest, spark, monkeypatch: pytest.MonkeyPatch):
     """Give each way of reading; that over a list of files as it is for very many, too, and with Spark's own reader."""
     if request.param == "many":
-        monkeypatch.setattr("deltafast.spark.snapshot.MANY", 0)
+        monkeypatch.setattr("deltafast.spark._scan.snapshot.MANY", 0)
     if request.param == "join":
         spark.conf.set("spark.deltafast.reader", "parquet")
     yield "index" if request.param in ("many", "join") else request.param

@@ -82,7 +82,7 @@ def test_explicit_paths_that_are_gone_are_deltafasts_error(spark, replaced):
 
 
 def test_what_changes_between_plan_and_read_is_not_seen(spark, tmp_path, way, monkeypatch):
-    monkeypatch.setattr("deltafast.spark.file_index._YOUNG", 0.0)
+    monkeypatch.setattr("deltafast.spark._scan.file_index._YOUNG", 0.0)
     path = str(tmp_path / "t")
     write_deltalake(path, pa.table({"id": [1, 2, 3], "p": ["a", "a", "b"]}), partition_by="p")
     frame = deltafast.spark.read(spark, path, way=way)

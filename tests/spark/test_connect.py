@@ -19,7 +19,8 @@ def test_conflicts_that_a_server_tells_of_are_delta_sparks_exceptions():
     error_details = pytest.importorskip("google.rpc.error_details_pb2")
     from pyspark.errors.exceptions.connect import SparkConnectGrpcException, convert_exception
 
-    from deltafast.spark import connect_exceptions, exceptions
+    from deltafast.spark import exceptions
+    from deltafast.spark._session import connect_exceptions
 
     info = error_details.ErrorInfo()
     names = ("ConcurrentAppendException", "DeltaConcurrentModificationException")

@@ -8,8 +8,8 @@ import pytest
 
 import deltafast.spark
 from deltafast import DeltaTable, Schema, create_table_with_add_actions
-from deltafast.spark import file_index
-from deltafast.spark.session import Session
+from deltafast.spark._scan import file_index
+from deltafast.spark._session.session import Session
 from deltafast.transaction import AddAction
 
 from .helpers import plan
@@ -28,7 +28,7 @@ TABLES = {
 def listing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tables be of few files or of many."""
     if request.param != "all files are listed":
-        monkeypatch.setattr("deltafast.spark.snapshot.MANY", 0)
+        monkeypatch.setattr("deltafast.spark._scan.snapshot.MANY", 0)
 
 
 @pytest.fixture(scope="module", params=TABLES)

@@ -11,8 +11,8 @@ import pytest
 import deltafast
 import deltafast.spark
 from deltafast import DeltaTable, convert_to_deltalake
-from deltafast.spark import file_index
-from deltafast.spark.session import Session
+from deltafast.spark._scan import file_index
+from deltafast.spark._session.session import Session
 
 from .helpers import plan
 

@@ -19,8 +19,8 @@ import pytest
 import deltafast.spark
 from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import InvalidArgumentError, SchemaMismatchError, VersionNotFoundError
-from deltafast.spark.stream_options import StreamOptions, stream_options
-from deltafast.spark.stream_plan import BEGINNING, StreamPlan
+from deltafast.spark._streaming.batch_planner import BEGINNING, StreamPlan
+from deltafast.spark._streaming.options import StreamOptions, stream_options
 from oracle.reference import arrow
 
 from . import killed_stream

@@ -18,9 +18,9 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 import deltafast.spark
 from deltafast import exceptions as ours
-from deltafast.expr.listed import listed
+from deltafast._expr.listed import listed
 from deltafast.spark import DeltaTable, IdentityGenerator, exceptions
-from deltafast.spark.expressions import as_condition
+from deltafast.spark._sql.column_to_sql import as_condition
 
 from .helpers import rows
 

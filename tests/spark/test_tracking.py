@@ -9,7 +9,8 @@ from pyspark.errors import AnalysisException
 
 import deltafast.spark
 from deltafast import DeltaTable
-from deltafast.spark import compiled, file_index
+from deltafast.spark._scan import file_index
+from deltafast.spark._session import java_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,11 +89,11 @@ def test_other_tables_have_none(spark, tmp_path, tracked, monkeypatch):
         deltafast.spark.read(spark, str(tmp_path / "t")).select("_metadata.row_id")
     # Nor where nobody would complete them.
 
-    load = compiled.load
+    load = java_classes.load
 
     def refused(session: Any, source: str, *more: Any) -> Any:
         if source == "tracking.java":
-            raise compiled.UnavailableError("not here")
+            raise java_classes.UnavailableError("not here")
         return load(session, source, *more)
 
     monkeypatch.setattr(file_index, "load", refused)

@@ -13,8 +13,9 @@ import deltafast
 import deltafast.spark
 from deltafast import DeltaTable, convert_to_deltalake, write_deltalake
 from deltafast.exceptions import DeltaWarning, InvalidArgumentError
-from deltafast.spark import compiled, file_index
-from deltafast.spark.session import Session
+from deltafast.spark._scan import file_index
+from deltafast.spark._session import java_classes
+from deltafast.spark._session.session import Session
 
 from .helpers import plan, rows, scan_of
 
@@ -291,9 +292,9 @@ def test_sessions_and_processes_that_share_a_java_share_the_classes(spark, types
     other = spark.newSession()
     assert deltafast.spark.read(other, types).selectExpr("sum(id)").collect() == expected
     # Another process knows nothing of what this one has compiled, but finds it.
-    before = compiled.load(Session(spark), "format.java", "DeltafastFormat")
-    monkeypatch.setattr(compiled, "_LOADED", {})
-    again = compiled.load(Session(other), "format.java", "DeltafastFormat")
+    before = java_classes.load(Session(spark), "format.java", "DeltafastFormat")
+    monkeypatch.setattr(java_classes, "_LOADED", {})
+    again = java_classes.load(Session(other), "format.java", "DeltafastFormat")
     assert again.equals(before)
     assert deltafast.spark.read(other, types).selectExpr("sum(id)").collect() == expected
 
@@ -307,11 +308,11 @@ def test_releases_that_share_a_java_have_classes_of_their_own(spark, types, monk
         text = whole(path, *arguments, **named)
         return text + "\n// another release\n" if path.suffix == ".java" else text
 
-    before = {name: compiled.load(Session(spark), name, kind) for name, kind in _CLASSES.items()}
-    monkeypatch.setattr(compiled, "_LOADED", {})
+    before = {name: java_classes.load(Session(spark), name, kind) for name, kind in _CLASSES.items()}
+    monkeypatch.setattr(java_classes, "_LOADED", {})
     monkeypatch.setattr(pathlib.Path, "read_text", changed)
     for name, kind in _CLASSES.items():
-        assert not compiled.load(Session(spark), name, kind).equals(before[name])
+        assert not java_classes.load(Session(spark), name, kind).equals(before[name])
     assert deltafast.spark.read(spark, types).selectExpr("sum(id)", "count(*)").collect() == expected
     assert frame.selectExpr("sum(id)", "count(*)").collect() == expected
 
@@ -327,7 +328,7 @@ def test_where_executors_cannot_have_the_reader_a_join_stands_in(spark, types, m
     expected = deltafast.spark.read(spark, types).selectExpr("sum(id)").collect()
 
     def refused(*_: Any) -> None:
-        raise compiled.UnavailableError("no jar may be added here")
+        raise java_classes.UnavailableError("no jar may be added here")
 
     monkeypatch.setattr(file_index, "on_executors", refused)
     with pytest.warns(DeltaWarning, match="no jar may be added here"):

@@ -60,7 +60,7 @@ def test_every_type_is_read_back_by_the_reference(reference, spark, tmp_path, ma
         physical = DeltaTable(folder).schema().fields[3].metadata.get("delta.columnMapping.physicalName", "l")
         assert (min(s["minValues"][physical] for s in stats), max(s["maxValues"][physical] for s in stats)) == (0, 3)
     if mapping == "id":
-        assert DeltaTable(folder)._snapshot.ids_agree()
+        assert DeltaTable(folder)._handle.snapshot.ids_agree()
 
 
 def _split(text: str) -> list[str]:
@@ -200,7 +200,7 @@ def test_features_follow_the_rows(reference, spark, tmp_path):
     deltafast.spark.write(spark.range(0, 10, 1, 1), folder, configuration=properties)
     deltafast.spark.write(spark.range(100, 101, 1, 1), folder, "overwrite", replace_where="id >= 7 and id < 200")
     version = DeltaTable(folder).version()
-    assert DeltaTable(folder)._snapshot.num_files() == 2
+    assert DeltaTable(folder)._handle.snapshot.num_files() == 2
     assert sorted(reference.row_ids(folder, version).column("row_id").to_pylist()) == [0, 1, 2, 3, 4, 5, 6, 10]
     feed = reference.changes(folder, 1, 1).to_pylist()
     assert sorted((row["id"], row["_change_type"]) for row in feed) == [

@@ -1,63 +1,956 @@
-"""`deltalake.table`."""
+"""What the name `deltalake` stands for where its behaviour is not ours: a subclass of each class that differs.
 
-from typing import Any
+A handle of either class is one of the other to `isinstance`, and both point at the same tables; only the answers below
+are in `deltalake`'s words. The library itself calls the methods of `deltafast.DeltaTable` by name where it would read
+these answers.
+"""
 
-from deltafast.commands.optimize import TableOptimizer
-from deltafast.dropin import missing
-from deltafast.dropin_merge import TableMerger
-from deltafast.dropin_table import DeltaTable, TableAlterer
-from deltafast.dropin_table import create_deltalake as _create_deltalake
-from deltafast.filters import (
-    FilePruningPredicateType,
-    FilterConjunctionType,
-    FilterDNFType,
-    FilterLiteralType,
-    FilterType,
+from __future__ import annotations
+
+import json
+import re
+from abc import ABCMeta
+from dataclasses import replace
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+
+from deltafast._deltalake.errors import in_their_words
+from deltafast._deltalake.fields import described_table
+from deltafast._deltalake.install import (
+    nanosecond_timestamps_enabled,
+    served_attribute,
+    with_leaves,
+    without_lock_table,
 )
-from deltafast.table import DeltaTableConfig, Metadata, ProtocolVersions
-from deltafast.transaction import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
-from deltafast.writer import WriterProperties
+from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._ops.add_actions import create_table_with_add_actions as plain_create
+from deltafast._ops.alter import TableAlterer as PlainAlterer
+from deltafast._ops.convert_parquet import convert_to_deltalake as plain_convert
+from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
+from deltafast._util.arrow import as_stream
+from deltafast._util.locations import address, local_path, location
+from deltafast._util.options import names
+from deltafast.exceptions import (
+    ConstraintViolatedError,
+    InvalidArgumentError,
+    SchemaMismatchError,
+    VersionNotFoundError,
+    warn,
+)
+from deltafast.schema import PrimitiveType, StructType
+from deltafast.table import DeltaTable as PlainTable
+from deltafast.table import DeltaTableConfig, pinned
+from deltafast.writer import write_deltalake as plain_write
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    import pyarrow as pa
+    import pyarrow.dataset as pads
+
+    from deltafast._core import ArrowStream
+    from deltafast._interop.raw_table import RawDeltaTable
+    from deltafast._ops.merge import TableMerger
+    from deltafast._util.arrow import Data
+    from deltafast._util.filters import FilterType, Predicate
+    from deltafast.progress import Progress
+    from deltafast.schema import Field
+    from deltafast.transaction import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
 
 __all__ = [
-    "FSCK_METRICS_FILES_REMOVED_LABEL",
-    "MAX_SUPPORTED_PYARROW_WRITER_VERSION",
-    "MAX_SUPPORTED_READER_VERSION",
-    "NOT_SUPPORTED_PYARROW_WRITER_VERSIONS",
-    "NOT_SUPPORTED_READER_VERSION",
-    "SUPPORTED_READER_FEATURES",
-    "SUPPORTED_WRITER_FEATURES",
-    "AddAction",
-    "CommitProperties",
     "DeltaTable",
-    "DeltaTableConfig",
-    "FilePruningPredicateType",
-    "FilterConjunctionType",
-    "FilterDNFType",
-    "FilterLiteralType",
-    "FilterType",
-    "Metadata",
-    "PartitionFilterType",
-    "PostCommitHookProperties",
-    "ProtocolVersions",
-    "RemoveAction",
     "TableAlterer",
-    "TableMerger",
-    "TableOptimizer",
-    "WriterProperties",
-    "_create_deltalake",
+    "convert_to_deltalake",
+    "create_deltalake",
+    "create_table_with_add_actions",
+    "write_deltalake",
 ]
 
-PartitionFilterType = list[tuple[str, str, str | list[str]]]
-FSCK_METRICS_FILES_REMOVED_LABEL = "files_removed"
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
-# Libraries that write files with pyarrow themselves ask these; what pyarrow can write is the same for both packages.
-MAX_SUPPORTED_PYARROW_WRITER_VERSION = 7
-NOT_SUPPORTED_PYARROW_WRITER_VERSIONS = [3, 4, 5, 6]
-SUPPORTED_WRITER_FEATURES = {"appendOnly", "invariants", "timestampNtz", "variantType", "variantType-preview"}
-MAX_SUPPORTED_READER_VERSION = 3
-NOT_SUPPORTED_READER_VERSION = -1
-SUPPORTED_READER_FEATURES = {"timestampNtz", "variantType", "variantType-preview"}
+_LONGEST_NAME = 255
+_LONGEST_DESCRIPTION = 4000
+#: Columns that have statistics where no property says otherwise.
+_INDEXED = 32
+#: Position of an argument after the first one.
+_PRUNING_PLACE = 4
+#: The release of DataFusion whose interface `deltalake` has.
+_DATAFUSION = "55"
+#: Columns of a change feed.
+_VERSION, _TIMESTAMP = "_commit_version", "_commit_timestamp"
+#: The property that names the columns with statistics.
+_STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+_OPERATORS = {"=", "==", "!=", "<>", "<", "<=", ">", ">=", "in", "not in"}
+#: A column in the list of columns with statistics.
+_LISTED = re.compile(r"(?:`(?:[^`]|``)*`|[^`,])+")
+#: A character that a URL encodes.
+_ENCODED = re.compile(r"[^!-~]|[\"#%<>?\[\\\]^`{|}]")
+#: What is said of a column of strings for one of numbers.
+_STRING_FOR_NUMBER = re.compile(
+    r"expected (byte|short|integer|long|float|double), found (?:Large)?Utf8(?:View)? \(column `(.+)`\)"
+)
+#: A moment as RFC 3339 writes it, with its zone.
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
 
-def __getattr__(name: str) -> Any:
-    return missing(__name__, name)
+def _called_as(plain: Callable[_P, _R]) -> Callable[[Callable[..., _R]], Callable[_P, _R]]:
+    """Let a method be called as the one of the library that it stands for, whatever arguments that one takes."""
+    return lambda method: cast("Callable[_P, _R]", wraps(plain, assigned=())(method))
+
+
+class _Both(ABCMeta):
+    """Takes handles of `deltafast.DeltaTable` for handles of the class below, so that either may be passed on.
+
+    It is an `ABCMeta`, so that the class can be a base beside abstract ones.
+    """
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, PlainTable) if cls is DeltaTable else super().__instancecheck__(instance)
+
+
+class DeltaTable(PlainTable, metaclass=_Both):
+    """`deltafast.DeltaTable` with the answers of `deltalake`'s."""
+
+    @_called_as(PlainTable.__init__)
+    def __init__(
+        self,
+        table_uri: str | os.PathLike[str],
+        version: int | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        without_files: bool = False,
+        log_buffer_size: int | None = None,
+        skip_stats: bool = False,
+        **options: Any,
+    ) -> None:
+        """`DeltaTable`; options on loading are ignored with a warning, as are the locks of DynamoDB."""
+        usual = DeltaTableConfig(without_files=False, log_buffer_size=8, skip_stats=False)
+        given = DeltaTableConfig(without_files, log_buffer_size or usual.log_buffer_size, skip_stats)
+        for name, value in given._asdict().items():
+            if value != getattr(usual, name):
+                warn(
+                    f"The '{name}' parameter is deprecated and ignored: files are read when needed", DeprecationWarning
+                )
+        super().__init__(table_uri, version, without_lock_table(table_uri, storage_options), **options)
+
+    if not TYPE_CHECKING:
+
+        @classmethod
+        @also_by_position(*COMMIT_ARGUMENTS, "raise_if_key_not_exists")
+        def create(
+            cls,
+            table_uri: str | os.PathLike[str],
+            schema: Any,
+            mode: str = "error",
+            partition_by: Sequence[str] | str | None = None,
+            name: str | None = None,
+            description: str | None = None,
+            configuration: Mapping[str, Any] | None = None,
+            storage_options: Mapping[str, str] | None = None,
+            *,
+            commit_properties: CommitProperties | None = None,
+            post_commithook_properties: PostCommitHookProperties | None = None,
+            raise_if_key_not_exists: bool = True,
+            **options: Any,
+        ) -> DeltaTable:
+            """`DeltaTable.create`, also where a locking provider is named.
+
+            The table is created by `deltalake.table._create_deltalake`, which programs replace in their tests.
+            """
+            storage_options = without_lock_table(table_uri, storage_options)
+            created = served_attribute("deltalake.table", "_create_deltalake", create_deltalake)(
+                table_uri,
+                schema,
+                names(partition_by) or [],
+                mode,
+                raise_if_key_not_exists,
+                name,
+                description,
+                configuration,
+                storage_options,
+                commit_properties,
+                post_commithook_properties,
+                **options,
+            )
+            if type(created) is cls:
+                return created
+            opening = {key: options[key] for key in ("committer", "store", "time_zone") if key in options}
+            return cls(table_uri, storage_options=storage_options, **opening)
+
+    @property
+    def table_config(self) -> DeltaTableConfig:
+        """The loading options, which are deprecated."""
+        warn("The 'table_config' property is deprecated: its options are ignored", DeprecationWarning)
+        return super().table_config
+
+    def __datafusion_table_provider__(self, session: Any = None) -> Any:
+        """Refused: DataFusion's `register_table` takes the dataset instead.
+
+        Raises:
+            RuntimeError: With the line that registers the table.
+            ValueError: The session's context is not one of DataFusion.
+        """
+        from importlib import metadata
+
+        try:
+            version = metadata.version("datafusion")
+        except metadata.PackageNotFoundError:
+            message = "datafusion is not installed: pip install datafusion, or use QueryBuilder"
+            raise RuntimeError(message) from None
+        context = getattr(session, "__datafusion_task_context_provider__", None)
+        if context is not None and version.partition(".")[0] == _DATAFUSION:
+            _check_capsule(context(), b"datafusion_task_context_provider")
+        message = (
+            "deltafast has no provider of tables for DataFusion (deltalake's is for datafusion==55 alone; installed is "
+            f"{version}): use session.register_table(name, table.to_pyarrow_dataset()), or QueryBuilder"
+        )
+        raise RuntimeError(message)
+
+    @property
+    def _table(self) -> RawDeltaTable:
+        """The object behind the handle; what is set here is called for the history and for a vacuum."""
+        return vars(self).get("_inner") or super()._table
+
+    @_table.setter
+    def _table(self, inner: RawDeltaTable) -> None:
+        self._inner = inner
+
+    @property
+    def alter(self) -> TableAlterer:
+        """Changes of what the table is: columns, constraints, properties, features."""
+        return TableAlterer(self._handle)
+
+    # --- moments ---------------------------------------------------------------------------------
+
+    def load_as_version(self, version: int | str | datetime) -> None:
+        """Point this handle at another version; at the first one for a moment before it.
+
+        Args:
+            version: A number, a datetime (UTC where it has no zone), or a moment as RFC 3339 writes it.
+
+        Raises:
+            VersionNotFoundError: There is none.
+            InvalidArgumentError: The text is no moment in time.
+        """
+        _check_moment(version)
+        try:
+            super().load_as_version(version)
+        except VersionNotFoundError:
+            if isinstance(version, int):
+                raise
+            try:
+                first = int(self.history()[-1]["version"])
+                super().load_as_version(first)
+            except (IndexError, VersionNotFoundError):
+                pass
+            else:
+                return
+            raise
+
+    def restore(
+        self,
+        target: int | datetime | str,
+        *,
+        ignore_missing_files: bool = False,
+        protocol_downgrade_allowed: bool = False,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress = False,
+    ) -> dict[str, Any]:
+        """`DeltaTable.restore`; a moment before the first version is that version."""
+        _check_moment(target)
+        options: dict[str, Any] = {
+            "ignore_missing_files": ignore_missing_files,
+            "protocol_downgrade_allowed": protocol_downgrade_allowed,
+            "commit_properties": commit_properties,
+            "post_commithook_properties": post_commithook_properties,
+            "progress": progress,
+        }
+        try:
+            return super().restore(target, **options)
+        except VersionNotFoundError:
+            if isinstance(target, int):
+                raise
+            there = pinned(self)
+            there.update_incremental()
+            there.load_as_version(target)
+            return super().restore(there.version(), **options)
+
+    # --- what the log says -----------------------------------------------------------------------
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """`DeltaTable.history` with the writer's timestamps.
+
+        The metrics of commits by deltafast are numbers, as `deltalake` writes its own.
+        """
+        entries = super().history(limit)
+        for entry in entries:
+            metrics = entry.get("operationMetrics")
+            if isinstance(metrics, dict) and str(entry.get("engineInfo")).startswith("deltafast"):
+                given = cast("dict[str, Any]", metrics).items()
+                entry["operationMetrics"] = {name: _number(figure) for name, figure in given}
+        return entries
+
+    def file_uris(
+        self,
+        partition_filters: FilterType | None = None,
+        *,
+        file_pruning_predicate: Predicate | None = None,
+    ) -> list[str]:
+        """`DeltaTable.file_uris`; wrong tuples are refused in the words of `deltalake`."""
+        _check_old(partition_filters, file_pruning_predicate, "partition_filters")
+        self._check_pruning(file_pruning_predicate)
+        try:
+            return super().file_uris(partition_filters, file_pruning_predicate=file_pruning_predicate)
+        except InvalidArgumentError as error:
+            message = _wrong_filter(partition_filters, {field.name for field in self.schema().fields})
+            if message is None:
+                raise
+            raise InvalidArgumentError(message) from error
+
+    def partitions(
+        self,
+        partition_filters: FilterType | None = None,
+        *,
+        file_pruning_predicate: Predicate | None = None,
+    ) -> list[dict[str, str | None]]:
+        """`DeltaTable.partitions`."""
+        _check_old(partition_filters, file_pruning_predicate, "partition_filters")
+        self._check_pruning(file_pruning_predicate)
+        return super().partitions(partition_filters, file_pruning_predicate=file_pruning_predicate)
+
+    def _check_pruning(self, predicate: Predicate | None) -> None:
+        """Refuse a predicate that `deltalake` does not evaluate on files.
+
+        Raises:
+            InvalidArgumentError: It has such an operator or function.
+        """
+        if not isinstance(predicate, str):
+            return
+        from deltafast._deltalake.pruning import unsupported_in_pruning
+
+        reason = unsupported_in_pruning(predicate, {field.name for field in self.schema().fields})
+        if reason is not None:
+            message = f'Generic DeltaTable error: Cannot use predicate "{predicate}" for file skipping: {reason}'
+            raise InvalidArgumentError(message)
+
+    def deletion_vectors(self) -> RecordBatchReader:
+        """`DeltaTable.deletion_vectors`; a local file is named by its URL.
+
+        A path that its URL would encode stays a path, so that it still equals the file's entry in `file_uris()` without
+        `file://`: Polars finds the vector of a file that way.
+        """
+        vectors = super().deletion_vectors()
+        place = cast("Any", vectors.schema).get_field_index("filepath")
+
+        def with_urls(batch: Any) -> Any:
+            import pyarrow as pa
+
+            urls = cast("Any", pa).array(
+                [_plain_url(path) for path in batch.column(place).to_pylist()], batch.column(place).type
+            )
+            return batch.set_column(place, batch.schema.field(place), urls)
+
+        return RecordBatchReader(cast("ArrowStream", _Changed(vectors._stream, vectors.schema, with_urls)))
+
+    @_called_as(PlainTable.to_pyarrow_dataset)
+    def to_pyarrow_dataset(self, partitions: FilterType | None = None, *arguments: Any, **options: Any) -> pads.Dataset:
+        """`DeltaTable.to_pyarrow_dataset`, with Parquet files in it for Arrow's C++ where pyarrow's reader is right."""
+        from deltafast._interop.pyarrow_dataset import ScanDataset
+
+        pruning = options.get(
+            "file_pruning_predicate", arguments[_PRUNING_PLACE] if len(arguments) > _PRUNING_PLACE else None
+        )
+        _check_old(partitions, pruning, "partitions")
+        found = super().to_pyarrow_dataset(partitions, *arguments, **options)
+        return found.with_parquet() if isinstance(found, ScanDataset) else found
+
+    @_called_as(PlainTable.to_pyarrow_table)
+    def to_pyarrow_table(self, partitions: FilterType | None = None, *arguments: Any, **options: Any) -> pa.Table:
+        """`DeltaTable.to_pyarrow_table`, with NOT NULL and the metadata of the table's fields."""
+        if partitions is not None:
+            warn("`partitions` is deprecated; use `filters` instead", DeprecationWarning)
+        rows = super().to_pyarrow_table(partitions, *arguments, **options)
+        fields: Any = self.schema().to_arrow()
+        return described_table(rows, {field.name: field for field in fields})
+
+    def get_add_actions(
+        self,
+        flatten: bool = False,
+        *,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+    ) -> pa.Table:
+        """`DeltaTable.get_add_actions`, of all columns without those that have no statistics by the table's properties.
+
+        Bounds that are infinite are null.
+        """
+        files = super().get_add_actions(flatten, columns=columns, predicate=predicate)
+        return files if columns is not None else _with_statistics_only(files, self._with_statistics())
+
+    def _with_statistics(self) -> set[str]:
+        """The columns without fields of which files have statistics, as they are flattened."""
+        metadata = self.metadata()
+        fields = [field for field in self.schema().fields if field.name not in metadata.partition_columns]
+        leaves = list(_leaves(fields))
+        named = metadata.configuration.get(_STATS_COLUMNS)
+        if named is not None:
+            chosen = _columns(named)
+            return {leaf for leaf in leaves if any(f"{leaf.lower()}.".startswith(f"{name}.") for name in chosen)}
+        count = int(metadata.configuration.get("delta.dataSkippingNumIndexedCols", _INDEXED))
+        return set(leaves if count < 0 else leaves[:count])
+
+    @_called_as(PlainTable.load_cdf)
+    def load_cdf(self, *arguments: Any, **options: Any) -> RecordBatchReader:
+        """`DeltaTable.load_cdf`; versions are unsigned, times milliseconds (UTC) without a zone, strings are views.
+
+        `_commit_timestamp` is the time that `history()` has for the commit, unless the predicate is about that column:
+        predicates see the time by which time travel finds the commit.
+        """
+        import pyarrow as pa
+
+        given = signature(super().load_cdf).bind(*arguments, **options).arguments
+        columns: list[str] | None = names(given.get("columns"))
+        is_timed = (columns is None or _TIMESTAMP in columns) and _TIMESTAMP not in str(given.get("predicate"))
+        is_hidden = is_timed and columns is not None and _VERSION not in columns
+        if is_hidden:
+            given["columns"] = [*cast("list[str]", columns), _VERSION]
+        changes = super().load_cdf(**given)
+        times = self._writers_times(given.get("starting_version", 0)) if is_timed else {}
+        views = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
+        fields: list[Any] = list(cast("Any", changes.schema))
+        kinds: dict[str, Any] = {field.name: views[field.type] for field in fields if field.type in views}
+        kinds |= {_VERSION: pa.uint64(), _TIMESTAMP: pa.timestamp("ms")}
+        whole = pa.schema([field.with_type(kinds.get(field.name, field.type)) for field in fields])
+
+        def cast_batch(batch: Any) -> Any:
+            if is_timed:
+                place = batch.schema.get_field_index(_TIMESTAMP)
+                versions = batch.column(batch.schema.get_field_index(_VERSION)).to_pylist()
+                shown = batch.column(place).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64()).to_pylist()
+                found = [times.get(version, time) for version, time in zip(versions, shown, strict=True)]
+                batch = batch.set_column(place, _TIMESTAMP, pa.array(found, pa.timestamp("ms")))
+            return (batch.select(cast("Any", whole).names) if is_hidden else batch).cast(whole)
+
+        if is_hidden:
+            whole = pa.schema([field for field in cast("Any", whole) if field.name != _VERSION])
+        return RecordBatchReader(cast("ArrowStream", _Changed(changes._stream, whole, cast_batch)))
+
+    def _writers_times(self, first: int) -> dict[int, int]:
+        """The timestamps that `history()` has for the commits from this version on, by version."""
+        entries = self.history(max(self.version() - first + 1, 1))
+        return {entry["version"]: entry["timestamp"] for entry in entries if entry.get("timestamp") is not None}
+
+    # --- changes ---------------------------------------------------------------------------------
+
+    @_called_as(PlainTable.update)
+    def update(
+        self,
+        updates: Mapping[str, str] | None = None,
+        new_values: Mapping[str, Any] | None = None,
+        *arguments: Any,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """`DeltaTable.update`; a value that is a mapping is refused in the words of `deltalake`.
+
+        A column that the table lacks is ignored with a warning, unless none is left.
+        """
+        if updates is None and any(isinstance(value, dict) for value in (new_values or {}).values()):
+            message = (
+                "Invalid datatype provided in new_values, only int, float, bool, list, str or datetime or accepted."
+            )
+            raise InvalidArgumentError(message)
+        known = {field.name.lower() for field in self.schema().fields}
+        with in_their_words():
+            return super().update(
+                _of_known_columns(updates, known), _of_known_columns(new_values, known), *arguments, **options
+            )
+
+    @_called_as(PlainTable.merge)
+    def merge(self, source: Data, *arguments: Any, **options: Any) -> TableMerger:
+        """`DeltaTable.merge`; timestamps of the source are cut to microseconds."""
+        return super().merge(_in_microseconds(source), *arguments, **options)
+
+    @property
+    def _merger(self) -> type[TableMerger]:
+        from deltafast._deltalake.merge import TableMerger
+
+        return TableMerger
+
+    @_called_as(PlainTable.create_write_transaction)
+    def create_write_transaction(
+        self, actions: Sequence[AddAction | RemoveAction], *arguments: Any, **options: Any
+    ) -> None:
+        """`DeltaTable.create_write_transaction`; a path that begins with `/` is one below the table."""
+        with in_their_words():
+            super().create_write_transaction(_below_table(actions, self.table_uri), *arguments, **options)
+
+    @also_by_position(*HOOKS_FIRST, "full", "keep_versions")
+    def vacuum(
+        self,
+        retention_hours: float | None = None,
+        dry_run: bool = True,
+        enforce_retention_duration: bool = True,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        full: bool = False,
+        keep_versions: Sequence[int] | None = None,
+        inventory: object | None = None,
+        progress: Progress = False,
+    ) -> list[str]:
+        """`DeltaTable.vacuum`."""
+        order = (dry_run, retention_hours, enforce_retention_duration, commit_properties, post_commithook_properties)
+        beyond = {"inventory": inventory, "progress": progress}
+        given = {name: value for name, value in beyond.items() if value is not None and value is not False}
+        with in_their_words():
+            return self._table.vacuum(*order, full, keep_versions, **given)
+
+    def _history_lines(self, limit: int | None) -> list[str]:
+        return self._table.history(limit)
+
+
+class TableAlterer(PlainAlterer):
+    """`deltafast.TableAlterer` with the limits that `deltalake` sets."""
+
+    @_called_as(PlainAlterer.set_table_name)
+    def set_table_name(self, name: str, *arguments: Any, **options: Any) -> None:
+        """Give the table a name of 1 to 255 characters."""
+        if not name or len(name) > _LONGEST_NAME:
+            message = (
+                "Table metadata is invalid: name: Table name cannot be empty and cannot exceed "
+                f"{_LONGEST_NAME} characters"
+            )
+            raise InvalidArgumentError(message)
+        super().set_table_name(name, *arguments, **options)
+
+    @_called_as(PlainAlterer.set_table_description)
+    def set_table_description(self, description: str, *arguments: Any, **options: Any) -> None:
+        """Give the table a description of at most 4,000 characters."""
+        if len(description) > _LONGEST_DESCRIPTION:
+            message = (
+                "Table metadata is invalid: description: Table description cannot exceed "
+                f"{_LONGEST_DESCRIPTION} characters"
+            )
+            raise InvalidArgumentError(message)
+        super().set_table_description(description, *arguments, **options)
+
+    @_called_as(PlainAlterer.drop_column_not_null)
+    def drop_column_not_null(self, column_name: str, *arguments: Any, **options: Any) -> None:
+        """`TableAlterer.drop_column_not_null`; refused for a column that is nullable already."""
+        known = {field.name.lower(): field for field in self.table.schema().fields}
+        field = known.get(column_name.lower())
+        if field is not None and field.nullable:
+            message = f"Generic DeltaTable error: column `{field.name}` is nullable already"
+            raise InvalidArgumentError(message, column=field.name)
+        super().drop_column_not_null(column_name, *arguments, **options)
+
+    @_called_as(PlainAlterer.set_table_properties)
+    def set_table_properties(self, properties: Mapping[str, Any], *arguments: Any, **options: Any) -> None:
+        """`TableAlterer.set_table_properties`; partition columns are left out of the columns with statistics."""
+        partition_by = self.table.metadata().partition_columns
+        given = cast("Any", _without_partition_columns(properties, partition_by))
+        super().set_table_properties(given, *arguments, **options)
+
+    @_called_as(PlainAlterer.add_feature)
+    def add_feature(self, *arguments: Any, **options: Any) -> None:
+        """`TableAlterer.add_feature`."""
+        with in_their_words():
+            super().add_feature(*arguments, **options)
+
+
+@wraps(plain_write, assigned=("__doc__",))
+def write_deltalake(table_or_uri: Any, data: Data, **options: Any) -> None:
+    """`deltafast.write_deltalake`; timestamps of the data are cut to microseconds, strings are cast to numbers."""
+    if not isinstance(table_or_uri, PlainTable):
+        options["storage_options"] = without_lock_table(table_or_uri, options.get("storage_options"))
+    if options.get("configuration") is not None:
+        partition_by = names(options.get("partition_by")) or []
+        options["configuration"] = _without_partition_columns(options["configuration"], partition_by)
+    # Others may be read once only.
+    is_in_memory = hasattr(data, "num_rows") or hasattr(data, "shape")
+    kinds: dict[str, Any] = {}
+    with in_their_words():
+        while True:
+            try:
+                return plain_write(table_or_uri, _with_numbers(_in_microseconds(data), kinds), **options)
+            except SchemaMismatchError as error:
+                # Nothing was read yet: types are compared before.
+                found = _STRING_FOR_NUMBER.search(str(error))
+                if found is None or not is_in_memory or found[2] in kinds:
+                    raise
+                kinds[found[2]] = PrimitiveType(found[1]).to_arrow()
+            except ConstraintViolatedError as error:
+                if not is_in_memory:
+                    raise
+                from deltafast._deltalake.preview import with_preview
+
+                raise with_preview(error, lambda: _handle_of(table_or_uri, options), data) from error
+
+
+def _handle_of(table_or_uri: Any, options: Mapping[str, Any]) -> PlainTable:
+    """The table of a write."""
+    if isinstance(table_or_uri, PlainTable):
+        return table_or_uri
+    opening = {key: options[key] for key in ("storage_options", "store", "committer") if key in options}
+    return PlainTable(table_or_uri, **opening)
+
+
+def create_deltalake(
+    table_uri: str | os.PathLike[str],
+    schema: Any,
+    partition_by: Sequence[str],
+    mode: Any,
+    raise_if_key_not_exists: bool,
+    name: str | None,
+    description: str | None,
+    configuration: Mapping[str, str | bool | int | None] | None,
+    storage_options: Mapping[str, str] | None,
+    commit_properties: CommitProperties | None,
+    post_commithook_properties: PostCommitHookProperties | None,
+    **options: Any,
+) -> DeltaTable:
+    """Create a table; the arguments are those of the private function of this name in `deltalake.table`."""
+    return cast(
+        "DeltaTable",
+        _plain_method(PlainTable.create)(
+            DeltaTable,
+            table_uri,
+            schema,
+            mode,
+            partition_by,
+            name,
+            description,
+            _without_partition_columns(configuration, partition_by),
+            storage_options,
+            commit_properties=commit_properties,
+            post_commithook_properties=post_commithook_properties,
+            raise_if_key_not_exists=raise_if_key_not_exists,
+            **options,
+        ),
+    )
+
+
+def _plain_method(bound: Any) -> Callable[..., Any]:
+    """The function of a class method, to be called with another class."""
+    return bound.__func__
+
+
+@wraps(plain_convert, assigned=("__doc__",))
+def convert_to_deltalake(uri: Any, *arguments: Any, **options: Any) -> None:
+    """`deltafast.convert_to_deltalake`."""
+    given = signature(plain_convert).bind(uri, *arguments, **options).arguments
+    if given.get("partition_by") is not None and given.get("partition_strategy") is None:
+        message = "Partition strategy has to be provided with partition_by"
+        raise InvalidArgumentError(message)
+    with in_their_words():
+        plain_convert(uri, *arguments, **_unlocked(plain_convert, uri, arguments, options))
+
+
+@wraps(plain_create, assigned=("__doc__",))
+def create_table_with_add_actions(table_uri: Any, *arguments: Any, **options: Any) -> None:
+    """`deltafast.create_table_with_add_actions`."""
+    given = signature(plain_create).bind(table_uri, *arguments, **options).arguments
+    given["add_actions"] = _below_table(given["add_actions"], location(address(table_uri)))
+    given["storage_options"] = without_lock_table(table_uri, given.get("storage_options"))
+    with in_their_words():
+        plain_create(**given)
+
+
+def _unlocked(
+    called: Callable[..., Any], uri: object, arguments: Sequence[Any], options: dict[str, Any]
+) -> dict[str, Any]:
+    """The options of a call without a locking provider, unless storage options are given by position."""
+    if "storage_options" in list(signature(called).parameters)[: 1 + len(arguments)]:
+        return options
+    return options | {"storage_options": without_lock_table(uri, options.get("storage_options"))}
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+# --- arguments -----------------------------------------------------------------------------------
+
+
+def _check_capsule(capsule: Any, name: bytes) -> None:
+    """Refuse a capsule of another name.
+
+    Raises:
+        ValueError: It has another name, or is not a capsule.
+    """
+    import ctypes
+
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    pointer(capsule, name)
+
+
+def _check_moment(when: object) -> None:
+    if isinstance(when, str) and not _MOMENT.fullmatch(when):
+        message = f"Failed to parse datetime string: {when!r:.60} is no RFC 3339 moment, such as 2026-01-31T12:00:00Z"
+        raise InvalidArgumentError(message)
+
+
+def _check_old(filters: FilterType | None, predicate: Predicate | None, name: str) -> None:
+    """Warn of filters under their old name.
+
+    Raises:
+        InvalidArgumentError: They are given under both names.
+    """
+    if filters is None:
+        return
+    if predicate is not None:
+        message = f"`{name}` is deprecated; pass only `file_pruning_predicate`"
+        raise InvalidArgumentError(message)
+    warn(f"`{name}` is deprecated; pass the filters to `file_pruning_predicate` instead", DeprecationWarning)
+    groups: list[Any] = [group for group in cast("list[Any]", filters) if isinstance(group, list)]
+    if groups and len(groups) < len(filters):
+        message = f"`{name}` must be a list of tuples, or a list of lists of tuples, not a mix of both"
+        raise InvalidArgumentError(message)
+    if [] in groups:
+        message = f"`{name}` has an empty conjunction, which is true of all files; leave out the filters for all files"
+        raise InvalidArgumentError(message)
+
+
+def _wrong_filter(filters: FilterType | None, columns: set[str]) -> str | None:
+    """What `deltalake` says of the first tuple that names no column, or an operator that does not fit its value."""
+    groups = cast("list[Any]", filters if filters and isinstance(filters[0], list) else [filters or []])
+    for clause in (clause for group in groups for clause in group):
+        column, op, value = clause
+        several = isinstance(value, (list, tuple, set, frozenset))
+        kind = str(op).strip().lower()
+        if kind not in _OPERATORS or (several and kind not in {"in", "not in"}):
+            shown = cast("list[Any]", sorted(cast("Any", value)) if isinstance(value, (set, frozenset)) else value)
+            parts = (json.dumps(part, default=str) for part in (column, op, shown))
+            return f"Invalid partition filter found: ({', '.join(parts)})."
+        if column not in columns:
+            return (
+                "Data does not match the schema or partitions of the table: "
+                f"Field '{column}' is not a root table field."
+            )
+    return None
+
+
+_A = TypeVar("_A", bound="AddAction | RemoveAction")
+
+
+def _below_table(actions: Sequence[_A], table_uri: str) -> list[_A]:
+    """The actions with paths below the table, also where these begin with `/`."""
+    root = local_path(table_uri)
+
+    def relative(action: _A) -> _A:
+        path = getattr(action, "path", None)
+        if not isinstance(path, str) or not path.startswith("/") or path.startswith(root):
+            return action
+        return replace(action, path=path.lstrip("/"))
+
+    return [relative(action) for action in actions]
+
+
+def _of_known_columns(values: Mapping[str, Any] | None, known: Container[str]) -> Mapping[str, Any] | None:
+    """The values of an update without those of columns that the table lacks, where others are left."""
+    # Other names may be quoted, or name a field.
+    unknown = [name for name in values or () if name.isidentifier() and name.lower() not in known]
+    if values is None or len(unknown) in {0, len(values)}:
+        return values
+    warn(f"the update ignores {', '.join(f'`{name}`' for name in unknown)}: the table has no such column")
+    return {name: value for name, value in values.items() if name not in unknown}
+
+
+def _without_partition_columns(
+    configuration: Mapping[str, Any] | None, partition_by: Sequence[str]
+) -> Mapping[str, Any] | None:
+    """The properties without partition columns in the list of columns with statistics, where others are left.
+
+    Partition columns have no statistics, and Spark refuses to name them.
+    """
+    listed = (configuration or {}).get(_STATS_COLUMNS)
+    if configuration is None or not isinstance(listed, str):
+        return configuration
+    given = _LISTED.findall(listed)
+    partition = {name.lower() for name in partition_by}
+    kept = [text for text in given if _columns(text) and _columns(text)[0] not in partition]
+    if not kept or len(kept) == len(given):
+        return configuration
+    warn(f"`{_STATS_COLUMNS}` is set without the partition columns, which have no statistics: {','.join(kept)}")
+    return {**configuration, _STATS_COLUMNS: ",".join(kept)}
+
+
+def _plain_url(path: str) -> str:
+    """The URL of a local file, or the path as it is where the URL would encode characters of it."""
+    return f"file://{path}" if path.startswith("/") and _ENCODED.search(path) is None else path
+
+
+def _number(figure: object) -> object:
+    return int(figure) if isinstance(figure, str) and re.fullmatch(r"-?[0-9]+", figure) else figure
+
+
+def _in_microseconds(data: Data) -> Data:
+    """The data with timestamps of nanoseconds cut to microseconds, unless these are to be refused."""
+    if isinstance(data, PlainTable) or nanosecond_timestamps_enabled():
+        return data
+    import pyarrow as pa
+
+    known = getattr(data, "schema", None)
+    if isinstance(known, pa.Schema) and _coarse(known) is known:
+        return data
+    rows = pa.RecordBatchReader.from_stream(cast("Any", as_stream(data)))
+    target = _coarse(rows.schema)
+    if target is rows.schema:
+        return rows
+    # Whatever else a cast could lose stays as it is.
+    batches = (cast("Any", batch).cast(target, safe=False) for batch in rows)
+    return pa.RecordBatchReader.from_batches(target, batches)
+
+
+def _with_numbers(data: Data, kinds: Mapping[str, Any]) -> Data:
+    """The data with columns of strings cast to numbers.
+
+    Raises:
+        SchemaMismatchError: A string is not one of a number of that type.
+    """
+    if not kinds:
+        return data
+    import pyarrow as pa
+
+    rows: Any = pa.RecordBatchReader.from_stream(cast("Any", as_stream(data))).read_all()
+    for name, kind in kinds.items():
+        place = rows.schema.get_field_index(name)
+        try:
+            column = rows.column(place).cast(pa.string()).cast(kind)
+        except pa.ArrowInvalid as error:
+            wrong = re.search(r"'(.*)' as a scalar", str(error))
+            arrow = {"float": "Float32", "double": "Float64"}.get(str(kind), str(kind).capitalize())
+            message = f"Cast error: Cannot cast string '{wrong[1] if wrong else '?'}' to value of {arrow} type"
+            raise SchemaMismatchError(message, column=name) from error
+        rows = rows.set_column(place, rows.schema.field(place).with_type(kind), column)
+    return rows
+
+
+def _coarse(schema: pa.Schema) -> pa.Schema:
+    """The schema with microseconds for nanoseconds; itself where it has none."""
+    import pyarrow as pa
+
+    def leaf(kind: Any) -> Any:
+        is_nanos = pa.types.is_timestamp(kind) and kind.unit == "ns"
+        return cast("Any", pa).timestamp("us", kind.tz) if is_nanos else kind
+
+    fields: list[Any] = list(cast("Any", schema))
+    found = pa.schema(
+        [field.with_type(with_leaves(field.type, leaf)) for field in fields], cast("Any", schema.metadata)
+    )
+    return schema if found == schema else found
+
+
+# --- statistics ----------------------------------------------------------------------------------
+
+
+def _leaves(fields: Iterable[Field], above: str = "") -> Iterator[str]:
+    """The columns without fields below these, as they are flattened."""
+    for field in fields:
+        if isinstance(field.type, StructType):
+            yield from _leaves(field.type.fields, f"{above}{field.name}.")
+        else:
+            yield above + field.name
+
+
+def _columns(text: str) -> list[str]:
+    """The columns of a list in a property, in small letters."""
+    out = [""]
+    for quoted, plain, mark in re.findall(r"`((?:[^`]|``)*)`|([\w-]+)|([.,])", text):
+        if mark == ",":
+            out.append("")
+        else:
+            out[-1] += mark or plain or quoted.replace("``", "`")
+    return [name.lower() for name in out if name]
+
+
+def _with_statistics_only(files: pa.Table, leaves: set[str]) -> pa.Table:
+    """The files without statistics of other columns, and without infinite bounds."""
+    for index in reversed(range(files.num_columns)):
+        field: Any = cast("Any", files.schema).field(index)
+        kind, _, leaf = field.name.partition(".")
+        if kind not in {"null_count", "min", "max"}:
+            continue
+        column: Any = cast("Any", files.column(index)).combine_chunks()
+        kept = _kept(column, leaves, "") if not leaf else _finite(column) if leaf in leaves else None
+        if kept is None:
+            files = files.remove_column(index)
+        elif kept is not column:
+            files = files.set_column(index, field.with_type(kept.type), kept)
+    return files
+
+
+def _kept(array: Any, leaves: set[str], above: str) -> Any:
+    """A struct with these leaves only; None where none is left."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    fields: list[Any] = []
+    arrays: list[Any] = []
+    for place, field in enumerate(array.type):
+        child: Any = cast("Any", pc).struct_field(array, [place])
+        path = above + field.name
+        if pa.types.is_struct(field.type):
+            child = _kept(child, leaves, f"{path}.")
+        else:
+            child = _finite(child) if path in leaves else None
+        if child is not None:
+            fields.append(field.with_type(child.type))
+            arrays.append(child)
+    return cast("Any", pa.StructArray).from_arrays(arrays, fields=fields, mask=array.is_null()) if arrays else None
+
+
+def _finite(array: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    compute: Any = pc
+    return compute.if_else(compute.is_inf(array), None, array) if pa.types.is_floating(array.type) else array
+
+
+# --- streams -------------------------------------------------------------------------------------
+
+
+class _Changed:
+    """A stream of the core with other columns, made batch by batch; see `_core.ArrowStream`."""
+
+    def __init__(self, stream: ArrowStream, schema: pa.Schema, change: Callable[[Any], Any]) -> None:
+        self._inner = stream
+        self._schema = schema
+        self._change = change
+        self._error: BaseException | None = None
+
+    def _batches(self) -> Iterator[Any]:
+        try:
+            for batch in RecordBatchReader(self._inner):
+                yield self._change(batch)
+        except BaseException as error:
+            self._error = error
+            raise
+
+    def interruptible(self) -> object:
+        return self.__arrow_c_stream__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        import pyarrow as pa
+
+        rows: Any = pa.RecordBatchReader.from_batches(self._schema, self._batches())
+        return rows.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return cast("Any", self._schema).__arrow_c_schema__()
+
+    def progress(self) -> tuple[int, int]:
+        return self._inner.progress()
+
+    def check(self) -> None:
+        if self._error is not None:
+            raise self._error
+        self._inner.check()
+
+    def close(self) -> None:
+        self._inner.close()

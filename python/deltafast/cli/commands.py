@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deltafast._util.values import moment
 from deltafast.cli import show
-from deltafast.convert import moment
 from deltafast.exceptions import DeltaError, InvalidArgumentError, TableNotFoundError, VersionNotFoundError
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def info(table: str, storage: dict[str, str] | None, as_json: bool, version: int
     if as_json:
         show.machine(detail | {"schema": fields})
         return
-    from deltafast.layout_picture import size_text
+    from deltafast.layout.picture import size_text
 
     said = {
         "table": detail["location"],
@@ -139,7 +139,7 @@ def info(table: str, storage: dict[str, str] | None, as_json: bool, version: int
 
 
 def _type_text(field: Any) -> str:
-    from deltafast.expr.types import sql_name, type_from_json
+    from deltafast._expr.types import sql_name, type_from_json
     from deltafast.schema import VariantType
 
     if isinstance(field.type, VariantType):
@@ -244,7 +244,7 @@ def sql(
 
     Tables are named as delta.`PLACE`, or by a NAME that --table gives a place.
     """
-    from deltafast.statements.run import sql as run_sql
+    from deltafast._sql.run import sql as run_sql
 
     tables: dict[str, Any] = {**(named or {})}
     if taken := tables.keys() & _OF_SQL:
@@ -342,10 +342,13 @@ def vacuum(
     lite: bool,
 ) -> None:
     """Delete files that no version needs any more."""
+    from deltafast._handle import handle_of
+    from deltafast._ops.vacuum import vacuum as delete_files
+
     opened = _open(table, storage)
     progress = _is_watched(as_json)
     told = None if force else "add `--force`"
-    paths = opened._vacuum(hours, dry_run=dry_run, force=told, full=not lite, progress=progress)
+    paths = delete_files(handle_of(opened), hours, dry_run=dry_run, force=told, full=not lite, progress=progress)
     if as_json:
         show.machine({"dry_run": dry_run, "files": paths})
         return
@@ -402,7 +405,7 @@ def layout(
         _need_folder(output)
     found = measure(_open(table, storage, version), versions=versions)
     if output is not None:
-        from deltafast.layout_picture import draw
+        from deltafast.layout.picture import draw
 
         draw(found, output)
     if as_json:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from deltafast.layout_picture import size_text
+from deltafast.layout.picture import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,7 +10,7 @@ import shlex
 import warnings
 from typing import TYPE_CHECKING
 
-from deltafast.convert import address
+from deltafast._util.locations import address
 from deltafast.doctor.files import change_findings, file_findings
 from deltafast.doctor.finding import Finding
 from deltafast.doctor.log import log_findings, look, opened

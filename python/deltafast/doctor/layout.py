@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltafast.doctor.finding import Finding
-from deltafast.layout import SMALL, measure
+from deltafast.layout.measure import SMALL, measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltafast import _core
-from deltafast.convert import text_options
+from deltafast._handle import handle_of
+from deltafast._util.options import text_options
 from deltafast.doctor.finding import Finding, some
 from deltafast.exceptions import DeltaError, TableNotFoundError
 from deltafast.table import DeltaTable
@@ -168,7 +169,7 @@ def opened(uri: str, options: Mapping[str, str] | None, log: Log, found: list[Fi
     """
     try:
         table = DeltaTable(uri, storage_options=options)
-        table._snapshot.num_files()
+        handle_of(table).snapshot.num_files()
         table.history()
     except DeltaError as error:
         if isinstance(error, TableNotFoundError) and not found:
@@ -186,7 +187,7 @@ def _last_readable(uri: str, options: Mapping[str, str] | None, log: Log, tries:
     """The newest version whose files can be listed, among the last ones."""
     for version in sorted(log.commits, reverse=True)[:tries]:
         try:
-            DeltaTable(uri, version, storage_options=options)._snapshot.num_files()
+            handle_of(DeltaTable(uri, version, storage_options=options)).snapshot.num_files()
         except DeltaError:
             continue
         return version

@@ -13,18 +13,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from deltafast.spark.reader import read
-from deltafast.spark.writer import write
+from deltafast.spark._scan.reader import read
+from deltafast.spark._write.writer import write
 
 if TYPE_CHECKING:
-    from deltafast.spark.building import DeltaTableBuilder, IdentityGenerator
-    from deltafast.spark.enabling import disable, enable
-    from deltafast.spark.merging import DeltaMergeBuilder
-    from deltafast.spark.optimizing import DeltaOptimizeBuilder
-    from deltafast.spark.queries import files, register_view
-    from deltafast.spark.statements import sql
-    from deltafast.spark.streaming import register, sink, stream
-    from deltafast.spark.tables import DeltaTable
+    from deltafast.spark._enable.enable import disable, enable
+    from deltafast.spark._sql.queries import files, register_view
+    from deltafast.spark._sql.statements import sql
+    from deltafast.spark._streaming.source_sink import register, sink, stream
+    from deltafast.spark.tables import (
+        DeltaMergeBuilder,
+        DeltaOptimizeBuilder,
+        DeltaTable,
+        DeltaTableBuilder,
+        IdentityGenerator,
+    )
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -46,19 +49,19 @@ __all__ = [
 
 #: Where names are that need more than they give at once: PySpark, PyArrow.
 _LATER: Final = {
-    "DeltaMergeBuilder": "merging",
-    "DeltaOptimizeBuilder": "optimizing",
+    "DeltaMergeBuilder": "tables",
+    "DeltaOptimizeBuilder": "tables",
     "DeltaTable": "tables",
-    "DeltaTableBuilder": "building",
-    "IdentityGenerator": "building",
-    "disable": "enabling",
-    "enable": "enabling",
-    "files": "queries",
-    "register": "streaming",
-    "register_view": "queries",
-    "sink": "streaming",
-    "sql": "statements",
-    "stream": "streaming",
+    "DeltaTableBuilder": "tables",
+    "IdentityGenerator": "tables",
+    "disable": "_enable.enable",
+    "enable": "_enable.enable",
+    "files": "_sql.queries",
+    "register": "_streaming.source_sink",
+    "register_view": "_sql.queries",
+    "sink": "_streaming.source_sink",
+    "sql": "_sql.statements",
+    "stream": "_streaming.source_sink",
 }
 
 

@@ -18,7 +18,7 @@ from pyspark.errors import (
 )
 
 from deltafast import exceptions as ours
-from deltafast.expr.errors import UnsupportedExpressionError
+from deltafast._expr.errors import UnsupportedExpressionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -198,7 +198,7 @@ class translated:  # noqa: N801 - used as a statement and as a decorator
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         known = _TRANSLATED.get(type(error))
         if known is not None and isinstance(error, ours.DeltaError):
-            place = {name: getattr(error, name) for name in ours._PLACE}
+            place = {name: getattr(error, name) for name in ours.DETAILS}
             raised = known(str(error), **place)
             raised._errorClass = condition_of(error)
             raise raised from error

@@ -1,39 +1,53 @@
-"""`DeltaTable` of the Spark API: delta-spark's class, by its names, on the core."""
+"""`DeltaTable` of the Spark API and its builders: delta-spark's classes, by their names, on the core."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deltafast.alter import TableFeatures
+from deltafast._expr.errors import UnsupportedExpressionError
+from deltafast._ops.alter import TableFeatures
+from deltafast._ops.merge import MergeClause
+from deltafast._sql import tree
+from deltafast._sql.answers import counts
+from deltafast._sql.reading import read_statement
+from deltafast._sql.run_changes import check_order, merged, rows_of, values_of
+from deltafast._sql.run_tables import run_convert
+from deltafast._sql.run_upkeep import run_describe, run_generate, run_optimize, run_restore, run_vacuum
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
-from deltafast.expr.errors import UnsupportedExpressionError
-from deltafast.spark import changes
-from deltafast.spark.adopting import of_catalog
-from deltafast.spark.answers import answered, history_of, nothing
-from deltafast.spark.arguments import check, check_clone, moment_of, parts_of, path_in, session_of
-from deltafast.spark.building import DeltaTableBuilder
-from deltafast.spark.catalog import SparkTables, become_delta, handle, place_of_name
-from deltafast.spark.exceptions import translated
-from deltafast.spark.expressions import as_condition, as_values, sides_of
-from deltafast.spark.merging import DeltaMergeBuilder
-from deltafast.spark.optimizing import DeltaOptimizeBuilder
-from deltafast.spark.reader import followed
-from deltafast.spark.session import Session
-from deltafast.spark.storage import place_of
-from deltafast.statements import tree
-from deltafast.statements.answers import counts
-from deltafast.statements.reading import read_statement
-from deltafast.statements.run_changes import rows_of, values_of
-from deltafast.statements.run_tables import run_convert
-from deltafast.statements.run_upkeep import run_describe, run_generate, run_restore, run_vacuum
+from deltafast.spark._scan.physical_columns import field_of
+from deltafast.spark._scan.reader import followed
+from deltafast.spark._session.session import Session
+from deltafast.spark._session.storage import place_of
+from deltafast.spark._sql import create_table, dml
+from deltafast.spark._sql.argument_checks import (
+    check,
+    check_clone,
+    columns_of,
+    moment_of,
+    parts_of,
+    path_in,
+    refuse,
+    session_of,
+)
+from deltafast.spark._sql.catalog import become_delta, handle, place_of_name
+from deltafast.spark._sql.catalog_tables import of_catalog
+from deltafast.spark._sql.column_to_sql import as_condition, as_values, sides_of
+from deltafast.spark._sql.result_frames import answered, history_of, nothing
+from deltafast.spark._sql.session_tables import SparkTables
+from deltafast.spark.exceptions import UnsupportedTypeException, translated
 from deltafast.table import DeltaTable as Handle
+from deltafast.table import pinned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltafast.spark.storage import Place
+    from deltafast.spark._session.storage import Place
+    from deltafast.spark._sql.column_to_sql import Sides
+    from deltafast.spark._sql.create_table import Mode
 
-__all__ = ["DeltaTable"]
+__all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 
 _FEATURES = tuple(feature.value for feature in TableFeatures)
 
@@ -197,7 +211,7 @@ class DeltaTable:
         where = as_condition(condition)
         table = self._newest()
         wanted = tree.Delete(_TABLE, self._alias, None if where is None else tree.Expression(where, 0))
-        figures = changes.delete(self._session, table, rows_of(wanted, table), self._tables().commit_properties)
+        figures = dml.delete(self._session, table, rows_of(wanted, table), self._tables().commit_properties)
         return self._affected(figures["num_deleted_rows"])
 
     @translated()
@@ -227,7 +241,7 @@ class DeltaTable:
         )
         wanted = tree.Update(_TABLE, self._alias, assignments, None if where is None else tree.Expression(where, 0))
         commit = self._tables().commit_properties
-        figures = changes.update(self._session, table, values_of(wanted, table), rows_of(wanted, table), commit)
+        figures = dml.update(self._session, table, values_of(wanted, table), rows_of(wanted, table), commit)
         return self._affected(figures["num_updated_rows"])
 
     def merge(self, source: Any, condition: Any) -> DeltaMergeBuilder:
@@ -425,7 +439,7 @@ class DeltaTable:
         place = place_of(self._session, target)
         table = self._newest()
         if at is not None:
-            table = table._pinned()
+            table = pinned(table)
             table.load_as_version(self._tables().at(at))
         commit = self._tables().commit_properties
         made = table.clone(
@@ -455,3 +469,366 @@ class DeltaTable:
 
     def _restored(self, at: tree.TimeTravel) -> Any:
         return answered(self._session, run_restore(tree.Restore(_TABLE, at), self._tables()))
+
+
+class DeltaMergeBuilder:
+    """The clauses of a MERGE, with delta-spark's names: each row is for the first clause of its kind that wants it.
+
+    Made by `DeltaTable.merge`; nothing is read or written before `execute`. Every method gives a new builder.
+    Conditions and values are SQL text or columns of PySpark; clauses for matched rows may use both sides, those for
+    new rows the source, those for rows that the source does not have the target.
+    """
+
+    def __init__(
+        self,
+        table: DeltaTable,
+        source: Any,
+        sides: Sides,
+        condition: str,
+        clauses: tuple[MergeClause, ...] = (),
+        *,
+        evolve: bool = False,
+    ) -> None:
+        self._table = table
+        self._source = source
+        self._sides = sides
+        self._condition = condition
+        self._clauses = clauses
+        self._evolve = evolve
+
+    def whenMatchedUpdate(self, condition: Any = None, set: Any = None) -> DeltaMergeBuilder:  # noqa: A002, N802
+        """Give columns of a matched row other values.
+
+        Args:
+            condition: Only for rows for which it is true.
+            set: New values by column.
+
+        Raises:
+            ValueError: `set` is missing.
+            TypeError: An argument is neither text nor a column.
+        """
+        return self._with("matched", "update", condition, set, "'set' in whenMatchedUpdate")
+
+    def whenMatchedUpdateAll(self, condition: Any = None) -> DeltaMergeBuilder:  # noqa: N802
+        """Give a matched row the values of the source's columns of the same names."""
+        return self._with("matched", "update", condition)
+
+    def whenMatchedDelete(self, condition: Any = None) -> DeltaMergeBuilder:  # noqa: N802
+        """Delete a matched row."""
+        return self._with("matched", "delete", condition)
+
+    def whenNotMatchedInsert(self, condition: Any = None, values: Any = None) -> DeltaMergeBuilder:  # noqa: N802
+        """Add a row for a row of the source that matches none.
+
+        Args:
+            condition: Only for rows for which it is true.
+            values: Values by column; other columns get their default, are computed or null.
+
+        Raises:
+            ValueError: `values` is missing.
+            TypeError: An argument is neither text nor a column.
+        """
+        return self._with("not_matched", "insert", condition, values, "'values' in whenNotMatchedInsert")
+
+    def whenNotMatchedInsertAll(self, condition: Any = None) -> DeltaMergeBuilder:  # noqa: N802
+        """Add a row of the source that matches none."""
+        return self._with("not_matched", "insert", condition)
+
+    def whenNotMatchedBySourceUpdate(  # noqa: N802
+        self,
+        condition: Any = None,
+        set: Any = None,  # noqa: A002
+    ) -> DeltaMergeBuilder:
+        """Give columns of a row that the source does not have other values; as `whenMatchedUpdate`."""
+        return self._with("by_source", "update", condition, set, "'set' in whenNotMatchedBySourceUpdate")
+
+    def whenNotMatchedBySourceDelete(self, condition: Any = None) -> DeltaMergeBuilder:  # noqa: N802
+        """Delete a row that the source does not have."""
+        return self._with("by_source", "delete", condition)
+
+    def withSchemaEvolution(self) -> DeltaMergeBuilder:  # noqa: N802
+        """Let columns and fields of the source that a clause assigns be added to the table."""
+        return DeltaMergeBuilder(self._table, self._source, self._sides, self._condition, self._clauses, evolve=True)
+
+    @translated()
+    def execute(self) -> Any:
+        """Merge: one version, or none where no row changes.
+
+        Returns:
+            A data frame of `num_affected_rows`, `num_updated_rows`, `num_deleted_rows` and `num_inserted_rows`.
+
+        Raises:
+            InvalidArgumentError: There is no clause, one behind the last of its kind, an expression is wrong, or
+                several rows of the source would change one row of the table.
+            SchemaMismatchError: A clause assigns a column that the table does not have.
+            ConstraintViolatedError: A new row breaks a constraint.
+            CommitFailedError: Another writer changed the same rows meanwhile.
+            PySparkException: Spark cannot compute the source.
+        """
+        check_order(self._clauses)
+        session = self._table._session
+        evolve = self._evolve or session.merges_schemas
+        request = dml.MergeRequest(self._condition, self._sides.target, self._sides.source, self._clauses, evolve)
+        commit = self._table._tables().commit_properties
+        figures = dml.merge(session, self._table._newest(), self._source, request, commit)
+        return answered(session, merged(figures))
+
+    @translated()
+    def _with(
+        self, kind: str, deed: str, condition: Any, values: Any = None, what: str | None = None
+    ) -> DeltaMergeBuilder:
+        updates = None if what is None else as_values(values, self._sides, what)
+        clause = MergeClause(kind, deed, as_condition(condition, self._sides), updates)
+        return DeltaMergeBuilder(
+            self._table, self._source, self._sides, self._condition, (*self._clauses, clause), evolve=self._evolve
+        )
+
+
+class DeltaOptimizeBuilder:
+    """Lays the files of a table out anew; made by `DeltaTable.optimize`. No row changes."""
+
+    def __init__(self, table: DeltaTable) -> None:
+        self._table = table
+        self._filters: tuple[str, ...] = ()
+
+    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:  # noqa: N803 - delta-spark's names
+        """Only partitions for which SQL over partition columns is true; several filters all hold.
+
+        Raises:
+            TypeError: The filter is no text.
+        """
+        if not isinstance(partitionFilter, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            message = f"partitionFilter must be a string (expression in SQL syntax), not {type(partitionFilter)}"
+            raise TypeError(message)
+        self._filters += (partitionFilter,)
+        return self
+
+    def executeCompaction(self) -> Any:  # noqa: N802
+        """Pack small files into large ones; of a clustered table cluster what is new.
+
+        Returns:
+            A data frame with `path` and `metrics`, as in delta-spark.
+
+        Raises:
+            InvalidArgumentError: The filter names other columns than partition columns.
+            CommitFailedError: Another writer changed the same files meanwhile.
+        """
+        return self._run(())
+
+    def executeZOrderBy(self, *cols: Any) -> Any:  # noqa: N802
+        """Lay rows out along the Z-order curve of some columns, given one by one or as a list.
+
+        Returns:
+            A data frame with `path` and `metrics`, as in delta-spark.
+
+        Raises:
+            TypeError: A column is no text.
+            InvalidArgumentError: A column is not there, has no order or is a partition column.
+            CommitFailedError: Another writer changed the same files meanwhile.
+        """
+        names = columns_of(cols, "Z-order column must be str.")
+        return self._run(tuple((name,) for name in names))
+
+    @translated()
+    def _run(self, columns: tuple[tuple[str, ...], ...]) -> Any:
+        where = " AND ".join(f"({text})" for text in self._filters)
+        wanted = tree.Optimize(
+            tree.TableName("table", by_path=False, pos=0),
+            full=False,
+            where=tree.Expression(where, 0) if where else None,
+            zorder_by=columns,
+        )
+        return answered(self._table._session, run_optimize(wanted, self._table._tables()))
+
+
+@dataclass
+class IdentityGenerator:
+    """How an identity column counts."""
+
+    #: The first value.
+    start: int = 1
+    #: What each next one adds; not 0.
+    step: int = 1
+
+
+class DeltaTableBuilder:
+    """What a new table is to be, with delta-spark's names; made by `DeltaTable.create` and its like.
+
+    A table needs a location or a name. One with a name goes into the session's catalog, which must have something that
+    reads Delta tables.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        mode: Mode,
+        made: type[DeltaTable],
+    ) -> None:
+        self._session = session
+        self._mode: Mode = mode
+        self._made = made
+        self._name: str | None = None
+        self._location: str | None = None
+        self._comment: str | None = None
+        self._fields: list[dict[str, Any]] = []
+        self._partition: list[str] = []
+        self._cluster: list[str] = []
+        self._properties: dict[str, str] = {}
+
+    def tableName(self, identifier: str) -> DeltaTableBuilder:  # noqa: N802 - delta-spark's names
+        """The table's name in the session's catalog, or ``delta.`path` ``."""
+        self._need_text("Identifier must be str.", identifier)
+        self._name = identifier
+        return self
+
+    def location(self, location: str) -> DeltaTableBuilder:
+        """Where the table is to be."""
+        self._need_text("Location must be str.", location)
+        self._location = location
+        return self
+
+    def comment(self, comment: str) -> DeltaTableBuilder:
+        """What the table is."""
+        self._need_text("Table comment must be str.", comment)
+        self._comment = comment
+        return self
+
+    def addColumn(  # noqa: N802
+        self,
+        colName: str,  # noqa: N803
+        dataType: Any,  # noqa: N803
+        nullable: bool = True,
+        generatedAlwaysAs: str | IdentityGenerator | None = None,  # noqa: N803
+        generatedByDefaultAs: IdentityGenerator | None = None,  # noqa: N803
+        comment: str | None = None,
+    ) -> DeltaTableBuilder:
+        """Add a column.
+
+        Args:
+            colName: Its name.
+            dataType: DDL text or a type of PySpark.
+            nullable: Whether it may be null.
+            generatedAlwaysAs: SQL that computes it, or how it counts, so that nobody may give it values.
+            generatedByDefaultAs: How it counts where nobody gives it a value.
+            comment: What it is.
+
+        Raises:
+            TypeError: An argument has the wrong type.
+            ValueError: Both ways of generating are given, or a step is 0.
+            UnsupportedOperationException: A column that counts is no BIGINT.
+            ParseException: The type is none.
+        """
+        from pyspark.sql.types import DataType, LongType
+
+        self._need_text("Column name must be str.", colName)
+        if not isinstance(dataType, (str, DataType)):
+            refuse("Column data type must be str or DataType.", dataType)
+        if type(nullable) is not bool:
+            refuse("Column nullable must be bool.", nullable)
+        if generatedAlwaysAs is not None and generatedByDefaultAs is not None:
+            message = "generatedByDefaultAs and generatedAlwaysAs cannot both be set."
+            raise ValueError(message)
+        kind = DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
+        metadata = _generated(generatedAlwaysAs, generatedByDefaultAs)
+        if "delta.identity.step" in metadata and not isinstance(kind, LongType):
+            message = f"the column `{colName}` counts, so it must be BIGINT, not {kind.simpleString().upper()}"
+            raise UnsupportedTypeException(message, column=colName)
+        if comment is not None:
+            self._need_text("Column comment must be str.", comment)
+            metadata["comment"] = comment
+        self._fields.append(field_of(colName, json.loads(kind.json()), metadata) | {"nullable": nullable})
+        return self
+
+    def addColumns(self, cols: Any) -> DeltaTableBuilder:  # noqa: N802
+        """Add the columns of a schema, a `StructType` or a list of `StructField`.
+
+        Raises:
+            TypeError: It is neither.
+        """
+        from pyspark.sql.types import StructField, StructType
+
+        if isinstance(cols, list):
+            fields: list[Any] = list(cols)  # pyright: ignore[reportUnknownArgumentType]
+            for column in fields:
+                if not isinstance(column, StructField):
+                    refuse("Column in existing schema must be StructField.", column)
+            cols = StructType(fields)
+        if not isinstance(cols, StructType):
+            refuse("Schema must be StructType or a list of StructField.", cols)
+        self._fields += json.loads(cols.json())["fields"]
+        return self
+
+    def partitionedBy(self, *cols: Any) -> DeltaTableBuilder:  # noqa: N802
+        """The partition columns, one by one or as a list."""
+        self._partition = columns_of(cols, "Partitioning column must be str.")
+        return self
+
+    def clusterBy(self, *cols: Any) -> DeltaTableBuilder:  # noqa: N802
+        """The columns by which it is clustered, one by one or as a list."""
+        self._cluster = columns_of(cols, "Clustering column must be str.")
+        return self
+
+    def property(self, key: str, value: str) -> DeltaTableBuilder:
+        """Set a table property."""
+        self._need_text("Key and value of property must be string.", key)
+        self._need_text("Key and value of property must be string.", value)
+        self._properties[key] = value
+        return self
+
+    @translated()
+    def execute(self) -> DeltaTable:
+        """Make the table.
+
+        Returns:
+            The table; with `createIfNotExists` the one that is there.
+
+        Raises:
+            InvalidArgumentError: There is a table already, a place is missing, or a column or property is wrong.
+            TableNotFoundError: There is nothing to replace.
+        """
+        path, name, _ = create_table.where(self._session, self._name, self._location)
+        place = create_table.create(
+            self._session,
+            create_table.NewTable(
+                self._mode,
+                path,
+                name,
+                self._fields,
+                self._partition,
+                self._cluster,
+                self._properties,
+                self._comment,
+            ),
+        )
+        return self._made(self._session, place, handle(self._session, place))
+
+    def _need_text(self, what: str, value: Any) -> None:
+        if not isinstance(value, str):
+            refuse(what, value)
+
+
+def _generated(always: Any, by_default: Any) -> dict[str, Any]:
+    """What the metadata of a column say of how it is generated."""
+    metadata: dict[str, Any] = {}
+    if isinstance(always, str):
+        metadata["delta.generationExpression"] = always
+    elif isinstance(always, IdentityGenerator):
+        metadata |= _identity(always, explicit=False)
+    elif always is not None:
+        refuse("Generated always as expression must be str or IdentityGenerator.", always)
+    if isinstance(by_default, IdentityGenerator):
+        metadata |= _identity(by_default, explicit=True)
+    elif by_default is not None:
+        refuse("Generated by default expression must be IdentityGenerator.", by_default)
+    return metadata
+
+
+def _identity(generator: IdentityGenerator, *, explicit: bool) -> dict[str, Any]:
+    if generator.step == 0:
+        message = "Column identity generation requires step to be non-zero."
+        raise ValueError(message)
+    return {
+        "delta.identity.start": generator.start,
+        "delta.identity.step": generator.step,
+        "delta.identity.allowExplicitInsert": explicit,
+    }

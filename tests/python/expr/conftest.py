@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from deltafast.expr import bind_expression, bind_predicate
-from deltafast.expr.render import to_spark_sql
+from deltafast._expr import bind_expression, bind_predicate
+from deltafast._expr.render import to_spark_sql
 
 COLUMNS = {
     "id": "integer",

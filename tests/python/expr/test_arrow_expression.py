@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from deltafast._expr import UnsupportedExpressionError, bind_predicate
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.expr import UnsupportedExpressionError, bind_predicate
 from python.expr.conftest import field, table
 
 F = pc.field

@@ -5,9 +5,9 @@ import pickle
 
 import pytest
 
+from deltafast._expr import UnsupportedExpressionError, bind_expression, bind_predicate, columns_of
+from deltafast._expr.render import to_spark_sql
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.expr import UnsupportedExpressionError, bind_expression, bind_predicate, columns_of
-from deltafast.expr.render import to_spark_sql
 from python.expr.conftest import field, table
 
 
@@ -313,7 +313,7 @@ def test_sql_is_parsed_without_loading_other_libraries():
 
     code = (
         "import sys\n"
-        "from deltafast.expr import bind_predicate\n"
+        "from deltafast._expr import bind_predicate\n"
         f"bind_predicate('i > 1', {table(field('i', 'integer'))!r})\n"
         f"bind_predicate([('i', '>', 1)], {table(field('i', 'integer'))!r})\n"
         "print([m for m in ('pyarrow', 'polars', 'duckdb', 'pandas', 'numpy', 'deltafast._core') if m in sys.modules])"

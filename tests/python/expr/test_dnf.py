@@ -112,7 +112,7 @@ def test_a_wrong_filter_is_one_clear_error(bind, filters, message):
 )
 def test_rows_are_those_that_pyarrow_keeps(filters):
     from deltafast._core import evaluate
-    from deltafast.expr import bind_predicate
+    from deltafast._expr import bind_predicate
     from python.expr.conftest import field, table
 
     rows = pa.table(

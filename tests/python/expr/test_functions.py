@@ -4,12 +4,12 @@ import re
 
 import pytest
 
+from deltafast._expr import bind_expression, bind_predicate
+from deltafast._expr.functions import EMITTED, FUNCTIONS
+from deltafast._expr.render import to_spark_sql
+from deltafast._expr.rules import RULES
+from deltafast._expr.tree import Bound, Call, walk
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.expr import bind_expression, bind_predicate
-from deltafast.expr.functions import EMITTED, FUNCTIONS
-from deltafast.expr.render import to_spark_sql
-from deltafast.expr.rules import RULES
-from deltafast.expr.tree import Bound, Call, walk
 from golden.expressions.decode import MODES, goldens, schema
 
 #: 2024-01-31 12:00:00 UTC.

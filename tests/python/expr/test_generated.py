@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltafast.expr import bind_predicate
-from deltafast.expr.generated import add_generated_partition_filters
-from deltafast.expr.render import to_spark_sql
+from deltafast._expr import bind_predicate
+from deltafast._expr.generated import add_generated_partition_filters
+from deltafast._expr.render import to_spark_sql
 from python.expr.conftest import field, table
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from deltafast._expr import UnsupportedExpressionError, bind_expression, types
+from deltafast._expr.render import to_spark_sql
+from deltafast._expr.tree import Bound
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.expr import UnsupportedExpressionError, bind_expression, types
-from deltafast.expr.render import to_spark_sql
-from deltafast.expr.tree import Bound
 from golden.expressions.decode import (
     MODES,
     Golden,

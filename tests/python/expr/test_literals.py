@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltafast.expr import bind_expression, literals, types
-from deltafast.expr.tree import Lit
+from deltafast._expr import bind_expression, literals, types
+from deltafast._expr.tree import Lit
 from python.expr.conftest import table
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from deltafast._expr import UnsupportedExpressionError
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.expr import UnsupportedExpressionError
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_digit_after_a_dot_is_no_number(bind):
 
 @pytest.mark.parametrize("name", ["date", "timestamp", "interval", "year", "cast", "left", "position"])
 def test_words_of_the_grammar_may_be_column_names(name):
-    from deltafast.expr import bind_predicate
+    from deltafast._expr import bind_predicate
     from python.expr.conftest import field, table
 
     assert f'"{name}"' in bind_predicate(f"{name} = 1", table(field(name, "integer")))

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deltafast._expr import UnsupportedExpressionError, bind_predicate
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.expr import UnsupportedExpressionError, bind_predicate
 from python.expr.conftest import field, table
 
 C = pl.col

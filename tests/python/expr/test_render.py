@@ -2,8 +2,8 @@
 
 import pytest
 
-from deltafast.expr import bind_predicate
-from deltafast.expr.render import to_spark_sql
+from deltafast._expr import bind_predicate
+from deltafast._expr.render import to_spark_sql
 
 
 @pytest.mark.parametrize(

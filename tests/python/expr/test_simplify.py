@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltafast._core import evaluate
-from deltafast.expr import read_schema
-from deltafast.expr.binder import Binder
-from deltafast.expr.parser import parse
-from deltafast.expr.simplify import simplify
-from deltafast.expr.tree import Bound
+from deltafast._expr import read_schema
+from deltafast._expr.binder import Binder
+from deltafast._expr.parser import parse
+from deltafast._expr.simplify import simplify
+from deltafast._expr.tree import Bound
 from python.expr.conftest import field, table
 
 SCHEMA = read_schema(
@@ -82,7 +82,7 @@ def test_a_comparison_keeps_its_answer(pair, op, data):
 
 def simplify_membership(node):
     """The internal `in` call is in no bound tree: as comparisons, still with the casts on the column."""
-    from deltafast.expr.tree import Call, call, joined
+    from deltafast._expr.tree import Call, call, joined
 
     match node:
         case Call(f="in", args=(value, *items)):

@@ -13,7 +13,7 @@ class _Deadly:
     """Stands before the modules that commit."""
 
     def find_spec(self, name, path=None, target=None):
-        if name not in ("deltafast.spark.staged", "deltafast.spark.writer"):
+        if name not in ("deltafast.spark._streaming.staged_batches", "deltafast.spark._write.writer"):
             return None
         sys.meta_path.remove(self)
         try:
@@ -34,7 +34,7 @@ class _Deadly:
 
 def deadly(module):
     """Replace what commits."""
-    if module.__name__.endswith("staged"):
+    if module.__name__.endswith("staged_batches"):
         commit = module.commit
 
         def dying(place, schema, paths, settings, *rest):

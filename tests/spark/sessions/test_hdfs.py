@@ -7,8 +7,8 @@ from pyspark import SparkContext
 
 import deltafast.spark
 from deltafast import DeltaTable as Handle
-from deltafast.spark.session import Session
-from deltafast.spark.storage import place_of
+from deltafast.spark._session.session import Session
+from deltafast.spark._session.storage import place_of
 from spark import hdfs
 
 from .started import Started, builder

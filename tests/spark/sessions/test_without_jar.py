@@ -15,7 +15,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 import deltafast.spark
 from deltafast import DeltaTable, Schema, write_deltalake
 from deltafast.exceptions import DeltaWarning, InvalidArgumentError
-from deltafast.spark import file_index
+from deltafast.spark._scan import file_index
 from spark.child_session import BOTH
 from spark.helpers import ids, plan
 
@@ -208,7 +208,8 @@ def test_fallback_where_spark_refuses_the_file_index(spark, folder):
 
 def test_files_of_a_large_table_cross_to_java_as_one_block(spark, folder):
     """One more call prunes them there."""
-    from deltafast.transaction import AddAction, create_table_with_add_actions
+    from deltafast import create_table_with_add_actions
+    from deltafast.transaction import AddAction
 
     adds = [
         AddAction(

@@ -10,28 +10,28 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast.commands.change import _figures
-from deltafast.convert import choices
+from deltafast._expr.demands import bind_rows, bind_updates
+from deltafast._handle import handle_of
+from deltafast._ops.delete_update import dml_figures
+from deltafast._util.options import choices
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.expr.demands import bind_rows, bind_updates
-from deltafast.spark.columns import quoted
-from deltafast.spark.jobs.folders import KIND, Folders
-from deltafast.spark.jobs.rows import Rows, marks
+from deltafast.spark._scan.physical_columns import quoted
+from deltafast.spark._scan.row_positions import Rows
+from deltafast.spark._session.session import ANSI, Session
+from deltafast.spark._write.change_files import KIND
+from deltafast.spark.jobs.folders import Folders
+from deltafast.spark.jobs.row_bitmaps import marks
 from deltafast.spark.jobs.values import CHANGED, Demands, assigned, sql_of
-from deltafast.spark.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltafast.filters import Predicate
-    from deltafast.spark.snapshot import Listing
+    from deltafast._util.filters import Predicate
+    from deltafast.spark._scan.snapshot import Listing
     from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
-__all__ = ["ANSI", "delete", "update"]
-
-#: The core's expressions are ANSI SQL, whatever the session is set to.
-ANSI = {"spark.sql.ansi.enabled": "true"}
+__all__ = ["delete", "update"]
 
 
 def delete(
@@ -131,7 +131,7 @@ class _Job:
         self._tree = None if demand is None else json.loads(demand)["tree"]
         #: The condition as Spark SQL.
         self.sql = None if self._tree is None else sql_of(self._tree)
-        self._core = _core.ChangeJob(table._snapshot, verb, json.dumps(chosen), demand)
+        self._core = _core.ChangeJob(handle_of(table).snapshot, verb, json.dumps(chosen), demand)
         self.outlook: dict[str, Any] = json.loads(self._core.outlook())
         self.rows = Rows(self.session, table, self.outlook["tracked"])
         self.folders = Folders(self.rows, self.rows.columns, self.outlook)
@@ -164,8 +164,8 @@ class _Job:
     def commit(self, *figures: str) -> dict[str, Any]:
         """Commit what lies in the folders, and say what was done."""
         moved, report = self._core.run(*self.folders.hand_over())
-        self.table._move(moved)
-        return _figures(report, *figures)
+        handle_of(self.table).move(moved)
+        return dml_figures(report, *figures)
 
 
 def _nothing() -> tuple[Any, dict[int, str]]:
@@ -187,7 +187,7 @@ class _NewValues:
                 message = "an identity column cannot be updated: its values are the table's to give"
                 raise InvalidArgumentError(f"{message} (column {field['name']})")
         self._values = values
-        self._demands = Demands(json.loads(_core.demands_of(job.table._snapshot)), columns)
+        self._demands = Demands(json.loads(_core.demands_of(handle_of(job.table).snapshot)), columns)
 
     def of(self, frame: Any, sql: str | None) -> Any:
         """The rows with new values where the condition is true; with them in all rows without one."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deltafast.spark.columns import plain_type, quoted
+from deltafast.spark._scan.physical_columns import plain_type, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltafast.spark.columns import Columns
+    from deltafast.spark._scan.physical_columns import Columns
 
 __all__ = ["OWN", "PLACE", "STEP", "placed", "ranked", "word"]
 

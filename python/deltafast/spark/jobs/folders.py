@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 from deltafast import _core
 from deltafast.exceptions import CommitUnknownError, DeltaError
-from deltafast.spark.fitting import brought_together, physical
-from deltafast.spark.folder import gathered, gathering, of_format, remove, write_folder
-from deltafast.spark.jobs.rows import refuse
+from deltafast.spark._scan.row_positions import refuse
+from deltafast.spark._write.change_files import KIND
+from deltafast.spark._write.physical_schema import brought_together, physical
+from deltafast.spark._write.staging_folder import gathered, gathering, of_format, remove, write_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from deltafast.spark.columns import Columns
-    from deltafast.spark.jobs.rows import Rows
+    from deltafast.spark._scan.physical_columns import Columns
+    from deltafast.spark._scan.row_positions import Rows
 
-__all__ = ["KIND", "Folders"]
-
-#: The column of a feed that says what happened to a row.
-KIND = "_change_type"
+__all__ = ["Folders"]
 
 
 class Folders:

@@ -11,14 +11,17 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast.commands.merge import merge_figures
+from deltafast._handle import handle_of
+from deltafast._ops.merge import merge_figures
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.spark.columns import Columns, plain_type, quoted, spark_type
-from deltafast.spark.fitting import cast_column
-from deltafast.spark.identity import value_of
-from deltafast.spark.jobs.change import ANSI
-from deltafast.spark.jobs.folders import KIND, Folders
-from deltafast.spark.jobs.rows import FILE, ROW, Rows, marks_by_kind
+from deltafast.spark._scan.physical_columns import Columns, plain_type, quoted, spark_type
+from deltafast.spark._scan.row_positions import FILE, ROW, Rows
+from deltafast.spark._session.session import ANSI, Session, quiet
+from deltafast.spark._write.change_files import KIND
+from deltafast.spark._write.identity_columns import value_of
+from deltafast.spark._write.physical_schema import cast_column
+from deltafast.spark.jobs.folders import Folders
+from deltafast.spark.jobs.row_bitmaps import marks_by_kind
 from deltafast.spark.jobs.sides import (
     BY_SOURCE,
     MATCHED,
@@ -32,13 +35,12 @@ from deltafast.spark.jobs.sides import (
 )
 from deltafast.spark.jobs.source import SOURCE_ROW, Source
 from deltafast.spark.jobs.values import Demands, with_field
-from deltafast.spark.session import Session, quiet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltafast.commands.merge import TableMerger
-    from deltafast.spark.snapshot import Listing
+    from deltafast._ops.merge import TableMerger
+    from deltafast.spark._scan.snapshot import Listing
     from deltafast.table import DeltaTable
 
 __all__ = ["merge"]
@@ -85,8 +87,8 @@ class _Merge:
     def __init__(self, session: Session, table: DeltaTable, frame: Any, merger: TableMerger, kept: list[Any]) -> None:
         self._table, self._kept = table, kept
         with quiet():
-            self._core = _core.TableMerge(table._snapshot, frame.limit(0).toArrow())
-        bound = merger.bind(table, self._core, session.zone)
+            self._core = _core.TableMerge(handle_of(table).snapshot, frame.limit(0).toArrow())
+        bound = merger.bind(handle_of(table), self._core, session.zone)
         self._plan = plan = bound.plan
         self._matched = clauses_of(plan["matched"], MATCHED, None)
         self._by_source = clauses_of(plan["by_source"], BY_SOURCE, TARGET)
@@ -115,8 +117,8 @@ class _Merge:
             if written is not None:
                 folders.write(self._spread(written))
             moved, report = self._core.run_folders(*folders.hand_over())
-        every = self._table._snapshot.num_files()
-        self._table._move(moved)
+        every = handle_of(self._table).snapshot.num_files()
+        handle_of(self._table).move(moved)
         return merge_figures(report, len(self._outlook["files"]), every)
 
     # --- which rows

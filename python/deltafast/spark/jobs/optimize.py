@@ -12,23 +12,23 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast.commands.optimize import TableOptimizer, _figures
+from deltafast._handle import handle_of
+from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._ops.optimize import TableOptimizer, optimize_figures
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.reader import RecordBatchReader
-from deltafast.spark.columns import field_of
-from deltafast.spark.jobs.change import ANSI
+from deltafast.spark._scan.physical_columns import field_of
+from deltafast.spark._scan.row_positions import Rows
+from deltafast.spark._session.session import ANSI, Session, quiet
 from deltafast.spark.jobs.curve import OWN, PLACE, STEP, placed, ranked, word
 from deltafast.spark.jobs.folders import Folders
-from deltafast.spark.jobs.rows import Rows
 from deltafast.spark.jobs.tasks import MOST_PARTS, keys_of, shared
-from deltafast.spark.session import Session, quiet
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from deltafast.filters import Predicate
+    from deltafast._util.filters import Predicate
     from deltafast.progress import Progress
-    from deltafast.spark.snapshot import Listing
+    from deltafast.spark._scan.snapshot import Listing
     from deltafast.table import DeltaTable
 
 __all__ = ["JobOptimizer", "optimize"]
@@ -58,8 +58,8 @@ class JobOptimizer(TableOptimizer):
     """Lays the files of a table out anew by Spark jobs. No row changes."""
 
     def __init__(self, session: Session, table: DeltaTable) -> None:
-        super().__init__(table)
-        self._session = session
+        super().__init__(handle_of(table))
+        self._session, self._table = session, table
 
     def _run(self, options: dict[str, Any], partition_filters: Predicate | None, progress: Progress) -> dict[str, Any]:
         del progress  # Spark shows how far its jobs are.
@@ -71,9 +71,9 @@ class JobOptimizer(TableOptimizer):
                 message = f"{name} is of the core: leave it out, or set spark.deltafast.engine to driver"
                 raise InvalidArgumentError(message)
         rows = self._chosen(partition_filters, self._session.zone)
-        job = _core.OptimizeJob(self.table._snapshot, json.dumps(options), rows)
+        job = _core.OptimizeJob(self.table.snapshot, json.dumps(options), rows)
         outlook: dict[str, Any] = json.loads(job.outlook())
-        copied = Rows(self._session, self.table, outlook["tracked"])
+        copied = Rows(self._session, self._table, outlook["tracked"])
         folders = Folders(copied, copied.columns, outlook)
         with self._session.set(ANSI), folders:
             if outlook["bins"]:
@@ -81,9 +81,9 @@ class JobOptimizer(TableOptimizer):
             moved, report = job.run(folders.hand_over()[0])
         figures = json.loads(report)
         if figures["version"] is not None:
-            self.table._move(moved)
+            self.table.move(moved)
         # Spark gives a task its rows in whatever order they come.
-        return _figures(figures) | {"preserveInsertionOrder": False, "preservedStableOrder": False}
+        return optimize_figures(figures) | {"preserveInsertionOrder": False, "preservedStableOrder": False}
 
 
 class _Copy:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltafast.expr import types
-from deltafast.expr.render import to_spark_sql
-from deltafast.expr.tree import Bound, Call, Cast, Col, In, Node
-from deltafast.spark.columns import plain_type, quoted
+from deltafast._expr import types
+from deltafast._expr.render import to_spark_sql
+from deltafast._expr.tree import Bound, Call, Cast, Col, In, Node
+from deltafast.spark._scan.physical_columns import plain_type, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

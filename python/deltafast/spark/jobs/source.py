@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from deltafast.spark.columns import quoted
-from deltafast.spark.identity import PLACE, TASK
+from deltafast.spark._scan.physical_columns import quoted
+from deltafast.spark._session.session import quiet
+from deltafast.spark._write.identity_columns import PLACE, TASK
 from deltafast.spark.jobs.sides import SOURCE, flat, named
-from deltafast.spark.session import quiet
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from deltafast.spark.session import Session
+    from deltafast.spark._session.session import Session
 
 __all__ = ["SOURCE_ROW", "Source"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from deltafast.expr.lexer import spark_text
-from deltafast.expr.render import to_spark_sql
-from deltafast.spark.columns import plain_type, quoted, spark_type
-from deltafast.spark.fitting import checked, not_null, required
+from deltafast._expr.lexer import spark_text
+from deltafast._expr.render import to_spark_sql
+from deltafast.spark._scan.physical_columns import plain_type, quoted, spark_type
+from deltafast.spark._write.physical_schema import checked, not_null, required
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltafast.spark.columns import Columns
+    from deltafast.spark._scan.physical_columns import Columns
 
 __all__ = ["CHANGED", "Demands", "assigned", "sql_of", "with_field"]
 

@@ -16,7 +16,9 @@ from pyspark.sql import DataFrameWriter, functions
 import deltafast.spark
 from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import CommitFailedError, DeltaWarning
-from deltafast.spark import exceptions, provider, snapshot
+from deltafast.spark import exceptions
+from deltafast.spark._enable import provider
+from deltafast.spark._scan import snapshot
 from spark.child_session import BOTH
 from spark.helpers import ids
 

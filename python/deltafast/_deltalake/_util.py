@@ -1,5 +1,0 @@
-"""`deltalake._util`."""
-
-from deltafast.dropin import deprecate_positional_commit_args, encode_partition_value
-
-__all__ = ["deprecate_positional_commit_args", "encode_partition_value"]

@@ -1,0 +1,33 @@
+"""What the name `deltalake.fs` stands for where its behaviour is not ours; see `table`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from deltafast.filesystem import DeltaStorageHandler as PlainHandler
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+__all__ = ["DeltaStorageHandler"]
+
+#: The smallest part of an upload that stores take.
+_SMALLEST = 5 * 1024 * 1024
+
+
+class DeltaStorageHandler(PlainHandler):
+    """`deltafast.DeltaStorageHandler` that warns of buffers which are too small for an upload."""
+
+    def open_output_stream(self, path: str, metadata: Mapping[str, str] | None = None) -> pa.PythonFile:
+        """A new file; its parts are as large as stores want them, whatever `max_buffer_size` says."""
+        given = (self._options or {}).get("max_buffer_size", "")
+        if given.isdigit() and int(given) < _SMALLEST:
+            message = (
+                f"You specified a `max_buffer_size` of {given} bits less than {_SMALLEST} bits, "
+                "the smallest part of an upload: it has no effect"
+            )
+            warnings.warn(message, UserWarning, stacklevel=2)
+        return super().open_output_stream(path, metadata)

@@ -1,0 +1,5 @@
+"""`deltalake.fs`."""
+
+from deltafast._deltalake.files import DeltaStorageHandler
+
+__all__ = ["DeltaStorageHandler"]

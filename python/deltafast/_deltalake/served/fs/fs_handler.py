@@ -1,0 +1,5 @@
+"""`deltalake.fs.fs_handler`."""
+
+from deltafast._deltalake.files import DeltaStorageHandler
+
+__all__ = ["DeltaStorageHandler"]

@@ -1,0 +1,5 @@
+"""`deltalake.query`."""
+
+from deltafast._deltalake.query import QueryBuilder
+
+__all__ = ["QueryBuilder"]

@@ -1,5 +1,0 @@
-"""`deltalake.writer._conversion`: what other libraries import of it."""
-
-from deltafast.dropin import convert_arrow_schema as _convert_arro3_schema_to_delta
-
-__all__ = ["_convert_arro3_schema_to_delta"]

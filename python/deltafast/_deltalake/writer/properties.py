@@ -1,6 +1,0 @@
-"""`deltalake.writer.properties`."""
-
-from deltafast.dropin_properties import Compression, Encoding
-from deltafast.writer import BloomFilterProperties, ColumnProperties, WriterProperties
-
-__all__ = ["BloomFilterProperties", "ColumnProperties", "Compression", "Encoding", "WriterProperties"]

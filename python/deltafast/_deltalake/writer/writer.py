@@ -1,6 +1,0 @@
-"""`deltalake.writer.writer`."""
-
-from deltafast.dropin_table import write_deltalake
-from deltafast.writer import try_get_table_and_table_uri
-
-__all__ = ["try_get_table_and_table_uri", "write_deltalake"]

@@ -1,0 +1,725 @@
+"""Untyped syntax + a table's schema -> the closed typed tree.
+
+Stage: the middle of `text -> syntax -> tree -> core`. Resolves names without case, decides every type by Spark's rules,
+writes every implicit cast down, and refuses by name whatever is not in the table of functions. It folds nothing; that
+is `simplify`'s work, so that a literal's type is decided before anything moves.
+
+Rejected: deciding types in Rust. The same decision would then exist twice, for the renderers need it too.
+"""
+
+# Exceptions are made by functions that add the place; methods that never return raise.
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from deltafast._expr import coercion, literals, types
+from deltafast._expr.errors import invalid, unsupported
+from deltafast._expr.functions import CAST_FUNCTIONS, FUNCTIONS, Function
+from deltafast._expr.parser import MAX_DEPTH
+from deltafast._expr.rules import RULES
+from deltafast._expr.syntax import (
+    Between,
+    Binary,
+    Case,
+    CastTo,
+    Constant,
+    FieldOf,
+    Func,
+    InList,
+    IntervalLit,
+    Item,
+    Like,
+    Logical,
+    Name,
+    Syntax,
+    Test,
+    Unary,
+)
+from deltafast._expr.tree import Call, Cast, Col, Lit, Node, call, joined
+from deltafast._expr.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    Array,
+    DataType,
+    Decimal,
+    Map,
+    Struct,
+    is_datetime,
+    is_integral,
+    is_numeric,
+    is_string,
+    sql_name,
+)
+from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Binder"]
+
+_COMPARISONS: Final = frozenset(("=", "<=>", "<", "<=", ">", ">=", "!="))
+_ARITHMETIC: Final = frozenset(("+", "-", "*", "/", "%", "div"))
+_BITS: Final = {"&": "bitand", "|": "bitor", "^": "bitxor"}
+_SHIFTS: Final = {"<<": "shiftleft", ">>": "shiftright"}
+_MIRROR: Final = {"=": "=", "<=>": "<=>", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_COLLATED_OK: Final = frozenset(("isnull", "isnotnull"))
+_SHOWN_NAMES: Final = 8
+
+
+class Binder:
+    """Binds one expression; holds the schema, the settings and the text for messages."""
+
+    def __init__(
+        self, schema: Struct, text: str, *, zone: str = "UTC", ansi: bool = True, now: int | None = None
+    ) -> None:
+        self.schema = schema
+        self.text = text
+        self.zone = zone
+        self.ansi = ansi
+        self.mode = "ansi" if ansi else "legacy"
+        self._now = now
+        self._depth = 0
+        self._chars: dict[tuple[str, ...], int] = {}
+
+    # --- entry
+
+    def bind(self, node: Syntax) -> Node:
+        """The typed node of a syntax node."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            hint = "split it, or write long lists with IN"
+            raise invalid(f"the expression nests more than {MAX_DEPTH} levels deep", self.text, None, hint)
+        try:
+            return self._bind(node)
+        finally:
+            self._depth -= 1
+
+    def predicate(self, node: Syntax) -> Node:
+        """A typed node that is boolean, as a filter must be."""
+        bound = self.bind(node)
+        if bound.type == VOID:
+            return Lit(None, BOOLEAN)
+        if bound.type != BOOLEAN:
+            hint = "compare it with something, for a filter must be true or false"
+            raise invalid(f"the predicate is of type {sql_name(bound.type)}, not BOOLEAN", self.text, None, hint)
+        return bound
+
+    def _bind(self, node: Syntax) -> Node:  # noqa: C901, PLR0911, PLR0912 - one line a kind of node
+        match node:
+            case Name():
+                return self.column(node.parts, node.pos)
+            case Constant(lit=lit):
+                return lit
+            case Logical(op=op, args=args):
+                return self._logical(op, args, node.pos)
+            case Unary(op="not", arg=arg):
+                return call("not", self._condition(self.bind(arg), "NOT", node.pos))
+            case Unary(op=op, arg=arg):
+                return self._unary(op, self.bind(arg), node.pos)
+            case Binary(op=op):
+                return self._binary(node, op)
+            case Between(arg=arg, low=low, high=high):
+                value = self.bind(arg)
+                least = self.compare(">=", value, self.bind(low), node.pos)
+                return call("and", least, self.compare("<=", value, self.bind(high), node.pos))
+            case InList(arg=arg, items=items):
+                return self.membership(self.bind(arg), [self.bind(i) for i in items], node.pos)
+            case Like():
+                return self._like(node)
+            case Test(kind=kind, arg=arg):
+                return self._test(kind, self.bind(arg), node.pos)
+            case Case():
+                return self._case(node)
+            case CastTo(arg=arg, type=to, safe=safe):
+                return self._explicit_cast(self.bind(arg), to, safe=safe, pos=node.pos)
+            case Func():
+                return self._function(node)
+            case FieldOf(arg=arg, name=name):
+                return self._field(self.bind(arg), name, node.pos)
+            case Item(arg=arg, at=index):
+                return self._item(self.bind(arg), self.bind(index), node.pos)
+            case IntervalLit():
+                self.refuse("an INTERVAL as a value is not supported", node.pos, "add it to a date or a timestamp")
+
+    # --- messages
+
+    def wrong(self, what: str, pos: int | None, hint: str) -> NoReturn:
+        """Refuse what is an error in Spark too."""
+        raise invalid(what, self.text, pos, hint)
+
+    def refuse(self, what: str, pos: int | None, hint: str) -> NoReturn:
+        """Refuse what Spark could evaluate."""
+        raise unsupported(what, self.text, pos, hint)
+
+    def mismatch(self, what: str, kinds: Sequence[DataType], pos: int | None) -> NoReturn:
+        """Refuse argument types that Spark refuses as well."""
+        if any(_collated(k) for k in kinds):
+            self._no_collation(pos)
+        names = " and ".join(sql_name(k) for k in kinds)
+        self.wrong(f"{what} does not take {names}", pos, "cast one side to the type that is meant")
+
+    # --- names
+
+    def column(self, parts: Sequence[str], pos: int | None = None) -> Node:
+        """Resolve a dotted name: a column, then fields of structs and keys of maps."""
+        level: DataType = self.schema
+        path: list[str] = []
+        for index, part in enumerate(parts):
+            if not isinstance(level, Struct):
+                node: Node = Col(tuple(path), level)
+                for rest in parts[index:]:
+                    node = self._field(node, rest, pos)
+                return node
+            field = self._lookup(level, part, ".".join([*path, part]), pos)
+            path.append(field.name)
+            level = field.type
+            if field.char is not None:
+                self._chars[tuple(path)] = field.char
+        return Col(tuple(path), level)
+
+    def _lookup(self, level: Struct, name: str, shown: str, pos: int | None) -> types.Field:
+        found = [f for f in level.fields if f.name == name]
+        if not found:
+            lower = name.lower()
+            found = [f for f in level.fields if f.name.lower() == lower]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = ", ".join(f"`{f.name}`" for f in found)
+            self.wrong(f"the name {shown!r} is ambiguous: {names}", pos, "write it in the exact case of one of them")
+        names = [f.name for f in level.fields]
+        from difflib import get_close_matches  # only for the message
+
+        near = get_close_matches(name, names, n=1)
+        if near:
+            hint = f"did you mean {near[0]!r}?"
+        else:
+            more = ", ..." if len(names) > _SHOWN_NAMES else ""
+            hint = f"there are: {', '.join(names[:_SHOWN_NAMES])}{more}" if names else "the table has no columns"
+        raise InvalidArgumentError(f"no column {shown!r}{self._where(pos)}; {hint}", column=shown)
+
+    def _where(self, pos: int | None) -> str:
+        return str(invalid("", self.text, pos, "")).rpartition(";")[0]
+
+    def _field(self, node: Node, name: str, pos: int | None) -> Node:
+        kind = node.type
+        if isinstance(kind, Struct):
+            field = self._lookup(kind, name, name, pos)
+            if isinstance(node, Col):
+                path = (*node.path, field.name)
+                if field.char is not None:
+                    self._chars[path] = field.char
+                return Col(path, field.type)
+            return Call("getfield", (node, Lit(field.name, STRING)), field.type)
+        if isinstance(kind, Map) and is_string(kind.key):
+            return self._item(node, Lit(name, STRING), pos)
+        if isinstance(kind, Array) and isinstance(kind.element, Struct):
+            hint = "take one element first: arr[0].field"
+            self.refuse(f"the field {name!r} of every element of an array is not supported", pos, hint)
+        self.wrong(f"{name!r} is asked of a value of type {sql_name(kind)}", pos, "only structs and maps have fields")
+
+    def _item(self, node: Node, index: Node, pos: int | None) -> Node:
+        kind = node.type
+        if isinstance(kind, Array):
+            if not is_integral(index.type) and index.type != VOID:
+                self.mismatch("an array index", [index.type], pos)
+            f = "getitem" if self.ansi else "get"
+            return self.emit(f, [node, self.cast(index, INTEGER, pos)], kind.element)
+        if isinstance(kind, Map):
+            return self.emit("element_at", [node, self.coerce_to(index, kind.key, pos)], kind.value)
+        if isinstance(kind, Struct) and isinstance(index, Lit) and isinstance(index.value, str):
+            return self._field(node, index.value, pos)
+        self.mismatch("[]", [kind], pos)
+
+    # --- casts
+
+    def cast(self, node: Node, to: DataType, pos: int | None = None) -> Node:
+        """Insert an implicit cast, unless the type is right already."""
+        source = node.type
+        if source == to:
+            return node
+        if _collated(source):
+            self._no_collation(pos)
+        if isinstance(node, Lit) and node.value is None:
+            return Lit(None, to)
+        if not coercion.can_cast(source, to, self.mode):
+            self.mismatch(f"a cast to {sql_name(to)}", [source], pos)
+        return Cast(node, to, self.mode)
+
+    def coerce_to(self, node: Node, to: DataType, pos: int | None) -> Node:
+        """Cast an argument to a fixed type where Spark would do so on its own."""
+        if node.type != VOID and not _implicit(node.type, to):
+            self.mismatch(f"an argument of type {sql_name(to)}", [node.type], pos)
+        return self.cast(node, to, pos)
+
+    def _explicit_cast(self, node: Node, to: DataType, *, safe: bool, pos: int | None) -> Node:
+        mode = "try" if safe else self.mode
+        if node.type == to:
+            return node
+        if not coercion.can_cast(node.type, to, mode):
+            what = f"{sql_name(node.type)} cannot be cast to {sql_name(to)}"
+            self.wrong(what, pos, "cast by way of another type, or switch ANSI mode off if Spark wrote it so")
+        if to == VOID:
+            self.refuse("a cast to VOID is not supported", pos, "write NULL")
+        return Cast(node, to, mode)
+
+    def coerce(self, node: Node, kind: str, name: str, pos: int | None) -> Node:  # noqa: PLR0911 - one line a kind
+        """Cast an argument to what a parameter of the function table takes."""
+        source = node.type
+        if kind == "any":
+            return node
+        fixed = _FIXED.get(kind)
+        if fixed is not None:
+            if source != VOID and not _implicit(source, fixed):
+                self.mismatch(f"{name}()", [source], pos)
+            return self.cast(node, fixed, pos)
+        if kind == "text":
+            return node if source == BINARY else self.coerce(node, "string", name, pos)
+        if kind == "datetime":
+            return node if source == TIMESTAMP_NTZ else self.coerce(node, "timestamp", name, pos)
+        if kind == "days" and (source in (BYTE, SHORT, INTEGER, VOID) or is_string(source)):
+            return self.cast(node, INTEGER, pos)
+        if kind == "integral" and (is_integral(source) or source == VOID):
+            return self.cast(node, LONG, pos)
+        if kind == "exact_timestamp" and source in (TIMESTAMP, VOID):
+            return self.cast(node, TIMESTAMP, pos)
+        if kind == "number":
+            return node if is_numeric(source) else self.coerce(node, "double", name, pos)
+        self.mismatch(f"{name}()", [source], pos)
+
+    def emit(self, f: str, args: Sequence[Node], kind: DataType, pos: int | None = None) -> Call:
+        """A call; strings of other collations than byte order are refused where they would be read."""
+        if f not in _COLLATED_OK and any(_collated(a.type) for a in args):
+            self._no_collation(pos)
+        return Call(f, tuple(args), kind)
+
+    def _no_collation(self, pos: int | None) -> NoReturn:
+        hint = "cast the column to STRING to compare it by bytes"
+        self.refuse("a column with a collation cannot be used in expressions yet", pos, hint)
+
+    # --- logic
+
+    def _condition(self, node: Node, what: str, pos: int | None) -> Node:
+        if node.type == BOOLEAN:
+            return node
+        if node.type == VOID or (is_string(node.type) and self.ansi):
+            return self.cast(node, BOOLEAN, pos)
+        self.wrong(f"{what} does not take {sql_name(node.type)}", pos, "compare it with something")
+
+    def _logical(self, op: str, args: Sequence[Syntax], pos: int | None) -> Node:
+        bound = [self.bind(a) for a in args]
+        first = [bound[0].type, bound[1].type]
+        # Spark reads a text as a boolean only beside one; from the third operand on the left side always is one.
+        if BOOLEAN not in first and any(is_string(t) for t in first):
+            self.mismatch(op.upper(), first, pos)
+        return joined(op, [self._condition(a, op.upper(), pos) for a in bound])
+
+    def _test(self, kind: str, node: Node, pos: int | None) -> Node:
+        if kind == "null":
+            return self.emit("isnull", [node], BOOLEAN)
+        if kind != "unknown":
+            return self.compare("<=>", node, Lit(kind == "true", BOOLEAN), pos)
+        if node.type not in (BOOLEAN, VOID) and not is_string(node.type):
+            self.mismatch("IS UNKNOWN", [node.type], pos)
+        return call("isnull", self.cast(node, BOOLEAN, pos))
+
+    def compare(self, op: str, left: Node, right: Node, pos: int | None) -> Node:
+        """A comparison in the type where both sides meet."""
+        if op == "!=":
+            return call("not", self.compare("=", left, right, pos))
+        kind = self._comparison_type(left, right)
+        if kind is None:
+            self.mismatch(f"the comparison {op}", [left.type, right.type], pos)
+        if kind == VOID:
+            return Lit(value=True, type=BOOLEAN) if op == "<=>" else Lit(None, BOOLEAN)
+        self._comparable(kind, pos)
+        if kind == STRING:
+            left, right = self._pad_char(left, right), self._pad_char(right, left)
+        if BOOLEAN in (left.type, right.type) and is_numeric(kind) and op not in ("=", "<=>"):
+            self.mismatch(f"the comparison {op}", [left.type, right.type], pos)
+        return self.emit(op, [self.cast(left, kind, pos), self.cast(right, kind, pos)], BOOLEAN, pos)
+
+    def _comparable(self, kind: DataType, pos: int | None) -> None:
+        if not coercion.is_ordered(kind):
+            self.refuse(f"comparing values of type {sql_name(kind)} is not supported", pos, "compare their parts")
+
+    def _comparison_type(self, left: Node, right: Node) -> DataType | None:
+        a, b = left.type, right.type
+        if isinstance(a, Decimal) and is_integral(b):
+            return coercion.wider_decimal(a, _decimal_of(right))
+        if isinstance(b, Decimal) and is_integral(a):
+            return coercion.wider_decimal(_decimal_of(left), b)
+        return coercion.comparison_type(a, b, ansi=self.ansi)
+
+    def _pad_char(self, node: Node, other: Node) -> Node:
+        """CHAR(n) is stored padded with blanks, and Spark pads what it is compared with."""
+        length = self._chars.get(other.path) if isinstance(other, Col) else None
+        if length is None:
+            return node
+        if isinstance(node, Lit) and isinstance(node.value, str):
+            return Lit(node.value.ljust(length), STRING)
+        own = self._chars.get(node.path) if isinstance(node, Col) else None
+        if own is not None and own < length:
+            return Call("rpad", (node, Lit(length, INTEGER), Lit(" ", STRING)), STRING)
+        return node
+
+    def membership(self, value: Node, items: Sequence[Node], pos: int | None) -> Node:
+        """`IN`: an internal call that `simplify` turns into an `In` node or a chain of comparisons."""
+        kind = coercion.common([value.type, *(i.type for i in items)], ansi=self.ansi)
+        if kind is None:
+            self.mismatch("IN", list(dict.fromkeys([value.type, *(i.type for i in items)])), pos)
+        if kind == VOID:
+            return Lit(None, BOOLEAN)
+        if not isinstance(kind, (types.Atomic, Decimal)) or kind == types.VARIANT:
+            self.refuse(f"IN over values of type {sql_name(kind)} is not supported", pos, "compare their parts")
+        if kind == STRING:
+            items = [self._pad_char(i, value) for i in items]
+        return self.emit("in", [self.cast(n, kind, pos) for n in (value, *items)], BOOLEAN, pos)
+
+    def _like(self, node: Like) -> Node:
+        value = self.coerce(self.bind(node.arg), "string", node.kind, node.pos)
+        tests: list[Node] = []
+        for pattern in node.patterns:
+            text = self.coerce(self.bind(pattern), "string", node.kind, node.pos)
+            test = self._like_call(node.kind, value, text, Lit(node.escape, STRING))
+            tests.append(call("not", test) if node.negated else test)
+        return joined("and" if node.every else "or", tests)
+
+    def _like_call(self, kind: str, value: Node, pattern: Node, escape: Lit) -> Node:
+        if kind == "rlike":
+            return self.emit("rlike", [value, pattern], BOOLEAN)
+        if kind == "ilike":
+            value, pattern = self.emit("lower", [value], STRING), self.emit("lower", [pattern], STRING)
+        return self.emit("like", [value, pattern, escape], BOOLEAN)
+
+    def _case(self, node: Case) -> Node:
+        operand = None if node.operand is None else self.bind(node.operand)
+        tests: list[Node] = []
+        values: list[Node] = []
+        for condition, value in node.whens:
+            test = self.bind(condition)
+            if operand is not None:
+                test = self.compare("=", operand, test, node.pos)
+            elif test.type != BOOLEAN:
+                self.mismatch("a WHEN condition", [test.type], node.pos)
+            tests.append(test)
+            values.append(self.bind(value))
+        values.append(Lit(None, VOID) if node.otherwise is None else self.bind(node.otherwise))
+        branches, kind = self.same(values, "CASE", node.pos)
+        pairs = [part for pair in zip(tests, branches, strict=False) for part in pair]
+        return self.emit("case", [*pairs, branches[-1]], kind)
+
+    def same(
+        self, nodes: Sequence[Node], what: str, pos: int | None, *, strings: bool = True
+    ) -> tuple[list[Node], DataType]:
+        """Cast all to the type where they meet."""
+        kind = coercion.common([n.type for n in nodes], ansi=self.ansi, strings=strings)
+        if kind is None:
+            self.mismatch(what, list(dict.fromkeys(n.type for n in nodes)), pos)
+        return [self.cast(n, kind, pos) for n in nodes], kind
+
+    # --- arithmetic
+
+    def _unary(self, op: str, node: Node, pos: int | None) -> Node:
+        if op == "~":
+            kind = INTEGER if node.type == VOID else node.type
+            if not is_integral(kind):
+                self.mismatch("~", [kind], pos)
+            return self.emit("bitnot", [self.cast(node, kind, pos)], kind)
+        number = self.coerce(node, "number", f"unary {op}", pos)
+        return number if op == "+" else self.emit("negative", [number], number.type)
+
+    def _binary(self, node: Binary, op: str) -> Node:  # noqa: PLR0911 - one line a kind of operator
+        if op in ("+", "-") and (shifted := self._with_interval(node)) is not None:
+            return shifted
+        if op in _COMPARISONS and (compared := self._compare_interval(node)) is not None:
+            return compared
+        left, right = self.bind(node.left), self.bind(node.right)
+        if op in _COMPARISONS:
+            return self.compare(op, left, right, node.pos)
+        if op == "||":
+            return self.concat([left, right], node.pos)
+        if op in _BITS:
+            return self._bits(op, left, right, node.pos)
+        if op in _SHIFTS:
+            return self._shift(_SHIFTS[op], left, right, node.pos)
+        if op in _ARITHMETIC:
+            return self.arithmetic(op, left, right, node.pos)
+        self.refuse(f"the operator {op} is not supported", node.pos, "use >> where the sign does not matter")
+
+    def arithmetic(self, op: str, left: Node, right: Node, pos: int | None) -> Node:
+        """`+ - * / % div pmod` after Spark's promotions."""
+        if op in ("+", "-") and (is_datetime(left.type) or is_datetime(right.type)):
+            return self._date_arithmetic(op, left, right, pos)
+        left, right = self._numbers(op, left, right, pos)
+        a, b = left.type, right.type
+        if isinstance(a, Decimal) and isinstance(b, Decimal):
+            kind = LONG if op == "div" else coercion.arithmetic_decimal(op, a, b)
+            return self.emit(op, [left, right], kind)
+        if op == "div":
+            if not (is_integral(a) and is_integral(b)):
+                self.mismatch("DIV", [a, b], pos)
+            return self.emit("div", [self.cast(left, LONG), self.cast(right, LONG)], LONG)
+        if op == "/":
+            return self.emit("/", [self.cast(left, DOUBLE), self.cast(right, DOUBLE)], DOUBLE)
+        kind = coercion.tightest(a, b, ansi=self.ansi)
+        if kind is None or not is_numeric(kind):
+            self.mismatch(op, [a, b], pos)
+        return self.emit(op, [self.cast(left, kind), self.cast(right, kind)], kind)
+
+    def _numbers(self, op: str, left: Node, right: Node, pos: int | None) -> tuple[Node, Node]:
+        """Bring strings, nulls and decimals to numbers; what is left are two numeric types or two decimals."""
+        a, b = left.type, right.type
+        if a == VOID and b == VOID:
+            kind = LONG if op == "div" else DOUBLE
+            return self.cast(left, kind), self.cast(right, kind)
+        if is_string(a) or is_string(b):
+            left, right = self._strings_as_numbers(op, left, right, pos)
+            a, b = left.type, right.type
+        if VOID in (a, b):
+            kind = b if a == VOID else a
+            if op == "/" and a == VOID and isinstance(kind, Decimal):
+                kind = DOUBLE  # Spark casts a null dividend to DOUBLE before it looks at the divisor
+            left, right = self.cast(left, kind), self.cast(right, kind)
+            a, b = left.type, right.type
+        if not (is_numeric(a) and is_numeric(b)):
+            self.mismatch(op, [a, b], pos)
+        if isinstance(a, Decimal) or isinstance(b, Decimal):
+            if FLOAT in (a, b) or DOUBLE in (a, b):
+                return self.cast(left, DOUBLE), self.cast(right, DOUBLE)
+            return self.cast(left, _decimal_of(left)), self.cast(right, _decimal_of(right))
+        return left, right
+
+    def _strings_as_numbers(self, op: str, left: Node, right: Node, pos: int | None) -> tuple[Node, Node]:
+        a, b = left.type, right.type
+        other = b if is_string(a) else a
+        both = is_string(a) and is_string(b)
+        if self.ansi:
+            if both or not is_numeric(other):
+                self.mismatch(op, [a, b], pos)
+            kind = LONG if is_integral(other) else DOUBLE
+        else:
+            if op == "div" or not (both or is_numeric(other) or other == VOID):
+                self.mismatch(op, [a, b], pos)
+            kind = DOUBLE
+        return self.cast(left, kind), self.cast(right, kind)
+
+    def _date_arithmetic(self, op: str, left: Node, right: Node, pos: int | None) -> Node:
+        if op == "+" and right.type == DATE and left.type != DATE:
+            left, right = right, left
+        if left.type == DATE and right.type in (BYTE, SHORT, INTEGER):
+            return self.emit("date_add" if op == "+" else "date_sub", [left, self.cast(right, INTEGER)], DATE)
+        others = [t for t in (left.type, right.type) if not is_datetime(t)]
+        if all(t == VOID or (is_string(t) and self.ansi) for t in others) and (op == "-" or VOID in others):
+            hint = "use datediff(end, start), or compare the difference with an INTERVAL"
+            self.refuse("an interval as a result is not supported", pos, hint)
+        self.mismatch(op, [left.type, right.type], pos)
+
+    def _with_interval(self, node: Binary) -> Node | None:
+        """`date +- INTERVAL`, `timestamp +- INTERVAL` and `INTERVAL + either`."""
+        right, left = _interval(node.right), _interval(node.left)
+        if right is None and (left is None or node.op == "-"):
+            return None
+        if right is None and left is not None:
+            base, interval, sign = self.bind(node.right), left, 1
+        elif right is not None and left is None:
+            base, interval, sign = self.bind(node.left), right, -1 if node.op == "-" else 1
+        else:
+            self.refuse("adding two intervals is not supported", node.pos, "add them to the date one after another")
+        if base.type == DATE and interval.day_only:
+            days = Lit(sign * interval.micros // literals.MICROS_PER_DAY, INTEGER)
+            return self.emit("date_add", [base, days], DATE)
+        if base.type == DATE and interval.months is not None:
+            return self.emit("add_months", [base, self._whole(sign * interval.months, INTEGER, node.pos)], DATE)
+        if base.type == DATE:
+            base = self.cast(base, TIMESTAMP)
+        if base.type not in (TIMESTAMP, TIMESTAMP_NTZ):
+            self.mismatch(f"INTERVAL {node.op}", [base.type], node.pos)
+        if interval.months is not None:
+            months = self._whole(sign * interval.months, INTEGER, node.pos)
+            return self.emit("timestamp_add_months", [base, months], base.type)
+        micros = self._whole(sign * interval.micros, LONG, node.pos)
+        return self.emit("timestamp_add_micros", [base, micros], base.type)
+
+    def _whole(self, value: int, kind: DataType, pos: int | None) -> Lit:
+        low, high = types.integral_range(kind)
+        if not low <= value <= high:
+            self.wrong("the INTERVAL is too long", pos, "use a shorter one")
+        return Lit(value, kind)
+
+    def _compare_interval(self, node: Binary) -> Node | None:
+        """`date - date < INTERVAL n DAY`, the one use of differences that needs no interval type."""
+        right, left = _interval(node.right), _interval(node.left)
+        if (right is None) == (left is None):
+            return None
+        interval = right or left
+        difference, op = (node.left, node.op) if right is not None else (node.right, _MIRROR[node.op])
+        if interval is None or not interval.day_only or not isinstance(difference, Binary) or difference.op != "-":
+            return None
+        end, start = self.bind(difference.left), self.bind(difference.right)
+        if end.type != DATE or start.type != DATE:
+            return None
+        days = Lit(interval.micros // literals.MICROS_PER_DAY, INTEGER)
+        return self.compare(op, self.emit("datediff", [end, start], INTEGER), days, node.pos)
+
+    def _bits(self, op: str, left: Node, right: Node, pos: int | None) -> Node:
+        a, b = left.type, right.type
+        if a == VOID and b == VOID:
+            return Lit(None, INTEGER)
+        if self.ansi and is_string(a) != is_string(b) and (is_integral(a) or is_integral(b)):
+            left, right = self.cast(left, LONG), self.cast(right, LONG)
+            a = b = LONG
+        kind = coercion.tightest(a, b, ansi=self.ansi)
+        if kind is None or not is_integral(kind):
+            self.mismatch(op, [a, b], pos)
+        return self.emit(_BITS[op], [self.cast(left, kind), self.cast(right, kind)], kind)
+
+    def _shift(self, f: str, left: Node, right: Node, pos: int | None) -> Node:
+        kind = LONG if left.type == LONG else INTEGER
+        if left.type != LONG:
+            left = self.coerce(left, "int", f, pos)
+        return self.emit(f, [left, self.coerce(right, "int", f, pos)], kind)
+
+    def concat(self, nodes: Sequence[Node], pos: int | None) -> Node:
+        """Texts, binaries or arrays, joined."""
+        if nodes and all(n.type == BINARY for n in nodes):
+            return self.emit("concat", nodes, BINARY)
+        if any(isinstance(n.type, Array) for n in nodes):
+            arrays, kind = self.same(nodes, "concat", pos, strings=False)
+            return self.emit("concat", arrays, kind)
+        return self.emit("concat", [self.coerce(n, "string", "concat", pos) for n in nodes], STRING)
+
+    # --- functions
+
+    def _function(self, node: Func) -> Node:
+        name = node.name
+        cast_to = CAST_FUNCTIONS.get(name)
+        if cast_to is not None and len(node.args) == 1:
+            return self._explicit_cast(self.bind(node.args[0]), cast_to, safe=False, pos=node.pos)
+        spec = FUNCTIONS.get(name)
+        if spec is None:
+            from difflib import get_close_matches  # only for the message
+
+            near = get_close_matches(name, FUNCTIONS, n=1, cutoff=0.75)
+            hint = f"did you mean {near[0]}()?" if near else "deltafast._expr.functions lists those that are"
+            self.refuse(f"the function {name}() is not supported", node.pos, hint)
+        args = [self.bind(a) for a in node.args]
+        if spec.rule == "struct":
+            if not args:
+                self.refuse("a struct without fields is not supported", node.pos, "give it one, or write NULL")
+            names = [Lit(_given_name(a, n), STRING) for n, a in enumerate(node.args, 1)]
+            args = [part for pair in zip(names, args, strict=True) for part in pair]
+        if spec.rule:
+            return self._by_rule(spec, name, args, node.pos)
+        least = sum(p.default is None for p in spec.params)
+        if not least <= len(args) <= len(spec.params):
+            self.count(name, args, node.pos, least, len(spec.params))
+        nodes: list[Node] = []
+        for i, param in enumerate(spec.params):
+            arg = args[i] if i < len(args) else param.default
+            if arg is not None:
+                nodes.append(self.coerce(arg, param.kind, name, node.pos))
+        return self.emit(spec.emit, nodes, spec.result or BOOLEAN, node.pos)
+
+    def count(self, name: str, args: Sequence[Node], pos: int | None, least: int, most: int | None) -> None:
+        """Refuse a wrong number of arguments."""
+        if len(args) >= least and (most is None or len(args) <= most):
+            return
+        wanted = f"{least}" if most == least else f"at least {least}" if most is None else f"{least} to {most}"
+        hint = "see Spark's documentation of the function"
+        self.wrong(f"{name}() takes {wanted} arguments, not {len(args)}", pos, hint)
+
+    def _by_rule(self, spec: Function, name: str, args: list[Node], pos: int | None) -> Node:
+        rule = RULES[spec.rule]
+        self.count(name, args, pos, rule.least, rule.most)
+        return rule.build(self, spec.emit, name, args, pos)
+
+    def now(self) -> int:
+        """The query's time, taken once."""
+        if self._now is None:
+            self._now = time.time_ns() // 1000
+        return self._now
+
+
+def _interval(node: Syntax) -> IntervalLit | None:
+    if isinstance(node, IntervalLit):
+        return node
+    if isinstance(node, Unary) and node.op in ("-", "+"):
+        inner = _interval(node.arg)
+        if inner is not None and node.op == "-":
+            months = None if inner.months is None else -inner.months
+            return IntervalLit(months, -inner.micros, inner.day_only, inner.pos)
+        return inner
+    return None
+
+
+def _given_name(node: Syntax, place: int) -> str:
+    """The name that `struct()` gives a value: the last part of a column's, as written, or the value's place."""
+    match node:
+        case Name(parts=parts):
+            return parts[-1]
+        case FieldOf(name=name):
+            return name
+        case Item(at=Constant(lit=Lit(value=str() as name))):
+            return name
+        case _:
+            return f"col{place}"
+
+
+def _decimal_of(node: Node) -> Decimal:
+    """The decimal of an integer operand; a literal counts with the digits it has."""
+    if isinstance(node, Lit) and node.type in (SHORT, INTEGER, LONG) and isinstance(node.value, int):
+        return Decimal(len(str(abs(node.value))), 0)
+    return coercion.decimal_for(node.type)
+
+
+def _collated(t: DataType) -> bool:
+    match t:
+        case types.Atomic(collation=c):
+            return c is not None
+        case Array(element=e):
+            return _collated(e)
+        case Map(key=k, value=v):
+            return _collated(k) or _collated(v)
+        case Struct(fields=fields):
+            return any(_collated(f.type) for f in fields)
+        case _:
+            return False
+
+
+_FIXED: Final[dict[str, DataType]] = {
+    "string": STRING,
+    "binary": BINARY,
+    "int": INTEGER,
+    "long": LONG,
+    "double": DOUBLE,
+    "boolean": BOOLEAN,
+    "date": DATE,
+    "timestamp": TIMESTAMP,
+}
+
+
+def _implicit(source: DataType, to: DataType) -> bool:
+    """Whether Spark casts a function's argument on its own."""
+    if source == to:
+        return True
+    if to == STRING:
+        return isinstance(source, (types.Atomic, Decimal)) and source != types.VARIANT
+    if is_numeric(to):
+        return is_numeric(source) or is_string(source)
+    if is_datetime(to):
+        return is_datetime(source) or is_string(source)
+    return to in (BOOLEAN, BINARY) and is_string(source)

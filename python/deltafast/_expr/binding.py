@@ -1,0 +1,71 @@
+"""What the rules of functions need of the binder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltafast._expr.tree import Call, Node
+    from deltafast._expr.types import DataType
+
+__all__ = ["Binding"]
+
+
+class Binding(Protocol):
+    """Makes typed nodes, and errors that name the place in the text; implemented by `Binder`."""
+
+    ansi: bool
+    #: How casts that are written down fail: `ansi` or `legacy`.
+    mode: str
+
+    def now(self) -> int:
+        """The time of the statement."""
+        ...
+
+    # --- nodes
+
+    def emit(self, f: str, args: Sequence[Node], kind: DataType, pos: int | None = None) -> Call:
+        """A call of a function of the core."""
+        ...
+
+    def cast(self, node: Node, to: DataType, pos: int | None = None) -> Node:
+        """The node in another type."""
+        ...
+
+    def coerce(self, node: Node, kind: str, name: str, pos: int | None) -> Node:
+        """The node in the type that a parameter takes."""
+        ...
+
+    def same(
+        self, nodes: Sequence[Node], what: str, pos: int | None, *, strings: bool = True
+    ) -> tuple[list[Node], DataType]:
+        """The nodes in one type, and that type."""
+        ...
+
+    def arithmetic(self, op: str, left: Node, right: Node, pos: int | None) -> Node:
+        """An arithmetic operation."""
+        ...
+
+    def compare(self, op: str, left: Node, right: Node, pos: int | None) -> Node:
+        """A comparison."""
+        ...
+
+    def concat(self, nodes: Sequence[Node], pos: int | None) -> Node:
+        """A concatenation."""
+        ...
+
+    # --- errors
+
+    def mismatch(self, what: str, kinds: Sequence[DataType], pos: int | None) -> NoReturn:
+        """Refuse types that do not go together."""
+        ...
+
+    def refuse(self, what: str, pos: int | None, hint: str) -> NoReturn:
+        """Refuse what this release does not evaluate."""
+        ...
+
+    def wrong(self, what: str, pos: int | None, hint: str) -> NoReturn:
+        """Refuse what is an error in Spark, too."""
+        ...

@@ -1,0 +1,233 @@
+"""What a table demands of its rows (constraints, generated columns, defaults), SQL of the log -> trees for the core.
+
+The core says which texts there are and which of them count; here each is bound against the table's schema. Values of
+generated columns and defaults are cast to their column's type as Spark stores them: by ANSI rules, an error where a
+value does not fit.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast._expr import UnsupportedExpressionError, bind_predicate, coercion, read_schema, syntax, types
+from deltafast._expr.binder import Binder
+from deltafast._expr.lexer import spark_text
+from deltafast._expr.parser import parse
+from deltafast._expr.render import to_spark_sql
+from deltafast._expr.simplify import simplify
+from deltafast._expr.tree import Bound, Cast
+from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["bind_demands", "bind_keys", "bind_rows", "bind_updates", "bound_value", "quotes_hint"]
+
+
+def bind_demands(demands_json: str, schema_json: str, predicate: object = None, *, zone: str = "UTC") -> str:
+    """Bind everything that the core asks for.
+
+    Args:
+        demands_json: The demands, as the core gives them.
+        schema_json: The schema that the table will have.
+        predicate: The rows that a write replaces: anything that `bind_predicate` takes.
+        zone: How timestamps without a zone are read.
+
+    Returns:
+        The demands with a tree at each expression, and with the predicate.
+
+    Raises:
+        InvalidArgumentError: An expression is wrong; the message names the constraint or column.
+        UnsupportedExpressionError: It may be right, but cannot be evaluated here with its exact meaning.
+    """
+    demands = cast("dict[str, Any]", json.loads(demands_json))
+    if not any(demands.values()) and predicate is None:
+        return demands_json
+    schema = read_schema(schema_json)
+    columns = {field.name for field in schema.fields}
+    for check in demands["checks"]:
+        what = f"the constraint `{check['name']}`"
+        sql = spark_text(check["sql"], columns)
+        check["tree"] = _named(what, lambda sql=sql: bind_predicate(sql, schema, zone=zone))
+    for kind in ("generated", "defaults"):
+        for value in demands[kind]:
+            what = f"the {'generated column' if kind == 'generated' else 'default of'} `{value['name']}`"
+            # A default is a value, whatever row it goes into.
+            known = schema if kind == "generated" else types.Struct(())
+            column = _column(schema, value["name"])
+            sql = spark_text(value["sql"], columns if kind == "generated" else ())
+            value["tree"] = _named(what, lambda sql=sql, k=known, c=column: _value(sql, k, c, zone))
+    if predicate is not None:
+        demands["predicate"] = _rows(predicate, schema, zone)
+    return json.dumps(demands)
+
+
+def bind_rows(predicate: object, schema_json: str, *, zone: str = "UTC") -> str:
+    """Bind the predicate that says which rows a command changes: JSON of one demand."""
+    return json.dumps(_rows(predicate, read_schema(schema_json), zone))
+
+
+def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "UTC", mode: str = "ansi") -> str:
+    """Bind the values that columns and fields get: JSON of a list of `ValuePlan`s (`src/ops/merge/clauses.rs`).
+
+    Args:
+        updates: Spark SQL by column name, in any case, in quotes or without; fields of structs with dots.
+        schema_json: The table's schema.
+        zone: How timestamps without a zone are read.
+        mode: What casts of values do that do not fit their column: `ansi` or `try`.
+
+    Raises:
+        InvalidArgumentError: There is no such column, it is named twice, or its value does not fit.
+        UnsupportedExpressionError: It may be right, but cannot be evaluated here with its exact meaning.
+    """
+    schema = read_schema(schema_json)
+    columns = {field.name for field in schema.fields}
+    bound: dict[tuple[str, ...], Any] = {}
+    for given, sql in updates.items():
+        path, column = _target(schema, given, zone)
+        name = ".".join(path)
+        if any(path[: len(other)] == other[: len(path)] for other in bound):
+            message = f"the column `{name}` is given a value twice"
+            raise InvalidArgumentError(message)
+        text = spark_text(sql, columns)
+        try:
+            tree = _named(f"the new value of `{name}`", lambda sql=text, c=column: _value(sql, schema, c, zone, mode))
+        except InvalidArgumentError as error:
+            error.args = (f"{error}{quotes_hint(sql, column)}",)
+            raise
+        bound[path] = {"path": list(path), "tree": tree}
+    return json.dumps(list(bound.values()))
+
+
+def quotes_hint(sql: str, column: types.DataType) -> str:
+    """What to add to the error of a value that is not SQL: it may be a string that was meant as it is."""
+    if column != types.STRING:
+        return ""
+    quoted = "'" + sql.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return f"; values are SQL expressions: for the string itself, write {quoted!r:.120}"
+
+
+#: How the two sides of a condition are called.
+_SIDES = {"target": "target", "t": "target", "source": "source", "s": "source"}
+
+
+def bind_keys(condition: str) -> list[dict[str, Any]]:
+    """Read the condition by which rows are replaced: equalities of a column of the target and one of the source.
+
+    Args:
+        condition: Spark SQL, `target.id = source.id AND target.day <=> source.day`.
+
+    Returns:
+        What the core takes: `target`, `source` and `null_safe` of each.
+
+    Raises:
+        InvalidArgumentError: It is no expression.
+        UnsupportedExpressionError: It compares anything else.
+    """
+    node = parse(condition)
+    parts = node.args if isinstance(node, syntax.Logical) and node.op == "and" else (node,)
+    return [_key(part) for part in parts]
+
+
+def _key(node: syntax.Syntax) -> dict[str, Any]:
+    if isinstance(node, syntax.Binary) and node.op in ("=", "<=>"):
+        found: dict[str, Any] = {"null_safe": node.op == "<=>"}
+        for side in (node.left, node.right):
+            match side:
+                case syntax.Name((alias, column)):
+                    found[_SIDES.get(alias.lower(), "")] = column
+                case _:
+                    pass
+        if {"target", "source"} <= found.keys():
+            return {key: found[key] for key in ("target", "source", "null_safe")}
+    message = (
+        "`replace_on` takes equalities of a column of the target and one of the source, joined by AND: "
+        "`target.id = source.id AND target.day <=> source.day`"
+    )
+    raise UnsupportedExpressionError(message)
+
+
+def _rows(predicate: object, schema: types.Struct, zone: str) -> dict[str, Any]:
+    if isinstance(predicate, str):
+        predicate = spark_text(predicate, {field.name for field in schema.fields})
+    tree = bind_predicate(predicate, schema, zone=zone)
+    sql = predicate if isinstance(predicate, str) else to_spark_sql(tree)
+    return {"name": "predicate", "sql": sql, "tree": json.loads(tree)}
+
+
+def _target(schema: types.Struct, name: str, zone: str) -> tuple[tuple[str, ...], types.DataType]:
+    """The column, or the field within it, that gets a value, with its type."""
+    quoted = len(name) > 1 and name[0] == name[-1] and name[0] in '`"'
+    bare = name[1:-1] if quoted else name
+    if (field := _field(schema, bare)) is not None:
+        return (field.name,), field.type
+    try:
+        node = parse(spark_text(name, {field.name for field in schema.fields}), zone=zone)
+    except InvalidArgumentError:
+        node = None
+    path: list[str] = []
+    level: types.DataType = schema
+    for part in node.parts if isinstance(node, syntax.Name) else (bare,):
+        field = _field(level, part) if isinstance(level, types.Struct) else None
+        if field is None:
+            shown = f"`{'.'.join(path)}`" if path else "the table"
+            has = (
+                f"it has {', '.join(f.name for f in level.fields)}" if isinstance(level, types.Struct) else "it is none"
+            )
+            message = f"{shown} has no {'field' if path else 'column'} `{part}`; {has}"
+            raise InvalidArgumentError(message)
+        path.append(field.name)
+        level = field.type
+    return tuple(path), level
+
+
+def _field(schema: types.Struct, name: str) -> types.Field | None:
+    """The field of this name, exact case first."""
+    alike = [field for field in schema.fields if field.name.lower() == name.lower()]
+    return next((field for field in alike if field.name == name), alike[0] if alike else None)
+
+
+def _named(what: str, bind: Any) -> Any:
+    try:
+        return json.loads(bind())
+    except InvalidArgumentError as error:
+        error.args = (f"{what} cannot be evaluated: {error}",)
+        raise
+
+
+def _column(schema: types.Struct, name: str) -> types.DataType:
+    return next(field.type for field in schema.fields if field.name == name)
+
+
+def _value(sql: str, schema: types.Struct, column: types.DataType, zone: str, mode: str = "ansi") -> str:
+    """A value of exactly the column's type."""
+    try:
+        return bound_value(Binder(schema, sql, zone=zone), parse(sql, zone=zone), sql, column, mode).to_json()
+    except RecursionError:
+        msg = "the expression nests too deep"
+        raise InvalidArgumentError(msg) from None
+
+
+def bound_value(binder: Binder, node: syntax.Syntax, sql: str, column: types.DataType, mode: str = "ansi") -> Bound:
+    """A value cast to a column's type as Spark stores it.
+
+    Args:
+        binder: Knows the columns that the value may use.
+        node: The value.
+        sql: Its text, for messages.
+        column: The type.
+        mode: What the cast does with a value that does not fit: `ansi` or `try`.
+
+    Raises:
+        InvalidArgumentError: It is wrong, or Spark has no such cast.
+        UnsupportedExpressionError: It cannot be evaluated here with its exact meaning.
+    """
+    zone = binder.zone
+    found = simplify(binder.bind(node), zone)
+    if found.type not in (column, types.VOID):
+        if not coercion.can_cast(found.type, column, "ansi"):
+            msg = f"{sql!r} is of type {types.sql_name(found.type)}, the column of type {types.sql_name(column)}"
+            raise InvalidArgumentError(msg)
+        found = simplify(Cast(found, column, mode), zone)
+    return Bound(found, ansi=True, zone=zone)

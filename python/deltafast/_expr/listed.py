@@ -1,0 +1,78 @@
+"""Predicates as delta-spark lists them in the log for people: what Spark prints of an expression that it parsed.
+
+Only some parameters of operations have this form (`["('day = 2026-01-01)"]`); no reader evaluates them.
+"""
+
+from __future__ import annotations
+
+import decimal
+from typing import TYPE_CHECKING
+
+from deltafast._expr import literals, syntax, types
+from deltafast._expr.parser import parse
+
+if TYPE_CHECKING:
+    from deltafast._expr.tree import Lit
+
+__all__ = ["listed"]
+
+_COMPARISONS = frozenset(["=", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%"])
+_INTEGERS = (types.BYTE, types.SHORT, types.INTEGER, types.LONG)
+
+
+def listed(text: str, zone: str = "UTC") -> str | None:
+    """What Spark prints of an expression before it knows the table; None for what is not known here.
+
+    Args:
+        text: Spark SQL that was bound already.
+        zone: The session's time zone.
+    """
+    return _shown(parse(text, zone=zone))
+
+
+def _shown(node: syntax.Syntax) -> str | None:  # noqa: PLR0911 - one line a kind
+    match node:
+        case syntax.Name(parts):
+            return "'" + ".".join(f"`{part}`" if "." in part else part for part in parts)
+        case syntax.Constant(lit):
+            return _literal(lit)
+        case syntax.Binary("!=", left, right):
+            return _joined("NOT ({} = {})", left, right)
+        case syntax.Binary(op, left, right) if op in _COMPARISONS:
+            return _joined(f"({{}} {op} {{}})", left, right)
+        case syntax.Unary("not", syntax.Test("null", arg)):
+            return _joined("isnotnull({})", arg)
+        case syntax.Unary("not", arg):
+            return _joined("NOT {}", arg)
+        case syntax.Logical(op, args):
+            return _chain(op.upper(), [_shown(arg) for arg in args])
+        case syntax.Test("null", arg):
+            return _joined("isnull({})", arg)
+        case syntax.InList(arg, items):
+            return _joined("{} IN (" + ",".join(["{}"] * len(items)) + ")", arg, *items)
+        case _:
+            return None
+
+
+def _joined(form: str, *parts: syntax.Syntax) -> str | None:
+    shown = [_shown(part) for part in parts]
+    return None if None in shown else form.format(*shown)
+
+
+def _chain(op: str, parts: list[str | None]) -> str | None:
+    """A chain as Spark's parser builds it: halved, and each half halved."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = (len(parts) + 1) // 2
+    left, right = _chain(op, parts[:middle]), _chain(op, parts[middle:])
+    return None if left is None or right is None else f"({left} {op} {right})"
+
+
+def _literal(lit: Lit) -> str | None:
+    value = lit.value
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    if lit.type == types.DATE and isinstance(value, int):
+        return literals.format_date(value)
+    is_plain = isinstance(value, str | decimal.Decimal) or lit.type in _INTEGERS
+    return str(value) if is_plain else None

@@ -1,0 +1,356 @@
+"""The texts of a MERGE -> trees over two sides: the target (`target`) and the source (`source`).
+
+Trees of the condition and of clauses for matched rows name columns by side; those of the other clauses see one side
+only and name its columns plainly. The condition is taken apart, for the equalities of both sides are what an engine
+joins by, and what is about one side alone is decided before.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltafast._expr import coercion, types
+from deltafast._expr.binder import Binder
+from deltafast._expr.demands import quotes_hint
+from deltafast._expr.errors import UnsupportedExpressionError
+from deltafast._expr.lexer import spark_text
+from deltafast._expr.parser import parse
+from deltafast._expr.simplify import simplify
+from deltafast._expr.syntax import Name
+from deltafast._expr.tree import Bound, Call, Cast, Col, In, Lit, Node, joined, walk
+from deltafast._expr.types import BOOLEAN, VOID, Array, DataType, Field, Map, Struct
+from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["BOTH", "SOURCE", "TARGET", "Sides", "Value"]
+
+TARGET, SOURCE = "target", "source"
+BOTH = (TARGET, SOURCE)
+
+
+class Value(NamedTuple):
+    """A new value: where it goes, and its tree."""
+
+    path: tuple[str, ...]
+    node: Node
+
+
+class Sides:
+    """Binds texts against both schemas.
+
+    Args:
+        target: The target's schema, as rows are read.
+        source: The source's.
+        target_alias: How texts call the target; `target` if None.
+        source_alias: How texts call the source; `source` if None.
+        zone: How timestamps without a zone are read.
+        mode: What casts of values do that do not fit their column: `ansi` or `try`.
+    """
+
+    def __init__(
+        self,
+        target: Struct,
+        source: Struct,
+        target_alias: str | None,
+        source_alias: str | None,
+        *,
+        zone: str,
+        mode: str,
+    ) -> None:
+        self.schemas = {TARGET: target, SOURCE: source}
+        self.aliases = {TARGET: _bare(target_alias or TARGET), SOURCE: _bare(source_alias or SOURCE)}
+        if self.aliases[TARGET].lower() == self.aliases[SOURCE].lower():
+            message = f"the target and the source are both called {self.aliases[TARGET]!r}; give them different aliases"
+            raise InvalidArgumentError(message)
+        self.zone = zone
+        self.mode = mode
+        self._columns = {field.name for schema in self.schemas.values() for field in schema.fields}
+
+    # --- conditions
+
+    def predicate(self, sql: str, sides: Sequence[str]) -> Node:
+        """A condition over these sides; of one side alone the columns are named plainly."""
+        binder, text = self._binder(sql, sides)
+        try:
+            node = simplify(binder.predicate(parse(text, zone=self.zone)), self.zone)
+        except RecursionError:
+            message = "the condition nests too deep"
+            raise InvalidArgumentError(message) from None
+        return _plain(node, sides)
+
+    def condition(self, sql: str) -> dict[str, Any]:
+        """Take the ON condition apart: what `MergePlan` in `src/ops/merge/mod.rs` has of it."""
+        node = self.predicate(sql, BOTH)
+        parts = node.args if isinstance(node, Call) and node.f == "and" else (node,)
+        equalities: list[dict[str, Any]] = []
+        rest: dict[str, list[Node]] = {TARGET: [], SOURCE: [], "both": []}
+        for part in parts:
+            sides = _sides(part)
+            if part == Lit(value=True, type=BOOLEAN):
+                continue
+            equality = self._equality(part) if len(sides) == len(BOTH) else None
+            if equality is not None:
+                equalities.append(equality)
+            elif len(sides) == len(BOTH):
+                rest["both"].append(part)
+            else:
+                # A constant that is not true matches nothing, whichever side it is asked of.
+                side = next(iter(sides), TARGET)
+                rest[side].append(_stripped(part))
+        return {
+            "on": sql,
+            "equalities": equalities,
+            "target_only": self._all(rest[TARGET]),
+            "source_only": self._all(rest[SOURCE]),
+            "residual": self._all(rest["both"]),
+        }
+
+    def _equality(self, node: Node) -> dict[str, Any] | None:
+        if not isinstance(node, Call) or node.f not in ("=", "<=>"):
+            return None
+        left, right = node.args
+        found = {next(iter(sides)): side for side in (left, right) if len(sides := _sides(side)) == 1}
+        if found.keys() != {TARGET, SOURCE} or isinstance(left.type, (Struct, Array, Map)):
+            return None
+        tree = {side: self._tree(_stripped(value)) for side, value in found.items()}
+        return {"target": tree[TARGET], "source": tree[SOURCE], "null_safe": node.f == "<=>"}
+
+    def _all(self, nodes: list[Node]) -> Any:
+        return self._tree(joined("and", nodes)) if nodes else None
+
+    def _tree(self, node: Node) -> Any:
+        return json.loads(Bound(node, ansi=True, zone=self.zone).to_json())
+
+    def demand(self, sql: str, sides: Sequence[str]) -> dict[str, Any]:
+        """A clause's condition, as the core takes it."""
+        return {"name": "condition", "sql": sql, "tree": self._tree(self.predicate(sql, sides))}
+
+    # --- values
+
+    def value(self, path: tuple[str, ...], sql: str, column: DataType, sides: Sequence[str]) -> dict[str, Any]:
+        """A new value of exactly the column's type, or of one whose fields the core finds by name."""
+        binder, text = self._binder(sql, sides)
+        try:
+            node = simplify(binder.bind(parse(text, zone=self.zone)), self.zone)
+        except RecursionError:
+            message = "the expression nests too deep"
+            raise InvalidArgumentError(message) from None
+        except InvalidArgumentError as error:
+            hint = quotes_hint(sql, column)
+            error.args = (f"the new value of `{'.'.join(path)}` cannot be evaluated: {error}{hint}",)
+            raise
+        return self._value(path, _plain(node, sides), column, sql)
+
+    def column_value(
+        self, path: tuple[str, ...], source: tuple[str, ...], column: DataType, sides: Sequence[str]
+    ) -> Any:
+        """A column of the source, or a field of it, as a new value."""
+        node = Col((SOURCE, *source), field_of(self.schemas[SOURCE], source).type)
+        return self._value(path, _plain(node, sides), column, ".".join(source))
+
+    def _value(self, path: tuple[str, ...], node: Node, column: DataType, sql: str) -> dict[str, Any]:
+        if node.type == VOID:
+            node = Lit(None, column)
+        elif not _alike(node.type, column):
+            if type(node.type) is type(column) and isinstance(column, (Struct, Array, Map)):
+                pass  # by name, in the core
+            elif coercion.can_cast(node.type, column, "ansi"):
+                node = simplify(Cast(node, column, self.mode), self.zone)
+            else:
+                kinds = f"{types.sql_name(node.type)}, the column `{'.'.join(path)}` of type {types.sql_name(column)}"
+                message = f"{sql!r} is of type {kinds}"
+                raise InvalidArgumentError(message)
+        return {"path": list(path), "tree": self._tree(node)}
+
+    def plain_column(self, sql: str) -> tuple[str, ...]:
+        """The column of the source, or the field of it, that a text is and nothing else; empty where it is more."""
+        try:
+            node = self.predicate_or_value(sql)
+        except InvalidArgumentError:
+            return ()
+        match node:
+            case Col((side, *path)) if side == SOURCE:
+                return tuple(path)
+            case _:
+                return ()
+
+    def predicate_or_value(self, sql: str) -> Node:
+        """A text over both sides, of any type."""
+        binder, text = self._binder(sql, BOTH)
+        return binder.bind(parse(text, zone=self.zone))
+
+    # --- names
+
+    def target_path(self, name: str, schema: Struct) -> tuple[str, ...] | None:
+        """The column, or the field in it, that a value is for; None where there is none."""
+        for candidate in (name, _bare(name)):
+            if (found := _find(schema, candidate)) is not None:
+                return (found.name,)
+        parts = self._parts(name)
+        qualified = parts[0].lower() == self.aliases[TARGET].lower()
+        return (found_path(schema, parts[1:]) if qualified else ()) or found_path(schema, parts) or None
+
+    def new_path(self, name: str) -> tuple[str, ...]:
+        """The column of the source, or the field in it, that the target lacks and is to get; empty if there is none."""
+        source, parts = self.schemas[SOURCE], self._parts(name)
+        if path := self.target_path(name, source):
+            return path
+        # A name that is qualified in another way than by the alias.
+        return () if _find(self.schemas[TARGET], parts[0]) else found_path(source, parts[-1:])
+
+    def _parts(self, name: str) -> tuple[str, ...]:
+        try:
+            node = parse(spark_text(name, self._columns), zone=self.zone)
+        except InvalidArgumentError:
+            node = None
+        return node.parts if isinstance(node, Name) else tuple(_bare(part) for part in name.split("."))
+
+    def _binder(self, sql: str, sides: Sequence[str]) -> tuple[_Binder, str]:
+        text = spark_text(sql, self._columns)
+        return _Binder(self, tuple(sides), text), text
+
+
+class _Binder(Binder):
+    """Resolves names by side."""
+
+    def __init__(self, sides: Sides, allowed: tuple[str, ...], text: str) -> None:
+        schema = Struct(tuple(Field(side, sides.schemas[side]) for side in BOTH))
+        super().__init__(schema, text, zone=sides.zone)
+        self._sides = sides
+        self._allowed = allowed
+
+    def column(self, parts: Sequence[str], pos: int | None = None) -> Node:
+        """Resolve a dotted name, with or without the alias of its side."""
+        first, rest = parts[0].lower(), tuple(parts[1:])
+        for side, alias in self._sides.aliases.items():
+            if (
+                rest
+                and first == alias.lower()
+                and (_find(self._sides.schemas[side], rest[0]) or not self._known(parts))
+            ):
+                if side not in self._allowed:
+                    hint = f"use columns of the {self._allowed[0]}"
+                    self.wrong(f"the {side} has no row where this clause applies: {'.'.join(parts)!r}", pos, hint)
+                return super().column((side, *rest), pos)
+        known = [side for side in self._allowed if _find(self._sides.schemas[side], parts[0])]
+        if len(known) > 1:
+            names = " or ".join(f"{self._sides.aliases[side]}.{parts[0]}" for side in known)
+            self.wrong(f"the name {parts[0]!r} is ambiguous", pos, f"write {names}")
+        if not known and rest:
+            aliases = self._sides.aliases
+            hint = f"the table is called {aliases[TARGET]!r} here, the source {aliases[SOURCE]!r}"
+            self.wrong(f"there is no column and no alias {parts[0]!r}", pos, hint)
+        side = known[0] if known else self._allowed[0]
+        if not known:
+            self._lookup(self._sides.schemas[side], parts[0], parts[0], pos)
+        return super().column((side, *parts), pos)
+
+    def _known(self, parts: Sequence[str]) -> bool:
+        return any(_find(self._sides.schemas[side], parts[0]) for side in self._allowed)
+
+
+def _bare(name: str) -> str:
+    quoted = len(name) > 1 and name[0] == name[-1] and name[0] in '`"'
+    return name[1:-1].replace("``", "`") if quoted else name
+
+
+def _find(schema: Struct, name: str) -> Field | None:
+    """The field of this name, exact case first."""
+    lower = name.lower()
+    alike = [field for field in schema.fields if field.name.lower() == lower]
+    return next((field for field in alike if field.name == name), alike[0] if alike else None)
+
+
+find = _find
+
+
+def found_path(schema: Struct, parts: Sequence[str]) -> tuple[str, ...]:
+    """The column or field that parts of a name mean; empty where there is none."""
+    out: list[str] = []
+    level: DataType = schema
+    for part in parts:
+        field = _find(level, part) if isinstance(level, Struct) else None
+        if field is None:
+            return ()
+        out.append(field.name)
+        level = field.type
+    return tuple(out)
+
+
+def field_of(schema: Struct, path: Sequence[str]) -> Field:
+    """The field at a path that is there."""
+    level: DataType = schema
+    field: Field | None = None
+    for part in path:
+        field = _find(level, part) if isinstance(level, Struct) else None
+        if field is None:
+            break
+        level = field.type
+    if field is None:
+        message = f"there is no column {'.'.join(path)!r}"
+        raise InvalidArgumentError(message)
+    return field
+
+
+def _alike(a: DataType, b: DataType) -> bool:
+    """Whether two types are the same but for what may be null."""
+    match a, b:
+        case Array(element=x), Array(element=y):
+            return _alike(x, y)
+        case Map(key=k, value=v), Map(key=l, value=w):
+            return _alike(k, l) and _alike(v, w)
+        case Struct(fields=fs), Struct(fields=gs):
+            return len(fs) == len(gs) and all(
+                f.name == g.name and _alike(f.type, g.type) for f, g in zip(fs, gs, strict=True)
+            )
+        case _:
+            return a == b
+
+
+def lacks_fields(source: DataType, target: DataType) -> bool:
+    """Whether a value of one type lacks fields that the other has."""
+    match source, target:
+        case Array(element=x), Array(element=y):
+            return lacks_fields(x, y)
+        case Map(value=v), Map(value=w):
+            return lacks_fields(v, w)
+        case Struct() as a, Struct() as b:
+            found = [(_find(a, field.name), field) for field in b.fields]
+            return any(own is None or lacks_fields(own.type, field.type) for own, field in found)
+        case _:
+            return False
+
+
+def _sides(node: Node) -> set[str]:
+    return {item.path[0] for item in walk(node) if isinstance(item, Col)}
+
+
+def _plain(node: Node, sides: Sequence[str]) -> Node:
+    return node if len(sides) > 1 else _stripped(node)
+
+
+def _stripped(node: Node) -> Node:
+    """The tree with columns named without their side."""
+    match node:
+        case Col(path, kind):
+            return Col(path[1:], kind)
+        case Call(f, args, kind):
+            return Call(f, tuple(_stripped(arg) for arg in args), kind)
+        case Cast(arg, kind, mode):
+            return Cast(_stripped(arg), kind, mode)
+        case In(arg, values):
+            return In(_stripped(arg), values)
+        case Lit():
+            return node
+
+
+def refuse_lost_fields(column: str) -> None:
+    """An assignment that would take fields away silently."""
+    message = (
+        f"the source's `{column}` lacks fields that the table's has: a whole new value would make them null; "
+        "assign the fields that change (`column.field`), or pass merge_schema=True to keep the others"
+    )
+    raise UnsupportedExpressionError(message)

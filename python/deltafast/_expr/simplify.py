@@ -1,0 +1,175 @@
+"""The typed tree -> an equal tree in which pruning can see what is compared with what.
+
+Two moves, bottom-up: a cast of a literal becomes the literal (when certain: `literals.fold_cast`), and a cast of a
+column that only widens moves to the other side of a comparison: `CAST(i AS BIGINT) = 5L` is `i = 5`, `CAST(i AS
+DECIMAL(11,1)) > 1.5` is `i > 1`, `CAST(dt AS TIMESTAMP) >= TIMESTAMP'2024-01-01'` is `dt >= DATE'2024-01-01'`.
+
+Both keep every answer, null and ANSI error: only casts that cannot fail are taken away. Nothing else is folded; a
+constant `1/0` stays, for Spark would raise.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from typing import Final
+
+from deltafast._expr import literals, types
+from deltafast._expr.tree import Call, Cast, In, Lit, Node, Value, call, joined
+from deltafast._expr.types import DATE, DOUBLE, FLOAT, TIMESTAMP, TIMESTAMP_NTZ, DataType, Decimal
+
+__all__ = ["simplify"]
+
+_MIRROR: Final = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_EXACT_IN_DOUBLE: Final = frozenset((types.BYTE, types.SHORT, types.INTEGER))
+
+
+def simplify(node: Node, zone: str) -> Node:  # noqa: PLR0911 - one line a kind of node
+    """Fold and unwrap, from the leaves up."""
+    match node:
+        case Call(f="in", args=args):
+            return _membership([simplify(a, zone) for a in args], zone)
+        case Call(f=f, args=args, type=kind):
+            nodes = tuple(simplify(a, zone) for a in args)
+            if f in ("and", "or"):
+                return joined(f, nodes)
+            if f == "not":
+                return _negation(nodes[0])
+            if f in _MIRROR:
+                return _comparison(f, nodes[0], nodes[1], zone)
+            return Call(f, nodes, kind)
+        case Cast(arg=arg, type=kind, mode=mode):
+            inner = simplify(arg, zone)
+            folded = literals.fold_cast(inner, kind, zone) if isinstance(inner, Lit) else None
+            if isinstance(inner, Call) and inner.f in ("array", "map") and not inner.args:
+                # What holds nothing is of any type.
+                folded = Call(inner.f, (), kind) if isinstance(kind, (types.Array, types.Map)) else None
+            return folded or Cast(inner, kind, mode)
+        case In(arg=arg, values=values):
+            return In(simplify(arg, zone), values)
+        case _:
+            return node
+
+
+def _negation(node: Node) -> Node:
+    """NOT, without the doubles that `IS NOT` and `<>` leave behind."""
+    match node:
+        case Call(f="not", args=(inner,)):
+            return inner
+        case Call(f="isnull", args=args):
+            return call("isnotnull", *args)
+        case Call(f="isnotnull", args=args):
+            return call("isnull", *args)
+        case _:
+            return call("not", node)
+
+
+def _membership(nodes: list[Node], zone: str) -> Node:
+    """`IN`: constants become one node in the narrowest type, anything else a chain of comparisons."""
+    value, items = nodes[0], nodes[1:]
+    constants = [i for i in items if isinstance(i, Lit)]
+    if len(constants) < len(items):
+        return joined("or", [_comparison("=", value, i, zone) for i in items])
+    if isinstance(value, Cast) and _widens(value.arg.type, value.type):
+        narrow = [_narrow(c, value.arg.type, zone) for c in constants]
+        if all(n is not None for n in narrow):
+            return In(value.arg, tuple(n.value for n in narrow if n is not None))
+    return In(value, tuple(_distinct([c.value for c in constants])))
+
+
+def _distinct(values: list[Value]) -> list[Value]:
+    seen: dict[object, Value] = {}
+    for v in values:
+        # NaN equals itself here, and 0.0 equals -0.0.
+        seen.setdefault("NaN" if isinstance(v, float) and math.isnan(v) else (type(v), v), v)
+    return list(seen.values())
+
+
+def _comparison(op: str, left: Node, right: Node, zone: str) -> Node:
+    """A comparison with its literal on the right, in the narrowest type that loses nothing."""
+    if isinstance(left, Lit) and not isinstance(right, Lit):
+        op, left, right = _MIRROR[op], right, left
+    if isinstance(left, Cast) and isinstance(right, Lit):
+        return _unwrap(op, left, right, zone) or call(op, left, right)
+    return call(op, left, right)
+
+
+def _unwrap(op: str, cast: Cast, lit: Lit, zone: str) -> Node | None:
+    """`CAST(x AS wide) op lit` in the type of `x`, or None where that would not be the same."""
+    source = cast.arg.type
+    if lit.value is None or not _widens(source, cast.type):
+        return None
+    exact = _narrow(lit, source, zone)
+    if exact is not None:
+        return call(op, cast.arg, exact)
+    if op in ("=", "<=>"):
+        return None
+    # Between two neighbours of the narrow type: everything above the literal is above its floor.
+    floor = _floor(lit, source, zone)
+    if floor is None:
+        return None
+    return call(">" if op in (">", ">=") else "<=", cast.arg, floor)
+
+
+def _widens(source: DataType, to: DataType) -> bool:
+    """Whether the cast keeps order and equality exactly and can never fail."""
+    if types.is_integral(source) and types.is_integral(to):
+        return types.integral_range(source)[1] < types.integral_range(to)[1]
+    if isinstance(to, Decimal):
+        if isinstance(source, Decimal):
+            return source.scale <= to.scale and source.precision - source.scale <= to.precision - to.scale
+        return types.is_integral(source) and types.integral_range(source)[1] < 10 ** (to.precision - to.scale)
+    if to == DOUBLE:
+        return source in _EXACT_IN_DOUBLE or source == FLOAT
+    return source == DATE and to in (TIMESTAMP, TIMESTAMP_NTZ)
+
+
+def _narrow(lit: Lit, to: DataType, zone: str) -> Lit | None:
+    """The literal in the narrow type when it is there exactly; null is everywhere."""
+    if lit.value is None:
+        return Lit(None, to)
+    if to == DATE:
+        floor = _date_floor(lit, zone)
+        return floor if floor is not None and literals.fold_cast(floor, lit.type, zone) == lit else None
+    if isinstance(to, Decimal) and isinstance(lit.value, int):
+        return None
+    if isinstance(lit.value, float) and not lit.value:
+        lit = Lit(0.0, lit.type)  # -0.0 equals 0.0, which an integer has
+    return literals.fold_cast(lit, to, zone)
+
+
+def _floor(lit: Lit, to: DataType, zone: str) -> Lit | None:
+    """The greatest value of the narrow type below the literal."""
+    if to == DATE:
+        return _date_floor(lit, zone)
+    if not isinstance(lit.value, (int, float, decimal.Decimal)) or to == FLOAT:
+        return None
+    if isinstance(lit.value, float) and not math.isfinite(lit.value):
+        return None
+    exact = decimal.Decimal(lit.value)
+    if exact.adjusted() > literals.MAX_PRECISION:
+        return None
+    scale = to.scale if isinstance(to, Decimal) else 0
+    with decimal.localcontext() as context:
+        # A double near zero has hundreds of digits; only its floor is wanted.
+        context.prec = literals.MAX_PRECISION * 2
+        floor = exact.quantize(decimal.Decimal(1).scaleb(-scale), rounding=decimal.ROUND_FLOOR)
+    if isinstance(to, Decimal):
+        fitted = literals.fits_decimal(floor, to)
+        return None if fitted is None else Lit(fitted, to)
+    low, high = types.integral_range(to)
+    return Lit(int(floor), to) if low <= floor <= high else None
+
+
+def _date_floor(lit: Lit, zone: str) -> Lit | None:
+    """The day on which a timestamp literal lies, checked against that day's and the next day's start."""
+    if not isinstance(lit.value, int):
+        return None
+    day = literals.fold_cast(lit, DATE, zone)
+    if day is None or not isinstance(day.value, int):
+        return None
+    start = literals.fold_cast(day, lit.type, zone)
+    following = literals.fold_cast(Lit(day.value + 1, DATE), lit.type, zone)
+    if start is None or following is None or not isinstance(start.value, int) or not isinstance(following.value, int):
+        return None
+    return day if start.value <= lit.value < following.value else None

@@ -1,0 +1,179 @@
+"""What the text says, before anyone knows the table: untyped nodes with the place they came from.
+
+Input to the binder from every front end (Spark SQL text, DNF tuples, pyarrow and Polars expressions). `pos` is an
+offset into the text, or None where there is no text. Named tuples, since each takes a seventh of a dataclass's time to
+make and the first predicate of a process waits for all of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from deltafast._expr.tree import Lit
+    from deltafast._expr.types import DataType
+
+__all__ = [
+    "Between",
+    "Binary",
+    "Case",
+    "CastTo",
+    "Constant",
+    "FieldOf",
+    "Func",
+    "InList",
+    "IntervalLit",
+    "Item",
+    "Like",
+    "Logical",
+    "Name",
+    "Syntax",
+    "Test",
+    "Unary",
+]
+
+
+class Name(NamedTuple):
+    """A column reference, still as its dotted parts."""
+
+    parts: tuple[str, ...]
+    pos: int | None = None
+
+
+class Constant(NamedTuple):
+    """A literal."""
+
+    lit: Lit
+    pos: int | None = None
+
+
+class IntervalLit(NamedTuple):
+    """An ANSI interval: months, or microseconds of which `day_only` says that they are whole `DAY`s by type."""
+
+    months: int | None
+    micros: int
+    day_only: bool
+    pos: int | None = None
+
+
+class Unary(NamedTuple):
+    """`NOT`, `-`, `+`, `~`."""
+
+    op: str
+    arg: Syntax
+    pos: int | None = None
+
+
+class Binary(NamedTuple):
+    """Arithmetic, bits, comparison, `||`."""
+
+    op: str
+    left: Syntax
+    right: Syntax
+    pos: int | None = None
+
+
+class Logical(NamedTuple):
+    """A chain of `AND` or of `OR`, flat, so that a chain of thousands is not deep."""
+
+    op: str
+    args: tuple[Syntax, ...]
+    pos: int | None = None
+
+
+class Between(NamedTuple):
+    """`arg BETWEEN low AND high`."""
+
+    arg: Syntax
+    low: Syntax
+    high: Syntax
+    pos: int | None = None
+
+
+class InList(NamedTuple):
+    """`arg IN (items)`."""
+
+    arg: Syntax
+    items: tuple[Syntax, ...]
+    pos: int | None = None
+
+
+class Like(NamedTuple):
+    """`LIKE`, `ILIKE` or `RLIKE`; with `ANY` or `ALL` more than one pattern, and `NOT` belongs to each of them."""
+
+    kind: str
+    arg: Syntax
+    patterns: tuple[Syntax, ...]
+    escape: str = "\\"
+    every: bool = False
+    negated: bool = False
+    pos: int | None = None
+
+
+class Test(NamedTuple):
+    """`IS NULL`, `IS TRUE`, `IS FALSE`."""
+
+    kind: str
+    arg: Syntax
+    pos: int | None = None
+
+
+class Case(NamedTuple):
+    """`CASE [operand] WHEN .. THEN .. ELSE .. END`."""
+
+    operand: Syntax | None
+    whens: tuple[tuple[Syntax, Syntax], ...]
+    otherwise: Syntax | None
+    pos: int | None = None
+
+
+class CastTo(NamedTuple):
+    """`CAST`, `TRY_CAST` or `::`."""
+
+    arg: Syntax
+    type: DataType
+    safe: bool
+    pos: int | None = None
+
+
+class Func(NamedTuple):
+    """A function call by its SQL name."""
+
+    name: str
+    args: tuple[Syntax, ...]
+    pos: int | None = None
+
+
+class FieldOf(NamedTuple):
+    """`arg.name` where `arg` is no plain name."""
+
+    arg: Syntax
+    name: str
+    pos: int | None = None
+
+
+class Item(NamedTuple):
+    """`arg[at]`."""
+
+    arg: Syntax
+    at: Syntax
+    pos: int | None = None
+
+
+Syntax: TypeAlias = (
+    Name
+    | Constant
+    | IntervalLit
+    | Unary
+    | Binary
+    | Logical
+    | Between
+    | InList
+    | Like
+    | Test
+    | Case
+    | CastTo
+    | Func
+    | FieldOf
+    | Item
+)

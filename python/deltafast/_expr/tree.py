@@ -1,0 +1,200 @@
+"""The closed typed tree: five kinds of nodes, nothing left to guess.
+
+Input: what the binder decided (names resolved, casts inserted, result types fixed). Output: the JSON envelope that the
+Rust core reads, `{"expr": NODE, "ansi": true, "zone": "UTC"}`, and the same read back.
+
+Literal values are plain Python: `int` for integers, dates (days) and timestamps (microseconds since the epoch), `float`
+(a `FLOAT` is held as the double equal to it), `decimal.Decimal` at the type's scale, `str`, `bytes`, `bool`, `None`.
+
+Rejected: an open tree (any function name, types inferred on the other side). The danger is the same name with another
+meaning, so the other side must not infer anything.
+"""
+
+from __future__ import annotations
+
+import decimal
+import json
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+
+from deltafast._expr import types
+from deltafast._expr.types import DataType, Decimal
+from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Bound", "Call", "Cast", "Col", "In", "Lit", "Node", "Value", "call", "columns_of", "joined", "walk"]
+
+Value: TypeAlias = bool | int | float | decimal.Decimal | str | bytes | None
+
+
+class Col(NamedTuple):
+    """A column or, with more than one part, a field inside a struct column."""
+
+    path: tuple[str, ...]
+    type: DataType
+
+
+class Lit(NamedTuple):
+    """A constant."""
+
+    value: Value
+    type: DataType
+
+
+class Call(NamedTuple):
+    """A function of the table in `deltafast._expr.functions`."""
+
+    f: str
+    args: tuple[Node, ...]
+    type: DataType
+
+
+class Cast(NamedTuple):
+    """A cast; `mode` is `ansi` (raises), `legacy` (null or wrap) or `try` (null)."""
+
+    arg: Node
+    type: DataType
+    mode: str
+
+
+class In(NamedTuple):
+    """Membership in a list of constants of the operand's type; three-valued."""
+
+    arg: Node
+    values: tuple[Value, ...]
+
+    @property
+    def type(self) -> DataType:
+        """Always boolean."""
+        return types.BOOLEAN
+
+
+Node: TypeAlias = Col | Lit | Call | Cast | In
+
+
+class Bound(NamedTuple):
+    """A tree with the settings it was bound under."""
+
+    expr: Node
+    ansi: bool = True
+    zone: str = "UTC"
+
+    def to_json(self) -> str:
+        """The envelope's text, as `deltafast._core` takes it."""
+        return json.dumps(
+            {"expr": _encode(self.expr), "ansi": self.ansi, "zone": self.zone},
+            ensure_ascii=False,
+            separators=(",", ":"),
+            allow_nan=False,
+        )
+
+    @staticmethod
+    def from_json(text: str) -> Bound:
+        """Read an envelope back.
+
+        Raises:
+            InvalidArgumentError: The text is no envelope.
+        """
+        try:
+            raw = json.loads(text)
+            return Bound(_decode(raw["expr"]), bool(raw["ansi"]), str(raw["zone"]))
+        except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
+            msg = f"not a bound expression tree: {type(error).__name__}: {error}"
+            raise InvalidArgumentError(msg) from error
+
+
+def call(f: str, *args: Node, type: DataType = types.BOOLEAN) -> Call:  # noqa: A002 - reads as the node's own field
+    """Shorthand for a `Call`; boolean unless said otherwise."""
+    return Call(f, args, type)
+
+
+def joined(op: str, nodes: Sequence[Node]) -> Node:
+    """A chain of AND or OR as one call of many arguments; one node alone stays itself."""
+    flat: list[Node] = []
+    for node in nodes:
+        flat.extend(node.args if isinstance(node, Call) and node.f == op else (node,))
+    return flat[0] if len(flat) == 1 else Call(op, tuple(flat), types.BOOLEAN)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Every node, parents first. Iterative, so that depth costs no stack."""
+    todo: list[Node] = [node]
+    while todo:
+        item = todo.pop()
+        yield item
+        match item:
+            case Call(args=args):
+                todo.extend(reversed(args))
+            case Cast(arg=arg) | In(arg=arg):
+                todo.append(arg)
+            case Col() | Lit():
+                pass
+
+
+def columns_of(tree: str | Bound | Node) -> list[tuple[str, ...]]:
+    """The column paths a tree reads, in the table's exact case, each once, in the order they appear."""
+    if isinstance(tree, str):
+        tree = Bound.from_json(tree)
+    node = tree.expr if isinstance(tree, Bound) else tree
+    return list(dict.fromkeys(item.path for item in walk(node) if isinstance(item, Col)))
+
+
+def encode_value(value: Value, t: DataType) -> Any:
+    """A constant in the tree's JSON."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, decimal.Decimal):
+        scale = t.scale if isinstance(t, Decimal) else 0
+        return f"{value:.{scale}f}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def decode_value(value: object, t: DataType) -> Value:
+    """The reverse of `encode_value`."""
+    if value is None or isinstance(value, bool):
+        return value
+    if t == types.BINARY:
+        return bytes.fromhex(cast("str", value))
+    if isinstance(t, Decimal):
+        return decimal.Decimal(cast("str", value))
+    if t in (types.FLOAT, types.DOUBLE):
+        return float(cast("float", value))
+    if types.is_string(t):
+        return str(value)
+    return int(cast("int", value))
+
+
+def _encode(node: Node) -> dict[str, Any]:
+    match node:
+        case Col(path=path, type=t):
+            return {"k": "col", "path": list(path), "t": types.to_json(t)}
+        case Lit(value=value, type=t):
+            return {"k": "lit", "v": encode_value(value, t), "t": types.to_json(t)}
+        case Call(f=f, args=args, type=t):
+            return {"k": "call", "f": f, "a": [_encode(arg) for arg in args], "t": types.to_json(t)}
+        case Cast(arg=arg, type=t, mode=mode):
+            return {"k": "cast", "a": _encode(arg), "t": types.to_json(t), "m": mode}
+        case In(arg=arg, values=values):
+            return {"k": "in", "a": _encode(arg), "v": [encode_value(v, arg.type) for v in values]}
+
+
+def _decode(raw: dict[str, Any]) -> Node:
+    kind = raw["k"]
+    if kind == "in":
+        arg = _decode(raw["a"])
+        return In(arg, tuple(decode_value(v, arg.type) for v in raw["v"]))
+    t = types.type_from_json(raw["t"])
+    if kind == "col":
+        return Col(tuple(raw["path"]), t)
+    if kind == "lit":
+        return Lit(decode_value(raw["v"], t), t)
+    if kind == "call":
+        return Call(raw["f"], tuple(_decode(arg) for arg in raw["a"]), t)
+    if kind == "cast":
+        return Cast(_decode(raw["a"]), t, raw["m"])
+    msg = f"unknown kind of node {kind!r}"
+    raise ValueError(msg)

@@ -1,0 +1,302 @@
+"""`TableHandle`: the snapshot pointer of a table, all that operations need of it.
+
+A `DeltaTable` owns one. Operations and conversions take the handle, so that they do not depend on `DeltaTable`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+from deltafast import _core
+from deltafast._util.filters import either, spell_nulls, with_change_columns
+from deltafast._util.fork_lock import ForkLock
+from deltafast._util.locations import address, location
+from deltafast._util.open_options import adapted_store, core_open_options
+from deltafast._util.options import names, text_options
+from deltafast.exceptions import DeltaError, warn
+from deltafast.schema import Schema
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from deltafast._util.filters import FilterType, Predicate
+
+__all__ = ["DeltaTableConfig", "HandleOwner", "Metadata", "ProtocolVersions", "TableHandle", "handle_of"]
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """A table's metadata."""
+
+    #: Unique identifier, which never changes.
+    id: str
+    #: Name given by the user.
+    name: str | None
+    #: Description given by the user.
+    description: str | None
+    #: Names of the partition columns, in order.
+    partition_columns: list[str]
+    #: Milliseconds since the Unix epoch.
+    created_time: int | None
+    #: Table properties.
+    configuration: dict[str, str]
+
+
+class ProtocolVersions(NamedTuple):
+    """The protocol versions and table features that reading and writing need."""
+
+    min_reader_version: int
+    min_writer_version: int
+    writer_features: list[str] | None
+    reader_features: list[str] | None
+
+
+class DeltaTableConfig(NamedTuple):
+    """The loading options as they were given; none of them changes what deltafast does."""
+
+    without_files: bool
+    log_buffer_size: int
+    skip_stats: bool = False
+
+
+class _Decoded(NamedTuple):
+    """Metadata and schema of one snapshot."""
+
+    snapshot: _core.Snapshot
+    metadata: dict[str, Any]
+    schema: Schema
+
+
+class TableHandle:
+    """A pointer at one version of a table, which operations move to the version that they made.
+
+    Args:
+        table_uri: Path or URL.
+        storage_options: As for `DeltaTable`.
+        version: The version to open; the newest if None.
+        timestamp_ms: Open the version that was current then, instead.
+        config: The loading options that were given.
+        options: `log_tail`, `max_table_version`, `committer`, `store`, `time_zone` and `allow_foreign_paths` of
+            `DeltaTable`.
+    """
+
+    def __init__(
+        self,
+        table_uri: str | os.PathLike[str],
+        storage_options: Mapping[str, str] | None,
+        version: int | None,
+        timestamp_ms: int | None,
+        config: DeltaTableConfig,
+        options: Mapping[str, Any],
+    ) -> None:
+        self.lock = ForkLock()
+        self._decoded: _Decoded | None = None
+        #: The location as it was given.
+        self.given_uri = address(table_uri)
+        core_storage_options = text_options(storage_options)
+        self.storage_options = None if storage_options is None else dict(storage_options)
+        self.config = config
+        self.options = dict(options)
+        self.store: object | None = options["store"]
+        #: Zone of timestamps without one, in partition values and predicates.
+        self.time_zone: str = options["time_zone"]
+        self.snapshot = _core.Snapshot.open(
+            self.given_uri,
+            version=version,
+            timestamp_ms=timestamp_ms,
+            storage_options=core_storage_options,
+            log_tail=options["log_tail"],
+            store=adapted_store(self.store, self.given_uri),
+            options=core_open_options(self.time_zone, options["max_table_version"], options["allow_foreign_paths"]),
+            committer=options["committer"],
+        )
+
+    def __repr__(self) -> str:
+        return f"DeltaTable({self.table_uri!r}, version={self.version()})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Reopen at the same version elsewhere; the pickle holds the storage options."""
+        return TableHandle, (self.given_uri, self.storage_options, self.version(), None, self.config, self.options)
+
+    @property
+    def table_uri(self) -> str:
+        """The table's location as a URL, without credentials."""
+        return location(self.given_uri)
+
+    def version(self) -> int:
+        """The version this handle points at."""
+        return self.snapshot.version
+
+    # --- the pointer -----------------------------------------------------------------------------
+
+    def move(self, snapshot: _core.Snapshot | None) -> None:
+        """Point at the version that an operation made, or at the newest where that could not be opened.
+
+        The version is made, so whatever goes wrong here must not look as if it were not. Of threads that share the
+        handle each may come here late: a newer version stays.
+        """
+        with self.lock:
+            if snapshot is not None:
+                if snapshot.version >= self.snapshot.version:
+                    self.snapshot = snapshot
+                return
+            try:
+                self.snapshot = self.snapshot.update()
+            except DeltaError as error:
+                warn(f"the commit is made, but this handle stays at version {self.snapshot.version}: {error}")
+
+    def update(self) -> None:
+        """Point at the newest version, reading only the commits since."""
+        with self.lock:
+            self.snapshot = self.snapshot.update()
+
+    def load(self, version: int | None, timestamp_ms: int | None = None) -> None:
+        """Point at another version, or at the newest one that was committed by a time."""
+        with self.lock:
+            if version is not None:
+                self.snapshot = self.snapshot.at_version(version)
+            else:
+                self.snapshot = self.snapshot.at_timestamp(cast("int", timestamp_ms))
+
+    def maintain(self, operation: Callable[[_core.Snapshot], tuple[_core.Snapshot | None, _T]]) -> _T:
+        """Run an operation on the newest version, point at the version that it made, if any; gives its answer."""
+        with self.lock:
+            made, answer = operation(self.snapshot.update())
+            self.snapshot = made or self.snapshot
+        return answer
+
+    def pinned(self) -> TableHandle:
+        """Another handle at this version, for readers that outlive this one's moves."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.lock = ForkLock()
+        return twin
+
+    def at_version(self, version: int) -> TableHandle:
+        """Another handle, at a version."""
+        there = self.pinned()
+        there.load(version)
+        return there
+
+    # --- what the log says -----------------------------------------------------------------------
+
+    def _decode(self) -> _Decoded:
+        snapshot = self.snapshot
+        decoded = self._decoded
+        if decoded is None or decoded.snapshot is not snapshot:
+            metadata = cast("dict[str, Any]", json.loads(snapshot.metadata_json()))
+            decoded = _Decoded(snapshot, metadata, Schema.from_json(metadata["schemaString"]))
+            self._decoded = decoded
+        return decoded
+
+    def schema(self) -> Schema:
+        """The table's schema, as in the log."""
+        return self._decode().schema
+
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of its rows."""
+        import pyarrow as pa
+
+        return pa.schema(cast("Any", self.snapshot.arrow_schema()))
+
+    def metadata(self) -> Metadata:
+        """The table's metadata."""
+        raw = self._decode().metadata
+        return Metadata(
+            id=raw["id"],
+            name=raw.get("name"),
+            description=raw.get("description"),
+            partition_columns=list(raw.get("partitionColumns") or []),
+            created_time=raw.get("createdTime"),
+            configuration=dict(raw.get("configuration") or {}),
+        )
+
+    def protocol(self) -> ProtocolVersions:
+        """The protocol versions and features that the table asks for."""
+        raw = cast("dict[str, Any]", json.loads(self.snapshot.protocol_json()))
+        return ProtocolVersions(
+            raw["minReaderVersion"],
+            raw["minWriterVersion"],
+            raw.get("writerFeatures"),
+            raw.get("readerFeatures"),
+        )
+
+    # --- predicates ------------------------------------------------------------------------------
+
+    def bind(self, predicate: Predicate | None, *, change_data: bool = False) -> str | None:
+        """The typed tree, as JSON, that the core evaluates."""
+        if predicate is None:
+            return None
+        from deltafast._expr import bind_predicate
+        from deltafast._expr.lexer import spark_text
+
+        metadata = self._decode().metadata
+        text = cast("str", metadata["schemaString"])
+        if isinstance(predicate, str):
+            predicate = spark_text(predicate, {field.name for field in self.schema().fields})
+        if change_data:
+            return bind_predicate(predicate, with_change_columns(text), zone=self.time_zone)
+        tree = bind_predicate(predicate, text, zone=self.time_zone)
+        if "delta.generationExpression" not in text:
+            return tree
+        from deltafast._expr.generated import add_generated_partition_filters
+
+        # A filter on the base of a generated partition column prunes partitions, too.
+        return add_generated_partition_filters(tree, text, cast("list[str]", metadata.get("partitionColumns") or []))
+
+    def bind_pruning(self, filters: FilterType | None, predicate: Predicate | None) -> str | None:
+        """The tree of what chooses files: tuple filters under their old name, or a predicate."""
+        chosen = either(filters, predicate)
+        if isinstance(chosen, list):
+            chosen = spell_nulls(chosen, set(self.metadata().partition_columns))
+        return self.bind(chosen)
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+        limit: int | None = None,
+        batch_size: int | None = None,
+        metadata_columns: Sequence[str] | None = None,
+        *,
+        string_view: bool = False,
+        files: list[str] | None = None,
+    ) -> _core.ArrowStream:
+        """The rows of `DeltaTable.scan`; of certain files only where they are given by their paths in the log."""
+        return self.snapshot.scan(
+            columns=names(columns),
+            predicate=self.bind(predicate),
+            limit=limit,
+            batch_size=batch_size,
+            string_view=string_view,
+            metadata_columns=None if metadata_columns is None else list(metadata_columns),
+            files=files,
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The Arrow PyCapsule interface: all rows, as a new stream at each call."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The Arrow PyCapsule interface."""
+        return self.snapshot.arrow_schema().__arrow_c_schema__()
+
+
+class HandleOwner:
+    """The base of `DeltaTable`, for code that takes one and is below it."""
+
+    _handle: TableHandle
+
+
+def handle_of(table: HandleOwner) -> TableHandle:
+    """The handle of a `DeltaTable`."""
+    return table._handle

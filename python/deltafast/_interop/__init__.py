@@ -1,0 +1,1 @@
+"""Tables for other libraries: pyarrow, DuckDB, whatever takes an Arrow stream."""

@@ -1,0 +1,144 @@
+"""Transactions made of data files that exist already."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from deltafast import _core
+from deltafast._util.locations import address
+from deltafast._util.options import choices, names, property_strings, text_options
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.schema import Schema
+from deltafast.transaction import AddAction, RemoveAction
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from deltafast._handle import TableHandle
+    from deltafast._util.filters import FilterType
+    from deltafast.schema import ArrowSchemaExportable
+    from deltafast.transaction import CommitProperties, Mode, PostCommitHookProperties
+
+__all__ = ["commit_actions", "create_table_with_add_actions"]
+
+
+def create_table_with_add_actions(
+    table_uri: str | os.PathLike[str],
+    schema: Schema | ArrowSchemaExportable,
+    add_actions: Sequence[AddAction],
+    mode: Mode = "error",
+    partition_by: list[str] | str | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    configuration: Mapping[str, str | bool | int | None] | None = None,
+    storage_options: dict[str, str] | None = None,
+    commit_properties: CommitProperties | None = None,
+    post_commithook_properties: PostCommitHookProperties | None = None,
+) -> None:
+    """Make a table of data files that are there already, or add them to one.
+
+    The files are taken as they are: their rows are not checked against the schema.
+
+    Args:
+        table_uri: Path or URL of the table; the files lie below it.
+        schema: The table's schema.
+        add_actions: The files.
+        mode: What to do where there is a table.
+        partition_by: Partition columns.
+        name: Name of a new table.
+        description: Description of a new table.
+        configuration: Properties of a new table.
+        storage_options: As for `DeltaTable`.
+        commit_properties: How to commit.
+        post_commithook_properties: What follows the commit.
+
+    Raises:
+        InvalidArgumentError: There is a table already, or an action is wrong.
+        SchemaMismatchError: The schema does not fit the table's.
+    """
+    options = {
+        "mode": mode,
+        "partition_by": names(partition_by),
+        "name": name,
+        "description": description,
+        "configuration": property_strings(configuration),
+        "choices": choices(commit_properties, post_commithook_properties),
+    }
+    _commit(address(table_uri), schema, add_actions, options, storage_options=text_options(storage_options))
+
+
+def commit_actions(
+    table: TableHandle,
+    actions: Sequence[AddAction | RemoveAction],
+    mode: str,
+    schema: Schema | ArrowSchemaExportable,
+    partition_by: list[str] | str | None,
+    partition_filters: FilterType | None,
+    properties: dict[str, Any],
+) -> _core.Snapshot | None:
+    """`DeltaTable.create_write_transaction`; gives the table's new version."""
+    options = {
+        "mode": mode,
+        "partition_by": names(partition_by),
+        "has_predicate": partition_filters is not None,
+        "choices": properties,
+    }
+    if mode == "overwrite" and any(isinstance(action, RemoveAction) for action in actions):
+        message = "a RemoveAction cannot be given with mode='overwrite', which ends the files anyway; leave it out"
+        raise InvalidArgumentError(message)
+    if mode == "overwrite" and partition_filters is None:
+        options["schema_mode"] = "overwrite"
+    return _commit(table.given_uri, schema, actions, options, snapshot=table.snapshot, predicate=partition_filters)
+
+
+def _commit(
+    uri: str,
+    schema: Schema | ArrowSchemaExportable,
+    actions: Sequence[AddAction | RemoveAction],
+    options: dict[str, Any],
+    *,
+    storage_options: dict[str, str] | None = None,
+    snapshot: _core.Snapshot | None = None,
+    predicate: FilterType | None = None,
+) -> _core.Snapshot | None:
+    from deltafast._expr.demands import bind_demands
+
+    delta = schema if isinstance(schema, Schema) else Schema.from_arrow(schema)
+    for action in actions:
+        if not isinstance(action, (AddAction, RemoveAction)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            message = f"an action must be an AddAction or a RemoveAction, not a {type(action).__name__}"
+            raise TypeError(message)
+    write = _core.TableWrite.plan(
+        uri,
+        json.dumps(options),
+        actions="\n".join(json.dumps(_log_action(action)) for action in actions),
+        schema=delta.to_json(),
+        snapshot=snapshot,
+        storage_options=storage_options,
+    )
+    if write is None:
+        return snapshot
+    # Rows that are in files already are not checked: nothing else is known of them.
+    return write.run(bind_demands(write.demands, write.schema, predicate))[0]
+
+
+def _log_action(action: AddAction | RemoveAction) -> dict[str, Any]:
+    """The action as it stands in the log."""
+    if isinstance(action, AddAction):
+        values = dict(action.partition_values)
+        add: dict[str, Any] = {"path": action.path, "partitionValues": values, "size": action.size}
+        add |= {"modificationTime": action.modification_time, "dataChange": action.data_change}
+        return {"add": add | ({"stats": action.stats} if action.stats else {})}
+    remove = {
+        "path": action.path,
+        "dataChange": action.data_change,
+        "deletionTimestamp": action.deletion_timestamp,
+        "partitionValues": None if action.partition_values is None else dict(action.partition_values),
+        "size": action.size,
+        "tags": action.tags,
+    }
+    if action.partition_values is None or action.size is None:
+        remove["extendedFileMetadata"] = False
+    return {"remove": {key: value for key, value in remove.items() if value is not None}}

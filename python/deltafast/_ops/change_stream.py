@@ -1,0 +1,339 @@
+"""`DeltaTable.stream_changes`: what came to a table since a cursor, in batches of bounded size.
+
+A cursor is plain JSON: how far a stream is. It names a place in an immutable log, so whoever keeps it together with
+what was made of the rows neither loses nor doubles any. A stream begins with the rows that are there, file by file,
+then goes on commit by commit; it ends at the newest version, and goes on later from the last cursor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
+
+import pyarrow as pa
+
+from deltafast import _core
+from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._util.options import names
+from deltafast._util.values import moment
+from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from deltafast._handle import TableHandle
+    from deltafast._util.filters import Predicate
+
+__all__ = ["ChangeBatch", "ChangeStream", "StreamFile", "StreamPosition", "stream_changes"]
+
+_FORMAT: Final = 1
+_FEED_COLUMNS: Final = (
+    ("_change_type", pa.string()),
+    ("_commit_version", pa.int64()),
+    ("_commit_timestamp", pa.timestamp("us", "UTC")),
+)
+
+
+class ChangeBatch(NamedTuple):
+    """Some rows, and where the stream is behind them."""
+
+    #: Read once; rows are read as they are asked for.
+    rows: pa.RecordBatchReader
+    #: Plain JSON, to be kept with what is made of the rows and given to the next `stream_changes`.
+    cursor: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class StreamPosition:
+    """The next file: `index` of those of the commit, or of the snapshot, of `version`."""
+
+    version: int
+    index: int
+    snapshot: bool
+
+
+@dataclass(frozen=True)
+class StreamFile:
+    path: str
+    bytes: int
+
+
+class _Piece(NamedTuple):
+    """Files of one version, or with `files` None the change feed of that version."""
+
+    place: StreamPosition
+    files: list[StreamFile] | None
+
+
+def stream_changes(
+    table: TableHandle,
+    cursor: Mapping[str, Any] | None,
+    *,
+    feed: bool,
+    max_files: int | None,
+    max_bytes: int | None,
+    starting_version: int | Literal["latest"] | None,
+    on_change: Literal["error", "skip", "rows"],
+    columns: Sequence[str] | None,
+    predicate: Predicate | None,
+) -> Iterator[ChangeBatch]:
+    """See `DeltaTable.stream_changes`."""
+    if on_change not in ("error", "skip", "rows"):
+        message = f"on_change must be error, skip or rows, not {on_change!r}"
+        raise InvalidArgumentError(message)
+    for name, limit in (("max_files", max_files), ("max_bytes", max_bytes)):
+        if limit is not None and limit < 1:
+            message = f"{name} must be at least 1, not {limit}"
+            raise InvalidArgumentError(message)
+    stream = ChangeStream(table.pinned(), feed, max_files, max_bytes, on_change, columns, predicate)
+    place, batch = stream.begin(cursor, starting_version)
+    return stream.run(place, batch)
+
+
+class ChangeStream:
+    def __init__(
+        self,
+        table: TableHandle,
+        feed: bool,
+        max_files: int | None,
+        max_bytes: int | None,
+        on_change: str,
+        columns: Sequence[str] | None,
+        predicate: Predicate | None,
+    ) -> None:
+        self.table = table
+        self.feed = feed
+        self.limits = max_files, max_bytes
+        self.on_change = on_change
+        self.columns = columns
+        self.predicate = predicate
+        self.id = table.metadata().id
+
+    # --- where to begin --------------------------------------------------------------------------
+
+    def begin(self, cursor: Mapping[str, Any] | None, start: int | str | None) -> tuple[StreamPosition, int]:
+        """The first place, and how many batches came before."""
+        if cursor is not None:
+            if start is not None:
+                message = "give either cursor or starting_version, not both"
+                raise InvalidArgumentError(message)
+            return self.place_of(cursor)
+        newest = self.table.version()
+        if start is None:
+            return StreamPosition(newest, 0, snapshot=True), 0
+        if start == "latest":
+            return StreamPosition(newest + 1, 0, snapshot=False), 0
+        if not isinstance(start, int) or isinstance(start, bool) or start < 0:
+            message = f"starting_version must be a version or 'latest', not {start!r}"
+            raise InvalidArgumentError(message)
+        return StreamPosition(start, 0, snapshot=False), 0
+
+    def place_of(self, cursor: Mapping[str, Any]) -> tuple[StreamPosition, int]:
+        """The place that a cursor names."""
+        kinds = {
+            "format": int,
+            "table": str,
+            "feed": bool,
+            "version": int,
+            "index": int,
+            "snapshot": bool,
+            "batch": int,
+        }
+        wrong = [key for key, kind in kinds.items() if type(cursor.get(key)) is not kind]
+        if wrong or cursor["format"] != _FORMAT or min(cursor["version"], cursor["index"], cursor["batch"]) < 0:
+            message = f"the cursor is none of stream_changes ({', '.join(wrong) or 'format'}): {dict(cursor)!r:.200}"
+            raise InvalidArgumentError(message)
+        if cursor["table"] != self.id:
+            message = f"the cursor is of another table ({cursor['table']}): this one was replaced, start without cursor"
+            raise InvalidArgumentError(message)
+        if cursor["feed"] != self.feed:
+            message = f"the cursor is of a stream with feed={cursor['feed']}; begin anew to change that"
+            raise InvalidArgumentError(message)
+        return StreamPosition(cursor["version"], cursor["index"], cursor["snapshot"]), cursor["batch"]
+
+    def cursor(self, place: StreamPosition, batch: int) -> dict[str, Any]:
+        """A place as plain JSON."""
+        return {
+            "format": _FORMAT,
+            "table": self.id,
+            "feed": self.feed,
+            "version": place.version,
+            "index": place.index,
+            "snapshot": place.snapshot,
+            "batch": batch,
+        }
+
+    # --- batches ---------------------------------------------------------------------------------
+
+    def run(self, place: StreamPosition, batch: int) -> Iterator[ChangeBatch]:
+        """Batches up to the newest version."""
+        while True:
+            pieces, after = self.admitted(place)
+            if after == place:
+                return
+            batch += 1
+            yield ChangeBatch(self.rows(pieces, place), self.cursor(after, batch))
+            place = after
+
+    def admitted(self, place: StreamPosition) -> tuple[list[_Piece], StreamPosition]:
+        """What fits into one batch, and the place behind it."""
+        pieces: list[_Piece] = []
+        files = size = 0
+        if place.snapshot:
+            return self.admitted_of_snapshot(place)
+        newest = self.table.snapshot.update()
+        if place.version > newest.version:
+            return pieces, place
+        commits = _core.Commits.list(newest, place.version)
+        while place.version <= newest.version:
+            commit = self.commit(commits, place.version)
+            if commit.table_id is not None and pieces:
+                break
+            if self.feed:
+                if pieces and not self.fits(files + commit.feed_files, size + commit.feed_bytes):
+                    break
+                if commit.feed_files:
+                    pieces.append(_Piece(place, None))
+                files, size = files + commit.feed_files, size + commit.feed_bytes
+            else:
+                rest = self.new_files(commit, place)[place.index :]
+                count = self.fitting(rest, files, size)
+                if count:
+                    pieces.append(_Piece(place, rest[:count]))
+                    files, size = files + count, size + sum(file.bytes for file in rest[:count])
+                if count < len(rest):
+                    return pieces, StreamPosition(place.version, place.index + count, snapshot=False)
+            place = StreamPosition(place.version + 1, 0, snapshot=False)
+        return pieces, place
+
+    def admitted_of_snapshot(self, place: StreamPosition) -> tuple[list[_Piece], StreamPosition]:
+        """What of the rows that are there fits into one batch."""
+        held = self.snapshot_files(place.version)
+        taken = held[place.index : place.index + self.fitting(held[place.index :], 0, 0)]
+        pieces = [_Piece(place, taken)] if taken else []
+        done = place.index + len(taken)
+        if done < len(held):
+            return pieces, StreamPosition(place.version, done, snapshot=True)
+        # What comes next may have another schema.
+        return pieces, StreamPosition(place.version + 1, 0, snapshot=False)
+
+    def fits(self, files: int, size: int) -> bool:
+        """Whether so much is admitted."""
+        max_files, max_bytes = self.limits
+        return (max_files is None or files <= max_files) and (max_bytes is None or size <= max_bytes)
+
+    def fitting(self, rest: list[StreamFile], files: int, size: int) -> int:
+        """How many of the files fit; the first file of a batch always does."""
+        count = 0
+        for file in rest:
+            files, size = files + 1, size + file.bytes
+            if not self.fits(files, size) and files > 1:
+                break
+            count += 1
+        return count
+
+    def new_files(self, commit: _core.CommitFiles, place: StreamPosition) -> list[StreamFile]:
+        """The files of a commit whose rows are new."""
+        if not commit.removes or self.on_change == "rows":
+            return [StreamFile(*add) for add in commit.adds]
+        if self.on_change == "skip":
+            return []
+        message = (
+            f"version {place.version} deletes or changes rows, which a stream of appended rows cannot tell: use the "
+            "change feed (feed=True), or on_change='skip' to pass over such versions, or 'rows' for all rows of their "
+            "files"
+        )
+        raise DeltaProtocolError(message, version=place.version, path=self.table.table_uri)
+
+    # --- the log ---------------------------------------------------------------------------------
+
+    def snapshot_files(self, version: int) -> list[StreamFile]:
+        """The files of a version, the oldest first."""
+        stream = self.at(version).snapshot.files(columns=["path", "size_bytes", "modification_time"])
+        found: Any = RecordBatchReader(stream).read_all()
+        ordered = found.sort_by([("modification_time", "ascending"), ("path", "ascending")])
+        values = zip(ordered.column("path").to_pylist(), ordered.column("size_bytes").to_pylist(), strict=True)
+        return [StreamFile(path, size) for path, size in values]
+
+    def commit(self, commits: _core.Commits, version: int) -> _core.CommitFiles:
+        """A commit of this table."""
+        commit = commits.read(version)
+        if commit.table_id not in (None, self.id):
+            message = f"version {version} is the beginning of another table: begin anew without a cursor"
+            raise InvalidArgumentError(message)
+        return commit
+
+    def at(self, version: int) -> TableHandle:
+        """The table at a version."""
+        return self.table.at_version(version)
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def rows(self, pieces: list[_Piece], place: StreamPosition) -> pa.RecordBatchReader:
+        """The rows of the pieces as one stream; they have one schema."""
+        if not pieces:
+            newest = min(place.version, self.table.snapshot.update().version)
+            return pa.RecordBatchReader.from_batches(self.schema(self.at(newest)), [])
+        readers = (self.piece(piece) for piece in pieces)
+        first = next(readers)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield from first
+            for reader in readers:
+                yield from reader.cast(first.schema) if reader.schema != first.schema else reader
+
+        return pa.RecordBatchReader.from_batches(first.schema, batches())
+
+    def schema(self, table: TableHandle) -> pa.Schema:
+        """The schema of the rows of a version."""
+        schema: Any = table.arrow_schema()
+        if self.feed:
+            for name, kind in _FEED_COLUMNS:
+                schema = schema.append(pa.field(name, kind))
+        if self.columns is None:
+            return schema
+        return pa.schema([schema.field(name) for name in self.columns])
+
+    def piece(self, piece: _Piece) -> pa.RecordBatchReader:
+        """The rows of one piece."""
+        version = piece.place.version
+        if piece.files is None:
+            return _reader(self.changes(version))
+        there = self.at(version)
+        files = [file.path for file in piece.files]
+        if not self.feed:
+            return _reader(there.scan(self.columns, self.predicate, files=files))
+        return self.inserts(there, files)
+
+    def changes(self, version: int) -> _core.ArrowStream:
+        """The change data feed of a version."""
+        there = self.at(version)
+        tree = there.bind(self.predicate, change_data=True)
+        return there.snapshot.cdf(version, version, None, None, names(self.columns), tree, False, False)
+
+    def inserts(self, there: TableHandle, files: list[str]) -> pa.RecordBatchReader:
+        """Rows of the snapshot as if they were inserted by its version."""
+        marks: dict[str, Any] = {
+            "_change_type": "insert",
+            "_commit_version": there.version(),
+            "_commit_timestamp": moment(there.snapshot.timestamp_ms),
+        }
+        schema = self.schema(there)
+        own = [name for name in schema.names if name not in marks]
+        reader = _reader(there.scan(own, self.predicate, files=files))
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in reader:
+                arrays: list[Any] = []
+                for field in cast("Any", schema):
+                    if field.name in marks:
+                        arrays.append(pa.array([marks[field.name]] * batch.num_rows, field.type))
+                    else:
+                        arrays.append(batch.column(field.name).cast(field.type))
+                yield cast("Any", pa.RecordBatch).from_arrays(arrays, schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _reader(stream: _core.ArrowStream) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_stream(RecordBatchReader(stream))

@@ -1,0 +1,88 @@
+"""`convert_to_deltalake`: a folder of Parquet files becomes a table that begins with them. Names are `deltalake`'s."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal
+
+from deltafast import _core
+from deltafast._util.locations import address
+from deltafast._util.options import choices, property_strings, text_options
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.progress import Progress, counted
+from deltafast.schema import Schema
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from deltafast.schema import ArrowSchemaExportable
+    from deltafast.transaction import CommitProperties, PostCommitHookProperties
+
+__all__ = ["convert_to_deltalake"]
+
+
+def convert_to_deltalake(
+    uri: str | os.PathLike[str],
+    mode: Literal["error", "ignore"] = "error",
+    partition_by: Schema | ArrowSchemaExportable | None = None,
+    partition_strategy: Literal["hive", "directory"] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    configuration: Mapping[str, str | bool | int | None] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    *,
+    collect_stats: bool = True,
+    commit_properties: CommitProperties | None = None,
+    post_commithook_properties: PostCommitHookProperties | None = None,
+    progress: Progress = False,
+) -> None:
+    """Make a table of all Parquet files below a folder, without writing any.
+
+    The schema has the columns of all files; a column that a file lacks is null there. Statistics come from the
+    footers. Hidden files and folders (names beginning with `_` or `.`) are left out.
+
+    Protocol: "Add File and Remove File", "Per-file Statistics".
+
+    Args:
+        uri: The folder: a path, or a URL of S3, Azure, GCS or memory.
+        mode: What to do where there is a table already: raise, or nothing.
+        partition_by: The partition columns with their types, in the order of the folders.
+        partition_strategy: How folders are named: `hive` for `column=value` (also if None), `directory` for the value
+            alone.
+        name: Name of the table.
+        description: Its description.
+        configuration: Its properties.
+        storage_options: As for `DeltaTable`.
+        commit_properties: See `CommitProperties`.
+        post_commithook_properties: See `PostCommitHookProperties`.
+        collect_stats: Whether files get statistics.
+        progress: True for a bar on standard error, a function of (done, all), or a tqdm-like bar; counts files.
+
+    Raises:
+        InvalidArgumentError: There is a table already, there are no files, or folders are not those of the columns.
+        SchemaMismatchError: A column has two types; the error names a file of each.
+        CorruptDataError: A file is no Parquet.
+    """
+    if mode not in ("error", "ignore"):
+        message = f"mode must be error or ignore, not {mode!r}"
+        raise InvalidArgumentError(message)
+    if partition_strategy not in (None, "hive", "directory"):
+        message = f"partition_strategy must be hive or directory, not {partition_strategy!r}"
+        raise InvalidArgumentError(message)
+    partition: Any = None
+    if partition_by is not None:
+        schema = partition_by if isinstance(partition_by, Schema) else Schema.from_arrow(partition_by)
+        partition = json.loads(schema.to_json())
+    options = {
+        "partition_schema": partition,
+        "hive": partition_strategy != "directory",
+        "name": name,
+        "description": description,
+        "configuration": {key: value for key, value in property_strings(configuration).items() if value is not None},
+        "collect_stats": collect_stats,
+        "ignore_existing": mode == "ignore",
+        "choices": choices(commit_properties, post_commithook_properties),
+    }
+    with counted(progress):
+        _core.convert_to_delta(address(uri), json.dumps(options), text_options(storage_options))

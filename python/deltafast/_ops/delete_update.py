@@ -1,0 +1,146 @@
+"""DELETE and UPDATE: binds what the user wrote, lets the core do it, and says in figures what was done."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast import _core
+from deltafast._expr.demands import bind_demands, bind_rows, bind_updates
+from deltafast._util.options import choices, sql_strings
+from deltafast._util.writer_properties import encoding
+from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deltafast._handle import TableHandle
+    from deltafast._util.filters import Predicate
+    from deltafast._util.writer_properties import WriterProperties
+    from deltafast.transaction import CommitProperties, PostCommitHookProperties
+
+__all__ = ["delete", "dml_figures", "literal", "update"]
+
+
+def delete(
+    table: TableHandle,
+    predicate: Predicate | None,
+    writer_properties: WriterProperties | None,
+    commit: CommitProperties | None,
+    hooks: PostCommitHookProperties | None,
+    max_reruns: int,
+) -> dict[str, Any]:
+    """See `DeltaTable.delete`."""
+    schema, zone = table.schema().to_json(), table.time_zone
+    rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
+    moved, report = _core.delete(table.snapshot, _options(table, writer_properties, commit, hooks, max_reruns), rows)
+    table.move(moved)
+    figures = dml_figures(report, "num_deleted_rows", "rewrite_time_ms")
+    # Not told where a file without statistics ended unread; `deltalake` leaves it out, too.
+    return {name: figure for name, figure in figures.items() if name != "num_deleted_rows" or figure is not None}
+
+
+def update(
+    table: TableHandle,
+    updates: Mapping[str, str] | None,
+    new_values: Mapping[str, Any] | None,
+    predicate: Predicate | None,
+    writer_properties: WriterProperties | None,
+    mode: str,
+    commit: CommitProperties | None,
+    hooks: PostCommitHookProperties | None,
+    max_reruns: int,
+) -> dict[str, Any]:
+    """See `DeltaTable.update`; `mode` is that of `bind_updates`."""
+    if updates is None and new_values is None:
+        message = "Either updates or new_values need to be passed to update the table."
+        raise InvalidArgumentError(message)
+    if updates is not None and new_values is not None:
+        message = "Passing updates and new_values at same time is not allowed, pick one."
+        if isinstance(new_values, str):
+            message += f" For a condition, write predicate={new_values!r:.100}"
+        raise InvalidArgumentError(message)
+    if updates is None:
+        updates = {name: literal(value) for name, value in cast("Mapping[str, Any]", new_values).items()}
+    if not updates:
+        message = "there is nothing to update: no column is given a value"
+        raise InvalidArgumentError(message)
+    schema, zone = table.schema().to_json(), table.time_zone
+    rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
+    assignments = bind_updates(sql_strings("updates", updates), schema, zone=zone, mode=mode)
+    bound = bind_demands(_core.demands_of(table.snapshot), schema, zone=zone)
+    options = _options(table, writer_properties, commit, hooks, max_reruns)
+    moved, report = _core.update(table.snapshot, options, assignments, bound, rows)
+    table.move(moved)
+    return dml_figures(report, "num_updated_rows")
+
+
+def _options(
+    table: TableHandle,
+    writer_properties: WriterProperties | None,
+    commit: CommitProperties | None,
+    hooks: PostCommitHookProperties | None,
+    max_reruns: int,
+) -> str:
+    if max_reruns < 0:
+        message = f"max_reruns must not be negative, it is {max_reruns}"
+        raise InvalidArgumentError(message)
+    made = encoding(writer_properties, table.time_zone)
+    return json.dumps({"encoding": made, "choices": choices(commit, hooks), "max_reruns": max_reruns})
+
+
+def dml_figures(report: str, *more: str) -> dict[str, Any]:
+    """The figures of a commit under the names of `deltalake`, as numbers."""
+    metrics: dict[str, str] = json.loads(report)["metrics"]
+    names = ["num_added_files", "num_removed_files", "num_copied_rows", "execution_time_ms", "scan_time_ms", *more]
+    out: dict[str, Any] = {}
+    for name in names:
+        first, *rest = name.split("_")
+        value = metrics.get(first + "".join(part.capitalize() for part in rest))
+        out[name] = None if value is None else int(value)
+    return out
+
+
+def literal(value: Any) -> str:
+    """A Python value as Spark SQL.
+
+    Raises:
+        InvalidArgumentError: There is no literal of this type.
+    """
+    for kind, spell in _SPELLED:
+        if isinstance(value, kind):
+            return spell(value)
+    message = f"a {type(value).__name__} cannot be written as SQL; give an expression in `updates`"
+    raise InvalidArgumentError(message)
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _number(value: float) -> str:
+    return f"{value!r}D" if math.isfinite(value) else f"cast('{value!r}' as double)"
+
+
+def _instant(value: datetime) -> str:
+    kind = "TIMESTAMP_NTZ" if value.tzinfo is None else "TIMESTAMP"
+    return f"{kind} '{value.isoformat(' ')}'"
+
+
+# The first that fits: a truth value is an int to Python, a datetime a date.
+_SPELLED: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
+    (type(None), lambda _: "NULL"),
+    (bool, lambda value: "TRUE" if value else "FALSE"),
+    (int, str),
+    (float, _number),
+    (Decimal, lambda value: f"{value:f}BD"),
+    (str, _text),
+    (bytes, lambda value: f"X'{value.hex()}'"),
+    (datetime, _instant),
+    (date, lambda value: f"DATE '{value.isoformat()}'"),
+    (list, lambda value: f"array({', '.join(map(literal, value))})"),
+)

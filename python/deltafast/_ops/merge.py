@@ -1,0 +1,404 @@
+"""MERGE: binds the condition and the clauses, lets an engine join the keys and the core do the rest."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from deltafast import _core
+from deltafast._expr import read_schema
+from deltafast._expr.demands import bind_demands
+from deltafast._expr.merge import (
+    BOTH,
+    SOURCE,
+    TARGET,
+    Sides,
+    field_of,
+    find,
+    found_path,
+    lacks_fields,
+    refuse_lost_fields,
+)
+from deltafast._expr.types import Struct
+from deltafast._ops.query_source import query_rows
+from deltafast._util.arrow import as_stream
+from deltafast._util.options import choices, sql_strings
+from deltafast._util.writer_properties import encoding
+from deltafast.exceptions import InvalidArgumentError, SchemaMismatchError
+from deltafast.progress import Progress, counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from deltafast._expr.types import DataType
+    from deltafast._handle import TableHandle
+    from deltafast._ops.engine.base import Engine
+    from deltafast._util.arrow import Data
+    from deltafast._util.writer_properties import WriterProperties
+    from deltafast.transaction import CommitProperties, PostCommitHookProperties
+
+__all__ = ["BoundMerge", "MergeClause", "TableMerger", "merge_figures"]
+
+_KINDS: dict[str, tuple[str, ...]] = {"matched": BOTH, "not_matched": (SOURCE,), "by_source": (TARGET,)}
+
+
+class MergeClause(NamedTuple):
+    """A clause as the user wrote it; `updates` is None where all columns of the source are meant."""
+
+    kind: str
+    deed: str
+    predicate: str | None = None
+    updates: Mapping[str, str] | None = None
+    except_cols: Sequence[str] = ()
+
+
+class BoundMerge(NamedTuple):
+    """A MERGE whose table is settled."""
+
+    #: What the core takes: `MergePlan` in `src/ops/merge/mod.rs`.
+    plan: dict[str, Any]
+    #: The schema of the table after it.
+    schema: str
+    #: What the table demands of its rows.
+    demands: dict[str, Any]
+
+
+class TableMerger:
+    """The clauses of a MERGE: each row is for the first clause of its kind whose predicate is true.
+
+    Made by `DeltaTable.merge`; nothing is read or written before `execute`. Expressions are Spark SQL. Clauses for
+    matched rows may use columns of both sides, those for new rows the source's, those for rows of the table that no
+    row of the source matches the table's. Names that both sides have need an alias.
+    """
+
+    def __init__(
+        self,
+        table: TableHandle,
+        source: Data | str,
+        predicate: str,
+        *,
+        source_alias: str | None,
+        target_alias: str | None,
+        merge_schema: bool,
+        error_on_type_mismatch: bool,
+        writer_properties: WriterProperties | None,
+        max_spill_size: int | None,
+        max_temp_directory_size: int | None,
+        commit_properties: CommitProperties | None,
+        post_commithook_properties: PostCommitHookProperties | None,
+        max_reruns: int = 0,
+        progress: Progress = False,
+        engine: Engine | None = None,
+    ) -> None:
+        if max_reruns < 0:
+            message = f"max_reruns must not be negative, it is {max_reruns}"
+            raise InvalidArgumentError(message)
+        if not isinstance(cast("object", predicate), str):
+            message = f"the predicate of a merge must be Spark SQL in a string, not of type {type(predicate).__name__}"
+            raise InvalidArgumentError(message)
+        self._table = table
+        self._source = query_rows(source, table.time_zone) if isinstance(source, str) else source
+        self._predicate = predicate
+        self._aliases = target_alias, source_alias
+        self._merge_schema = merge_schema
+        self._mode = "ansi" if error_on_type_mismatch else "try"
+        self._clauses: list[MergeClause] = []
+        self._max_temp_directory_size = max_temp_directory_size
+        self._engine = engine
+        self._progress: Progress = progress
+        self._options = {
+            "encoding": encoding(writer_properties, table.time_zone),
+            "choices": choices(commit_properties, post_commithook_properties),
+            "max_spill_size": max_spill_size,
+            "max_temp_directory_size": max_temp_directory_size,
+            "max_reruns": max_reruns,
+        }
+
+    def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerger:
+        """Give columns of a matched row other values.
+
+        Args:
+            updates: Spark SQL by column; a field of a struct column is named with dots. Names may be quoted.
+            predicate: Only for rows for which it is true.
+
+        Returns:
+            The builder itself.
+        """
+        return self.add_clause(MergeClause("matched", "update", predicate, sql_strings("updates", updates)))
+
+    def when_matched_update_all(
+        self, predicate: str | None = None, except_cols: Sequence[str] | None = None
+    ) -> TableMerger:
+        """Give a matched row the values of all columns of the source.
+
+        Args:
+            predicate: Only for rows for which it is true.
+            except_cols: Columns that keep their values.
+
+        Returns:
+            The builder itself.
+        """
+        return self.add_clause(MergeClause("matched", "update", predicate, None, tuple(except_cols or ())))
+
+    def when_matched_delete(self, predicate: str | None = None) -> TableMerger:
+        """Delete a matched row.
+
+        Args:
+            predicate: Only rows for which it is true.
+
+        Returns:
+            The builder itself.
+        """
+        return self.add_clause(MergeClause("matched", "delete", predicate))
+
+    def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerger:
+        """Add a row for a row of the source that matches none.
+
+        Args:
+            updates: Spark SQL over the source by column. Other columns get their default, are computed or null.
+            predicate: Only for rows for which it is true.
+
+        Returns:
+            The builder itself.
+        """
+        return self.add_clause(MergeClause("not_matched", "insert", predicate, sql_strings("updates", updates)))
+
+    def when_not_matched_insert_all(
+        self, predicate: str | None = None, except_cols: Sequence[str] | None = None
+    ) -> TableMerger:
+        """Add a row of the source that matches none.
+
+        Args:
+            predicate: Only rows for which it is true.
+            except_cols: Columns that get their default, are computed or null instead.
+
+        Returns:
+            The builder itself.
+        """
+        return self.add_clause(MergeClause("not_matched", "insert", predicate, None, tuple(except_cols or ())))
+
+    def when_not_matched_by_source_update(
+        self, updates: Mapping[str, str], predicate: str | None = None
+    ) -> TableMerger:
+        """Give columns of a row of the table that no row of the source matches other values.
+
+        Args:
+            updates: Spark SQL over the table by column.
+            predicate: Only for rows for which it is true.
+
+        Returns:
+            The builder itself.
+        """
+        return self.add_clause(MergeClause("by_source", "update", predicate, sql_strings("updates", updates)))
+
+    def when_not_matched_by_source_delete(self, predicate: str | None = None) -> TableMerger:
+        """Delete a row of the table that no row of the source matches.
+
+        Args:
+            predicate: Only rows for which it is true.
+
+        Returns:
+            The builder itself.
+        """
+        return self.add_clause(MergeClause("by_source", "delete", predicate))
+
+    def add_clause(self, clause: MergeClause) -> TableMerger:
+        if clause.updates is not None and not clause.updates:
+            message = f"a clause that is to {clause.deed} names no column"
+            raise InvalidArgumentError(message)
+        self._clauses.append(clause)
+        return self
+
+    def execute(self) -> dict[str, Any]:
+        """Merge: one version, or none where no row changes.
+
+        Returns:
+            `num_source_rows`, `num_target_rows_inserted`, `num_target_rows_updated`, `num_target_rows_deleted`,
+            `num_target_rows_copied`, `num_output_rows`, `num_target_files_scanned`,
+            `num_target_files_skipped_during_scan`, `num_target_files_added`, `num_target_files_removed`,
+            `execution_time_ms`, `scan_time_ms`, `rewrite_time_ms`.
+
+        Raises:
+            InvalidArgumentError: There is no clause, a name or an expression is wrong, several rows of the source
+                would change one row of the table, or the table is append-only.
+            UnsupportedExpressionError: An expression cannot be evaluated here with its exact meaning.
+            SchemaMismatchError: The source has columns that the table does not have.
+            ConstraintViolatedError: A new row breaks a constraint.
+            CommitFailedError: Another writer changed the same rows meanwhile.
+            CommitUnknownError: Whether the commit was made cannot be found out.
+            StorageError: The store failed.
+        """
+        self.check()
+        table = self._table
+        snapshot = table.snapshot
+        merge = _core.TableMerge(snapshot, as_stream(self._source))
+        plan = self.bind(table, merge, table.time_zone).plan
+        with counted(self._progress):
+            merge.read(json.dumps(plan))
+            while True:
+                needs_join, files, memory = merge.outlook()
+                if needs_join:
+                    with self._joining(memory).join(merge.source_keys(), merge.target_keys()) as pairs:
+                        done = merge.run(pairs)
+                else:
+                    done = merge.run()
+                if done is not None:
+                    break
+        moved, report = done
+        every = snapshot.num_files()
+        table.move(moved)
+        return merge_figures(report, files, every)
+
+    def check(self) -> None:
+        """Refuse a MERGE that does nothing."""
+        if not self._clauses:
+            message = "a MERGE needs at least one WHEN clause; add one before `execute()`"
+            raise InvalidArgumentError(message)
+
+    def bind(self, table: TableHandle, merge: _core.TableMerge, zone: str) -> BoundMerge:
+        """Settle what the table will be, and bind what is to be done.
+
+        Args:
+            table: The table.
+            merge: The merge, of which nothing is settled yet.
+            zone: How timestamps without a zone are read.
+        """
+        before, source = read_schema(table.schema().to_json()), read_schema(merge.source_schema)
+        sides = Sides(before, source, *self._aliases, zone=zone, mode=self._mode)
+        condition = sides.condition(self._predicate)
+        evolving, lacking = self._evolution(sides)
+        schema_json, demands = merge.settle(evolving, lacking, json.dumps(self._options))
+        after = read_schema(schema_json)
+        plan: dict[str, Any] = condition | {kind: [] for kind in _KINDS}
+        for clause in self._clauses:
+            allowed = _KINDS[clause.kind]
+            held = None if clause.predicate is None else sides.demand(clause.predicate, allowed)
+            values = list(self._values(sides, after, clause))
+            plan[clause.kind].append({"deed": clause.deed, "condition": held, "values": values})
+        plan["demands"] = json.loads(bind_demands(demands, schema_json, zone=zone))
+        return BoundMerge(plan, schema_json, json.loads(demands))
+
+    def _joining(self, memory: int) -> Engine:
+        from deltafast._ops.engine.duckdb import DuckDBEngine
+
+        return self._engine or DuckDBEngine(memory, self._max_temp_directory_size)
+
+    def _evolution(self, sides: Sides) -> tuple[list[list[str]], list[str]]:
+        """Columns and fields of the source that may add to the schema, and columns that a new row may lack."""
+        before = sides.schemas[TARGET]
+        evolving: dict[tuple[str, ...], None] = {}
+        lacking: dict[str, None] = {}
+        for clause in self._clauses:
+            if clause.deed == "delete":
+                continue
+            given: set[str] = set()
+            for column, sql in self._assigned(sides, clause):
+                path = sides.target_path(column, before)
+                if path is not None:
+                    given.add(path[0])
+                if sql is None:
+                    own: tuple[str, ...] = (column,)
+                else:
+                    own = sides.new_path(column) if path is None else sides.plain_column(sql)
+                if path is None and not (own and self._merge_schema):
+                    raise SchemaMismatchError(_unknown(column, before))
+                alike = path is None or [part.lower() for part in own] == [part.lower() for part in path]
+                if own and self._merge_schema and alike:
+                    evolving[own] = None
+            if clause.deed == "insert":
+                lacking.update(dict.fromkeys(field.name for field in before.fields if field.name not in given))
+        return [list(path) for path in evolving], list(lacking)
+
+    def _assigned(self, sides: Sides, clause: MergeClause) -> Iterator[tuple[str, str | None]]:
+        """Columns and their texts; None for the column of the source of that name."""
+        if clause.updates is not None:
+            yield from clause.updates.items()
+            return
+        source = sides.schemas[SOURCE]
+        left_out = {name.lower() for name in clause.except_cols}
+        for name in clause.except_cols:
+            if find(source, name) is None and find(sides.schemas[TARGET], name) is None:
+                message = f"`except_cols` names {name!r}, which neither the source nor the table has"
+                raise InvalidArgumentError(message)
+        for field in source.fields:
+            # As in Spark, columns that only the source has do not count, unless they are to be added.
+            known = self._merge_schema or find(sides.schemas[TARGET], field.name) is not None
+            if known and field.name.lower() not in left_out:
+                yield field.name, None
+
+    def _values(self, sides: Sides, after: Struct, clause: MergeClause) -> Iterator[dict[str, Any]]:
+        if clause.deed == "delete":
+            return
+        allowed = _KINDS[clause.kind]
+        seen: list[tuple[str, ...]] = []
+        for column, sql in self._assigned(sides, clause):
+            path = sides.target_path(column, after) or found_path(after, sides.new_path(column))
+            if not path:
+                raise SchemaMismatchError(_unknown(column, after))
+            if clause.deed == "insert" and len(path) > 1:
+                message = f"a new row cannot be given the field `{'.'.join(path)}` alone; give its column a value"
+                raise InvalidArgumentError(message)
+            if any(path[: len(other)] == other or other[: len(path)] == path for other in seen):
+                message = f"the column `{'.'.join(path)}` is given a value twice"
+                raise InvalidArgumentError(message)
+            seen.append(path)
+            kind = field_of(after, path).type
+            if sql is not None:
+                own = sides.plain_column(sql) if clause.kind == "matched" and isinstance(kind, Struct) else ()
+                if own and lacks_fields(field_of(sides.schemas[SOURCE], own).type, kind):
+                    refuse_lost_fields(".".join(own))
+                yield sides.value(path, sql, kind, allowed)
+            elif clause.deed == "insert":
+                yield sides.column_value(path, (column,), kind, allowed)
+            else:
+                yield from self._fields(sides, path, (column,), kind)
+
+    def _fields(
+        self, sides: Sides, path: tuple[str, ...], own: tuple[str, ...], kind: DataType
+    ) -> Iterator[dict[str, Any]]:
+        """A column of the source for a column of the table: of a struct that lacks fields the fields that there are."""
+        of_source = field_of(sides.schemas[SOURCE], own).type
+        if not lacks_fields(of_source, kind):
+            yield sides.column_value(path, own, kind, BOTH)
+            return
+        if not self._merge_schema or not (isinstance(of_source, Struct) and isinstance(kind, Struct)):
+            if not self._merge_schema:
+                refuse_lost_fields(".".join(own))
+            yield sides.column_value(path, own, kind, BOTH)
+            return
+        for field in of_source.fields:
+            inner = find(kind, field.name)
+            if inner is not None:
+                yield from self._fields(sides, (*path, inner.name), (*own, field.name), inner.type)
+
+
+def _unknown(column: str, schema: Struct) -> str:
+    names = ", ".join(field.name for field in schema.fields)
+    return f"the table has no column `{column}`; it has {names}; pass merge_schema=True to add a column of the source"
+
+
+def merge_figures(report: str, scanned: int, files: int) -> dict[str, Any]:
+    """The figures of a commit under the names of `deltalake`, as numbers."""
+    metrics = cast("dict[str, str]", json.loads(report)["metrics"])
+    names = [
+        "num_source_rows",
+        "num_target_rows_inserted",
+        "num_target_rows_updated",
+        "num_target_rows_deleted",
+        "num_target_rows_copied",
+        "num_output_rows",
+        "num_target_files_scanned",
+        "num_target_files_skipped_during_scan",
+        "num_target_files_added",
+        "num_target_files_removed",
+        "execution_time_ms",
+        "scan_time_ms",
+        "rewrite_time_ms",
+    ]
+    own = {"num_target_files_scanned": scanned, "num_target_files_skipped_during_scan": files - scanned}
+
+    def figure(name: str) -> int:
+        first, *rest = name.split("_")
+        return int(metrics[first + "".join(part.capitalize() for part in rest)])
+
+    return {name: own[name] if name in own else figure(name) for name in names}

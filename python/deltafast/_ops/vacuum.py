@@ -1,0 +1,56 @@
+"""VACUUM: deletes files that no version in the time of retention needs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast import _core
+from deltafast.progress import Progress, counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltafast._handle import TableHandle
+
+__all__ = ["vacuum"]
+
+
+def vacuum(
+    table: TableHandle,
+    hours: float | None,
+    *,
+    dry_run: bool,
+    force: str | None,
+    full: bool,
+    commit: dict[str, Any] | None = None,
+    keep_versions: Sequence[int] | None = None,
+    inventory: object | None = None,
+    progress: Progress = False,
+) -> list[str]:
+    """See `DeltaTable.vacuum`.
+
+    Args:
+        table: The table.
+        hours: Of retention; the table's if None.
+        dry_run: Only say what would be deleted.
+        force: How the caller is told to take fewer hours than the table's; None where fewer are allowed.
+        full: Look at every file below the table.
+        commit: How to commit, as the core takes it.
+        keep_versions: Versions that stay readable.
+        inventory: The table's files.
+        progress: As for `DeltaTable.scan`.
+    """
+    options = {
+        "retention_ms": None if hours is None else round(hours * 3_600_000),
+        "dry_run": dry_run,
+        "enforce_retention": force is not None,
+        "force": force or "",
+        "full": full,
+        "keep_versions": list(keep_versions or ()),
+        "choices": commit or {},
+    }
+    stream = cast("_core.ArrowStreamExportable | None", inventory)
+    with counted(progress):
+        answer = table.maintain(lambda newest: _core.vacuum(newest, json.dumps(options), stream))
+    return cast("list[str]", json.loads(answer)["files"])

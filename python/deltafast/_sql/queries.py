@@ -1,0 +1,131 @@
+"""A query by the embedded engine, over the tables and data that its names stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from deltafast._handle import handle_of
+from deltafast._interop.duckdb_query import connect, interruptible, refused_access, source_of, streamed, unknown_table
+from deltafast._sql.run_upkeep import facts_of
+from deltafast._sql.tables import Tables
+from deltafast._sql.tree import Changes, Facts, Query, TableName
+from deltafast._util.values import instant, moment
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.table import DeltaTable, pinned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+__all__ = ["EmbeddedTables", "run_query"]
+
+
+@dataclass(frozen=True)
+class EmbeddedTables(Tables):
+    """What names stand for in a statement that the embedded engine runs."""
+
+    def rows(self, query: Query) -> pa.RecordBatchReader:
+        """The rows of a query."""
+        return run_query(query, self)
+
+
+def run_query(query: Query, tables: Tables) -> pa.RecordBatchReader:
+    """Run a query; its rows are computed as they are read.
+
+    Raises:
+        InvalidArgumentError: The engine does not take it.
+    """
+    # Else a name that stands for nothing would be looked up among the variables of whoever called.
+    connection = connect({"python_enable_replacements": "false"}, external_access=tables.external_access)
+    for name in tables.given:
+        if name.lower() in query.names:
+            once = query.text.lower().count(name.lower()) == 1
+            connection.register(name, _scanned(tables.readable(TableName(name, by_path=False, pos=0)), once=once))
+    text: list[str] = []
+    made: dict[TableName | Changes | Facts, str] = {}
+    for part in query.parts:
+        if isinstance(part, str):
+            text.append(part)
+            continue
+        key = _unplaced(part)
+        if key not in made:
+            made[key] = _view(connection, f"deltafast_{len(made)}", part, tables)
+        text.append(made[key])
+    try:
+        return interruptible(connection, lambda: streamed(connection, "".join(text)))
+    except duckdb.Error as error:
+        what, _, where = str(error).partition("\n\n")
+        said = " ".join(f"{what} {where}".split())
+        message = f"the query cannot be run (queries are DuckDB's SQL): {said[:400]}"
+        if (name := unknown_table(error)) is not None:
+            message = tables.unknown(name)
+        elif (refused := refused_access(error, "sql(.., external_access=True) allows it")) is not None:
+            message = refused
+        raise InvalidArgumentError(message) from error
+
+
+def _unplaced(part: TableName | Changes | Facts) -> TableName | Changes | Facts:
+    """The same for every place in the text that names it."""
+    if isinstance(part, Facts):
+        return Facts(cast("TableName", _unplaced(part.table)), part.what, part.limit)
+    if isinstance(part, Changes):
+        return Changes(cast("TableName", _unplaced(part.table)), part.start, part.end)
+    return TableName(part.name, part.by_path, 0, part.at)
+
+
+def _view(connection: duckdb.DuckDBPyConnection, schema: str, part: TableName | Changes | Facts, tables: Tables) -> str:
+    """Make the table known in a schema of its own, so that its columns still go by its name; gives the full name."""
+    if isinstance(part, Changes):
+        name, source = part.table.name, _Streams(_feed(part, tables))
+    elif isinstance(part, Facts):
+        name, source = f"delta_{part.what}", pa.table(facts_of(part, tables))
+    else:
+        name, source = part.name, _scanned(tables.readable(part), once=True)
+    connection.register(f"{schema}_source", source)
+    full = f'{schema}."{name.replace(chr(34), chr(34) * 2)}"'
+    text = f"CREATE SCHEMA {schema}; CREATE VIEW {full} AS FROM {schema}_source"
+    interruptible(connection, lambda: connection.execute(text))
+    return full
+
+
+def _scanned(source: object, *, once: bool) -> Any:
+    """What DuckDB scans."""
+    if isinstance(source, DeltaTable):
+        return source_of(handle_of(source))
+    if isinstance(source, (pa.Table, pads.Dataset)):
+        return source
+    if isinstance(source, pa.RecordBatchReader) and once:
+        return source
+    # A stream can be read once, and a query may read it more often.
+    return pa.table(cast("Any", source))
+
+
+class _Streams:
+    """Something that gives a new stream whenever it is asked."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._schema = pa.schema(make())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._make().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return cast("Any", self._schema).__arrow_c_schema__()
+
+
+def _feed(changes: Changes, tables: Tables) -> Callable[[], Any]:
+    table = pinned(tables.table(changes.table))
+    bounds: dict[str, Any] = {}
+    for which, value in (("starting", changes.start), ("ending", changes.end)):
+        if isinstance(value, int):
+            bounds[f"{which}_version"] = value
+        elif value is not None:
+            bounds[f"{which}_timestamp"] = moment(instant(value))
+    # By name: the handle may be one that answers as `deltalake`'s does.
+    return lambda: DeltaTable.load_cdf(table, **bounds)

@@ -1,0 +1,412 @@
+"""A query's text, read only as far as to find the tables that Delta's syntax names in it.
+
+The rest is the engine's: its strings (`'it''s'`, `E'..'`, `$$..$$`), names in double quotes and comments are passed
+over as DuckDB reads them. A name in backquotes, which DuckDB does not have, becomes one in double quotes. For an engine
+that speaks Spark SQL itself the text is read as Spark does, and stays.
+
+Found are ``delta.`place` ``, `table_changes(..)`, `table_changes_by_path(..)`, `delta_files(..)`, `delta_history(..)`,
+`delta_detail(..)`, and a version behind a table: `t@v5`, `t@20260131120000000`, `t VERSION AS OF 5`,
+`t TIMESTAMP AS OF '2026-01-31'`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from deltafast._expr.errors import invalid
+from deltafast._sql.tree import Changes, Expression, Facts, Query, TableName, TimeTravel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Named", "inserts_of", "named_tables", "read_named", "read_query", "suffixed"]
+
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<space>\s+|--[^\r\n]*)
+    | (?P<text>[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | \$(?P<tag>\w*)\$.*?\$(?P=tag)\$)
+    | (?P<ident>"(?:[^"]|"")*")
+    | (?P<tick>`(?:[^`]|``)*`)
+    | (?P<name>[A-Za-z_\u0080-\uffff][\w$]*)
+    | (?P<number>\d[\w.]*)
+    | (?P<op>[^'"`])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_SPARK_TOKEN: Final = re.compile(
+    r"""
+      (?P<space>\s+|--[^\r\n]*)
+    | (?P<text>[rR](?:'[^']*'|"[^"]*") | '(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*")
+    | (?P<tick>`(?:[^`]|``)*`)
+    | (?P<name>[A-Za-z_\u0080-\uffff]\w*)
+    | (?P<number>\d[\w.]*)
+    | (?P<op>[^'"`])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+#: Functions whose arguments may have a FROM that is before no table.
+_WITH_FROM: Final = frozenset(["EXTRACT", "OVERLAY", "SUBSTR", "SUBSTRING", "TRIM"])
+#: What ends a list of tables.
+_BEHIND_TABLES: Final = frozenset(["WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "ON", "USING", "SELECT", "UNION"])
+#: The statements that may follow on the queries that WITH names, beside a query.
+_WITH_NAMES: Final = frozenset(["INSERT", "MERGE", "UPDATE", "DELETE"])
+_OWN_NAMES: Final = re.compile(r"(?i)[\s(]*WITH\b")
+_SUFFIX: Final = re.compile(r"(?s)(.+)@(?:[vV](\d{1,18})|(\d{17}))")
+_STAMP: Final = re.compile(r"[vV]\d{1,18}|\d{17}")
+_CHANGES: Final = ("table_changes", "table_changes_by_path")
+_FACTS: Final[dict[str, Literal["files", "history", "detail"]]] = {
+    "delta_files": "files",
+    "delta_history": "history",
+    "delta_detail": "detail",
+}
+
+
+class _Piece(NamedTuple):
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def word(self) -> str:
+        return self.text.upper() if self.kind == "name" else ""
+
+    @property
+    def meaning(self) -> str:
+        """The text without its quotes."""
+        quote = {"ident": '"', "tick": "`", "text": "'"}.get(self.kind)
+        return self.text if quote is None else self.text[1:-1].replace(quote * 2, quote)
+
+
+def suffixed(name: str, pos: int, *, by_path: bool) -> TableName:
+    """A table whose name may end in a version: `t@v5`, `/place@20260131120000000`."""
+    match = _SUFFIX.fullmatch(name)
+    if match is None:
+        return TableName(name, by_path, pos)
+    at = TimeTravel(version=int(match[2])) if match[2] else TimeTravel(digits=match[3])
+    return TableName(match[1], by_path, pos, at)
+
+
+def read_query(
+    text: str,
+    start: int,
+    moment: Callable[[int], tuple[Expression, int]],
+    *,
+    nested: bool = False,
+    spark: bool = False,
+) -> tuple[Query, int]:
+    """Read a query up to its end.
+
+    Args:
+        text: The whole statement.
+        start: Where the query begins.
+        moment: Reads the expression behind `TIMESTAMP AS OF`: from a place in the text, it and where it ends.
+        nested: Whether it ends at a parenthesis that it has not opened.
+        spark: Whether the engine's SQL is Spark's; names of tables may then have several parts.
+
+    Returns:
+        The query, and the place behind it.
+
+    Raises:
+        InvalidArgumentError: A quote or comment that is never closed, a second statement, or a version that is none.
+    """
+    return _Scan(text, moment, spark=spark).query(start, nested=nested)
+
+
+class Named(NamedTuple):
+    """`WITH a AS (..), b AS (..)` before a statement."""
+
+    #: The text up to the statement.
+    query: Query
+    #: What is named, in small letters.
+    names: frozenset[str]
+
+    def before(self, query: Query) -> Query:
+        """A query of the statement, to which the names are known."""
+        # Names of its own DuckDB would not find in parentheses alone; a comment may end it.
+        opened = "SELECT * FROM (" if _OWN_NAMES.match(query.text) else "("
+        closed = "\n)"
+        return Query(
+            f"{self.query.text}{opened}{query.text}{closed}",
+            (*self.query.parts, opened, *query.parts, closed),
+            self.query.names | query.names,
+        )
+
+
+def read_named(
+    text: str, start: int, moment: Callable[[int], tuple[Expression, int]], *, spark: bool = False
+) -> tuple[Named, int] | None:
+    """Read the queries that WITH names before a statement.
+
+    Args:
+        text: The whole statement.
+        start: Where WITH stands.
+        moment: As for `read_query`.
+        spark: As for `read_query`.
+
+    Returns:
+        The queries, and the place behind them; None where a query follows, of which they are part.
+    """
+    return _Scan(text, moment, spark=spark).named(start)
+
+
+def inserts_of(text: str) -> list[str]:
+    """The statements that `FROM rows INSERT INTO a SELECT .. INSERT INTO b SELECT ..` of Spark stands for.
+
+    Returns:
+        `INSERT INTO a FROM rows SELECT ..` and so on; none where the text is no such statement.
+    """
+    scan = _Scan(text, _no_moment, spark=True)
+    depth, begins, last = 0, list[tuple[int, int]](), ""
+    piece = scan.next(0)
+    if piece is None or piece.word not in ("FROM", "WITH"):
+        return []
+    has_rows, start = False, piece.start
+    while piece is not None:
+        behind = scan.next(piece.end)
+        depth += (piece.text in "([{") - (piece.text in ")]}") if piece.kind == "op" else 0
+        word = piece.word if depth == 0 and last != "." else ""
+        if word == "INSERT" and behind is not None and behind.word in ("INTO", "OVERWRITE", "WITH"):
+            begins.append((piece.start, -1))
+        elif word == "SELECT" and begins and begins[-1][1] < 0:
+            begins[-1] = begins[-1][0], piece.start
+        has_rows = has_rows or (word == "FROM" and not begins)
+        if word == "SELECT" and not begins:
+            return []
+        last, piece = piece.text, behind
+    if not has_rows or not begins or any(query < 0 for _, query in begins):
+        return []
+    ends = [*(begin for begin, _ in begins[1:]), len(text.rstrip().removesuffix(";"))]
+    rows = text[start : begins[0][0]]
+    return [f"{text[begin:query]}{rows}{text[query:end]}" for (begin, query), end in zip(begins, ends, strict=True)]
+
+
+def _no_moment(pos: int) -> tuple[Expression, int]:
+    return Expression("", pos), pos
+
+
+def named_tables(text: str) -> list[TableName]:
+    """The names of tables, or of what stands for one, behind FROM and JOIN in a part of a query of Spark."""
+    scan, found = _Scan(text, _no_moment, spark=True), list[TableName]()
+    piece, word = scan.next(0), ""
+    is_next, depth, listing, calls = False, 0, set[int](), set[int]()
+    while piece is not None:
+        end = piece.end
+        if piece.kind == "op":
+            if piece.text in ")]}":
+                listing.discard(depth)
+                calls.discard(depth)
+            depth += (piece.text in "([{") - (piece.text in ")]}")
+            if piece.text == "(" and word in _WITH_FROM:
+                calls.add(depth)
+            is_next = piece.text == "," and depth in listing
+        elif piece.word in ("FROM", "JOIN") and depth not in calls:
+            listing.add(depth)
+            is_next = True
+        elif is_next and piece.kind in ("name", "tick"):
+            name, end = scan.dotted(piece)
+            behind = scan.next(end)
+            if behind is None or behind.text != "(":
+                found.append(TableName(name, by_path=False, pos=piece.start))
+            is_next = False
+        elif piece.word in _BEHIND_TABLES:
+            listing.discard(depth)
+        word = piece.word
+        piece = scan.next(end)
+    return found
+
+
+class _Scan:
+    def __init__(self, text: str, moment: Callable[[int], tuple[Expression, int]], *, spark: bool = False) -> None:
+        self.text = text
+        self.moment = moment
+        self.spark = spark
+        self.token = _SPARK_TOKEN if spark else _TOKEN
+
+    def query(self, start: int, *, nested: bool, end: int | None = None) -> tuple[Query, int]:
+        parts: list[str | TableName | Changes | Facts] = []
+        names: set[str] = set()
+        depth, pos, done = 0, start, start
+        while (piece := self.next(pos)) is not None and piece.start != end:
+            if piece.kind == "op":
+                depth += (piece.text in "([{") - (piece.text in ")]}")
+                if depth < 0 and nested:
+                    break
+                if piece.text == ";":
+                    what = "one statement at a time"
+                    raise invalid(what, self.text, piece.start, "call sql() for each of them")
+            found = self.table(piece)
+            if found is not None:
+                record, behind = found
+                parts += [self.text[done : piece.start], record]
+                pos = done = behind
+                continue
+            if piece.kind == "tick" and not self.spark:
+                quoted = piece.meaning.replace('"', '""')
+                parts += [self.text[done : piece.start], f'"{quoted}"']
+                done = piece.end
+            if piece.kind in ("name", "ident", "tick"):
+                names.add(piece.meaning.lower())
+            pos = piece.end
+        # What stands before the end or the closing parenthesis.
+        end = len(self.text) if piece is None else piece.start
+        parts.append(self.text[done:end])
+        return Query(self.text[start:end], tuple(part for part in parts if part != ""), frozenset(names)), end
+
+    def named(self, start: int) -> tuple[Named, int] | None:
+        names: set[str] = set()
+        depth, is_name, piece = 0, True, self.next(start)
+        while piece is not None:
+            if piece.kind == "op":
+                depth += (piece.text in "([{") - (piece.text in ")]}")
+            behind = self.next(piece.end)
+            if depth == 0 and piece.kind in ("name", "ident", "tick") and is_name and piece.start > start:
+                if piece.word != "RECURSIVE" or behind is None or behind.text == "(" or behind.word == "AS":
+                    names.add(piece.meaning.lower())
+                    is_name = False
+            elif depth == 0 and piece.text == ")" and behind is not None:
+                is_name = behind.text == ","
+                if behind.word in _WITH_NAMES:
+                    query, _ = self.query(start, nested=False, end=behind.start)
+                    return Named(query, frozenset(names)), behind.start
+                if not is_name and behind.word not in ("AS", "USING"):
+                    return None
+            piece = behind
+        return None
+
+    def next(self, pos: int) -> _Piece | None:
+        """The piece at a place or after the blanks there; None at the end."""
+        while pos < len(self.text):
+            if self.text.startswith("/*", pos):
+                pos = self.comment(pos)
+                continue
+            match = self.token.match(self.text, pos)
+            if match is None:
+                raise invalid(f"a {self.text[pos]} is never closed", self.text, pos, "close it")
+            kind = match.lastgroup or ""
+            if kind != "space":
+                return _Piece("text" if kind == "tag" else kind, match[0], pos, match.end())
+            pos = match.end()
+        return None
+
+    def comment(self, start: int) -> int:
+        depth, pos = 1, start + 2
+        for match in re.compile(r"/\*|\*/").finditer(self.text, pos):
+            depth += 1 if match[0] == "/*" else -1
+            if not depth:
+                return match.end()
+        raise invalid("a /* comment is never closed", self.text, start, "close it with */")
+
+    def table(self, piece: _Piece) -> tuple[TableName | Changes | Facts, int] | None:
+        """The table that Delta's syntax names here, and the place behind it."""
+        if piece.kind not in ("name", "ident", "tick"):
+            return None
+        if piece.text.lower() in _CHANGES:
+            return self.changes(piece)
+        if piece.text.lower() in _FACTS:
+            return self.facts(piece)
+        if piece.text.lower() == "delta":
+            dot = self.next(piece.end)
+            place = None if dot is None or dot.text != "." else self.next(dot.end)
+            if place is not None and place.kind == "tick":
+                table = suffixed(place.meaning, piece.start, by_path=True)
+                return self.travelled(table, place.end)
+        name, behind = self.dotted(piece) if self.spark else (piece.meaning, piece.end)
+        at = self.at(behind)
+        if at is None:
+            return None
+        return TableName(name, by_path=False, pos=piece.start, at=at[0]), at[1]
+
+    def dotted(self, piece: _Piece) -> tuple[str, int]:
+        """A name of several parts as it is written, and the place behind it."""
+        end = piece.end
+        while self.text.startswith(".", end) and (part := self.next(end + 1)) and part.kind in ("name", "tick"):
+            end = part.end
+        return self.text[piece.start : end], end
+
+    def travelled(self, table: TableName, end: int) -> tuple[TableName, int]:
+        at = self.at(end)
+        if at is None:
+            return table, end
+        if table.at is not None:
+            raise invalid("two versions of one table", self.text, end, "give one of them")
+        return TableName(table.name, table.by_path, table.pos, at[0]), at[1]
+
+    def at(self, pos: int) -> tuple[TimeTravel, int] | None:
+        """`@v5`, `@yyyyMMddHHmmssSSS`, `[FOR] VERSION AS OF 5` or `[FOR] TIMESTAMP AS OF ..` behind a table."""
+        if self.text.startswith("@", pos) and (stamp := _STAMP.match(self.text, pos + 1)):
+            given = stamp[0]
+            at = TimeTravel(version=int(given[1:])) if given[0] in "vV" else TimeTravel(digits=given)
+            return at, stamp.end()
+        words: list[_Piece] = []
+        while len(words) < len(("FOR", "VERSION", "AS", "OF")) and (piece := self.next(pos)) is not None and piece.word:
+            words.append(piece)
+            pos = piece.end
+        spelled = [piece.word for piece in words]
+        skip = 1 if spelled[:1] == ["FOR"] else 0
+        if spelled[skip + 1 : skip + 3] != ["AS", "OF"]:
+            return None
+        kind, behind = spelled[skip], words[skip + 2].end
+        if kind in ("VERSION", "SYSTEM_VERSION"):
+            number = self.next(behind)
+            digits = "" if number is None else number.meaning
+            if number is None or not re.fullmatch(r"\d{1,18}", digits):
+                raise invalid("expected a version number", self.text, behind, "write VERSION AS OF 5")
+            return TimeTravel(version=int(digits)), number.end
+        if kind in ("TIMESTAMP", "SYSTEM_TIME"):
+            moment, end = self.moment(behind)
+            return TimeTravel(moment=moment), end
+        return None
+
+    def changes(self, piece: _Piece) -> tuple[Changes, int] | None:
+        hint = f"write {piece.text}('table', 0) or {piece.text}('table', 0, 5), or moments as texts"
+        found = self.arguments(piece, "texts and versions", hint)
+        if found is None:
+            return None
+        given, pos = found
+        if len(given) not in (2, 3) or given[0].kind != "text":
+            hint = f"write {piece.text}('table', 0) or {piece.text}('table', 0, 5)"
+            raise invalid(f"{piece.text} takes a table and one or two versions", self.text, piece.start, hint)
+        name = given[0].meaning
+        place = re.fullmatch(r"(?is)delta\.`(.+)`", name)
+        by_path = piece.text.lower() == "table_changes_by_path"
+        table = TableName(place[1] if place and not by_path else name, by_path or bool(place), given[0].start)
+        ends = [int(item.text) if item.kind == "number" else item.meaning for item in given[1:]]
+        return Changes(table, ends[0], ends[1] if len(ends) > 1 else None), pos
+
+    def facts(self, piece: _Piece) -> tuple[Facts, int] | None:
+        what = _FACTS[piece.text.lower()]
+        more = ", and how many commits" if what == "history" else ""
+        hint = f"write {piece.text}('/path/to/table')" + (f" or {piece.text}('/path/to/table', 10)" if more else "")
+        found = self.arguments(piece, f"a table{more}", hint)
+        if found is None:
+            return None
+        given, pos = found
+        kinds = [item.kind for item in given]
+        if kinds not in (["text"], ["text", "number"][: 2 if more else 1]):
+            raise invalid(f"{piece.text} takes a table{more}", self.text, piece.start, hint)
+        name = given[0].meaning
+        place = re.fullmatch(r"(?is)delta\.`(.+)`", name)
+        # A name has letters and dots, and nothing that only a path has.
+        by_path = place is not None or not re.fullmatch(r"\w+(\.\w+)*", name)
+        table = TableName(place[1] if place else name, by_path, given[0].start)
+        return Facts(table, what, int(given[1].text) if len(given) > 1 else None), pos
+
+    def arguments(self, piece: _Piece, takes: str, hint: str) -> tuple[list[_Piece], int] | None:
+        """The texts and numbers in the parentheses behind a function, and the place behind these."""
+        open_ = self.next(piece.end)
+        if open_ is None or open_.text != "(":
+            return None
+        pos = open_.end
+        given: list[_Piece] = []
+        while True:
+            argument, comma = self.next(pos), None
+            if argument is not None and (argument.kind == "text" or re.fullmatch(r"\d{1,18}", argument.text)):
+                given.append(argument)
+                comma = self.next(argument.end)
+            if comma is None or comma.text not in (",", ")"):
+                raise invalid(f"{piece.text} takes {takes}", self.text, piece.start, hint)
+            pos = comma.end
+            if comma.text == ")":
+                return given, pos

@@ -1,0 +1,193 @@
+"""Text -> INSERT, DELETE, UPDATE, MERGE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from deltafast._expr.errors import invalid
+from deltafast._sql.tree import Assignment, Clause, Delete, Expression, Insert, Merge, Update
+
+if TYPE_CHECKING:
+    from deltafast._sql.reader import Reader
+    from deltafast._sql.tree import Default, Path, Source
+
+__all__ = ["read_delete", "read_insert", "read_merge", "read_truncate", "read_update"]
+
+
+def read_insert(reader: Reader) -> Insert:
+    """`INSERT [WITH SCHEMA EVOLUTION] INTO | OVERWRITE [TABLE] t ..`."""
+    reader.need("INSERT")
+    evolve = reader.take("WITH", "SCHEMA", "EVOLUTION")
+    overwrite = reader.accept("OVERWRITE")
+    if overwrite:
+        reader.accept("INTO")
+    else:
+        reader.need("INTO")
+    reader.accept("TABLE")
+    target = reader.table()
+    alias = None
+    if reader.peek("AS") or (reader.ahead().upper == "REPLACE" and reader.ahead(2).upper == "ON"):
+        alias = reader.alias()
+    partition = _partition(reader) if reader.accept("PARTITION") else ()
+    mode: Literal["append", "overwrite", "where", "using", "on"] = "overwrite" if overwrite else "append"
+    condition, using = None, ()
+    columns, by_name = _columns(reader)
+    if not overwrite and reader.accept("REPLACE"):
+        if reader.accept("WHERE"):
+            mode, condition = "where", reader.value()
+        elif reader.accept("USING"):
+            mode, using = "using", reader.names()
+        elif reader.accept("ON"):
+            mode, condition = "on", reader.value_before_query()
+        else:
+            reader.fail("expected WHERE, USING or ON after REPLACE")
+        if not columns and not by_name:
+            columns, by_name = _columns(reader)
+    bracketed = mode == "on" and reader.is_op("(")
+    source, source_alias = _source(reader, aliased=bracketed)
+    return Insert(target, source, mode, columns, by_name, partition, condition, using, alias, source_alias, evolve)
+
+
+def _columns(reader: Reader) -> tuple[tuple[str, ...], bool]:
+    if reader.take("BY", "NAME"):
+        return (), True
+    if reader.is_op("(") and not reader.at_query():
+        columns = reader.names()
+        low = [name.lower() for name in columns]
+        for n, name in enumerate(low):
+            if name in low[:n]:
+                what = f"the column `{columns[n]}` is named twice"
+                raise invalid(what, reader.text, reader.token.pos, "name each column once")
+        return columns, False
+    return (), False
+
+
+def _partition(reader: Reader) -> tuple[tuple[str, Expression | None], ...]:
+    out: list[tuple[str, Expression | None]] = []
+    reader.expect_op("(")
+    while True:
+        name = reader.name_part("a partition column")
+        out.append((name, reader.value() if reader.accept_op("=") else None))
+        if not reader.accept_op(","):
+            break
+    reader.expect_op(")")
+    return tuple(out)
+
+
+def _source(reader: Reader, *, aliased: bool) -> tuple[Source, str | None]:
+    """The rows; with an alias behind where they stand in parentheses."""
+    if not aliased:
+        return reader.source(), None
+    reader.expect_op("(")
+    if reader.peek("VALUES"):
+        found: Source = reader.rows()
+    else:
+        found = reader.query(nested=True)
+    reader.expect_op(")")
+    return found, reader.alias()
+
+
+def read_delete(reader: Reader) -> Delete:
+    """`DELETE FROM t [AS a] [WHERE ..]`."""
+    reader.need("DELETE", "FROM")
+    target, alias = reader.table(), reader.alias()
+    return Delete(target, alias, reader.where())
+
+
+def read_truncate(reader: Reader) -> Delete:
+    """`TRUNCATE TABLE t`."""
+    reader.need("TRUNCATE", "TABLE")
+    return Delete(reader.table(), None, None)
+
+
+def read_update(reader: Reader) -> Update:
+    """`UPDATE t [AS a] SET column = value, .. [WHERE ..]`."""
+    reader.need("UPDATE")
+    target, alias = reader.table(), reader.alias()
+    reader.need("SET")
+    return Update(target, alias, _assignments(reader), reader.where())
+
+
+def _assignments(reader: Reader) -> tuple[Assignment, ...]:
+    out: list[Assignment] = []
+    while True:
+        column = reader.path()
+        if not reader.accept_op("=") and not reader.accept_op("=="):
+            reader.fail("expected '='")
+        out.append(Assignment(column, reader.value_or_default()))
+        if not reader.accept_op(","):
+            return tuple(out)
+
+
+def read_merge(reader: Reader) -> Merge:
+    """`MERGE [WITH SCHEMA EVOLUTION] INTO t [AS a] USING source [AS b] ON .. WHEN ..`."""
+    reader.need("MERGE")
+    evolve = reader.take("WITH", "SCHEMA", "EVOLUTION")
+    reader.need("INTO")
+    target, alias = reader.table(), reader.alias()
+    reader.need("USING")
+    columns: tuple[str, ...] = ()
+    if reader.accept_op("("):
+        source: Source = reader.query(nested=True)
+        reader.expect_op(")")
+        source_alias = reader.alias()
+        columns = reader.names() if source_alias is not None and reader.is_op("(") else ()
+    else:
+        table = reader.source_table()
+        source, source_alias = reader.known(table), reader.alias()
+        if source_alias is None and source is not table:
+            source_alias = table.name
+    reader.need("ON")
+    on = reader.value()
+    clauses: list[Clause] = []
+    while reader.peek("WHEN"):
+        clauses.append(_clause(reader))
+    if not clauses:
+        reader.fail("expected WHEN MATCHED or WHEN NOT MATCHED")
+    return Merge(target, alias, source, source_alias, on, tuple(clauses), evolve, columns)
+
+
+def _clause(reader: Reader) -> Clause:
+    reader.need("WHEN")
+    rows: Literal["matched", "not_matched", "not_matched_by_source"] = "matched"
+    if reader.accept("NOT"):
+        rows = "not_matched"
+    reader.need("MATCHED")
+    if rows == "not_matched" and reader.accept("BY"):
+        if reader.accept("SOURCE"):
+            rows = "not_matched_by_source"
+        elif not reader.accept("TARGET"):
+            reader.fail("expected SOURCE or TARGET")
+    condition = reader.value() if reader.accept("AND") else None
+    reader.need("THEN")
+    if rows == "not_matched":
+        reader.need("INSERT")
+        return Clause(rows, "insert", condition, _inserted(reader))
+    if reader.accept("DELETE"):
+        return Clause(rows, "delete", condition, None)
+    if not reader.take("UPDATE", "SET"):
+        reader.fail("expected UPDATE SET or DELETE")
+    if reader.is_op("*"):
+        if rows != "matched":
+            reader.fail("a row that the source does not have can only be set column by column: expected a column")
+        reader.advance()
+        return Clause(rows, "update", condition, None)
+    return Clause(rows, "update", condition, _assignments(reader))
+
+
+def _inserted(reader: Reader) -> tuple[Assignment, ...] | None:
+    """`*`, or `(columns) VALUES (values)`."""
+    if reader.accept_op("*"):
+        return None
+    columns: list[Path] = list(reader.paths())
+    reader.need("VALUES")
+    pos = reader.token.pos
+    reader.expect_op("(")
+    values: list[Expression | Default] = [reader.value_or_default()]
+    while reader.accept_op(","):
+        values.append(reader.value_or_default())
+    reader.expect_op(")")
+    if len(columns) != len(values):
+        what = f"{len(columns)} columns get {len(values)} values"
+        raise invalid(what, reader.text, pos, "give each column one")
+    return tuple(Assignment(column, value) for column, value in zip(columns, values, strict=True))

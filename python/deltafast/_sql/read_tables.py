@@ -1,0 +1,322 @@
+"""Text -> CREATE TABLE, SHALLOW CLONE, ALTER TABLE, COMMENT ON, CONVERT TO DELTA."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from deltafast._expr.errors import invalid
+from deltafast._sql.read_columns import read_column, read_columns, read_type
+from deltafast._sql.tree import (
+    AddColumns,
+    AddConstraint,
+    Alter,
+    AlterColumn,
+    AlterColumns,
+    Clone,
+    ClusterBy,
+    ColumnPlace,
+    Convert,
+    CreateTable,
+    DropColumns,
+    DropConstraint,
+    DropFeature,
+    RenameColumn,
+    SetComment,
+    SetProperties,
+    UnsetProperties,
+)
+
+if TYPE_CHECKING:
+    from deltafast._sql.reader import Reader
+    from deltafast._sql.tree import Change, Path
+    from deltafast.schema import Field
+
+__all__ = ["read_alter", "read_comment", "read_convert", "read_create"]
+
+_NO_CATALOG: Final = "there is no catalog here: use a table's place"
+
+
+def read_create(reader: Reader) -> CreateTable | Clone:
+    """`CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t ..`, `REPLACE TABLE t ..`."""
+    mode = _mode(reader)
+    target = reader.table()
+    if reader.take("SHALLOW", "CLONE"):
+        return _clone(reader, target, mode)
+    if reader.peek("DEEP") or reader.peek("CLONE"):
+        reader.absent("a deep CLONE", "write SHALLOW CLONE, or CREATE TABLE .. AS SELECT * FROM ..")
+    if reader.accept("LIKE"):
+        reader.absent("CREATE TABLE LIKE", "give the columns, or a query that gives no rows")
+    parts: dict[str, Any] = {}
+    if reader.is_op("(") and not reader.at_query():
+        parts["columns"] = read_columns(reader)
+    _clauses(reader, parts)
+    if reader.accept("AS") or reader.at_query():
+        if "columns" in parts:
+            reader.fail("columns are given, or a query; expected the end of the statement")
+        parts["query"] = reader.source()
+    elif "columns" not in parts:
+        parts["columns"] = ()
+    return CreateTable(target, mode, **parts)
+
+
+def _mode(reader: Reader) -> Literal["create", "if_not_exists", "create_or_replace", "replace"]:
+    """What stands before the table's name."""
+    mode: Literal["create", "create_or_replace", "replace"] = "create"
+    if reader.accept("REPLACE"):
+        mode = "replace"
+    else:
+        reader.need("CREATE")
+        if reader.take("OR", "REPLACE"):
+            mode = "create_or_replace"
+    if reader.token.upper in ("VIEW", "TEMPORARY", "TEMP", "DATABASE", "SCHEMA", "FUNCTION", "EXTERNAL"):
+        reader.absent(f"CREATE {reader.token.upper}", _NO_CATALOG)
+    reader.need("TABLE")
+    if not reader.take("IF", "NOT", "EXISTS"):
+        return mode
+    if mode != "create":
+        reader.fail("a table is replaced, or made if it is not there; expected a table's name")
+    return "if_not_exists"
+
+
+def _clauses(reader: Reader, parts: dict[str, Any]) -> None:  # noqa: C901 - one line a clause
+    """What stands between the columns and the query, in any order."""
+    while True:
+        pos = reader.token.pos
+        if reader.accept("USING"):
+            if reader.name_part("a format").lower() != "delta":
+                raise invalid("only tables of Delta are made", reader.text, pos, "write USING delta")
+            continue
+        if reader.take("PARTITIONED", "BY"):
+            key, value = "partition_by", _partition_names(reader, parts)
+        elif reader.take("CLUSTER", "BY"):
+            paths: tuple[Path, ...] = () if reader.accept("NONE") else reader.paths()
+            key, value = "cluster_by", tuple(".".join(path) for path in paths)
+        elif reader.accept("TBLPROPERTIES") or reader.accept("OPTIONS"):
+            key, value = "properties", reader.properties()
+        elif reader.accept("COMMENT"):
+            key, value = "comment", reader.string_text()
+        elif reader.accept("LOCATION"):
+            key, value = "location", reader.string_text()
+        elif reader.peek("CLUSTERED", "BY") or reader.take("STORED", "AS") or reader.peek("ROW", "FORMAT"):
+            reader.absent("a table of Hive's", "leave this out")
+        else:
+            return
+        if key in parts and key != "partition_by":
+            raise invalid(f"{key.upper()} is given twice", reader.text, pos, "give it once")
+        parts[key] = value
+
+
+def _partition_names(reader: Reader, parts: dict[str, Any]) -> tuple[str, ...]:
+    """`(a, b)`, or columns with their types, which then come last in the table."""
+    if reader.ahead(2).text in (",", ")"):
+        return reader.names()
+    if reader.ahead(2).text == "(":
+        reader.absent(
+            "a partition transform", "use a generated column: day DATE GENERATED ALWAYS AS (CAST(ts AS DATE))"
+        )
+    fields = read_columns(reader)
+    parts["columns"] = (*parts.get("columns", ()), *fields)
+    return tuple(field.name for field in fields)
+
+
+def _clone(reader: Reader, target: Any, mode: Any) -> Clone:
+    source = reader.source_table()
+    properties = reader.properties() if reader.accept("TBLPROPERTIES") else {}
+    location = reader.string_text() if reader.accept("LOCATION") else None
+    return Clone(target, source, mode, properties, location)
+
+
+def read_comment(reader: Reader) -> Alter:
+    """`COMMENT ON TABLE t IS '..'`."""
+    reader.need("COMMENT", "ON", "TABLE")
+    target = reader.table()
+    reader.need("IS")
+    return Alter(target, SetComment(None if reader.accept("NULL") else reader.string_text()))
+
+
+def read_convert(reader: Reader) -> Convert:
+    """``CONVERT TO DELTA parquet.`place` [NO STATISTICS] [PARTITIONED BY (a INT)]``."""
+    reader.need("CONVERT", "TO", "DELTA")
+    pos = reader.token.pos
+    if reader.token.kind == "string":
+        place = reader.string_text()
+    else:
+        kind = reader.name_part("parquet.`place`").lower()
+        if kind == "iceberg":
+            reader.absent("converting a table of Iceberg", "only folders of Parquet files are converted", pos)
+        if kind != "parquet" or not reader.accept_op(".") or reader.token.kind != "quoted":
+            raise invalid("expected parquet.`place`", reader.text, pos, "name the folder of Parquet files")
+        place = reader.advance().text
+    statistics = not reader.take("NO", "STATISTICS")
+    fields = read_columns(reader) if reader.take("PARTITIONED", "BY") else ()
+    return Convert(place, statistics, fields)
+
+
+def read_alter(reader: Reader) -> Alter:
+    """`ALTER TABLE t ..`."""
+    reader.need("ALTER", "TABLE")
+    target = reader.table()
+    pos = reader.token.pos
+    for words, read in _CHANGES.items():
+        if reader.take(*words.split()):
+            return Alter(target, read(reader))
+    for words, hint in _ABSENT.items():
+        if reader.peek(*words.split()):
+            reader.absent(f"ALTER TABLE .. {words}", hint, pos)
+    reader.fail("expected a change of the table, such as ADD COLUMNS, SET TBLPROPERTIES or CLUSTER BY")
+
+
+def _add_columns(reader: Reader) -> Change:
+    bracketed = reader.accept_op("(")
+    out: list[tuple[Path, Field, ColumnPlace | None]] = []
+    while True:
+        *parents, name = reader.path()
+        field = read_column(reader, name=name)
+        out.append((tuple(parents), field, _place(reader)))
+        if not reader.accept_op(","):
+            break
+    if bracketed:
+        reader.expect_op(")")
+    return AddColumns(tuple(out))
+
+
+def _place(reader: Reader) -> ColumnPlace | None:
+    """`[FIRST | AFTER column]`; a field's sibling is named without the struct, as in Spark."""
+    if reader.accept("FIRST"):
+        return ColumnPlace(None)
+    return ColumnPlace(reader.name_part("a column")) if reader.accept("AFTER") else None
+
+
+def _drop_columns(reader: Reader) -> Change:
+    if_exists = reader.take("IF", "EXISTS")
+    return DropColumns(reader.paths(), if_exists)
+
+
+def _rename_column(reader: Reader) -> Change:
+    column = reader.path()
+    reader.need("TO")
+    return RenameColumn(column, reader.name_part("a name"))
+
+
+def _alter_columns(reader: Reader) -> Change:
+    out: list[AlterColumn] = []
+    while True:
+        pos = reader.token.pos
+        one = _alter_column(reader)
+        path = tuple(part.lower() for part in one.column)
+        for other in out:
+            known = tuple(part.lower() for part in other.column)
+            if path[: len(known)] == known[: len(path)]:
+                what = f"`{'.'.join(one.column)}` is changed twice"
+                raise invalid(what, reader.text, pos, "write a statement for each change")
+        out.append(one)
+        if not reader.accept_op(","):
+            return AlterColumns(tuple(out))
+
+
+def _alter_column(reader: Reader) -> AlterColumn:  # noqa: PLR0911 - one line a change
+    column = reader.path()
+    if reader.accept("TYPE"):
+        return AlterColumn(column, "type", read_type(reader))
+    if reader.accept("COMMENT"):
+        return AlterColumn(column, "comment", reader.string_text())
+    if reader.take("SET", "NOT", "NULL"):
+        return AlterColumn(column, "nullable", value=False)
+    if reader.take("DROP", "NOT", "NULL"):
+        return AlterColumn(column, "nullable", value=True)
+    if reader.take("SET", "DEFAULT"):
+        return AlterColumn(column, "default", reader.value())
+    if reader.take("DROP", "DEFAULT"):
+        return AlterColumn(column, "default", None)
+    if reader.take("SYNC", "IDENTITY"):
+        return AlterColumn(column, "identity", None)
+    if (place := _place(reader)) is None:
+        what = "TYPE, COMMENT, SET NOT NULL, DROP NOT NULL, SET DEFAULT, DROP DEFAULT, FIRST, AFTER or SYNC IDENTITY"
+        reader.fail(f"expected {what}")
+    return AlterColumn(column, "place", place)
+
+
+def _change_column(reader: Reader) -> Change:
+    """Hive's `CHANGE COLUMN a a INT [COMMENT '..' | FIRST | AFTER b]`, and Spark's form, which is ALTER COLUMN's."""
+    start = reader.at
+    *_, name = reader.path()
+    if reader.token.kind in ("name", "quoted") and reader.token.text.lower() == name.lower():
+        reader.advance()
+        read_type(reader)
+        if reader.accept("COMMENT"):
+            return AlterColumns((AlterColumn((name,), "comment", reader.string_text()),))
+        if (place := _place(reader)) is not None:
+            return AlterColumns((AlterColumn((name,), "place", place),))
+        reader.fail("expected COMMENT, FIRST or AFTER; to change the type write ALTER COLUMN a TYPE ..")
+    reader.at = start
+    return _alter_columns(reader)
+
+
+def _set_properties(reader: Reader) -> Change:
+    return SetProperties(reader.properties())
+
+
+def _unset_properties(reader: Reader) -> Change:
+    # Delta unsets what is there either way.
+    reader.take("IF", "EXISTS")
+    reader.expect_op("(")
+    keys = [reader.property_key()]
+    while reader.accept_op(","):
+        keys.append(reader.property_key())
+    reader.expect_op(")")
+    return UnsetProperties(tuple(keys))
+
+
+def _add_constraint(reader: Reader) -> Change:
+    name = reader.name_part("a constraint's name")
+    if reader.peek("PRIMARY") or reader.peek("FOREIGN") or reader.peek("UNIQUE"):
+        reader.absent("a constraint other than CHECK", "write ADD CONSTRAINT name CHECK (..)")
+    reader.need("CHECK")
+    return AddConstraint(name, reader.bracketed())
+
+
+def _drop_constraint(reader: Reader) -> Change:
+    if_exists = reader.take("IF", "EXISTS")
+    return DropConstraint(reader.name_part("a constraint's name"), if_exists)
+
+
+def _drop_feature(reader: Reader) -> Change:
+    feature = reader.string_text() if reader.token.kind == "string" else reader.name_part("a feature")
+    if not re.fullmatch(r"[\w-]+", feature):
+        reader.fail("expected a feature's name")
+    return DropFeature(feature, reader.take("TRUNCATE", "HISTORY"))
+
+
+def _cluster_by(reader: Reader) -> Change:
+    return ClusterBy(() if reader.accept("NONE") else reader.paths())
+
+
+#: The first that fits.
+_CHANGES: Final = {
+    "ADD COLUMNS": _add_columns,
+    "ADD COLUMN": _add_columns,
+    "ADD CONSTRAINT": _add_constraint,
+    "DROP COLUMNS": _drop_columns,
+    "DROP COLUMN": _drop_columns,
+    "DROP CONSTRAINT": _drop_constraint,
+    "DROP FEATURE": _drop_feature,
+    "RENAME COLUMN": _rename_column,
+    "ALTER COLUMN": _alter_columns,
+    "ALTER": _alter_columns,
+    "CHANGE COLUMN": _change_column,
+    "CHANGE": _change_column,
+    "SET TBLPROPERTIES": _set_properties,
+    "UNSET TBLPROPERTIES": _unset_properties,
+    "CLUSTER BY": _cluster_by,
+}
+_ABSENT: Final = {
+    "RENAME TO": "there is no catalog here, and a table's place stays",
+    "SET LOCATION": "there is no catalog here, and a table's place stays",
+    "REPLACE COLUMNS": "drop, rename and add columns one by one",
+    "ADD PARTITION": "partitions come with their rows",
+    "DROP PARTITION": "write DELETE FROM t WHERE ..",
+    "RECOVER PARTITIONS": "the log knows the partitions",
+    "ADD FEATURE": "set the property delta.feature.<name> to 'supported'",
+    "SET SERDE": "a table of Delta has none",
+}

@@ -1,0 +1,155 @@
+"""Text -> OPTIMIZE, REORG, VACUUM, RESTORE, DESCRIBE, SHOW, GENERATE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from deltafast._expr.errors import invalid
+from deltafast._sql.tree import Describe, Generate, Optimize, Reorg, Restore, Show, Vacuum
+
+if TYPE_CHECKING:
+    from deltafast._sql.reader import Reader
+    from deltafast._sql.tree import Path, Source
+
+__all__ = [
+    "read_describe",
+    "read_generate",
+    "read_optimize",
+    "read_reorg",
+    "read_restore",
+    "read_show",
+    "read_vacuum",
+]
+
+
+def read_optimize(reader: Reader) -> Optimize:
+    """`OPTIMIZE t [FULL] [WHERE ..] [ZORDER BY (..)]`."""
+    reader.need("OPTIMIZE")
+    target = reader.table_or_place()
+    full = reader.accept("FULL")
+    where = reader.where()
+    full = reader.accept("FULL") or full
+    columns: tuple[Path, ...] = reader.paths() if reader.take("ZORDER", "BY") else ()
+    return Optimize(target, full, where, columns)
+
+
+def read_reorg(reader: Reader) -> Reorg:
+    """`REORG TABLE t [WHERE ..] APPLY (PURGE)`, `REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n))`.
+
+    The second is of the whole table.
+    """
+    reader.need("REORG", "TABLE")
+    target = reader.table_or_place()
+    where = reader.where()
+    reader.need("APPLY")
+    reader.expect_op("(")
+    upgrade = None
+    if not reader.accept("PURGE"):
+        if where is not None:
+            reader.fail("expected PURGE: UPGRADE UNIFORM is of the whole table, without WHERE")
+        reader.need("UPGRADE", "UNIFORM")
+        reader.expect_op("(")
+        reader.need("ICEBERG_COMPAT_VERSION")
+        reader.expect_op("=")
+        upgrade = reader.whole_number("a version of Iceberg compatibility")
+        reader.expect_op(")")
+    reader.expect_op(")")
+    return Reorg(target, where, upgrade)
+
+
+def read_vacuum(reader: Reader) -> Vacuum:
+    """`VACUUM t [LITE | FULL] [USING INVENTORY ..] [RETAIN n HOURS] [DRY RUN]`, in any order."""
+    reader.need("VACUUM")
+    target = reader.table_or_place()
+    lite, hours, dry_run = False, None, False
+    inventory: Source | None = None
+    seen: set[str] = set()
+    while reader.token.kind != "end":
+        word, pos = reader.token.upper, reader.token.pos
+        if reader.accept("LITE"):
+            word, lite = "LITE or FULL", True
+        elif reader.accept("FULL"):
+            word = "LITE or FULL"
+        elif reader.take("USING", "INVENTORY"):
+            if reader.accept_op("("):
+                inventory = reader.query(nested=True)
+                reader.expect_op(")")
+            else:
+                inventory = reader.source_table()
+        elif reader.accept("RETAIN"):
+            hours = _hours(reader)
+            if not reader.accept("HOURS", "HOUR"):
+                reader.fail("expected HOURS")
+        elif reader.take("DRY", "RUN"):
+            dry_run = True
+        else:
+            reader.fail("expected LITE, FULL, USING INVENTORY, RETAIN n HOURS or DRY RUN")
+        if word in seen:
+            raise invalid(f"{word} is given twice", reader.text, pos, "give it once")
+        seen.add(word)
+    return Vacuum(target, lite, hours, dry_run, inventory)
+
+
+def _hours(reader: Reader) -> float:
+    if reader.token.kind != "number":
+        reader.fail("expected a number of hours")
+    return float(reader.advance().text)
+
+
+def read_restore(reader: Reader) -> Restore:
+    """`RESTORE [TABLE] t [TO] VERSION | TIMESTAMP AS OF ..`."""
+    reader.need("RESTORE")
+    reader.accept("TABLE")
+    target = reader.table_or_place()
+    reader.accept("TO")
+    at = reader.travel()
+    if at is None:
+        reader.fail("expected TO VERSION AS OF or TO TIMESTAMP AS OF")
+    return Restore(target, at)
+
+
+def read_describe(reader: Reader) -> Describe:
+    """`DESCRIBE DETAIL | HISTORY | [TABLE] [EXTENDED] t [LIMIT n]`."""
+    reader.advance()
+    what: Literal["detail", "history", "table"] = "table"
+    if reader.peek("DETAIL") and reader.ahead().kind != "end":
+        reader.advance()
+        what = "detail"
+    elif reader.peek("HISTORY") and reader.ahead().kind != "end":
+        reader.advance()
+        what = "history"
+    else:
+        reader.take("TABLE")
+        reader.take("EXTENDED")
+    target = reader.table_or_place()
+    limit = reader.whole_number() if what == "history" and reader.accept("LIMIT") else None
+    return Describe(target, what, limit)
+
+
+def read_show(reader: Reader) -> Show:
+    """`SHOW TBLPROPERTIES t [('key')]`, `SHOW COLUMNS IN t`, `SHOW PARTITIONS t`."""
+    reader.need("SHOW")
+    if reader.accept("TBLPROPERTIES"):
+        target, key = reader.table(), None
+        if reader.accept_op("("):
+            key = reader.property_key()
+            reader.expect_op(")")
+        return Show(target, "properties", key)
+    if reader.accept("COLUMNS"):
+        if not reader.accept("IN", "FROM"):
+            reader.fail("expected IN")
+        return Show(reader.table(), "columns")
+    if reader.accept("PARTITIONS"):
+        return Show(reader.table(), "partitions")
+    reader.absent(f"SHOW {reader.token.text[:40]}", "there are SHOW TBLPROPERTIES, SHOW COLUMNS and SHOW PARTITIONS")
+
+
+def read_generate(reader: Reader) -> Generate:
+    """`GENERATE symlink_format_manifest FOR TABLE t`."""
+    reader.need("GENERATE")
+    pos = reader.token.pos
+    kind = reader.name_part("symlink_format_manifest")
+    if kind.lower() != "symlink_format_manifest":
+        raise invalid(f"{kind!r} cannot be generated", reader.text, pos, "there is symlink_format_manifest")
+    reader.need("FOR", "TABLE")
+    return Generate(reader.table_or_place())

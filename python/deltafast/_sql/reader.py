@@ -1,0 +1,352 @@
+"""What all statements are made of: keywords, names, tables, versions, expressions, values, queries.
+
+A statement's own words are Spark's and so are its expressions; a query within is the engine's, so it is read by
+`query_text` from where it begins, and the tokens behind it anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
+
+from deltafast._expr.errors import invalid, unsupported
+from deltafast._expr.lexer import Token, tokenize
+from deltafast._expr.parser import MAX_DEPTH, Parser
+from deltafast._sql.query_text import read_named, read_query, suffixed
+from deltafast._sql.tree import Default, Expression, Query, Source, TableName, TimeTravel, Values
+from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from deltafast._sql.query_text import Named
+    from deltafast._sql.tree import Path
+
+__all__ = ["QUERY_WORDS", "Reader"]
+
+#: What a query begins with, beside a parenthesis.
+QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "PIVOT", "UNPIVOT")
+#: Unquoted words that are no alias, since a statement goes on with them.
+_NO_ALIAS: Final = frozenset(
+    {"SET", "WHERE", "USING", "ON", "WHEN", "VALUES", "REPLACE", "BY", "PARTITION", *QUERY_WORDS}
+)
+
+
+class Reader(Parser):
+    """Reads a statement from left to right."""
+
+    #: Whether queries are Spark's.
+    spark: ClassVar[bool] = False
+
+    def __init__(self, text: str, zone: str) -> None:
+        self.text = text
+        self.zone = zone
+        self.tokens = tokenize(text, lenient=True)
+        self.at = 0
+        self.depth = 0
+        self.named: Named | None = None
+
+    # --- words -----------------------------------------------------------------------------------
+
+    def peek(self, *words: str) -> bool:
+        """Whether these words come next."""
+        return all(self.ahead(n).upper == word for n, word in enumerate(words))
+
+    def take(self, *words: str) -> bool:
+        """Pass over these words if all of them come next."""
+        if not self.peek(*words):
+            return False
+        self.at += len(words)
+        return True
+
+    def need(self, *words: str) -> None:
+        """Pass over these words, or fail."""
+        for word in words:
+            self.expect(word)
+
+    def fail(self, what: str) -> NoReturn:
+        """Say what was expected, and what there is."""
+        token = self.token
+        if token.kind == "broken":
+            if self.text[token.pos] == ";":
+                raise invalid("one statement at a time", self.text, token.pos, "call sql() for each of them")
+            raise InvalidArgumentError(token.text)
+        found = "the end" if token.kind == "end" else repr(token.text[:40])
+        hint = "docs/sql.md has the statements; names that are keywords need `backticks`"
+        raise invalid(f"{what}, found {found}", self.text, token.pos, hint)
+
+    def absent(self, what: str, hint: str, pos: int | None = None) -> NoReturn:
+        """Refuse by name what is no part of this release."""
+        raise unsupported(f"{what} is not supported", self.text, self.token.pos if pos is None else pos, hint)
+
+    def expect_end(self) -> None:
+        """Fail where anything is left."""
+        if self.token.kind != "end":
+            self.fail("expected the end of the statement")
+
+    # --- names -----------------------------------------------------------------------------------
+
+    def name_part(self, what: str = "a name") -> str:
+        """One name, in backquotes or without."""
+        token = self.token
+        if token.kind not in ("name", "quoted") or not token.text:
+            hint = " (a text in double quotes is no name in Spark SQL)" if token.kind == "string" else ""
+            self.fail(f"expected {what}{hint}")
+        return self.advance().text
+
+    def path(self) -> Path:
+        """A column or a field of it: `a.b`."""
+        parts = [self.name_part("a column")]
+        while self.accept_op("."):
+            parts.append(self.name_part("a field"))
+        return tuple(parts)
+
+    def names(self) -> tuple[str, ...]:
+        """`(a, b)`."""
+        self.expect_op("(")
+        out = [self.name_part("a column")]
+        while self.accept_op(","):
+            out.append(self.name_part("a column"))
+        self.expect_op(")")
+        return tuple(out)
+
+    def paths(self) -> tuple[Path, ...]:
+        """`(a, b.c)`, also without the parentheses."""
+        bracketed = self.accept_op("(")
+        out = [self.path()]
+        while self.accept_op(","):
+            out.append(self.path())
+        if bracketed:
+            self.expect_op(")")
+        return tuple(out)
+
+    def table(self) -> TableName:
+        """``delta.`place` `` or a name."""
+        pos = self.token.pos
+        first = self.name_part("a table")
+        if not self.accept_op("."):
+            return TableName(first, by_path=False, pos=pos)
+        token = self.token
+        second = self.name_part("a table")
+        if first.lower() == "delta" and token.kind == "quoted" and not self.is_op("."):
+            return TableName(second, by_path=True, pos=pos)
+        hint = "write delta.`place`, or give the table as an argument: sql(text, name=table)"
+        raise invalid("there is no catalog to look a table up in", self.text, pos, hint)
+
+    def table_or_place(self) -> TableName:
+        """A table, or its place as a text: what the commands of upkeep take."""
+        token = self.token
+        if token.kind == "string":
+            return TableName(self.advance().text, by_path=True, pos=token.pos)
+        return self.table()
+
+    def source_table(self) -> TableName:
+        """A table to be read, perhaps an older version of it."""
+        table = self.table_or_place()
+        if table.by_path:
+            table = suffixed(table.name, table.pos, by_path=True)
+        elif self.accept_op("@"):
+            table = suffixed(f"{table.name}@{self.advance().text}", table.pos, by_path=False)
+            if table.at is None:
+                self.at -= 1
+                self.fail("expected a version such as v5 or 20260131120000000 after @")
+        at = self.travel()
+        if at is None:
+            return table
+        if table.at is not None:
+            self.at -= 1
+            self.fail("the table has two versions")
+        return TableName(table.name, table.by_path, table.pos, at)
+
+    def travel(self) -> TimeTravel | None:
+        """`[FOR] VERSION AS OF 5`, `[FOR] TIMESTAMP AS OF '..'`."""
+        self.take("FOR")
+        if self.take("VERSION", "AS", "OF") or self.take("SYSTEM_VERSION", "AS", "OF"):
+            return TimeTravel(version=self.whole_number("a version"))
+        if self.take("TIMESTAMP", "AS", "OF") or self.take("SYSTEM_TIME", "AS", "OF"):
+            return TimeTravel(moment=self.value())
+        return None
+
+    def alias(self) -> str | None:
+        """`[AS] name`."""
+        if self.accept("AS"):
+            return self.name_part("an alias")
+        token = self.token
+        if token.kind == "quoted" or (token.kind == "name" and token.upper not in _NO_ALIAS):
+            return self.name_part()
+        return None
+
+    # --- values ----------------------------------------------------------------------------------
+
+    def value(self, level: int = 0) -> Expression:
+        """An expression, as text."""
+        start = self.token.pos
+        self.depth = 0
+        try:
+            self.expression(level)
+        except RecursionError:
+            hint = "write long lists with IN"
+            raise invalid(f"the expression nests more than {MAX_DEPTH} levels deep", self.text, start, hint) from None
+        return Expression(self.text[start : self.token.pos].rstrip(), start)
+
+    def value_before_query(self) -> Expression:
+        """An expression behind which a query in parentheses stands, which would look like a call's arguments."""
+        depth, kept = 0, self.tokens
+        for n in range(self.at, len(kept) - 1):
+            if not depth and kept[n].text == "(" and kept[n + 1].upper in (*QUERY_WORDS, "VALUES"):
+                self.tokens = [*kept[:n], Token("end", "", kept[n].pos)]
+                break
+            depth += (kept[n].text in "([") - (kept[n].text in ")]") if kept[n].kind == "op" else 0
+        found = self.value()
+        self.tokens = kept
+        return found
+
+    def value_or_default(self) -> Expression | Default:
+        """An expression, or `DEFAULT`."""
+        if self.peek("DEFAULT") and self.ahead().text not in ("(", "."):
+            self.advance()
+            return Default()
+        return self.value()
+
+    def bracketed(self) -> Expression:
+        """`(expression)`."""
+        self.expect_op("(")
+        found = self.value()
+        self.expect_op(")")
+        return found
+
+    def where(self) -> Expression | None:
+        """`[WHERE expression]`."""
+        return self.value() if self.accept("WHERE") else None
+
+    def string_text(self, what: str = "a text in quotes") -> str:
+        """A text."""
+        if self.token.kind != "string":
+            self.fail(f"expected {what}")
+        return str(self.string().lit.value)
+
+    def whole_number(self, what: str = "a number") -> int:
+        """A whole number, also in quotes."""
+        token = self.token
+        if token.kind not in ("number", "string") or not token.text.isdecimal() or len(token.text) > 18:  # noqa: PLR2004
+            self.fail(f"expected {what}")
+        return int(self.advance().text)
+
+    def signed_number(self) -> int:
+        """A whole number with its sign."""
+        negative = self.accept_op("-")
+        return -self.whole_number() if negative else self.whole_number()
+
+    def properties(self) -> dict[str, str]:
+        """`('key' = 'value', key.part = true)`."""
+        self.expect_op("(")
+        out: dict[str, str] = {}
+        while True:
+            key = self.property_key()
+            self.accept_op("=")
+            out[key] = self.property_value()
+            if not self.accept_op(","):
+                break
+        self.expect_op(")")
+        return out
+
+    def property_key(self) -> str:
+        """`'delta.appendOnly'` or `delta.appendOnly`."""
+        if self.token.kind == "string":
+            return self.string_text()
+        parts = [self.name_part("a property")]
+        while self.accept_op("."):
+            parts.append(self.name_part("a property"))
+        return ".".join(parts)
+
+    def property_value(self) -> str:
+        """A text, a number or a truth value, as text."""
+        token = self.token
+        if token.kind == "string":
+            return self.string_text()
+        if token.upper in ("TRUE", "FALSE"):
+            return self.advance().text.lower()
+        if token.kind == "number" or self.is_op("-"):
+            sign = "-" if self.accept_op("-") else ""
+            return sign + self.advance().text
+        self.fail("expected a value: a text, a number, true or false")
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def at_query(self) -> bool:
+        """Whether a query begins here, perhaps in parentheses."""
+        n = 0
+        while self.ahead(n).text == "(" and self.ahead(n).kind == "op":
+            n += 1
+        return self.ahead(n).upper in (*QUERY_WORDS, "VALUES") and (n > 0 or self.ahead(n).upper != "VALUES")
+
+    def query(self, *, nested: bool = False) -> Query:
+        """A query, up to the end of the statement or, `nested`, to the closing parenthesis."""
+        found, end = read_query(self.text, self.token.pos, self.moment_at, nested=nested, spark=self.spark)
+        self.restart(end)
+        return found if self.named is None else self.named.before(found)
+
+    def named_queries(self) -> None:
+        """`WITH a AS (..)` before a statement that is no query: known to the queries within it."""
+        found = read_named(self.text, self.token.pos, self.moment_at, spark=self.spark) if self.peek("WITH") else None
+        if found is None:
+            return
+        self.named, end = found
+        self.restart(end)
+        if self.token.upper in ("UPDATE", "DELETE"):
+            self.absent(f"WITH before {self.token.upper}", "its conditions and values take no queries; write a MERGE")
+
+    def known(self, table: TableName) -> TableName | Query:
+        """A table to be read, or what WITH calls so."""
+        if self.named is None or table.by_path or table.at is not None or table.name.lower() not in self.named.names:
+            return table
+        tick = "`" if self.spark else '"'
+        parts = ("SELECT * FROM ", f"{tick}{table.name.replace(tick, tick * 2)}{tick}")
+        return self.named.before(Query("".join(parts), parts, frozenset({table.name.lower()})))
+
+    def moment_at(self, pos: int) -> tuple[Expression, int]:
+        """The expression at a place in a query, and where it ends."""
+        inner = Reader.__new__(type(self))
+        inner.text, inner.zone, inner.at, inner.depth = self.text, self.zone, 0, 0
+        inner.tokens = tokenize(self.text, pos, lenient=True)
+        # Tighter than AND and comparisons: what follows is the query's.
+        found = inner.value(_ADDITION)
+        return found, found.pos + len(found.text)
+
+    def restart(self, pos: int) -> None:
+        """Go on reading from a place in the text."""
+        self.tokens = tokenize(self.text, pos, lenient=True)
+        self.at = 0
+
+    def source(self) -> Source:
+        """`VALUES ..`, `TABLE t`, or a query."""
+        if self.peek("VALUES"):
+            return self.rows()
+        if self.accept("TABLE"):
+            return self.known(self.source_table())
+        if not self.at_query():
+            self.fail("expected SELECT, VALUES or TABLE")
+        return self.query()
+
+    def rows(self) -> Values:
+        """`VALUES (1, 'a'), (2, DEFAULT)`; a single value needs no parentheses."""
+        pos = self.advance().pos
+        out: list[tuple[Expression | Default, ...]] = []
+        while True:
+            out.append(self.row())
+            if len(out[-1]) != len(out[0]):
+                what = f"row {len(out)} has {len(out[-1])} values, the first has {len(out[0])}"
+                raise invalid(what, self.text, self.token.pos, "give all rows as many")
+            if not self.accept_op(","):
+                return Values(tuple(out), pos)
+
+    def row(self) -> tuple[Expression | Default, ...]:
+        """`(1, 'a')`."""
+        if not self.accept_op("("):
+            return (self.value_or_default(),)
+        out = [self.value_or_default()]
+        while self.accept_op(","):
+            out.append(self.value_or_default())
+        self.expect_op(")")
+        return tuple(out)
+
+
+#: The level of `+` in `expr.parser`.
+_ADDITION: Final = 10

@@ -1,0 +1,218 @@
+"""The rows of an INSERT under the names and types of the table's columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+
+from deltafast import _core
+from deltafast._expr import coercion, read_schema, syntax, types
+from deltafast._expr.binder import Binder
+from deltafast._expr.demands import bound_value
+from deltafast._handle import handle_of
+from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._sql.tree import Default, Expression, Query, TableName, Values
+from deltafast._sql.values import cell, column
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.schema import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltafast._sql.tables import Tables
+    from deltafast._sql.tree import Insert, Source
+    from deltafast.schema import Field
+    from deltafast.table import DeltaTable
+
+__all__ = ["constants", "default_of", "inserted_rows", "names_of", "source_rows"]
+
+
+def source_rows(source: Source, tables: Tables) -> pa.RecordBatchReader:
+    """The rows of a query or table, as they are."""
+    if isinstance(source, Values):
+        message = "VALUES have no types of their own here; write SELECT * FROM (VALUES ..)"
+        raise InvalidArgumentError(message)
+    return tables.rows(_everything(source) if isinstance(source, TableName) else source)
+
+
+def _everything(table: TableName) -> Query:
+    """A query for all of a table."""
+    return Query(f"TABLE {table.name}", ("FROM ", table), frozenset())
+
+
+def inserted_rows(insert: Insert, table: DeltaTable, tables: Tables) -> pa.Table | pa.RecordBatchReader:
+    """The rows, each column with its name, cast as Spark stores values.
+
+    Raises:
+        InvalidArgumentError: There are more or fewer columns than the table has, or a name that it lacks.
+    """
+    fixed = constants(insert, table, tables.zone)
+    if isinstance(insert.source, Values):
+        if insert.by_name:
+            message = "VALUES have no names: leave BY NAME out"
+            raise InvalidArgumentError(message)
+        return _literal_rows(insert.source, insert, table, fixed, tables.zone)
+    rows = source_rows(insert.source, tables)
+    names = rows.schema.names if insert.by_name else names_of(insert, table, fixed, rows.schema.names)
+    return _typed(rows, names, table, fixed, tables.zone)
+
+
+def constants(insert: Insert, table: DeltaTable, zone: str) -> dict[str, Any]:
+    """The values that PARTITION gives, by column."""
+    schema = read_schema(table.schema().to_json())
+    partitions = {name.lower(): name for name in table.metadata().partition_columns}
+    out: dict[str, Any] = {}
+    for given, value in insert.partition:
+        name = partitions.get(given.lower())
+        if name is None:
+            message = f"`{given}` is no partition column; the table has {', '.join(partitions.values()) or 'none'}"
+            raise InvalidArgumentError(message)
+        if value is not None:
+            kind = next(field.type for field in schema.fields if field.name == name)
+            out[name] = cell(value.text, kind, zone)
+    return out
+
+
+def names_of(insert: Insert, table: DeltaTable, fixed: dict[str, Any], given: Sequence[str]) -> list[str]:
+    """The column of each value, by its place.
+
+    Args:
+        insert: The statement.
+        table: The table.
+        fixed: The columns that PARTITION gives a value.
+        given: What the rows call their columns: names of those that the table is to get, where it evolves.
+
+    Raises:
+        InvalidArgumentError: There are more or fewer than the table has, or a name that it lacks or has already.
+    """
+    if insert.columns:
+        known = {field.name.lower(): field.name for field in table.schema().fields}
+        missing = next((name for name in insert.columns if name.lower() not in known), None)
+        if missing is not None and not insert.evolve:
+            message = f"the table has no column `{missing}`; it has {', '.join(known.values())}"
+            raise InvalidArgumentError(message)
+        names = [known.get(name.lower(), name) for name in insert.columns]
+    else:
+        own = [field.name for field in table.schema().fields]
+        names = [name for name in own if name not in fixed]
+        if insert.evolve:
+            for name in given[len(names) :]:
+                if name.lower() in {known.lower() for known in (*own, *names)}:
+                    message = f"the rows' column `{name}` is to be added, and the table has it; give it another name"
+                    raise InvalidArgumentError(message)
+                names.append(name)
+    if len(names) != len(given):
+        message = (
+            f"{len(names)} columns ({', '.join(names)}) are to get values, the rows have {len(given)}; name the "
+            "columns: INSERT INTO t (a, b) .."
+        )
+        raise InvalidArgumentError(message)
+    return names
+
+
+def default_of(field: Field) -> str | None:
+    """The SQL of a column's default; None where it is null.
+
+    Raises:
+        InvalidArgumentError: The table makes the column's values itself.
+    """
+    metadata = field.metadata
+    if any(key.startswith(("delta.generationExpression", "delta.identity")) for key in metadata):
+        message = f"the values of `{field.name}` are made by the table: leave the column out"
+        raise InvalidArgumentError(message)
+    default = metadata.get("CURRENT_DEFAULT")
+    return None if default is None else str(default)
+
+
+def _literal_rows(
+    values: Values,
+    insert: Insert,
+    table: DeltaTable,
+    fixed: dict[str, Any],
+    zone: str,
+) -> pa.Table:
+    # As Spark calls them.
+    names = names_of(insert, table, fixed, [f"col{place}" for place, _ in enumerate(values.rows[0], start=1)])
+    schema = read_schema(table.schema().to_json())
+    kinds = {field.name: field.type for field in schema.fields}
+    fields = {field.name: field for field in table.schema().fields}
+    arrow: Any = handle_of(table).arrow_schema()
+    columns: dict[str, Any] = {}
+    for place, name in enumerate(names):
+        given = [row[place] for row in values.rows]
+        if all(isinstance(value, Default) for value in given):
+            continue
+        if name not in fields:
+            message = f"the type of the new column `{name}` is not known from VALUES; insert a query"
+            raise InvalidArgumentError(message)
+        texts = [value.text if isinstance(value, Expression) else default_of(fields[name]) for value in given]
+        try:
+            columns[name] = column(texts, kinds[name], arrow.field(name).type, zone)
+        except InvalidArgumentError as error:
+            error.args = (f"a value of `{name}`: {error}",)
+            raise
+    if not columns and not fixed:
+        message = "every value is DEFAULT: give at least one column a value"
+        raise InvalidArgumentError(message)
+    for name, value in fixed.items():
+        columns[name] = pa.array([value] * len(values.rows), arrow.field(name).type)
+    return pa.table(columns)
+
+
+def _typed(
+    rows: pa.RecordBatchReader,
+    names: Sequence[str],
+    table: DeltaTable,
+    fixed: dict[str, Any],
+    zone: str,
+) -> pa.RecordBatchReader:
+    """The stream with its columns named and cast, batch by batch."""
+    target: Any = handle_of(table).arrow_schema()
+    wanted = read_schema(table.schema().to_json())
+    trees: list[str | None] = []
+    fields: list[Any] = []
+    for name, field in zip(names, cast("Any", rows.schema), strict=True):
+        column = next((known for known in wanted.fields if known.name.lower() == name.lower()), None)
+        tree = None if column is None else _cast(field, column.type, zone)
+        trees.append(tree)
+        kind = field.type if tree is None or column is None else target.field(column.name).type
+        fields.append(pa.field(name, kind))
+    fields += [pa.field(name, target.field(name).type) for name in fixed]
+    schema = pa.schema(fields)
+
+    def batches() -> Iterator[Any]:
+        for batch in rows:
+            arrays: list[Any] = [
+                _evaluated(tree, array) for tree, array in zip(trees, cast("Any", batch).columns, strict=True)
+            ]
+            arrays += [pa.array([value] * batch.num_rows, target.field(name).type) for name, value in fixed.items()]
+            plain = [array.cast(field.type) for array, field in zip(arrays, fields, strict=True)]
+            yield cast("Any", pa.RecordBatch).from_arrays(plain, schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+_INPUT = "value"
+
+
+def _cast(field: Any, wanted: types.DataType, zone: str) -> str | None:
+    """The tree that casts a column as Spark stores values; None where the writer takes it as it is, or refuses it."""
+    try:
+        found = read_schema(Schema.from_arrow(pa.schema([pa.field(_INPUT, field.type)])).to_json())
+    except InvalidArgumentError:
+        return None
+    given = found.fields[0].type
+    nested = isinstance(given, (types.Array, types.Map, types.Struct))
+    if given == wanted or nested or not coercion.can_cast(given, wanted, "ansi"):
+        return None
+    binder = Binder(found, _INPUT, zone=zone)
+    return bound_value(binder, syntax.Name((_INPUT,)), _INPUT, wanted).to_json()
+
+
+def _evaluated(tree: str | None, array: Any) -> Any:
+    if tree is None:
+        return array
+    batch = cast("Any", pa.table({_INPUT: array}))
+    found: Any = RecordBatchReader(_core.evaluate(tree, batch)).read_all().column(0).combine_chunks()
+    return pa.concat_arrays(cast("Any", found).chunks) if isinstance(found, pa.ChunkedArray) else found

@@ -1,0 +1,295 @@
+"""INSERT, DELETE, UPDATE and MERGE through the methods of the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from deltafast._expr.lexer import tokenize
+from deltafast._ops.delete_update import literal
+from deltafast._ops.merge import MergeClause
+from deltafast._sql.answers import counts
+from deltafast._sql.expressions import plain, qualified
+from deltafast._sql.queries import run_query
+from deltafast._sql.rows import constants, default_of, inserted_rows
+from deltafast._sql.tree import Default, Query, TableName, Values
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.table import DeltaTable
+from deltafast.writer import write_deltalake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from deltafast._sql.tables import Tables
+    from deltafast._sql.tree import Assignment, Clause, Delete, Expression, Insert, Merge, Path, Source, Update
+
+__all__ = [
+    "check_order",
+    "equal",
+    "merged",
+    "qualifiers",
+    "rows_of",
+    "run_delete",
+    "run_insert",
+    "run_merge",
+    "run_update",
+    "texts_of",
+    "values_of",
+    "written",
+]
+
+
+def run_insert(insert: Insert, tables: Tables) -> pa.RecordBatchReader:
+    """Write the rows; answers how many."""
+    table = tables.table(insert.target)
+    before = table.version()
+    options: dict[str, Any] = {}
+    mode: Literal["append", "overwrite"] = "append" if insert.mode == "append" else "overwrite"
+    if insert.mode == "where" and insert.condition is not None:
+        names = qualifiers(insert.target, insert.target_alias)
+        options["predicate"] = plain(insert.condition, _columns(table), names)
+    elif insert.mode == "using":
+        options["replace_using"] = list(insert.using)
+    elif insert.mode == "on" and insert.condition is not None:
+        options["replace_on"] = _sides(insert.condition, insert)
+    elif insert.mode == "overwrite" and (fixed := constants(insert, table, tables.zone)):
+        options["predicate"] = " AND ".join(equal(name, value) for name, value in fixed.items())
+    if insert.evolve:
+        options["schema_mode"] = "merge"
+    data = inserted_rows(insert, table, tables)
+    write_deltalake(
+        table, data, mode=mode, commit_properties=tables.commit_properties, time_zone=tables.zone, **options
+    )
+    made = 0 if table.version() == before else written(table)
+    return counts(num_affected_rows=made, num_inserted_rows=made)
+
+
+def written(table: DeltaTable) -> int | None:
+    """The rows of the newest version, as its commit says."""
+    metrics: dict[str, Any] = table.history(1)[0].get("operationMetrics") or {}
+    rows = metrics.get("numOutputRows")
+    return None if rows is None else int(rows)
+
+
+def _sides(condition: Expression, insert: Insert) -> str:
+    """The condition of REPLACE ON with `target` and `source` for the names of the two sides."""
+    source = {(insert.source_alias.lower(),): "source"} if insert.source_alias else {}
+    return plain(condition, (), source | qualifiers(insert.target, insert.target_alias, "target"))
+
+
+def equal(name: str, value: Any) -> str:
+    """A condition for rows with a value, or with null."""
+    quoted = f"`{name.replace('`', '``')}`"
+    return f"{quoted} IS NULL" if value is None else f"{quoted} = {literal(value)}"
+
+
+def run_delete(delete: Delete, tables: Tables) -> pa.RecordBatchReader:
+    """Delete rows; answers how many."""
+    table = tables.table(delete.target)
+    figures = table.delete(rows_of(delete, table), commit_properties=tables.commit_properties)
+    return counts(num_affected_rows=figures.get("num_deleted_rows"))
+
+
+def rows_of(change: Delete | Update, table: DeltaTable) -> str | None:
+    """Which rows a DELETE or UPDATE is about, without the table's alias; None for all."""
+    if change.where is None:
+        return None
+    return plain(change.where, _columns(table), qualifiers(change.target, change.alias))
+
+
+def run_update(update: Update, tables: Tables) -> pa.RecordBatchReader:
+    """Give columns other values; answers in how many rows."""
+    table = tables.table(update.target)
+    figures = table.update(
+        values_of(update, table), predicate=rows_of(update, table), commit_properties=tables.commit_properties
+    )
+    return counts(num_affected_rows=figures["num_updated_rows"])
+
+
+def values_of(update: Update, table: DeltaTable) -> dict[str, str]:
+    """The new values of an UPDATE by column.
+
+    Raises:
+        InvalidArgumentError: The table lacks a column, or a column is given two values.
+    """
+    columns, names = _columns(table), qualifiers(update.target, update.alias)
+    values: dict[str, str] = {}
+
+    def spell(value: Expression) -> str:
+        return plain(value, columns, names)
+
+    for assignment in update.assignments:
+        column, *fields = path = _assigned(assignment, table, names)
+        if fields and isinstance(assignment.value, Default):
+            message = f"the field `{'.'.join(path)}` has no default; give it a value"
+            raise InvalidArgumentError(message)
+        name = _quoted(path)
+        if name in values:
+            message = f"the column `{'.'.join(path)}` is given a value twice"
+            raise InvalidArgumentError(message)
+        values[name] = _value(assignment, column, table, spell)
+    return values
+
+
+def _assigned(assignment: Assignment, table: DeltaTable, names: Mapping[Path, str]) -> Path:
+    """The column that gets a value, as the table spells it, or the field within it."""
+    first, *rest = assignment.column
+    known = {field.name.lower(): field.name for field in table.schema().fields}
+    if first.lower() not in known and (found := qualified(assignment.column, names)) is not None:
+        first, *rest = assignment.column[found[0] :]
+    name = known.get(first.lower())
+    if name is None:
+        message = f"the table has no column `{'.'.join((first, *rest))}`; it has {', '.join(known.values())}"
+        raise InvalidArgumentError(message)
+    return (name, *rest)
+
+
+def _quoted(path: Path) -> str:
+    return ".".join(f"`{part.replace('`', '``')}`" for part in path)
+
+
+def _value(assignment: Assignment, name: str, table: DeltaTable, spell: Callable[[Expression], str]) -> str:
+    if isinstance(assignment.value, Default):
+        known = (field for field in table.schema().fields if field.name.lower() == name.lower())
+        field = next(known, None)
+        return "NULL" if field is None else default_of(field) or "NULL"
+    return spell(assignment.value)
+
+
+def run_merge(merge: Merge, tables: Tables) -> pa.RecordBatchReader:
+    """Merge a source into a table; answers how many rows were changed in each way."""
+    table = tables.table(merge.target)
+    if isinstance(merge.source, Values):
+        message = "the source of a MERGE is a table or a query"
+        raise InvalidArgumentError(message)
+    if isinstance(merge.source, Query):
+        source: Any = run_query(merge.source, tables)
+        if merge.source_columns:
+            source = source.read_all().rename_columns(list(merge.source_columns)).to_reader()
+    else:
+        source = tables.readable(merge.source)
+    texts = texts_of(merge, table)
+    # By name: the handle may be one that answers as `deltalake`'s does.
+    builder = DeltaTable.merge(
+        table,
+        source,
+        texts.on,
+        source_alias=texts.source,
+        target_alias=texts.target,
+        merge_schema=merge.evolve,
+        commit_properties=tables.commit_properties,
+    )
+    for clause in texts.clauses:
+        builder.add_clause(clause)
+    return merged(builder.execute())
+
+
+def merged(figures: dict[str, Any]) -> pa.RecordBatchReader:
+    """The answer of a MERGE."""
+    changed = {kind: figures.get(f"num_target_rows_{kind}") for kind in ("updated", "deleted", "inserted")}
+    known = [value for value in changed.values() if value is not None]
+    return counts(num_affected_rows=sum(known), **{f"num_{kind}_rows": value for kind, value in changed.items()})
+
+
+_KINDS = {"matched": "matched", "not_matched": "not_matched", "not_matched_by_source": "by_source"}
+
+
+class MergeTexts(NamedTuple):
+    """What a MERGE says, as the merge takes it."""
+
+    on: str
+    target: str | None
+    source: str | None
+    clauses: tuple[MergeClause, ...]
+
+
+def texts_of(merge: Merge, table: DeltaTable) -> MergeTexts:
+    """The texts of a MERGE, in which a side goes by its alias or by the last part of its name.
+
+    Raises:
+        InvalidArgumentError: A clause gives a column two values, or one behind it can have no row.
+    """
+    target, names = _side(merge.target, merge.alias, "target")
+    source, others = _side(merge.source, merge.source_alias, "source")
+    # What may mean both sides means neither; what a side is called it is called.
+    kept = (names.keys() ^ others.keys()) - {((target or "target").lower(),), ((source or "source").lower(),)}
+    names = {path: name for path, name in (names | others).items() if path in kept}
+    clauses = tuple(_clause_of(clause, table, names) for clause in merge.clauses)
+    check_order(clauses)
+    return MergeTexts(plain(merge.on, (), names), target, source, clauses)
+
+
+def _side(source: Source, alias: str | None, side: str) -> tuple[str | None, dict[Path, str]]:
+    """The alias of a side of a MERGE, None for `side` itself, and the longer names that stand for it."""
+    if alias is not None or not isinstance(source, TableName):
+        return alias, {}
+    last = None if source.by_path else _parts(source.name)[-1]
+    return last, qualifiers(source, None, last or side)
+
+
+_CALLED = {"matched": "MATCHED", "not_matched": "NOT MATCHED", "by_source": "NOT MATCHED BY SOURCE"}
+
+
+def check_order(clauses: Sequence[MergeClause]) -> None:
+    """Refuse a clause behind one of its kind that takes all rows, as Spark does.
+
+    Raises:
+        InvalidArgumentError: There is one.
+    """
+    for kind, called in _CALLED.items():
+        of_kind = [clause for clause in clauses if clause.kind == kind]
+        if any(clause.predicate is None for clause in of_kind[:-1]):
+            message = (
+                f"When there are more than one {called} clauses in a MERGE statement, only the last {called} "
+                "clause can omit the condition"
+            )
+            raise InvalidArgumentError(message)
+
+
+def _clause_of(clause: Clause, table: DeltaTable, names: Mapping[Path, str]) -> MergeClause:
+    def spell(value: Expression) -> str:
+        return plain(value, (), names)
+
+    def assigned(path: Path) -> Path:
+        found = qualified(path, names)
+        return path if found is None else (found[1], *path[found[0] :])
+
+    condition = None if clause.condition is None else spell(clause.condition)
+    if clause.assignments is None:
+        return MergeClause(_KINDS[clause.rows], clause.action, condition)
+    # The merge finds the columns: with schema evolution they may be new.
+    values = {
+        _quoted(assigned(assignment.column)): _value(assignment, assignment.column[-1], table, spell)
+        for assignment in clause.assignments
+    }
+    if len(values) < len(clause.assignments):
+        message = "a clause of the MERGE gives a column two values"
+        raise InvalidArgumentError(message)
+    return MergeClause(_KINDS[clause.rows], clause.action, condition, values)
+
+
+def _columns(table: DeltaTable) -> list[str]:
+    return [field.name for field in table.schema().fields]
+
+
+def qualifiers(table: TableName, alias: str | None, name: str = "") -> dict[Path, str]:
+    """What a column may be qualified with, in small letters: the alias, or the table's name or its last parts.
+
+    Args:
+        table: The table.
+        alias: Its alias.
+        name: What stands there instead, for `plain`.
+    """
+    if alias is not None:
+        return {(alias.lower(),): name}
+    parts = ("delta", table.name) if table.by_path else _parts(table.name)
+    return {tuple(part.lower() for part in parts[first:]): name for first in range(len(parts))}
+
+
+def _parts(name: str) -> Path:
+    """The parts of a table's name, which may be of several as it is written."""
+    tokens = tokenize(name, lenient=True)
+    parts, dots = tokens[:-1:2], tokens[1:-1:2]
+    is_path = all(part.kind in ("name", "quoted") for part in parts) and all(dot.text == "." for dot in dots)
+    return tuple(part.text for part in parts) if is_path and len(parts) > len(dots) else (name,)

@@ -1,0 +1,299 @@
+"""CREATE TABLE, clones, ALTER TABLE and conversions through the methods of the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from deltafast import _core
+from deltafast._handle import handle_of
+from deltafast._ops.alter import ColumnChanges
+from deltafast._ops.convert_parquet import convert_to_deltalake
+from deltafast._sql.answers import counts, nothing
+from deltafast._sql.expressions import plain
+from deltafast._sql.rows import source_rows
+from deltafast._sql.tree import (
+    AddColumns,
+    AddConstraint,
+    AlterColumns,
+    ClusterBy,
+    ColumnPlace,
+    DropColumns,
+    DropConstraint,
+    DropFeature,
+    Expression,
+    RenameColumn,
+    SetComment,
+    SetProperties,
+    UnsetProperties,
+)
+from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.schema import ArrayType, Field, MapType, Schema, StructType
+from deltafast.table import DeltaTable
+from deltafast.writer import write_as_select
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from deltafast._ops.alter import TableAlterer
+    from deltafast._sql.tables import Tables
+    from deltafast._sql.tree import Alter, AlterColumn, Change, Clone, Convert, CreateTable, Path
+    from deltafast.schema import DataType
+
+__all__ = ["run_alter", "run_clone", "run_convert", "run_create"]
+
+_MODES: dict[str, Literal["error", "ignore", "overwrite"]] = {
+    "create": "error",
+    "if_not_exists": "ignore",
+    "create_or_replace": "overwrite",
+    "replace": "overwrite",
+}
+
+
+def run_create(create: CreateTable, tables: Tables) -> pa.RecordBatchReader:
+    """Make a table, or put it in the place of the one that is there."""
+    place = tables.place(create.target, create.location)
+    there = tables.existing(place)
+    _check_there(create.mode, there, place)
+    if there is not None and create.mode == "if_not_exists":
+        return nothing()
+    _core.check_retention(dict(create.properties))
+    if create.query is not None:
+        _create_from_rows(create, place, there, tables)
+    elif not create.columns:
+        message = "the table would have no columns: give some, or a query (AS SELECT ..)"
+        raise InvalidArgumentError(message)
+    else:
+        DeltaTable.create(
+            place,
+            Schema(list(create.columns)),
+            _MODES[create.mode],
+            partition_by=list(create.partition_by),
+            description=create.comment,
+            configuration=dict(create.properties),
+            storage_options=tables.storage_options,
+            commit_properties=tables.commit_properties,
+            cluster_by=list(create.cluster_by),
+            time_zone=tables.zone,
+        )
+    tables.moved(create.target)
+    return nothing()
+
+
+def _check_there(mode: str, there: DeltaTable | None, place: str) -> None:
+    if mode == "replace" and there is None:
+        message = f"there is no table at {place} to be replaced; write CREATE OR REPLACE TABLE"
+        raise TableNotFoundError(message, path=place)
+
+
+def _create_from_rows(create: CreateTable, place: str, there: DeltaTable | None, tables: Tables) -> None:
+    if there is not None and create.mode == "create":
+        message = f"there is a table at {place} already; write CREATE OR REPLACE TABLE or CREATE TABLE IF NOT EXISTS"
+        raise InvalidArgumentError(message)
+    assert create.query is not None  # noqa: S101 - for the type checker
+    write_as_select(
+        place if there is None else there,
+        source_rows(create.query, tables),
+        "create" if create.mode == "if_not_exists" else create.mode,
+        partition_by=create.partition_by,
+        cluster_by=create.cluster_by,
+        description=create.comment,
+        configuration=create.properties,
+        storage_options=tables.storage_options,
+        commit_properties=tables.commit_properties,
+        zone=tables.zone,
+    )
+
+
+def run_clone(clone: Clone, tables: Tables) -> pa.RecordBatchReader:
+    """Make a table that shares the files of another, or put it in the place of one without rows."""
+    source = tables.table(clone.source)
+    place = tables.place(clone.target, clone.location)
+    there = tables.existing(place)
+    if there is not None and clone.mode == "if_not_exists":
+        return nothing()
+    _check_there(clone.mode, there, place)
+    made = source.clone(
+        place,
+        properties=clone.properties,
+        replace=clone.mode in ("replace", "create_or_replace"),
+        storage_options=tables.storage_options,
+        commit_properties=tables.commit_properties,
+    )
+    tables.moved(clone.target)
+    detail = made.detail()
+    return counts(
+        source_table_size=detail["sizeInBytes"],
+        source_num_of_files=detail["numFiles"],
+        num_removed_files=0,
+        num_copied_files=0,
+        removed_files_size=0,
+        copied_files_size=0,
+    )
+
+
+def run_convert(convert: Convert, tables: Tables) -> pa.RecordBatchReader:
+    """Make a table of a folder of Parquet files."""
+    convert_to_deltalake(
+        convert.place,
+        partition_by=Schema(list(convert.partition_by)) if convert.partition_by else None,
+        storage_options=tables.storage_options,
+        collect_stats=convert.statistics,
+        commit_properties=tables.commit_properties,
+    )
+    return nothing()
+
+
+def run_alter(alter: Alter, tables: Tables) -> pa.RecordBatchReader:
+    """Change what a table is."""
+    _alter(tables.table(alter.target), alter.change, {"commit_properties": tables.commit_properties})
+    return nothing()
+
+
+def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  # noqa: C901, PLR0912 - one line a change
+    do = table.alter
+    match change:
+        case AddColumns(fields):
+            after = {_dotted((*path, field.name)): place.after for path, field, place in fields if place is not None}
+            for path, field, place in fields:
+                if place is not None:
+                    _check_place(table.schema(), (*path, field.name))
+            new = _joined(tuple((path, field) for path, field, _ in fields), table.schema())
+            do.add_columns(new, after=after, **commit)
+        case DropColumns(columns, if_exists):
+            names = [_dotted(path) for path in columns if not if_exists or _has(table.schema(), path)]
+            if names:
+                do.drop_columns(names, **commit)
+        case RenameColumn(column, name):
+            do.rename_column(_dotted(column), name, **commit)
+        case AlterColumns((column,)):
+            _check_places(table.schema(), (column,))
+            _alter_column(do, column, commit)
+        case AlterColumns(columns):
+            _check_places(table.schema(), columns)
+            together = ColumnChanges(handle_of(table))
+            for column in columns:
+                _alter_column(together, column, {})
+            together.commit(**commit)
+        case SetProperties(properties):
+            _core.check_retention(dict(properties))
+            do.set_table_properties(properties, **commit)
+        case UnsetProperties(keys):
+            do.unset_table_properties(list(keys), raise_if_not_exists=False, **commit)
+        case SetComment(comment):
+            do.set_table_description(comment or "", **commit)
+        case AddConstraint(name, check):
+            columns = [field.name for field in table.schema().fields]
+            do.add_constraint({name: plain(check, columns)}, **commit)
+        case DropConstraint(name, if_exists):
+            do.drop_constraint(name, raise_if_not_exists=not if_exists, **commit)
+        case DropFeature(feature, truncate):
+            do.drop_feature(feature, truncate, **commit)
+        case ClusterBy(columns):
+            do.cluster_by([_dotted(path) for path in columns] or None, **commit)
+
+
+def _alter_column(do: TableAlterer, change: AlterColumn, commit: dict[str, Any]) -> None:
+    name, value = _dotted(change.column), change.value
+    if isinstance(value, ColumnPlace):
+        do.move_column(name, value.after, **commit)
+    elif change.what == "identity":
+        do.sync_identity(name, **commit)
+    elif change.what == "type":
+        kind: Any = value
+        do.set_column_type(name, kind, **commit)
+    elif change.what == "nullable":
+        set_null = do.drop_column_not_null if value else do.set_column_not_null
+        set_null(name, **commit)
+    elif change.what == "comment":
+        do.set_column_metadata(name, {"comment": value}, **commit)
+    else:
+        default = value.text if isinstance(value, Expression) else None
+        do.set_column_metadata(name, {"CURRENT_DEFAULT": default}, **commit)
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(path)
+
+
+_Fields: TypeAlias = "tuple[tuple[Path, Field], ...]"
+
+
+def _joined(fields: _Fields, schema: DataType | None, path: Path = ()) -> list[Field]:
+    """Fields as columns: those of a struct, which may be that of a list or map, within one of its name.
+
+    Raises:
+        InvalidArgumentError: What is to get a field is no struct or has it, or the field may not be null.
+    """
+    out: list[Field] = []
+    nested: dict[str, _Fields] = {}
+    for parents, field in fields:
+        name = _dotted((*path, field.name))
+        if parents:
+            nested[parents[0]] = (*nested.get(parents[0], ()), (parents[1:], field))
+            continue
+        # Of columns the core says it.
+        if path and _inner(schema, field.name) is not None:
+            message = f"the table has a field `{name}` already"
+            raise InvalidArgumentError(message)
+        if path and not field.nullable:
+            message = f"the new field `{name}` must be nullable: the rows that are there have no value for it"
+            raise InvalidArgumentError(message)
+        out.append(field)
+    return out + [Field(name, _grown(inner, _inner(schema, name), (*path, name))) for name, inner in nested.items()]
+
+
+def _grown(fields: _Fields, kind: DataType | None, path: Path) -> DataType:
+    """A type with nothing but new fields, each within the struct that its path names."""
+    if kind is None or isinstance(kind, StructType):
+        return StructType(_joined(fields, kind, path))
+    grown: dict[str, DataType] = {}
+    for part in {parents[:1] for parents, _ in fields}:
+        inner = _inner(kind, part[0]) if part else None
+        if inner is None:
+            held = "element" if isinstance(kind, ArrayType) else "value"
+            hint = f"; name it `{_dotted((*path, held))}.field`" if isinstance(kind, ArrayType | MapType) else ""
+            message = f"`{_dotted(path)}` is no struct, so that it cannot get a field{hint}"
+            raise InvalidArgumentError(message)
+        of = tuple((parents[1:], field) for parents, field in fields if parents[:1] == part)
+        grown[part[0]] = _grown(of, inner, (*path, part[0]))
+    if isinstance(kind, MapType):
+        return MapType(grown.get("key", kind.key_type), grown.get("value", kind.value_type))
+    return ArrayType(grown["element"])
+
+
+def _inner(kind: DataType | None, name: str) -> DataType | None:
+    """The type of a part of a type: of a field, or of what a list or map holds."""
+    match kind:
+        case StructType():
+            return next((field.type for field in kind.fields if field.name.lower() == name.lower()), None)
+        case ArrayType() if name == "element":
+            return kind.element_type
+        case MapType() if name in ("key", "value"):
+            return kind.key_type if name == "key" else kind.value_type
+        case _:
+            return None
+
+
+def _check_places(schema: StructType, columns: tuple[AlterColumn, ...]) -> None:
+    for column in columns:
+        if isinstance(column.value, ColumnPlace):
+            _check_place(schema, column.column)
+
+
+def _check_place(schema: StructType, path: Path) -> None:
+    """Refuse a place that the core does not give: among the fields of what a list or map holds."""
+    kind: DataType | None = schema
+    for part in path[:-1]:
+        kind = _inner(kind, part)
+        if isinstance(kind, ArrayType | MapType):
+            message = (
+                f"`{_dotted(path)}` is within a list or map, where fields cannot be moved; leave FIRST and AFTER out"
+            )
+            raise InvalidArgumentError(message)
+
+
+def _has(schema: StructType, path: Path) -> bool:
+    kind: DataType | None = schema
+    for part in path:
+        kind = _inner(kind, part)
+    return kind is not None

@@ -1,0 +1,172 @@
+"""What names in a statement stand for: handles and data that the caller gave, or places."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, cast
+
+from deltafast._expr.literals import time_zone
+from deltafast._handle import handle_of
+from deltafast._util.arrow import as_stream, is_dataset
+from deltafast._util.locations import address
+from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.table import DeltaTable, pinned
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from deltafast._ops.optimize import TableOptimizer
+    from deltafast._sql.tree import Query, TableName, TimeTravel
+    from deltafast.transaction import CommitProperties
+
+__all__ = ["Tables"]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the caller gave to one statement."""
+
+    given: Mapping[str, object]
+    storage_options: Mapping[str, str] | None = None
+    commit_properties: CommitProperties | None = None
+    zone: str = "UTC"
+    #: What is to be done for VACUUM to take a shorter time than the table's; None where it was.
+    force_vacuum: str | None = (
+        "use `DeltaTable.vacuum` with `enforce_retention_duration=False`, or `deltafast vacuum --force`,"
+    )
+    #: Whether queries may use files, the network and extensions.
+    external_access: bool = False
+    #: Tables that were opened by their place or for a name.
+    _opened: dict[tuple[str, bool], DeltaTable] = field(default_factory=dict[tuple[str, bool], DeltaTable])
+
+    def find(self, name: str) -> object | None:
+        """What the caller gave under a name, in any case."""
+        exact = self.given.get(name)
+        if exact is not None:
+            return exact
+        return next((value for key, value in self.given.items() if key.lower() == name.lower()), None)
+
+    def table(self, ref: TableName) -> DeltaTable:
+        """The table that a statement reads or changes.
+
+        Raises:
+            InvalidArgumentError: The name stands for nothing, or for no Delta table.
+        """
+        if ref.at is not None:
+            return self._travelled(ref, ref.at)
+        given = None if ref.by_path else self.find(ref.name)
+        if isinstance(given, DeltaTable):
+            return given
+        key = (ref.name, ref.by_path)
+        if key not in self._opened:
+            self._opened[key] = self._open(self.place(ref))
+        return self._opened[key]
+
+    def place(self, ref: TableName, location: str | None = None) -> str:
+        """Where the table lies, or will lie.
+
+        Args:
+            ref: The table.
+            location: What `LOCATION` says.
+        """
+        if ref.by_path:
+            if location is not None and location != ref.name:
+                message = f"the table is at {ref.name!r}, so LOCATION {location!r} cannot be"
+                raise InvalidArgumentError(message)
+            return ref.name
+        given = self.find(ref.name)
+        if isinstance(given, DeltaTable):
+            return handle_of(given).given_uri
+        if isinstance(given, (str, os.PathLike)):
+            return address(cast("str", given))
+        if location is not None:
+            return location
+        if given is not None:
+            message = f"`{ref.name}` is a {type(given).__name__}: to be changed it must be a DeltaTable or a place"
+            raise InvalidArgumentError(message)
+        raise InvalidArgumentError(self.unknown(ref.name))
+
+    def unknown(self, name: str) -> str:
+        """The message for a name without a table."""
+        known = ", ".join(self.given) or "none"
+        argument = name if name.isidentifier() else "name"
+        return (
+            f"there is no table `{name}` (given: {known}); give it as an argument, sql(text, {argument}=table), or "
+            "write delta.`place`"
+        )
+
+    def catalog_name(self, ref: TableName) -> str | None:  # noqa: ARG002 - for those who have a catalog
+        """The whole name of a table that a catalog keeps; None of any other."""
+        return None
+
+    def rows(self, query: Query) -> pa.RecordBatchReader:
+        """The rows of a query, by whatever engine runs the statement."""
+        raise NotImplementedError
+
+    def optimizer(self, table: DeltaTable) -> TableOptimizer:
+        """What lays the files of a table out anew."""
+        return table.optimize
+
+    def existing(self, place: str) -> DeltaTable | None:
+        """The table at a place, None where there is none."""
+        try:
+            return self._open(place)
+        except TableNotFoundError:
+            return None
+
+    def moved(self, ref: TableName) -> None:
+        """Let a handle of the caller's follow a change that was not made through it."""
+        given = None if ref.by_path else self.find(ref.name)
+        if isinstance(given, DeltaTable):
+            given.update_incremental()
+
+    def readable(self, ref: TableName) -> object:
+        """What a query reads: a table, or data that the caller gave."""
+        if ref.by_path:
+            return self.table(ref)
+        given = self.find(ref.name)
+        if given is None or isinstance(given, (str, os.PathLike, DeltaTable)):
+            return self.table(ref)
+        if ref.at is not None:
+            message = f"`{ref.name}` is a {type(given).__name__}: only Delta tables have versions"
+            raise InvalidArgumentError(message)
+        if hasattr(given, "__arrow_c_stream__") or is_dataset(given):
+            return given
+        try:
+            return as_stream(given)
+        except InvalidArgumentError as error:
+            message = f"`{ref.name}` is a {type(given).__name__}, neither a DeltaTable nor a place: {error}"
+            raise InvalidArgumentError(message) from None
+
+    def check_moment(self, table: DeltaTable, at: int | datetime) -> None:
+        """Refuse a moment that the engine does not take; a version is no matter of it."""
+
+    def at(self, when: TimeTravel) -> int | datetime:
+        """A version, or a moment."""
+        from deltafast._sql.values import moment
+
+        if when.version is not None:
+            return when.version
+        if when.moment is not None:
+            return moment(when.moment, self.zone)
+        digits = cast("str", when.digits)
+        try:
+            # Milliseconds as the microseconds that strptime knows.
+            parsed = datetime.strptime(f"{digits}000", "%Y%m%d%H%M%S%f")  # noqa: DTZ007 - the zone comes next
+        except ValueError:
+            message = f"@{digits} is no moment: write @yyyyMMddHHmmssSSS"
+            raise InvalidArgumentError(message) from None
+        return parsed.replace(tzinfo=time_zone(self.zone))
+
+    def _travelled(self, ref: TableName, when: TimeTravel) -> DeltaTable:
+        there = pinned(self.table(replace(ref, at=None)))
+        # By name: the handle may be one that answers as `deltalake`'s does.
+        DeltaTable.load_as_version(there, self.at(when))
+        return there
+
+    def _open(self, place: str) -> DeltaTable:
+        return DeltaTable(place, storage_options=self.storage_options, time_zone=self.zone)

@@ -1,0 +1,76 @@
+"""Values of a statement, in Spark's meaning: bound, cast as Spark stores them, evaluated by the core."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pyarrow as pa
+
+from deltafast import _core
+from deltafast._expr import types
+from deltafast._expr.binder import Binder
+from deltafast._expr.demands import bound_value
+from deltafast._expr.parser import parse
+from deltafast._expr.tree import Lit
+from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltafast._expr.syntax import Syntax
+    from deltafast._expr.types import DataType
+    from deltafast._sql.tree import Expression
+
+__all__ = ["cell", "column", "moment"]
+
+_NOTHING: Final = types.Struct(())
+
+
+def moment(value: Expression, zone: str) -> datetime:
+    """The moment behind TIMESTAMP AS OF.
+
+    Raises:
+        InvalidArgumentError: It is none, or null.
+    """
+    found = cell(value.text, types.TIMESTAMP, zone)
+    if found is None:
+        message = f"{value.text!r} is no moment in time"
+        raise InvalidArgumentError(message)
+    return cast("datetime", found)
+
+
+def cell(text: str, kind: DataType, zone: str) -> Any:
+    """One value of a type, as Python has it."""
+    return _cell(parse(text, zone=zone), text, kind, zone)
+
+
+def column(texts: Sequence[str | None], kind: DataType, arrow: pa.DataType, zone: str) -> Any:
+    """Values of a type as an Arrow array, None for null."""
+    return pa.array([None if text is None else cell(text, kind, zone) for text in texts], arrow)
+
+
+def _cell(node: Syntax, text: str, kind: DataType, zone: str) -> Any:
+    bound = bound_value(Binder(_NOTHING, text, zone=zone), node, text, kind)
+    if isinstance(bound.expr, Lit):
+        try:
+            return _python(bound.expr)
+        except (OverflowError, ValueError):  # a year that Python does not have
+            pass
+    one = cast("Any", pa.table({"nothing": pa.nulls(1)}))
+    return RecordBatchReader(_core.evaluate(bound.to_json(), one)).read_all().column(0)[0].as_py()
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _python(lit: Lit) -> Any:
+    """The value of a literal, which holds days and microseconds as numbers."""
+    if isinstance(lit.value, int):
+        if lit.type == types.DATE:
+            return _EPOCH.date() + timedelta(lit.value)
+        if lit.type in (types.TIMESTAMP, types.TIMESTAMP_NTZ):
+            found = _EPOCH + timedelta(microseconds=lit.value)
+            return found if lit.type == types.TIMESTAMP else found.replace(tzinfo=None)
+    return lit.value

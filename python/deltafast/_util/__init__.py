@@ -1,0 +1,1 @@
+"""Conversions of arguments, values and paths that the rest of the package shares."""

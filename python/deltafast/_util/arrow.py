@@ -1,0 +1,144 @@
+"""Data of any kind as one Arrow stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Protocol, TypeAlias, cast
+
+from deltafast.exceptions import InvalidArgumentError
+
+__all__ = ["ArrowArrayExportable", "ArrowDataset", "ArrowStreamExportable", "Data", "as_stream", "is_dataset"]
+
+
+class ArrowStreamExportable(Protocol):
+    """Anything with an Arrow C stream: tables and readers of pyarrow, Polars, DuckDB, pandas, nanoarrow, arro3."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The stream capsule."""
+        ...
+
+
+class ArrowArrayExportable(Protocol):
+    """One batch of rows with an Arrow C array, such as a pyarrow record batch."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """The schema and array capsules."""
+        ...
+
+
+class ArrowDataset(Protocol):
+    """A dataset of pyarrow."""
+
+    def scanner(self, columns: Any = None, filter: Any = None) -> Any:  # noqa: A002
+        """A scanner of it."""
+        ...
+
+
+Data: TypeAlias = (
+    ArrowStreamExportable
+    | ArrowArrayExportable
+    | Iterable[ArrowArrayExportable]
+    | ArrowDataset
+    | Mapping[str, Sequence[Any]]
+    | Iterable[Mapping[str, Any]]
+)
+
+
+def as_stream(data: object) -> ArrowStreamExportable:
+    """Data of any kind as one Arrow stream, without reading it.
+
+    Raises:
+        InvalidArgumentError: It is none, or holds no batches to take a schema from.
+    """
+    if hasattr(data, "__arrow_c_stream__"):
+        return cast("ArrowStreamExportable", data)
+    module = type(data).__module__
+    if is_dataset(data):
+        scanner = cast("Any", data).scanner() if hasattr(data, "scanner") else data
+        return cast("ArrowStreamExportable", cast("Any", scanner).to_reader())
+    if module.partition(".")[0] == "polars" and hasattr(data, "collect"):
+        frame = cast("Any", data)
+        batches: Any = frame.collect_batches(lazy=True) if hasattr(frame, "collect_batches") else None
+        # Older releases of Polars have no such stream: the frame is held as a whole.
+        return batches if hasattr(batches, "__arrow_c_stream__") else frame.collect(engine="streaming")
+    if hasattr(data, "__arrow_c_array__"):
+        return _batches(iter([data]))
+    if isinstance(data, Mapping):
+        return _of_columns(cast("Mapping[Any, Any]", data))
+    if isinstance(data, (Sequence, Iterator)) and not isinstance(data, (str, bytes)):
+        return _batches(iter(cast("Iterable[object]", data)))
+    message = (
+        f"data cannot be a {type(data).__name__}: give something with an Arrow C stream (pyarrow, Polars, DuckDB, "
+        "pandas), a pyarrow dataset, record batches, a dict of columns or a list of dicts"
+    )
+    raise InvalidArgumentError(message)
+
+
+def is_dataset(data: object) -> bool:
+    """Whether it is a dataset or scanner of pyarrow, without importing that."""
+    return any(kind.__module__ == "pyarrow._dataset" for kind in type(data).__mro__)
+
+
+def _of_columns(columns: Mapping[Any, Any]) -> ArrowStreamExportable:
+    """A dict of columns as a table.
+
+    Raises:
+        InvalidArgumentError: A name is not a string, values of a column have no common type, or lengths differ.
+    """
+    import pyarrow as pa
+
+    arrays: dict[str, Any] = {}
+    for name, values in columns.items():
+        if not isinstance(name, str):
+            message = f"data has a column name that is not a string: {name!r:.50}"
+            raise InvalidArgumentError(message)
+        kind = type(values).__name__
+        if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
+            message = f"column `{name}` of the data must be a list of values, not a {kind}"
+            raise InvalidArgumentError(message, column=name)
+        try:
+            arrays[name] = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            message = f"column `{name}` of the data cannot be converted to Arrow: {error}"
+            raise InvalidArgumentError(message, column=name) from None
+    lengths = {name: len(values) for name, values in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"`{name}` has {length:,}" for name, length in lengths.items())
+        message = f"columns of the data differ in their number of values: {said}"
+        raise InvalidArgumentError(message)
+    return cast("ArrowStreamExportable", pa.table(arrays))
+
+
+def _of_rows(rows: Iterable[object]) -> ArrowStreamExportable:
+    """Dicts as a table with all columns that one of them has; what a row lacks is null."""
+    collected = list(rows)
+    for row in collected:
+        if not isinstance(row, Mapping):
+            message = f"data mixes dicts with a {type(row).__name__}"
+            raise InvalidArgumentError(message)
+    given = cast("list[Mapping[Any, Any]]", collected)
+    names = dict.fromkeys(name for row in given for name in row)
+    return _of_columns({name: [row.get(name) for row in given] for name in names})
+
+
+def _batches(batches: Iterator[object]) -> ArrowStreamExportable:
+    import pyarrow as pa
+
+    first = next(batches, None)
+    if first is None:
+        message = "data holds no record batches or rows, so its schema is unknown; give an empty table instead"
+        raise InvalidArgumentError(message)
+    if isinstance(first, Mapping):
+        return _of_rows(chain([cast("object", first)], batches))
+    if hasattr(first, "__arrow_c_stream__"):
+        tables = (cast("Any", pa.table(cast("Any", item))) for item in chain([first], batches))
+        head = next(tables)
+        source = chain.from_iterable(table.cast(head.schema).to_batches() for table in chain([head], tables))
+        return cast("ArrowStreamExportable", pa.RecordBatchReader.from_batches(head.schema, source))
+    if not hasattr(first, "__arrow_c_array__"):
+        message = f"data must hold record batches or dicts, not {type(first).__name__}"
+        raise InvalidArgumentError(message)
+    rest = (pa.record_batch(cast("Any", item)) for item in chain([first], batches))
+    one = next(rest)
+    return cast("ArrowStreamExportable", pa.RecordBatchReader.from_batches(one.schema, chain([one], rest)))

@@ -1,0 +1,37 @@
+"""How a table is opened, as the core takes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+__all__ = ["adapted_store", "core_open_options"]
+
+
+def adapted_store(store: object | None, uri: str) -> object | None:
+    """The Python store as the core takes it; None where there is none."""
+    if store is None:
+        return None
+    from deltafast.stores import adapt_store
+
+    return adapt_store(store, uri)
+
+
+def core_open_options(
+    time_zone: str,
+    max_table_version: int | None,
+    allow_foreign_paths: bool | Sequence[str],
+) -> dict[str, str]:
+    """The options of opening a table that the core takes."""
+    options = {"time_zone": time_zone}
+    if max_table_version is not None:
+        options["max_table_version"] = str(max_table_version)
+    if allow_foreign_paths is True:
+        options["allow_foreign_paths"] = "true"
+    elif allow_foreign_paths:
+        prefixes = [allow_foreign_paths] if isinstance(allow_foreign_paths, str) else allow_foreign_paths
+        options["allow_foreign_paths"] = ",".join(prefixes)
+    return options

@@ -1,0 +1,151 @@
+"""Options, properties and column names, as users give them, converted to what the core takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast.exceptions import InvalidArgumentError, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltafast.transaction import CommitProperties, PostCommitHookProperties
+
+__all__ = [
+    "choices",
+    "names",
+    "property_strings",
+    "sql_strings",
+    "text_options",
+]
+
+
+def text_options(options: Mapping[str, Any] | None) -> dict[str, str] | None:
+    """Storage options as the core takes them; booleans and numbers are allowed. Warns of names that are not known.
+
+    Raises:
+        InvalidArgumentError: They are not a mapping of strings. Values, which may be secret, are not shown.
+    """
+    if options is None:
+        return None
+    if not isinstance(options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        message = f"storage_options must be a dict of strings, not a {type(options).__name__}"
+        raise InvalidArgumentError(message)
+    given: dict[str, str] = {}
+    for key, value in options.items():
+        if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            message = f"the names of storage options must be strings, not {type(key).__name__}"
+            raise InvalidArgumentError(message)
+        if not isinstance(value, (str, bool, int, float)):
+            message = (
+                f"the storage option `{key}` must be a string, not {type(value).__name__}; leave out what is not set"
+            )
+            raise InvalidArgumentError(message)
+        given[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    from deltafast import _core
+
+    for warning in _core.option_warnings(given):
+        warn(warning)
+    return given
+
+
+def property_strings(properties: Mapping[str, Any] | None) -> dict[str, str | None]:
+    """Table properties as the log has them; booleans and integers are allowed, None stays.
+
+    Raises:
+        InvalidArgumentError: A value is of another type.
+    """
+    if properties is None:
+        return {}
+    out: dict[str, str | None] = {}
+    for key, value in properties.items():
+        if isinstance(value, bool):
+            out[key] = str(value).lower()
+        elif isinstance(value, (str, int)):
+            out[key] = str(value)
+        elif value is None:
+            out[key] = None
+        else:
+            message = (
+                f"the property `{key}` must be a string, a boolean or an integer, not of type {type(value).__name__}"
+            )
+            raise InvalidArgumentError(message)
+    return out
+
+
+def sql_strings(what: str, expressions: object) -> dict[str, str]:
+    """Spark SQL by name.
+
+    Args:
+        what: What the argument is called.
+        expressions: What was given for it.
+
+    Raises:
+        InvalidArgumentError: It is not a mapping, or a value is not a string.
+    """
+    if not isinstance(expressions, Mapping):
+        given = type(expressions).__name__
+        example = '{"positive": "id > 0"}' if what == "constraints" else '{"column": "column + 1"}'
+        message = f"`{what}` takes Spark SQL by name, like {example}, not a value of type {given}"
+        raise InvalidArgumentError(message)
+    for name, sql in cast("Mapping[str, object]", expressions).items():
+        if not isinstance(sql, str):
+            if what == "constraints":
+                hint = "write the condition as SQL"
+            else:
+                hint = "write it as SQL; `update` also takes Python values, as `new_values`"
+            message = f"`{name}` in `{what}` must be Spark SQL in a string, not of type {type(sql).__name__}: {hint}"
+            raise InvalidArgumentError(message)
+    return dict(cast("Mapping[str, str]", expressions))
+
+
+def choices(commit: CommitProperties | None, hooks: PostCommitHookProperties | None = None) -> dict[str, Any]:
+    """Both properties, as the core takes them."""
+    out: dict[str, Any] = {}
+    if commit is not None:
+        if commit.custom_metadata is not None:
+            out["custom_metadata"] = _plain(commit.custom_metadata)
+        if commit.max_commit_retries is not None:
+            if commit.max_commit_retries < 0:
+                message = f"max_commit_retries must not be negative, it is {commit.max_commit_retries}"
+                raise InvalidArgumentError(message)
+            out["max_commit_retries"] = commit.max_commit_retries
+        out["app_transactions"] = [
+            {"appId": app.app_id, "version": app.version, "lastUpdated": app.last_updated}
+            for app in commit.app_transactions or ()
+        ]
+    if hooks is not None:
+        out["create_checkpoint"] = hooks.create_checkpoint
+        out["cleanup_expired_logs"] = hooks.cleanup_expired_logs
+        # Not all that is given for hooks has it: `deltalake`'s do not.
+        interval = getattr(hooks, "log_compaction_interval", None)
+        if interval is not None and interval <= 1:
+            message = f"log_compaction_interval must be at least 2 versions, it is {interval}"
+            raise InvalidArgumentError(message)
+        out["log_compaction_interval"] = interval
+    return out
+
+
+def _plain(metadata: object) -> dict[str, Any]:
+    if not isinstance(metadata, Mapping):
+        message = f"custom_metadata must be a mapping, not a {type(metadata).__name__}"
+        raise InvalidArgumentError(message)
+    given: dict[Any, Any] = dict(cast("Any", metadata))
+    for key in given:
+        if not isinstance(key, str):
+            message = f"custom_metadata keys must be strings, not {key!r:.50}"
+            raise InvalidArgumentError(message)
+    try:
+        return json.loads(json.dumps(given, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        message = f"custom_metadata cannot be written as JSON: {error}"
+        raise InvalidArgumentError(message) from None
+
+
+def names(columns: Sequence[str] | str | None) -> list[str] | None:
+    """Column names, of which one may be given alone."""
+    if columns is None:
+        return None
+    return [columns] if isinstance(columns, str) else list(columns)

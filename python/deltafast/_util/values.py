@@ -1,0 +1,45 @@
+"""Timestamps and partition values, between Python and the log."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+from deltafast.exceptions import InvalidArgumentError
+
+__all__ = ["instant", "moment", "partition_text"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def instant(when: str | datetime) -> int:
+    """Milliseconds since the epoch, UTC where no zone is given, rounded down."""
+    if isinstance(when, str):
+        try:
+            when = datetime.fromisoformat(when)
+        except ValueError:
+            message = f"not an ISO 8601 date and time: {when!r:.60}"
+            raise InvalidArgumentError(message) from None
+    aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // _MILLISECOND
+
+
+def partition_text(value: object) -> str | None:
+    """A partition value as Delta writes it."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None).isoformat(" ")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def moment(milliseconds: int) -> datetime:
+    """The inverse of `instant`."""
+    return _EPOCH + milliseconds * _MILLISECOND

@@ -1,0 +1,170 @@
+"""How Parquet files are written."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+from deltafast.exceptions import InvalidArgumentError
+
+__all__ = [
+    "LEVELS",
+    "BloomFilterProperties",
+    "ColumnProperties",
+    "Compression",
+    "Encoding",
+    "WriterProperties",
+    "encoding",
+]
+
+Encoding: TypeAlias = Literal[
+    "PLAIN", "RLE", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT"
+]
+Compression: TypeAlias = Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"]
+
+#: Codecs that take a level: the lowest, the highest, the usual one.
+LEVELS = {"GZIP": (0, 10, 6), "BROTLI": (0, 11, 1), "ZSTD": (1, 22, 1)}
+_LARGEST = 2**63 - 1
+_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+
+
+@dataclass
+class BloomFilterProperties:
+    """A bloom filter of a column.
+
+    Raises:
+        InvalidArgumentError: `fpp` is not between 0 and 1.
+    """
+
+    #: Whether there is one.
+    set_bloom_filter_enabled: bool | None
+    #: Share of false positives, between 0 and 1.
+    fpp: float | None = None
+    #: Distinct values to expect.
+    ndv: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.fpp is not None and not 0 < self.fpp < 1:
+            message = "fpp must be between 0 and 1 exclusive"
+            raise InvalidArgumentError(message)
+
+
+@dataclass
+class ColumnProperties:
+    """How a column is encoded.
+
+    Raises:
+        InvalidArgumentError: A dictionary and an encoding exclude each other.
+    """
+
+    #: Whether a dictionary is tried.
+    dictionary_enabled: bool | None = None
+    #: Statistics inside of the file: NONE, CHUNK or PAGE. Those of the table do not depend on it.
+    statistics_enabled: Literal["NONE", "CHUNK", "PAGE"] | None = None
+    #: A bloom filter.
+    bloom_filter_properties: BloomFilterProperties | None = None
+    #: Encoding of values that are in no dictionary.
+    encoding: Encoding | None = None
+
+    def __post_init__(self) -> None:
+        if self.encoding is not None and self.dictionary_enabled:
+            message = "Cannot specify dictionary_enabled=True and encoding"
+            raise InvalidArgumentError(message)
+
+    def _options(self) -> dict[str, Any]:
+        out = asdict(self)
+        # Who names an encoding wants it: with a dictionary it would only serve where that grows too large.
+        if self.encoding is not None and self.dictionary_enabled is None:
+            out["dictionary_enabled"] = False
+        return out
+
+
+class WriterProperties:
+    """How Parquet files are written; what is None is left to the writer.
+
+    Args:
+        data_page_size_limit: Bytes of a data page at most.
+        dictionary_page_size_limit: Bytes of a dictionary page at most.
+        data_page_row_count_limit: Rows of a data page at most.
+        write_batch_size: Rows encoded at a time.
+        max_row_group_size: Rows of a row group at most.
+        compression: The codec; the table's `delta.parquet.compression.codec`, else ZSTD, if None.
+        compression_level: The codec's level.
+        statistics_truncate_length: Bytes of text that bounds inside of the file keep.
+        default_column_properties: For all columns.
+        column_properties: By column; a nested field is named with dots.
+
+    Raises:
+        InvalidArgumentError: The codec or its level does not exist.
+    """
+
+    def __init__(
+        self,
+        data_page_size_limit: int | None = None,
+        dictionary_page_size_limit: int | None = None,
+        data_page_row_count_limit: int | None = None,
+        write_batch_size: int | None = None,
+        max_row_group_size: int | None = None,
+        compression: Compression | None = None,
+        compression_level: int | None = None,
+        statistics_truncate_length: int | None = None,
+        default_column_properties: ColumnProperties | None = None,
+        column_properties: dict[str, ColumnProperties] | None = None,
+    ) -> None:
+        self.data_page_size_limit = data_page_size_limit
+        self.dictionary_page_size_limit = dictionary_page_size_limit
+        self.data_page_row_count_limit = data_page_row_count_limit
+        self.write_batch_size = write_batch_size
+        self.max_row_group_size = max_row_group_size
+        #: The codec with its level, `ZSTD(1)` for example.
+        self.compression = _codec(compression, compression_level)
+        self.statistics_truncate_length = statistics_truncate_length
+        self.default_column_properties = default_column_properties
+        self.column_properties = column_properties
+
+    def __eq__(self, other: object) -> bool:
+        return self._options() == other._options() if isinstance(other, WriterProperties) else NotImplemented
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  # it can be changed
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{key}={value!r}" for key, value in vars(self).items() if value is not None)
+        return f"WriterProperties({given})"
+
+    def _options(self) -> dict[str, Any]:
+        """What the core takes."""
+        out = {key: value for key, value in vars(self).items() if value is not None}
+        if self.default_column_properties is not None:
+            out["default_column_properties"] = self.default_column_properties._options()
+        if self.column_properties is not None:
+            columns = self.column_properties.items()
+            out["column_properties"] = {column: properties._options() for column, properties in columns}
+        return out
+
+
+def _codec(compression: str | None, level: int | None) -> str | None:
+    if compression is None:
+        if level is not None:
+            message = "a compression level needs a compression, give both"
+            raise InvalidArgumentError(message)
+        return None
+    name = compression.upper()
+    if name not in _CODECS:
+        message = f"{compression} is not a valid Compression. Valid values are: {', '.join(_CODECS)}"
+        raise InvalidArgumentError(message)
+    if name not in LEVELS:
+        return name
+    lowest, highest, usual = LEVELS[name]
+    if level is not None and not lowest <= level <= highest:
+        message = f"Compression level for {name} should fall between {lowest}-{highest}"
+        raise InvalidArgumentError(message)
+    return f"{name}({usual if level is None else level})"
+
+
+def encoding(properties: WriterProperties | None, zone: str, target_file_size: int | None = None) -> dict[str, Any]:
+    """How files are made, as the core takes it: `Encoding` in `src/ops/target.rs`."""
+    if target_file_size is not None and not 1 <= target_file_size <= _LARGEST:
+        message = f"target_file_size must be between 1 and {_LARGEST}, not {target_file_size}"
+        raise InvalidArgumentError(message)
+    written = {} if properties is None else properties._options()
+    return {"target_file_size": target_file_size, "writer_properties": written, "time_zone": zone}

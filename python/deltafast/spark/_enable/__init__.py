@@ -1,0 +1,1 @@
+"""What `deltafast.spark.enable` puts into PySpark's own classes."""

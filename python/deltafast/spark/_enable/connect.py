@@ -1,0 +1,189 @@
+"""`enable` over Spark Connect: the client has no Java, so what reads and writes `delta` are PySpark's own classes here.
+
+The server gets the Python data source under the name `delta`, so that its catalog keeps tables. It gives such a source
+no place of theirs: queries get frames for the names of tables here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from deltafast.exceptions import DeltaError, InvalidArgumentError
+from deltafast.spark._enable.dataframe_writer import (
+    columns_of,
+    note_of,
+    noting,
+    options_to_load,
+    told_to_write,
+    with_given_schema,
+)
+from deltafast.spark._enable.provider import read_frame, write_frame
+from deltafast.spark._session.java_classes import first_line
+from deltafast.spark._session.session import Session
+from deltafast.spark._session.storage import place_of
+from deltafast.spark._sql.catalog import READ_BY_CLIENT, default_place, place_of_name, put_into_catalog
+from deltafast.spark._streaming.source_sink import register_as_delta
+from deltafast.spark._write.physical_schema import fits_as_stored
+from deltafast.spark.exceptions import translated
+
+if TYPE_CHECKING:
+    from deltafast.spark._enable.dataframe_writer import Replace
+
+__all__ = ["ConnectProvider", "frame_of", "put"]
+
+
+class ConnectProvider:
+    """What the server knows of the format.
+
+    Args:
+        session: A session of Connect.
+
+    Raises:
+        InvalidArgumentError: The server has a format `delta` already, or takes no Python data source.
+    """
+
+    def __init__(self, session: Session) -> None:
+        try:
+            register_as_delta(session)
+        except DeltaError:
+            raise
+        except Exception as error:
+            message = f"the server does not take deltafast's format delta ({first_line(error)}); "
+            message += "where it has Delta's own jar, use deltafast.spark.read and write beside it"
+            raise InvalidArgumentError(message) from error
+        READ_BY_CLIENT.add(session.spark)
+
+    def forget(self, spark: Any) -> None:
+        """Nothing is remembered."""
+
+    def manage(self, spark: Any, name: str) -> None:
+        """Tables stay where they are when their name is dropped."""
+
+    def end(self) -> None:
+        """The server forgets no format."""
+        READ_BY_CLIENT.clear()
+
+
+def put(replace: Replace) -> None:
+    """Put the methods in place."""
+    from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter
+    from pyspark.sql.connect.session import SparkSession
+
+    # What a server raises.
+    importlib.import_module("deltafast.spark._session.connect_exceptions")
+    for name in ("format", "option", "options", "schema"):
+        replace(DataFrameReader, name, noting(name))
+    replace(DataFrameReader, "load", _load)
+    replace(DataFrameReader, "table", _table)
+    replace(SparkSession, "table", _session_table)
+    for name in ("format", "mode", "option", "options", "partitionBy", "clusterBy", "bucketBy"):
+        replace(DataFrameWriter, name, noting(name))
+    replace(DataFrameWriter, "save", _save)
+    replace(DataFrameWriter, "saveAsTable", _save_as_table)
+    replace(DataFrameWriter, "insertInto", _insert_into)
+
+
+def _load(before: Any) -> Any:
+    @translated()
+    def load(reader: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
+        known = options_to_load(reader, reader._client, path, format, schema, options)
+        if known is None:
+            return before(reader, path)
+        return with_given_schema(read_frame(reader._client, known), note_of(reader))
+
+    return load
+
+
+def _table(before: Any) -> Any:
+    @translated()
+    def table(reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
+        there = place_of_name(Session(reader._client), tableName)
+        if there is None:
+            return before(reader, tableName)
+        return read_frame(reader._client, note_of(reader).options | {"path": there})
+
+    return table
+
+
+def _session_table(before: Any) -> Any:
+    del before
+
+    def table(spark: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
+        return spark.read.table(tableName)
+
+    return table
+
+
+def frame_of(writer: Any) -> Any:
+    """The rows of a writer."""
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    return DataFrame(writer._df, writer._spark)
+
+
+_MODES = {"errorifexists": "error", "default": "error"}
+
+
+def _save(before: Any) -> Any:
+    @translated()
+    def save(
+        writer: Any,
+        path: str | None = None,
+        format: str | None = None,  # noqa: A002 - PySpark's name
+        mode: str | None = None,
+        partitionBy: Any = None,  # noqa: N803
+        **options: Any,
+    ) -> None:
+        note = told_to_write(writer, format, mode, partitionBy, options)
+        if note.is_delta(writer._spark):
+            given = note.given(path) if path is not None else note.given(note.options.get("path", ""))
+            write_frame(frame_of(writer), _MODES.get(note.mode, note.mode), given, fits=fits_as_stored)
+        else:
+            before(writer, path)
+
+    return save
+
+
+def _save_as_table(before: Any) -> Any:
+    @translated()
+    def save_as_table(
+        writer: Any,
+        name: str,
+        format: str | None = None,  # noqa: A002 - PySpark's name
+        mode: str | None = None,
+        partitionBy: Any = None,  # noqa: N803
+        **options: Any,
+    ) -> None:
+        note, session = told_to_write(writer, format, mode, partitionBy, options), Session(writer._spark)
+        if not note.is_delta(writer._spark):
+            before(writer, name)
+            return
+        there, mode = place_of_name(session, name), _MODES.get(note.mode, note.mode)
+        if there is not None and mode == "ignore":
+            return
+        if there is not None and mode == "error":
+            message = f"the table {name} already exists at {there}; append to it, or overwrite it"
+            raise InvalidArgumentError(message)
+        path = there or note.options.get("path") or default_place(session, name)
+        write_frame(frame_of(writer), mode, note.given(path))
+        put_into_catalog(session, name, place_of(session, path))
+
+    return save_as_table
+
+
+def _insert_into(before: Any) -> Any:
+    @translated()
+    def insert_into(writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
+        note, spark = note_of(writer), writer._spark
+        session = Session(spark)
+        there = place_of_name(session, tableName)
+        if there is None:
+            before(writer, tableName, overwrite)
+            return
+        replaces = note.mode == "overwrite" if overwrite is None else overwrite
+        columns = spark.table(tableName).columns
+        rows = columns_of(frame_of(writer), columns, tableName, evolves=session.merges_schemas)
+        write_frame(rows, "overwrite" if replaces else "append", note.options | {"path": there})
+
+    return insert_into

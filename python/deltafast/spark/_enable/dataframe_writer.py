@@ -1,0 +1,250 @@
+"""PySpark's `DataFrameReader` and `DataFrameWriter` while deltafast is enabled.
+
+The format alone would do for paths; but a frame that is made here is a part of the query's own plan, whatever the
+table's features, and tables of the catalog that are there already are written as delta-spark does it.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from deltafast.exceptions import DeltaError, InvalidArgumentError
+from deltafast.spark._enable.provider import CLUSTER, PARTITION, read_frame, write_frame
+from deltafast.spark._session.session import Session
+from deltafast.spark._sql.argument_checks import path_in
+from deltafast.spark._sql.catalog import place_of_name, place_of_view
+from deltafast.spark.exceptions import UnsupportedSchemaException, translated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "Note",
+    "Replace",
+    "columns_of",
+    "note_of",
+    "noting",
+    "options_to_load",
+    "put",
+    "text_of",
+    "told_to_write",
+    "with_given_schema",
+]
+
+#: Puts a method of a class in place of PySpark's, which the function that makes it is given.
+Replace: TypeAlias = "Callable[[Any, str, Callable[[Any], Any]], None]"
+
+_KEY = "_deltafast_note"
+
+
+class Note:
+    """What a writer was told; PySpark tells it only to Java."""
+
+    def __init__(self) -> None:
+        self.format: str | None = None
+        self.mode = "errorifexists"
+        #: The schema that the user gave a reader, as text or a type.
+        self.schema: Any = None
+        self.is_bucketed = False
+        self.options: dict[str, str] = {}
+        self.partition: list[str] = []
+        self.cluster: list[str] = []
+
+    def is_delta(self, spark: Any) -> bool:
+        """Whether it reads or writes Delta tables."""
+        return (self.format or spark.conf.get("spark.sql.sources.default", "parquet")).lower() == "delta"
+
+    def given(self, path: str) -> dict[str, str]:
+        """Everything as options, as Spark gives them to a format."""
+        found = self.options | {"path": path}
+        if self.partition:
+            found[PARTITION] = json.dumps(self.partition)
+        if self.cluster:
+            found[CLUSTER] = json.dumps(self.cluster)
+        return found
+
+
+def note_of(writer: Any) -> Note:
+    """What a writer was told."""
+    if not hasattr(writer, _KEY):
+        setattr(writer, _KEY, Note())
+    return getattr(writer, _KEY)
+
+
+def text_of(value: Any) -> str:
+    """An option's value as Spark has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def put(replace: Replace) -> None:
+    """Put the methods in place."""
+    from pyspark.sql import DataFrameReader, DataFrameWriter
+
+    for name in ("format", "option", "options", "schema"):
+        replace(DataFrameReader, name, noting(name))
+    replace(DataFrameReader, "load", _load)
+    for name in ("format", "mode", "option", "options", "partitionBy", "clusterBy", "bucketBy"):
+        replace(DataFrameWriter, name, noting(name))
+    replace(DataFrameWriter, "saveAsTable", _save_as_table)
+    replace(DataFrameWriter, "insertInto", _insert_into)
+
+
+def noting(name: str) -> Callable[[Any], Any]:
+    """A method of a writer that also keeps what it is told."""
+
+    def make(before: Any) -> Any:
+        def method(writer: Any, *values: Any, **named: Any) -> Any:
+            keep(note_of(writer), name, values, named)
+            return before(writer, *values, **named)
+
+        return method
+
+    return make
+
+
+def keep(note: Note, name: str, values: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """Keep what one method was told."""
+    if name in ("partitionBy", "clusterBy"):
+        first: Any = values[0] if len(values) == 1 else values
+        columns: list[Any] = list(cast("list[Any]", first)) if isinstance(first, list | tuple) else [first]
+        setattr(note, "partition" if name == "partitionBy" else "cluster", [str(column) for column in columns])
+        return
+    if name == "options":
+        note.options |= {key: text_of(value) for key, value in named.items() if value is not None}
+        return
+    told = [*values, *named.values()]
+    if name == "schema":
+        note.schema = told[0]
+    elif name == "bucketBy":
+        note.is_bucketed = True
+    elif name == "option":
+        note.options[str(told[0])] = text_of(told[1])
+    elif told and told[0] is not None:
+        setattr(note, name, str(told[0]) if name == "format" else str(told[0]).lower())
+
+
+def options_to_load(
+    reader: Any,
+    spark: Any,
+    path: Any,
+    format: Any,  # noqa: A002 - PySpark's name
+    schema: Any,
+    options: dict[str, Any],
+) -> dict[str, str] | None:
+    """Tell a reader what its `load` was given; all options of a table that is read here, else None."""
+    if format is not None:
+        reader.format(format)
+    if schema is not None:
+        reader.schema(schema)
+    reader.options(**options)
+    note = note_of(reader)
+    if not note.is_delta(spark) or not (path is None or isinstance(path, str)):
+        return None
+    return note.options | ({} if path is None else {"path": path})
+
+
+def told_to_write(writer: Any, format: Any, mode: Any, partition: Any, options: dict[str, Any]) -> Note:  # noqa: A002
+    """Tell a writer what its last method was given, and give what it knows."""
+    writer.mode(mode).options(**options)
+    if partition is not None:
+        writer.partitionBy(partition)
+    if format is not None:
+        writer.format(format)
+    note = note_of(writer)
+    if note.is_bucketed and note.is_delta(writer._spark):
+        message = "a Delta table has no buckets: leave bucketBy out, or cluster the table by clusterBy"
+        raise InvalidArgumentError(message)
+    return note
+
+
+def with_given_schema(frame: Any, note: Note) -> Any:
+    """The frame of a table, where the user gave no schema or the table's.
+
+    Raises:
+        UnsupportedSchemaException: It is another.
+    """
+    from pyspark.sql.types import StructType
+
+    if note.schema is not None:
+        given = note.schema if isinstance(note.schema, StructType) else StructType.fromDDL(note.schema)
+        if given.simpleString() != frame.schema.simpleString():
+            message = "format('delta') does not support user-specified schema: leave schema out, the log has it"
+            raise UnsupportedSchemaException(message)
+    return frame
+
+
+def _load(before: Any) -> Any:
+    def load(reader: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
+        known = options_to_load(reader, reader._spark, path, format, schema, options)
+        if known is not None:
+            # What is wrong Spark's own way says as Spark's exceptions.
+            frame = None
+            with suppress(DeltaError):
+                frame = read_frame(reader._spark, known)
+            if frame is not None:
+                return with_given_schema(frame, note_of(reader))
+        return before(reader, path)
+
+    return load
+
+
+def _save_as_table(before: Any) -> Any:
+    @translated()
+    def save_as_table(
+        writer: Any,
+        name: str,
+        format: str | None = None,  # noqa: A002 - PySpark's name
+        mode: str | None = None,
+        partitionBy: Any = None,  # noqa: N803
+        **options: Any,
+    ) -> None:
+        note, spark = told_to_write(writer, format, mode, partitionBy, options), writer._spark
+        inside = path_in(name)
+        if inside is not None:
+            write_frame(
+                writer._df, "error" if note.mode in ("errorifexists", "default") else note.mode, note.given(inside)
+            )
+            return
+        if note.is_delta(spark):
+            there = place_of_name(Session(spark), name)
+            if there is not None and note.mode in ("append", "overwrite"):
+                write_frame(writer._df, note.mode, note.given(there))
+                return
+            # The columns that a new table is laid out by are told to the catalog only.
+            for key, columns in ((PARTITION, note.partition), (CLUSTER, note.cluster)):
+                if columns:
+                    writer._jwrite = writer._jwrite.option(key, json.dumps(columns))
+        before(writer, name)
+
+    return save_as_table
+
+
+def columns_of(rows: Any, columns: list[str], name: str, *, evolves: bool) -> Any:
+    """Rows whose columns are a table's by their places, and new ones where it may get some.
+
+    Raises:
+        InvalidArgumentError: There are more columns, or fewer.
+    """
+    more = rows.columns[len(columns) :]
+    if len(columns) > len(rows.columns) or (more and not evolves):
+        message = f"{name} has {len(columns)} columns, the rows have {len(rows.columns)}"
+        raise InvalidArgumentError(message)
+    return rows.toDF(*columns, *more)
+
+
+def _insert_into(before: Any) -> Any:
+    @translated()
+    def insert_into(writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
+        note, spark = note_of(writer), writer._spark
+        session = Session(spark)
+        there = place_of_name(session, tableName) or place_of_view(session, tableName)
+        if there is None:
+            before(writer, tableName, overwrite)
+            return
+        replaces = note.mode == "overwrite" if overwrite is None else overwrite
+        rows = columns_of(writer._df, spark.table(tableName).columns, tableName, evolves=session.merges_schemas)
+        write_frame(rows, "overwrite" if replaces else "append", note.options | {"path": there})
+
+    return insert_into

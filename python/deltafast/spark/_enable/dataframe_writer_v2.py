@@ -1,0 +1,162 @@
+"""PySpark's `writeTo` while deltafast is enabled: tables of the catalog, and ``delta.`path` ``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._enable.dataframe_writer import text_of
+from deltafast.spark._enable.provider import properties_in, write_frame
+from deltafast.spark._session.session import Session
+from deltafast.spark._sql.argument_checks import path_in
+from deltafast.spark._sql.catalog import place_of_name
+from deltafast.spark._sql.column_to_sql import as_condition
+from deltafast.spark._sql.create_table import Mode, NewTable, create, where
+from deltafast.spark.exceptions import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deltafast.spark._enable.dataframe_writer import Replace
+
+__all__ = ["put"]
+
+_KEY = "_deltafast_told"
+_TELLS = ("using", "option", "options", "tableProperty", "partitionedBy", "clusterBy")
+_MAKES: dict[str, Mode] = {"create": "create", "replace": "replace", "createOrReplace": "create_or_replace"}
+_QUOTED = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
+
+
+class _Told:
+    """What a writer was told; PySpark tells it only to Java, or to the server."""
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+        self.provider: str | None = None
+        self.options: dict[str, str] = {}
+        self.properties: dict[str, str] = {}
+        self.partition: list[str] = []
+        self.cluster: list[str] = []
+
+    def is_delta(self, spark: Any) -> bool:
+        """Whether a new table would be Delta's."""
+        provider = self.provider or spark.conf.get("spark.sql.sources.default", "parquet")
+        return path_in(self.table) is not None or provider.lower() == "delta"
+
+    def location(self) -> str | None:
+        """Where a new table shall be, where that is said."""
+        given = {key.lower(): value for key, value in self.options.items()}
+        return given.get("path", given.get("location"))
+
+
+def put(replace: Replace, kind: Any, frame_of: Callable[[Any], Any], manage: Callable[[Any, str], None]) -> None:
+    """Put the methods in place.
+
+    Args:
+        replace: Puts a method in a class.
+        kind: The class that `writeTo` gives.
+        frame_of: The rows of such a writer.
+        manage: Makes a new table of the catalog its own.
+    """
+    replace(kind, "__init__", _init)
+    for name in _TELLS:
+        # PySpark 4.0 has not all of them.
+        if hasattr(kind, name):
+            replace(kind, name, _telling(name))
+    for name, mode in _MAKES.items():
+        replace(kind, name, _making(mode, frame_of, manage))
+    for name in ("append", "overwrite", "overwritePartitions"):
+        replace(kind, name, _writing(name, frame_of))
+
+
+def _init(before: Any) -> Any:
+    def init(writer: Any, rows: Any, *arguments: Any, **named: Any) -> None:
+        before(writer, rows, *arguments, **named)
+        # Classic: a frame and the name; Connect: a plan, the session and the name.
+        table = named.get("table", next((value for value in arguments if isinstance(value, str)), ""))
+        setattr(writer, _KEY, _Told(table))
+
+    return init
+
+
+def _told(writer: Any) -> _Told | None:
+    """What a writer was told; None of one that was made before deltafast was enabled."""
+    return getattr(writer, _KEY, None)
+
+
+def _telling(name: str) -> Callable[[Any], Any]:
+    def make(before: Any) -> Any:
+        def method(writer: Any, *values: Any, **named: Any) -> Any:
+            told = _told(writer)
+            if told is None:
+                return before(writer, *values, **named)
+            given = [*values, *named.values()]
+            match name:
+                case "using":
+                    told.provider = str(given[0])
+                case "option":
+                    told.options[str(given[0])] = text_of(given[1])
+                case "options":
+                    told.options |= {key: text_of(value) for key, value in named.items()}
+                case "tableProperty":
+                    told.properties[str(given[0])] = text_of(given[1])
+                case "partitionedBy":
+                    told.partition = [_column(column) for column in given]
+                case _:
+                    told.cluster = [str(column) for column in given]
+            return before(writer, *values, **named)
+
+        return method
+
+    return make
+
+
+def _column(column: Any) -> str:
+    text = column if isinstance(column, str) else str(as_condition(column, what="'partitionedBy'"))
+    found = _QUOTED.fullmatch(text)
+    if found is None:
+        message = f"a Delta table is partitioned by columns, not by {text}: generate a column of it"
+        raise InvalidArgumentError(message)
+    return cast("str", found[2] or found[1].replace("``", "`"))
+
+
+def _making(mode: Mode, frame_of: Callable[[Any], Any], manage: Callable[[Any, str], None]) -> Callable[[Any], Any]:
+    def make(before: Any) -> Any:
+        @translated()
+        def method(writer: Any) -> None:
+            told, spark = _told(writer), writer._spark
+            if told is None or not told.is_delta(spark):
+                before(writer)
+                return
+            session = Session(spark)
+            path, name, is_managed = where(session, told.table, told.location())
+            properties, partition, cluster = properties_in(told.options) | told.properties, told.partition, told.cluster
+            create(session, NewTable(mode, path, name, [], partition, cluster, properties, None), frame_of(writer))
+            if is_managed:
+                manage(spark, str(name))
+
+        return method
+
+    return make
+
+
+def _writing(name: str, frame_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def make(before: Any) -> Any:
+        @translated()
+        def method(writer: Any, *condition: Any) -> None:
+            told = _told(writer)
+            path = told and (path_in(told.table) or place_of_name(Session(writer._spark), told.table))
+            if told is None or path is None:
+                before(writer, *condition)
+                return
+            options = told.options | {"path": path}
+            if name == "overwrite":
+                options["replaceWhere"] = str(as_condition(*condition))
+            elif name == "overwritePartitions":
+                options["partitionOverwriteMode"] = "dynamic"
+            write_frame(frame_of(writer), "append" if name == "append" else "overwrite", options)
+
+        return method
+
+    return make

@@ -1,0 +1,347 @@
+"""`enable`: programs that were written for delta-spark run on deltafast as they are.
+
+The format `delta` comes from `provider`. What a format of Spark's cannot do is put into PySpark's own classes while it
+is enabled: streams, tables of the catalog that are there already, statements of Delta's SQL, and the modules
+`delta.tables` and `delta.exceptions`. `disable` takes all of it back.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import threading
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark import exceptions
+from deltafast.spark._enable.dataframe_writer import note_of
+from deltafast.spark._enable.provider import (
+    READ,
+    Provider,
+    forget_deltas_catalog,
+    known_options,
+    known_to_delta,
+    read_frame,
+)
+from deltafast.spark._session.session import Session
+from deltafast.spark._session.storage import place_of
+from deltafast.spark._sql import statements
+from deltafast.spark._sql.argument_checks import path_in
+from deltafast.spark._sql.catalog import place_of_name
+from deltafast.spark._streaming.source_sink import register
+from deltafast.spark.exceptions import CONFLICTS, JAVA, translated
+from deltafast.table import DeltaTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deltafast.spark._enable.connect import ConnectProvider
+
+__all__ = ["disable", "enable"]
+
+#: Names of delta-spark's modules, and of ours that have what is in them.
+_MODULES = {
+    "delta": "deltafast.spark",
+    "delta.tables": "deltafast.spark",
+    "delta.pip_utils": "deltafast.spark",
+    "delta.exceptions": "deltafast.spark.exceptions",
+    "delta.exceptions.base": "deltafast.spark.exceptions",
+    "delta.exceptions.captured": "deltafast.spark.exceptions",
+    "delta.connect": "deltafast.spark",
+    "delta.connect.tables": "deltafast.spark",
+    "delta.connect.exceptions": "deltafast.spark._session.connect_exceptions",
+}
+
+#: Statements that only say what the catalog has, or what it is to have: a table that is there, its name, its place.
+_OF_THE_CATALOG: Final = re.compile(
+    r"""\s*(?: DESC(?:RIBE)? \s+ (?:TABLE\s+)? EXTENDED \s+ (?!delta\s*\.\s*`)
+        | ALTER \s+ TABLE \s+ (?!delta\s*\.\s*`) (?:[\w.]|`[^`]+`)+ \s+ (?: RENAME \s+ TO | SET \s+ LOCATION ) \s
+        | CREATE \s+ TABLE \s+ (?:IF\s+NOT\s+EXISTS\s+)? \S+ \s+ USING \s+ delta \s+
+          LOCATION \s+ '[^']*' \s* ;? \s* $ )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+_CHANGES: Final = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|MERGE|CREATE\s+(?:OR\s+REPLACE\s+)?TABLE)\b", re.IGNORECASE)
+_CREATES: Final = re.compile(
+    r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:[\w.]|`[^`]+`)+)", re.IGNORECASE
+)
+_SAYS_WHERE: Final = re.compile(r"\bLOCATION\s+['\"]", re.IGNORECASE)
+
+
+class _Enabled:
+    """What is enabled in this process, and how it was before."""
+
+    def __init__(self, provider: Provider | ConnectProvider) -> None:
+        self.provider = provider
+        self._methods: list[tuple[Any, str, Any]] = []
+        self._modules: dict[str, ModuleType | None] = {}
+        self._inside = threading.local()
+
+    def put(self, kind: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """Put a method of a class, or a function of a module, in place of PySpark's, which it is given."""
+        before = getattr(kind, name)
+        after = make(before)
+        after.__name__, after.__doc__ = name, before.__doc__
+        self._methods.append((kind, name, before))
+        setattr(kind, name, after)
+
+    def put_modules(self) -> None:
+        """Let `delta.tables` be deltafast's."""
+        for name, ours in _MODULES.items():
+            self._modules[name] = sys.modules.get(name)
+            sys.modules[name] = _Alias(name, ours)
+
+    def take_back(self) -> None:
+        """Have everything as it was."""
+        for kind, name, before in reversed(self._methods):
+            setattr(kind, name, before)
+        for name, before in self._modules.items():
+            if before is None:
+                sys.modules.pop(name, None)
+            else:
+                sys.modules[name] = before
+        self.provider.end()
+
+    def statement(self, before: Any) -> Any:
+        """In place of `SparkSession.sql`: statements of Delta's SQL, and tables at their newest version."""
+
+        def sql(spark: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803 - PySpark's name
+            if getattr(self._inside, "is_ours", False):
+                return before(spark, sqlQuery, args, **kwargs)
+            self.provider.forget(spark)
+            if _OF_THE_CATALOG.match(str(sqlQuery)):
+                return before(spark, sqlQuery, args, **kwargs)
+            if kwargs:
+                return self._formatted(before, spark, sqlQuery, args, kwargs)
+            made = _CREATES.match(str(sqlQuery))
+            name = None if made is None or _SAYS_WHERE.search(str(sqlQuery)) else made[1]
+            is_new = name is not None and path_in(name) is None and not spark.catalog.tableExists(name)
+            self._inside.is_ours = True
+            try:
+                answer = statements.sql(spark, sqlQuery, args)
+            finally:
+                self._inside.is_ours = False
+            self._manage(spark, name if is_new else None)
+            return answer
+
+        return sql
+
+    def _formatted(self, before: Any, spark: Any, text: Any, args: Any, given: dict[str, Any]) -> Any:
+        """A statement with frames and values in braces, as PySpark puts them in: frames as views that go again."""
+        package = "pyspark.sql.connect" if Session(spark).is_connect else "pyspark.sql"
+        # Over Connect queries are run later than now, when the views would be gone.
+        if package != "pyspark.sql" and not _CHANGES.match(str(text)):
+            return before(spark, text, args, **given)
+        formatter = importlib.import_module(f"{package}.sql_formatter").SQLStringFormatter(spark)
+        try:
+            whole = formatter.format(text, **given)
+            for frame, name in formatter._temp_views:
+                frame.createOrReplaceTempView(name)
+            return spark.sql(whole, args)
+        finally:
+            for _, name in formatter._temp_views:
+                spark.catalog.dropTempView(name)
+
+    def execute(self, before: Any) -> Any:
+        """In place of a table builder's `execute`: a table without a place of its own is the catalog's."""
+
+        def execute(builder: Any) -> Any:
+            spark, name = builder._session.spark, builder._name if builder._location is None else None
+            is_new = name is not None and path_in(name) is None and not spark.catalog.tableExists(name)
+            answer = before(builder)
+            self._manage(spark, name if is_new else None)
+            return answer
+
+        return execute
+
+    def _manage(self, spark: Any, name: str | None) -> None:
+        if name is not None and place_of_name(Session(spark), name) is not None:
+            self.provider.manage(spark, name)
+
+    def table(self, before: Any) -> Any:
+        """In place of what reads a table of the catalog or of a path: at its newest version, or as options say."""
+
+        def table(reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
+            from pyspark.sql import SparkSession
+
+            is_session = isinstance(reader, SparkSession)
+            spark = reader if is_session else reader._spark
+            given = {} if is_session else note_of(reader).options
+            self.provider.forget(spark)
+            there = path_in(tableName)
+            if there is None and known_options(given, READ):
+                there = place_of_name(Session(spark), tableName)
+            return (
+                before(reader, tableName) if there is None else translated()(read_frame)(spark, given | {"path": there})
+            )
+
+        return table
+
+    def table_exists(self, before: Any) -> Any:
+        """In place of `spark.catalog.tableExists`, which knows no paths."""
+
+        def table_exists(catalog: Any, tableName: str, dbName: str | None = None) -> bool:  # noqa: N803
+            path = path_in(tableName) if dbName is None else None
+            if path is None:
+                return before(catalog, tableName, dbName)
+            place = place_of(Session(catalog._sparkSession), path)
+            return DeltaTable.is_deltatable(place.uri, place.options or None)
+
+        return table_exists
+
+    def create_table(self, before: Any) -> Any:
+        """In place of `spark.catalog.createTable`, which would only tell the catalog."""
+
+        def create_table(
+            catalog: Any,
+            tableName: str,  # noqa: N803
+            path: str | None = None,
+            source: str | None = None,
+            schema: Any = None,
+            description: str | None = None,
+            **options: str,
+        ) -> Any:
+            spark = catalog._sparkSession
+            form = source or spark.conf.get("spark.sql.sources.default")
+            if schema is None or str(form).lower() != "delta":
+                return before(catalog, tableName, path, source, schema, description, **options)
+            from deltafast.spark.tables import DeltaTable as Table
+
+            builder = Table.create(spark).tableName(tableName).addColumns(schema)
+            builder = builder if path is None else builder.location(path)
+            (builder if description is None else builder.comment(description)).execute()
+            return spark.table(tableName)
+
+        return create_table
+
+    def new_session(self, before: Any) -> Any:
+        """In place of `newSession`, which has the settings that the driver was started with."""
+
+        def new_session(spark: Any) -> Any:
+            made = before(spark)
+            forget_deltas_catalog(Session(made))
+            return made
+
+        return new_session
+
+
+class _Alias(ModuleType):
+    """A module of delta-spark's name with our classes."""
+
+    def __init__(self, name: str, ours: str) -> None:
+        super().__init__(name, f"{name}, which is {ours} while deltafast.spark.enable holds.")
+        self._ours = ours
+        self.__path__ = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "configure_spark_with_delta_pip":
+            return _without_jar
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(importlib.import_module(self._ours), name)
+
+
+def _without_jar(spark_session_builder: Any, extra_packages: list[str] | None = None) -> Any:
+    """delta-spark's `configure_spark_with_delta_pip`: no package of Delta's is needed."""
+    if extra_packages:
+        return spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
+    return spark_session_builder
+
+
+_now: _Enabled | None = None
+
+
+def enable(spark: Any) -> None:
+    """Have this process' programs for delta-spark run on deltafast, unchanged.
+
+    `spark.read.format("delta")`, `frame.write.format("delta")`, `saveAsTable`, `insertInto`, `USING delta` in SQL,
+    `readStream` and `writeStream` with `format("delta")`, `writeTo`, and
+    `from delta.tables import DeltaTable` are deltafast's from now on, with Spark's own Parquet reader and writer.
+
+    Args:
+        spark: The session, without Delta's jar; settings that name its extension and catalog may stay. Others of the
+            same process are enabled too; over Connect the server's SQL knows the format in this session only.
+
+    Raises:
+        InvalidArgumentError: Delta's own jar is in the session, or this Spark does not take the format.
+    """
+    global _now  # noqa: PLW0603 - PySpark's classes are the process', too
+    session = Session(spark)
+    if not session.is_connect and known_to_delta(session):
+        message = (
+            "Delta's own jar is in this session, so format('delta') is delta-spark's: leave it out of spark.jars and "
+            "spark.jars.packages, or use deltafast.spark.read and write beside it"
+        )
+        raise InvalidArgumentError(message)
+    if _now is not None:
+        _now.take_back()
+        _now = None
+    enabled = _on_connect(session) if session.is_connect else _on_classic(session)
+    from deltafast.spark.tables import DeltaTableBuilder
+
+    register(spark)
+    enabled.put(type(spark), "sql", enabled.statement)
+    enabled.put(DeltaTableBuilder, "execute", enabled.execute)
+    enabled.put_modules()
+    _now = enabled
+
+
+def _on_classic(session: Session) -> _Enabled:
+    """The format in the driver's Java, and what it cannot do."""
+    forget_deltas_catalog(session)
+    enabled = _Enabled(Provider(session))
+    from pyspark.errors.exceptions import captured
+    from pyspark.sql import DataFrameReader, DataFrameWriterV2, SparkSession
+    from pyspark.sql.catalog import Catalog
+
+    from deltafast.spark._enable import dataframe_writer, dataframe_writer_v2, streams
+
+    enabled.put(SparkSession, "table", enabled.table)
+    enabled.put(DataFrameReader, "table", enabled.table)
+    enabled.put(Catalog, "tableExists", enabled.table_exists)
+    enabled.put(Catalog, "createTable", enabled.create_table)
+    enabled.put(SparkSession, "newSession", enabled.new_session)
+    enabled.put(captured, "convert_exception", _conflicts)
+    dataframe_writer.put(enabled.put)
+    streams.put(enabled.put)
+    dataframe_writer_v2.put(enabled.put, DataFrameWriterV2, lambda writer: writer._df, enabled.provider.manage)
+    return enabled
+
+
+def _on_connect(session: Session) -> _Enabled:
+    """The format in the client's Python, and as a Python data source of the server."""
+    from pyspark.sql.connect.readwriter import DataFrameWriterV2
+
+    from deltafast.spark._enable import connect, connect_streams, dataframe_writer_v2
+
+    enabled = _Enabled(connect.ConnectProvider(session))
+    connect.put(enabled.put)
+    connect_streams.put(enabled.put)
+    dataframe_writer_v2.put(enabled.put, DataFrameWriterV2, connect.frame_of, enabled.provider.manage)
+    return enabled
+
+
+def _conflicts(before: Any) -> Any:
+    """In place of what makes Java's exceptions Python's: conflicts are those of `deltafast.spark.exceptions`."""
+
+    def convert_exception(error: Any) -> Any:
+        kind, _, text = str(error.toString()).partition(": ")
+        package, _, name = kind.rpartition(".")
+        return getattr(exceptions, name)(text) if package == JAVA and name in CONFLICTS else before(error)
+
+    return convert_exception
+
+
+def disable(spark: Any) -> None:
+    """Take `enable` back; nothing happens where it was not called.
+
+    Args:
+        spark: The session.
+    """
+    global _now  # noqa: PLW0603 - see `enable`
+    Session(spark)
+    if _now is not None:
+        _now.take_back()
+        _now = None

@@ -1,0 +1,231 @@
+"""The format `delta` of a session without Delta's jar: `provider.java`, compiled in the driver, and its answers.
+
+Its byte code goes into a jar of a few kilobytes that the session adds, since Spark finds formats by the jars' services.
+The classes are public or internal to Spark; where they are not as expected `enable` says so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast.exceptions import CommitFailedError, DeltaError, InvalidArgumentError, StorageError
+from deltafast.spark._scan.reader import followed, read
+from deltafast.spark._session.java_classes import first_line, load, none
+from deltafast.spark._write.physical_schema import fits_as_stored
+from deltafast.spark._write.writer import described, write_rows
+from deltafast.spark.exceptions import CONFLICTS, condition_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deltafast.spark._session.session import Session
+
+__all__ = [
+    "CLUSTER",
+    "PARTITION",
+    "READ",
+    "Provider",
+    "forget_deltas_catalog",
+    "known_options",
+    "known_to_delta",
+    "properties_in",
+]
+
+_SERVICE = "org.apache.spark.sql.sources.DataSourceRegister"
+_THEIRS = "org.apache.spark.sql.delta.sources.DeltaDataSource"
+_CATALOG, _THEIR_CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+
+#: What reading takes.
+READ = (
+    "versionAsOf",
+    "timestampAsOf",
+    "readChangeFeed",
+    "readChangeData",
+    "startingVersion",
+    "endingVersion",
+    "startingTimestamp",
+    "endingTimestamp",
+)
+_WRITE = (
+    "mergeSchema",
+    "overwriteSchema",
+    "replaceWhere",
+    "partitionOverwriteMode",
+    "txnAppId",
+    "txnVersion",
+    "userMetadata",
+    "maxRecordsPerFile",
+    "compression",
+    "optimizeWrite",
+)
+#: What delta-spark would do and `write` cannot; other names delta-spark passes over too.
+_REFUSED = ("replaceOn", "replaceUsing", "dataChange", "targetAlias")
+_MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
+#: How a writer's columns come among its options, as Spark names them.
+PARTITION, CLUSTER = "__partition_columns", "__clustering_columns"
+
+
+def known_to_delta(session: Session) -> bool:
+    """Whether Delta's own jar is in the session."""
+    return _has_class(session, _THEIRS)
+
+
+def forget_deltas_catalog(session: Session) -> None:
+    """Let a session have Spark's own catalog where its settings name Delta's, which no jar has."""
+    if session.conf(_CATALOG) == _THEIR_CATALOG and not _has_class(session, _THEIR_CATALOG):
+        session.spark.conf.unset(_CATALOG)
+
+
+def _has_class(session: Session, name: str) -> bool:
+    try:
+        session.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(name)
+    except Exception:  # noqa: BLE001 - whatever py4j makes of it: the class is not there
+        return False
+    return True
+
+
+def known_options(options: Mapping[str, Any], names: tuple[str, ...] = _WRITE) -> dict[str, Any]:
+    """The options that are delta-spark's; it passes over others, too.
+
+    Raises:
+        InvalidArgumentError: One is delta-spark's and not there.
+    """
+    given = {str(key).lower(): value for key, value in options.items()}
+    for name in _REFUSED:
+        if names is _WRITE and name.lower() in given:
+            message = f"the option {name} is not there for writing with deltafast; use deltafast.write_deltalake"
+            raise InvalidArgumentError(message)
+    return {name: given[name.lower()] for name in names if name.lower() in given}
+
+
+def properties_in(options: Mapping[str, Any]) -> dict[str, str]:
+    """The options that are properties of a new table; the core knows them whatever the case of their letters."""
+    return {key: value for key, value in options.items() if key.lower().startswith("delta.")}
+
+
+class Provider:
+    """What Java asks.
+
+    Args:
+        session: The session that is enabled; others of the same driver share the format.
+
+    Raises:
+        InvalidArgumentError: This Spark does not take the format.
+    """
+
+    class Java:
+        """The interface, as py4j wants to be told."""
+
+        implements = ["java.util.function.Function"]  # noqa: RUF012
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        #: What was wrong last, for callers who want it whole.
+        self.failure: BaseException | None = None
+        try:
+            load(session, "conflicts.java", "DeltaConcurrentModificationException")
+            kind = load(session, "provider.java", "DeltafastProvider", _SERVICE)
+            self._java = kind.getConstructors()[0].newInstance(none(session))
+            from pyspark import java_gateway
+
+            cast("Any", java_gateway).ensure_callback_server_started(session.spark._sc._gateway)
+            self._java.setPython(self)
+        except DeltaError:
+            raise
+        except Exception as error:
+            message = f"this Spark does not take deltafast's format delta ({first_line(error)}); "
+            message += "use deltafast.spark.read and write"
+            raise InvalidArgumentError(message) from error
+
+    def forget(self, spark: Any) -> None:
+        """Let the next query see the newest versions of tables of the catalog."""
+        self._java.forget(spark._jsparkSession.sessionState().catalog())
+
+    def manage(self, spark: Any, name: str) -> None:
+        """Let the files of a table that lies where the catalog would put it go when its name is dropped."""
+        self._java.manage(spark._jsparkSession, name)
+
+    def end(self) -> None:
+        """Answer no more."""
+        self._java.setPython(None)
+
+    def apply(self, request: Any) -> Any:
+        """Answer Java: a frame, nothing, or what is wrong as text."""
+        try:
+            spark = self._spark(request[1])
+            options = {str(key): str(value) for key, value in dict(request[2]).items()}
+            if request[0] == "read":
+                return read_frame(spark, options)._jdf
+            from pyspark.sql import DataFrame
+
+            write_frame(DataFrame(request[4], spark), _MODES[str(request[3])], options, fits=fits_as_stored)
+        except BaseException as error:  # noqa: BLE001 - Java raises it anew
+            self.failure = error
+            if type(error).__name__ in CONFLICTS:
+                return f"conflict:{type(error).__name__}:{error}"
+            is_wrong = isinstance(error, DeltaError) and not isinstance(error, CommitFailedError | StorageError)
+            condition = condition_of(error)
+            named = "" if condition is None else f"[{condition}] "
+            return f"{'wrong' if is_wrong else 'failed'}:{named}{type(error).__name__}: {error}"
+        return ""
+
+    def _spark(self, java: Any) -> Any:
+        if java.equals(self._session.spark._jsparkSession):
+            return self._session.spark
+        from pyspark.sql import SparkSession
+
+        return SparkSession(self._session.spark._sc, java)
+
+
+def read_frame(spark: Any, options: Mapping[str, Any]) -> Any:
+    """A table by the options of `spark.read.format("delta")`."""
+    given = known_options(options, READ)
+    path = _path(options)
+    at = re.fullmatch(r"(.+)@v(\d+)", path)
+    if at and not {"versionAsOf", "timestampAsOf"} & given.keys():
+        path, given["versionAsOf"] = at[1], at[2]
+    if not re.fullmatch(r"\s*[+-]?\d+\s*", str(given.get("versionAsOf", "0"))):
+        message = f"versionAsOf must be the number of a version, not {given['versionAsOf']!r}"
+        raise InvalidArgumentError(message)
+    if str(given.get("readChangeFeed", given.get("readChangeData", "false"))).lower() != "true":
+        given = {key: value for key, value in given.items() if key in ("versionAsOf", "timestampAsOf")}
+    return read(spark, path, options=given) if given else followed(spark, path)
+
+
+def write_frame(
+    frame: Any, mode: Any, options: Mapping[str, Any], *, fits: Callable[[Any, Any], None] | None = None
+) -> None:
+    """Write by the options of `frame.write.format("delta")`.
+
+    Args:
+        frame: The rows.
+        mode: What to do where there is a table.
+        options: All that the writer was told.
+        fits: Raises where the frame's schema is not to be cast to the table's; ANSI's store assignment if None.
+    """
+    given = {str(key).lower(): value for key, value in options.items()}
+    partition, cluster = given.get(PARTITION), given.get(CLUSTER)
+    known = known_options(options)
+    by: list[str] | None = json.loads(partition) if partition else None
+    if by is None and mode == "overwrite" and str(known.get("overwriteSchema", "false")).lower() == "true":
+        # A table that is replaced is partitioned as it is said now.
+        by = []
+    clustered = [part if isinstance(part, str) else ".".join(part) for part in json.loads(cluster)] if cluster else None
+    table = described(by, clustered, configuration=properties_in(options))
+    if mode != "overwrite":
+        # As delta-spark: such rows replace none.
+        known = {key: value for key, value in known.items() if key not in ("replaceWhere", "overwriteSchema")}
+    write_rows(frame, _path(options), mode, known.pop("replaceWhere", None), known, table, fits=fits)
+
+
+def _path(options: Mapping[str, Any]) -> str:
+    given = {str(key).lower(): value for key, value in options.items()}
+    paths: list[Any] = json.loads(given["paths"]) if "paths" in given else []
+    if "path" in given:
+        paths = [given["path"]]
+    if len(paths) != 1:
+        message = f"format('delta') needs the path of one table, not {len(paths)}"
+        raise InvalidArgumentError(message)
+    return str(paths[0])

@@ -1,0 +1,198 @@
+"""PySpark's streams while deltafast is enabled: `format("delta")` of `readStream` and `writeStream`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._enable.dataframe_writer import Note, keep, note_of, noting, options_to_load, with_given_schema
+from deltafast.spark._enable.provider import known_options, read_frame
+from deltafast.spark._session.session import Session
+from deltafast.spark._sql.catalog import place_of_name
+from deltafast.spark._streaming.source_sink import sink
+from deltafast.spark.exceptions import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deltafast.spark._enable.dataframe_writer import Replace
+
+__all__ = ["put", "table_to_write", "tell"]
+
+_MODES = {"append": "append", "complete": "overwrite"}
+
+
+def put(replace: Replace) -> None:
+    """Put the methods in place."""
+    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+    replace(DataStreamReader, "format", _reader_format)
+    for name in ("option", "options", "schema"):
+        replace(DataStreamReader, name, noting(name))
+    replace(DataStreamReader, "load", _reader_load)
+    replace(DataStreamReader, "table", _reader_table)
+    for name in ("format", "outputMode", "option", "options", "partitionBy"):
+        replace(DataStreamWriter, name, _noting(name))
+    replace(DataStreamWriter, "start", _start)
+    replace(DataStreamWriter, "toTable", _to_table)
+
+
+def _reader_format(before: Any) -> Any:
+    def reader_format(reader: Any, source: str) -> Any:
+        note_of(reader).format = source
+        return before(reader, "deltafast" if source.lower() == "delta" else source)
+
+    return reader_format
+
+
+def _reader_load(before: Any) -> Any:
+    @translated()
+    def load(reader: Any, path: str | None = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
+        known = options_to_load(reader, reader._spark, path, format, schema, options)
+        note = note_of(reader)
+        if known is not None and note.schema is not None and note.format is not None:
+            with_given_schema(read_frame(reader._spark, {"path": known.get("path", "")}), note)
+        return before(reader, path)
+
+    return load
+
+
+def _reader_table(before: Any) -> Any:
+    def table(reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
+        there = place_of_name(Session(reader._spark), tableName)
+        return before(reader, tableName) if there is None else reader.format("delta").load(there)
+
+    return table
+
+
+def _noting(name: str) -> Callable[[Any], Any]:
+    def make(before: Any) -> Any:
+        def method(writer: Any, *values: Any, **named: Any) -> Any:
+            note = note_of(writer)
+            if name == "outputMode":
+                keep(note, "mode", values, named)
+            else:
+                keep(note, name, values, named)
+            # Batches are written by a function, for which Spark knows neither.
+            is_ours = name == "format" and note.is_delta(writer._spark)
+            return writer if is_ours or name == "partitionBy" else before(writer, *values, **named)
+
+        return method
+
+    return make
+
+
+def _start(before: Any) -> Any:
+    @translated()
+    def start(
+        writer: Any,
+        path: str | None = None,
+        format: str | None = None,  # noqa: A002 - PySpark's name
+        outputMode: str | None = None,  # noqa: N803
+        partitionBy: Any = None,  # noqa: N803
+        queryName: str | None = None,  # noqa: N803
+        **options: Any,
+    ) -> Any:
+        tell(writer, format, outputMode, partitionBy, queryName, options)
+        note = note_of(writer)
+        if note.format is None or not note.is_delta(writer._spark):
+            if note.partition:
+                writer._jwrite = writer._jwrite.partitionBy(_names(writer, note))
+            return before(writer, path)
+        target = path or {key.lower(): value for key, value in note.options.items()}.get("path")
+        if not target:
+            message = "writeStream.format('delta') needs the path of a table: start(path)"
+            raise InvalidArgumentError(message)
+        _need_checkpoint(writer._spark, note)
+        return before(_into(writer, note, target))
+
+    return start
+
+
+def _to_table(before: Any) -> Any:
+    @translated()
+    def to_table(
+        writer: Any,
+        tableName: str,  # noqa: N803
+        format: str | None = None,  # noqa: A002
+        outputMode: str | None = None,  # noqa: N803
+        partitionBy: Any = None,  # noqa: N803
+        queryName: str | None = None,  # noqa: N803
+        **options: Any,
+    ) -> Any:
+        tell(writer, format, outputMode, partitionBy, queryName, options)
+        note = note_of(writer)
+        if note.format is not None and note.is_delta(writer._spark):
+            _need_checkpoint(writer._spark, note)
+        there = table_to_write(writer._spark, note, tableName, lambda: writer._df.schema)
+        if there is None:
+            if note.partition:
+                writer._jwrite = writer._jwrite.partitionBy(_names(writer, note))
+            return before(writer, tableName)
+        return _into(writer, note, there).start()
+
+    return to_table
+
+
+def _need_checkpoint(spark: Any, note: Note) -> None:
+    """Refuse a query that would begin anew each time: a function that writes batches could do without a checkpoint."""
+    told = "checkpointlocation" in {key.lower() for key in note.options}
+    if not told and not spark.conf.get("spark.sql.streaming.checkpointLocation", None):
+        message = (
+            'checkpointLocation must be specified either through option("checkpointLocation", ...) or '
+            'SparkSession.conf.set("spark.sql.streaming.checkpointLocation", ...)'
+        )
+        raise InvalidArgumentError(message)
+
+
+def table_to_write(spark: Any, note: Note, name: str, schema: Callable[[], Any]) -> str | None:
+    """Where the table of the catalog is that a stream writes; it is made where there is none.
+
+    Args:
+        spark: The session, classic or Connect.
+        note: What the writer was told.
+        name: The table's name.
+        schema: The stream's columns, which a new table gets.
+
+    Returns:
+        The place; None of a table that is not Delta's.
+    """
+    session = Session(spark)
+    there = place_of_name(session, name)
+    if there is None and note.format is not None and note.is_delta(spark):
+        empty = spark.createDataFrame([], schema()).write.format("delta")
+        empty.partitionBy(*note.partition).saveAsTable(name)
+        there = place_of_name(session, name)
+    return there
+
+
+def tell(writer: Any, source: Any, mode: Any, partition: Any, name: Any, options: dict[str, Any]) -> None:
+    """Tell a writer what its last method was given."""
+    writer.options(**options)
+    if mode is not None:
+        writer.outputMode(mode)
+    if partition is not None:
+        writer.partitionBy(partition)
+    if source is not None:
+        writer.format(source)
+    if name is not None:
+        writer.queryName(name)
+
+
+def _names(writer: Any, note: Note) -> Any:
+    from pyspark.sql.classic.column import _to_seq
+
+    return cast("Any", _to_seq)(writer._spark._sc, note.partition)
+
+
+def _into(writer: Any, note: Note, path: str) -> Any:
+    """The writer, with a function that writes its batches; it is no more one of the format."""
+    mode = _MODES.get("append" if note.mode == "errorifexists" else note.mode)
+    if mode is None:
+        message = f"format('delta') has the output modes append and complete, not {note.mode}"
+        raise InvalidArgumentError(message)
+    given = {key: value for key, value in known_options(note.options).items() if key != "txnVersion"}
+    app = given.pop("txnAppId", None)
+    note.format = "foreachBatch"
+    partition = note.partition or None
+    return writer.foreachBatch(sink(path, app, mode=mode, options=given, partition_by=partition))  # pyright: ignore[reportArgumentType]

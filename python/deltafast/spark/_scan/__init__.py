@@ -1,0 +1,1 @@
+"""Reading: a version's files, and the ways by which Spark reads them."""

@@ -1,0 +1,270 @@
+"""`read`: a version of a table, or its changes, as a data frame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from deltafast._handle import handle_of
+from deltafast.exceptions import InvalidArgumentError, warn
+from deltafast.spark._scan import file_index, path_scan, python_scan
+from deltafast.spark._scan.physical_columns import field_of, quoted, spark_schema
+from deltafast.spark._scan.snapshot import Version, check_moment, feed_range
+from deltafast.spark._session.session import Session, moment_in
+from deltafast.spark._session.storage import place_of
+from deltafast.table import DeltaTable
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from deltafast._util.filters import Predicate
+    from deltafast.spark._scan.snapshot import Listing
+
+__all__ = ["Way", "files_frame", "followed", "physical_rows", "read", "row_tracking"]
+
+Way: TypeAlias = Literal["auto", "index", "paths", "arrow"]
+_WAYS = ("auto", "index", "paths", "arrow")
+
+#: Whose columns the feed of a table with column mapping has: the last version's by itself, as in delta-spark.
+_NAMES_OF_FEED = "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable"
+
+#: delta-spark's options, in small letters, and what they are called here.
+_OPTIONS = {
+    "versionasof": "version",
+    "timestampasof": "timestamp",
+    "readchangefeed": "change_feed",
+    "readchangedata": "change_feed",
+    "startingversion": "starting_version",
+    "endingversion": "ending_version",
+    "startingtimestamp": "starting_timestamp",
+    "endingtimestamp": "ending_timestamp",
+}
+
+
+def read(
+    spark: Any,
+    path: str | os.PathLike[str] | DeltaTable,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+    options: Mapping[str, Any] | None = None,
+    *,
+    filters: Predicate | None = None,
+    way: Way = "auto",
+    metadata_columns: Sequence[Literal["row_id", "row_commit_version"]] = (),
+    storage_options: Mapping[str, str] | None = None,
+    allow_foreign_paths: bool | Sequence[str] = False,
+) -> Any:
+    """Read a table as a Spark data frame.
+
+    Args:
+        spark: The session, classic or Connect.
+        path: A path, a URL (`s3a://`, `abfss://`, `gs://`, `hdfs://`), or a handle, which is read at its version.
+        version: The version to read; the newest if None.
+        timestamp: Read the version that was current at this moment: a datetime, or ISO 8601 text, in the session's zone
+            where it has none.
+        options: delta-spark's options by name: `versionAsOf`, `timestampAsOf`; `readChangeFeed` with
+            `startingVersion`, `endingVersion`, `startingTimestamp`, `endingTimestamp` for the change data
+            feed.
+        filters: Only rows for which it is true: Spark SQL text or tuples in disjunctive normal form. Files
+            are left out when the frame is made; filters on the frame do that too where the way is `index`.
+        way: How rows are read. `index`: Spark's Parquet reader over a list of files compiled into the
+            driver, which asks the core which files the frame's filters need (classic only). `paths`: the
+            same reader over explicit paths. `arrow`: executors read with the Rust reader and need
+            deltafast. `auto`: the first of them that can.
+        metadata_columns: `row_id`, `row_commit_version`: columns to add, of tables that track rows.
+            `_metadata` is there as with any file source, but not with `arrow`; with `index` it has them too, and
+            `base_row_id` and `default_row_commit_version`.
+        storage_options: How the core opens the store; made of Hadoop's settings where None, and wins over
+            them.
+        allow_foreign_paths: See `DeltaTable`.
+
+    Returns:
+        A lazy frame with the table's columns, pinned to the version.
+
+    Raises:
+        TableNotFoundError: There is no table.
+        VersionNotFoundError: There is no such version.
+        InvalidArgumentError: An option or a filter is wrong, or the way cannot read these files.
+        DeltaProtocolError: The table needs a feature that this release does not have.
+    """
+    session = Session(spark)
+    if way not in _WAYS:
+        message = f"way must be one of {', '.join(_WAYS)}, not {way!r}"
+        raise InvalidArgumentError(message)
+    given = _given(options)
+    version = _one("version", version, given.pop("version", None))
+    timestamp = _one("timestamp", timestamp, given.pop("timestamp", None))
+    if isinstance(timestamp, str):
+        timestamp = moment_in(timestamp, session.zone)
+    feed = str(given.pop("change_feed", "false")).lower() == "true"
+    if given and not feed:
+        message = f"{', '.join(given)} belong to the change data feed: give readChangeFeed too"
+        raise InvalidArgumentError(message)
+    if isinstance(path, DeltaTable):
+        if version is not None or timestamp is not None:
+            message = "a handle is read at its version; give its path to read another"
+            raise InvalidArgumentError(message)
+        place = place_of(session, handle_of(path).given_uri, handle_of(path).storage_options)
+        table, is_past = path, True
+    else:
+        place = place_of(session, path, storage_options)
+        table = DeltaTable(
+            place.uri,
+            version=None if version is None else int(version),
+            timestamp=timestamp,
+            storage_options=place.options or None,
+            time_zone=session.zone,
+            allow_foreign_paths=allow_foreign_paths,
+        )
+        is_past = version is not None or timestamp is not None
+        if timestamp is not None:
+            check_moment(table, timestamp)
+    pinned = Version(session, place, table, is_past=is_past)
+    if feed:
+        return _changes(pinned, given, version, timestamp)
+    metadata = tuple(metadata_columns)
+    for name in metadata:
+        pinned.materialized(name)
+    tree = handle_of(table).bind(filters)
+    frame = _frame(pinned, tree, metadata, way)
+    return frame if tree is None else frame.where(_sql(tree))
+
+
+def followed(spark: Any, path: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Any:
+    """A table as a frame of which each query sees the version that is the newest then, as delta-spark's frames do.
+
+    Where rows are not read by the list of files in the driver (Connect, `spark.deltafast.reader` is `parquet`) it is of
+    the version that is the newest now.
+
+    Args:
+        spark: The session, classic or Connect.
+        path: A path or a URL.
+        storage_options: As for `read`.
+
+    Raises:
+        TableNotFoundError: There is no table.
+        DeltaProtocolError: The table needs a feature that this release does not have.
+    """
+    session = Session(spark)
+    place = place_of(session, path, storage_options)
+    table = DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
+    return _frame(Version(session, place, table, follows=True), None, (), "auto")
+
+
+def files_frame(version: Version, paths: Sequence[str]) -> Any:
+    """The rows of some files of a version, whose paths are those of the log, by the first way that can."""
+    return _frame(version, None, (), "auto", frozenset(paths))
+
+
+def _frame(
+    version: Version, tree: str | None, metadata: tuple[str, ...], way: Way, only: frozenset[str] | None = None
+) -> Any:
+    """The table's columns by the first way that can."""
+    from deltafast.spark._scan.path_scan import PathsUnavailableError
+
+    if version.session.is_connect and way == "index":
+        message = "way='index' needs a classic session: Spark Connect has no Java objects; use way='paths'"
+        raise InvalidArgumentError(message)
+    if way == "arrow" or not _names_will_do(version, way):
+        return python_scan.scan(version, tree, metadata, only)
+    lazy = only is None and way != "paths" and not version.session.is_connect
+    listing = version.listing(tree, metadata, lazy=lazy, only=only)
+    data = version.columns.physical(version.columns.data)
+    materialized = [(name, *version.materialized(name)) for name in metadata]
+    data += [field_of(column, "long") for _, column, _ in materialized if column]
+    try:
+        frame = physical_rows(version, listing, data, way)
+    except PathsUnavailableError as error:
+        if way == "paths":
+            raise InvalidArgumentError(str(error)) from error
+        return python_scan.scan(version, tree, metadata, only)
+    added = [row_tracking(name, column, constant) for name, column, constant in materialized]
+    frame = frame.select(*version.columns.project(), *added)
+    if version.session.is_connect and not added:
+        # Files may hold nulls for all that Spark's reader knows. What the table says is told to whoever asks the frame.
+        frame._cached_schema = spark_schema(version.columns.seen())
+    return frame
+
+
+def physical_rows(version: Version, listing: Listing, data: list[dict[str, Any]], way: Way = "auto") -> Any:
+    """The rows of files by Spark's reader: physical columns and constants, deleted rows left out.
+
+    Raises:
+        PathsUnavailableError: Spark would not read these files.
+    """
+    from deltafast.spark._scan.file_index import IndexUnavailableError
+
+    if way != "paths" and not version.session.is_connect:
+        try:
+            return file_index.scan(version, listing, data)
+        except IndexUnavailableError as error:
+            if way == "index":
+                raise
+            warn(f"{error}; reading by explicit paths instead, which leaves out files only by `filters`")
+    if listing.files is None:
+        listing = version.listing(listing.predicate, listing.wanted)
+    return path_scan.scan(version, listing, data)
+
+
+def _names_will_do(version: Version, way: Way) -> bool:
+    """Whether Spark's reader, which knows only names, finds the table's columns in its files."""
+    if version.mapping != "id" or version.snapshot.ids_agree():
+        return True
+    if way != "auto":
+        message = "column mapping by id: field ids and physical names of some files disagree; use way='arrow'"
+        raise InvalidArgumentError(message)
+    return False
+
+
+def row_tracking(name: str, column: str | None, constant: str) -> Any:
+    """A row's id or commit version: as its file says where it moved, else by its place."""
+    from pyspark.sql import functions
+
+    value = functions.col(quoted(constant))
+    if name == "row_id":
+        value = value + functions.col("_metadata.row_index")
+    return (functions.coalesce(functions.col(quoted(column)), value) if column else value).alias(name)
+
+
+def _changes(version: Version, given: dict[str, Any], number: Any, timestamp: Any) -> Any:
+    """The change data feed."""
+    if number is not None or timestamp is not None:
+        message = "a change data feed has startingVersion and endingVersion, not versionAsOf or timestampAsOf"
+        raise InvalidArgumentError(message)
+    starts = (given.get("starting_version"), given.get("starting_timestamp"))
+    ends = (given.get("ending_version"), given.get("ending_timestamp"))
+    newest = (
+        str(version.session.conf(_NAMES_OF_FEED, "endVersion")).lower() != "endversion" or version.mapping == "none"
+    )
+    first, last = feed_range(version.snapshot, starts, ends, version.session.zone, as_opened=newest)
+    if not newest and first <= last < version.number:
+        place, zone = version.place, version.session.zone
+        ended = DeltaTable(place.uri, version=last, storage_options=place.options or None, time_zone=zone)
+        version = Version(version.session, place, ended, is_past=True)
+    return python_scan.changes(version, first, last)
+
+
+def _given(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in (options or {}).items():
+        name = _OPTIONS.get(key.lower())
+        if name is None:
+            message = f"there is no option {key!r} for reading; there are versionAsOf, timestampAsOf, readChangeFeed, "
+            message += "startingVersion, endingVersion, startingTimestamp and endingTimestamp"
+            raise InvalidArgumentError(message)
+        found[name] = value
+    return found
+
+
+def _one(name: str, first: Any, second: Any) -> Any:
+    if first is not None and second is not None:
+        message = f"the {name} is given twice, as an argument and as an option"
+        raise InvalidArgumentError(message)
+    return second if first is None else first
+
+
+def _sql(tree: str) -> str:
+    from deltafast._expr.render import to_spark_sql
+
+    return to_spark_sql(tree)

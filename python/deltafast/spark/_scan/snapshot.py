@@ -1,0 +1,371 @@
+"""One version of a table as the ways of reading need it: its columns, its files in one block, which of them matter."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from deltafast._handle import handle_of
+from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._util.values import instant
+from deltafast._util.values import moment as moment_of
+from deltafast.exceptions import (
+    DeltaError,
+    DeltaProtocolError,
+    InvalidArgumentError,
+    SchemaMismatchError,
+    VersionNotFoundError,
+)
+from deltafast.spark._scan.physical_columns import Columns, field_of, mapping_mode
+from deltafast.spark._session.session import moment_in
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    import pyarrow as pa
+
+    from deltafast import _core
+    from deltafast.spark._session.session import Session
+    from deltafast.spark._session.storage import Place
+    from deltafast.table import DeltaTable
+
+__all__ = ["BASE_ROW_ID", "COMMIT_VERSION", "VECTOR", "Listing", "Version", "feed_range"]
+
+#: Columns that hold one value for all rows of a file, beside the partition columns.
+VECTOR = "__deltafast_vector"
+BASE_ROW_ID = "__deltafast_base_row_id"
+COMMIT_VERSION = "__deltafast_commit_version"
+
+#: From so many files on only those are listed that a query asks for: each takes Java some microseconds and a kilobyte.
+MANY = 20_000
+
+_MATERIALIZED = {
+    "row_id": ("delta.rowTracking.materializedRowIdColumnName", BASE_ROW_ID),
+    "row_commit_version": ("delta.rowTracking.materializedRowCommitVersionColumnName", COMMIT_VERSION),
+}
+
+
+class Listing(NamedTuple):
+    """The files that are read."""
+
+    #: One row a file: `path` (as in the log), `size`, `time` (ms), `ended`, `rows` (those that are not deleted, null
+    #: where the log does not tell), then the constants; None where they are so many that only those are listed which a
+    #: query asks for (`Version.chosen`).
+    files: Any
+    #: The constants: fields in Delta's JSON, by the names that they have in `files`.
+    constants: list[dict[str, Any]]
+    #: Deleted rows by file: `vector` (its number in the constants) and `words`; None where no file has any.
+    vectors: pa.Table | None
+    #: Bytes of all the files.
+    size: int
+    #: Which metadata columns are wanted, and the bound tree that leaves out files.
+    wanted: tuple[str, ...]
+    predicate: str | None
+    #: The files with deletion vectors, by their numbers.
+    marked: Any
+
+    def only(self, paths: Collection[str], *, others: bool = False) -> Listing:
+        """The files at these paths of the log, or all others."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        compute: Any = pc
+        mask = compute.is_in(self.files.column("path"), pa.array(list(paths), pa.string()))
+        return self._replace(files=self.files.filter(compute.invert(mask) if others else mask))
+
+
+class Version:
+    """One version of a table.
+
+    Args:
+        session: The session that reads it.
+        place: Where it is.
+        table: A handle on it.
+        is_past: Whether it was asked for by its number or time, so that newer versions may have ended its
+            files.
+        follows: Whether each query is to see the version that is the newest then (`newer`).
+    """
+
+    def __init__(
+        self, session: Session, place: Place, table: DeltaTable, *, is_past: bool = False, follows: bool = False
+    ) -> None:
+        self.session, self.place, self.is_past, self.follows = session, place, is_past, follows
+        self._table = table
+        self.snapshot = handle_of(table).snapshot
+        metadata = table.metadata()
+        schema = json.loads(json.loads(self.snapshot.metadata_json())["schemaString"])
+        protocol = table.protocol()
+        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+        self.mapping = mapping_mode(protocol.min_reader_version, features, metadata.configuration)
+        self.columns = Columns(schema, metadata.partition_columns, is_mapped=self.mapping != "none")
+        self.properties = metadata.configuration
+        self.tracks_rows = "rowTracking" in features
+        #: Whether every row has an id and a commit version.
+        self.numbers_rows = self.tracks_rows and self.properties.get("delta.enableRowTracking", "").lower() == "true"
+        self._has_vectors = "deletionVectors" in features
+        self._verdicts: dict[str, str] = {}
+
+    @property
+    def number(self) -> int:
+        """Its version number."""
+        return self.snapshot.version
+
+    @property
+    def follows_vectors(self) -> bool:
+        """Whether a version that is followed may have deletion vectors."""
+        return self.follows and self._has_vectors
+
+    def newer(self) -> Version | None:
+        """The newest version, for a frame that was made of this one; None where this is it.
+
+        Raises:
+            SchemaMismatchError: A column is not there any more, or is another: a frame of this version cannot show it.
+        """
+        newest = self.snapshot.update()
+        if newest.version == self.number:
+            return None
+        handle_of(self._table).move(newest)
+        found = Version(self.session, self.place, self._table, follows=True)
+        known = {field["name"]: field for field in found.columns.fields}
+        is_same = found.mapping == self.mapping and found.columns.partition == self.columns.partition
+        if not is_same or any(known.get(field["name"]) != field for field in self.columns.fields):
+            message = (
+                f"the columns of {self.place.uri} have changed since the frame was made of version {self.number}: "
+            )
+            message += "make it anew (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS)"
+            raise SchemaMismatchError(message)
+        return found
+
+    def materialized(self, name: str) -> tuple[str | None, str]:
+        """The column of files that holds row ids or commit versions of rows that moved, and the constant behind it.
+
+        Raises:
+            InvalidArgumentError: There is no such column.
+            DeltaProtocolError: The table does not track rows.
+        """
+        if name not in _MATERIALIZED:
+            message = f"there is no metadata column {name!r}; there are {', '.join(_MATERIALIZED)}"
+            raise InvalidArgumentError(message)
+        if not self.tracks_rows:
+            message = f"{name} needs a table with the feature rowTracking; {self.place.uri} has it not"
+            raise DeltaProtocolError(message, feature="rowTracking")
+        key, constant = _MATERIALIZED[name]
+        return self.properties.get(key), constant
+
+    def listing(
+        self,
+        predicate: str | None,
+        wanted: tuple[str, ...] = (),
+        *,
+        lazy: bool = False,
+        only: Collection[str] | None = None,
+    ) -> Listing:
+        """The files, all that Java has to know of them in one block.
+
+        Args:
+            predicate: A bound tree; files that cannot match are left out.
+            wanted: Metadata columns that are asked for.
+            lazy: List none where there are very many.
+            only: List only the files at these paths of the log.
+        """
+        paths = None if only is None else set(only)
+        constants = [field for field in self.columns.partition for field in self.columns.physical([field])]
+        vectors, marked = self._vectors(paths)
+        if vectors is not None:
+            constants.append(field_of(VECTOR, "integer"))
+        constants += [field_of(name, "long") for name in (BASE_ROW_ID, COMMIT_VERSION) if wanted]
+        listing = Listing(None, constants, vectors, 0, wanted, predicate, marked)
+        if lazy and self.snapshot.num_files() >= MANY:
+            return listing._replace(size=self.snapshot.size_in_bytes())
+        files = self._files(listing, predicate, paths)
+        size: Any = cast("Any", files.column("size")).to_numpy().sum()
+        return listing._replace(files=files, size=int(size))
+
+    def chosen(self, listing: Listing, filters: str) -> pa.Table:
+        """The files of a listing that has none which filters leave (see `verdict`)."""
+        from deltafast._expr.tree import Bound
+
+        trees = [tree for sql in _split(filters) if (tree := self._bound(sql)) is not None]
+        if listing.predicate is not None:
+            trees.append(Bound.from_json(listing.predicate).expr)
+        return self._files(listing, self._together(trees))
+
+    def _files(self, listing: Listing, predicate: str | None, only: set[str] | None = None) -> pa.Table:
+        """The block of the files that a bound tree leaves; of those at some paths, if any are said."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        compute: Any = pc
+        # What leads out of the table's store is refused before Spark gets to open it.
+        RecordBatchReader(self.snapshot.file_uris(predicate, as_in_log=True, paths=only)).read_all()
+        names = ["path", "size_bytes", "modification_time", "num_records", "partition", "deletion_vector"]
+        tells = bool(listing.wanted) or self.numbers_rows
+        names += ["base_row_id", "default_row_commit_version"] if tells else []
+        found = RecordBatchReader(self.snapshot.files(columns=names, predicate=predicate, paths=only)).read_all()
+        paths = found.column("path").combine_chunks()
+        is_ended = self._ended(paths, only) if self.is_past else None
+        if is_ended is None:
+            is_ended = pa.repeat(pa.scalar(value=False), len(paths))
+        descriptor = found.column("deletion_vector").combine_chunks()
+        deleted = compute.struct_field(descriptor, "cardinality")
+        data: dict[str, Any] = {
+            "path": paths,
+            "size": compute.coalesce(found.column("size_bytes"), 0),
+            "time": compute.coalesce(found.column("modification_time"), 0),
+            "ended": is_ended,
+            "rows": compute.subtract(found.column("num_records"), compute.coalesce(deleted, 0)),
+        }
+        for field in self.columns.partition:
+            values = compute.struct_field(found.column("partition").combine_chunks(), field["name"])
+            data[self.columns.name(field)] = values
+        if listing.vectors is not None:
+            number = compute.index_in(paths, listing.marked)
+            has_vector = compute.is_valid(descriptor)
+            if compute.any(compute.and_(has_vector, compute.is_null(number))).as_py():
+                message = f"some deletion vectors of {self.place.uri} at version {self.number} were not found"
+                raise DeltaError(message)
+            data[VECTOR] = compute.if_else(has_vector, number, None)
+        for name, column in ((BASE_ROW_ID, "base_row_id"), (COMMIT_VERSION, "default_row_commit_version")):
+            if tells:
+                data[name] = found.column(column)
+        return pa.table(data)
+
+    def _ended(self, paths: Any, only: set[str] | None = None) -> Any:
+        """Which of these files newer versions have no more; None where there is no newer version."""
+        import pyarrow.compute as pc
+
+        compute: Any = pc
+        newest = self.snapshot.update()
+        if newest.version == self.number:
+            return None
+        there = newest.file_uris(None, as_in_log=True, paths=only)
+        live = RecordBatchReader(there).read_all().column("uri").combine_chunks()
+        return compute.invert(compute.is_in(paths, live))
+
+    def ended(self, paths: Any) -> str:
+        """A character for each file, `1` where newer versions have it no more; nothing where no version is newer."""
+        found = self._ended(paths)
+        return "" if found is None else _digits(found)
+
+    def _vectors(self, only: set[str] | None = None) -> tuple[pa.Table | None, Any]:
+        """Which rows the deletion vectors delete, by the numbers of their files, and the files by these numbers."""
+        import pyarrow as pa
+
+        if not self._has_vectors:
+            return None, None
+        words = RecordBatchReader(self.snapshot.deletion_vectors(as_bitmaps=True, paths=only)).read_all()
+        if not len(words):
+            return None, None
+        columns: Any = {"vector": pa.array(range(len(words)), pa.int32()), "words": words.column("words")}
+        return pa.table(columns), words.column("path").combine_chunks()
+
+    # --- pruning, called back by Spark's planner -------------------------------------------------
+
+    def verdict(self, paths: Any, filters: str) -> str:
+        """Which files may hold matching rows.
+
+        Args:
+            paths: The files, as in the log.
+            filters: Spark SQL over physical names, each with its length in front: `5:a = 1`. Those that the
+                core cannot judge keep every file.
+
+        Returns:
+            A character for each file, `0` where it need not be read; nothing where all must be.
+        """
+        import pyarrow.compute as pc
+
+        if filters not in self._verdicts:
+            trees = [tree for sql in _split(filters) if (tree := self._bound(sql)) is not None]
+            answer = ""
+            if trees:
+                stream = self.snapshot.file_uris(self._together(trees), as_in_log=True)
+                kept = RecordBatchReader(stream).read_all().column("uri").combine_chunks()
+                answer = _digits(cast("Any", pc).is_in(paths, kept))
+            self._verdicts[filters] = answer
+        return self._verdicts[filters]
+
+    def _together(self, trees: list[Any]) -> str | None:
+        from deltafast._expr.tree import Bound, joined
+
+        if not trees:
+            return None
+        return Bound(joined("and", trees), ansi=self.session.is_ansi, zone=self.session.zone).to_json()
+
+    def _bound(self, sql: str) -> Any:
+        from deltafast._expr import bind_predicate
+        from deltafast._expr.tree import Bound
+
+        fields = self.columns.physical(self.columns.fields)
+        try:
+            schema = {"type": "struct", "fields": fields}
+            tree = bind_predicate(sql, schema, zone=self.session.zone, ansi=self.session.is_ansi)
+        except DeltaError:
+            return None
+        return self.columns.logical_paths(Bound.from_json(tree).expr)
+
+
+def check_moment(table: DeltaTable, moment: str | datetime) -> None:
+    """Refuse a moment behind the newest version, as delta-spark does: what will be current then is not known.
+
+    Args:
+        table: The table, as of that moment or later.
+        moment: The moment.
+
+    Raises:
+        VersionNotFoundError: It is.
+    """
+    newest = handle_of(table).snapshot.update()
+    if instant(moment) > newest.timestamp_ms:
+        message = f"{moment} is after the newest version of {table.table_uri}, {newest.version}, which was committed "
+        message += f"at {moment_of(newest.timestamp_ms).isoformat()}; give that moment or an earlier one"
+        raise VersionNotFoundError(message, version=newest.version, path=table.table_uri)
+
+
+def feed_range(
+    snapshot: _core.Snapshot, starts: tuple[Any, Any], ends: tuple[Any, Any], zone: str, *, as_opened: bool = False
+) -> tuple[int, int]:
+    """The versions of a change data feed, the last included.
+
+    Args:
+        snapshot: The table.
+        starts: `startingVersion` and `startingTimestamp`, of which one is given.
+        ends: `endingVersion` and `endingTimestamp`, of which at most one is.
+        zone: The session's, for moments that have none.
+        as_opened: Whether the feed has the snapshot's columns also where they are mapped.
+
+    Raises:
+        InvalidArgumentError: Others are given, or the range is impossible.
+    """
+    if starts.count(None) != 1 or None not in ends:
+        message = "give one of startingVersion and startingTimestamp, and at most one of the two ends"
+        raise InvalidArgumentError(message)
+    # The core settles the range and says at once what is wrong with it.
+    found = snapshot.cdf_range(
+        starting_version=None if starts[0] is None else int(starts[0]),
+        ending_version=None if ends[0] is None else int(ends[0]),
+        starting_timestamp_ms=None if starts[1] is None else instant(moment_in(str(starts[1]), zone)),
+        ending_timestamp_ms=None if ends[1] is None else instant(moment_in(str(ends[1]), zone)),
+        as_opened=as_opened,
+    )
+    return found or (0, -1)
+
+
+def _digits(mask: Any) -> str:
+    import pyarrow as pa
+
+    digits = mask.cast(pa.uint8()).to_numpy(zero_copy_only=False) + ord("0")
+    return digits.astype("uint8").tobytes().decode("ascii")
+
+
+_LENGTH = re.compile(r"(\d+):")
+
+
+def _split(filters: str) -> list[str]:
+    out: list[str] = []
+    at = 0
+    while match := _LENGTH.match(filters, at):
+        at = match.end() + int(match[1])
+        out.append(filters[match.end() : at])
+    return out

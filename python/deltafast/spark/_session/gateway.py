@@ -1,0 +1,75 @@
+"""Hadoop's file systems for the core, for stores that it does not know or whose credentials only Java can make.
+
+`gateway.java`, compiled in the driver, listens on the loopback interface of the driver's machine; the core
+speaks to it directly, without Python and py4j between. Kerberos, delegation tokens, mounts and classes that make
+credentials are those of the session.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._session.java_classes import first_line, load
+
+if TYPE_CHECKING:
+    from deltafast.spark._session.java_classes import JavaSession
+
+__all__ = ["home", "options"]
+
+#: The gateway, by the Java that it runs in.
+_RUNNING: dict[Any, Any] = {}
+
+
+def options(session: JavaSession) -> dict[str, str]:
+    """How the core reaches the file systems of a session, as storage options.
+
+    Args:
+        session: A classic session.
+
+    Raises:
+        InvalidArgumentError: This Spark does not compile the gateway.
+    """
+    used = str(_running(session).use(_configuration(session)))
+    address, secret, configuration = used.split("\n")
+    return {
+        "hadoop_gateway": address,
+        "hadoop_gateway_secret": secret,
+        "hadoop_gateway_configuration": configuration,
+    }
+
+
+def home(session: JavaSession) -> str:
+    """The folder that paths without a scheme are relative to, with scheme and authority.
+
+    Raises:
+        InvalidArgumentError: Hadoop has no such file system.
+    """
+    try:
+        return str(_running(session).home(_configuration(session)))
+    except InvalidArgumentError:
+        raise
+    except Exception as error:
+        message = f"Hadoop's default file system (fs.defaultFS) cannot be used: {first_line(error)}"
+        raise InvalidArgumentError(message) from error
+
+
+def _configuration(session: JavaSession) -> Any:
+    found = session.spark._jsparkSession.sessionState().newHadoopConf()
+    for key, value in session.settings("spark.hadoop.").items():
+        found.set(key, value)
+    return found
+
+
+def _running(session: JavaSession) -> Any:
+    held = session.spark._sc._gateway
+    if held not in _RUNNING:
+        try:
+            kind = load(session, "gateway.java", "DeltafastGateway")
+            arguments = held.new_array(session.jvm.java.lang.Object, 1)
+            arguments[0] = kind.getClassLoader()
+            _RUNNING[held] = kind.getConstructors()[0].newInstance(arguments)
+        except Exception as error:
+            message = f"this Spark cannot run deltafast's gateway to Hadoop's file systems ({first_line(error)})"
+            raise InvalidArgumentError(message) from error
+    return _RUNNING[held]

@@ -1,0 +1,180 @@
+"""Classes of Java that are compiled in the driver by Spark's own compiler, Janino, so that nothing is installed.
+
+Their byte code goes into a jar of a few kilobytes, which the driver's class loader takes and, where they are needed
+there, the executors. Their package carries a mark of their source: releases of deltafast that share a driver have
+classes of their own, and processes of Python that share one find a class that another has compiled.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any, Protocol
+
+__all__ = ["JavaSession", "UnavailableError", "call_static", "first_line", "load", "none", "on_executors"]
+
+_PACKAGE = "package deltafast;"
+#: The folder of their source.
+_SOURCES = Path(__file__).parents[1]
+_LOADER = "org.apache.spark.util.MutableURLClassLoader"
+
+
+#: The classes, by the Java that they were loaded into and their source.
+_LOADED: dict[tuple[Any, str], Any] = {}
+
+
+class JavaSession(Protocol):
+    """A classic session, which has the driver's Java."""
+
+    #: The `SparkSession`.
+    spark: Any
+
+    @property
+    def jvm(self) -> Any:
+        """The driver's Java."""
+        ...
+
+    def settings(self, prefix: str) -> dict[str, str]:
+        """The session's settings that begin with `prefix`, without it."""
+        ...
+
+
+class UnavailableError(Exception):
+    """A class cannot be compiled, loaded or sent."""
+
+
+def load(session: JavaSession, source: str, name: str, service: str | None = None) -> Any:
+    """A class, for every thread of the driver.
+
+    Args:
+        session: A session that is not of Connect.
+        source: The file that has it, in the folder `deltafast/spark`, in the package `deltafast`, or in one whose names
+            are another's.
+        name: Its name, without its package.
+        service: What its jar says that it is, for Java's service loader.
+
+    Returns:
+        The `java.lang.Class`.
+
+    Raises:
+        UnavailableError: This Spark cannot have it.
+    """
+    key = (session.spark._sc._gateway, source)
+    if key in _LOADED:
+        return _LOADED[key]
+    text = (_SOURCES / source).read_text(encoding="utf-8")
+    package = f"deltafast.x{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    text = text.replace(_PACKAGE, f"package {package};", 1)
+    full = f"{text.partition(';')[0].removeprefix('package ')}.{name}"
+    try:
+        found = _found(session, full)
+        if found is None:
+            jar = _jar(session, text, full, service)
+            _add(session, jar)
+            found = _loader(session).loadClass(full)
+    except Exception as error:
+        message = first_line(error)
+        raise UnavailableError(message) from error
+    _LOADED[key] = found
+    return found
+
+
+def on_executors(session: JavaSession, kind: Any, probe: str) -> None:
+    """Let the executors have a class, too.
+
+    Args:
+        session: A session.
+        kind: The class, of `load`.
+        probe: The name of a function beside it that an executor runs, to see whether it has it.
+
+    Raises:
+        UnavailableError: They cannot have it.
+    """
+    context = session.spark._sc
+    if context._jsc.sc().isLocal():
+        # The executor is a thread of the driver.
+        return
+    # Other contexts of the same Java have other executors.
+    asked = (str(context._jsc.sc().applicationId()), str(kind.getName()))
+    if asked not in _SENT:
+        try:
+            context._jsc.addJar(str(kind.getProtectionDomain().getCodeSource().getLocation().toString()))
+            package = kind.getName().rpartition(".")[0]
+            function = _loader(session).loadClass(f"{package}.{probe}").getConstructors()[0].newInstance(none(session))
+            numbers = session.jvm.java.util.ArrayList()
+            numbers.add(1)
+            context._jsc.parallelize(numbers, 1).map(function).collect()
+            _SENT[asked] = None
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next query need not try again
+            _SENT[asked] = first_line(error)
+    failure = _SENT[asked]
+    if failure is not None:
+        raise UnavailableError(failure)
+
+
+#: What was sent to the executors, by application and class, and what went wrong.
+_SENT: dict[tuple[str, str], str | None] = {}
+
+
+def call_static(session: JavaSession, kind: Any, name: str, *arguments: Any) -> Any:
+    """Call the one static method of a class that has this name."""
+    # Of the class alone: each name of a method is asked for by a call of its own, and classes of Spark have many.
+    method = next(method for method in kind.getDeclaredMethods() if method.getName() == name)
+    given = session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, len(arguments))
+    for place, argument in enumerate(arguments):
+        given[place] = argument
+    return method.invoke(None, given)
+
+
+def none(session: JavaSession) -> Any:
+    """No arguments."""
+    return session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 0)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error, of Java where it is one."""
+    cause: Any = getattr(error, "java_exception", None)
+    text = str(cause.toString()) if cause is not None else str(error)
+    return text.strip().splitlines()[0][:300] if text.strip() else type(error).__name__
+
+
+def _loader(session: JavaSession) -> Any:
+    return session.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+
+
+def _found(session: JavaSession, name: str) -> Any:
+    try:
+        return _loader(session).loadClass(name)
+    except Exception as error:
+        cause: Any = getattr(error, "java_exception", None)
+        if cause is not None and cause.getClass().getSimpleName() == "ClassNotFoundException":
+            return None
+        raise
+
+
+def _add(session: JavaSession, jar: str) -> None:
+    loader = _loader(session)
+    if session.jvm.java.lang.Class.forName(_LOADER).isInstance(loader):
+        # Every thread of the driver has it, and executors need not fetch what they do not use.
+        loader.addURL(session.jvm.java.io.File(jar).toURI().toURL())
+    else:
+        session.spark._jsparkSession.sessionState().resourceLoader().addJar(jar)
+
+
+def _jar(session: JavaSession, text: str, name: str, service: str | None) -> str:
+    """Compile a source into a jar."""
+    compiler = session.jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(_loader(session))
+    compiler.cook(text)
+    folder = tempfile.TemporaryDirectory(prefix="deltafast-")
+    atexit.register(folder.cleanup)
+    path = Path(folder.name) / f"{name.replace('.', '-')}.jar"
+    with zipfile.ZipFile(path, "w") as archive:
+        for kind, code in dict(compiler.getBytecodes()).items():
+            archive.writestr(str(kind).replace(".", "/") + ".class", bytes(code))
+        if service is not None:
+            archive.writestr(f"META-INF/services/{service}", name + "\n")
+    return str(path)

@@ -1,0 +1,199 @@
+"""The Spark session: what kind it is, what it is set to, and where it keeps its credentials.
+
+Nothing here imports PySpark before somebody hands over a session.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import warnings
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast._expr.literals import time_zone
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._session import gateway
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    import pyarrow as pa
+
+__all__ = ["ANSI", "Session", "moment_in", "quiet", "spill", "spilled"]
+
+_OLDEST = (4, 0)
+#: The core's expressions are ANSI SQL, whatever the session is set to.
+ANSI = {"spark.sql.ansi.enabled": "true"}
+
+
+class Session:
+    """A session that was looked at.
+
+    Args:
+        spark: A `SparkSession`, classic or Connect.
+        hadoop: Settings of Hadoop's file systems that win over the session's.
+
+    Raises:
+        InvalidArgumentError: It is none, it was stopped, or its PySpark is too old.
+    """
+
+    def __init__(self, spark: Any, hadoop: Mapping[str, str] | None = None) -> None:
+        kind = cast("type[Any]", type(spark))
+        if kind.__name__ != "SparkSession" or not kind.__module__.startswith("pyspark.sql"):
+            message = f"spark must be a SparkSession of PySpark 4, not a {kind.__name__}"
+            raise InvalidArgumentError(message)
+        import pyspark
+
+        found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
+        if found < _OLDEST:
+            message = f"deltafast needs PySpark 4.0 to 4.3, not {pyspark.__version__}: pip install 'pyspark>=4.0,<4.4'"
+            raise InvalidArgumentError(message)
+        self.spark = spark
+        self._hadoop = dict(hadoop or {})
+        #: Whether it is a client of Spark Connect, which has no Java objects.
+        self.is_connect = kind.__module__.startswith("pyspark.sql.connect")
+        if not self.is_connect and (spark._sc._jsc is None or spark._sc._jsc.sc().isStopped()):
+            message = "the Spark session was stopped; start another one"
+            raise InvalidArgumentError(message)
+
+    @property
+    def jvm(self) -> Any:
+        """The driver's Java."""
+        return self.spark._jvm
+
+    @property
+    def zone(self) -> str:
+        """The session's time zone."""
+        return str(self.conf("spark.sql.session.timeZone", "UTC"))
+
+    @property
+    def is_ansi(self) -> bool:
+        """Whether expressions follow ANSI SQL."""
+        return self.conf("spark.sql.ansi.enabled", "true") == "true"
+
+    @property
+    def merges_schemas(self) -> bool:
+        """Whether what is written may bring columns that a table lacks, without a word of it in the statement."""
+        return str(self.conf("spark.databricks.delta.schema.autoMerge.enabled", "false")).lower() == "true"
+
+    def conf(self, key: str, default: str | None = None) -> str | None:
+        """A setting of the session."""
+        return self.spark.conf.get(key, default)
+
+    @contextmanager
+    def set(self, settings: dict[str, str]) -> Generator[None]:
+        """Set some of the session's settings for a while."""
+        before = {key: self.conf(key) for key in settings}
+        try:
+            for key, value in settings.items():
+                self.spark.conf.set(key, value)
+            yield
+        finally:
+            for key, value in before.items():
+                if value is None:
+                    self.spark.conf.unset(key)
+                else:
+                    self.spark.conf.set(key, value)
+
+    def hadoop(self, prefix: str) -> dict[str, str]:
+        """The settings of Hadoop's file systems that begin with `prefix`."""
+        found: dict[str, str] = {}
+        if not self.is_connect:
+            there = self.spark._jsc.hadoopConfiguration().getPropsWithPrefix(prefix)
+            found = {prefix + str(key): str(value) for key, value in dict(there).items()}
+        return found | {prefix + key: value for key, value in self.settings(f"spark.hadoop.{prefix}").items()}
+
+    @property
+    def via_hadoop(self) -> bool:
+        """Whether the core is to reach all stores by way of Hadoop; the storage option is `via_hadoop`."""
+        return str(self.conf("spark.deltafast.viaHadoop", "false")).lower() == "true"
+
+    def home(self) -> str | None:
+        """The folder that paths without a scheme are relative to; None where it is one of this machine."""
+        default = self.conf("spark.hadoop.fs.defaultFS")
+        if default is None and not self.is_connect:
+            default = self.spark._jsc.hadoopConfiguration().get("fs.defaultFS")
+        if not default or str(default).startswith("file:"):
+            return None
+        if self.is_connect:
+            return str(default).rstrip("/") + "/"
+        return gateway.home(self)
+
+    def gateway(self, path: str) -> dict[str, str]:
+        """How the core reaches a path by way of Hadoop.
+
+        Raises:
+            InvalidArgumentError: It cannot.
+        """
+        if self.is_connect:
+            message = (
+                f"{path} is reached by way of the Java of the driver, which Spark Connect does not give: use a classic "
+                "session, or give storage_options for the core's own store"
+            )
+            raise InvalidArgumentError(message)
+        return gateway.options(self)
+
+    def settings(self, prefix: str) -> dict[str, str]:
+        """The session's settings that begin with `prefix`, without it."""
+        everything: Any = self.spark.conf.getAll
+        everything = everything() if callable(everything) else everything
+        return {key[len(prefix) :]: value for key, value in everything.items() if key.startswith(prefix)}
+
+    def frame(self, table: pa.Table, schema: Any = None) -> Any:
+        """A small table as a data frame; without its schema timestamps without a zone would be taken for instants."""
+        with quiet():
+            return self.spark.createDataFrame(table, schema=schema)
+
+
+def moment_in(text: str, zone: str) -> str:
+    """A date and time, in the session's zone where it has none.
+
+    Raises:
+        InvalidArgumentError: It is none.
+    """
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        message = f"not a date and time: {text!r:.60}"
+        raise InvalidArgumentError(message) from None
+    return (found if found.tzinfo else found.replace(tzinfo=time_zone(zone))).isoformat()
+
+
+@contextmanager
+def quiet() -> Generator[None]:
+    """Do not hear what PySpark thinks of the version of pandas, which is not used here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        yield
+
+
+@contextmanager
+def spill(table: pa.Table) -> Generator[str]:
+    """A table as an Arrow stream in a file, which Java reads without a call for each of its rows.
+
+    Yields:
+        The file's path. The driver's Java runs on the machine of its Python.
+    """
+    name = spilled(table)
+    try:
+        yield name
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def spilled(table: pa.Table) -> str:
+    """As `spill`, for a reader that deletes the file itself."""
+    import pyarrow as pa
+
+    handle, name = tempfile.mkstemp(prefix="deltafast-", suffix=".arrows")
+    try:
+        with os.fdopen(handle, "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
+            writer.write_table(table)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return name

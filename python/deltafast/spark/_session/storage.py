@@ -1,0 +1,155 @@
+"""Where tables are and how stores are opened: Hadoop's schemes and settings -> those of the core.
+
+Spark reads and writes the data with its own settings; the core reads and commits the log with what is made
+of them here. What the core has no store for, or no credentials, it reaches by way of Hadoop (`gateway`).
+Options that the caller gives win.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import unquote, urlsplit
+
+from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.spark._session import credentials
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["HadoopSettings", "Place", "is_done", "place_of", "settings_of"]
+
+_S3 = ("s3", "s3a", "s3n")
+_AZURE = ("abfs", "abfss")
+#: An option that is for all kinds of stores.
+_RISK = "allow_unsafe_rename"
+
+
+class HadoopSettings(Protocol):
+    """A session, or what is left of one where there is none."""
+
+    def hadoop(self, prefix: str) -> dict[str, str]:
+        """The settings of Hadoop's file systems that begin with `prefix`."""
+        ...
+
+    def home(self) -> str | None:
+        """The folder that paths without a scheme are relative to; None where that is one of this machine."""
+        ...
+
+    def gateway(self, path: str) -> dict[str, str]:
+        """How the core reaches a path by way of Hadoop."""
+        ...
+
+    @property
+    def via_hadoop(self) -> bool:
+        """Whether all stores are reached so."""
+        ...
+
+
+class Place(NamedTuple):
+    """A table's location, as Spark and as the core name it."""
+
+    #: For Spark: a URL, or `file:` and an absolute path; without a slash at the end.
+    hadoop: str
+    #: For the core.
+    uri: str
+    #: How the core opens it.
+    options: dict[str, str]
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder on this machine, where it is one."""
+        return Path(self.hadoop.removeprefix("file:")) if self.hadoop.startswith("file:") else None
+
+
+def is_done(place: Place, app_id: str, version: int) -> bool:
+    """Whether the table there has that version of an application, or a later one."""
+    from deltafast.table import DeltaTable
+
+    try:
+        known = DeltaTable(place.uri, storage_options=place.options or None).transaction_version(app_id)
+    except TableNotFoundError:
+        return False
+    return known is not None and known >= version
+
+
+def place_of(
+    session: HadoopSettings, path: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None
+) -> Place:
+    """Where a table is.
+
+    Args:
+        session: The session, whose Hadoop settings hold the credentials.
+        path: A path, or a URL with a scheme of Hadoop or of the core.
+        storage_options: Options for the core, which win over those of the session.
+
+    Raises:
+        InvalidArgumentError: There is no path, or only Hadoop could reach it and is not there.
+    """
+    text = os.fspath(path)
+    if not text:
+        message = "the path of the table is empty"
+        raise InvalidArgumentError(message)
+    given = dict(storage_options or {})
+    asked = str(given.pop("via_hadoop", session.via_hadoop)).lower() == "true" or "hadoop_gateway" in given
+    scheme = urlsplit(text).scheme.lower() if ":/" in text else ""
+    home = session.home()
+    if scheme == "file" or (not scheme and home is None):
+        # Without `//` Hadoop takes the path as it is, with them as a URL.
+        parts = urlsplit(text)
+        plain = text if not scheme else unquote(parts.path) if "://" in text else parts.path
+        # Not resolved: a link is where the user says that the table is.
+        local = Path(os.path.abspath(plain))  # noqa: PTH100
+        hadoop = f"file:{local.as_posix()}"
+        if asked:
+            return _by_hadoop(session, hadoop, f"file://{local.as_posix()}", given)
+        # Where paths without a scheme are Hadoop's, that of this machine needs its own.
+        return Place(hadoop, str(local) if home is None else local.as_uri(), given)
+    text = _whole(text, scheme, home)
+    scheme, _, rest = text.partition("://")
+    if scheme in _S3:
+        text = f"s3a://{rest}"
+    found = None if asked else _own(session, scheme, rest.partition("/")[0], given)
+    if found is None:
+        return _by_hadoop(session, text, text, given)
+    return Place(text, f"s3://{rest}" if scheme in _S3 else text, found | given)
+
+
+def settings_of(session: HadoopSettings) -> dict[str, str]:
+    """All settings that credentials are made of."""
+    return {key: value for prefix in credentials.PREFIXES for key, value in session.hadoop(prefix).items()}
+
+
+def _own(session: HadoopSettings, scheme: str, netloc: str, given: Mapping[str, str]) -> dict[str, str] | None:
+    """The options of the core's own store; None where it has none, or only Java has the credentials."""
+    if scheme not in (*_S3, *_AZURE, "gs"):
+        return None
+    settings = settings_of(session)
+    if scheme in _S3:
+        found = credentials.s3(settings, netloc)
+    else:
+        found = credentials.gcs(settings) if scheme == "gs" else credentials.azure(settings, netloc)
+    # Who gives options for the core's own store wants that.
+    return {} if found is None and given.keys() - {_RISK} else found
+
+
+def _by_hadoop(session: HadoopSettings, hadoop: str, uri: str, given: dict[str, str]) -> Place:
+    return Place(hadoop, uri, given if "hadoop_gateway" in given else session.gateway(uri) | given)
+
+
+def _whole(text: str, scheme: str, home: str | None) -> str:
+    """A path with scheme and authority, as Hadoop completes and normalises it."""
+    start, _, rest = (home or "").partition("://")
+    authority, slash, folder = rest.partition("/")
+    if not scheme:
+        scheme, path = start, posixpath.join(slash + folder, text)
+    else:
+        _, _, path = text.partition(":")
+        if path.startswith("//"):
+            authority, slash, path = path[2:].partition("/")
+            path = slash + path
+        if not authority and scheme == start:
+            authority = rest.partition("/")[0]
+    return f"{scheme}://{authority}{posixpath.normpath(path) if path.strip('/') else ''}"

@@ -1,0 +1,1 @@
+"""Delta's statements and queries on Spark."""

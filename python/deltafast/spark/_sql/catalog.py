@@ -1,0 +1,248 @@
+"""Where tables are that a session has under a name: registered views, temporary views, tables of its catalog."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakSet
+
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._session.storage import place_of
+from deltafast.spark._sql.argument_checks import path_in
+from deltafast.table import DeltaTable
+from deltafast.transaction import CommitProperties
+
+if TYPE_CHECKING:
+    from deltafast.spark._session.session import Session
+    from deltafast.spark._session.storage import Place
+
+__all__ = [
+    "READ_BY_CLIENT",
+    "View",
+    "become_delta",
+    "commit_of",
+    "default_place",
+    "facts_of_name",
+    "force_vacuum",
+    "handle",
+    "has_own_format",
+    "is_temporary",
+    "others_provider",
+    "place_of_name",
+    "place_of_view",
+    "put_into_catalog",
+    "takes_tables",
+    "views_of",
+    "whole_name",
+]
+
+#: Settings of delta-spark that commands honour.
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+
+class View(NamedTuple):
+    """A table under a name of the session."""
+
+    path: str
+    #: The version that it shows: a fixed one, or the newest when it was last made.
+    version: int
+    is_fixed: bool
+
+
+_VIEWS: WeakKeyDictionary[Any, dict[str, View]] = WeakKeyDictionary()
+
+
+def views_of(session: Session) -> dict[str, View]:
+    """The registered views of a session by their names in small letters."""
+    return _VIEWS.setdefault(session.spark, {})
+
+
+def handle(session: Session, place: Place) -> DeltaTable:
+    """A handle on the newest version of a table.
+
+    Raises:
+        TableNotFoundError: There is no table.
+    """
+    return DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
+
+
+def commit_of(session: Session) -> CommitProperties | None:
+    """How the session wants commands to commit."""
+    text = session.conf(_USER_METADATA)
+    return None if text is None else CommitProperties(custom_metadata={"userMetadata": text})
+
+
+def force_vacuum(session: Session) -> str | None:
+    """What is to be set for VACUUM to keep files for a shorter time than the table wants; None where it is."""
+    is_forced = str(session.conf(_RETENTION_CHECK, "true")).lower() == "false"
+    return None if is_forced else f"set `{_RETENTION_CHECK}` to false"
+
+
+def place_of_name(session: Session, name: str) -> str | None:
+    """Where the Delta table is that the session's catalog has under a name; None where it has none.
+
+    Args:
+        session: The session.
+        name: The name, as it stands in SQL; of ``delta.`path` `` the path, whether or not there is a table.
+    """
+    inside = path_in(name)
+    if inside is not None:
+        return inside
+    facts = facts_of_name(session, name)
+    return facts.get("Location") if facts.get("Provider", "").lower() == "delta" else None
+
+
+def place_of_view(session: Session, name: str) -> str | None:
+    """Where the Delta table is that a temporary view of a classic session shows whole; None for any other name."""
+    if not is_temporary(session, name):
+        return None
+    frame = session.spark.table(name)
+    place = _shown(frame._jdf.queryExecution().analyzed())
+    if place is None:
+        return None
+    names = [field.name for field in handle(session, place_of(session, place)).schema().fields]
+    return place if names == frame.columns else None
+
+
+def is_temporary(session: Session, name: str) -> bool:
+    """Whether a classic session has a temporary view of this name."""
+    word = re.fullmatch(r"\s*`?(\w+)`?\s*", name)
+    if session.is_connect or word is None:
+        return False
+    return not session.spark._jsparkSession.sessionState().catalog().getTempView(word[1]).isEmpty()
+
+
+def _shown(plan: Any) -> str | None:
+    """Where the table is that a plan is nothing but, under names of its own and chosen columns."""
+    while (kind := plan.getClass().getSimpleName()) in ("SubqueryAlias", "View", "Project"):
+        if kind == "Project":
+            chosen = plan.projectList()
+            if not all(_is_column(chosen.apply(n)) for n in range(chosen.size())):
+                return None
+        plan = plan.child()
+    if kind != "LogicalRelation":
+        return None
+    relation = plan.relation()
+    kind = relation.getClass().getName()
+    if kind.startswith("deltafast.") and kind.endswith("$Plan"):
+        return relation.path()
+    if kind.endswith("HadoopFsRelation") or kind.startswith("deltafast."):
+        index = relation.location()
+        if index.getClass().getSimpleName() == "DeltafastFileIndex":
+            return index.rootPaths().apply(0).toString()
+    return None
+
+
+def _is_column(chosen: Any) -> bool:
+    """Whether it is a column as it is; its name in files is another's."""
+    if chosen.getClass().getSimpleName() == "Alias":
+        name, chosen = chosen.name(), chosen.child()
+        # What the text of a view gave when it was made, to the same type.
+        if chosen.getClass().getSimpleName() == "Cast":
+            chosen = chosen.child()
+        if chosen.getClass().getSimpleName() != "AttributeReference":
+            return False
+        return chosen.name() == name or chosen.name().startswith("col-")
+    return chosen.getClass().getSimpleName() == "AttributeReference"
+
+
+def others_provider(session: Session, name: str) -> str | None:
+    """The format of the table that the session's catalog has under a name, where it is not Delta's; else None."""
+    provider = facts_of_name(session, name).get("Provider", "delta").lower()
+    return None if provider == "delta" else provider
+
+
+def facts_of_name(session: Session, name: str) -> dict[str, str]:
+    """What the session's catalog says of a table."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    try:
+        # Asked first, since PySpark logs what fails.
+        if not session.spark.catalog.tableExists(name):
+            return {}
+        rows = session.spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    except (AnalysisException, ParseException):
+        return {}
+    facts = {str(row[0]): str(row[1]) for row in rows if row[1] is not None}
+    return _said_of(session, name) if session.is_connect and "Provider" not in facts else facts
+
+
+def whole_name(session: Session, name: str) -> str | None:
+    """A table's name with those of its catalog and schema; None where the catalog has no table of that name."""
+    facts = facts_of_name(session, name)
+    parts = [facts.get(part) for part in ("Catalog", "Database", "Table")]
+    return None if None in parts else ".".join(map(str, parts))
+
+
+def _said_of(session: Session, name: str) -> dict[str, str]:
+    """What the catalog keeps of a table; of one that a Python data source reads DESCRIBE does not tell it."""
+    database, _, table = name.rpartition(".")
+    of = f" IN {database}" if database else ""
+    rows = session.spark.sql(f"SHOW TABLE EXTENDED{of} LIKE '{table.strip('`').lower()}'").collect()
+    lines = [line.partition(": ") for row in rows if not row.isTemporary for line in row.information.splitlines()]
+    return {key: value for key, _, value in lines}
+
+
+#: Sessions whose server keeps tables of Delta in its catalog and cannot read them by their names.
+READ_BY_CLIENT: WeakSet[Any] = WeakSet()
+
+
+def default_place(session: Session, name: str) -> str:
+    """Where the session's catalog would put a new table."""
+    parts = name.rsplit(".", 1)
+    table = parts[-1].strip("`")
+    database = parts[0] if len(parts) > 1 else session.spark.catalog.currentDatabase()
+    return f"{session.spark.catalog.getDatabase(database).locationUri.rstrip('/')}/{table.lower()}"
+
+
+def takes_tables(session: Session) -> bool:
+    """Whether the session has something that calls itself `delta` and reads tables."""
+    return session.is_connect or _format(session) is not None
+
+
+def has_own_format(session: Session) -> bool:
+    """Whether what calls itself `delta` in the session's Java is deltafast's, which `enable` puts there."""
+    kind = None if session.is_connect else _format(session)
+    return kind is not None and str(kind.getName()).startswith("deltafast.")
+
+
+def _format(session: Session) -> Any:
+    """The class that calls itself `delta`, or None."""
+    try:
+        conf = session.spark._jsparkSession.sessionState().conf()
+        formats = session.jvm.org.apache.spark.sql.execution.datasources
+        return formats.DataSource.lookupDataSource("delta", conf)
+    except Exception:  # noqa: BLE001 - whatever it is called: there is none
+        return None
+
+
+def put_into_catalog(session: Session, name: str, place: Place) -> None:
+    """Make the session's catalog know a table.
+
+    Raises:
+        InvalidArgumentError: The session has nothing that reads its tables.
+    """
+    from pyspark.errors import PySparkException
+
+    path = place.hadoop.replace("\\", "\\\\").replace("'", "\\'")
+    try:
+        session.spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION '{path}'")
+    except PySparkException as error:
+        message = (
+            f"the table is at {place.hadoop}, but the session's catalog does not take it as {name}: "
+            f"{str(error).splitlines()[0]}; use its path, or deltafast.spark.register_view"
+        )
+        raise InvalidArgumentError(message) from error
+
+
+def become_delta(session: Session, name: str) -> None:
+    """Let the catalog of a classic session know that a table's files are a Delta table's now."""
+    if not has_own_format(session):
+        message = (
+            f"the files of {name} are a Delta table now, but the catalog still has them as Parquet: drop the name, "
+        )
+        raise InvalidArgumentError(message + "and make it anew USING delta LOCATION ..; enable(spark) does that itself")
+    _format(session).getConstructors()[0].newInstance(
+        session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 0)
+    ).become(session.spark._jsparkSession, name)

@@ -1,0 +1,157 @@
+"""Tables of the catalog that are made of what is there: of a table at the place, of another table, of Parquet files."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from deltafast._sql.tree import TableName
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._scan.physical_columns import quoted
+from deltafast.spark._session.storage import place_of
+from deltafast.spark._sql.argument_checks import path_in
+from deltafast.spark._sql.catalog import facts_of_name, handle, place_of_name
+from deltafast.spark._sql.create_table import NewTable, create, where
+from deltafast.spark._sql.session_tables import SparkTables
+from deltafast.table import DeltaTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deltafast.spark._session.session import Session
+
+__all__ = ["Like", "OfCatalog", "adopted", "create_like", "like_of", "of_catalog"]
+
+_NAME: Final = r"(?:[\w]+|`(?:[^`]|``)+`)(?:\s*\.\s*(?:[\w]+|`(?:[^`]|``)+`))*"
+_LIKE: Final = re.compile(
+    rf"""(?isx) \s* CREATE \s+ TABLE \s+ (IF\s+NOT\s+EXISTS\s+)? ({_NAME}) \s+ LIKE \s+ ({_NAME})
+    (?: \s+ USING \s+ `?delta`? )? (?: \s+ LOCATION \s+ '([^']*)' )? \s* ;? \s*"""
+)
+_CONVERT: Final = re.compile(
+    rf"(?is)\s*CONVERT\s+TO\s+DELTA\s+(?!parquet\s*\.\s*`|iceberg\s*\.)({_NAME})(\s+NO\s+STATISTICS)?"
+)
+
+
+class Like(NamedTuple):
+    """`CREATE TABLE a LIKE b`."""
+
+    name: str
+    source: str
+    location: str | None
+    if_not_exists: bool
+
+
+def like_of(text: str) -> Like | None:
+    """What a text says that is a `CREATE TABLE .. LIKE ..`, of tables that Delta may have."""
+    match = _LIKE.fullmatch(text)
+    return None if match is None else Like(match[2], match[3], match[4], match[1] is not None)
+
+
+def create_like(session: Session, like: Like) -> None:
+    """Make an empty table with the columns, the partitioning and the properties of another.
+
+    Raises:
+        InvalidArgumentError: There is a table already.
+    """
+    tables = SparkTables.of(session)
+    source = handle(session, place_of(session, tables.place(_named(like.source))))
+    metadata = source.metadata()
+    path, name, _ = where(session, like.name, like.location)
+    table = NewTable(
+        "if_not_exists" if like.if_not_exists else "create",
+        path,
+        name,
+        [_bare(json.loads(field.to_json())) for field in source.schema().fields],
+        list(metadata.partition_columns),
+        [],
+        {key: value for key, value in metadata.configuration.items() if key != _LAST_ID},
+        metadata.description,
+    )
+    create(session, table)
+
+
+_MAPPING: Final = "delta.columnMapping."
+_LAST_ID: Final = "delta.columnMapping.maxColumnId"
+
+
+def _named(name: str) -> TableName:
+    path = path_in(name)
+    return TableName(path or name, by_path=path is not None, pos=0)
+
+
+def _bare(node: Any) -> Any:
+    """A field without its name in files, which a new table gives anew."""
+    return _without(node, lambda key: key.startswith(_MAPPING))
+
+
+def _alike(node: Any) -> Any:
+    """A type without what is said of its fields."""
+    return _without(node, lambda key: key == "metadata")
+
+
+def _without(node: Any, leave: Callable[[str], bool]) -> Any:
+    """JSON without some keys."""
+    if isinstance(node, list):
+        return [_without(item, leave) for item in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    return {key: _without(value, leave) for key, value in cast("dict[str, Any]", node).items() if not leave(key)}
+
+
+def adopted(session: Session, table: NewTable) -> NewTable:
+    """What is to be made, where a table lies at the place already that is just so: this only gets a name.
+
+    Args:
+        session: The session.
+        table: A table with a place of its own.
+
+    Raises:
+        InvalidArgumentError: The table there has other columns, or other partition columns.
+    """
+    place = place_of(session, table.path)
+    if table.mode != "create" or table.name is None or not DeltaTable.is_deltatable(place.uri, place.options or None):
+        return table
+    if place_of_name(session, table.name) is not None:
+        return table
+    there = handle(session, place)
+    fields = [json.loads(field.to_json()) for field in there.schema().fields]
+    if table.fields and _alike(fields) != _alike(table.fields):
+        message = (
+            f"the specified schema does not match the existing schema at {place.hadoop}: give the same columns, or "
+        )
+        raise InvalidArgumentError(message + "none")
+    if table.partition and table.partition != list(there.metadata().partition_columns):
+        message = f"the specified partitioning does not match the existing partitioning at {place.hadoop}"
+        raise InvalidArgumentError(message)
+    return table._replace(mode="if_not_exists")
+
+
+class OfCatalog(NamedTuple):
+    """`CONVERT TO DELTA` of a table of the catalog."""
+
+    name: str
+    #: The same of its folder.
+    text: str
+
+
+def of_catalog(session: Session, text: str) -> OfCatalog | None:
+    """What a text says that converts a table of the catalog; None for any other.
+
+    Raises:
+        InvalidArgumentError: It is no table of Parquet files.
+    """
+    match = _CONVERT.match(text)
+    if match is None:
+        return None
+    name = match[1]
+    facts = facts_of_name(session, name)
+    if facts.get("Provider", "").lower() != "parquet" or "Location" not in facts:
+        message = f"{name} is no table of Parquet files of the session's catalog; name one, or write parquet.`path`"
+        raise InvalidArgumentError(message)
+    partition = [column.name for column in session.spark.catalog.listColumns(name) if column.isPartition]
+    types = {field.name: field.dataType.simpleString() for field in session.spark.table(name).schema.fields}
+    columns = ", ".join(f"{quoted(column)} {types[column]}" for column in partition)
+    by = f" PARTITIONED BY ({columns})" if partition and "PARTITIONED" not in text.upper() else ""
+    folder = facts["Location"].removeprefix("file:") if facts["Location"].startswith("file:/") else facts["Location"]
+    return OfCatalog(name, f"CONVERT TO DELTA parquet.{quoted(folder)}{text[match.end(1) :].rstrip().rstrip(';')}{by}")

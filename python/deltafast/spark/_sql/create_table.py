@@ -1,0 +1,159 @@
+"""New tables, by builders and by statements: where they are, what is there already, who gets to know of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.schema import Schema
+from deltafast.spark._scan.physical_columns import check_names
+from deltafast.spark._session.storage import place_of
+from deltafast.spark._sql.argument_checks import path_in
+from deltafast.spark._sql.catalog import (
+    commit_of,
+    default_place,
+    others_provider,
+    place_of_name,
+    put_into_catalog,
+    takes_tables,
+)
+from deltafast.spark._write.writer import defaults, write_as_select
+from deltafast.table import DeltaTable
+
+if TYPE_CHECKING:
+    from deltafast.spark._session.session import Session
+    from deltafast.spark._session.storage import Place
+
+__all__ = ["Mode", "NewTable", "create", "where"]
+
+Mode: TypeAlias = Literal["create", "if_not_exists", "replace", "create_or_replace"]
+
+
+_MAPPING = "delta.columnmapping.mode"
+
+
+class NewTable(NamedTuple):
+    """What a table is to be."""
+
+    mode: Mode
+    path: str
+    #: Under which name the session's catalog is to know it.
+    name: str | None
+    #: In Delta's JSON; not looked at where there are rows.
+    fields: list[dict[str, Any]]
+    partition: list[str]
+    cluster: list[str]
+    properties: dict[str, str]
+    comment: str | None
+
+
+class Where(NamedTuple):
+    """Where a new table is to be."""
+
+    path: str
+    #: Its name, where the catalog is to know it.
+    name: str | None
+    #: Whether the catalog has no table of the name, and is to say where this one lies.
+    is_managed: bool
+
+
+def where(session: Session, name: str | None, location: str | None) -> Where:
+    """The path of a new table, and its name where the catalog is to know it.
+
+    Args:
+        session: The session.
+        name: Its name, or ``delta.`path` ``.
+        location: Its path, where that is given beside or instead.
+
+    Raises:
+        InvalidArgumentError: Neither is given, or they contradict each other, or the catalog cannot hold the table.
+    """
+    if name is None:
+        if location is None:
+            message = "the table needs a place: give tableName or location"
+            raise InvalidArgumentError(message)
+        return Where(location, None, is_managed=False)
+    inside = path_in(name)
+    if inside is not None:
+        if location is not None and location != inside:
+            message = f"the table is at {inside!r}, so the location cannot be {location!r}"
+            raise InvalidArgumentError(message)
+        return Where(inside, None, is_managed=False)
+    if not takes_tables(session):
+        message = (
+            f"the session's catalog cannot hold the table {name}: nothing in it reads Delta tables; give only a "
+            "location, and a name by deltafast.spark.register_view"
+        )
+        raise InvalidArgumentError(message)
+    there = place_of_name(session, name)
+    provider = None if there is not None else others_provider(session, name)
+    if provider is not None:
+        message = f"the session's catalog has a table {name} of the format {provider}: drop it, or take another name"
+        raise InvalidArgumentError(message)
+    path = location or there
+    return Where(path or default_place(session, name), name, is_managed=path is None)
+
+
+def create(session: Session, table: NewTable, rows: Any = None) -> Place:
+    """Make a table.
+
+    Args:
+        session: The session.
+        table: What it is to be.
+        rows: A data frame whose columns and rows it gets.
+
+    Returns:
+        Where it is; with `if_not_exists` perhaps unchanged.
+
+    Raises:
+        InvalidArgumentError: There is a table already, or a column or property is wrong.
+        TableNotFoundError: There is nothing to replace.
+    """
+    place = place_of(session, table.path)
+    is_there = DeltaTable.is_deltatable(place.uri, place.options or None)
+    called = table.name or f"delta.`{table.path}`"
+    if table.mode == "create" and is_there:
+        message = f"the table {called} already exists at {place.hadoop}; replace it, or create it if it does not exist"
+        raise InvalidArgumentError(message)
+    if table.mode == "replace" and not is_there:
+        message = f"the table {called} cannot be found, so it cannot be replaced; create or replace it"
+        raise TableNotFoundError(message, path=table.path)
+    if not (is_there and table.mode == "if_not_exists"):
+        if rows is None:
+            _create(session, place, table)
+        else:
+            write_as_select(
+                rows,
+                place,
+                "create" if table.mode == "if_not_exists" else table.mode,
+                partition_by=table.partition,
+                cluster_by=table.cluster,
+                description=table.comment,
+                configuration=table.properties,
+            )
+    if table.name is not None:
+        put_into_catalog(session, table.name, place)
+    return place
+
+
+def _create(session: Session, place: Place, table: NewTable) -> None:
+    if not table.fields:
+        message = "the table would have no columns: give some, or a query"
+        raise InvalidArgumentError(message)
+    schema = {"type": "struct", "fields": table.fields}
+    properties = defaults(session) | table.properties
+    if {key.lower(): value for key, value in properties.items()}.get(_MAPPING, "none") == "none":
+        check_names(schema, lambda: None)
+    DeltaTable.create(
+        place.uri,
+        Schema.from_json(json.dumps(schema)),
+        "overwrite" if "replace" in table.mode else "error",
+        partition_by=table.partition,
+        description=table.comment,
+        configuration=properties,
+        storage_options=place.options or None,
+        commit_properties=commit_of(session),
+        cluster_by=table.cluster,
+        time_zone=session.zone,
+    )

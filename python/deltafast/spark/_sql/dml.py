@@ -1,0 +1,155 @@
+"""DELETE, UPDATE, MERGE and OPTIMIZE: the one place where it is chosen how they run.
+
+In the core, within the driver's process, which is several times as fast where one machine is enough; or as Spark jobs.
+The setting `spark.deltafast.engine` says `driver`, `jobs` or, by itself, `auto`: jobs on a cluster where the files
+that may have to be read are larger than 16 GiB.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltafast._handle import handle_of
+from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark import jobs
+from deltafast.spark._session.session import quiet
+from deltafast.spark._streaming.executor_batches import streamed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltafast._ops.merge import MergeClause, TableMerger
+    from deltafast._ops.optimize import TableOptimizer
+    from deltafast.spark._session.session import Session
+    from deltafast.table import DeltaTable
+    from deltafast.transaction import CommitProperties
+
+__all__ = ["MergeRequest", "delete", "merge", "optimizer", "update"]
+
+
+_SETTING = "spark.deltafast.engine"
+#: Bytes of files from which on executors change them.
+_LARGE = 16 << 30
+
+
+class MergeRequest(NamedTuple):
+    """A MERGE as the user wrote it, but for the rows of its source."""
+
+    #: Spark SQL over both sides.
+    condition: str
+    target_alias: str | None
+    source_alias: str | None
+    clauses: tuple[MergeClause, ...]
+    #: Whether columns of the source that a clause assigns are added to the table.
+    evolve: bool = False
+
+
+def delete(
+    session: Session, table: DeltaTable, condition: str | None, commit: CommitProperties | None = None
+) -> dict[str, Any]:
+    """Delete rows.
+
+    Args:
+        session: The session.
+        table: A handle at the version that is changed; it moves to the new one.
+        condition: Spark SQL over the table's columns; all rows if None.
+        commit: How to commit.
+
+    Returns:
+        The figures of `DeltaTable.delete`.
+
+    Raises:
+        DeltaError: As `DeltaTable.delete`.
+    """
+    if _by_jobs(session, table, condition):
+        return jobs.delete(session.spark, table, condition, commit_properties=commit)
+    return table.delete(condition, commit_properties=commit)
+
+
+def update(
+    session: Session,
+    table: DeltaTable,
+    values: Mapping[str, str],
+    condition: str | None,
+    commit: CommitProperties | None = None,
+) -> dict[str, Any]:
+    """Give columns other values.
+
+    Args:
+        session: The session.
+        table: A handle at the version that is changed; it moves to the new one.
+        values: Spark SQL by column.
+        condition: Spark SQL over the table's columns; all rows if None.
+        commit: How to commit.
+
+    Returns:
+        The figures of `DeltaTable.update`.
+
+    Raises:
+        DeltaError: As `DeltaTable.update`.
+    """
+    if _by_jobs(session, table, condition):
+        return jobs.update(session.spark, table, values, condition, commit_properties=commit)
+    return table.update(values, predicate=condition, commit_properties=commit)
+
+
+def merge(
+    session: Session, table: DeltaTable, source: Any, request: MergeRequest, commit: CommitProperties | None = None
+) -> dict[str, Any]:
+    """Merge a data frame into a table.
+
+    Args:
+        session: The session.
+        table: A handle at the version that is changed; it moves to the new one.
+        source: The data frame.
+        request: What is merged how.
+        commit: How to commit.
+
+    Returns:
+        The figures of `TableMerger.execute`.
+
+    Raises:
+        DeltaError: As `TableMerger.execute`.
+    """
+    if _by_jobs(session, table, None):
+        with quiet():
+            columns = source.limit(0).toArrow()
+        return jobs.merge(session.spark, table, source, _merger(table, columns, request, commit))
+    with streamed(source) as rows:
+        return _merger(table, rows, request, commit).execute()
+
+
+def optimizer(session: Session, table: DeltaTable) -> TableOptimizer:
+    """What lays the files of a table out anew: by jobs on a cluster where the whole table is so large."""
+    return jobs.optimize(session.spark, table) if _by_jobs(session, table, None) else table.optimize
+
+
+def _merger(table: DeltaTable, rows: Any, request: MergeRequest, commit: CommitProperties | None) -> TableMerger:
+    """The embedded command, with all clauses."""
+    merger = table.merge(
+        rows,
+        request.condition,
+        source_alias=request.source_alias,
+        target_alias=request.target_alias,
+        merge_schema=request.evolve,
+        commit_properties=commit,
+    )
+    for clause in request.clauses:
+        merger.add_clause(clause)
+    return merger
+
+
+def _by_jobs(session: Session, table: DeltaTable, condition: str | None) -> bool:
+    """Whether the command is for the executors."""
+    engine = str(session.conf(_SETTING, "auto")).lower()
+    if engine not in ("auto", "driver", "jobs"):
+        message = f"{_SETTING} must be auto, driver or jobs, not {engine!r}"
+        raise InvalidArgumentError(message)
+    if engine != "auto":
+        return engine == "jobs"
+    if str(session.conf("spark.master", "")).startswith("local") or handle_of(table).snapshot.size_in_bytes() < _LARGE:
+        return False
+    found = handle_of(table).snapshot.files(columns=["size_bytes"], predicate=handle_of(table).bind(condition))
+    sizes: Any = RecordBatchReader(found).read_all().column("size_bytes")
+    return sum(size or 0 for size in sizes.to_pylist()) >= _LARGE

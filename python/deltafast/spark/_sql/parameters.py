@@ -1,0 +1,57 @@
+"""Parameters of a statement, `:name` and `?`, as literals in its text."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from deltafast._ops.delete_update import literal
+from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["bound", "spelled"]
+
+#: What holds no parameter, though it may look so; and parameters.
+_PIECE: Final = re.compile(
+    r"""--[^\r\n]* | /\*.*?\*/ | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `(?:[^`]|``)*` | ::
+    | :(?P<name>[A-Za-z_]\w*) | (?P<mark>\?)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def bound(text: str, args: Mapping[str, Any] | Sequence[Any]) -> str:
+    """A statement with literals for its parameters; those stay whose values are no plain ones, or not given.
+
+    Args:
+        text: The statement.
+        args: Values by names, or in the order of the question marks.
+    """
+    by_name: dict[str, Any] = dict(args) if isinstance(args, dict) else {}
+    in_order = iter(() if isinstance(args, dict) else args)
+
+    def put(match: re.Match[str]) -> str:
+        if match["mark"]:
+            given = next(in_order, _NOTHING)
+        else:
+            given = by_name.get(match["name"], _NOTHING) if match["name"] else _NOTHING
+        return spelled(given) or match[0]
+
+    return _PIECE.sub(put, text)
+
+
+_NOTHING: Final = object()
+
+
+def spelled(value: Any) -> str | None:
+    """A value as SQL has it; None where it is no plain one."""
+    if isinstance(value, datetime):
+        # To PySpark a moment without a zone is one in that of the process.
+        return f"TIMESTAMP'{value.astimezone().isoformat(sep=' ')}'"
+    try:
+        # Spark gives bytes that can be changed.
+        return literal(bytes(value) if isinstance(value, bytearray) else value)
+    except InvalidArgumentError:
+        return None

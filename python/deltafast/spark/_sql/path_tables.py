@@ -1,0 +1,96 @@
+"""Spark's own statements over tables that Delta's syntax names: the same text, with every such table in Spark's words.
+
+Where `enable` has put the format into a session, Spark reads ``delta.`path` WITH ('path' = 'path')``; this may stand in
+a view, too, which then shows the newest version whenever it is read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from deltafast._sql.query_text import read_query
+from deltafast._sql.tree import Changes, Facts, TableName
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._scan.physical_columns import quoted
+from deltafast.spark._sql.catalog import has_own_format, takes_tables
+from deltafast.spark._sql.queries import alias_of
+
+if TYPE_CHECKING:
+    from deltafast._sql.reader import Reader
+    from deltafast.spark._sql.session_tables import SparkTables
+
+__all__ = ["is_sparks", "spelled"]
+
+#: Statements of Spark's in which a query, or what stands for one, may name tables.
+_SPARKS: Final = re.compile(
+    r"""(?:\s|--[^\r\n]*|/\*.*?\*/)*
+    (?: EXPLAIN \b
+      | CREATE \s+ (?: OR \s+ REPLACE \s+ )? (?: GLOBAL \s+ )? (?: TEMP(?:ORARY)? \s+ )? VIEW \b
+      | ALTER \s+ VIEW \b
+      | CREATE \s+ (?: OR \s+ REPLACE \s+ )? TABLE \b
+      | CACHE \s+ (?: LAZY \s+ )? TABLE \s+ \S+ \s .*? \b SELECT \b
+      | INSERT \b
+      | DESC(?:RIBE)? \s+ QUERY \b
+    )""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+
+
+def is_sparks(text: str) -> bool:
+    """Whether a text begins as a statement of Spark's that may hold a query."""
+    return _SPARKS.match(text) is not None
+
+
+def spelled(text: str, tables: SparkTables, reader: type[Reader]) -> str:
+    """A statement of Spark's, with the tables that Delta's syntax names in Spark's words.
+
+    Args:
+        text: The statement.
+        tables: What names mean.
+        reader: Reads moments.
+
+    Raises:
+        InvalidArgumentError: It is not written rightly, or the session reads no path.
+        TableNotFoundError: A table that is named with a version is none of Delta.
+    """
+    shown = text.rstrip().removesuffix(";").rstrip()
+    query, _ = read_query(shown, 0, reader(shown, tables.zone).moment_at, spark=True)
+    if all(isinstance(part, str) for part in query.parts):
+        return text
+    if not has_own_format(tables.session):
+        # Where Delta's own jar is, Spark knows the words.
+        if tables.session.is_connect or not takes_tables(tables.session):
+            message = (
+                "this statement of Spark's cannot name tables in Delta's syntax in this session: give the query's "
+                "frame a name with createOrReplaceTempView, and use that"
+            )
+            raise InvalidArgumentError(message)
+        return text
+    return "".join(
+        part if isinstance(part, str) else _table(part, tables) + alias_of(part, query.parts[place + 1 :])
+        for place, part in enumerate(query.parts)
+    )
+
+
+def _table(part: TableName | Changes | Facts, tables: SparkTables) -> str:
+    if isinstance(part, Facts):
+        message = f"delta_{part.what} can stand only in a query: give its frame a name with createOrReplaceTempView"
+        raise InvalidArgumentError(message)
+    table = part.table if isinstance(part, Changes) else part
+    path = table.name if table.by_path else tables.place(TableName(table.name, table.by_path, table.pos))
+    options: dict[str, object] = {"path": path}
+    if isinstance(part, Changes):
+        options["readChangeFeed"] = "true"
+        for which, value in (("starting", part.start), ("ending", part.end)):
+            if value is not None:
+                options[f"{which}{'Version' if isinstance(value, int) else 'Timestamp'}"] = value
+    elif table.at is not None:
+        at = tables.at(table.at)
+        options["versionAsOf" if isinstance(at, int) else "timestampAsOf"] = at
+    given = ", ".join(f"'{key}' = '{_escaped(str(value))}'" for key, value in options.items())
+    return f"delta.{quoted(path)} WITH ({given})"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "\\'")

@@ -1,0 +1,101 @@
+"""What names of tables in a statement stand for in a session: what was given, registered views, the catalog, places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from deltafast._sql.tables import Tables
+from deltafast.exceptions import TableNotFoundError
+from deltafast.spark._scan.snapshot import check_moment
+from deltafast.spark._session.session import quiet
+from deltafast.spark._session.storage import place_of
+from deltafast.spark._sql import dml
+from deltafast.spark._sql.catalog import (
+    commit_of,
+    force_vacuum,
+    handle,
+    place_of_name,
+    place_of_view,
+    views_of,
+    whole_name,
+)
+from deltafast.spark._sql.queries import frame_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    import pyarrow as pa
+
+    from deltafast._ops.optimize import TableOptimizer
+    from deltafast._sql.tree import Query, TableName
+    from deltafast.spark._session.session import Session
+    from deltafast.table import DeltaTable
+
+__all__ = ["SparkTables"]
+
+
+@dataclass(frozen=True)
+class SparkTables(Tables):
+    """Names of one statement, and what the session knows them to be."""
+
+    session: Session = field(kw_only=True)
+
+    @classmethod
+    def of(cls, session: Session, given: Mapping[str, object] | None = None) -> SparkTables:
+        """Of a session, with its settings."""
+        return cls(
+            given or {},
+            None,
+            commit_of(session),
+            session.zone,
+            force_vacuum(session),
+            session=session,
+        )
+
+    def find(self, name: str) -> object | None:
+        """A table that was given, registered, or is in the catalog."""
+        given = super().find(name)
+        if given is not None:
+            return given
+        view = views_of(self.session).get(name.lower())
+        if view is not None:
+            return view.path
+        return place_of_name(self.session, name) or place_of_view(self.session, name)
+
+    def check_moment(self, table: DeltaTable, at: int | datetime) -> None:
+        """As delta-spark: none behind the newest version."""
+        if not isinstance(at, int):
+            check_moment(table, at)
+
+    def knows(self, ref: TableName) -> bool:
+        """Whether it is a Delta table."""
+        return ref.by_path or self.find(ref.name) is not None
+
+    def place(self, ref: TableName, location: str | None = None) -> str:
+        """Where the table lies, or will lie, as the core names it."""
+        if location is None and not self.knows(ref):
+            message = (
+                f"there is no Delta table `{ref.name}` in the session; write delta.`path`, or give the table its name "
+                "with deltafast.spark.register_view"
+            )
+            raise TableNotFoundError(message, path=ref.name)
+        return place_of(self.session, super().place(ref, location), self.storage_options).uri
+
+    def catalog_name(self, ref: TableName) -> str | None:
+        """The whole name of a table that the session's catalog keeps; None of any other."""
+        is_known = ref.by_path or super().find(ref.name) is not None or ref.name.lower() in views_of(self.session)
+        return None if is_known else whole_name(self.session, ref.name)
+
+    def rows(self, query: Query) -> pa.RecordBatchReader:
+        """The rows of a query of Spark, collected."""
+        with quiet():
+            return frame_of(self.session, query, self).toArrow().to_reader()
+
+    def optimizer(self, table: DeltaTable) -> TableOptimizer:
+        """What lays the files of a table out anew, in the driver or on the executors."""
+        return dml.optimizer(self.session, table)
+
+    def _open(self, place: str) -> DeltaTable:
+        return handle(self.session, place_of(self.session, place, self.storage_options))

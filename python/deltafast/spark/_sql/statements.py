@@ -1,0 +1,416 @@
+"""`sql`: Delta's statements on Spark; what is none of them is Spark's."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from deltafast._sql import tree
+from deltafast._sql.answers import counts
+from deltafast._sql.expressions import plain
+from deltafast._sql.query_text import inserts_of
+from deltafast._sql.reader import Reader
+from deltafast._sql.reading import read_statement
+from deltafast._sql.rows import constants, names_of
+from deltafast._sql.run import run
+from deltafast._sql.run_changes import (
+    equal,
+    merged,
+    qualifiers,
+    rows_of,
+    run_insert,
+    texts_of,
+    values_of,
+    written,
+)
+from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
+from deltafast.spark._scan.physical_columns import check_names, mapping_mode
+from deltafast.spark._session.session import Session
+from deltafast.spark._session.storage import place_of
+from deltafast.spark._sql import dml
+from deltafast.spark._sql.argument_checks import path_in
+from deltafast.spark._sql.catalog import become_delta, handle, is_temporary, put_into_catalog, views_of
+from deltafast.spark._sql.catalog_tables import adopted, create_like, like_of, of_catalog
+from deltafast.spark._sql.create_table import NewTable, create, where
+from deltafast.spark._sql.parameters import bound
+from deltafast.spark._sql.path_tables import is_sparks, spelled
+from deltafast.spark._sql.queries import frame_of, refresh_views
+from deltafast.spark._sql.result_frames import answered, history_of, nothing, plan_of
+from deltafast.spark._sql.session_tables import SparkTables
+from deltafast.spark._sql.subqueries import with_values
+from deltafast.spark._write.writer import write
+from deltafast.spark.exceptions import translated
+
+if TYPE_CHECKING:
+    from deltafast._sql.tree import TableName
+    from deltafast.table import DeltaTable
+
+__all__ = ["sql"]
+
+#: Statements that Spark does not have, so that what is wrong with them is said here.
+_OWN: Final = re.compile(
+    r"(?is)\s*(OPTIMIZE|VACUUM|RESTORE|REORG|CONVERT|GENERATE|DESC(RIBE)?\s+(HISTORY|DETAIL))\b|.*\bdelta\s*\.\s*`"
+)
+_QUERY: Final = re.compile(r"(?i)[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b")
+_EXTERNAL: Final = re.compile(r"(?is)^\s*CREATE\s+EXTERNAL\s+TABLE\b(?=.*\bLOCATION\b)")
+_CHANGED: Final = re.compile(
+    r"(?is)\s*(?:UPDATE|DELETE\s+FROM)\s+((?:\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|`(?:[^`]|``)+`))*)(?=.*\(\s*(?:SELECT|WITH)\b)"
+)
+_INSERTS: Final = re.compile(r"(?is)(?:\s|--[^\r\n]*|/\*.*?\*/)*(?:FROM|WITH)\b.*\bINSERT\b")
+_EXPLAIN: Final = re.compile(
+    r"(?is)\s*EXPLAIN\s+(?:(EXTENDED|CODEGEN|COST|FORMATTED)\s+)?(?=(?:INSERT|UPDATE|DELETE|MERGE|TRUNCATE|FROM|WITH)\b)"
+)
+_CHANGES: Final = (tree.Insert, tree.Update, tree.Delete, tree.Merge)
+_TABLE: Final = re.compile(r"(?is)\s*TABLE\s+(delta\s*\.\s*`(?:[^`]|``)+`)\s*;?\s*")
+_DROP: Final = re.compile(r"(?is)\s*DROP\s+TABLE\s+(IF\s+EXISTS\s+)?delta\s*\.\s*`((?:[^`]|``)+)`\s*(?:PURGE\s*)?;?\s*")
+#: Statements of both, about a Delta table.
+_OF_DELTA: Final = re.compile(
+    r"(?is)\s*(?:(?:CREATE\s+(?:OR\s+REPLACE\s+)?|REPLACE\s+)TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
+    r"|INSERT\s+(?:INTO|OVERWRITE)\s+(?:TABLE\s+)?)delta\s*\.\s*`"
+)
+_USING_DELTA: Final = re.compile(r"(?is)\bUSING\s+`?delta`?(\W|$)")
+
+
+class _SparkReader(Reader):
+    """Reads names of several parts, and queries as Spark does."""
+
+    spark = True
+
+    def table(self) -> TableName:
+        """``delta.`place` ``, or a name of the session."""
+        token = self.token
+        if token.upper == "DELTA" and self.ahead().text == "." and self.ahead(2).kind == "quoted":
+            return super().table()
+        start, parts = token.pos, [self.name_part("a table")]
+        while self.accept_op("."):
+            parts.append(self.name_part("a table"))
+        name = parts[0] if len(parts) == 1 else self.text[start : self.token.pos].strip().partition("@")[0]
+        return tree.TableName(name, by_path=False, pos=start)
+
+
+@translated()
+def sql(spark: Any, text: str, args: Any = None) -> Any:
+    """Run one statement: Delta's by the core and Spark's own reader and writer, any other by Spark.
+
+    Delta's statements are those of `deltafast.sql`, on tables that are named by ``delta.`path` ``, by a view of
+    `register_view`, or by a table of the session's catalog whose provider is `delta`. Queries, also those within
+    INSERT, MERGE and CREATE TABLE, run on Spark; in them ``delta.`path` ``, `VERSION AS OF`, `TIMESTAMP AS OF`,
+    `t@v5`, `table_changes(..)` and `table_changes_by_path(..)` are read by `deltafast.spark.read`.
+
+    Args:
+        spark: The session, classic or Connect.
+        text: The statement, in Spark SQL.
+        args: Parameters: values by names, for `:name`, or a list of them, for `?`.
+
+    Returns:
+        A data frame: the rows of a query, lazily; what a command answers, in delta-spark's columns. Commands are done
+        when the call returns.
+
+    Raises:
+        InvalidArgumentError: The statement is wrong, with the place in the text.
+        UnsupportedExpressionError: It may be right, but this release does not have it.
+        TableNotFoundError: A name is none of a Delta table.
+        DeltaError: As the methods of `DeltaTable` that do the same.
+        PySparkException: Spark does not take a query, or a statement that is its own.
+    """
+    session = Session(spark)
+    given = {} if args is None else {"args": args}
+    text = _EXTERNAL.sub("CREATE TABLE", text) if _USING_DELTA.search(text) else text
+    made = _by_other_statements(session, text, args)
+    if made is not None:
+        return made
+    whole = text if args is None or _QUERY.match(text) else bound(text, args)
+    whole = _with_values(session, whole)
+    try:
+        statement = read_statement(whole, zone=session.zone, reader=_SparkReader)
+    except InvalidArgumentError:
+        named = _TABLE.fullmatch(text)
+        if named:
+            text = f"SELECT * FROM {named[1]}"  # noqa: S608 - quoted as it was
+            return frame_of(session, _SparkReader(text, session.zone).query(), SparkTables.of(session), args)
+        if _OF_DELTA.match(text):
+            raise
+        if not is_sparks(text):
+            if _OWN.match(text) or _speaks_of(text, views_of(session)):
+                raise
+            return spark.sql(text, **given)
+        statement = None
+    tables = SparkTables.of(session)
+    if isinstance(statement, tree.Select):
+        return frame_of(session, statement.query, tables, args)
+    _refuse_view(statement, tables)
+    if statement is None or not _is_deltas(statement, tables, whole):
+        return spark.sql(spelled(text, tables, _SparkReader) if is_sparks(text) else text, **given)
+    found = _run(statement, tables)
+    refresh_views(session)
+    return found
+
+
+def _by_other_statements(session: Session, text: str, args: Any) -> Any:
+    """Run what is run by way of other statements, or shows them; None for anything else."""
+    found = _made_of_others(session, text)
+    if found is None:
+        found = _explained(session, text, args)
+    if found is not None:
+        return found
+    several = _several(session, text if args is None else bound(text, args))
+    for one in several:
+        sql(session.spark, one)
+    return nothing(session) if several else None
+
+
+def _several(session: Session, text: str) -> list[str]:
+    """The INSERTs that one statement of Spark's is, where one of them is into a Delta table.
+
+    As in delta-spark they are commits of their own, one after the other.
+
+    Raises:
+        InvalidArgumentError: One that names a place is not written rightly; none has been run.
+    """
+    tables, is_deltas = SparkTables.of(session), False
+    inserts = inserts_of(text) if _INSERTS.match(text) else []
+    for one in inserts:
+        try:
+            statement = read_statement(one, zone=session.zone, reader=_SparkReader)
+        except InvalidArgumentError:
+            if _OF_DELTA.match(one):
+                raise
+            # Spark's, such as into a directory.
+            continue
+        is_deltas = is_deltas or (isinstance(statement, tree.Insert) and tables.knows(statement.target))
+    return inserts if is_deltas else []
+
+
+def _explained(session: Session, text: str, args: Any) -> Any:
+    """What EXPLAIN shows of a change of a Delta table, which is not run: what is done, and the plan of new rows.
+
+    None for any other text: it is Spark's.
+
+    Raises:
+        InvalidArgumentError: A statement that names a place is not written rightly.
+        TableNotFoundError: There is no table.
+    """
+    match = _EXPLAIN.match(text)
+    if match is None:
+        return None
+    changed = text[match.end() :] if args is None else bound(text[match.end() :], args)
+    tables, lines = SparkTables.of(session), ["== Physical Plan =="]
+    for one in _several(session, changed) or [changed]:
+        try:
+            statement = read_statement(one, zone=session.zone, reader=_SparkReader)
+        except InvalidArgumentError:
+            if _OWN.match(one):
+                raise
+            return None
+        if not isinstance(statement, _CHANGES) or not _is_deltas(statement, tables, one):
+            return None
+        what, table = type(statement).__name__, tables.table(statement.target)
+        lines.append(
+            f"Execute {what} of deltafast: {place_of(session, table.table_uri).hadoop}, version {table.version()}"
+        )
+        if isinstance(statement, tree.Insert | tree.Merge) and not isinstance(statement.source, tree.Values):
+            lines.append(plan_of(_frame(statement.source, tables), (match[1] or "simple").lower()))
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    schema = StructType([StructField("plan", StringType())])
+    return session.spark.createDataFrame([("\n".join(lines),)], schema)
+
+
+def _dropped(session: Session, path: str, *, if_exists: bool) -> Any:
+    """What `DROP TABLE` does to a path, as in delta-spark: no catalog has it, and its files stay."""
+    place = place_of(session, path.replace("``", "`"))
+    if not if_exists:
+        handle(session, place)
+    return nothing(session)
+
+
+def _with_values(session: Session, text: str) -> str:
+    """A change of a Delta table with the values of its subqueries."""
+    target = _CHANGED.match(text)
+    if target is None:
+        return text
+    tables = SparkTables.of(session)
+    path = path_in(target[1])
+    known = tables.knows(tree.TableName(path or target[1], by_path=path is not None, pos=0))
+    return with_values(text, tables, _SparkReader) if known else text
+
+
+def _made_of_others(session: Session, text: str) -> Any:
+    """Run what makes a table of what the catalog has, or drops one that it has not; None for anything else."""
+    dropped = _DROP.fullmatch(text)
+    if dropped:
+        return _dropped(session, dropped[2], if_exists=dropped[1] is not None)
+    converted = of_catalog(session, text)
+    if converted is not None:
+        found = sql(session.spark, converted.text)
+        become_delta(session, converted.name)
+        return found
+    like = like_of(text)
+    if like is not None and SparkTables.of(session).knows(tree.TableName(like.source, by_path=False, pos=0)):
+        create_like(session, like)
+        return nothing(session)
+    return None
+
+
+def _refuse_view(statement: tree.Statement | None, tables: SparkTables) -> None:
+    """Say in one line that a temporary view cannot be changed, which Spark says by its inner classes' names."""
+    if not isinstance(statement, tree.Update | tree.Delete | tree.Merge) or tables.knows(statement.target):
+        return
+    name = statement.target.name
+    if is_temporary(tables.session, name):
+        message = f"the view {name} does not show the whole of one Delta table, so that it cannot be changed: "
+        raise InvalidArgumentError(message + "name the table, or its place as delta.`path`")
+
+
+def _speaks_of(text: str, views: dict[str, Any]) -> bool:
+    """Whether a registered table is named in a text."""
+    return not views.keys().isdisjoint(word.lower() for word in re.findall(r"\w+", text))
+
+
+def _is_deltas(statement: tree.Statement, tables: SparkTables, text: str) -> bool:
+    """Whether a statement is about a Delta table."""
+    match statement:
+        case tree.Select() | tree.Convert():
+            return True
+        case tree.CreateTable(target=target):
+            if target.by_path or _USING_DELTA.search(text) is not None:
+                return True
+            is_default = str(tables.session.conf("spark.sql.sources.default")).lower() == "delta"
+            return is_default and re.search(r"(?i)\bUSING\b", text) is None
+        case tree.Clone(source=source):
+            return tables.knows(source)
+        case tree.Insert(target=target):
+            return tables.knows(target)
+        case _:
+            return tables.knows(statement.target) or _OWN.match(text) is not None
+
+
+def _run(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR0911 - one line a statement
+    """Run a statement of Delta."""
+    session, commit = tables.session, tables.commit_properties
+    match statement:
+        case tree.Delete(target=target):
+            table = tables.table(target)
+            figures = dml.delete(session, table, rows_of(statement, table), commit)
+            return answered(session, counts(num_affected_rows=figures["num_deleted_rows"]))
+        case tree.Update(target=target):
+            table = tables.table(target)
+            values, condition = values_of(statement, table), rows_of(statement, table)
+            figures = dml.update(session, table, values, condition, commit)
+            return answered(session, counts(num_affected_rows=figures["num_updated_rows"]))
+        case tree.Merge():
+            return _merge(statement, tables)
+        case tree.Insert():
+            return _insert(statement, tables)
+        case tree.CreateTable():
+            return _create(statement, tables)
+        case tree.Clone(target=target, location=location) if not target.by_path:
+            path, name, _ = where(session, target.name, location)
+            found = answered(session, run(replace(statement, target=_at(path), location=None), tables))
+            put_into_catalog(session, str(name), place_of(session, path))
+            return found
+        case tree.Alter(target=target, change=tree.AddColumns(fields)):
+            _check_new(tables.table(target), [json.loads(field.to_json()) for _, field, _ in fields])
+            return answered(session, run(statement, tables))
+        case tree.Describe(target=target, what="history", limit=limit):
+            return history_of(session, place_of(session, tables.place(target)), tables.table(target), limit)
+        case tree.Convert(place=path):
+            place = place_of(session, path)
+            known = replace(tables, storage_options=place.options or None)
+            return answered(session, run(replace(statement, place=place.uri), known))
+        case _:
+            return answered(session, run(statement, tables))
+
+
+def _check_new(table: DeltaTable, fields: list[dict[str, Any]]) -> None:
+    """Refuse new columns that only column mapping has names for."""
+    protocol, properties = table.protocol(), table.metadata().configuration
+    if mapping_mode(protocol.min_reader_version, protocol.reader_features, properties) == "none":
+        check_names({"fields": fields}, lambda: None)
+
+
+def _at(path: str) -> TableName:
+    return tree.TableName(path, by_path=True, pos=0)
+
+
+def _frame(source: tree.Source, tables: SparkTables) -> Any:
+    """The rows of a query or table as a data frame."""
+    if isinstance(source, tree.TableName):
+        if not source.by_path and source.at is None:
+            refresh_views(tables.session, frozenset({source.name.lower()}))
+            return tables.session.spark.table(source.name)
+        return frame_of(tables.session, tree.Query("", ("SELECT * FROM ", source), frozenset()), tables)
+    if isinstance(source, tree.Values):
+        message = "the rows of a query are needed; write SELECT * FROM (VALUES ..)"
+        raise InvalidArgumentError(message)
+    return frame_of(tables.session, source, tables)
+
+
+def _merge(merge: tree.Merge, tables: SparkTables) -> Any:
+    table = tables.table(merge.target)
+    source = _frame(merge.source, tables)
+    if merge.source_columns:
+        source = source.toDF(*merge.source_columns)
+    evolve = merge.evolve or tables.session.merges_schemas
+    request = dml.MergeRequest(*texts_of(merge, table), evolve)
+    figures = dml.merge(tables.session, table, source, request, tables.commit_properties)
+    return answered(tables.session, merged(figures))
+
+
+def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
+    session = tables.session
+    # A list of columns says which there are, whatever the session says.
+    if not insert.columns and session.merges_schemas:
+        insert = replace(insert, evolve=True)
+    if isinstance(insert.source, tree.Values) or insert.mode in ("using", "on"):
+        return answered(session, run_insert(insert, tables))
+    from pyspark.sql import functions
+
+    table = tables.table(insert.target)
+    before = table.version()
+    fixed = constants(insert, table, tables.zone)
+    frame = _frame(insert.source, tables)
+    if not insert.by_name:
+        frame = frame.toDF(*names_of(insert, table, fixed, frame.columns))
+    for name, value in fixed.items():
+        frame = frame.withColumn(name, functions.lit(value))
+    condition = None
+    if insert.mode == "where" and insert.condition is not None:
+        columns = [field.name for field in table.schema().fields]
+        condition = plain(insert.condition, columns, qualifiers(insert.target, insert.target_alias))
+    elif insert.mode == "overwrite" and fixed:
+        condition = " AND ".join(equal(name, value) for name, value in fixed.items())
+    mode: Any = "append" if insert.mode == "append" else "overwrite"
+    options = {"mergeSchema": "true"} if insert.evolve else {}
+    path = tables.place(insert.target)
+    try:
+        version = write(frame, path, mode, replace_where=condition, options=options)
+    except DeltaProtocolError:
+        # Nothing was written: binary partition columns, and files that hold partition columns, are the core's to write.
+        version = write(frame, path, mode, replace_where=condition, options=options, writer="driver")
+    table.update_incremental()
+    made = 0 if version is None or version == before else written(table)
+    return answered(session, counts(num_affected_rows=made, num_inserted_rows=made))
+
+
+def _create(statement: tree.CreateTable, tables: SparkTables) -> Any:
+    session = tables.session
+    target = statement.target
+    spelled = f"delta.`{target.name.replace('`', '``')}`" if target.by_path else target.name
+    path, name, _ = where(session, spelled, statement.location)
+    table = NewTable(
+        statement.mode,
+        path,
+        name,
+        [json.loads(field.to_json()) for field in statement.columns],
+        list(statement.partition_by),
+        list(statement.cluster_by),
+        dict(statement.properties),
+        statement.comment,
+    )
+    if statement.location is not None and statement.query is None:
+        table = adopted(session, table)
+    create(session, table, None if statement.query is None else _frame(statement.query, tables))
+    return nothing(session)

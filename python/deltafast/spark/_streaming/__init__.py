@@ -1,0 +1,1 @@
+"""Spark's streams from and into tables."""

@@ -1,0 +1,380 @@
+"""Which files the next batch of a stream has: from one place in the log to another.
+
+A place is the cursor of `DeltaTable.stream_changes` in plain JSON; Spark keeps it in the query's checkpoint. It holds
+where the stream began too, since Spark does not keep that: a batch that failed is planned anew from its end alone.
+Nothing here needs Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from deltafast._handle import handle_of
+from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._ops.change_stream import ChangeStream, StreamFile, StreamPosition
+from deltafast._util.values import instant
+from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, SchemaMismatchError, VersionNotFoundError
+from deltafast.spark._scan.physical_columns import plain_type
+from deltafast.spark._scan.read_tasks import Piece, cut
+from deltafast.spark._session.session import moment_in
+from deltafast.spark._streaming.options import Room
+from deltafast.spark._streaming.schema_check import chosen, fields_of, fits
+from deltafast.table import pinned
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltafast import _core
+    from deltafast._handle import TableHandle
+    from deltafast.spark._streaming.options import StreamOptions
+    from deltafast.table import DeltaTable
+
+__all__ = ["BEGINNING", "StreamPlan"]
+
+#: Where a stream begins that has not begun; the first plan settles where that is.
+BEGINNING: dict[str, Any] = {"begin": None}
+
+#: Versions that are kept open.
+_TABLES = 8
+
+
+class StreamPlan:
+    """A stream through a table.
+
+    Args:
+        table: A handle on its newest version.
+        options: How to go through it.
+        schema: The fields that the stream's rows have, in Delta's JSON; the table's where None.
+
+    Raises:
+        SchemaMismatchError: The fields are not the table's.
+    """
+
+    def __init__(self, table: DeltaTable, options: StreamOptions, schema: list[dict[str, Any]] | None = None) -> None:
+        self.table, self.options = pinned(table), options
+        self._log = ChangeStream(handle_of(table).pinned(), options.feed, None, None, "rows", None, None)
+        self._base = table.version()
+        own = fields_of(handle_of(table))
+        self.fields = own if schema is None else chosen(own, schema, handle_of(table))
+        self._excluded = None if options.exclude is None else re.compile(options.exclude)
+        self._last: int | None = None
+        self._begin: StreamPosition | None = None
+        self._seen: dict[int, _core.CommitFiles | None] = {}
+        self._held: tuple[int, list[StreamFile]] | None = None
+        self._tables: dict[int, TableHandle] = {}
+
+    # --- from place to place ---------------------------------------------------------------------
+
+    def stop_at_newest(self) -> None:
+        """Go no further than the version that is the newest now."""
+        self._last = self._newest().version
+
+    def next(self, start: Mapping[str, Any], *, limited: bool = True) -> dict[str, Any]:
+        """The place behind the next batch; `start` itself where there is nothing new.
+
+        Args:
+            start: The place behind the last batch, or `BEGINNING`.
+            limited: Whether the bounds of a batch hold.
+
+        Raises:
+            InvalidArgumentError: The place is of another table.
+            VersionNotFoundError: Commits are gone from the log.
+            DeltaProtocolError: A commit changes rows and no option says what to make of it.
+            SchemaMismatchError: The schema changed.
+        """
+        if start.get("begin") is None:
+            self._begin = begin = self._begin or self._beginning()
+            place = begin
+        else:
+            begin, place = self._place(start["begin"]), self._place(start["at"])
+        after = self._after(place, limited=limited)
+        if after == place and start.get("begin") is not None:
+            return dict(start)
+        return {"begin": self._log.cursor(begin, 0), "at": self._log.cursor(after, 0)}
+
+    def pieces(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Piece]:
+        """What is read between two places; parts that are large are cut for several tasks.
+
+        Raises:
+            VersionNotFoundError: Commits are gone from the log.
+            SchemaMismatchError: The rows are not of the stream's schema.
+        """
+        if end.get("begin") is None:
+            return []
+        first = self._place(end["begin"] if start.get("begin") is None else start["at"])
+        last = self._place(end["at"])
+        held: list[_Part] = []
+        if first.snapshot:
+            files = self._snapshot(first.version)[first.index : last.index if last.snapshot else None]
+            held.append(_Part(first.version, files, snapshot=True))
+        if not last.snapshot:
+            place = StreamPosition(first.version + 1, 0, snapshot=False) if first.snapshot else first
+            held += self._changes(place, last) if self.options.feed else self._commits_between(place, last)
+        pieces = self._cut(held)
+        for version in range(first.version, last.version):
+            self._seen.pop(version, None)
+        return pieces
+
+    def _changes(self, place: StreamPosition, last: StreamPosition) -> list[_Part]:
+        """The versions that have changes; each is read as a whole."""
+        commits = self._commits(place.version)
+        found = ((version, self._commit(commits, version)) for version in range(place.version, last.version))
+        return [_Part(version, None, snapshot=False) for version, commit in found if commit and commit.feed_files]
+
+    def _commits_between(self, place: StreamPosition, last: StreamPosition) -> list[_Part]:
+        """Files of commits; those of commits one after the other that only add rows are read as one version."""
+        commits = self._commits(place.version)
+        held: list[_Part] = []
+        run: list[_Versioned] = []
+        end = last.version + (last.index > 0)
+        for version in range(place.version, end):
+            commit = self._commit(commits, version)
+            if commit is None:
+                continue
+            if run and (commit.removes or commit.table_id is not None):
+                held += self._run(run, version - 1)
+                run = []
+            files = self._rows_of(commit, version)[: last.index if version == last.version else None]
+            files = files[place.index if version == place.version else 0 :]
+            if commit.removes:
+                held.append(_Part(version, files, snapshot=False))
+            else:
+                run += [_Versioned(file, version) for file in files]
+        return held + (self._run(run, end - 1) if run else [])
+
+    def _run(self, run: list[_Versioned], version: int) -> list[_Part]:
+        """Files of several commits, at the last of the versions; but for those that it has no more as they were."""
+        found = RecordBatchReader(self._at(version).snapshot.files(columns=["path", "deletion_vector"])).read_all()
+        plain = found.column("deletion_vector").combine_chunks().is_null()
+        whole = set(found.column("path").combine_chunks().filter(plain).to_pylist())
+        out: dict[int, list[StreamFile]] = {}
+        for file, of in run:
+            out.setdefault(version if file.path in whole else of, []).append(file)
+        return [_Part(at, files, snapshot=False) for at, files in sorted(out.items())]
+
+    def _cut(self, held: list[_Part]) -> list[Piece]:
+        """Parts of a size for tasks, of versions whose rows can be given."""
+        lost: set[int] = set()
+        checked: int | None = None
+        for version in sorted({part.version for part in held}):
+            # Between two versions without a word of the schema it is the same.
+            if checked is None or any(self._may_change(between) for between in range(checked + 1, version + 1)):
+                try:
+                    self._check_old(version)
+                except VersionNotFoundError:
+                    if self.options.fails_on_loss:
+                        raise
+                    lost.add(version)
+                    continue
+            checked = version
+        out: list[Piece] = []
+        for version, files, snapshot in held:
+            if version in lost:
+                continue
+            if files is None:
+                out.append(Piece(version, None, snapshot))
+            else:
+                out += [Piece(version, part, snapshot) for part in cut((file.path, file.bytes) for file in files)]
+        return out
+
+    def _may_change(self, version: int) -> bool:
+        commit = self._seen.get(version)
+        return commit is None or commit.table_id is not None
+
+    # --- what a batch may have -------------------------------------------------------------------
+
+    def _after(self, place: StreamPosition, *, limited: bool) -> StreamPosition:
+        """The place behind the batch that begins at `place`."""
+        room = Room(self.options if limited else None)
+        if place.snapshot:
+            files = self._snapshot(place.version)
+            index = place.index + room.taken(files[place.index :])
+            if index < len(files):
+                return StreamPosition(place.version, index, snapshot=True)
+            place = StreamPosition(place.version + 1, 0, snapshot=False)
+        newest = self._newest().version
+        until = newest if self._last is None else min(newest, self._last)
+        commits = self._commits(place.version)
+        while place.version <= until and not room.is_full:
+            commit = self._commit(commits, place.version)
+            if commit is not None:
+                index = self._taken(commit, place, room)
+                if index is not None:
+                    return StreamPosition(place.version, index, snapshot=False)
+            place = StreamPosition(place.version + 1, 0, snapshot=False)
+        return place
+
+    def _taken(self, commit: _core.CommitFiles, place: StreamPosition, room: Room) -> int | None:
+        """Take of a commit what there is room for: up to which file; None for all."""
+        if commit.table_id is not None and place.version > self._base:
+            self._check_new(place.version)
+        if self.options.feed:
+            return None if not commit.feed_files or room.takes_all(commit.feed_files, commit.feed_bytes) else 0
+        files = self._rows_of(commit, place.version)
+        index = place.index + room.taken(files[place.index :])
+        return index if index < len(files) else None
+
+    def _rows_of(self, commit: _core.CommitFiles, version: int) -> list[StreamFile]:
+        """The files of a commit whose rows are new.
+
+        Raises:
+            DeltaProtocolError: It changes rows and no option says what to make of it.
+        """
+        options = self.options
+        if commit.removes:
+            if options.skips_changes:
+                return []
+            if commit.adds and not options.ignores_changes:
+                message = (
+                    f"version {version} of {self.table.table_uri} changes rows, which a stream of appended rows cannot "
+                    "tell: read the change feed (readChangeFeed), or pass over such versions (skipChangeCommits), or "
+                    "take all rows of their files (ignoreChanges)"
+                )
+                raise DeltaProtocolError(message, version=version, path=self.table.table_uri)
+            if not commit.adds and not (options.ignores_deletes or options.ignores_changes):
+                message = (
+                    f"version {version} of {self.table.table_uri} deletes rows, which a stream of appended rows cannot "
+                    "tell: read the change feed (readChangeFeed), or pass over such versions (ignoreDeletes or "
+                    "skipChangeCommits)"
+                )
+                raise DeltaProtocolError(message, version=version, path=self.table.table_uri)
+        return [StreamFile(*add) for add in commit.adds if not self._is_excluded(add[0])]
+
+    def _is_excluded(self, path: str) -> bool:
+        return self._excluded is not None and self._excluded.search(path) is not None
+
+    # --- the log ---------------------------------------------------------------------------------
+
+    def _beginning(self) -> StreamPosition:
+        """Where a stream begins."""
+        newest = self._newest()
+        start, moment = self.options.starting_version, self.options.starting_timestamp
+        if moment is not None:
+            return StreamPosition(
+                self._since(instant(moment_in(moment, handle_of(self.table).time_zone)), newest), 0, snapshot=False
+            )
+        if start is None:
+            version = newest.version if self._last is None else min(newest.version, self._last)
+            return StreamPosition(version, 0, snapshot=True)
+        if start == "latest":
+            return StreamPosition(newest.version + 1, 0, snapshot=False)
+        if start > newest.version:
+            message = f"startingVersion is {start}, but {newest.version} is the newest of {self.table.table_uri}"
+            raise VersionNotFoundError(message, version=start, path=self.table.table_uri)
+        return StreamPosition(start, 0, snapshot=False)
+
+    def _since(self, time: int, newest: _core.Snapshot) -> int:
+        """The first version that was committed then or later."""
+        if time > newest.timestamp_ms:
+            message = f"startingTimestamp is {self.options.starting_timestamp}, but the newest version of "
+            message += f"{self.table.table_uri} was committed before it"
+            raise VersionNotFoundError(message, version=newest.version, path=self.table.table_uri)
+        try:
+            found = newest.at_timestamp(time)
+        except VersionNotFoundError:
+            # It is before the oldest version that can be read; that is where the commits begin.
+            oldest = json.loads(newest.history_json(None)[-1])
+            return int(oldest["version"])
+        return found.version if found.timestamp_ms == time else found.version + 1
+
+    def _newest(self) -> _core.Snapshot:
+        self.table.update_incremental()
+        return handle_of(self.table).snapshot
+
+    def _commits(self, version: int) -> _core.Commits | None:
+        from deltafast import _core
+
+        newest = handle_of(self.table).snapshot
+        return None if version > newest.version else _core.Commits.list(newest, version)
+
+    def _commit(self, commits: _core.Commits | None, version: int) -> _core.CommitFiles | None:
+        """A commit of this table; None for one that is gone where that does not matter."""
+        if version not in self._seen:
+            if commits is None:
+                message = f"version {version} of {self.table.table_uri} is not there any more: the table went back"
+                raise VersionNotFoundError(message, version=version, path=self.table.table_uri)
+            try:
+                self._seen[version] = self._log.commit(commits, version)
+            except VersionNotFoundError as error:
+                if self.options.fails_on_loss:
+                    message = (
+                        f"the commit of version {version} of {self.table.table_uri} is gone from the log, so the "
+                        "stream would lose rows: begin anew with another checkpoint, or go on behind the gap with "
+                        "failOnDataLoss=false"
+                    )
+                    raise VersionNotFoundError(message, version=version, path=self.table.table_uri) from error
+                self._seen[version] = None
+        return self._seen[version]
+
+    def _snapshot(self, version: int) -> list[StreamFile]:
+        """The files of a version, the oldest first."""
+        if self._held is None or self._held[0] != version:
+            files = [file for file in self._log.snapshot_files(version) if not self._is_excluded(file.path)]
+            self._held = version, files
+        return self._held[1]
+
+    def _at(self, version: int) -> TableHandle:
+        if version not in self._tables:
+            if len(self._tables) >= _TABLES:
+                self._tables.clear()
+            self._tables[version] = self._log.at(version)
+        return self._tables[version]
+
+    def _place(self, cursor: Any) -> StreamPosition:
+        if not isinstance(cursor, dict):
+            message = f"the checkpoint holds no place of a stream of deltafast: {cursor!r:.200}"
+            raise InvalidArgumentError(message)
+        return self._log.place_of(cast("dict[str, Any]", cursor))[0]
+
+    # --- the schema ------------------------------------------------------------------------------
+
+    def _check_new(self, version: int) -> None:
+        """See that a version later than the stream's schema has it still."""
+        now = {field["name"]: plain_type(field["type"]) for field in fields_of(self._at(version))}
+        before = {field["name"]: plain_type(field["type"]) for field in fields_of(self._at(self._base))}
+        if list(now.items()) != list(before.items()):
+            changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+            message = f"the schema of {self.table.table_uri} changed in version {version}"
+            message += f" ({', '.join(changed)})" if changed else " (the order of the columns)"
+            message += ": start the query again, which then has the new schema"
+            raise SchemaMismatchError(message, version=version, path=self.table.table_uri)
+        self._base = version
+
+    def _check_old(self, version: int) -> None:
+        """See that rows of a version can be given with the stream's schema."""
+        if version >= self._base:
+            return
+        kinds = {field["name"]: field["type"] for field in self.fields}
+        newest = {field["name"] for field in fields_of(self._at(self._base))}
+        old = fields_of(self._at(version))
+        gone = [field["name"] for field in old if field["name"] not in newest]
+        if gone:
+            message = (
+                f"version {version} of {self.table.table_uri} has columns that were dropped or renamed since "
+                f"({', '.join(gone)}): begin the stream anew, with a later startingVersion"
+            )
+            raise SchemaMismatchError(message, version=version, path=self.table.table_uri)
+        for field in old:
+            if field["name"] in kinds and not fits(field["type"], kinds[field["name"]]):
+                message = (
+                    f"the type of the column {field['name']!r} of {self.table.table_uri} has changed since version "
+                    f"{version}: begin the stream anew, with a later startingVersion"
+                )
+                raise SchemaMismatchError(message, version=version, path=self.table.table_uri, column=field["name"])
+
+
+class _Part(NamedTuple):
+    """Files of one version, or its changes."""
+
+    version: int
+    files: list[StreamFile] | None
+    snapshot: bool
+
+
+class _Versioned(NamedTuple):
+    """A file, and the version that added it."""
+
+    file: StreamFile
+    version: int

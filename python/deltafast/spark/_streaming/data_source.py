@@ -1,0 +1,350 @@
+"""`format("deltafast")`: tables as a Python data source, for reading, writing and streams.
+
+Rows pass through the Python of the executors, all columns of them, and executors need deltafast:
+`deltafast.spark.read`, `write`, `stream` and `sink` are several times as fast. What this is for: `readStream` into any
+sink, and programs that name a format.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark.sql import datasource
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+
+from deltafast._handle import handle_of
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._scan.executor_rows import FEED_FIELDS, Opened, arrow_schema
+from deltafast.spark._scan.physical_columns import field_of, plain_type, spark_schema
+from deltafast.spark._session.executor_package import Shipped
+from deltafast.spark._session.storage import HadoopSettings, place_of
+from deltafast.spark._streaming import staged_batches
+from deltafast.spark._streaming.batch_planner import BEGINNING, StreamPlan
+from deltafast.spark._streaming.options import is_true, stream_options
+from deltafast.spark._streaming.schema_check import fields_of
+from deltafast.table import DeltaTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
+
+    from deltafast.spark._scan.read_tasks import Piece
+    from deltafast.spark._session.storage import Place
+else:
+    # PySpark 4.0 has neither, 4.1 no limits of batches: see `_need`.
+    DataSourceStreamArrowWriter = getattr(datasource, "DataSourceStreamArrowWriter", object)
+    try:
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
+    except ImportError:
+        ReadAllAvailable = ReadMaxFiles = None
+        SupportsTriggerAvailableNow = type("SupportsTriggerAvailableNow", (), {})
+
+__all__ = ["DeltafastDataSource", "PlacesDataSource", "follows"]
+
+_READ = ("path", "versionasof", "timestampasof")
+_FEED = ("readchangefeed", "readchangedata", "startingversion", "endingversion", "startingtimestamp", "endingtimestamp")
+_WRITE = (
+    "path",
+    "checkpointlocation",
+    "mergeschema",
+    "overwriteschema",
+    "replacewhere",
+    "partitionoverwritemode",
+    "partitionby",
+    "txnappid",
+    "txnversion",
+    "usermetadata",
+)
+
+
+class DeltafastDataSource(Shipped, DataSource):
+    """The format; `deltafast.spark.register` makes it known with what the session is set to."""
+
+    #: Hadoop's settings of stores, and the session's time zone.
+    settings: HadoopSettings
+    zone = "UTC"
+    _table: DeltaTable | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """What users call it."""
+        return "deltafast"
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options, by their names in small letters."""
+        return {str(key).lower(): value for key, value in dict(cast("Any", self.options)).items()}
+
+    @property
+    def place(self) -> Place:
+        """Where the table is."""
+        if "path" not in self.given:
+            message = "format('deltafast') needs the path of a table: load(path), start(path) or option('path', ...)"
+            raise InvalidArgumentError(message)
+        return place_of(self.settings, self.given["path"])
+
+    def table(self, version: int | None = None, timestamp: str | None = None) -> DeltaTable:
+        """The table at a version."""
+        place = self.place
+        options = place.options or None
+        return DeltaTable(place.uri, version=version, timestamp=timestamp, storage_options=options, time_zone=self.zone)
+
+    def schema(self) -> Any:
+        """The columns of the version that is read, which the frame is pinned to."""
+        given = self.given
+        version = given.get("versionasof")
+        table = self.table(None if version is None else int(version), given.get("timestampasof"))
+        self._version = table.version()
+        fields = [field_of(field["name"], plain_type(field["type"])) for field in fields_of(handle_of(table))]
+        if is_true(given.get("readchangefeed", given.get("readchangedata"))):
+            fields += FEED_FIELDS
+        return spark_schema(fields)
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        """Read a version, or the changes of some."""
+        given = self.given
+        is_feed = is_true(given.get("readchangefeed", given.get("readchangedata")))
+        _known(given, _READ + _FEED if is_feed else _READ)
+        version = getattr(self, "_version", given.get("versionasof"))
+        table = self.table(None if version is None else int(version), None if version else given.get("timestampasof"))
+        return _Reader(Opened.of(self.place, self.zone, schema), table, given if is_feed else None)
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+        """Follow the table."""
+        return _StreamReader(self, schema)
+
+    def writer(self, schema: Any, overwrite: bool) -> Any:
+        """Append, or overwrite."""
+        return _Writer(self, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: N802
+        """Append each batch exactly once, or in mode complete overwrite."""
+        if not hasattr(datasource, "DataSourceStreamArrowWriter"):
+            message = "writing streams by format('deltafast') needs PySpark 4.1 or newer; "
+            message += "use foreachBatch(deltafast.spark.sink(path))"
+            raise InvalidArgumentError(message)
+        return _StreamWriter(self, schema, overwrite=overwrite)
+
+
+def follows() -> None:
+    """Refuse to follow tables where Spark does not tell a source where the last batch ended.
+
+    Raises:
+        InvalidArgumentError: This PySpark is too old.
+    """
+    if importlib.util.find_spec("pyspark.sql.streaming.datasource") is None:
+        message = (
+            "following a table needs PySpark 4.2 or newer, whose sources of streams know where the last batch ended; "
+        )
+        raise InvalidArgumentError(message + "reading tables, and writing streams by deltafast.spark.sink, does not")
+
+
+def _known(given: Mapping[str, Any], names: tuple[str, ...]) -> None:
+    for key in given:
+        if key not in names:
+            message = f"there is no option {key!r} here for format('deltafast'); there are {', '.join(names)}"
+            raise InvalidArgumentError(message)
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+class _Part(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, piece: Piece) -> None:
+        super().__init__(tuple(piece))
+        self.piece = piece
+
+
+class _Reader(Shipped, DataSourceReader):
+    def __init__(self, opened: Opened, table: DeltaTable, feed: dict[str, Any] | None) -> None:
+        self._opened = opened
+        self._pieces = opened.pieces(table) if feed is None else opened.changes(table, feed)
+
+    def partitions(self) -> list[Any]:
+        return [_Part(piece) for piece in self._pieces]
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        # Where there are no partitions Spark asks for one that says nothing.
+        return self._opened.rows(partition.piece) if isinstance(partition, _Part) else iter(())
+
+
+class _StreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, source: DeltafastDataSource, schema: Any) -> None:
+        options = stream_options(source.given, known=("path",))
+        added = {field["name"] for field in FEED_FIELDS} if options.feed else set[str]()
+        fields = [field for field in schema.jsonValue()["fields"] if field["name"] not in added]
+        self._max_files = options.max_files
+        self._opened = Opened.of(source.place, source.zone, schema)
+        self._arguments = options, None if isinstance(source, PlacesDataSource) else fields
+        self._source = source
+        self._held: StreamPlan | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What executors need; the plan stays with the driver.
+        return {"_opened": self._opened}
+
+    @property
+    def _plan(self) -> StreamPlan:
+        if self._held is None:
+            self._held = StreamPlan(self._source.table(), *self._arguments)
+        return self._held
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        # Earlier PySpark 4.1 would lose the error.
+        follows()
+        return BEGINNING
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        return ReadMaxFiles(self._max_files or (1 << 31) - 1)
+
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
+        follows()
+        return self._plan.next(start or BEGINNING, limited=not isinstance(limit, ReadAllAvailable))
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._plan.stop_at_newest()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        return None
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Any]:
+        return [_Part(piece) for piece in self._plan.pieces(start, end)]
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        return self._opened.rows(partition.piece) if isinstance(partition, _Part) else iter(())
+
+    def commit(self, end: dict[str, Any]) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
+class PlacesDataSource(DeltafastDataSource):
+    """Only how far a stream is, for `deltafast.spark.stream`, which reads the rows of a batch itself."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `deltafast.spark.stream` calls it."""
+        return "deltafast-places"
+
+    def schema(self) -> Any:
+        """The one column that no batch has rows of."""
+        return spark_schema([field_of("version", "long")])
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+        """Follow the table."""
+        return _PlacesReader(self, schema)
+
+
+class _PlacesReader(_StreamReader):
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Any]:  # noqa: ARG002
+        return []
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Staged(WriterCommitMessage):
+    path: str | None
+
+
+class _Staging(Shipped):
+    """What both writers do."""
+
+    def __init__(self, source: DeltafastDataSource, schema: Any, *, overwrite: bool) -> None:
+        given = source.given
+        _known(given, _WRITE)
+        self._place, self._zone, self._given = source.place, source.zone, given
+        self._settings, self._overwrite = source.settings, overwrite
+        self._folder = f"spark-{uuid.uuid4()}"
+        self._fields: list[dict[str, Any]] = schema.jsonValue()["fields"]
+        if ("replacewhere" in given or "partitionoverwritemode" in given) and not overwrite:
+            message = "replaceWhere and partitionOverwriteMode belong to mode('overwrite')"
+            raise InvalidArgumentError(message)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> _Staged:
+        return _Staged(staged_batches.stage(self._place, self._folder, iterator))
+
+    def _commit(self, messages: list[Any], app: tuple[str, int] | None, *, is_batch: bool = False) -> None:
+        given = self._given
+        paths = [message.path for message in messages if message is not None and message.path]
+        mode = str(given.get("partitionoverwritemode", "static")).lower()
+        merges, overwrites = is_true(given.get("mergeschema")), is_true(given.get("overwriteschema"))
+        partition = given.get("partitionby")
+        settings: dict[str, Any] = {
+            "mode": "overwrite" if self._overwrite else "append",
+            "partition_by": None if partition is None else [name.strip() for name in partition.split(",")],
+            "cluster_by": [],
+            "name": None,
+            "description": None,
+            "configuration": {},
+            "schema_mode": "overwrite" if overwrites else "merge" if merges else None,
+            "dynamic_partitions": mode == "dynamic" and self._overwrite,
+            "app_transaction": app,
+            "user_metadata": given.get("usermetadata"),
+        }
+        if is_batch and app is not None:
+            settings["batch"] = {"query_id": app[0], "epoch_id": app[1]}
+        schema = arrow_schema(spark_schema(self._fields))
+        staged_batches.commit(self._place, schema, paths, settings, given.get("replacewhere"), self._zone)
+
+    def _discard(self, messages: list[Any]) -> None:
+        staged_batches.discard(self._place, [message.path for message in messages if message is not None])
+
+
+class _Writer(_Staging, DataSourceArrowWriter):
+    def commit(self, messages: list[Any]) -> None:
+        given = self._given
+        if ("txnappid" in given) != ("txnversion" in given):
+            self._discard(messages)
+            message = "txnAppId and txnVersion go together: give both"
+            raise InvalidArgumentError(message)
+        app = (str(given["txnappid"]), int(given["txnversion"])) if "txnappid" in given else None
+        self._commit(messages, app)
+
+    def abort(self, messages: list[Any]) -> None:
+        self._discard(messages)
+
+
+class _StreamWriter(_Staging, DataSourceStreamArrowWriter):
+    def __init__(self, source: DeltafastDataSource, schema: Any, *, overwrite: bool) -> None:
+        super().__init__(source, schema, overwrite=overwrite)
+        if "txnversion" in self._given:
+            message = "a stream counts its batches itself: leave txnVersion out"
+            raise InvalidArgumentError(message)
+        if "txnappid" not in self._given and "checkpointlocation" not in self._given:
+            message = (
+                "format('deltafast') needs option('checkpointLocation', ...) at the stream, or option('txnAppId', "
+            )
+            message += "...): commits of the query are known by them"
+            raise InvalidArgumentError(message)
+
+    def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
+        app = self._given.get("txnappid")
+        try:
+            if app is None:
+                app = staged_batches.query_id(place_of(self._settings, self._given["checkpointlocation"]))
+        except BaseException:
+            self._discard(messages)
+            raise
+        self._commit(messages, (str(app), batchId), is_batch=True)
+
+    def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: ARG002, N803
+        self._discard(messages)

@@ -1,0 +1,58 @@
+"""Schemas of a stream: whether the columns of one version can be given as those of another."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from deltafast.exceptions import SchemaMismatchError
+from deltafast.spark._scan.physical_columns import plain_type
+
+if TYPE_CHECKING:
+    from deltafast._handle import TableHandle
+
+__all__ = ["chosen", "fields_of", "fits"]
+
+
+def fields_of(table: TableHandle) -> list[dict[str, Any]]:
+    """The table's columns, in Delta's JSON."""
+    return json.loads(json.loads(table.snapshot.metadata_json())["schemaString"])["fields"]
+
+
+def chosen(own: list[dict[str, Any]], schema: list[dict[str, Any]], table: TableHandle) -> list[dict[str, Any]]:
+    """The table's fields that a reader's schema names."""
+    known = {field["name"]: field for field in own}
+    wrong = [f["name"] for f in schema if f["name"] not in known or not _same(known[f["name"]]["type"], f["type"])]
+    if wrong:
+        message = f"the columns {', '.join(wrong)} are not those of {table.table_uri}: leave the schema out"
+        raise SchemaMismatchError(message, path=table.table_uri, column=wrong[0])
+    return [known[field["name"]] for field in schema]
+
+
+def _same(first: Any, second: Any) -> bool:
+    return plain_type(first) == plain_type(second)
+
+
+def fits(old: Any, new: Any) -> bool:
+    """Whether values of a type can be given as those of one that it became: fields that came, types that widened."""
+    match old, new:
+        case {"type": "struct"}, {"type": "struct"}:
+            now = {field["name"]: field["type"] for field in new["fields"]}
+            return all(field["name"] in now and fits(field["type"], now[field["name"]]) for field in old["fields"])
+        case {"type": "array"}, {"type": "array"}:
+            return fits(old["elementType"], new["elementType"])
+        case {"type": "map"}, {"type": "map"}:
+            return fits(old["keyType"], new["keyType"]) and fits(old["valueType"], new["valueType"])
+        case str(), str():
+            return old in (new, "void") or _widens(old, new)
+        case _:
+            return False
+
+
+def _widens(old: str, new: str) -> bool:
+    whole = ("byte", "short", "integer", "long")
+    if old in whole:
+        return new in whole[whole.index(old) :] or new == "double" or new.startswith("decimal")
+    if old.startswith("decimal"):
+        return new.startswith("decimal")
+    return (old, new) in (("float", "double"), ("date", "timestamp_ntz"))

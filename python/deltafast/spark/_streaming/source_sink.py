@@ -1,0 +1,326 @@
+"""Streams at the speed of Spark's own reader and writer: `stream` out of a table, `sink` into one, and `register`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from deltafast.exceptions import DeltaError, InvalidArgumentError
+from deltafast.spark._scan import python_scan
+from deltafast.spark._scan.executor_rows import FEED_FIELDS
+from deltafast.spark._scan.physical_columns import field_of, plain_type, quoted, spark_schema, spark_type
+from deltafast.spark._scan.reader import files_frame
+from deltafast.spark._scan.snapshot import Version
+from deltafast.spark._session.executor_package import register_at_driver, shipped_format
+from deltafast.spark._session.session import Session
+from deltafast.spark._session.storage import place_of, settings_of
+from deltafast.spark._streaming.batch_planner import BEGINNING, StreamPlan
+from deltafast.spark._streaming.options import stream_options
+from deltafast.table import DeltaTable, pinned
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping
+
+    from deltafast.spark._session.storage import Place
+    from deltafast.spark._streaming.options import StreamOptions
+
+__all__ = ["register", "sink", "stream"]
+
+#: delta-spark's options of a stream's writer that `write` takes.
+_COUNTED = ("txnappid", "txnversion")
+
+
+class _Settings:
+    """Hadoop's settings of stores, for processes that have no session."""
+
+    def __init__(self, session: Session) -> None:
+        self._held = settings_of(session)
+        self.via_hadoop = session.via_hadoop
+        self._home = session.home()
+        self._gateway = None if session.is_connect else session.gateway("")
+
+    def hadoop(self, prefix: str) -> dict[str, str]:
+        """The settings that begin with `prefix`."""
+        return {key: value for key, value in self._held.items() if key.startswith(prefix)}
+
+    def home(self) -> str | None:
+        """The folder that paths without a scheme are relative to."""
+        return self._home
+
+    def gateway(self, path: str) -> dict[str, str]:
+        """How the core reaches a path by way of the Java of the driver."""
+        if self._gateway is None:
+            message = f"{path} is reached by way of the Java of the driver, which Spark Connect does not give"
+            raise InvalidArgumentError(message)
+        return self._gateway
+
+
+def register(spark: Any) -> None:
+    """Make `format("deltafast")` known to a session, for `read`, `write`, `readStream`, `writeStream`.
+
+    It has the settings of stores and the time zone that the session has now; register again when they change. Rows pass
+    through the Python of the executors, which need deltafast; `read`, `write`, `stream` and `sink` are faster.
+
+    Args:
+        spark: The session, classic or Connect.
+    """
+    session = Session(spark)
+    rows, places = _formats(session)
+    spark.dataSource.register(shipped_format(rows))
+    if session.is_connect:
+        spark.dataSource.register(shipped_format(places))
+    else:
+        register_at_driver(spark, places)
+
+
+def register_as_delta(session: Session) -> None:
+    """Make the format known to a server of Connect by the name `delta`, too."""
+    rows = type("RegisteredAsDelta", (_formats(session)[0],), {"name": classmethod(lambda _: "delta")})
+    session.spark.dataSource.register(shipped_format(rows))
+
+
+def _formats(session: Session) -> list[type[Any]]:
+    from deltafast.spark._streaming.data_source import DeltafastDataSource, PlacesDataSource
+
+    of = {"settings": _Settings(session), "zone": session.zone}
+    # Made here, so that they travel with their settings.
+    return [type(f"Registered{kind.__name__}", (kind,), of) for kind in (DeltafastDataSource, PlacesDataSource)]
+
+
+def stream(
+    spark: Any,
+    path: str | os.PathLike[str],
+    each_batch: Callable[[Any, int], None],
+    checkpoint: str | os.PathLike[str],
+    *,
+    trigger: Mapping[str, Any] | None = None,
+    query_name: str | None = None,
+    **options: Any,
+) -> Any:
+    """Follow a table, and read each batch with Spark's own Parquet reader.
+
+    Args:
+        spark: The session, classic or Connect.
+        path: The table.
+        each_batch: Called with a data frame of new rows and the number of the batch. When a batch failed it is called
+            again with the same rows and number: `deltafast.spark.sink` writes these only once. Over Connect it is
+            pickled and called in the server's Python, which needs deltafast.
+        checkpoint: The folder where Spark keeps how far the query is.
+        trigger: When batches are made, as `DataStreamWriter.trigger` takes it: `{"availableNow": True}`.
+        query_name: What Spark calls the query.
+        options: delta-spark's: `maxFilesPerTrigger`, `maxBytesPerTrigger`, `startingVersion`, `startingTimestamp`,
+            `ignoreDeletes`, `ignoreChanges`, `skipChangeCommits`, `readChangeFeed`, `excludeRegex`, `failOnDataLoss`.
+            Executors need deltafast for the change feed only.
+
+    Returns:
+        Spark's `StreamingQuery`, which has started.
+
+    Raises:
+        InvalidArgumentError: An option is wrong, or PySpark is older than 4.2.
+        TableNotFoundError: There is no table.
+    """
+    session = Session(spark)
+    from deltafast.spark._streaming.data_source import follows
+
+    follows()
+    given = stream_options(options)
+    place = place_of(session, path)
+    table = DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
+    register(spark)
+    folder = place_of(session, checkpoint)
+    plan = StreamPlan(table, given)
+    if session.is_connect:
+        called = _at_server(place, plan.fields, given, folder, each_batch)
+    else:
+        called = _called(_Batches(session, place, plan, given, folder), each_batch)
+
+    reader = spark.readStream.format("deltafast-places")
+    for key, value in options.items():
+        reader = reader.option(key, str(value).lower() if isinstance(value, bool) else str(value))
+    writer = reader.load(place.hadoop).writeStream.foreachBatch(called).option("checkpointLocation", folder.hadoop)
+    writer = writer if query_name is None else writer.queryName(query_name)
+    writer = writer if trigger is None else writer.trigger(**trigger)
+    return writer.start()
+
+
+def _called(batches: _Batches, each_batch: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
+    """What Spark calls with a frame of no rows."""
+
+    def called(empty: Any, number: int) -> None:  # noqa: ARG001 - Spark's
+        each_batch(batches.frame(number), number)
+
+    return called
+
+
+def _at_server(
+    place: Place,
+    fields: list[dict[str, Any]],
+    given: StreamOptions,
+    checkpoint: Place,
+    each_batch: Callable[[Any, int], None],
+) -> Callable[[Any, int], None]:
+    """What Spark Connect's server calls, in a Python that has a session of its own."""
+    held: dict[str, _Batches] = {}
+
+    def called(empty: Any, number: int) -> None:
+        if "batches" not in held:
+            session = Session(empty.sparkSession)
+            table = DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
+            held["batches"] = _Batches(session, place, StreamPlan(table, given, fields), given, checkpoint)
+        each_batch(held["batches"].frame(number), number)
+
+    return called
+
+
+class _Batches:
+    """The batches of a query, whose ends Spark keeps in its checkpoint before it runs them."""
+
+    def __init__(
+        self, session: Session, place: Place, plan: StreamPlan, options: StreamOptions, checkpoint: Place
+    ) -> None:
+        self._session, self._place, self._plan, self._options = session, place, plan, options
+        self._checkpoint = checkpoint
+        fields = [field_of(field["name"], plain_type(field["type"])) for field in plan.fields]
+        self._fields = fields + FEED_FIELDS if options.feed else fields
+
+    def frame(self, number: int) -> Any:
+        """The rows of a batch."""
+        start = self._offset(number - 1) if number else BEGINNING
+        frames: list[Any] = []
+        held: dict[tuple[int, bool], list[str]] = {}
+        feed: list[int] = []
+        self._plan.table.update_incremental()
+        for piece in self._plan.pieces(start, self._offset(number)):
+            if piece.files is None:
+                feed.append(piece.version)
+            else:
+                held.setdefault((piece.version, piece.snapshot), []).extend(piece.files)
+        for (version, _), paths in held.items():
+            there = self._at(version)
+            frames.append(self._shaped(files_frame(there, paths), there))
+        if feed:
+            there = self._at(feed[-1])
+            frames.append(self._shaped(python_scan.changes(there, feed[0], feed[-1]), there))
+        if not frames:
+            return self._session.spark.createDataFrame([], spark_schema(self._fields))
+        whole = frames[0]
+        for frame in frames[1:]:
+            whole = whole.unionAll(frame)
+        return whole
+
+    def _at(self, version: int) -> Version:
+        there = pinned(self._plan.table)
+        there.load_as_version(version)
+        return Version(self._session, self._place, there, is_past=True)
+
+    def _shaped(self, frame: Any, version: Version) -> Any:
+        """The stream's columns; those that the version had not yet are null."""
+        from pyspark.sql import functions
+
+        own = {field["name"]: plain_type(field["type"]) for field in version.columns.fields}
+        added: dict[str, Any] = {
+            "_change_type": functions.lit("insert"),
+            "_commit_version": functions.lit(version.number).cast("long"),
+            "_commit_timestamp": functions.timestamp_millis(functions.lit(version.snapshot.timestamp_ms)),
+        }
+        columns: list[Any] = []
+        for field in self._fields:
+            name = field["name"]
+            if name in frame.columns:
+                column = functions.col(quoted(name))
+                same = name in added or own.get(name) == plain_type(field["type"])
+                column = column if same else column.cast(spark_type(field["type"]))
+            else:
+                column = added.get(name, functions.lit(None).cast(spark_type(field["type"])))
+            columns.append(column.alias(name))
+        return frame.select(*columns)
+
+    def _offset(self, number: int) -> dict[str, Any]:
+        """Where a batch ends."""
+        text = self._read(f"offsets/{number}")
+        # A version, a line of settings, and a line for each source, of which there is one.
+        lines = text.splitlines()
+        try:
+            found = json.loads(lines[-1])
+        except ValueError:
+            found = None
+        if len(lines) < 3 or not isinstance(found, dict) or "begin" not in found:  # noqa: PLR2004
+            message = f"the checkpoint {self._checkpoint.hadoop} holds no place of deltafast for batch {number}"
+            raise DeltaError(message)
+        return cast("dict[str, Any]", found)
+
+    def _read(self, name: str) -> str:
+        """A file of the checkpoint, as Spark's Java reads it; as the core does where there is none."""
+        if self._session.is_connect:
+            from deltafast.spark._streaming.staged_batches import text_of
+
+            return text_of(self._checkpoint, name)
+        jvm = self._session.jvm
+        path = jvm.org.apache.hadoop.fs.Path(f"{self._checkpoint.hadoop}/{name}")
+        files = path.getFileSystem(self._session.spark._jsparkSession.sessionState().newHadoopConf())
+        source = files.open(path)
+        try:
+            return str(jvm.org.apache.commons.io.IOUtils.toString(source, "UTF-8"))
+        finally:
+            source.close()
+
+
+def sink(
+    path: str | os.PathLike[str],
+    app_id: str | None = None,
+    *,
+    mode: Literal["append", "overwrite"] = "append",
+    **arguments: Any,
+) -> Callable[[Any, int], None]:
+    """A function for `foreachBatch` that writes each batch exactly once, with Spark's own Parquet writer.
+
+    The commit records the query and the number of the batch; a batch that was committed is passed over when Spark runs
+    it again after a failure.
+
+    Args:
+        path: The table, which the first batch makes where there is none.
+        app_id: Under what name the table knows the query; the query's id, which its checkpoint keeps, if None. One name
+            belongs to one query and one table.
+        mode: What a batch does: `append` its rows, or `overwrite` the table with them, for queries in mode complete.
+        arguments: Others of `deltafast.spark.write`, `options` for example.
+
+    Raises:
+        InvalidArgumentError: An argument is wrong; or there is no query whose id could be taken.
+
+    Example:
+        >>> query = frame.writeStream.foreachBatch(deltafast.spark.sink("/data/events"))      # doctest: +SKIP
+        >>> query.option("checkpointLocation", "/data/checkpoints/events").start()            # doctest: +SKIP
+    """
+    from deltafast.spark._write.writer import described, write_rows
+
+    options = dict(arguments.pop("options", None) or {})
+    wrong = [key for key in options if key.lower() in _COUNTED]
+    if wrong or mode not in ("append", "overwrite"):
+        message = f"a sink counts its batches itself: leave {', '.join(wrong)} out, and give app_id"
+        if not wrong:
+            message = f"mode must be append or overwrite, not {mode!r}"
+        raise InvalidArgumentError(message)
+
+    where = arguments.pop("replace_where", None)
+    others = {name: arguments.pop(name) for name in ("writer", "storage_options") if name in arguments}
+    table = described(**arguments)
+
+    def write_batch(frame: Any, number: int) -> None:
+        app = app_id or _query_id(frame)
+        counted = options | {"txnAppId": app, "txnVersion": number}
+        batch = {"batch": {"query_id": app, "epoch_id": number}}
+        write_rows(frame, path, mode, where, counted, table | batch, **others)
+
+    return write_batch
+
+
+def _query_id(frame: Any) -> str:
+    session = Session(frame.sparkSession)
+    found = None
+    if not session.is_connect:
+        found = session.spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+    if not found:
+        message = "the id of the query cannot be found out here: give app_id, a name that only this query has"
+        raise InvalidArgumentError(message)
+    return str(found)

@@ -1,0 +1,1 @@
+"""Writing: what rows and files become before a commit."""

@@ -1,0 +1,335 @@
+"""Rows of a frame -> rows as the table's files have them: found by name, cast, filled, computed, checked, named.
+
+Everything is an expression of Spark's, so its optimiser and its executors do the work. A row that breaks a
+rule raises where it is written, and nothing is committed then.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast._expr.lexer import spark_text
+from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, SchemaMismatchError
+from deltafast.spark._scan.physical_columns import Columns, plain_type, quoted, spark_type
+from deltafast.spark._write.identity_columns import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltafast.spark._session.session import Session
+
+__all__ = [
+    "BROKEN",
+    "brought_together",
+    "cast_column",
+    "cast_or_filled",
+    "checked",
+    "fits_as_stored",
+    "logical",
+    "not_null",
+    "physical",
+    "required",
+]
+
+#: Begins what a broken rule says, so that it is known again in Spark's error.
+BROKEN = "deltafast: the rows break"
+
+_FIELD_ID = "delta.columnMapping.id"
+
+#: What Parquet stores alike, so that delta-spark casts it even where it takes types as they are.
+_STORED_ALIKE = (("byte", "short"), ("byte", "integer"), ("short", "integer"))
+
+
+def fits_as_stored(data: dict[str, Any], table: dict[str, Any]) -> None:
+    """Let only types pass that the table has, as delta-spark's `save` does; other ways of writing cast by ANSI's rules.
+
+    Args:
+        data: The schema of the rows.
+        table: The schema that the table will have; columns that it lacks are not looked at.
+
+    Raises:
+        SchemaMismatchError: A column has another type.
+    """
+    known = {field["name"].lower(): field for field in table["fields"]}
+    for field in data["fields"]:
+        there = known.get(field["name"].lower())
+        if there is not None and not _is_stored_as(plain_type(field["type"]), plain_type(there["type"])):
+            message = (
+                f"Failed to merge fields '{there['name']}' and '{field['name']}': the data has "
+                f"{spark_type(field['type']).simpleString()}, the table {spark_type(there['type']).simpleString()}; "
+                "cast the column, or write by insertInto or saveAsTable, which cast"
+            )
+            raise SchemaMismatchError(message, column=field["name"])
+
+
+def _is_stored_as(source: Any, target: Any) -> bool:
+    match source, target:
+        case {"type": "struct"}, {"type": "struct"}:
+            known = {field["name"].lower(): field["type"] for field in target["fields"]}
+            pairs = [(field["type"], known.get(field["name"].lower())) for field in source["fields"]]
+            return all(to is None or _is_stored_as(of, to) for of, to in pairs)
+        case {"type": "array"}, {"type": "array"}:
+            return _is_stored_as(source["elementType"], target["elementType"])
+        case {"type": "map"}, {"type": "map"}:
+            return all(_is_stored_as(source[part], target[part]) for part in ("keyType", "valueType"))
+        case _:
+            return source in (target, "void") or (source, target) in _STORED_ALIKE
+
+
+def logical(
+    session: Session,
+    frame: Any,
+    target: dict[str, Any],
+    demands: dict[str, Any],
+    predicate: str | None,
+    *,
+    gather: bool = False,
+    by_core: bool = False,
+) -> tuple[Any, Columns]:
+    """Rows as the table has them, of which one that breaks a rule raises; they are written without a shuffle behind it.
+
+    Args:
+        session: The session.
+        frame: The rows.
+        target: The table's `schema` (parsed), `partition` columns, whether it is `mapped`, and the `identities` that
+            get values here.
+        demands: Checks, generated columns and defaults, as the core says them.
+        predicate: What rows must match that replace others.
+        gather: Whether rows of a partition come together in few tasks; needs the settings of `folder.gathering`.
+        by_core: Whether the core writes the rows.
+
+    Returns:
+        The frame, and the table's columns.
+
+    Raises:
+        SchemaMismatchError: A column is of a type that the table's has no room for.
+    """
+    from pyspark.sql import functions
+
+    columns = Columns(target["schema"], target["partition"], is_mapped=target["mapped"])
+    types = {field["name"]: plain_type(field["type"]) for field in columns.fields}
+    counts = [identity["column"] for identity in target["identities"]]
+    given = _by_name(frame)
+    wanted = {name: of for name, of in types.items() if name not in counts and not (by_core and of == "void")}
+    rows = frame.select(*cast_or_filled(session, given, wanted, demands["defaults"]))
+    checks = [(check["name"], spark_text(check["sql"], types)) for check in demands["checks"]]
+    checks += [(check["name"], check["sql"]) for check in demands["lengths"]]
+    late: list[tuple[str, str]] = []
+    for name, sql in [(value["name"], spark_text(value["sql"], types)) for value in demands["generated"]]:
+        if name.lower() in given:
+            made = f"cast(({sql}) as {spark_type(types[name]).simpleString()})"
+            checks.append((f"Generated Column {name}", f"{quoted(name)} <=> {made}"))
+        elif any(column.lower() in sql.lower() for column in counts):
+            late.append((name, sql))
+        else:
+            rows = rows.withColumn(name, functions.expr(sql).cast(spark_type(types[name])))
+    if gather:
+        rows = brought_together(rows, [name for name in target["partition"] if name not in (*counts, *dict(late))])
+    rows = counted(rows, target["identities"])
+    for name, sql in late:
+        rows = rows.withColumn(name, functions.expr(sql).cast(spark_type(types[name])))
+    checks += [(f"NOT NULL {'.'.join(path)}", not_null(path)) for path in required(columns.fields, [])]
+    if predicate is not None:
+        checks.append(("replaceWhere", predicate))
+    return checked(rows, checks, columns, functions), columns
+
+
+def cast_or_filled(
+    session: Session, given: dict[str, dict[str, Any]], wanted: dict[str, Any], defaults: Sequence[dict[str, Any]]
+) -> list[Any]:
+    """Columns that are given as those of the table, others with their default or null.
+
+    Args:
+        session: The session.
+        given: The frame's fields, by their names in small letters.
+        wanted: Names and types of the table's columns.
+        defaults: Defaults of columns, as the core says them.
+    """
+    from pyspark.sql import functions
+
+    filled = {value["name"]: value["sql"] for value in defaults}
+    out: list[Any] = []
+    for name, of in wanted.items():
+        if (source := given.get(name.lower())) is not None:
+            column = functions.col(quoted(source["name"]))
+            column = cast_column(session, column, plain_type(source["type"]), of, name, functions)
+        elif name in filled:
+            column = functions.expr(filled[name]).cast(spark_type(of))
+        else:
+            column = functions.lit(None).cast(spark_type(of)) if of != "void" else functions.lit(None)
+        out.append(column.alias(name))
+    return out
+
+
+def brought_together(rows: Any, partition: Sequence[str]) -> Any:
+    """Rows of a partition in few tasks; the hint is looked at here and now, and needs adaptive execution."""
+    from pyspark.sql import functions
+
+    return rows.hint("rebalance", *(functions.col(quoted(name)) for name in partition))
+
+
+def _by_name(frame: Any) -> dict[str, dict[str, Any]]:
+    fields = json.loads(frame.schema.json())["fields"]
+    found: dict[str, dict[str, Any]] = {}
+    for field in fields:
+        if field["name"].lower() in found:
+            message = f"the data has two columns called {field['name']!r}, which differ in case at most"
+            raise InvalidArgumentError(message)
+        found[field["name"].lower()] = field
+    return found
+
+
+def cast_column(  # noqa: C901 - a case a kind of type
+    session: Session, column: Any, source: Any, target: Any, name: str, functions: Any
+) -> Any:
+    """A column as one of another type; fields of structs are found by name, numbers that do not fit are errors."""
+    if source == target:
+        return column
+    match source, target:
+        case {"type": "struct"}, {"type": "struct"}:
+            inner = {field["name"].lower(): field for field in source["fields"]}
+            parts: list[Any] = []
+            for field in target["fields"]:
+                found, path = inner.get(field["name"].lower()), f"{name}.{field['name']}"
+                if found is None:
+                    part = functions.lit(None).cast(spark_type(field["type"]))
+                else:
+                    value = column.getField(found["name"])
+                    part = cast_column(session, value, found["type"], field["type"], path, functions)
+                parts.append(part.alias(field["name"]))
+            return functions.when(column.isNotNull(), functions.struct(*parts))
+        case {"type": "array"}, {"type": "array"}:
+
+            def item(value: Any) -> Any:
+                return cast_column(session, value, source["elementType"], target["elementType"], name, functions)
+
+            return functions.transform(column, item)
+        case {"type": "map"}, {"type": "map"}:
+
+            def key(value: Any, _: Any) -> Any:
+                return cast_column(session, value, source["keyType"], target["keyType"], name, functions)
+
+            def value(_: Any, value: Any) -> Any:
+                return cast_column(session, value, source["valueType"], target["valueType"], name, functions)
+
+            return functions.transform_values(functions.transform_keys(column, key), value)
+        case (str(), str()) if source == "void" or session.is_ansi:
+            return column.cast(spark_type(target))
+        case (str(), str()):
+            # Without ANSI a cast makes nulls of what does not fit, or other numbers.
+            made = column.try_cast(spark_type(target))
+            wrong = functions.raise_error(
+                functions.lit(f"a value of the column {name!r} is {source} in the data and does not fit {target}")
+            )
+            fits = column.isNull() | made.isNotNull()
+            return functions.when(fits, made).otherwise(wrong.cast(spark_type(target)))
+        case _:
+            message = f"the column {name!r} is of another kind in the data than in the table"
+            raise SchemaMismatchError(message, column=name)
+
+
+def required(fields: Sequence[dict[str, Any]], above: list[str]) -> list[list[str]]:
+    """Paths of the fields that are NOT NULL, within structs too."""
+    out: list[list[str]] = []
+    for field in fields:
+        path = [*above, field["name"]]
+        if not field.get("nullable", True):
+            out.append(path)
+        if isinstance(field["type"], dict) and cast("Any", field["type"]).get("type") == "struct":
+            out += required(cast("Any", field["type"])["fields"], path)
+    return out
+
+
+def not_null(path: list[str]) -> str:
+    """A field must be there wherever the struct that holds it is."""
+    names = [".".join(quoted(part) for part in path[:length]) for length in range(1, len(path) + 1)]
+    return " or ".join([*(f"{name} is null" for name in names[:-1]), f"{names[-1]} is not null"])
+
+
+def checked(rows: Any, checks: list[tuple[str, str]], columns: Columns, functions: Any) -> Any:
+    """The same rows, of which one that breaks a check raises: null is as bad as false."""
+    if not checks:
+        return rows
+    first = next(field["name"] for field in columns.fields if field["name"] in rows.columns)
+    guarded: Any = None
+    for name, sql in checks:
+        text = functions.lit(f"{BROKEN} {name}: {sql}")
+        broken = ~functions.coalesce(functions.expr(sql), functions.lit(False))
+        error = functions.raise_error(text)
+        guarded = functions.when(broken, error) if guarded is None else guarded.when(broken, error)
+    # A column that is written cannot be left out by the optimiser, as a filter could be moved.
+    return rows.withColumn(first, guarded.otherwise(functions.col(quoted(first))))
+
+
+def physical(
+    rows: Any, columns: Columns, functions: Any, more: Sequence[str] = (), *, partitions: bool = True
+) -> tuple[Any, list[str]]:
+    """Names and ids of files, and partition columns as text, if wanted; `more` are columns beside the table's."""
+    out: list[Any] = []
+    for field in columns.fields:
+        if field["type"] == "void":
+            continue
+        column = functions.col(quoted(field["name"]))
+        if field in columns.partition:
+            if partitions:
+                out.append(_as_text(column, field, functions).alias(columns.name(field)))
+        elif columns.is_mapped:
+            out.append(_named(_in_file(column, field["type"], columns, functions), field, columns))
+        else:
+            out.append(column)
+    out += [functions.col(quoted(name)) for name in more]
+    return rows.select(*out), [columns.name(field) for field in columns.partition]
+
+
+def _named(column: Any, field: dict[str, Any], columns: Columns) -> Any:
+    """A column with its name in files, and its id. The optimiser keeps an alias' metadata, not what `to` gives."""
+    number = field.get("metadata", {}).get(_FIELD_ID)
+    return column.alias(columns.name(field), metadata={} if number is None else {"parquet.field.id": number})
+
+
+def _in_file(column: Any, of: Any, columns: Columns, functions: Any) -> Any:
+    """A column whose structs have the names and ids of files; a null struct stays null."""
+    match of:
+        case {"type": "struct"}:
+            inner: list[dict[str, Any]] = [field for field in of["fields"] if field["type"] != "void"]
+            parts = [
+                _named(_in_file(column.getField(f["name"]), f["type"], columns, functions), f, columns) for f in inner
+            ]
+            return functions.when(column.isNotNull(), functions.struct(*parts))
+        case {"type": "array"}:
+
+            def item(value: Any) -> Any:
+                return _in_file(value, of["elementType"], columns, functions)
+
+            return functions.transform(column, item) if isinstance(of["elementType"], dict) else column
+        case {"type": "map"}:
+
+            def key(value: Any, _: Any) -> Any:
+                return _in_file(value, of["keyType"], columns, functions)
+
+            def value(_: Any, value: Any) -> Any:
+                return _in_file(value, of["valueType"], columns, functions)
+
+            if isinstance(of["keyType"], dict):
+                column = functions.transform_keys(column, key)
+            return functions.transform_values(column, value) if isinstance(of["valueType"], dict) else column
+        case _:
+            return column
+
+
+def _as_text(column: Any, field: dict[str, Any], functions: Any) -> Any:
+    """A partition value as text that its type can be read from again, whatever the session's zone."""
+    of = field["type"]
+    if of == "binary":
+        message = (
+            f"a binary partition column ({field['name']}) can only be written by the core: write with writer='arrow'"
+        )
+        raise DeltaProtocolError(message, column=field["name"])
+    if of != "timestamp":
+        return column.cast("string")
+    seconds = functions.unix_micros(column).cast("decimal(20,0)") / functions.lit(1_000_000).cast("decimal(7,0)")
+    zero = functions.lit(0)
+    epoch = functions.expr("timestamp_ntz'1970-01-01 00:00:00'")
+    moment = epoch + functions.make_dt_interval(zero, zero, zero, seconds.cast("decimal(18,6)"))
+    return functions.concat(moment.cast("string"), functions.lit("Z"))

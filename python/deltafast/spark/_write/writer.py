@@ -1,0 +1,406 @@
+"""`write`: the rows of a data frame -> a version of a table.
+
+The core settles what the table will be. Spark's own Parquet writer then writes into a folder of the table
+that nobody else knows; its committer sees to it that only one attempt of each task counts. The core reads
+the footers of what lies there and commits it. Until then no reader sees anything, and what fails is
+deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from deltafast import _core
+from deltafast._expr.demands import bind_rows
+from deltafast._expr.render import to_spark_sql
+from deltafast._util.open_options import core_open_options
+from deltafast._util.options import choices, names
+from deltafast.exceptions import CommitUnknownError, InvalidArgumentError
+from deltafast.spark._scan.physical_columns import check_names, field_of, mapping_mode, plain_type
+from deltafast.spark._session.session import Session
+from deltafast.spark._session.storage import is_done, place_of
+from deltafast.spark._write.change_files import tell
+from deltafast.spark._write.core_writer import write_direct
+from deltafast.spark._write.physical_schema import logical, physical
+from deltafast.spark._write.staging_folder import gathered, gathering, of_format, remove, write_folder
+from deltafast.table import DeltaTable
+from deltafast.transaction import CommitProperties, Transaction
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Generator, Mapping, Sequence
+
+    from deltafast._util.filters import Predicate
+    from deltafast.spark._session.storage import Place
+
+__all__ = ["defaults", "described", "write", "write_as_select", "write_rows"]
+
+_MODES = ("error", "append", "overwrite", "ignore")
+#: delta-spark's options, in small letters.
+_OPTIONS = (
+    "mergeschema",
+    "overwriteschema",
+    "replacewhere",
+    "partitionoverwritemode",
+    "txnappid",
+    "txnversion",
+    "usermetadata",
+    "maxrecordsperfile",
+    "compression",
+    "optimizewrite",
+)
+_CONF = "spark.databricks.delta."
+
+
+def write(
+    frame: Any,
+    path: str | os.PathLike[str],
+    mode: Literal["error", "append", "overwrite", "ignore"] = "error",
+    partition_by: Sequence[str] | str | None = None,
+    replace_where: Predicate | None = None,
+    options: Mapping[str, Any] | None = None,
+    *,
+    cluster_by: Sequence[str] | str | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    configuration: Mapping[str, str | None] | None = None,
+    writer: Literal["jvm", "arrow", "driver"] = "jvm",
+    storage_options: Mapping[str, str] | None = None,
+) -> int | None:
+    """Write a data frame to a table, which is made where there is none.
+
+    Columns are found by name without case. Values are cast to the table's types where Spark's ANSI rules
+    allow it; columns that the frame lacks get their default, are computed where they are generated, else
+    are null. NOT NULL, CHECK constraints and generated columns are enforced; when a row breaks one, the
+    table stays as it was.
+
+    Args:
+        frame: The rows, of a classic or Connect session.
+        path: A path or URL (`s3a://`, `abfss://`, `gs://`).
+        mode: What to do where there is a table: `error`, `append`, `overwrite` its rows, or `ignore` the
+            write.
+        partition_by: Partition columns of a new table.
+        replace_where: With mode overwrite, only rows for which it is true are replaced, and the rows must
+            match it.
+        options: delta-spark's options by name: `mergeSchema`, `overwriteSchema`, `replaceWhere`,
+            `partitionOverwriteMode`, `txnAppId` with `txnVersion`, `userMetadata`, `maxRecordsPerFile`,
+            `compression`, `optimizeWrite`.
+        cluster_by: Columns by which a new table is clustered; files are not laid out by them before OPTIMIZE.
+        name: Name of a new table.
+        description: Description of a new table.
+        configuration: Properties of a new table.
+        writer: `jvm`: the executors write by Spark's own writer. `arrow`: they write by the core, straight to where
+            files stay, and need deltafast; for stores where renaming is copying. `driver`: the rows are collected by
+            the driver for the core; for results that are not large.
+        storage_options: How the core opens the store; made of Hadoop's settings where None, and wins over
+            them.
+
+    Returns:
+        The version that was made; None where there was nothing to do: mode ignore, or a `txnVersion` that
+        was written.
+
+    Raises:
+        InvalidArgumentError: The mode forbids it, or an argument is wrong.
+        SchemaMismatchError: The frame does not fit the schema.
+        ConstraintViolatedError: A row breaks a constraint.
+        DeltaProtocolError: The table needs what this writer cannot do; the message names it.
+        CommitFailedError: Another writer's commit came in between.
+        CommitUnknownError: Whether the commit was made cannot be found out.
+    """
+    table = described(partition_by, cluster_by, name, description, configuration)
+    return write_rows(frame, path, mode, replace_where, options, table, writer, storage_options)
+
+
+def described(
+    partition_by: Sequence[str] | str | None = None,
+    cluster_by: Sequence[str] | str | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    configuration: Mapping[str, str | None] | None = None,
+) -> dict[str, Any]:
+    """What a new table is by the arguments of `write`, as the core calls it."""
+    return {
+        "partition_by": names(partition_by),
+        "cluster_by": names(cluster_by) or [],
+        "name": name,
+        "description": description,
+        "configuration": dict(configuration or {}),
+    }
+
+
+def write_rows(
+    frame: Any,
+    path: str | os.PathLike[str],
+    mode: str,
+    replace_where: Predicate | None,
+    options: Mapping[str, Any] | None,
+    table: dict[str, Any],
+    writer: Literal["jvm", "arrow", "driver"] = "jvm",
+    storage_options: Mapping[str, str] | None = None,
+    *,
+    fits: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
+) -> int | None:
+    """Write as `write` does.
+
+    Args:
+        frame: The rows.
+        path: The table.
+        mode: What to do where there is a table.
+        replace_where: Which rows are replaced.
+        options: delta-spark's options.
+        table: What `described` gives; and `batch`, which of a stream's the rows are.
+        writer: Who writes the files.
+        storage_options: How the core opens the store.
+        fits: Raises where the frame's schema is not to be cast to the table's.
+
+    Returns:
+        The version that was made.
+
+    Raises:
+        DeltaError: As `write`.
+    """
+    session = Session(frame.sparkSession)
+    if mode not in _MODES or writer not in ("jvm", "arrow", "driver"):
+        message = (
+            f"mode must be one of {', '.join(_MODES)} and writer jvm, arrow or driver, not {mode!r} and {writer!r}"
+        )
+        raise InvalidArgumentError(message)
+    given = _given(session, options)
+    place = place_of(session, path, storage_options)
+    if "replacewhere" in given:
+        if replace_where is not None:
+            message = "the rows that are replaced are given twice, as replace_where and as an option"
+            raise InvalidArgumentError(message)
+        replace_where = given["replacewhere"]
+    transaction = _transaction(given)
+    if transaction is not None and is_done(place, transaction.app_id, transaction.version):
+        return None
+    commit = CommitProperties(
+        custom_metadata={"userMetadata": given["usermetadata"]} if "usermetadata" in given else None,
+        app_transactions=None if transaction is None else [transaction],
+    )
+    settings = table | {
+        "mode": mode,
+        "configuration": defaults(session) | table["configuration"],
+        "schema_mode": _schema_mode(given),
+        "has_predicate": replace_where is not None,
+        "dynamic_partitions": str(given.get("partitionoverwritemode", "static")).lower() == "dynamic"
+        and mode == "overwrite",
+        "choices": choices(commit),
+    }
+    if writer == "driver":
+        return _through_driver(session, frame, place, settings, replace_where)
+    plan = _planned(session, frame, place, settings)
+    if plan is not None and fits is not None:
+        fits(_schema(frame), json.loads(plan.schema))
+    return None if plan is None else _by_executors(session, frame, place, plan, replace_where, given, writer)
+
+
+def write_as_select(
+    frame: Any,
+    place: Place,
+    statement: Literal["create", "create_or_replace", "replace"],
+    *,
+    partition_by: Sequence[str],
+    cluster_by: Sequence[str],
+    description: str | None,
+    configuration: Mapping[str, str],
+) -> None:
+    """Make a table of a frame as CREATE TABLE AS SELECT does; one that is there is replaced with all that it is.
+
+    Raises:
+        DeltaError: As `write`.
+    """
+    session = Session(frame.sparkSession)
+    text = session.conf(_CONF + "commitInfo.userMetadata")
+    commit = CommitProperties(custom_metadata=None if text is None else {"userMetadata": text})
+    settings = {
+        "mode": "error" if statement == "create" else "overwrite",
+        "partition_by": list(partition_by),
+        "cluster_by": list(cluster_by),
+        "description": description,
+        "configuration": defaults(session) | dict(configuration),
+        "as_select": statement,
+        "choices": choices(commit),
+    }
+    plan = _planned(session, frame, place, settings)
+    if plan is not None:
+        _by_executors(session, frame, place, plan, None, {})
+
+
+def _planned(session: Session, frame: Any, place: Place, settings: dict[str, Any]) -> _core.TableWrite | None:
+    """What the core makes of it; None where there is nothing to do."""
+    plan = _core.TableWrite.plan(
+        place.uri,
+        json.dumps(settings),
+        actions="",
+        schema=json.dumps(_schema(frame)),
+        storage_options=place.options or None,
+        open_options=core_open_options(session.zone, None, allow_foreign_paths=False),
+    )
+    if plan is not None and _mapping_of(json.loads(plan.target)) == "none":
+        check_names(json.loads(plan.schema), lambda: _schema_before(place))
+    return plan
+
+
+def _mapping_of(target: dict[str, Any]) -> str:
+    """How the table's files name columns."""
+    protocol: dict[str, Any] = target["protocol"]
+    properties: dict[str, Any] = target["metadata"].get("configuration") or {}
+    return mapping_mode(protocol["minReaderVersion"], protocol.get("readerFeatures"), properties)
+
+
+def _schema_before(place: Place) -> Any:
+    options = place.options or None
+    if not DeltaTable.is_deltatable(place.uri, options):
+        return None
+    return json.loads(DeltaTable(place.uri, storage_options=options).schema().to_json())
+
+
+def _by_executors(
+    session: Session,
+    frame: Any,
+    place: Place,
+    plan: _core.TableWrite,
+    replace_where: Predicate | None,
+    given: dict[str, Any],
+    writer: Literal["jvm", "arrow"] = "jvm",
+) -> int | None:
+    """Have executors write, then commit."""
+    from pyspark.sql import functions
+
+    target = json.loads(plan.target)
+    metadata: dict[str, Any] = target["metadata"]
+    properties: dict[str, Any] = metadata.get("configuration") or {}
+    mapped = _mapping_of(target)
+    table: dict[str, Any] = {
+        "schema": json.loads(plan.schema),
+        "partition": metadata.get("partitionColumns") or [],
+        "mapped": mapped != "none",
+        "identities": target["identities"],
+    }
+    demand = None if replace_where is None else json.loads(bind_rows(replace_where, plan.schema, zone=session.zone))
+    predicate = None if demand is None else to_spark_sql(json.dumps(demand["tree"]))
+    bound = json.dumps({"predicate": demand})
+    has_feed = plan.settle(bound)
+    gather = gathered(session, properties, given.get("optimizewrite"))
+    by_core = writer == "arrow"
+    most = max(int(given.get("maxrecordsperfile") or 0), 0)
+    codec = given.get("compression")
+    of_spark = codec or properties.get("delta.parquet.compression.codec")
+    folder, changes = f"spark-{uuid.uuid4()}", f"_change_data/spark-{uuid.uuid4()}" if has_feed else None
+    answers: list[str] = []
+    with _left_clean(plan, place, [name for name in (folder, changes) if name]) as left:
+        with session.set(gathering(session, gather)):
+            rows, columns = logical(
+                session, frame, table, json.loads(plan.demands), predicate, gather=gather is not None, by_core=by_core
+            )
+            new = None
+            if by_core:
+                known = target | {"schema": plan.schema, "mapped": mapped}
+                answers = write_direct(session, rows, columns, place, known, codec, most, told=has_feed)
+            else:
+                rows, partition = physical(rows, columns, functions)
+                options = {"maxRecordsPerFile": str(most)} if "maxrecordsperfile" in given else {}
+                options |= of_format(properties)
+                write_folder(session, rows, partition, place, folder, of_spark, options)
+                new = (folder, rows.schema)
+        if changes is not None and demand is not None:
+            tell(session, place, target["version"], demand["tree"], columns, new, changes, of_spark)
+        left.clear()
+        if by_core:
+            return json.loads(plan.run_written(bound, answers, changes)[1])["version"]
+        return json.loads(plan.run_folder(bound, folder, changes)[1])["version"]
+
+
+@contextmanager
+def _left_clean(plan: _core.TableWrite, place: Place, folders: list[str]) -> Generator[list[str]]:
+    """Delete what was written where nothing is committed.
+
+    Yields:
+        The folders that the plan is to abandon; once it commits it does so by itself.
+    """
+    left = list(folders)
+    try:
+        yield left
+    except CommitUnknownError:
+        raise
+    except BaseException:
+        if left:
+            plan.abandon(left)
+        for folder in folders:
+            remove(place, folder)
+        raise
+
+
+def _through_driver(
+    session: Session, frame: Any, place: Place, settings: dict[str, Any], replace_where: Predicate | None
+) -> int | None:
+    """Give the rows to the core."""
+    from deltafast._util.writer_properties import encoding
+    from deltafast.writer import run_write
+
+    settings |= {"encoding": encoding(None, session.zone), "keys": []}
+    run_write(place.uri, frame.toArrow(), settings, replace_where, session.zone, place.options or None, None, None)
+    return DeltaTable(place.uri, storage_options=place.options or None).version()
+
+
+def _given(session: Session, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Options by their names in small letters, with what the session says where they say nothing."""
+    found: dict[str, Any] = {}
+    for key, value in (options or {}).items():
+        if key.lower() not in _OPTIONS:
+            message = f"there is no option {key!r} for writing; there are {', '.join(_OPTIONS)}"
+            raise InvalidArgumentError(message)
+        found[key.lower()] = value
+    for key, conf in {
+        "mergeschema": "schema.autoMerge.enabled",
+        "usermetadata": "commitInfo.userMetadata",
+        "txnappid": "write.txnAppId",
+        "txnversion": "write.txnVersion",
+    }.items():
+        if key not in found and (value := session.conf(_CONF + conf)) is not None:
+            found[key] = value
+    mode = session.conf("spark.sql.sources.partitionOverwriteMode")
+    if mode is not None and "replacewhere" not in found:
+        found.setdefault("partitionoverwritemode", mode)
+    return found
+
+
+def _schema_mode(given: dict[str, Any]) -> str | None:
+    for key, mode in (("overwriteschema", "overwrite"), ("mergeschema", "merge")):
+        if str(given.get(key, "false")).lower() == "true":
+            return mode
+    return None
+
+
+def defaults(session: Session) -> dict[str, str | None]:
+    """Properties that the session wants new tables to have."""
+    found = session.settings(f"{_CONF}properties.defaults.")
+    return {f"delta.{key}": value for key, value in found.items()}
+
+
+def _transaction(given: dict[str, Any]) -> Transaction | None:
+    if ("txnappid" in given) != ("txnversion" in given):
+        message = "txnAppId and txnVersion go together: give both"
+        raise InvalidArgumentError(message)
+    return Transaction(str(given["txnappid"]), int(given["txnversion"])) if "txnappid" in given else None
+
+
+def _schema(frame: Any) -> dict[str, Any]:
+    """The frame's schema as a table would have it: anything may be null, of metadata only comments stay."""
+    fields = json.loads(frame.schema.json())["fields"]
+    return {
+        "type": "struct",
+        "fields": [
+            field_of(
+                field["name"],
+                plain_type(field["type"]),
+                {key: value for key, value in field["metadata"].items() if key == "comment"},
+            )
+            for field in fields
+        ],
+    }

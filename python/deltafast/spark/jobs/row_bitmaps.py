@@ -1,0 +1,92 @@
+"""Positions of rows as bitmaps, by which the core marks rows as deleted or ends files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deltafast.spark._scan.physical_columns import quoted
+from deltafast.spark._scan.row_positions import FILE, ROW
+from deltafast.spark._session.session import quiet
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from deltafast.spark._scan.snapshot import Listing
+
+__all__ = ["marks", "marks_by_kind"]
+
+
+def marks(frame: Any, listing: Listing) -> tuple[pa.Table, dict[int, str]]:
+    """The places of rows as bitmaps, of which a row of the answer is 64 rows of a file.
+
+    Args:
+        frame: Rows with `FILE` and `ROW`.
+        listing: The files that `FILE` counts.
+
+    Returns:
+        `file`, `word` and `bits`: bit n of a word is row 64 * word + n; the paths of these files by their numbers.
+    """
+    from pyspark.sql import functions
+
+    found = _words(frame, [functions.expr(f"bit_or({_BIT})").alias("bits")])
+    return found, _paths(found, listing)
+
+
+def marks_by_kind(
+    frame: Any, listing: Listing, action: str, kinds: dict[int, list[int]]
+) -> tuple[pa.Table, dict[int, str], bool]:
+    """As `marks`, of rows of several kinds.
+
+    Args:
+        frame: Rows with `FILE` and `ROW`.
+        listing: The files that `FILE` counts.
+        action: The column that says which kind a row is of.
+        kinds: The values of that column by kind.
+
+    Returns:
+        As `marks`, with a `kind`; the paths; whether any row was there more than once.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyspark.sql import functions
+
+    compute: Any = pc
+    asked = [functions.expr(f"bit_count(bit_or({_BIT}))").alias("distinct"), functions.count("*").alias("rows")]
+    for kind, numbers in kinds.items():
+        among = ", ".join(map(str, numbers))
+        asked.append(functions.expr(f"bit_or({_BIT}) filter (where {action} in ({among}))").alias(f"bits{kind}"))
+    found = _words(frame, asked)
+    several = (compute.sum(found.column("rows")).as_py() or 0) > (compute.sum(found.column("distinct")).as_py() or 0)
+    parts: list[Any] = []
+    for kind in kinds:
+        some = found.filter(compute.is_valid(found.column(f"bits{kind}")))
+        part: Any = {"file": some.column("file"), "word": some.column("word"), "bits": some.column(f"bits{kind}")}
+        parts.append(pa.table(part | {"kind": pa.array([kind] * len(some), pa.int32())}))
+    nothing = {"file": pa.int32(), "word": pa.int64(), "bits": pa.int64(), "kind": pa.int32()}
+    table = pa.concat_tables(parts) if parts else pa.schema(nothing).empty_table()
+    return table, _paths(found, listing), several
+
+
+#: A row's bit in its word.
+_BIT = f"shiftleft(1L, cast({quoted(ROW)} & 63L as int))"
+
+
+def _words(frame: Any, asked: list[Any]) -> pa.Table:
+    # A hash table holds the words of a file one by one; bitmaps of Spark's own would be sorted for.
+    from pyspark.sql import functions
+
+    by = [functions.col(FILE).alias("file"), functions.expr(f"shiftright({quoted(ROW)}, 6)").alias("word")]
+    with quiet():
+        return frame.groupBy(*by).agg(*asked).toArrow()
+
+
+def _paths(found: pa.Table, listing: Listing) -> dict[int, str]:
+    import pyarrow.compute as pc
+
+    compute: Any = pc
+    places = compute.unique(found.column("file"))
+    order = compute.index_in(places, listing.files.column(FILE).combine_chunks())
+    paths = listing.files.column("path").combine_chunks().take(order)
+    numbers: Any = places.to_pylist()
+    names: Any = paths.to_pylist()
+    return dict(zip(numbers, names, strict=True))
