@@ -52,11 +52,11 @@ def _append(module: Any, folder: str) -> Callable[[], bool]:
 def _count(module: Any, folder: str) -> Callable[[], bool]:
     """A writer that counts one on a step, again on a newer version after each lost race, until it gives up."""
     table = module.DeltaTable(folder)
-    reruns = "max_reruns" in inspect.signature(table.update).parameters
+    reruns = "max_conflict_retries" in inspect.signature(table.update).parameters
 
     def itself() -> bool:
         try:
-            table.update(updates={"n": "n + 1"}, predicate="name = 'hot'", max_reruns=TRIES)
+            table.update(updates={"n": "n + 1"}, predicate="name = 'hot'", max_conflict_retries=TRIES)
         except Exception:  # noqa: BLE001 - what a caller would see
             return False
         return True

@@ -230,8 +230,8 @@ def _appends(writers: int, times: float, *more: Goal) -> Scenario:
 def _counter(writers: int) -> Scenario:
     goals = (Goal("no failed UPDATE", "failed", 0), Goal("no lost UPDATE", "lost", 0), faster(1))
     note = (
-        "After a conflict, a writer retries on the newest version, at most 30 times: automatically (`max_reruns`) or, "
-        "if the library has no such option, in a loop with pauses."
+        "After a conflict, a writer retries on the newest version, at most 30 times: automatically "
+        "(`max_conflict_retries`) or, if the library has no such option, in a loop with pauses."
     )
     job = {"writers": writers, "seconds": 8}
     title = f"Contended counter: UPDATE of one row, {writers} writers, time per successful UPDATE"

@@ -352,7 +352,7 @@ def update(
 class ChangeJob:
     """A DELETE or an UPDATE whose rows another engine finds and writes; see `src/table/job.rs`."""
 
-    def __new__(cls, snapshot: Snapshot, verb: str, choices: str, predicate: str | None = None) -> ChangeJob: ...
+    def __new__(cls, snapshot: Snapshot, verb: str, commit_options: str, predicate: str | None = None) -> ChangeJob: ...
     def outlook(self) -> str:
         """JSON of `JobOutlook`: what the engine has to know."""
 
@@ -397,10 +397,12 @@ def optimize(snapshot: Snapshot, options: str, predicate: str | None = None) -> 
 def check_retention(properties: dict[str, str]) -> None:
     """Refuse properties, set by a statement of SQL, that keep commits for a shorter time than removed files."""
 
-def alter(snapshot: Snapshot, change: str, bound: str, choices: str) -> tuple[Snapshot | None, str]:
+def alter(snapshot: Snapshot, change: str, bound: str, commit_options: str) -> tuple[Snapshot | None, str]:
     """Change what a table is; `change` is one of `Change` in `src/table/alter.rs`, `bound` its demands with trees."""
 
-def drop_feature(snapshot: Snapshot, name: str, truncate_history: bool, choices: str) -> tuple[Snapshot | None, str]:
+def drop_feature(
+    snapshot: Snapshot, name: str, truncate_history: bool, commit_options: str
+) -> tuple[Snapshot | None, str]:
     """Make a table do without a feature, in as many commits as that takes."""
 
 def demands(schema: str, configuration: str) -> str:

@@ -83,7 +83,7 @@ class TableHandle:
         version: The version to open; the newest if None.
         timestamp_ms: Open the version that was current then, instead.
         config: The loading options that were given.
-        options: `log_tail`, `max_table_version`, `committer`, `store`, `time_zone` and `allow_foreign_paths` of
+        options: `log_tail`, `max_table_version`, `committer`, `store`, `time_zone` and `allow_external_paths` of
             `DeltaTable`.
     """
 
@@ -114,7 +114,7 @@ class TableHandle:
             storage_options=core_storage_options,
             log_tail=options["log_tail"],
             store=adapted_store(self.store, self.given_uri),
-            options=core_open_options(self.time_zone, options["max_table_version"], options["allow_foreign_paths"]),
+            options=core_open_options(self.time_zone, options["max_table_version"], options["allow_external_paths"]),
             committer=options["committer"],
         )
 

@@ -21,7 +21,7 @@ from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_pos
 from deltafast._util.filters import either
 from deltafast._util.locations import address, local_path
 from deltafast._util.open_options import adapted_store, core_open_options
-from deltafast._util.options import choices, names, property_strings, text_options
+from deltafast._util.options import commit_options, names, property_strings, text_options
 from deltafast._util.values import instant, moment, partition_text
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
@@ -74,7 +74,7 @@ class DeltaTable(HandleOwner):
         committer: Speaks for the catalog of a catalog-managed table, to read and to commit (see `deltafast.catalog`).
         store: A Python store: fsspec, obstore or pyarrow file system (see `deltafast.stores`).
         time_zone: Zone of timestamps without one, in partition values and predicates.
-        allow_foreign_paths: Let the log name files outside the table's own store: True, or folders.
+        allow_external_paths: Let the log name files outside the table's own store: True, or folders.
 
     Raises:
         TableNotFoundError: There is no table.
@@ -103,7 +103,7 @@ class DeltaTable(HandleOwner):
         committer: Committer | None = None,
         store: object | None = None,
         time_zone: str = "UTC",
-        allow_foreign_paths: bool | Sequence[str] = False,
+        allow_external_paths: bool | Sequence[str] = False,
     ) -> None:
         if version is not None and timestamp is not None:
             message = "give either version or timestamp, not both"
@@ -117,7 +117,7 @@ class DeltaTable(HandleOwner):
             "committer": committer,
             "store": store,
             "time_zone": time_zone,
-            "allow_foreign_paths": allow_foreign_paths,
+            "allow_external_paths": allow_external_paths,
         }
         timestamp_ms = None if timestamp is None else instant(timestamp)
         config = DeltaTableConfig(without_files, log_buffer_size or 8, skip_stats)
@@ -207,7 +207,7 @@ class DeltaTable(HandleOwner):
             "description": description,
             "configuration": properties,
             "allow_unknown": not raise_if_key_not_exists,
-            "choices": choices(commit_properties, post_commithook_properties),
+            "commit_options": commit_options(commit_properties, post_commithook_properties),
         }
         _core.create_table(
             uri,
@@ -266,7 +266,7 @@ class DeltaTable(HandleOwner):
         """
         from deltafast._ops.add_actions import commit_actions
 
-        properties = choices(commit_properties, post_commithook_properties)
+        properties = commit_options(commit_properties, post_commithook_properties)
         self._handle.move(
             commit_actions(self._handle, actions, mode, schema, partition_by, partition_filters, properties)
         )
@@ -599,7 +599,7 @@ class DeltaTable(HandleOwner):
         self,
         cursor: Mapping[str, Any] | None = None,
         *,
-        feed: bool = False,
+        change_data_feed: bool = False,
         max_files: int | None = 1000,
         max_bytes: int | None = None,
         starting_version: int | Literal["latest"] | None = None,
@@ -618,14 +618,14 @@ class DeltaTable(HandleOwner):
 
         Args:
             cursor: That of the last batch; None begins anew.
-            feed: Read the change data feed: changed and deleted rows too, with `_change_type`, `_commit_version` and
-                `_commit_timestamp`. Otherwise only rows of new files.
-            max_files: Files of a batch, at most; with `feed`, whole commits are taken.
+            change_data_feed: Read the change data feed: changed and deleted rows too, with `_change_type`,
+                `_commit_version` and `_commit_timestamp`. Otherwise only rows of new files.
+            max_files: Files of a batch, at most; with `change_data_feed`, whole commits are taken.
             max_bytes: Bytes of these files, at most; the first file (or commit) of a batch is taken whatever its size.
             starting_version: Without a cursor, begin with the changes of this version, or behind the newest one
                 (`latest`), instead of with the rows that are there.
-            on_change: Without `feed`, what a commit is that deletes or changes rows: an error, nothing (`skip`), or all
-                rows of its new files (`rows`), copied ones included.
+            on_change: Without `change_data_feed`, the handling of a commit that deletes or changes rows: an error,
+                nothing (`skip`), or all rows of its new files (`rows`), copied ones included.
             columns: Only these columns.
             predicate: Only rows for which it is true; on the three columns of the feed with a `starting_version` only.
 
@@ -644,7 +644,7 @@ class DeltaTable(HandleOwner):
         return stream_changes(
             self._handle,
             cursor,
-            feed=feed,
+            change_data_feed=change_data_feed,
             max_files=max_files,
             max_bytes=max_bytes,
             starting_version=starting_version,
@@ -810,7 +810,7 @@ class DeltaTable(HandleOwner):
         *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
-        max_reruns: int = 0,
+        max_conflict_retries: int = 0,
         progress: Progress = False,
     ) -> dict[str, Any]:
         """Delete the rows for which a predicate is true; all rows without one.
@@ -826,7 +826,7 @@ class DeltaTable(HandleOwner):
             writer_properties: How files that are copied are encoded.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
-            max_reruns: How often to run it again on the newest version when another writer changed the same rows
+            max_conflict_retries: How often to retry on the newest version when another writer changed the same rows
                 meanwhile. From the second try on the writers of one machine queue up.
             progress: As for `scan`; counts files each time they are read.
 
@@ -845,7 +845,7 @@ class DeltaTable(HandleOwner):
 
         commit, hooks = commit_properties, post_commithook_properties
         with counted(progress):
-            return delete(self._handle, predicate, writer_properties, commit, hooks, max_reruns)
+            return delete(self._handle, predicate, writer_properties, commit, hooks, max_conflict_retries)
 
     @also_by_position(*HOOKS_FIRST)
     def update(
@@ -858,7 +858,7 @@ class DeltaTable(HandleOwner):
         *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
-        max_reruns: int = 0,
+        max_conflict_retries: int = 0,
         progress: Progress = False,
     ) -> dict[str, Any]:
         """Give columns other values in the rows for which a predicate is true; in all rows without one.
@@ -878,7 +878,7 @@ class DeltaTable(HandleOwner):
                 becomes null.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
-            max_reruns: How often to run it again on the newest version when another writer changed the same rows
+            max_conflict_retries: How often to retry on the newest version when another writer changed the same rows
                 meanwhile. From the second try on the writers of one machine queue up.
             progress: As for `scan`; counts files each time they are read.
 
@@ -903,7 +903,15 @@ class DeltaTable(HandleOwner):
         mode = "ansi" if error_on_type_mismatch else "try"
         with counted(progress):
             return update(
-                self._handle, updates, new_values, predicate, writer_properties, mode, commit, hooks, max_reruns
+                self._handle,
+                updates,
+                new_values,
+                predicate,
+                writer_properties,
+                mode,
+                commit,
+                hooks,
+                max_conflict_retries,
             )
 
     @also_by_position(*HOOKS_FIRST)
@@ -922,7 +930,7 @@ class DeltaTable(HandleOwner):
         *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
-        max_reruns: int = 0,
+        max_conflict_retries: int = 0,
         progress: Progress = False,
     ) -> TableMerger:
         """Match rows of a source with rows of the table, and change, delete and add rows by what is found.
@@ -952,7 +960,7 @@ class DeltaTable(HandleOwner):
             max_temp_directory_size: Bytes of temporary files for each of the two.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
-            max_reruns: How often to run it again on the newest version when another writer changed the same rows
+            max_conflict_retries: How often to retry on the newest version when another writer changed the same rows
                 meanwhile; the source is not read again.
             progress: As for `scan`; counts files of the table each time they are read.
 
@@ -982,7 +990,7 @@ class DeltaTable(HandleOwner):
             max_temp_directory_size=max_temp_directory_size,
             commit_properties=commit_properties,
             post_commithook_properties=post_commithook_properties,
-            max_reruns=max_reruns,
+            max_conflict_retries=max_conflict_retries,
             progress=progress,
         )
 
@@ -1123,7 +1131,7 @@ class DeltaTable(HandleOwner):
             retention_hours,
             dry_run=dry_run,
             force="set `enforce_retention_duration=False`" if enforce_retention_duration else None,
-            commit=choices(commit_properties, post_commithook_properties),
+            commit=commit_options(commit_properties, post_commithook_properties),
             full=full,
             keep_versions=keep_versions,
             inventory=inventory,
@@ -1175,7 +1183,7 @@ class DeltaTable(HandleOwner):
         options = place | {
             "ignore_missing_files": ignore_missing_files,
             "protocol_downgrade_allowed": protocol_downgrade_allowed,
-            "choices": choices(commit_properties, post_commithook_properties),
+            "commit_options": commit_options(commit_properties, post_commithook_properties),
         }
         with counted(progress):
             answer = self._handle.maintain(lambda newest: _core.restore(newest, json.dumps(options)))
@@ -1206,7 +1214,7 @@ class DeltaTable(HandleOwner):
             DeltaProtocolError: This release cannot write the table.
             StorageError: The store does not say what is there.
         """
-        options = {"dry_run": dry_run, "choices": choices(commit_properties, post_commithook_properties)}
+        options = {"dry_run": dry_run, "commit_options": commit_options(commit_properties, post_commithook_properties)}
         with counted(progress):
             answer = self._handle.maintain(lambda newest: _core.repair(newest, json.dumps(options)))
         return cast("dict[str, Any]", json.loads(answer))
@@ -1260,7 +1268,11 @@ class DeltaTable(HandleOwner):
             DeltaProtocolError: This release cannot write such a table, or `target` is in another store.
         """
         chosen = self._handle.storage_options if storage_options is None else storage_options
-        options = {"properties": dict(properties or {}), "replace": replace, "choices": choices(commit_properties)}
+        options = {
+            "properties": dict(properties or {}),
+            "replace": replace,
+            "commit_options": commit_options(commit_properties),
+        }
         with counted(progress):
             _core.clone_table(self._handle.snapshot, address(target), json.dumps(options), text_options(chosen))
         with _made_before():

@@ -14,7 +14,7 @@ from deltafast._handle import HandleOwner, handle_of
 from deltafast._util.arrow import Data, as_stream
 from deltafast._util.locations import address
 from deltafast._util.open_options import adapted_store, core_open_options
-from deltafast._util.options import choices, names, property_strings, text_options
+from deltafast._util.options import commit_options, names, property_strings, text_options
 from deltafast._util.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties, encoding
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
@@ -123,7 +123,7 @@ def write_deltalake(
         "dynamic_partitions": partition_overwrite_mode == "dynamic",
         "keys": _keys(replace_using, replace_on),
         "encoding": encoding(writer_properties, zone, target_file_size),
-        "choices": choices(commit_properties, post_commithook_properties),
+        "commit_options": commit_options(commit_properties, post_commithook_properties),
     }
     with counted(progress, "rows") as counter:
         if counter is not None:
@@ -166,7 +166,7 @@ def write_as_select(
         "configuration": dict(configuration),
         "as_select": statement,
         "encoding": encoding(None, zone),
-        "choices": choices(commit_properties, None),
+        "commit_options": commit_options(commit_properties, None),
     }
     run_write(place, data, options, None, zone, storage_options, None, None)
 

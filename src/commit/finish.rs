@@ -105,10 +105,10 @@ impl CommitOptions {
 pub fn commit(
     mut transaction: OptimisticTransaction,
     mut operation: CommitOperation,
-    choices: &CommitOptions,
+    commit_options: &CommitOptions,
     cancel: &CancellationToken,
 ) -> Result<CommitResult> {
-    for (key, value) in &choices.custom_metadata {
+    for (key, value) in &commit_options.custom_metadata {
         match (key.as_str(), value) {
             ("userMetadata", Value::String(text)) => operation.user_metadata = Some(text.clone()),
             // Readers with types for what Spark writes read no others.
@@ -138,13 +138,13 @@ pub fn commit(
         }
     }
     let metrics = operation.metrics.clone();
-    transaction.extend(choices.app_transactions.iter().cloned().map(Action::Txn));
+    transaction.extend(commit_options.app_transactions.iter().cloned().map(Action::Txn));
     transaction.set_operation(operation);
     let usual = TransactionOptions::default();
     let options = TransactionOptions {
-        max_retries: choices.max_commit_retries.unwrap_or(usual.max_retries),
+        max_retries: commit_options.max_commit_retries.unwrap_or(usual.max_retries),
         cancel: cancel.clone(),
-        writer_queue_lock: choices.turn.clone(),
+        writer_queue_lock: commit_options.turn.clone(),
         ..usual
     };
     let old = transaction
@@ -158,7 +158,7 @@ pub fn commit(
     let log = transaction.log().clone();
     let changed = transaction.changed_partitions();
     let committed = transaction.commit(&options)?;
-    let mut done = run_maintenance(committed, changed.as_ref(), metrics, choices, cancel);
+    let mut done = run_maintenance(committed, changed.as_ref(), metrics, commit_options, cancel);
     if !promised.is_empty() && (log.take_first_warning() || is_changed) {
         done.warnings.push(format!(
             "`{}` is set, but deltafast makes no metadata for {}: an engine that has a converter makes them with its next commit",
@@ -178,7 +178,7 @@ fn run_maintenance(
     committed: CommittedVersion,
     changed: Option<&BTreeSet<PartitionValues>>,
     metrics: Map<String, Value>,
-    choices: &CommitOptions,
+    commit_options: &CommitOptions,
     cancel: &CancellationToken,
 ) -> CommitResult {
     // What the command counts is done.
@@ -211,7 +211,7 @@ fn run_maintenance(
         );
     }
     if let Some(snapshot) = &committed.snapshot {
-        let due = choices.create_checkpoint.unwrap_or(true)
+        let due = commit_options.create_checkpoint.unwrap_or(true)
             && checkpoint::is_due(snapshot)
                 .map_err(|e| note("whether a checkpoint is due is unknown", &e))
                 .unwrap_or(false);
@@ -222,12 +222,12 @@ fn run_maintenance(
         if due {
             match checkpoint::write(snapshot, &CheckpointOptions::default(), cancel) {
                 Ok(_) => {
-                    _ = clean_up_log(snapshot, choices, cancel)
+                    _ = clean_up_log(snapshot, commit_options, cancel)
                         .map_err(|e| note("its log could not be cleaned up", &e));
                 }
                 Err(error) => note("its checkpoint could not be written", &error),
             }
-        } else if let Some(first) = choices
+        } else if let Some(first) = commit_options
             .log_compaction_interval
             .and_then(|interval| compacted_from(version, interval))
         {
@@ -270,14 +270,14 @@ fn has_short_checksum(snapshot: &Snapshot) -> bool {
 
 fn clean_up_log(
     snapshot: &Snapshot,
-    choices: &CommitOptions,
+    commit_options: &CommitOptions,
     cancel: &CancellationToken,
 ) -> Result<()> {
     let options = CleanupOptions {
-        automatic: choices.cleanup_expired_logs.is_none(),
+        automatic: commit_options.cleanup_expired_logs.is_none(),
         ..CleanupOptions::default()
     };
-    if choices.cleanup_expired_logs != Some(false) {
+    if commit_options.cleanup_expired_logs != Some(false) {
         checkpoint::cleanup(snapshot, &options, cancel)?;
     }
     Ok(())

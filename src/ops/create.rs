@@ -46,7 +46,7 @@ pub struct CreateOptions {
     /// Whether unknown `delta.` properties may be set.
     pub allow_unknown: bool,
     /// How it is committed.
-    pub choices: CommitOptions,
+    pub commit_options: CommitOptions,
 }
 
 /// Protocol, metadata and domains of a table.
@@ -275,7 +275,7 @@ pub fn create(
     transaction.push(Action::Protocol(protocol));
     transaction.push(Action::MetaData(Box::new(metadata)));
     transaction.extend(domains.into_iter().map(Action::DomainMetadata));
-    commit(transaction, operation, &options.choices, cancel)
+    commit(transaction, operation, &options.commit_options, cancel)
         .or_else(|error| place.resolve_create_race(error, options.mode))
 }
 

@@ -87,12 +87,12 @@ pub(super) struct ChangeJob(PendingJob<ops::ExternalDmlJob>);
 impl ChangeJob {
     /// `verb` is `delete` or `update`, `predicate` JSON of a `Demand`.
     #[new]
-    #[pyo3(signature = (snapshot, verb, choices, predicate=None))]
+    #[pyo3(signature = (snapshot, verb, commit_options, predicate=None))]
     fn new(
         py: Python<'_>,
         snapshot: &Snapshot,
         verb: &str,
-        choices: &str,
+        commit_options: &str,
         predicate: Option<&str>,
     ) -> PyResult<Self> {
         let made = || {
@@ -104,7 +104,7 @@ impl ChangeJob {
                 snapshot.core(),
                 verb,
                 predicate,
-                from_json("choices", choices)?,
+                from_json("commit_options", commit_options)?,
             )
         };
         let job = made().map_err(|e| to_python(py, &e))?;

@@ -83,7 +83,7 @@ pub(super) fn open_log(
         None => store::open(uri, &storage)?,
     };
     let foreign = options
-        .get("allow_foreign_paths")
+        .get("allow_external_paths")
         .map(|text| ExternalPaths::parse(text))
         .unwrap_or_default();
     let stores = Arc::new(TableStores::new(root, storage, foreign));

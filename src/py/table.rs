@@ -205,18 +205,18 @@ pub(super) fn alter(
     snapshot: &Snapshot,
     change: String,
     bound: String,
-    choices: String,
+    commit_options: String,
 ) -> PyResult<CommandOutput> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
         let change: TableChange = from_json("change", &change)?;
-        let choices: CommitOptions = from_json("choices", &choices)?;
+        let commit_options: CommitOptions = from_json("commit_options", &commit_options)?;
         ops::alter(
             &core,
             &change,
             &from_json("demands", &bound)?,
-            &choices,
+            &commit_options,
             cancel,
         )
     })?;
@@ -230,7 +230,7 @@ pub(super) fn drop_feature(
     snapshot: &Snapshot,
     name: String,
     truncate_history: bool,
-    choices: String,
+    commit_options: String,
 ) -> PyResult<CommandOutput> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
@@ -239,7 +239,7 @@ pub(super) fn drop_feature(
             &core,
             &name,
             truncate_history,
-            &from_json("choices", &choices)?,
+            &from_json("commit_options", &commit_options)?,
             cancel,
         )
     })?;

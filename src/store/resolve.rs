@@ -394,7 +394,7 @@ impl TableStores {
     fn path_refused(path: &str, why: &str) -> Error {
         Error::storage(
             format!(
-                "refused to open `{path}`: {why}; if the file is to be trusted, allow it with the option `allow_foreign_paths`"
+                "refused to open `{path}`: {why}; if the file is to be trusted, allow it with the option `allow_external_paths`"
             ),
             false,
         )

@@ -219,7 +219,7 @@ def test_foreign_paths_are_opened_where_the_caller_allows_them(tmp_path: pathlib
     table.commit(1, other)
     allowed = {"all": True, "by prefix": ["../other/"], "by another prefix": ["../elsewhere/"]}[how]
     if how == "by another prefix":
-        with pytest.raises(deltafast.exceptions.StorageError, match=r"climbs out of the table.*allow_foreign_paths"):
-            helpers.ids(table, allow_foreign_paths=allowed)
+        with pytest.raises(deltafast.exceptions.StorageError, match=r"climbs out of the table.*allow_external_paths"):
+            helpers.ids(table, allow_external_paths=allowed)
     else:
-        assert helpers.ids(table, allow_foreign_paths=allowed) == list(range(20))
+        assert helpers.ids(table, allow_external_paths=allowed) == list(range(20))

@@ -304,20 +304,20 @@ class TestFilesInOtherStores:
         (tmp_path / "data/shared").mkdir(exist_ok=True)
         path = table(spelling.format(folder))
         for prefix in ("../shared", "../shared/", f"{tmp_path}/data/shared", f"file://{tmp_path}/data/shared"):
-            opened = DeltaTable(path, allow_foreign_paths=[prefix])
+            opened = DeltaTable(path, allow_external_paths=[prefix])
             if folder == "shared":
                 assert opened.to_pyarrow_table().num_rows == 20
             else:
-                with pytest.raises(StorageError, match="allow_foreign_paths"):
+                with pytest.raises(StorageError, match="allow_external_paths"):
                     opened.to_pyarrow_table()
-        assert DeltaTable(path, allow_foreign_paths=True).to_pyarrow_table().num_rows == 20
+        assert DeltaTable(path, allow_external_paths=True).to_pyarrow_table().num_rows == 20
 
     @pytest.mark.parametrize("spelling", ["http://{0}@{1}/x.parquet", "http://{0}\\@{1}/x.parquet", "http://u@{0}/x"])
     def test_origins_are_compared_as_they_are_parsed(self, table, spelling):
         with socket.create_server(("127.0.0.1", 0)) as good, socket.create_server(("127.0.0.1", 0)) as evil:
             hosts = [f"127.0.0.1:{server.getsockname()[1]}" for server in (good, evil)]
-            opened = DeltaTable(table(spelling.format(*hosts)), allow_foreign_paths=[f"http://{hosts[0]}"])
-            with pytest.raises(StorageError, match="allow_foreign_paths"):
+            opened = DeltaTable(table(spelling.format(*hosts)), allow_external_paths=[f"http://{hosts[0]}"])
+            with pytest.raises(StorageError, match="allow_external_paths"):
                 opened.to_pyarrow_table()
             for server in (good, evil):
                 server.setblocking(False)

@@ -372,24 +372,24 @@ def test_a_command_that_lost_runs_again_when_asked_to(tmp_path: pathlib.Path, co
     stale = DeltaTable(path)
     DeltaTable(path).update({"n": "n + 1"}, predicate="id = 8")
     before = {row["id"]: row["n"] for row in of(DeltaTable(path))}
-    assert stale.update({"n": "n + 1"}, predicate="id = 8", max_reruns=1)["num_updated_rows"] == 1
+    assert stale.update({"n": "n + 1"}, predicate="id = 8", max_conflict_retries=1)["num_updated_rows"] == 1
     assert {row["id"]: row["n"] for row in of(stale)} == before | {8: (before[8] or 0) + 1}
 
     stale = DeltaTable(path)
     DeltaTable(path).delete("id = 8")
-    assert stale.delete("id in (8, 9)", max_reruns=1)["num_deleted_rows"] == 1, "one of them is gone already"
+    assert stale.delete("id in (8, 9)", max_conflict_retries=1)["num_deleted_rows"] == 1, "one of them is gone already"
 
     stale = DeltaTable(path)
     DeltaTable(path).alter.set_table_properties({"delta.logRetentionDuration": "interval 40 days"})
     with pytest.raises(MetadataChangedError):
-        stale.delete("id = 10", max_reruns=5)
+        stale.delete("id = 10", max_conflict_retries=5)
     stale = DeltaTable(path)
     DeltaTable(path).delete("id = 11")
     DeltaTable(path).alter.set_table_properties({"delta.logRetentionDuration": "interval 50 days"})
     with pytest.raises(CommitFailedError):
-        stale.delete("id = 11", max_reruns=5)
-    with pytest.raises(InvalidArgumentError, match="max_reruns"):
-        stale.delete("id = 10", max_reruns=-1)
+        stale.delete("id = 11", max_conflict_retries=5)
+    with pytest.raises(InvalidArgumentError, match="max_conflict_retries"):
+        stale.delete("id = 10", max_conflict_retries=-1)
 
 
 @pytest.mark.parametrize("configuration", [PLAIN, VECTORS], ids=["copy", "vectors"])
@@ -402,7 +402,7 @@ def test_a_hot_counter_loses_nothing_and_gives_nothing_up(
     def count(_: int) -> None:
         table = DeltaTable(path)
         for _ in range(5):
-            table.update({"n": "n + 1"}, predicate="name = 'hot'", max_reruns=30)
+            table.update({"n": "n + 1"}, predicate="name = 'hot'", max_conflict_retries=30)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(count, range(8)))

@@ -148,17 +148,17 @@ def test_new_files_join_small_groups_and_large_ones_stay(tmp_path):
     old = set(table.file_uris())
     write_deltalake(table, grid(2, 20_000, 100), mode="append")
     # The group counts as large: only the new file becomes one of its own.
-    figures = table.optimize.cluster(large_cube=1000)
+    figures = table.optimize.cluster(min_cube_size=1000)
     assert (figures["numFilesAdded"], figures["numFilesRemoved"]) == (1, 1)
     assert old < set(table.file_uris())
     assert len({add["tags"]["ZCUBE_ID"] for add in adds(table)}) == 1
-    assert table.optimize.cluster(large_cube=1000)["numFilesRemoved"] == 0
+    assert table.optimize.cluster(min_cube_size=1000)["numFilesRemoved"] == 0
     assert len(of(table)) == SIDE * SIDE + 200
 
 
 def test_groups_have_a_size(tmp_path):
     table = made(tmp_path, ["x"])
-    figures = table.optimize.cluster(large_cube=0, cube_size=max(sizes(table)) * 2)
+    figures = table.optimize.cluster(min_cube_size=0, cube_size=max(sizes(table)) * 2)
     assert figures["clusteringStats"]["numOutputZCubes"] == 2
     assert len({add["tags"]["ZCUBE_ID"] for add in adds(table)}) == 2
     assert len(of(table)) == SIDE * SIDE
@@ -167,7 +167,7 @@ def test_groups_have_a_size(tmp_path):
 def test_commits_in_between(tmp_path):
     table = made(tmp_path, ["x"])
     before = of(table)
-    table.optimize.cluster(large_cube=0, cube_size=1, min_commit_interval=0)
+    table.optimize.cluster(min_cube_size=0, cube_size=1, min_commit_interval=0)
     assert table.version() == 3 + 4
     assert of(table).equals(before)
 

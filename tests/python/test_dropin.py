@@ -616,7 +616,7 @@ def test_a_feed_keeps_its_methods_and_its_errors(tmp_path):
         assert [batch.column("id").to_pylist() for batch in feed] == [[2]]
         assert feed.progress()[0] == feed.progress()[1]
     # A stream of changes has the library's types, whatever the handle.
-    (batch,) = table.stream_changes(feed=True, starting_version=1)
+    (batch,) = table.stream_changes(change_data_feed=True, starting_version=1)
     assert batch.rows.schema.field("_commit_version").type == pa.int64()
     assert batch.rows.read_all().column("_commit_timestamp").type == pa.timestamp("us", "UTC")
     Path(table.file_uris()[0]).unlink()

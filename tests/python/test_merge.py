@@ -971,7 +971,7 @@ def test_a_merge_that_lost_runs_again_when_asked_to(tmp_path: pathlib.Path, conf
 
     with pytest.raises(CommitFailedError):
         merged(DeltaTable(tmp_path, version=1))
-    figures = merged(stale, max_reruns=1)
+    figures = merged(stale, max_conflict_retries=1)
     assert (figures["num_target_rows_updated"], figures["num_target_rows_inserted"]) == (1, 2)
     assert figures["num_source_rows"] == 3
     assert stale.version() == 4
@@ -980,16 +980,16 @@ def test_a_merge_that_lost_runs_again_when_asked_to(tmp_path: pathlib.Path, conf
     # Nothing that matched then does now.
     stale = DeltaTable(tmp_path)
     DeltaTable(tmp_path).delete("id = 3")
-    (stale.merge(changes, "t.id = s.id and t.id = 3", "s", "t", max_reruns=2).when_matched_delete().execute())
+    (stale.merge(changes, "t.id = s.id and t.id = 3", "s", "t", max_conflict_retries=2).when_matched_delete().execute())
     assert stale.version() == 5
     # What the table is has changed.
     stale = DeltaTable(tmp_path)
     DeltaTable(tmp_path).delete("id = 20")
     DeltaTable(tmp_path).alter.set_table_properties({"k": "v"})
     with pytest.raises(CommitFailedError):
-        merged(stale, max_reruns=5)
-    with pytest.raises(InvalidArgumentError, match="max_reruns"):
-        stale.merge(changes, "t.id = s.id", max_reruns=-1)
+        merged(stale, max_conflict_retries=5)
+    with pytest.raises(InvalidArgumentError, match="max_conflict_retries"):
+        stale.merge(changes, "t.id = s.id", max_conflict_retries=-1)
     assert len(list(tmp_path.glob("*.parquet"))) == len(set(files_of_log(tmp_path)))
 
 
@@ -1008,7 +1008,7 @@ def test_a_hot_counter_that_is_merged_loses_nothing(tmp_path: pathlib.Path) -> N
 
     def count(_: int) -> None:
         for _ in range(4):
-            merger = DeltaTable(tmp_path).merge(pa.table({"id": [1]}), "t.id = s.id", "s", "t", max_reruns=30)
+            merger = DeltaTable(tmp_path).merge(pa.table({"id": [1]}), "t.id = s.id", "s", "t", max_conflict_retries=30)
             merger.when_matched_update({"n": "t.n + 1"}).execute()
 
     with ThreadPoolExecutor(4) as pool:

@@ -313,7 +313,7 @@ def test_a_vacuum_stays_below_the_table(cloud, tmp_path, full):
     time.sleep(1.1)
     before = cloud.bucket.keys(f"{key}/victim")
     assert len(before) == 2
-    opened = DeltaTable(f"{cloud.root}/{key}/t", storage_options=cloud.options(), allow_foreign_paths=True)
+    opened = DeltaTable(f"{cloud.root}/{key}/t", storage_options=cloud.options(), allow_external_paths=True)
     assert opened.vacuum(0, enforce_retention_duration=False, full=full) == ["old.parquet"]
     assert opened.vacuum(0, False, False, full=full) == ["old.parquet"]
     assert cloud.bucket.keys(f"{key}/victim") == before

@@ -561,7 +561,7 @@ def test_paths_out_of_the_bucket_are_refused(s3, tmp_path):
     table = log.basic(tmp_path / "outside", 1)
     table.commit(1, log.add("s3://other-bucket/x.parquet", 100))
     handle = DeltaTable(s3.upload(table.folder, "outside"), storage_options=s3.options())
-    with pytest.raises(exceptions.StorageError, match="allow_foreign_paths"):
+    with pytest.raises(exceptions.StorageError, match="allow_external_paths"):
         handle.to_pyarrow_table()
 
 

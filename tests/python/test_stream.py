@@ -132,7 +132,7 @@ def test_commits_that_change_rows(path):
 def test_the_change_feed(path):
     changes = []
     cursor = None
-    for batch in DeltaTable(path).stream_changes(feed=True):
+    for batch in DeltaTable(path).stream_changes(change_data_feed=True):
         found = batch.rows.read_all()
         assert found.schema.field("_commit_timestamp").type == pa.timestamp("us", "UTC")
         assert set(found["_change_type"].to_pylist()) == {"insert"}
@@ -145,7 +145,7 @@ def test_the_change_feed(path):
     table.delete("id = 0")
     table.optimize.compact()
     append(path, 8)
-    (batch,) = DeltaTable(path).stream_changes(cursor, feed=True)
+    (batch,) = DeltaTable(path).stream_changes(cursor, change_data_feed=True)
     expected = pa.table(DeltaTable(path).load_cdf(4))
     found = batch.rows.read_all()
     assert found.schema.names == expected.schema.names
@@ -153,7 +153,7 @@ def test_the_change_feed(path):
     assert found.sort_by(order).to_pylist() == expected.sort_by(order).to_pylist()
     versions = [
         sorted(set(batch.rows.read_all()["_commit_version"].to_pylist()))
-        for batch in DeltaTable(path).stream_changes(cursor, feed=True, max_files=1)
+        for batch in DeltaTable(path).stream_changes(cursor, change_data_feed=True, max_files=1)
     ]
     assert versions == [[4], [5], [7]]
 
@@ -162,14 +162,14 @@ def test_a_feed_that_was_off(tmp_path):
     append(tmp_path, 1)
     append(tmp_path, 2)
     with pytest.raises(ChangeDataNotRecordedError):
-        list(DeltaTable(tmp_path).stream_changes(feed=True, starting_version=1))
+        list(DeltaTable(tmp_path).stream_changes(change_data_feed=True, starting_version=1))
 
 
 def test_columns_and_predicates(path):
     (batch,) = DeltaTable(path).stream_changes(columns=["id"], predicate="id > 5")
     assert sorted(batch.rows.read_all()["id"].to_pylist()) == [6, 7]
     (batch,) = DeltaTable(path).stream_changes(
-        feed=True, starting_version=2, columns=["_change_type", "id"], predicate="id = 5"
+        change_data_feed=True, starting_version=2, columns=["_change_type", "id"], predicate="id = 5"
     )
     assert batch.rows.read_all().to_pylist() == [{"_change_type": "insert", "id": 5}]
 
@@ -199,7 +199,7 @@ def test_cursors_of_something_else(path, tmp_path):
     with pytest.raises(InvalidArgumentError, match="of another table"):
         DeltaTable(tmp_path / "other").stream_changes(cursor)
     with pytest.raises(InvalidArgumentError, match="feed=False"):
-        DeltaTable(path).stream_changes(cursor, feed=True)
+        DeltaTable(path).stream_changes(cursor, change_data_feed=True)
     with pytest.raises(InvalidArgumentError, match="not both"):
         DeltaTable(path).stream_changes(cursor, starting_version=1)
     for broken in ({}, {**cursor, "index": "1"}, {**cursor, "format": 2}, {**cursor, "version": -1}):
@@ -279,11 +279,11 @@ def test_a_table_in_a_store_made_in_python(path, feed):
     memory.put(str(path), f"/{path.parent.name}", recursive=True)
     uri = f"memory://{path.parent.name}"
     table = DeltaTable(uri, store=memory)
-    batches, cursor = drained(table, feed=feed)
+    batches, cursor = drained(table, change_data_feed=feed)
     assert list(chain(*batches)) == list(range(8))
     write_deltalake(table, pa.table({"id": pa.array([8, 9], pa.int64())}), mode="append")
     DeltaTable(uri, store=memory).optimize.compact()
-    assert drained(DeltaTable(uri, store=memory), cursor, feed=feed)[0] == [[8, 9]]
+    assert drained(DeltaTable(uri, store=memory), cursor, change_data_feed=feed)[0] == [[8, 9]]
     assert drained(DeltaTable(uri, store=memory), starting_version=1, max_files=1)[0] == [
         [2, 3],
         [4, 5],
@@ -321,10 +321,10 @@ def test_a_table_that_a_catalog_manages(tmp_path):
 
 
 def test_a_commit_that_lays_files_out_anew_counts_no_files(path):
-    _, cursor = drained(DeltaTable(path), feed=True)
+    _, cursor = drained(DeltaTable(path), change_data_feed=True)
     DeltaTable(path).optimize.compact()
     DeltaTable(path).alter.set_table_properties({"delta.appendOnly": "true"})
     append(path, 8)
-    batches = list(DeltaTable(path).stream_changes(cursor, feed=True, max_files=1))
+    batches = list(DeltaTable(path).stream_changes(cursor, change_data_feed=True, max_files=1))
     assert [batch.rows.read_all()["id"].to_pylist() for batch in batches] == [[8]]
     assert batches[-1].cursor["version"] == 7

@@ -181,7 +181,7 @@ class TestDeletionsStayInside:
             # The table itself may be reached by a link.
             place = victims.root.parent / "to-table"
             place.symlink_to("t")
-        table = DeltaTable(str(place), store=store, allow_foreign_paths=foreign)
+        table = DeltaTable(str(place), store=store, allow_external_paths=foreign)
         planned = table.vacuum(0, enforce_retention_duration=False, full=full)
         assert planned == ["old.parquet"]
         assert table.vacuum(0, False, False, full=full) == planned
@@ -205,7 +205,7 @@ class TestDeletionsStayInside:
                 "modificationTime": [1] * len(paths),
             }
         )
-        table = DeltaTable(str(victims.root), allow_foreign_paths=True)
+        table = DeltaTable(str(victims.root), allow_external_paths=True)
         assert table.vacuum(0, enforce_retention_duration=False, inventory=inventory) == ["old.parquet"]
         assert table.vacuum(0, False, False, inventory=inventory) == ["old.parquet"]
         victims.check()

@@ -67,25 +67,25 @@ def vacuum(path: str) -> None:
 
 
 def test_a_version_that_was_vacuumed_is_named(spark, replaced, way):
-    assert ids(deltafast.spark.read(spark, replaced, 0, way=way)) == [1, 2]
+    assert ids(deltafast.spark.read(spark, replaced, 0, read_mode=way)) == [1, 2]
     vacuum(replaced)
     wanted = "vacuum" if way == "arrow" else r"version 0 of the Delta table at .* cannot be read any more.*vacuum"
     with pytest.raises(Exception, match=wanted):
-        deltafast.spark.read(spark, replaced, 0, way=way).collect()
-    assert ids(deltafast.spark.read(spark, replaced, way=way)) == [3]
+        deltafast.spark.read(spark, replaced, 0, read_mode=way).collect()
+    assert ids(deltafast.spark.read(spark, replaced, read_mode=way)) == [3]
 
 
 def test_explicit_paths_that_are_gone_are_deltafasts_error(spark, replaced):
     vacuum(replaced)
     with pytest.raises(DataFileNotFoundError, match=r"its data file .*\.parquet is gone, as a vacuum has it"):
-        deltafast.spark.read(spark, replaced, 0, way="paths")
+        deltafast.spark.read(spark, replaced, 0, read_mode="paths")
 
 
 def test_what_changes_between_plan_and_read_is_not_seen(spark, tmp_path, way, monkeypatch):
     monkeypatch.setattr("deltafast.spark._scan.file_index._YOUNG", 0.0)
     path = str(tmp_path / "t")
     write_deltalake(path, pa.table({"id": [1, 2, 3], "p": ["a", "a", "b"]}), partition_by="p")
-    frame = deltafast.spark.read(spark, path, way=way)
+    frame = deltafast.spark.read(spark, path, read_mode=way)
     write_deltalake(path, pa.table({"id": [4], "p": ["a"]}), mode="append")
     DeltaTable(path).delete("id = 1")
     assert ids(frame) == [1, 2, 3]
@@ -100,7 +100,7 @@ def test_what_changes_between_plan_and_read_is_not_seen(spark, tmp_path, way, mo
         # Spark or the core name the file.
         with pytest.raises(Exception, match=r"\.parquet"):
             frame.where("id > 2").collect()
-    assert ids(deltafast.spark.read(spark, path, way=way)) == [5]
+    assert ids(deltafast.spark.read(spark, path, read_mode=way)) == [5]
 
 
 def test_a_file_that_is_missing_without_a_reason_is_named(spark, tmp_path, way):
@@ -109,7 +109,7 @@ def test_a_file_that_is_missing_without_a_reason_is_named(spark, tmp_path, way):
     (file,) = DeltaTable(path).file_uris()
     pathlib.Path(file).unlink()
     with pytest.raises(Exception, match=pathlib.Path(file).name):
-        deltafast.spark.read(spark, path, way=way).collect()
+        deltafast.spark.read(spark, path, read_mode=way).collect()
 
 
 def test_files_that_have_other_types_than_the_log_give_no_rows(spark, tmp_path, way):
@@ -119,10 +119,10 @@ def test_files_that_have_other_types_than_the_log_give_no_rows(spark, tmp_path, 
     for wrong in (pa.array(["x"]), pa.array([1.5]), pa.array([{"x": 1}])):
         pq.write_table(pa.table({"id": pa.array([1]), "v": wrong}), file)
         with pytest.raises(Exception, match=pathlib.Path(file).name):
-            deltafast.spark.read(spark, path, way=way).collect()
+            deltafast.spark.read(spark, path, read_mode=way).collect()
     pathlib.Path(file).write_bytes(b"PAR1 is how it begins")
     with pytest.raises(Exception, match=pathlib.Path(file).name):
-        deltafast.spark.read(spark, path, way=way).collect()
+        deltafast.spark.read(spark, path, read_mode=way).collect()
 
 
 FILTERS = (
@@ -149,7 +149,9 @@ def test_filters_mean_what_the_session_says(reference, spark, tmp_path, way, ans
     columns = {"a": pa.array([1, 2, 2147483647, None], pa.int32()), "w": ["7", "x", "2020-01-01", None]}
     write_deltalake(path, pa.table(columns | {"p": pa.array([1, 2, 9, None], pa.int32())}), partition_by="p")
     with settings(spark, ansi=ansi):
-        found = {text: said(lambda t=text: deltafast.spark.read(spark, path, way=way).where(t)) for text in filters}
+        found = {
+            text: said(lambda t=text: deltafast.spark.read(spark, path, read_mode=way).where(t)) for text in filters
+        }
         wanted = {text: said(lambda t=text: reference._load(path).where(t)) for text in filters}
     assert found == wanted
     assert any("[" in str(value)[:1] and isinstance(value, str) for value in wanted.values()) == (ansi == "true")
@@ -189,12 +191,12 @@ def test_moments_are_those_of_the_sessions_zone(reference, spark, tmp_path, way,
             "hour(p) = 2 and hour(z) = 4",
             "z = timestamp'2020-03-08T12:00:00Z'",
         ):
-            found = rows(deltafast.spark.read(spark, path, way=way).where(text))
+            found = rows(deltafast.spark.read(spark, path, read_mode=way).where(text))
             assert found == rows(reference._load(path).where(text)), text
-            assert found == rows(deltafast.spark.read(spark, path, filters=text, way=way)), text
+            assert found == rows(deltafast.spark.read(spark, path, filters=text, read_mode=way)), text
     # The same moments are read in another zone.
     with settings(spark, zone="Pacific/Apia"):
-        assert rows(deltafast.spark.read(spark, path, way=way)) == rows(reference._load(path))
+        assert rows(deltafast.spark.read(spark, path, read_mode=way)) == rows(reference._load(path))
 
 
 @pytest.mark.parametrize("case", ["true", "false"])
@@ -203,7 +205,9 @@ def test_names_are_as_exact_as_the_session_wants_them(reference, spark, tmp_path
     write_deltalake(path, pa.table({"Id": [1, 2], "S": [{"X": 1}, {"X": 2}], "Part": ["a", "b"]}), partition_by="Part")
     queries = ("Id = 2", "ID = 2", "part = 'b'", "Part = 'b'", "s.x = 2", "S.X = 2", "S.x = 2 and PART = 'b'")
     with settings(spark, case=case):
-        found = {text: said(lambda t=text: deltafast.spark.read(spark, path, way=way).where(t)) for text in queries}
+        found = {
+            text: said(lambda t=text: deltafast.spark.read(spark, path, read_mode=way).where(t)) for text in queries
+        }
         wanted = {text: said(lambda t=text: reference._load(path).where(t)) for text in queries}
         assert found == wanted
         # Names of Delta's columns differ by more than case, whatever the session says.

@@ -91,7 +91,7 @@ def test_delta_spark_reads_what_was_written_and_the_other_way_round(spark, root)
     newest = theirs(spark, root)
     assert newest.count() == 113
     for way in ("index", "paths", "arrow"):
-        assert rows(deltafast.spark.read(spark, root, way=way)) == rows(newest)
+        assert rows(deltafast.spark.read(spark, root, read_mode=way)) == rows(newest)
     assert rows(deltafast.spark.read(spark, root, version=1)) == rows(theirs(spark, root, versionAsOf=1))
     feed = {"readChangeFeed": "true", "startingVersion": "2"}
     columns = ["id", "p", "s", "_change_type", "_commit_version"]

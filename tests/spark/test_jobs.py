@@ -389,10 +389,10 @@ def test_conflicts_are_those_of_the_embedded_commands(spark, tmp_path, layout):
     source = pa.table({"id": pa.array([2, 5, 8]), "v": pa.array([1.0, 2.0, 3.0])})
     clauses = lambda m: m.when_matched_update({"v": "s.v"})  # noqa: E731
     commands = {
-        "delete": (lambda t: jobs.delete(spark, t, "id = 5"), lambda t: t.delete("id = 5", max_reruns=0)),
+        "delete": (lambda t: jobs.delete(spark, t, "id = 5"), lambda t: t.delete("id = 5", max_conflict_retries=0)),
         "update": (
             lambda t: jobs.update(spark, t, {"v": "1"}, "id < 20"),
-            lambda t: t.update({"v": "1"}, predicate="id < 20", max_reruns=0),
+            lambda t: t.update({"v": "1"}, predicate="id < 20", max_conflict_retries=0),
         ),
         "merge": (
             lambda t: jobs.merge(spark, t, frame_of(spark, source), clauses(t.merge(source, ON, "s", "t"))),

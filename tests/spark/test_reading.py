@@ -110,7 +110,7 @@ def tables(reference, tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["name", "id", "partitioned", "widened", "tracked"])
 def test_all_ways_read_what_the_reference_reads(reference, spark, tables, name, way):
-    frame = deltafast.spark.read(spark, tables[name], way=way)
+    frame = deltafast.spark.read(spark, tables[name], read_mode=way)
     expected = reference._load(tables[name])
     assert frame.columns == expected.columns
     assert [field.dataType for field in frame.schema] == [field.dataType for field in expected.schema]
@@ -151,15 +151,17 @@ def test_filters_mean_the_same_on_every_way(reference, spark, tables, way):
         "widened": ["a = 1", "e > 12.2", "f = timestamp_ntz'2020-02-29 00:00:00'", "p > 6", "s.q = 7"],
     }
     for name, conditions in questions.items():
-        frame, expected = deltafast.spark.read(spark, tables[name], way=way), reference._load(tables[name])
+        frame, expected = deltafast.spark.read(spark, tables[name], read_mode=way), reference._load(tables[name])
         for condition in conditions:
             found = rows(frame.where(condition))
             assert found == rows(expected.where(condition)), condition
-            assert found == rows(deltafast.spark.read(spark, tables[name], way=way, filters=condition)), condition
+            assert found == rows(deltafast.spark.read(spark, tables[name], read_mode=way, filters=condition)), condition
 
 
 def test_row_ids_are_those_of_the_reference(reference, spark, tables, way):
-    frame = deltafast.spark.read(spark, tables["tracked"], way=way, metadata_columns=["row_id", "row_commit_version"])
+    frame = deltafast.spark.read(
+        spark, tables["tracked"], read_mode=way, metadata_columns=["row_id", "row_commit_version"]
+    )
     newest = DeltaTable(tables["tracked"]).version()
     assert rows(frame.select("id", "row_id", "row_commit_version")) == sorted(
         map(repr, reference.row_ids(tables["tracked"], newest).to_pylist())
@@ -175,14 +177,14 @@ def test_row_ids_need_a_table_that_tracks_rows(spark, tables):
 
 def test_versions_and_changes_are_those_of_the_reference(reference, spark, tables, way):
     for version in (1, 2, 3):
-        found = rows(deltafast.spark.read(spark, tables["tracked"], version, way=way))
+        found = rows(deltafast.spark.read(spark, tables["tracked"], version, read_mode=way))
         assert found == rows(reference._load(tables["tracked"], versionAsOf=version))
     moment = DeltaTable(tables["tracked"], version=2).timestamp()
-    assert rows(deltafast.spark.read(spark, tables["tracked"], timestamp=moment, way=way)) == rows(
-        deltafast.spark.read(spark, DeltaTable(tables["tracked"], version=2), way=way)
+    assert rows(deltafast.spark.read(spark, tables["tracked"], timestamp=moment, read_mode=way)) == rows(
+        deltafast.spark.read(spark, DeltaTable(tables["tracked"], version=2), read_mode=way)
     )
     with pytest.raises(VersionNotFoundError):
-        deltafast.spark.read(spark, tables["tracked"], options={"versionAsOf": 99}, way=way)
+        deltafast.spark.read(spark, tables["tracked"], options={"versionAsOf": 99}, read_mode=way)
 
 
 def test_changes_are_those_of_the_reference(reference, spark, tables):
@@ -283,7 +285,7 @@ def test_filters_of_the_frame_reach_the_files(spark, ten_files):
     assert "DeltafastFileIndex" in text
     assert "PartitionFilters: [isnotnull(p" in text
     assert "PushedFilters: [IsNotNull(id), EqualTo(id,350)" in text
-    assert files_read(deltafast.spark.read(spark, ten_files, way="paths", filters="id = 250")) == 1
+    assert files_read(deltafast.spark.read(spark, ten_files, read_mode="paths", filters="id = 250")) == 1
 
 
 def test_only_what_is_asked_for_is_read(spark, tables, ten_files):
@@ -298,7 +300,7 @@ def test_only_what_is_asked_for_is_read(spark, tables, ten_files):
 def test_the_metadata_column_is_there(spark, tables, ten_files):
     for path in (ten_files, tables["name"]):
         for way in ("index", "paths"):
-            frame = deltafast.spark.read(spark, path, way=way)
+            frame = deltafast.spark.read(spark, path, read_mode=way)
             names = {row[0] for row in frame.select("_metadata.file_name").distinct().collect()}
             assert names == {uri.rpartition("/")[2] for uri in DeltaTable(path).file_uris()}
             assert "_metadata" not in frame.columns
@@ -311,18 +313,18 @@ def test_odd_names_of_files_lose_no_row(spark, tmp_path, way):
     odd_table(tmp_path, pa.table({"id": [1, 2, 3]}), ODD_NAMES)
     table = DeltaTable(tmp_path)
     table.alter.set_table_properties({"delta.enableDeletionVectors": "true"})
-    assert deltafast.spark.read(spark, str(tmp_path), way=way).count() == 3 * len(ODD_NAMES)
+    assert deltafast.spark.read(spark, str(tmp_path), read_mode=way).count() == 3 * len(ODD_NAMES)
     table.delete("id = 2")
-    frame = deltafast.spark.read(spark, str(tmp_path), way=way)
+    frame = deltafast.spark.read(spark, str(tmp_path), read_mode=way)
     assert sorted(row[0] for row in frame.collect()) == [1] * len(ODD_NAMES) + [3] * len(ODD_NAMES)
 
 
 def test_names_that_spark_hides_lose_no_row(spark, tmp_path):
     odd_table(tmp_path, pa.table({"id": [1, 2, 3]}), ("_a.parquet", ".b.parquet", "c.parquet"))
     for way in ("auto", "index", "arrow"):
-        assert deltafast.spark.read(spark, str(tmp_path), way=way).count() == 9
+        assert deltafast.spark.read(spark, str(tmp_path), read_mode=way).count() == 9
     with pytest.raises(InvalidArgumentError, match="passes over in silence"):
-        deltafast.spark.read(spark, str(tmp_path), way="paths")
+        deltafast.spark.read(spark, str(tmp_path), read_mode="paths")
 
 
 def test_nothing_is_inserted_behind_the_log(spark, ten_files):
@@ -356,7 +358,7 @@ def test_ids_that_disagree_with_names_are_read_by_id(spark, tmp_path):
     DeltaTable(tmp_path).create_write_transaction([add], "append", schema)
     assert deltafast.spark.read(spark, str(tmp_path)).collect() == [(1, 2)]
     with pytest.raises(InvalidArgumentError, match="disagree"):
-        deltafast.spark.read(spark, str(tmp_path), way="index")
+        deltafast.spark.read(spark, str(tmp_path), read_mode="index")
 
 
 def test_a_vacuumed_version_says_so(spark, tmp_path):
@@ -382,7 +384,7 @@ def test_files_outside_of_the_table_are_refused(spark, tmp_path):
     log.write_text(json.dumps({"add": add}))
     for way in ("index", "paths"):
         with pytest.raises(DeltaError, match="secret"):
-            deltafast.spark.read(spark, str(path), way=way)
+            deltafast.spark.read(spark, str(path), read_mode=way)
 
 
 def test_what_is_no_session_or_table_is_refused(spark, tmp_path):
@@ -390,13 +392,13 @@ def test_what_is_no_session_or_table_is_refused(spark, tmp_path):
         deltafast.spark.read("spark", str(tmp_path))
     with pytest.raises(FileNotFoundError):
         deltafast.spark.read(spark, str(tmp_path / "nothing"))
-    with pytest.raises(InvalidArgumentError, match="way must be"):
-        deltafast.spark.read(spark, str(tmp_path), way="fast")
+    with pytest.raises(InvalidArgumentError, match="read_mode must be"):
+        deltafast.spark.read(spark, str(tmp_path), read_mode="fast")
     with pytest.raises(StorageError, match=r"cannot list hdfs://host\.invalid/t/_delta_log.*UnknownHostException"):
         deltafast.spark.read(spark, "hdfs://host.invalid/t")
 
 
 def test_a_table_without_files_has_columns(spark, tmp_path, way):
     DeltaTable.create(tmp_path, pa.schema([("id", pa.int64()), ("p", pa.string())]), partition_by="p")
-    frame = deltafast.spark.read(spark, str(tmp_path), way=way)
+    frame = deltafast.spark.read(spark, str(tmp_path), read_mode=way)
     assert (frame.columns, frame.count(), frame.where("id = 1").count()) == (["id", "p"], 0, 0)

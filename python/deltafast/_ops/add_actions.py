@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
 from deltafast._util.locations import address
-from deltafast._util.options import choices, names, property_strings, text_options
+from deltafast._util.options import commit_options, names, property_strings, text_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.schema import Schema
 from deltafast.transaction import AddAction, RemoveAction
@@ -64,7 +64,7 @@ def create_table_with_add_actions(
         "name": name,
         "description": description,
         "configuration": property_strings(configuration),
-        "choices": choices(commit_properties, post_commithook_properties),
+        "commit_options": commit_options(commit_properties, post_commithook_properties),
     }
     _commit(address(table_uri), schema, add_actions, options, storage_options=text_options(storage_options))
 
@@ -83,7 +83,7 @@ def commit_actions(
         "mode": mode,
         "partition_by": names(partition_by),
         "has_predicate": partition_filters is not None,
-        "choices": properties,
+        "commit_options": properties,
     }
     if mode == "overwrite" and any(isinstance(action, RemoveAction) for action in actions):
         message = "a RemoveAction cannot be given with mode='overwrite', which ends the files anyway; leave it out"

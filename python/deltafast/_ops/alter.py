@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
-from deltafast._util.options import choices, names, property_strings, sql_strings
+from deltafast._util.options import commit_options, names, property_strings, sql_strings
 from deltafast.progress import Progress, counted
 from deltafast.schema import Field, PrimitiveType, Schema
 
@@ -79,7 +79,7 @@ class TableAlterer:
         snapshot = table.snapshot
         text = table.schema().to_json()
         bound = bind_demands(_core.demands_of(snapshot), text, zone=table.time_zone)
-        options = json.dumps(choices(commit, hooks))
+        options = json.dumps(commit_options(commit, hooks))
         moved, _ = _core.alter(snapshot, json.dumps({"kind": kind, **change}), bound, options)
         table.move(moved)
 
@@ -483,7 +483,7 @@ class TableAlterer:
         """
         table = self.table
         name = feature.value if isinstance(feature, TableFeatures) else feature
-        options = json.dumps(choices(commit_properties, post_commithook_properties))
+        options = json.dumps(commit_options(commit_properties, post_commithook_properties))
         with counted(progress):
             moved, _ = _core.drop_feature(table.snapshot, name, truncate_history, options)
         table.move(moved)

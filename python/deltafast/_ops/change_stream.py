@@ -69,7 +69,7 @@ def stream_changes(
     table: TableHandle,
     cursor: Mapping[str, Any] | None,
     *,
-    feed: bool,
+    change_data_feed: bool,
     max_files: int | None,
     max_bytes: int | None,
     starting_version: int | Literal["latest"] | None,
@@ -85,7 +85,7 @@ def stream_changes(
         if limit is not None and limit < 1:
             message = f"{name} must be at least 1, not {limit}"
             raise InvalidArgumentError(message)
-    stream = ChangeStream(table.pinned(), feed, max_files, max_bytes, on_change, columns, predicate)
+    stream = ChangeStream(table.pinned(), change_data_feed, max_files, max_bytes, on_change, columns, predicate)
     place, batch = stream.begin(cursor, starting_version)
     return stream.run(place, batch)
 
@@ -94,7 +94,7 @@ class ChangeStream:
     def __init__(
         self,
         table: TableHandle,
-        feed: bool,
+        change_data_feed: bool,
         max_files: int | None,
         max_bytes: int | None,
         on_change: str,
@@ -102,7 +102,7 @@ class ChangeStream:
         predicate: Predicate | None,
     ) -> None:
         self.table = table
-        self.feed = feed
+        self.change_data_feed = change_data_feed
         self.limits = max_files, max_bytes
         self.on_change = on_change
         self.columns = columns
@@ -133,7 +133,7 @@ class ChangeStream:
         kinds = {
             "format": int,
             "table": str,
-            "feed": bool,
+            "change_data_feed": bool,
             "version": int,
             "index": int,
             "snapshot": bool,
@@ -146,8 +146,9 @@ class ChangeStream:
         if cursor["table"] != self.id:
             message = f"the cursor is of another table ({cursor['table']}): this one was replaced, start without cursor"
             raise InvalidArgumentError(message)
-        if cursor["feed"] != self.feed:
-            message = f"the cursor is of a stream with feed={cursor['feed']}; begin anew to change that"
+        if cursor["change_data_feed"] != self.change_data_feed:
+            setting = f"change_data_feed={cursor['change_data_feed']}"
+            message = f"the cursor belongs to a stream with {setting}; start over without a cursor to change that"
             raise InvalidArgumentError(message)
         return StreamPosition(cursor["version"], cursor["index"], cursor["snapshot"]), cursor["batch"]
 
@@ -156,7 +157,7 @@ class ChangeStream:
         return {
             "format": _FORMAT,
             "table": self.id,
-            "feed": self.feed,
+            "change_data_feed": self.change_data_feed,
             "version": place.version,
             "index": place.index,
             "snapshot": place.snapshot,
@@ -189,7 +190,7 @@ class ChangeStream:
             commit = self.commit(commits, place.version)
             if commit.table_id is not None and pieces:
                 break
-            if self.feed:
+            if self.change_data_feed:
                 if pieces and not self.fits(files + commit.feed_files, size + commit.feed_bytes):
                     break
                 if commit.feed_files:
@@ -240,8 +241,8 @@ class ChangeStream:
             return []
         message = (
             f"version {place.version} deletes or changes rows, which a stream of appended rows cannot tell: use the "
-            "change feed (feed=True), or on_change='skip' to pass over such versions, or 'rows' for all rows of their "
-            "files"
+            "change feed (change_data_feed=True), ignore such versions with on_change='skip', or read all rows of "
+            "their files with 'rows'"
         )
         raise DeltaProtocolError(message, version=place.version, path=self.table.table_uri)
 
@@ -287,7 +288,7 @@ class ChangeStream:
     def schema(self, table: TableHandle) -> pa.Schema:
         """The schema of the rows of a version."""
         schema: Any = table.arrow_schema()
-        if self.feed:
+        if self.change_data_feed:
             for name, kind in _FEED_COLUMNS:
                 schema = schema.append(pa.field(name, kind))
         if self.columns is None:
@@ -301,7 +302,7 @@ class ChangeStream:
             return _reader(self.changes(version))
         there = self.at(version)
         files = [file.path for file in piece.files]
-        if not self.feed:
+        if not self.change_data_feed:
             return _reader(there.scan(self.columns, self.predicate, files=files))
         return self.inserts(there, files)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
 from deltafast._util.locations import address
-from deltafast._util.options import choices, property_strings, text_options
+from deltafast._util.options import commit_options, property_strings, text_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
 from deltafast.schema import Schema
@@ -82,7 +82,7 @@ def convert_to_deltalake(
         "configuration": {key: value for key, value in property_strings(configuration).items() if value is not None},
         "collect_stats": collect_stats,
         "ignore_existing": mode == "ignore",
-        "choices": choices(commit_properties, post_commithook_properties),
+        "commit_options": commit_options(commit_properties, post_commithook_properties),
     }
     with counted(progress):
         _core.convert_to_delta(address(uri), json.dumps(options), text_options(storage_options))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast import _core
 from deltafast._expr.demands import bind_demands, bind_rows, bind_updates
-from deltafast._util.options import choices, sql_strings
+from deltafast._util.options import commit_options, sql_strings
 from deltafast._util.writer_properties import encoding
 from deltafast.exceptions import InvalidArgumentError
 
@@ -31,12 +31,14 @@ def delete(
     writer_properties: WriterProperties | None,
     commit: CommitProperties | None,
     hooks: PostCommitHookProperties | None,
-    max_reruns: int,
+    max_conflict_retries: int,
 ) -> dict[str, Any]:
     """See `DeltaTable.delete`."""
     schema, zone = table.schema().to_json(), table.time_zone
     rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
-    moved, report = _core.delete(table.snapshot, _options(table, writer_properties, commit, hooks, max_reruns), rows)
+    moved, report = _core.delete(
+        table.snapshot, _options(table, writer_properties, commit, hooks, max_conflict_retries), rows
+    )
     table.move(moved)
     figures = dml_figures(report, "num_deleted_rows", "rewrite_time_ms")
     # Not told where a file without statistics ended unread; `deltalake` leaves it out, too.
@@ -52,7 +54,7 @@ def update(
     mode: str,
     commit: CommitProperties | None,
     hooks: PostCommitHookProperties | None,
-    max_reruns: int,
+    max_conflict_retries: int,
 ) -> dict[str, Any]:
     """See `DeltaTable.update`; `mode` is that of `bind_updates`."""
     if updates is None and new_values is None:
@@ -72,7 +74,7 @@ def update(
     rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
     assignments = bind_updates(sql_strings("updates", updates), schema, zone=zone, mode=mode)
     bound = bind_demands(_core.demands_of(table.snapshot), schema, zone=zone)
-    options = _options(table, writer_properties, commit, hooks, max_reruns)
+    options = _options(table, writer_properties, commit, hooks, max_conflict_retries)
     moved, report = _core.update(table.snapshot, options, assignments, bound, rows)
     table.move(moved)
     return dml_figures(report, "num_updated_rows")
@@ -83,13 +85,19 @@ def _options(
     writer_properties: WriterProperties | None,
     commit: CommitProperties | None,
     hooks: PostCommitHookProperties | None,
-    max_reruns: int,
+    max_conflict_retries: int,
 ) -> str:
-    if max_reruns < 0:
-        message = f"max_reruns must not be negative, it is {max_reruns}"
+    if max_conflict_retries < 0:
+        message = f"max_conflict_retries must not be negative, it is {max_conflict_retries}"
         raise InvalidArgumentError(message)
     made = encoding(writer_properties, table.time_zone)
-    return json.dumps({"encoding": made, "choices": choices(commit, hooks), "max_reruns": max_reruns})
+    return json.dumps(
+        {
+            "encoding": made,
+            "commit_options": commit_options(commit, hooks),
+            "max_conflict_retries": max_conflict_retries,
+        }
+    )
 
 
 def dml_figures(report: str, *more: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from deltafast._expr.merge import (
 from deltafast._expr.types import Struct
 from deltafast._ops.query_source import query_rows
 from deltafast._util.arrow import as_stream
-from deltafast._util.options import choices, sql_strings
+from deltafast._util.options import commit_options, sql_strings
 from deltafast._util.writer_properties import encoding
 from deltafast.exceptions import InvalidArgumentError, SchemaMismatchError
 from deltafast.progress import Progress, counted
@@ -86,12 +86,12 @@ class TableMerger:
         max_temp_directory_size: int | None,
         commit_properties: CommitProperties | None,
         post_commithook_properties: PostCommitHookProperties | None,
-        max_reruns: int = 0,
+        max_conflict_retries: int = 0,
         progress: Progress = False,
         engine: Engine | None = None,
     ) -> None:
-        if max_reruns < 0:
-            message = f"max_reruns must not be negative, it is {max_reruns}"
+        if max_conflict_retries < 0:
+            message = f"max_conflict_retries must not be negative, it is {max_conflict_retries}"
             raise InvalidArgumentError(message)
         if not isinstance(cast("object", predicate), str):
             message = f"the predicate of a merge must be Spark SQL in a string, not of type {type(predicate).__name__}"
@@ -108,10 +108,10 @@ class TableMerger:
         self._progress: Progress = progress
         self._options = {
             "encoding": encoding(writer_properties, table.time_zone),
-            "choices": choices(commit_properties, post_commithook_properties),
+            "commit_options": commit_options(commit_properties, post_commithook_properties),
             "max_spill_size": max_spill_size,
             "max_temp_directory_size": max_temp_directory_size,
-            "max_reruns": max_reruns,
+            "max_conflict_retries": max_conflict_retries,
         }
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerger:

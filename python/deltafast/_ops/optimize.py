@@ -12,7 +12,7 @@ from deltafast._expr.demands import bind_rows
 from deltafast._expr.listed import listed
 from deltafast._ops.alter import TableAlterer
 from deltafast._util.arguments import HOOKS_FIRST, also_by_position
-from deltafast._util.options import choices
+from deltafast._util.options import commit_options
 from deltafast._util.writer_properties import encoding
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import counted
@@ -94,7 +94,7 @@ class TableOptimizer:
         options = {
             "encoding": encoding(writer_properties, self.table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
-            "choices": choices(commit_properties, post_commithook_properties),
+            "commit_options": commit_options(commit_properties, post_commithook_properties),
         }
         return self._run(options, partition_filters, progress)
 
@@ -103,7 +103,7 @@ class TableOptimizer:
         *,
         full: bool = False,
         target_size: int | None = None,
-        large_cube: int | None = None,
+        min_cube_size: int | None = None,
         cube_size: int | None = None,
         min_commit_interval: int | timedelta | None = None,
         writer_properties: WriterProperties | None = None,
@@ -124,9 +124,9 @@ class TableOptimizer:
         Args:
             full: Take files, too, that other columns or another provider clustered: `OPTIMIZE .. FULL`.
             target_size: Bytes of a file; `delta.targetFileSize`, else 100 MiB, if None.
-            large_cube: Bytes from which a group stays as it is; 100 GiB if None (delta-spark's
+            min_cube_size: Bytes from which a group stays as it is; 100 GiB if None (delta-spark's
                 `optimize.clustering.mergeStrategy.minCubeSize.threshold`).
-            cube_size: Bytes of files that become one group; 150 GiB if None, `large_cube` at least.
+            cube_size: Bytes of files that become one group; 150 GiB if None, `min_cube_size` at least.
             min_commit_interval: Commit what is done after so much time (seconds, or a timedelta) and go on with the
                 other groups; all in one commit if None.
             writer_properties: How files are encoded.
@@ -147,9 +147,9 @@ class TableOptimizer:
         options = {
             "encoding": encoding(writer_properties, self.table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
-            "choices": choices(commit_properties, post_commithook_properties),
+            "commit_options": commit_options(commit_properties, post_commithook_properties),
             "task": "cluster_full" if full else "cluster",
-            "large_cube": large_cube,
+            "min_cube_size": min_cube_size,
             "cube_size": cube_size,
         }
         return self._run(options, None, progress)
@@ -194,7 +194,7 @@ class TableOptimizer:
         options = {
             "encoding": encoding(writer_properties, self.table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
-            "choices": choices(commit_properties, post_commithook_properties),
+            "commit_options": commit_options(commit_properties, post_commithook_properties),
             "task": "purge",
         }
         return self._run(options, partition_filters, progress)
@@ -249,7 +249,7 @@ class TableOptimizer:
         options = {
             "encoding": encoding(writer_properties, table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
-            "choices": choices(commit_properties if promised else earlier, post_commithook_properties),
+            "commit_options": commit_options(commit_properties if promised else earlier, post_commithook_properties),
             "task": "upgrade",
         }
         figures = self._run(options, None, progress)
@@ -316,7 +316,7 @@ class TableOptimizer:
         options = {
             "encoding": encoding(writer_properties, self.table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
-            "choices": choices(commit_properties, post_commithook_properties),
+            "commit_options": commit_options(commit_properties, post_commithook_properties),
             "z_order_by": names,
         }
         return self._run(options, partition_filters, progress)

@@ -48,7 +48,7 @@ def vacuum(
         "force": force or "",
         "full": full,
         "keep_versions": list(keep_versions or ()),
-        "choices": commit or {},
+        "commit_options": commit or {},
     }
     stream = cast("_core.ArrowStreamExportable | None", inventory)
     with counted(progress):

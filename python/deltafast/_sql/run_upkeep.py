@@ -14,7 +14,7 @@ from deltafast._sql.expressions import plain
 from deltafast._sql.rows import source_rows
 from deltafast._sql.tree import Describe
 from deltafast._util.locations import local_path
-from deltafast._util.options import choices
+from deltafast._util.options import commit_options
 from deltafast._util.values import moment
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.schema import ArrayType, MapType, PrimitiveType, StructType, VariantType
@@ -244,7 +244,7 @@ def run_vacuum(vacuum: Vacuum, tables: Tables) -> pa.RecordBatchReader:
         vacuum.hours,
         dry_run=vacuum.dry_run,
         force=tables.force_vacuum,
-        commit=choices(None if vacuum.dry_run else tables.commit_properties),
+        commit=commit_options(None if vacuum.dry_run else tables.commit_properties),
         full=not vacuum.lite,
         inventory=inventory,
     )

@@ -23,15 +23,15 @@ def adapted_store(store: object | None, uri: str) -> object | None:
 def core_open_options(
     time_zone: str,
     max_table_version: int | None,
-    allow_foreign_paths: bool | Sequence[str],
+    allow_external_paths: bool | Sequence[str],
 ) -> dict[str, str]:
     """The options of opening a table that the core takes."""
     options = {"time_zone": time_zone}
     if max_table_version is not None:
         options["max_table_version"] = str(max_table_version)
-    if allow_foreign_paths is True:
-        options["allow_foreign_paths"] = "true"
-    elif allow_foreign_paths:
-        prefixes = [allow_foreign_paths] if isinstance(allow_foreign_paths, str) else allow_foreign_paths
-        options["allow_foreign_paths"] = ",".join(prefixes)
+    if allow_external_paths is True:
+        options["allow_external_paths"] = "true"
+    elif allow_external_paths:
+        prefixes = [allow_external_paths] if isinstance(allow_external_paths, str) else allow_external_paths
+        options["allow_external_paths"] = ",".join(prefixes)
     return options

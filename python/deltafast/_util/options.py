@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = [
-    "choices",
+    "commit_options",
     "names",
     "property_strings",
     "sql_strings",
@@ -101,7 +101,7 @@ def sql_strings(what: str, expressions: object) -> dict[str, str]:
     return dict(cast("Mapping[str, str]", expressions))
 
 
-def choices(commit: CommitProperties | None, hooks: PostCommitHookProperties | None = None) -> dict[str, Any]:
+def commit_options(commit: CommitProperties | None, hooks: PostCommitHookProperties | None = None) -> dict[str, Any]:
     """Both properties, as the core takes them."""
     out: dict[str, Any] = {}
     if commit is not None:

@@ -120,7 +120,7 @@ pub fn drop_feature(
     snapshot: &Snapshot,
     name: &str,
     truncate_history: bool,
-    choices: &CommitOptions,
+    commit_options: &CommitOptions,
     cancel: &CancellationToken,
 ) -> Result<CommitResult> {
     let snapshot = snapshot.at(None)?;
@@ -130,7 +130,7 @@ pub fn drop_feature(
         name,
         truncate_history,
     )?;
-    let mut steps = MultiCommitCommand::new(snapshot, choices, cancel);
+    let mut steps = MultiCommitCommand::new(snapshot, commit_options, cancel);
     let before = steps.snapshot().version();
     remove_feature_usage(name, &mut steps)?;
     let protects = drop_mode(name) == DropMode::ProtectHistory && !truncate_history;

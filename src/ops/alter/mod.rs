@@ -199,7 +199,7 @@ pub fn alter(
     snapshot: &Snapshot,
     change: &TableChange,
     bound: &TableConstraints,
-    choices: &CommitOptions,
+    commit_options: &CommitOptions,
     cancel: &CancellationToken,
 ) -> Result<CommitResult> {
     check_writable(snapshot)?;
@@ -229,7 +229,7 @@ pub fn alter(
     let filled;
     let snapshot = if altered.metadata.flag(ROW_TRACKING) && !snapshot.metadata().flag(ROW_TRACKING)
     {
-        filled = row_id_backfill::backfill(snapshot, &altered.protocol, choices, cancel)?;
+        filled = row_id_backfill::backfill(snapshot, &altered.protocol, commit_options, cancel)?;
         if filled.version() != snapshot.version() {
             altered = AlterCommand::of(&filled, &uses, cancel).apply(change)?;
         }
@@ -256,7 +256,7 @@ pub fn alter(
         transaction.push(Action::MetaData(Box::new(altered.metadata)));
     }
     transaction.extend(altered.domains.into_iter().map(Action::DomainMetadata));
-    commit(transaction, altered.operation, choices, cancel)
+    commit(transaction, altered.operation, commit_options, cancel)
 }
 
 /// What is said of a change of one column.

@@ -30,12 +30,12 @@ impl<'a> MultiCommitCommand<'a> {
     /// Begins on a version.
     pub(in crate::ops) fn new(
         snapshot: Snapshot,
-        choices: &'a CommitOptions,
+        commit_options: &'a CommitOptions,
         cancel: &'a CancellationToken,
     ) -> Self {
         Self {
             snapshot,
-            commit_options: choices,
+            commit_options: commit_options,
             cancel,
             warnings: Vec::new(),
         }
@@ -83,11 +83,11 @@ impl<'a> MultiCommitCommand<'a> {
         operation: CommitOperation,
         with_checkpoint: bool,
     ) -> Result<CommitResult> {
-        let mut choices = self.commit_options.clone();
+        let mut commit_options = self.commit_options.clone();
         if with_checkpoint {
-            choices.create_checkpoint = Some(false);
+            commit_options.create_checkpoint = Some(false);
         }
-        let mut done = commit(transaction, operation, &choices, self.cancel)?;
+        let mut done = commit(transaction, operation, &commit_options, self.cancel)?;
         if let Some(snapshot) = done.snapshot.as_ref().filter(|_| with_checkpoint)
             && let Err(error) = checkpoint::write(
                 snapshot,
@@ -107,14 +107,14 @@ impl<'a> MultiCommitCommand<'a> {
     /// An empty version with a checkpoint: who reads from there on sees nothing of what came
     /// before.
     pub(in crate::ops) fn commit_barrier(&mut self) -> Result<()> {
-        let choices = CommitOptions {
+        let commit_options = CommitOptions {
             create_checkpoint: Some(false),
             ..self.commit_options.without_transactions()
         };
         let done = commit(
             OptimisticTransaction::new(&self.snapshot),
             CommitOperation::new("Empty Commit"),
-            &choices,
+            &commit_options,
             self.cancel,
         )?;
         self.advance_to(done)?;

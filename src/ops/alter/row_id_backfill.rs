@@ -38,7 +38,7 @@ const BATCH: usize = 100_000;
 pub(in crate::ops) fn backfill(
     snapshot: &Snapshot,
     protocol: &Protocol,
-    choices: &CommitOptions,
+    commit_options: &CommitOptions,
     cancel: &CancellationToken,
 ) -> Result<Snapshot> {
     let lacks = |batch: &FileBatch| {
@@ -50,7 +50,7 @@ pub(in crate::ops) fn backfill(
         };
         mask((0..batch.len()).map(|row| !there(row)).collect())
     };
-    let mut steps = MultiCommitCommand::new(snapshot.clone(), choices, cancel);
+    let mut steps = MultiCommitCommand::new(snapshot.clone(), commit_options, cancel);
     if next_file_batch(snapshot, cancel, &lacks)?.is_empty() {
         return Ok(steps.into_snapshot());
     }

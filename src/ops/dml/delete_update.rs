@@ -50,10 +50,10 @@ pub struct DmlOptions {
     /// How new files are made.
     pub encoding: DataFileOptions,
     /// How it is committed.
-    pub choices: CommitOptions,
+    pub commit_options: CommitOptions,
     /// How often it is run again on the newest version after another writer changed rows that it
     /// read.
-    pub max_reruns: u32,
+    pub max_conflict_retries: u32,
 }
 
 /// Deletes the rows for which `predicate` is true, all rows without one.
@@ -70,14 +70,14 @@ pub fn delete(
 ) -> Result<CommitResult> {
     retry(
         snapshot,
-        &options.choices,
-        options.max_reruns,
+        &options.commit_options,
+        options.max_conflict_retries,
         cancel,
-        |snapshot, choices| {
+        |snapshot, commit_options| {
             check_changeable(snapshot)?;
             delete_once(
                 snapshot,
-                DmlContext::new(snapshot, predicate, &options.encoding, choices, cancel)?,
+                DmlContext::new(snapshot, predicate, &options.encoding, commit_options, cancel)?,
                 cancel,
             )
         },
@@ -146,14 +146,14 @@ pub fn update(
 ) -> Result<CommitResult> {
     retry(
         snapshot,
-        &options.choices,
-        options.max_reruns,
+        &options.commit_options,
+        options.max_conflict_retries,
         cancel,
-        |snapshot, choices| {
+        |snapshot, commit_options| {
             check_changeable(snapshot)?;
             update_once(
                 snapshot,
-                DmlContext::new(snapshot, predicate, &options.encoding, choices, cancel)?,
+                DmlContext::new(snapshot, predicate, &options.encoding, commit_options, cancel)?,
                 assignments,
                 bound,
                 cancel,
@@ -299,7 +299,7 @@ impl<'a> DmlContext<'a> {
         snapshot: &'a Snapshot,
         predicate: Option<&'a NamedExpression>,
         encoding: &DataFileOptions,
-        choices: &'a CommitOptions,
+        commit_options: &'a CommitOptions,
         cancel: &'a CancellationToken,
     ) -> Result<Self> {
         let target = TargetTable::of(snapshot, encoding.clone());
@@ -309,7 +309,7 @@ impl<'a> DmlContext<'a> {
             predicate: bound,
             sql: predicate.map(|demand| demand.sql.as_str()),
             target,
-            commit_options: choices,
+            commit_options: commit_options,
             cancel,
             started: Instant::now(),
         })

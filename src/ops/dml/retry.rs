@@ -26,45 +26,45 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// table is.
 pub(in crate::ops) fn retry(
     snapshot: &Snapshot,
-    choices: &CommitOptions,
+    commit_options: &CommitOptions,
     reruns: u32,
     cancel: &CancellationToken,
     mut command: impl FnMut(&Snapshot, &CommitOptions) -> Result<CommitResult>,
 ) -> Result<CommitResult> {
-    let (mut now, mut choices) = (snapshot.clone(), choices.clone());
+    let (mut now, mut commit_options) = (snapshot.clone(), commit_options.clone());
     for tried in 0..reruns {
-        let lost = match command(&now, &choices) {
+        let lost = match command(&now, &commit_options) {
             Err(lost) if is_row_conflict(&lost) => lost,
             done => return done,
         };
-        now = match refresh_for_retry(&now, &mut choices, tried, cancel)? {
+        now = match refresh_for_retry(&now, &mut commit_options, tried, cancel)? {
             Some(newest) => newest,
             None => return Err(lost),
         };
     }
-    command(&now, &choices)
+    command(&now, &commit_options)
 }
 
-/// The newest version for a further try, for which `choices` hold the turn from now on. `None`
+/// The newest version for a further try, for which `commit_options` hold the turn from now on. `None`
 /// where the table is another than it was: the command's expressions were bound to that.
 ///
 /// # Errors
 /// As [`Snapshot::at`].
 pub(in crate::ops) fn refresh_for_retry(
     now: &Snapshot,
-    choices: &mut CommitOptions,
+    commit_options: &mut CommitOptions,
     tried: u32,
     cancel: &CancellationToken,
 ) -> Result<Option<Snapshot>> {
     cancel.check()?;
-    if choices.turn.is_none() {
-        choices.turn = now
+    if commit_options.turn.is_none() {
+        commit_options.turn = now
             .stores()
             .root()
             .lock_writer_queue(LOG_DIR, cancel)
             .map(Arc::new);
     }
-    if choices.turn.is_none() {
+    if commit_options.turn.is_none() {
         SystemEnv.sleep(backoff_delay(tried, SystemEnv.random()));
     }
     let newest = now.at(None)?;

@@ -123,14 +123,14 @@ impl ExternalDmlJob {
         snapshot: &Snapshot,
         verb: DmlKind,
         predicate: Option<NamedExpression>,
-        choices: CommitOptions,
+        commit_options: CommitOptions,
     ) -> Result<Self> {
         check_changeable(snapshot)?;
         Ok(Self {
             snapshot: snapshot.clone(),
             kind: verb,
             predicate,
-            commit_options: choices,
+            commit_options: commit_options,
             started: Instant::now(),
             matched_rows: None,
         })

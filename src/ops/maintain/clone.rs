@@ -44,7 +44,7 @@ pub struct CloneOptions {
     /// Whether it may take the place of a table without files.
     pub replace: bool,
     /// How it is committed.
-    pub choices: CommitOptions,
+    pub commit_options: CommitOptions,
 }
 
 /// What a clone made.
@@ -149,7 +149,7 @@ pub fn clone(
         "numCopiedFiles": 0,
         "copiedFilesSize": 0,
     });
-    let done = match commit_command(tx, "CLONE", parameters, metrics, &options.choices, cancel) {
+    let done = match commit_command(tx, "CLONE", parameters, metrics, &options.commit_options, cancel) {
         // Another writer was first, as if it had been there from the beginning.
         Err(Error::CommitFailed { .. }) if old.is_none() => {
             return Err(Error::invalid(format!(

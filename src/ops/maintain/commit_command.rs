@@ -13,7 +13,7 @@ pub(super) fn commit_command(
     name: &str,
     parameters: Value,
     metrics: Value,
-    choices: &CommitOptions,
+    commit_options: &CommitOptions,
     cancel: &CancellationToken,
 ) -> Result<CommitResult> {
     finish::commit(
@@ -22,7 +22,7 @@ pub(super) fn commit_command(
             row_ids_preserved: Some(true),
             ..finish::operation(name, parameters, metrics)
         },
-        choices,
+        commit_options,
         cancel,
     )
 }

@@ -53,7 +53,7 @@ pub struct ConvertOptions {
     /// Do nothing where there is a table already.
     pub ignore_existing: bool,
     /// How it is committed.
-    pub choices: CommitOptions,
+    pub commit_options: CommitOptions,
 }
 
 impl Default for ConvertOptions {
@@ -66,7 +66,7 @@ impl Default for ConvertOptions {
             configuration: BTreeMap::new(),
             collect_stats: true,
             ignore_existing: false,
-            choices: CommitOptions::default(),
+            commit_options: CommitOptions::default(),
         }
     }
 }
@@ -204,7 +204,7 @@ pub fn convert(
         "CONVERT",
         parameters,
         json!({"numConvertedFiles": files.len()}),
-        &options.choices,
+        &options.commit_options,
         cancel,
     ) {
         Err(Error::CommitFailed { .. }) => return exists(),

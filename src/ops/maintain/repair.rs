@@ -38,7 +38,7 @@ pub struct RepairOptions {
     /// Only say what is missing.
     pub dry_run: bool,
     /// How it is committed.
-    pub choices: CommitOptions,
+    pub commit_options: CommitOptions,
 }
 
 /// What a repair did, or would.
@@ -104,7 +104,7 @@ pub fn repair(
         "FSCK",
         json!({"dryRun": false}),
         metrics,
-        &options.choices,
+        &options.commit_options,
         cancel,
     )?;
     Ok(RepairResult {

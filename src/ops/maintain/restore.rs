@@ -57,7 +57,7 @@ pub struct RestoreOptions {
     /// Take the older version's protocol also where it is lower.
     pub protocol_downgrade_allowed: bool,
     /// How it is committed.
-    pub choices: CommitOptions,
+    pub commit_options: CommitOptions,
 }
 
 /// What a restore did.
@@ -215,7 +215,7 @@ pub fn restore(
         "numOfFilesAfterRestore": out.num_of_files_after_restore,
         "tableSizeAfterRestore": out.table_size_after_restore,
     });
-    let done = commit_command(tx, "RESTORE", parameters, metrics, &options.choices, cancel)?;
+    let done = commit_command(tx, "RESTORE", parameters, metrics, &options.commit_options, cancel)?;
     Ok(RestoreResult {
         done: Some(done),
         ..out

@@ -67,7 +67,7 @@ pub struct VacuumOptions {
     /// The time it is, in milliseconds since the epoch; the clock's if `None`.
     pub now_ms: Option<i64>,
     /// How its two versions are committed.
-    pub choices: CommitOptions,
+    pub commit_options: CommitOptions,
 }
 
 impl Default for VacuumOptions {
@@ -80,7 +80,7 @@ impl Default for VacuumOptions {
             full: false,
             keep_versions: Vec::new(),
             now_ms: None,
-            choices: CommitOptions::default(),
+            commit_options: CommitOptions::default(),
         }
     }
 }
@@ -153,7 +153,7 @@ pub fn vacuum(
         "VACUUM START",
         parameters,
         metrics,
-        &options.choices,
+        &options.commit_options,
         cancel,
     )?;
     let after = match begun.snapshot {
@@ -176,7 +176,7 @@ pub fn vacuum(
     let metrics = json!({"numDeletedFiles": done, "numVacuumedDirectories": plan.folders});
     let ended = commit_vacuum_end(
         &after,
-        &options.choices.without_transactions(),
+        &options.commit_options.without_transactions(),
         &json!({"status": status}),
         &metrics,
     );
@@ -194,7 +194,7 @@ pub fn vacuum(
 /// any more.
 fn commit_vacuum_end(
     after: &Snapshot,
-    choices: &CommitOptions,
+    commit_options: &CommitOptions,
     parameters: &Value,
     metrics: &Value,
 ) -> Result<CommitResult> {
@@ -205,7 +205,7 @@ fn commit_vacuum_end(
             "VACUUM END",
             parameters.clone(),
             metrics.clone(),
-            choices,
+            commit_options,
             &CancellationToken::default(),
         ) {
             Err(Error::CommitFailed { .. }) if left > 0 => {

@@ -65,14 +65,14 @@ pub struct MergeOptions {
     /// How new files are made.
     pub encoding: DataFileOptions,
     /// How it is committed.
-    pub choices: CommitOptions,
+    pub commit_options: CommitOptions,
     /// Bytes of the source that stay in memory.
     pub max_spill_size: Option<u64>,
     /// Bytes of temporary files.
     pub max_temp_directory_size: Option<u64>,
     /// How often it is run again on the newest version after another writer changed rows that it
     /// read.
-    pub max_reruns: u32,
+    pub max_conflict_retries: u32,
 }
 
 /// What is to be done, bound.
@@ -710,7 +710,7 @@ impl MergeJoin {
         pairs: Option<impl Iterator<Item = Result<RecordBatch>>>,
         cancel: &CancellationToken,
     ) -> Result<MergeAttempt> {
-        let again = (self.attempt < self.merge.options.max_reruns).then(|| self.clone());
+        let again = (self.attempt < self.merge.options.max_conflict_retries).then(|| self.clone());
         match (self.run_once(pairs, cancel), again) {
             (Err(lost), Some(again)) if is_row_conflict(&lost) => {
                 match again.rebase_on_newest(cancel)? {
@@ -726,7 +726,7 @@ impl MergeJoin {
     fn rebase_on_newest(mut self, cancel: &CancellationToken) -> Result<Option<Self>> {
         let Some(snapshot) = refresh_for_retry(
             &self.merge.snapshot,
-            &mut self.merge.options.choices,
+            &mut self.merge.options.commit_options,
             self.attempt,
             cancel,
         )?

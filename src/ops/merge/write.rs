@@ -361,7 +361,7 @@ impl MergeCommit<'_> {
         orphans: UncommittedFiles,
         cancel: &CancellationToken,
     ) -> Result<CommitResult> {
-        let (merge, choices) = (self.merge, &self.merge.options.choices);
+        let (merge, commit_options) = (self.merge, &self.merge.options.commit_options);
         if self.actions.is_empty() && self.metadata.is_none() {
             return Ok(CommitResult {
                 metrics: self.operation.metrics,
@@ -387,8 +387,8 @@ impl MergeCommit<'_> {
         transaction.extend(self.actions);
         let grown = transaction.partitions();
         let operation = self.operation;
-        let done = orphans.commit(|| finish::commit(transaction, operation, choices, cancel));
-        done.map(|done| auto_compact::compact_after_commit(done, &grown, choices, cancel))
+        let done = orphans.commit(|| finish::commit(transaction, operation, commit_options, cancel));
+        done.map(|done| auto_compact::compact_after_commit(done, &grown, commit_options, cancel))
     }
 }
 

@@ -38,7 +38,7 @@ const SIZE: u64 = 128 << 20;
 pub(in crate::ops) fn compact_after_commit(
     mut done: CommitResult,
     touched: &BTreeSet<PartitionValues>,
-    choices: &CommitOptions,
+    commit_options: &CommitOptions,
     cancel: &CancellationToken,
 ) -> CommitResult {
     let Some(snapshot) = done
@@ -48,7 +48,7 @@ pub(in crate::ops) fn compact_after_commit(
     else {
         return done;
     };
-    match compact(&snapshot, touched, choices, cancel) {
+    match compact(&snapshot, touched, commit_options, cancel) {
         Ok(Some(packed)) => {
             done.warnings.extend(packed.warnings);
             done.snapshot = packed.snapshot.or(done.snapshot);
@@ -78,7 +78,7 @@ fn is_enabled(metadata: &Metadata) -> bool {
 fn compact(
     snapshot: &Snapshot,
     touched: &BTreeSet<PartitionValues>,
-    choices: &CommitOptions,
+    commit_options: &CommitOptions,
     cancel: &CancellationToken,
 ) -> Result<Option<CommitResult>> {
     // Auto compaction was not requested, so it is skipped without a warning where the catalog
@@ -121,9 +121,9 @@ fn compact(
             ..DataFileOptions::default()
         },
         // What the caller says of the commit is said of his own.
-        choices: CommitOptions {
+        commit_options: CommitOptions {
             custom_metadata: serde_json::Map::new(),
-            ..choices.without_transactions()
+            ..commit_options.without_transactions()
         },
         automatic: Some(SIZE / 2),
         ..OptimizeOptions::default()

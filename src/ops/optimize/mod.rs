@@ -76,7 +76,7 @@ pub struct OptimizeOptions {
     /// `None`.
     pub min_commit_interval_ms: Option<u64>,
     /// How it is committed.
-    pub choices: CommitOptions,
+    pub commit_options: CommitOptions,
     /// Columns, with dots before the names of fields, along whose Z-order curve all rows of a
     /// partition are laid anew.
     pub z_order_by: Vec<String>,
@@ -84,7 +84,7 @@ pub struct OptimizeOptions {
     pub task: OptimizeTask,
     /// Bytes from which a group of files that were clustered together stays as it is; 100 GiB if
     /// `None`.
-    pub large_cube: Option<u64>,
+    pub min_cube_size: Option<u64>,
     /// Bytes of files that are clustered together; 150 GiB if `None`.
     pub cube_size: Option<u64>,
     /// Where files are packed because a write left many: those below this size are.
@@ -302,7 +302,7 @@ impl OptimizePlan {
                 purge_bins(iceberg::files_to_upgrade(snapshot, files), bytes(size)),
             ),
             Some(clustering) => {
-                let large = options.large_cube.map_or(clustering::LARGE_CUBE, bytes);
+                let large = options.min_cube_size.map_or(clustering::LARGE_CUBE, bytes);
                 let cube = options.cube_size.map_or(clustering::CUBE, bytes);
                 let plan = clustering.plan(
                     files,
@@ -512,7 +512,7 @@ impl<'a> OptimizeRun<'a> {
             operation,
             bins,
             self.target,
-            &self.options.choices,
+            &self.options.commit_options,
             cancel,
         )?;
         self.last_commit = Some(done.clone());

@@ -86,7 +86,7 @@ pub(in crate::ops) fn commit(
     mut operation: CommitOperation,
     all: Vec<FileRewrite>,
     target: &TargetTable,
-    choices: &CommitOptions,
+    commit_options: &CommitOptions,
     cancel: &CancellationToken,
 ) -> Result<CommitResult> {
     let (mut removed, mut added) = (Vec::new(), Vec::new());
@@ -127,7 +127,7 @@ pub(in crate::ops) fn commit(
             .map(|add| Action::Remove(add.to_remove(now, false))),
     );
     transaction.extend(added.into_iter().map(Action::Add));
-    let commit = || finish::commit(transaction, operation, choices, cancel);
+    let commit = || finish::commit(transaction, operation, commit_options, cancel);
     match orphans {
         Some(orphans) => orphans.commit(commit),
         None => commit(),

@@ -95,7 +95,7 @@ pub struct WriteOptions {
     /// How files are made.
     pub encoding: DataFileOptions,
     /// How it is committed.
-    pub choices: CommitOptions,
+    pub commit_options: CommitOptions,
 }
 
 /// A batch of a stream.
@@ -147,7 +147,7 @@ impl WriteOptions {
             description: self.description.clone(),
             configuration: self.configuration.clone(),
             allow_unknown: self.allow_unknown,
-            choices: CommitOptions::default(),
+            commit_options: CommitOptions::default(),
         }
     }
 }
@@ -637,7 +637,7 @@ impl WriteCommand {
                 commit(
                     transaction,
                     operation.clone(),
-                    &self.options.choices,
+                    &self.options.commit_options,
                     cancel,
                 )
             });
@@ -659,7 +659,7 @@ impl WriteCommand {
                 Ok(auto_compact::compact_after_commit(
                     done,
                     &touched,
-                    &self.options.choices,
+                    &self.options.commit_options,
                     cancel,
                 ))
             }
@@ -724,7 +724,7 @@ impl WriteCommand {
                     }
                 }
                 transaction.extend(removed);
-                commit(transaction, operation, &self.options.choices, cancel)
+                commit(transaction, operation, &self.options.commit_options, cancel)
             });
         let touched = adds
             .iter()
@@ -734,7 +734,7 @@ impl WriteCommand {
             Ok(done) => Ok(auto_compact::compact_after_commit(
                 done,
                 &touched,
-                &self.options.choices,
+                &self.options.commit_options,
                 cancel,
             )),
             Err(error) => self
@@ -811,7 +811,7 @@ impl WriteCommand {
         commit(
             transaction,
             operation.clone(),
-            &self.options.choices,
+            &self.options.commit_options,
             cancel,
         )
     }

@@ -153,7 +153,7 @@ def test_reading(spark, tmp_path):
     table.alter.rename_column("d", "dec")
     expected = [n for n in range(104) if n % 10 != 7 and n != 101]
     for way in ("index", "paths"):
-        frame = deltafast.spark.read(spark, folder, way=way)
+        frame = deltafast.spark.read(spark, folder, read_mode=way)
         assert ids(frame) == expected
         assert ids(frame.where("s.x > 90 and p = 1")) == [91, 94, 100, 103]
         assert ids(frame.where("s is null")) == [5]
@@ -163,7 +163,7 @@ def test_reading(spark, tmp_path):
         ]
         joined = frame.join(spark.range(0, 104, 2), "id").agg(F.sum("dec")).first()[0]
         assert joined == sum(n for n in expected if n % 2 == 0)
-        assert ids(deltafast.spark.read(spark, folder, version=0, way=way)) == list(range(100))
+        assert ids(deltafast.spark.read(spark, folder, version=0, read_mode=way)) == list(range(100))
 
 
 def test_writing(spark, tmp_path):
@@ -318,7 +318,7 @@ def test_what_runs_in_the_python_of_executors_says_what_is_missing(spark, tmp_pa
     deltafast.spark.write(spark.range(3), tmp_path / "feed", configuration={"delta.enableChangeDataFeed": "true"})
     deltafast.spark.register(spark)
     for call in (
-        lambda: deltafast.spark.read(spark, source, way="arrow").collect(),
+        lambda: deltafast.spark.read(spark, source, read_mode="arrow").collect(),
         lambda: deltafast.spark.read(spark, str(tmp_path / "feed"), options=feed).collect(),
         lambda: spark.read.format("deltafast").load(source).collect(),
         lambda: spark.range(3).write.format("deltafast").mode("append").save(str(tmp_path / "none")),
@@ -326,7 +326,7 @@ def test_what_runs_in_the_python_of_executors_says_what_is_missing(spark, tmp_pa
     ):
         with pytest.raises(Exception, match=NOTHING_THERE) as found:
             call()
-        told = "way='arrow', writer='arrow', change data feeds and format('deltafast') run there. Install"
+        told = "read_mode='arrow', writer='arrow', change data feeds and format('deltafast') run there. Install"
         assert told in str(found.value), str(found.value)
         assert "No module named" not in str(found.value)
     assert not (tmp_path / "none").exists()
@@ -397,7 +397,7 @@ def test_what_the_driver_plans_says_that_an_executor_lacks_deltafast(running, tm
             env={"PYTHONPATH": os.pathsep.join([running.packages, *zips])},
         )
         assert ran.stdout.startswith(b"RuntimeError: deltafast "), ran.stdout
-        assert b"where it is not there: way='arrow'" in ran.stdout
+        assert b"where it is not there: read_mode='arrow'" in ran.stdout
 
 
 def counted(spark, path: str) -> tuple[int, int, bool]:

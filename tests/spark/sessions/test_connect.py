@@ -189,7 +189,7 @@ def test_commands_as_jobs(spark, folder):
         now = {n: n + (n % 10 == 1) for n in range(10, 90)} | {n: -n for n in range(90, 110)}
         assert {row.id: row.v for row in table.toDF().collect()} == now
         for way in ("paths", "arrow"):
-            assert {row.id: row.v for row in deltafast.spark.read(spark, place, way=way).collect()} == now
+            assert {row.id: row.v for row in deltafast.spark.read(spark, place, read_mode=way).collect()} == now
         feed = deltafast.spark.read(spark, place, options={"readChangeFeed": True, "startingVersion": 1})
         assert {row[0]: row[1] for row in feed.groupBy("_change_type").count().collect()} == {
             "delete": 10,
@@ -261,8 +261,8 @@ def test_streams(spark, folder, followed):
 
 def test_what_needs_the_java_of_the_driver_is_refused(spark, folder):
     write_deltalake(folder, numbers(0, 1))
-    with pytest.raises(InvalidArgumentError, match="way='index' needs a classic session"):
-        deltafast.spark.read(spark, folder, way="index")
+    with pytest.raises(InvalidArgumentError, match="read_mode='index' needs a classic session"):
+        deltafast.spark.read(spark, folder, read_mode="index")
 
 
 def test_programs_for_delta_spark(spark, enabled, folder):

@@ -79,14 +79,14 @@ def test_default_reader_and_writer_run_no_python_on_executors(spark, folder, mon
     DeltaTable(folder).delete("id % 10 = 7 or id = 101")
     expected = [n for n in range(104) if n % 10 != 7 and n != 101]
     for way in ("index", "paths"):
-        frame = deltafast.spark.read(spark, str(folder), way=way)
+        frame = deltafast.spark.read(spark, str(folder), read_mode=way)
         assert ids(frame) == expected
         assert ids(frame.where("s.x > 90 and p = 1")) == [91, 94, 100, 103]
         assert ids(frame.where("s is null")) == [5]
         assert ids(frame.where("at = timestamp_micros(3600000000)")) == [n for n in expected if 50 <= n < 100]
         assert frame.groupBy().count().collect()[0][0] == len(expected)
     monkeypatch.undo()
-    assert ids(deltafast.spark.read(spark, str(folder), way="arrow")) == expected
+    assert ids(deltafast.spark.read(spark, str(folder), read_mode="arrow")) == expected
     moments = {row[0]: row[1] for row in deltafast.spark.read(spark, str(folder)).select("id", "at").collect()}
     assert [moments[n].timestamp() for n in (42, 52, 102)] == [0, 3600, 7200]
 

@@ -58,7 +58,7 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
     hidden = compute.match_substring_regex(paths, _HIDDEN)
     if compute.any(hidden).as_py():
         name = paths.filter(hidden)[0].as_py()
-        message = f"the data file {name!r} has a name that Spark passes over in silence; read with way='arrow'"
+        message = f"the data file {name!r} has a name that Spark passes over in silence; read with read_mode='arrow'"
         raise PathsUnavailableError(message)
     empty = [*data, *listing.constants]
     if not len(paths):

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from deltafast._util.filters import Predicate
     from deltafast.spark._scan.snapshot import Listing
 
-__all__ = ["Way", "files_frame", "followed", "physical_rows", "read", "row_tracking"]
+__all__ = ["ReadMode", "files_frame", "followed", "physical_rows", "read", "row_tracking"]
 
-Way: TypeAlias = Literal["auto", "index", "paths", "arrow"]
-_WAYS = ("auto", "index", "paths", "arrow")
+ReadMode: TypeAlias = Literal["auto", "index", "paths", "arrow"]
+_READ_MODES = ("auto", "index", "paths", "arrow")
 
 #: Whose columns the feed of a table with column mapping has: the last version's by itself, as in delta-spark.
 _NAMES_OF_FEED = "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable"
@@ -50,10 +50,10 @@ def read(
     options: Mapping[str, Any] | None = None,
     *,
     filters: Predicate | None = None,
-    way: Way = "auto",
+    read_mode: ReadMode = "auto",
     metadata_columns: Sequence[Literal["row_id", "row_commit_version"]] = (),
     storage_options: Mapping[str, str] | None = None,
-    allow_foreign_paths: bool | Sequence[str] = False,
+    allow_external_paths: bool | Sequence[str] = False,
 ) -> Any:
     """Read a table as a Spark data frame.
 
@@ -67,8 +67,8 @@ def read(
             `startingVersion`, `endingVersion`, `startingTimestamp`, `endingTimestamp` for the change data
             feed.
         filters: Only rows for which it is true: Spark SQL text or tuples in disjunctive normal form. Files
-            are left out when the frame is made; filters on the frame do that too where the way is `index`.
-        way: How rows are read. `index`: Spark's Parquet reader over a list of files compiled into the
+            are left out when the frame is made; filters on the frame do that too where the mode is `index`.
+        read_mode: How rows are read. `index`: Spark's Parquet reader over a list of files compiled into the
             driver, which asks the core which files the frame's filters need (classic only). `paths`: the
             same reader over explicit paths. `arrow`: executors read with the Rust reader and need
             deltafast. `auto`: the first of them that can.
@@ -77,7 +77,7 @@ def read(
             `base_row_id` and `default_row_commit_version`.
         storage_options: How the core opens the store; made of Hadoop's settings where None, and wins over
             them.
-        allow_foreign_paths: See `DeltaTable`.
+        allow_external_paths: See `DeltaTable`.
 
     Returns:
         A lazy frame with the table's columns, pinned to the version.
@@ -85,12 +85,12 @@ def read(
     Raises:
         TableNotFoundError: There is no table.
         VersionNotFoundError: There is no such version.
-        InvalidArgumentError: An option or a filter is wrong, or the way cannot read these files.
+        InvalidArgumentError: An option or a filter is wrong, or the mode cannot read these files.
         DeltaProtocolError: The table needs a feature that this release does not have.
     """
     session = Session(spark)
-    if way not in _WAYS:
-        message = f"way must be one of {', '.join(_WAYS)}, not {way!r}"
+    if read_mode not in _READ_MODES:
+        message = f"read_mode must be one of {', '.join(_READ_MODES)}, not {read_mode!r}"
         raise InvalidArgumentError(message)
     given = _given(options)
     version = _one("version", version, given.pop("version", None))
@@ -115,7 +115,7 @@ def read(
             timestamp=timestamp,
             storage_options=place.options or None,
             time_zone=session.zone,
-            allow_foreign_paths=allow_foreign_paths,
+            allow_external_paths=allow_external_paths,
         )
         is_past = version is not None or timestamp is not None
         if timestamp is not None:
@@ -127,7 +127,7 @@ def read(
     for name in metadata:
         pinned.materialized(name)
     tree = handle_of(table).bind(filters)
-    frame = _frame(pinned, tree, metadata, way)
+    frame = _frame(pinned, tree, metadata, read_mode)
     return frame if tree is None else frame.where(_sql(tree))
 
 
@@ -158,25 +158,29 @@ def files_frame(version: Version, paths: Sequence[str]) -> Any:
 
 
 def _frame(
-    version: Version, tree: str | None, metadata: tuple[str, ...], way: Way, only: frozenset[str] | None = None
+    version: Version,
+    tree: str | None,
+    metadata: tuple[str, ...],
+    read_mode: ReadMode,
+    only: frozenset[str] | None = None,
 ) -> Any:
     """The table's columns by the first way that can."""
     from deltafast.spark._scan.path_scan import PathsUnavailableError
 
-    if version.session.is_connect and way == "index":
-        message = "way='index' needs a classic session: Spark Connect has no Java objects; use way='paths'"
+    if version.session.is_connect and read_mode == "index":
+        message = "read_mode='index' needs a classic session: Spark Connect has no Java objects; use read_mode='paths'"
         raise InvalidArgumentError(message)
-    if way == "arrow" or not _names_will_do(version, way):
+    if read_mode == "arrow" or not _names_will_do(version, read_mode):
         return python_scan.scan(version, tree, metadata, only)
-    lazy = only is None and way != "paths" and not version.session.is_connect
+    lazy = only is None and read_mode != "paths" and not version.session.is_connect
     listing = version.listing(tree, metadata, lazy=lazy, only=only)
     data = version.columns.physical(version.columns.data)
     materialized = [(name, *version.materialized(name)) for name in metadata]
     data += [field_of(column, "long") for _, column, _ in materialized if column]
     try:
-        frame = physical_rows(version, listing, data, way)
+        frame = physical_rows(version, listing, data, read_mode)
     except PathsUnavailableError as error:
-        if way == "paths":
+        if read_mode == "paths":
             raise InvalidArgumentError(str(error)) from error
         return python_scan.scan(version, tree, metadata, only)
     added = [row_tracking(name, column, constant) for name, column, constant in materialized]
@@ -187,7 +191,7 @@ def _frame(
     return frame
 
 
-def physical_rows(version: Version, listing: Listing, data: list[dict[str, Any]], way: Way = "auto") -> Any:
+def physical_rows(version: Version, listing: Listing, data: list[dict[str, Any]], read_mode: ReadMode = "auto") -> Any:
     """The rows of files by Spark's reader: physical columns and constants, deleted rows left out.
 
     Raises:
@@ -195,11 +199,11 @@ def physical_rows(version: Version, listing: Listing, data: list[dict[str, Any]]
     """
     from deltafast.spark._scan.file_index import IndexUnavailableError
 
-    if way != "paths" and not version.session.is_connect:
+    if read_mode != "paths" and not version.session.is_connect:
         try:
             return file_index.scan(version, listing, data)
         except IndexUnavailableError as error:
-            if way == "index":
+            if read_mode == "index":
                 raise
             warn(f"{error}; reading by explicit paths instead, which leaves out files only by `filters`")
     if listing.files is None:
@@ -207,12 +211,12 @@ def physical_rows(version: Version, listing: Listing, data: list[dict[str, Any]]
     return path_scan.scan(version, listing, data)
 
 
-def _names_will_do(version: Version, way: Way) -> bool:
+def _names_will_do(version: Version, read_mode: ReadMode) -> bool:
     """Whether Spark's reader, which knows only names, finds the table's columns in its files."""
     if version.mapping != "id" or version.snapshot.ids_agree():
         return True
-    if way != "auto":
-        message = "column mapping by id: field ids and physical names of some files disagree; use way='arrow'"
+    if read_mode != "auto":
+        message = "column mapping by id: field ids and physical names of some files disagree; use read_mode='arrow'"
         raise InvalidArgumentError(message)
     return False
 

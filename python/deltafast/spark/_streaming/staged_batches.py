@@ -90,7 +90,7 @@ def commit(
     Returns:
         Whether a version was made; not where the transaction was committed before.
     """
-    from deltafast._util.options import choices
+    from deltafast._util.options import commit_options
     from deltafast._util.writer_properties import encoding
     from deltafast.writer import run_write
 
@@ -106,7 +106,7 @@ def commit(
         )
         settings |= {
             "has_predicate": replace_where is not None,
-            "choices": choices(properties),
+            "commit_options": commit_options(properties),
             "encoding": encoding(None, zone),
             "keys": [],
         }

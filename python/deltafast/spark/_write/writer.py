@@ -17,7 +17,7 @@ from deltafast import _core
 from deltafast._expr.demands import bind_rows
 from deltafast._expr.render import to_spark_sql
 from deltafast._util.open_options import core_open_options
-from deltafast._util.options import choices, names
+from deltafast._util.options import commit_options, names
 from deltafast.exceptions import CommitUnknownError, InvalidArgumentError
 from deltafast.spark._scan.physical_columns import check_names, field_of, mapping_mode, plain_type
 from deltafast.spark._session.session import Session
@@ -189,7 +189,7 @@ def write_rows(
         "has_predicate": replace_where is not None,
         "dynamic_partitions": str(given.get("partitionoverwritemode", "static")).lower() == "dynamic"
         and mode == "overwrite",
-        "choices": choices(commit),
+        "commit_options": commit_options(commit),
     }
     if writer == "driver":
         return _through_driver(session, frame, place, settings, replace_where)
@@ -224,7 +224,7 @@ def write_as_select(
         "description": description,
         "configuration": defaults(session) | dict(configuration),
         "as_select": statement,
-        "choices": choices(commit),
+        "commit_options": commit_options(commit),
     }
     plan = _planned(session, frame, place, settings)
     if plan is not None:
@@ -239,7 +239,7 @@ def _planned(session: Session, frame: Any, place: Place, settings: dict[str, Any
         actions="",
         schema=json.dumps(_schema(frame)),
         storage_options=place.options or None,
-        open_options=core_open_options(session.zone, None, allow_foreign_paths=False),
+        open_options=core_open_options(session.zone, None, allow_external_paths=False),
     )
     if plan is not None and _mapping_of(json.loads(plan.target)) == "none":
         check_names(json.loads(plan.schema), lambda: _schema_before(place))

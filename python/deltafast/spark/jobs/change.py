@@ -13,7 +13,7 @@ from deltafast import _core
 from deltafast._expr.demands import bind_rows, bind_updates
 from deltafast._handle import handle_of
 from deltafast._ops.delete_update import dml_figures
-from deltafast._util.options import choices
+from deltafast._util.options import commit_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import quoted
 from deltafast.spark._scan.row_positions import Rows
@@ -60,7 +60,7 @@ def delete(
         CommitFailedError: Another writer changed the same rows meanwhile; nothing was committed.
         CommitUnknownError: Whether the commit was made cannot be found out.
     """
-    job = _Job(spark, table, "delete", condition, choices(commit_properties, post_commithook_properties))
+    job = _Job(spark, table, "delete", condition, commit_options(commit_properties, post_commithook_properties))
     with job.session.set(ANSI), job.folders as folders:
         listing, found = job.find()
         if listing is not None and not job.outlook["has_vectors"] and found["has_partial"]:
@@ -103,7 +103,7 @@ def update(
     if not updates:
         message = "there is nothing to update: no column is given a value"
         raise InvalidArgumentError(message)
-    job = _Job(spark, table, "update", condition, choices(commit_properties, post_commithook_properties))
+    job = _Job(spark, table, "update", condition, commit_options(commit_properties, post_commithook_properties))
     new = _NewValues(job, updates)
     with job.session.set(ANSI), job.folders as folders:
         listing, _ = job.find()
