@@ -1,20 +1,29 @@
-"""Fail when a Rust module imports one of its own rank or above.
+"""Fail when a Rust or Python module imports one of its own rank or above.
 
-    python dev/check_layers.py src
+    python dev/check_layers.py src python/deltafast
     python dev/check_layers.py --self-test
 
 The ranks are those of docs/design.md: a module imports only modules of lower rank, so there are no
 cycles. Reads the use-trees and paths of non-test code as text, without a build. Climbing out of a
 module by `super::super` and names re-exported at the crate root are refused too, since they would
 hide where an import comes from.
+
+Of Python every import counts, those within functions and under `TYPE_CHECKING` too, but for `import deltafast`, by
+which code asks for the installed package. Names and modules with an underscore are private to the package that they
+are in.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RANK = {
     "error": 0,
@@ -39,6 +48,43 @@ RANK = {
     "commit": 11,
     "ops": 12,
     "py": 13,
+}
+#: Of each Python module or package; those within it that are not named here have its rank, and import each other.
+PYTHON_RANK = {
+    "exceptions": 0,
+    "catalog": 0,
+    "_core": 1,
+    "progress": 2,
+    "transaction": 2,
+    "schema": 2,
+    "_util": 3,
+    "stores": 4,
+    "_expr": 4,
+    "check": 5,
+    "_handle": 5,
+    "filesystem": 6,
+    "_interop": 7,
+    "writer": 8,
+    "_ops": 9,
+    "table": 10,
+    "_sql": 11,
+    "_deltalake": 11,
+    "layout": 11,
+    "polars": 11,
+    "doctor": 12,
+    "cli": 13,
+    "spark.exceptions": 12,
+    "spark._session": 13,
+    "spark._scan": 14,
+    "spark._write": 15,
+    "spark.jobs": 16,
+    "spark._streaming": 16,
+    "spark._sql": 17,
+    "spark.tables": 18,
+    "spark._enable": 19,
+    "spark": 20,
+    "__main__": 21,
+    "": 21,
 }
 _ROOTS = {"lib", "main", "bin"}
 _LINE_COMMENT = re.compile(r"//[^\n]*")
@@ -109,6 +155,78 @@ def _violations_of(path: Path, text: str, tops: set[str], rank: dict[str, int]) 
     return bad
 
 
+def python_modules(root: Path) -> dict[str, Path]:
+    """The files of a package by their modules; a stub is the module where there is no source beside it."""
+    return {_module(path, root): path for end in ("*.pyi", "*.py") for path in sorted(root.rglob(end))}
+
+
+def _module(path: Path, root: Path) -> str:
+    parts = [root.name, *path.relative_to(root).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def python_imports(module: str, path: Path, modules: dict[str, Path]) -> Iterator[tuple[str, str | None, int]]:
+    """Every import of a module of the same package: that module, the name if it is of one, and the line."""
+    parent = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, None, node.lineno) for alias in node.names if alias.name in modules)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                climbed = parent.rsplit(".", node.level - 1)[0] if node.level > 1 else parent
+                base = f"{climbed}.{base}".rstrip(".")
+            for alias in node.names:
+                if (inner := f"{base}.{alias.name}") in modules:
+                    yield inner, None, node.lineno
+                elif base in modules:
+                    yield base, alias.name, node.lineno
+
+
+def python_violations(root: Path, rank: dict[str, int]) -> list[str]:
+    """Every import of Python that ranks or privacy forbid, as one line each."""
+    modules = python_modules(root)
+    bad: list[str] = []
+    for module, path in modules.items():
+        own = _ranked(module, rank)
+        if own is None:
+            bad.append(f"{path}: {module} has no rank in dev/check_layers.py")
+            continue
+        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        for target, name, line in python_imports(module, path, modules):
+            other = _ranked(target, rank)
+            is_own_package = target == root.name and name is None
+            if other is not None and other != own and rank[own] <= rank[other] and not is_own_package:
+                said = f"{own or root.name} ({rank[own]}) imports {other or root.name} ({rank[other]})"
+                bad.append(f"{path}:{line}: {said}")
+            if (hidden := _private(target, name, modules, package)) is not None:
+                bad.append(f"{path}:{line}: {hidden} is private to its package")
+    return bad
+
+
+def _ranked(module: str, rank: dict[str, int]) -> str | None:
+    """The name under which a module has its rank: its own, or the package's that it is in; the root is by itself."""
+    parts = module.split(".")[1:]
+    found = (".".join(parts[:depth]) for depth in range(len(parts), 0, -1))
+    return next((name for name in found if name in rank), None) if parts else ""
+
+
+def _private(target: str, name: str | None, modules: dict[str, Path], package: str) -> str | None:
+    """What an import names that is private to a package which the importer is not in; None if it does not."""
+    parts = target.split(".")
+    for depth, part in enumerate(parts):
+        if part.startswith("_") and not _is_within(package, ".".join(parts[:depth])):
+            return ".".join(parts[: depth + 1])
+    if name is not None and name.startswith("_") and not name.startswith("__"):
+        owner = target if modules[target].name == "__init__.py" else target.rpartition(".")[0]
+        return None if _is_within(package, owner) else f"{target}.{name}"
+    return None
+
+
+def _is_within(package: str, outer: str) -> bool:
+    return package == outer or package.startswith(f"{outer}.")
+
+
 def self_test() -> None:
     """Plant each kind of violation and see that it is found, and that clean code passes."""
     rank = {"error": 0, "log": 3, "snapshot": 6, "scan": 7}
@@ -131,7 +249,38 @@ def self_test() -> None:
         _plant(Path(folder), rank, "scan.rs", clean)
         if found := violations(Path(folder), rank):
             sys.exit(f"self-test: wrongly found: {found}")
+    _python_self_test()
     print("layers self-test ok")
+
+
+def _python_self_test() -> None:
+    rank = {"low": 0, "_mid": 1, "high": 2, "high._in": 3, "": 4}
+    base = {f"{name}/__init__.py": "" for name in (".", "low", "_mid", "high", "high/_in")}
+    plants = {
+        "upward": {"low/a.py": "from p.high import b"},
+        "upward in a function": {"low/a.py": "def f():\n    import p._mid"},
+        "upward for types": {
+            "low/a.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .. import high"
+        },
+        "upward to the root": {"low/a.py": "from p import __version__"},
+        "a private name": {"high/a.py": "from p._mid.b import _c", "_mid/b.py": "_c = 1"},
+        "a private module": {"a.py": "from p.high._in import c"},
+        "without a rank": {"other.py": ""},
+    }
+    clean = {
+        "high/a.py": "from p import low\nfrom p._mid import b\nfrom .b import _c\nimport p\nimport os",
+        "high/b.py": "_c = 1",
+        "_mid/b.py": "from p.low import c",
+        "high/_in/d.py": "from p.high.b import _c",
+    }
+    for name, files in (plants | {"": clean}).items():
+        with tempfile.TemporaryDirectory() as folder:
+            for path, text in (base | files).items():
+                (Path(folder) / "p" / path).parent.mkdir(parents=True, exist_ok=True)
+                (Path(folder) / "p" / path).write_text(text)
+            found = python_violations(Path(folder) / "p", rank | ({"a": 5} if "a.py" in files else {}))
+            if bool(found) != bool(name):
+                sys.exit(f"self-test: Python: {name}: {found}")
 
 
 def _plant(src: Path, rank: dict[str, int], name: str, text: str) -> None:
@@ -143,11 +292,14 @@ def _plant(src: Path, rank: dict[str, int], name: str, text: str) -> None:
 
 
 def main() -> None:
-    """Run the self-test, or check a source folder."""
+    """Run the self-test, or check source folders."""
     if sys.argv[1:] == ["--self-test"]:
         self_test()
         return
-    found = violations(Path(sys.argv[1]), RANK)
+    found: list[str] = []
+    for root in map(Path, sys.argv[1:]):
+        is_rust = any(root.rglob("*.rs"))
+        found += violations(root, RANK) if is_rust else python_violations(root, PYTHON_RANK)
     print("\n".join(found) or "layers ok")
     sys.exit(bool(found))
 

@@ -3,21 +3,22 @@
     python dev/draw_design.py            writes docs/images/*.svg
     python dev/draw_design.py --check    fails if a file there differs from what would be written
 
-The ranks of Rust modules are those of dev/check_layers.py, the ranks of Python modules those of the tables in
-docs/design.md. A picture is refused if a text is wider than its box or if two boxes overlap.
+The ranks of Rust and Python modules are those of dev/check_layers.py. A picture is refused if a text is wider than its box
+or if two boxes overlap.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from check_layers import RANK
+from check_layers import PYTHON_RANK, RANK
 
 ROOT = Path(__file__).resolve().parents[1]
+#: Entry points, which import everything.
+_UNDRAWN = {"", "__main__"}
 IMAGES = ROOT / "docs" / "images"
 SANS = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif"
 MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -171,23 +172,21 @@ def rust_ranks() -> dict[int, list[str]]:
 
 
 def python_ranks() -> dict[int, list[str]]:
-    """Return the modules of the Python package by rank: those of the first table below the heading."""
-    section = _section("Python modules")
+    """Return the modules of the Python package by rank, the parts of `spark` and the entry points left out."""
     ranks: dict[int, list[str]] = {}
-    for rank, names in re.findall(r"^\| (\d+) \| ([^|]+) \|", section, re.MULTILINE):
-        ranks.setdefault(int(rank), []).extend(re.findall(r"`(\w+)`", names))
+    for module, rank in (PYTHON_RANK | {"spark": PYTHON_RANK["cli"]}).items():
+        if "." not in module and module not in _UNDRAWN:
+            ranks.setdefault(rank, []).append(module)
     return ranks
 
 
 def spark_ranks() -> list[list[str]]:
     """Return the parts of the package spark, the highest rank first."""
-    (order,) = re.findall(r"Within `spark`, from high to low: (.+?)\. ", _section("Python modules"), re.DOTALL)
-    return [re.findall(r"`(\w+)`", rank) for rank in order.split(",")]
-
-
-def _section(heading: str) -> str:
-    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-    return text.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    ranks: dict[int, list[str]] = {}
+    for module, rank in PYTHON_RANK.items():
+        if module.startswith("spark."):
+            ranks.setdefault(rank, []).append(module.removeprefix("spark."))
+    return [ranks[rank] for rank in sorted(ranks, reverse=True)]
 
 
 PITCH, FIRST_ROW = 33, 46

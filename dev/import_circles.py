@@ -11,14 +11,13 @@ functions and under `TYPE_CHECKING` count, since a reader follows them as well. 
 from __future__ import annotations
 
 import argparse
-import ast
 import re
 import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from check_layers import code, is_test
+from check_layers import code, is_test, python_imports, python_modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,40 +31,12 @@ _PATH = re.compile(r"(?<![\w:])((?:crate|super|self)(?:::\w+)+)")
 
 def python_graph(root: Path) -> Graph:
     """Return which files of a package import which."""
-    package = root.name
-    # A stub is the module where there is no source beside it: an extension module.
-    modules = {_module(path, root): path for ending in ("*.pyi", "*.py") for path in sorted(root.rglob(ending))}
+    modules = python_modules(root)
     graph: Graph = {}
     for name, path in modules.items():
-        parent = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        imported = set[str]()
-        for node in ast.walk(ast.parse(path.read_text(), str(path))):
-            imported |= {found for found in _imported(node, parent, package, modules) if found != name}
+        imported = {found for found, _, _ in python_imports(name, path, modules) if found != name}
         graph[str(path)] = {str(modules[found]) for found in imported}
     return graph
-
-
-def _module(path: Path, root: Path) -> str:
-    parts = [root.name, *path.relative_to(root).with_suffix("").parts]
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _imported(node: ast.AST, parent: str, package: str, modules: dict[str, Path]) -> Iterator[str]:
-    """Yield the modules of the package that an import statement names."""
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            if alias.name.partition(".")[0] == package and alias.name in modules:
-                yield alias.name
-    elif isinstance(node, ast.ImportFrom):
-        base = node.module or ""
-        if node.level:
-            climbed = parent.rsplit(".", node.level - 1)[0] if node.level > 1 else parent
-            base = f"{climbed}.{base}".rstrip(".")
-        if base.partition(".")[0] == package:
-            for alias in node.names:
-                inner = f"{base}.{alias.name}"
-                if inner in modules or base in modules:
-                    yield inner if inner in modules else base
 
 
 def rust_graph(root: Path) -> Graph:

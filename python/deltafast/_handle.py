@@ -13,7 +13,7 @@ from deltafast import _core
 from deltafast._util.filters import either, spell_nulls, with_change_columns
 from deltafast._util.fork_lock import ForkLock
 from deltafast._util.locations import address, location
-from deltafast._util.open_options import adapted_store, core_open_options
+from deltafast._util.open_options import core_open_options
 from deltafast._util.options import names, text_options
 from deltafast.exceptions import DeltaError, warn
 from deltafast.schema import Schema
@@ -26,9 +26,26 @@ if TYPE_CHECKING:
 
     from deltafast._util.filters import FilterType, Predicate
 
-__all__ = ["DeltaTableConfig", "HandleOwner", "Metadata", "ProtocolVersions", "TableHandle", "handle_of"]
+__all__ = [
+    "DeltaTableConfig",
+    "HandleOwner",
+    "Metadata",
+    "ProtocolVersions",
+    "TableHandle",
+    "adapted_store",
+    "handle_of",
+]
 
 _T = TypeVar("_T")
+
+
+def adapted_store(store: object | None, uri: str) -> object | None:
+    """The Python store as the core takes it; None where there is none."""
+    if store is None:
+        return None
+    from deltafast.stores import adapt_store
+
+    return adapt_store(store, uri)
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from deltafast import _core
-from deltafast._handle import DeltaTableConfig, HandleOwner, Metadata, ProtocolVersions, TableHandle, handle_of
+from deltafast._handle import (
+    DeltaTableConfig,
+    HandleOwner,
+    Metadata,
+    ProtocolVersions,
+    TableHandle,
+    adapted_store,
+    handle_of,
+)
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
 from deltafast._util.filters import either
 from deltafast._util.locations import address, local_path
-from deltafast._util.open_options import adapted_store, core_open_options
+from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names, property_strings, text_options
 from deltafast._util.values import instant, moment, partition_text
 from deltafast.exceptions import InvalidArgumentError

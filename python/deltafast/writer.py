@@ -10,10 +10,10 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
-from deltafast._handle import HandleOwner, handle_of
+from deltafast._handle import HandleOwner, adapted_store, handle_of
 from deltafast._util.arrow import Data, as_stream
 from deltafast._util.locations import address
-from deltafast._util.open_options import adapted_store, core_open_options
+from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names, property_strings, text_options
 from deltafast._util.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties, encoding
 from deltafast.exceptions import InvalidArgumentError

@@ -29,12 +29,14 @@ def test_a_picture_is_well_formed(path):
     assert ET.parse(path).getroot().get("viewBox")
 
 
-def test_the_page_has_the_ranks_that_are_checked(monkeypatch):
+@pytest.mark.parametrize("half", ["Rust", "Python"])
+def test_the_page_has_the_ranks_that_are_checked(half, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "dev"))
-    from draw_design import rust_ranks
+    import draw_design
 
-    section = PAGE.split("\n## Rust modules\n")[1].split("\n## ")[0]
+    ranks = draw_design.rust_ranks() if half == "Rust" else draw_design.python_ranks()
+    section = PAGE.split(f"\n## {half} modules\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| ([\d, ]+) \| ([^|]+) \|", section, re.MULTILINE)
     pairs = [(ranks.split(", "), re.findall(r"`(\w+)`", names)) for ranks, names in rows]
     page = {name: int(ranks[-1] if index else ranks[0]) for ranks, names in pairs for index, name in enumerate(names)}
-    assert page == {name: rank for rank, names in rust_ranks().items() for name in names}
+    assert page == {name: rank for rank, names in ranks.items() for name in names}

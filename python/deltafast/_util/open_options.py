@@ -8,16 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-__all__ = ["adapted_store", "core_open_options"]
-
-
-def adapted_store(store: object | None, uri: str) -> object | None:
-    """The Python store as the core takes it; None where there is none."""
-    if store is None:
-        return None
-    from deltafast.stores import adapt_store
-
-    return adapt_store(store, uri)
+__all__ = ["core_open_options"]
 
 
 def core_open_options(

@@ -54,9 +54,9 @@ _NANOSECOND_TIMESTAMPS = False
 
 def rust_core_version() -> str:
     """The version of the core behind `deltalake`: deltafast's."""
-    from deltafast import __version__ as version
+    from deltafast import _core
 
-    return version
+    return _core.version()
 
 
 def __getattr__(name: str) -> Any:
