@@ -3,8 +3,8 @@
     python dev/draw_design.py            writes docs/images/*.svg
     python dev/draw_design.py --check    fails if a file there differs from what would be written
 
-The ranks of Rust and Python modules are those of dev/check_layers.py. A picture is refused if a text is wider than its box
-or if two boxes overlap.
+The ranks of the modules are those of dev/check_layers.py. A picture is refused if a text is wider than its box or if
+two boxes overlap.
 """
 
 from __future__ import annotations

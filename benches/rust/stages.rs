@@ -239,7 +239,7 @@ fn main() -> Result<()> {
                     .ok_or_else(|| Error::invalid("--runs needs a number"))?;
             }
             "--predicate" => {
-                predicate = Some(BoundExpr::from_json(&given.next().unwrap_or_default())?)
+                predicate = Some(BoundExpr::from_json(&given.next().unwrap_or_default())?);
             }
             "--no-scan" => rows = false,
             _ => table.uri = argument,

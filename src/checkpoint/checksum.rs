@@ -432,7 +432,7 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
             NonFileAction::Protocol(protocol) => out.facts.protocol = protocol,
             NonFileAction::Metadata(metadata) => out.facts.metadata = *metadata,
             NonFileAction::CommitInfo(json) => {
-                info = serde_json::from_str(&json).unwrap_or_default()
+                info = serde_json::from_str(&json).unwrap_or_default();
             }
             NonFileAction::Txn(txn) => {
                 if let Some(all) = &mut out.facts.set_transactions {

@@ -138,11 +138,19 @@ pub fn commit(
         }
     }
     let metrics = operation.metrics.clone();
-    transaction.extend(commit_options.app_transactions.iter().cloned().map(Action::Txn));
+    transaction.extend(
+        commit_options
+            .app_transactions
+            .iter()
+            .cloned()
+            .map(Action::Txn),
+    );
     transaction.set_operation(operation);
     let usual = TransactionOptions::default();
     let options = TransactionOptions {
-        max_retries: commit_options.max_commit_retries.unwrap_or(usual.max_retries),
+        max_retries: commit_options
+            .max_commit_retries
+            .unwrap_or(usual.max_retries),
         cancel: cancel.clone(),
         writer_queue_lock: commit_options.turn.clone(),
         ..usual

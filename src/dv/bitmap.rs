@@ -411,7 +411,7 @@ impl RoaringBitmapArray {
             let shift = base.cast_signed() - range.start.cast_signed();
             match container {
                 RoaringContainer::Bits(bits, _) => {
-                    any |= clear_bits(&mut words, bits, shift, from, to)
+                    any |= clear_bits(&mut words, bits, shift, from, to);
                 }
                 RoaringContainer::List(values) => {
                     let at = |limit: u64| values.partition_point(|value| u64::from(*value) < limit);

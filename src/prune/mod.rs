@@ -24,8 +24,8 @@ use crate::error::{Error, Result};
 use crate::expr::{BoundExpr, Expr, Function};
 use crate::protocol::schema::DataType;
 
+mod evaluator;
 mod range;
-mod verdict;
 
 #[cfg(test)]
 mod tests;
@@ -88,7 +88,7 @@ fn outcomes(predicate: &BoundExpr, facts: &dyn PruningStatistics) -> Result<Pred
             predicate.data_type()
         )));
     }
-    Ok(verdict::PruningEvaluator::new(predicate, facts).predicate(&predicate.expr))
+    Ok(evaluator::PruningEvaluator::new(predicate, facts).predicate(&predicate.expr))
 }
 
 /// Splits a predicate at its top-level ANDs into the part that only partition columns decide and

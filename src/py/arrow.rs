@@ -352,6 +352,15 @@ impl ArrowSchemaExport {
     }
 }
 
+/// The rows that an engine returns, batch by batch.
+pub(super) fn engine_batches(
+    stream: RecordBatchStreamReader,
+) -> impl Iterator<Item = Result<RecordBatch>> {
+    stream.map(|batch| {
+        batch.map_err(|e| Error::invalid(format!("the rows of the engine cannot be read: {e}")))
+    })
+}
+
 /// Takes over the stream of anything that has `__arrow_c_stream__`.
 pub(super) fn import_stream(object: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     let capsule = object.call_method0("__arrow_c_stream__")?;

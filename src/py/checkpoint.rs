@@ -1,21 +1,11 @@
 //! Checkpoints and the upkeep of the log, as Python calls them: options and answers are JSON text.
 
 use pyo3::prelude::*;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
+use super::json::{parse_options, to_json};
 use super::runtime::wait_settled;
 use super::snapshot::Snapshot;
 use crate::checkpoint;
-use crate::error::{Error, Result};
-
-pub(super) fn options<T: DeserializeOwned>(json: &str) -> Result<T> {
-    serde_json::from_str(json).map_err(|e| Error::invalid(format!("unknown options: {e}")))
-}
-
-pub(super) fn to_json_string(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|e| Error::internal(format!("an answer is no JSON: {e}")))
-}
 
 /// Writes the checkpoint of a snapshot's version.
 #[pyfunction]
@@ -26,9 +16,9 @@ pub(super) fn create_checkpoint(
 ) -> PyResult<String> {
     let snapshot = snapshot.core().clone();
     wait_settled(py, move |cancel| {
-        to_json_string(&checkpoint::write(
+        to_json(&checkpoint::write(
             &snapshot,
-            &options(&options_json)?,
+            &parse_options(&options_json)?,
             cancel,
         )?)
     })
@@ -52,9 +42,9 @@ pub(super) fn cleanup_metadata(
 ) -> PyResult<String> {
     let snapshot = snapshot.core().clone();
     wait_settled(py, move |cancel| {
-        to_json_string(&checkpoint::cleanup(
+        to_json(&checkpoint::cleanup(
             &snapshot,
-            &options(&options_json)?,
+            &parse_options(&options_json)?,
             cancel,
         )?)
     })

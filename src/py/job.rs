@@ -4,29 +4,20 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use arrow_array::ffi_stream::RecordBatchStreamReader;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use pyo3::prelude::*;
 use serde_json::json;
 
-use super::arrow::{ArrowStream, import_stream};
+use super::arrow::{ArrowStream, engine_batches, import_stream};
 use super::error::to_python;
+use super::json::{from_json, to_json};
 use super::runtime::{wait, wait_settled};
 use super::snapshot::Snapshot;
-use super::table::{CommandOutput, answer, from_json, optimized, to_json};
+use super::table::{CommandOutput, answer, optimized};
 use crate::error::{Error, Result};
 use crate::exec::{CancellationToken, ProgressCounter};
 use crate::ops;
 use crate::scan::BatchStream;
-
-/// What an engine found, batch by batch.
-pub(super) fn engine_batches(
-    stream: RecordBatchStreamReader,
-) -> impl Iterator<Item = Result<RecordBatch>> {
-    stream.map(|batch| {
-        batch.map_err(|e| Error::invalid(format!("the rows that were found cannot be read: {e}")))
-    })
-}
 
 /// A job, until it is run; and whose table it changes.
 struct PendingJob<J> {

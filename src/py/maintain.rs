@@ -11,7 +11,7 @@ use arrow_schema::{DataType as Arrow, TimeUnit};
 use pyo3::prelude::*;
 
 use super::arrow::import_stream;
-use super::checkpoint::{options, to_json_string};
+use super::json::{parse_options, to_json};
 use super::runtime::wait_settled;
 use super::snapshot::{LogTailSource, Snapshot, open_log};
 use super::table::report_warnings;
@@ -45,8 +45,8 @@ pub(super) fn vacuum(
                 Err(error) => vec![Err(error)],
             })) as FileInventory
         });
-        let done = maintain::vacuum(&core, &options(&options_json)?, inventory, cancel)?;
-        Ok((to_json_string(&done)?, done.done))
+        let done = maintain::vacuum(&core, &parse_options(&options_json)?, inventory, cancel)?;
+        Ok((to_json(&done)?, done.done))
     })?;
     Ok((
         report_warnings(py, done)?.map(|core| snapshot.with_core(core)),
@@ -121,8 +121,8 @@ pub(super) fn restore(
 ) -> PyResult<MaintenanceOutput> {
     let core = snapshot.core().clone();
     let (json, done) = wait_settled(py, move |cancel| {
-        let done = maintain::restore(&core, &options(&options_json)?, cancel)?;
-        Ok((to_json_string(&done)?, done.done))
+        let done = maintain::restore(&core, &parse_options(&options_json)?, cancel)?;
+        Ok((to_json(&done)?, done.done))
     })?;
     Ok((
         report_warnings(py, done)?.map(|core| snapshot.with_core(core)),
@@ -139,8 +139,8 @@ pub(super) fn repair(
 ) -> PyResult<MaintenanceOutput> {
     let core = snapshot.core().clone();
     let (json, done) = wait_settled(py, move |cancel| {
-        let done = maintain::repair(&core, &options(&options_json)?, cancel)?;
-        Ok((to_json_string(&done)?, done.done))
+        let done = maintain::repair(&core, &parse_options(&options_json)?, cancel)?;
+        Ok((to_json(&done)?, done.done))
     })?;
     Ok((
         report_warnings(py, done)?.map(|core| snapshot.with_core(core)),
@@ -153,7 +153,7 @@ pub(super) fn repair(
 pub(super) fn generate(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
     let core = snapshot.core().clone();
     wait_settled(py, move |cancel| {
-        to_json_string(&manifest::generate(&core, cancel)?)
+        to_json(&manifest::generate(&core, cancel)?)
     })
 }
 
@@ -176,8 +176,8 @@ pub(super) fn clone_table(
             &HashMap::new(),
             LogTailSource::default(),
         )?;
-        let done = maintain::clone(&core, log, &options(&options_json)?, cancel)?;
-        Ok((to_json_string(&done)?, done.done))
+        let done = maintain::clone(&core, log, &parse_options(&options_json)?, cancel)?;
+        Ok((to_json(&done)?, done.done))
     })?;
     report_warnings(py, done)?;
     Ok(json)
@@ -200,8 +200,8 @@ pub(super) fn convert_to_delta(
             &HashMap::new(),
             LogTailSource::default(),
         )?;
-        let done = maintain::convert(log, &options(&options_json)?, cancel)?;
-        Ok((to_json_string(&done)?, done.done))
+        let done = maintain::convert(log, &parse_options(&options_json)?, cancel)?;
+        Ok((to_json(&done)?, done.done))
     })?;
     report_warnings(py, done)?;
     Ok(json)

@@ -10,6 +10,7 @@ mod commits;
 mod error;
 mod files;
 mod job;
+mod json;
 mod maintain;
 mod runtime;
 mod snapshot;

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use pyo3::exceptions::{PyFileNotFoundError, PyNotImplementedError, PyPermissionError};
 use pyo3::prelude::*;
 
-use super::checkpoint::{options, to_json_string};
 use super::error::to_python;
+use super::json::{parse_options, to_json};
 use super::runtime::wait;
 use crate::error::{Error, NotFoundKind, Result};
 use crate::store::{
@@ -34,7 +34,11 @@ pub(super) fn check_store(
             Some(object) => Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>,
             None => store::open(&uri, &storage_options.unwrap_or_default())?,
         };
-        to_json_string(&store::check(&store, &options(&options_json)?, cancel)?)
+        to_json(&store::check(
+            &store,
+            &parse_options(&options_json)?,
+            cancel,
+        )?)
     })
 }
 

@@ -6,14 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::RecordBatchStreamReader;
 use pyo3::prelude::*;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::arrow::{ArrowStream, import_stream};
+use super::arrow::{ArrowStream, engine_batches, import_stream};
 use super::catalog::PyCatalog;
 use super::error::to_python;
-use super::job::engine_batches;
+use super::json::{from_json, to_json};
 use super::runtime::{cancellation_token, replace_progress, wait, wait_settled};
 use super::snapshot::{LogTailSource, Snapshot, open_log, read_options};
 use super::store::PyStore;
@@ -29,14 +27,6 @@ use crate::protocol::schema::StructType;
 use crate::protocol::{evolution, properties};
 use crate::store::Store;
 use crate::write::bound_constraints::TableConstraints;
-
-pub(super) fn from_json<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
-    serde_json::from_str(json).map_err(|e| Error::invalid(format!("{what}: {e}")))
-}
-
-pub(super) fn to_json(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|e| Error::internal(format!("an answer is no JSON: {e}")))
-}
 
 /// Where a table is, as Python says it: a version, or whatever is at a location.
 struct CommandTarget {

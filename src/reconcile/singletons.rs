@@ -56,10 +56,10 @@ impl NonFileActions {
         for single in singles {
             match single {
                 NonFileAction::Txn(txn) => {
-                    _ = self.transactions.insert(txn.app_id.clone(), txn.clone())
+                    _ = self.transactions.insert(txn.app_id.clone(), txn.clone());
                 }
                 NonFileAction::Domain(domain) if domain.removed => {
-                    _ = self.domains.remove(&domain.domain)
+                    _ = self.domains.remove(&domain.domain);
                 }
                 NonFileAction::Domain(domain) => {
                     _ = self.domains.insert(domain.domain.clone(), domain.clone());
@@ -240,7 +240,7 @@ pub fn read_non_file_actions(
         for single in singles.into_iter().rev() {
             match single {
                 NonFileAction::Txn(txn) => {
-                    _ = transactions.entry(txn.app_id.clone()).or_insert(txn)
+                    _ = transactions.entry(txn.app_id.clone()).or_insert(txn);
                 }
                 NonFileAction::Domain(domain) => {
                     _ = domains.entry(domain.domain.clone()).or_insert(domain);

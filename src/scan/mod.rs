@@ -8,21 +8,21 @@ mod actions;
 mod changes;
 mod columns;
 mod commits;
+mod deletion_vectors;
 mod file_matcher;
 mod plan;
 mod read;
-mod vectors;
 
 pub use actions::{ActionColumns, actions, partitions, tombstones};
 pub use changes::{ChangeRequest, change_range, changes};
 pub use columns::{LeafColumns, leaves};
 pub use commits::{CommitFileChanges, CommitRange};
+pub use deletion_vectors::{checked, deletion_bitmaps, deletion_vectors, ids_agree, uri};
 pub use file_matcher::FileMatcher;
 pub use plan::{PlanBatch, ScanPlan, plan};
 pub use read::{
     MetadataColumn, PositionSelection, ScanRequest, at_positions, count, scan, vector_file,
 };
-pub use vectors::{checked, deletion_bitmaps, deletion_vectors, ids_agree, uri};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;

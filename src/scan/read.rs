@@ -391,7 +391,7 @@ impl ScanContext {
         for column in &mut self.columns {
             match column {
                 ColumnSource::Constant(at) if *at == n => {
-                    *column = ColumnSource::Raw(self.raw.len())
+                    *column = ColumnSource::Raw(self.raw.len());
                 }
                 ColumnSource::Constant(at) if *at > n => *at -= 1,
                 _ => {}

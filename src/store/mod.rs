@@ -11,9 +11,9 @@ mod address;
 mod check;
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 mod client;
+mod external_paths;
 #[doc(hidden)]
 pub mod fault;
-mod foreign;
 mod hadoop;
 mod local;
 mod options;
@@ -35,7 +35,7 @@ use bytes::Bytes;
 
 pub use address::{TableAddress, expand, is_url};
 pub use check::{CheckOptions, ProbeFinding, ProbeVerdict, StoreCheckReport, check};
-pub use foreign::ExternalPaths;
+pub use external_paths::ExternalPaths;
 pub use local::{LocalPutStep, LocalStore};
 pub use options::{StorageOptions, option_warnings};
 pub use resolve::{TableStores, open};

@@ -13,7 +13,7 @@ use url::Url;
 use super::address::{TableAddress, safe};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 use super::client::ClientFactory;
-use super::foreign::{ExternalPaths, FileLocation, StoreOrigin, normalised, scheme_of};
+use super::external_paths::{ExternalPaths, FileLocation, StoreOrigin, normalised, scheme_of};
 use super::hadoop::{self, HadoopStore};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 use super::options::{ServiceSettings, number, time};

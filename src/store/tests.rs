@@ -24,7 +24,10 @@ fn climbing_and_other_stores_are_refused_unless_allowed() {
     let table = stores("/t", ExternalPaths::Refused);
     for path in ["../x", "a/../../x", "s3://b/x", "http://h/x"] {
         let error = table.file(path, None).unwrap_err();
-        assert!(error.to_string().contains("allow_external_paths"), "{error}");
+        assert!(
+            error.to_string().contains("allow_external_paths"),
+            "{error}"
+        );
     }
     assert_eq!(
         stores("/a/t", ExternalPaths::Allowed)

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::lengths::ColumnLengths;
+use super::length_limits::ColumnLengths;
 use crate::error::{Error, Result, shown};
 use crate::expr::BoundExpr;
 use crate::protocol::action::{FormatSpecification, Metadata, Protocol};

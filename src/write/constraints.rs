@@ -20,7 +20,7 @@ use arrow_schema::{Field, Schema};
 use serde::Serialize;
 
 use super::cast::ColumnPositions;
-use super::lengths::{ColumnLengths, elements};
+use super::length_limits::{ColumnLengths, elements};
 use crate::error::{Error, Result};
 use crate::expr::{BoundExpr, Expr, Function};
 use crate::protocol::schema::{DataType, StringLayout, StructType};

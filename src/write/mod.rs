@@ -22,7 +22,7 @@ pub mod external_files;
 pub mod external_sort;
 mod file_schema;
 mod files;
-pub mod lengths;
+pub mod length_limits;
 pub mod partition;
 mod partition_buffer;
 pub mod space_filling_curve;

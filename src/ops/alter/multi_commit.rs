@@ -35,7 +35,7 @@ impl<'a> MultiCommitCommand<'a> {
     ) -> Self {
         Self {
             snapshot,
-            commit_options: commit_options,
+            commit_options,
             cancel,
             warnings: Vec::new(),
         }

@@ -77,7 +77,13 @@ pub fn delete(
             check_changeable(snapshot)?;
             delete_once(
                 snapshot,
-                DmlContext::new(snapshot, predicate, &options.encoding, commit_options, cancel)?,
+                DmlContext::new(
+                    snapshot,
+                    predicate,
+                    &options.encoding,
+                    commit_options,
+                    cancel,
+                )?,
                 cancel,
             )
         },
@@ -153,7 +159,13 @@ pub fn update(
             check_changeable(snapshot)?;
             update_once(
                 snapshot,
-                DmlContext::new(snapshot, predicate, &options.encoding, commit_options, cancel)?,
+                DmlContext::new(
+                    snapshot,
+                    predicate,
+                    &options.encoding,
+                    commit_options,
+                    cancel,
+                )?,
                 assignments,
                 bound,
                 cancel,
@@ -309,7 +321,7 @@ impl<'a> DmlContext<'a> {
             predicate: bound,
             sql: predicate.map(|demand| demand.sql.as_str()),
             target,
-            commit_options: commit_options,
+            commit_options,
             cancel,
             started: Instant::now(),
         })

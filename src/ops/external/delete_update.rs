@@ -130,7 +130,7 @@ impl ExternalDmlJob {
             snapshot: snapshot.clone(),
             kind: verb,
             predicate,
-            commit_options: commit_options,
+            commit_options,
             started: Instant::now(),
             matched_rows: None,
         })

@@ -149,7 +149,14 @@ pub fn clone(
         "numCopiedFiles": 0,
         "copiedFilesSize": 0,
     });
-    let done = match commit_command(tx, "CLONE", parameters, metrics, &options.commit_options, cancel) {
+    let done = match commit_command(
+        tx,
+        "CLONE",
+        parameters,
+        metrics,
+        &options.commit_options,
+        cancel,
+    ) {
         // Another writer was first, as if it had been there from the beginning.
         Err(Error::CommitFailed { .. }) if old.is_none() => {
             return Err(Error::invalid(format!(

@@ -446,7 +446,7 @@ fn merge_data_types(a: &DataType, b: &DataType) -> Option<DataType> {
             for field in &b.fields {
                 match fields.iter_mut().find(|known| known.name == field.name) {
                     Some(known) => {
-                        known.data_type = merge_data_types(&known.data_type, &field.data_type)?
+                        known.data_type = merge_data_types(&known.data_type, &field.data_type)?;
                     }
                     None => fields.push(field.clone()),
                 }

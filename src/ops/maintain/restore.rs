@@ -215,7 +215,14 @@ pub fn restore(
         "numOfFilesAfterRestore": out.num_of_files_after_restore,
         "tableSizeAfterRestore": out.table_size_after_restore,
     });
-    let done = commit_command(tx, "RESTORE", parameters, metrics, &options.commit_options, cancel)?;
+    let done = commit_command(
+        tx,
+        "RESTORE",
+        parameters,
+        metrics,
+        &options.commit_options,
+        cancel,
+    )?;
     Ok(RestoreResult {
         done: Some(done),
         ..out

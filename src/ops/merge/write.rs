@@ -387,7 +387,8 @@ impl MergeCommit<'_> {
         transaction.extend(self.actions);
         let grown = transaction.partitions();
         let operation = self.operation;
-        let done = orphans.commit(|| finish::commit(transaction, operation, commit_options, cancel));
+        let done =
+            orphans.commit(|| finish::commit(transaction, operation, commit_options, cancel));
         done.map(|done| auto_compact::compact_after_commit(done, &grown, commit_options, cancel))
     }
 }

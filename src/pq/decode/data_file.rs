@@ -687,14 +687,14 @@ impl OpenDataFile {
                 .as_ref()
                 .map(|index| index.slice(from, part.num_rows()));
             from += part.num_rows();
-            let logical = self.to_table_batch(spec, is_full, &part, index)?;
+            let logical = self.convert_batch(spec, is_full, &part, index)?;
             self.ready.push_back(logical);
         }
         Ok(())
     }
 
     /// The table's batch of a decoded one.
-    fn to_table_batch(
+    fn convert_batch(
         &mut self,
         spec: &FileSpec,
         is_full: bool,

@@ -1236,7 +1236,7 @@ fn write_group(
     for chunk in group.chunks {
         match chunk {
             OutputChunk::Encoded(chunk) => {
-                chunk.append(&mut row_group).map_err(|e| encode_error(&e))?
+                chunk.append(&mut row_group).map_err(|e| encode_error(&e))?;
             }
             OutputChunk::Copied(chunk) => chunk.append(&mut row_group)?,
         }
