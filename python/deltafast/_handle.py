@@ -316,4 +316,4 @@ class HandleOwner:
 
 def handle_of(table: HandleOwner) -> TableHandle:
     """The handle of a `DeltaTable`."""
-    return table._handle
+    return table._handle  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -63,6 +63,11 @@ class ArrowSchemaExportable(Protocol):
         ...
 
 
+def _tree_of(node: DataType | Field) -> Any:
+    """A type or field within another, as Delta's JSON has it."""
+    return node._tree()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
 def _dump(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
@@ -301,7 +306,7 @@ class ArrayType(_Type):
     def _tree(self) -> Any:
         return {
             "type": "array",
-            "elementType": self.element_type._tree(),
+            "elementType": _tree_of(self.element_type),
             "containsNull": self.contains_null,
         }
 
@@ -344,8 +349,8 @@ class MapType(_Type):
     def _tree(self) -> Any:
         return {
             "type": "map",
-            "keyType": self.key_type._tree(),
-            "valueType": self.value_type._tree(),
+            "keyType": _tree_of(self.key_type),
+            "valueType": _tree_of(self.value_type),
             "valueContainsNull": self.value_contains_null,
         }
 
@@ -388,7 +393,7 @@ class Field:
         self.metadata: dict[str, Any] = dict(metadata or {})
 
     def _tree(self) -> dict[str, Any]:
-        return {"name": self.name, "type": self.type._tree(), "nullable": self.nullable, "metadata": self.metadata}
+        return {"name": self.name, "type": _tree_of(self.type), "nullable": self.nullable, "metadata": self.metadata}
 
     def to_json(self) -> str:
         """The field as it stands in a Delta schema string."""
@@ -449,7 +454,7 @@ class StructType(_Type):
         return list(self._fields)
 
     def _tree(self) -> Any:
-        return {"type": "struct", "fields": [field._tree() for field in self._fields]}
+        return {"type": "struct", "fields": [_tree_of(field) for field in self._fields]}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}([{', '.join(map(repr, self._fields))}])"
@@ -572,7 +577,7 @@ def for_the_log(schema: Schema) -> Schema:
         return given
 
     def field(of: Field) -> Field:
-        metadata = {key: value(key, given) for key, given in of._tree()["metadata"].items()}
+        metadata = {key: value(key, given) for key, given in _tree_of(of)["metadata"].items()}
         return Field(of.name, of.type, nullable=of.nullable, metadata=metadata)
 
     return Schema([field(of) for of in schema.fields])

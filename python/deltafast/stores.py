@@ -363,7 +363,7 @@ class FsspecStore(_Rooted):
             self._disk = _LocalDisk(self._root or "/")
         elif "adlfs" in modules:
             self._condition = {"overwrite": False}
-        elif self._memory or (modules & {"s3fs", "gcsfs"} and _takes_mode(fs._pipe_file)):
+        elif self._memory or (modules & {"s3fs", "gcsfs"} and _takes_mode(fs._pipe_file)):  # noqa: SLF001 - fsspec documents it
             self._condition = {"mode": "create"}
         else:
             self.read_only = (
@@ -375,13 +375,13 @@ class FsspecStore(_Rooted):
     def _root_of(fs: Any, uri: str) -> str:
         names = {cls.__name__ for cls in type(fs).__mro__}
         if "LocalFileSystem" in names:
-            return str(fs._strip_protocol(uri))  # makes it absolute, and expands `~`
+            return str(fs._strip_protocol(uri))  # noqa: SLF001 - makes it absolute, and expands `~`
         if "://" not in uri:
             return uri
         inner = fs
         while "DirFileSystem" in {cls.__name__ for cls in type(inner).__mro__}:
             inner = inner.fs
-        full = str(inner._strip_protocol(uri))
+        full = str(inner._strip_protocol(uri))  # noqa: SLF001 - fsspec documents it
         if "://" in full and inner.protocol != "abstract":
             raise _not_in_store(uri, fs, f"the protocol {inner.protocol!r}")
         if inner is fs:

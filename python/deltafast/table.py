@@ -1290,8 +1290,7 @@ class DeltaTable(HandleOwner):
 def pinned(table: _Table) -> _Table:
     """Another `DeltaTable` at the same version, for readers that outlive moves of the first."""
     twin = object.__new__(type(table))
-    twin.__dict__.update(table.__dict__)
-    twin._handle = handle_of(table).pinned()
+    twin.__dict__.update(table.__dict__, _handle=handle_of(table).pinned())
     return twin
 
 

@@ -23,7 +23,7 @@ from deltafast._deltalake.install import (
     with_leaves,
     without_lock_table,
 )
-from deltafast._interop.record_batch_reader import RecordBatchReader
+from deltafast._interop.record_batch_reader import RecordBatchReader, stream_of
 from deltafast._ops.add_actions import create_table_with_add_actions as plain_create
 from deltafast._ops.alter import TableAlterer as PlainAlterer
 from deltafast._ops.convert_parquet import convert_to_deltalake as plain_convert
@@ -354,7 +354,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
             )
             return batch.set_column(place, batch.schema.field(place), urls)
 
-        return RecordBatchReader(cast("ArrowStream", _Changed(vectors._stream, vectors.schema, with_urls)))
+        return RecordBatchReader(cast("ArrowStream", _Changed(stream_of(vectors), vectors.schema, with_urls)))
 
     @_called_as(PlainTable.to_pyarrow_dataset)
     def to_pyarrow_dataset(self, partitions: FilterType | None = None, *arguments: Any, **options: Any) -> pads.Dataset:
@@ -437,7 +437,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
 
         if is_hidden:
             whole = pa.schema([field for field in cast("Any", whole) if field.name != _VERSION])
-        return RecordBatchReader(cast("ArrowStream", _Changed(changes._stream, whole, cast_batch)))
+        return RecordBatchReader(cast("ArrowStream", _Changed(stream_of(changes), whole, cast_batch)))
 
     def _writers_times(self, first: int) -> dict[int, int]:
         """The timestamps that `history()` has for the commits from this version on, by version."""

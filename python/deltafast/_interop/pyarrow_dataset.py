@@ -296,28 +296,25 @@ class ScanDataset(pads.FileSystemDataset):
         plain = parquet_dataset(self._table, None, None, self._cast, False, pruning, self._files)
         return cast("Any", plain).get_fragments(filter)
 
-    def _loaded(self) -> pads.InMemoryDataset:
-        return cast("Any", pads.InMemoryDataset)(self.to_table())
-
     def take(self, indices: Any, **options: Any) -> pa.Table:
         """Rows by position, in the order of a full read."""
-        return cast("Any", self._loaded()).take(indices, **options)
+        return _in_memory(self).take(indices, **options)
 
     def sort_by(self, sorting: Any, **options: Any) -> pads.InMemoryDataset:
         """The rows sorted, in memory."""
-        return cast("Any", self._loaded()).sort_by(sorting, **options)
+        return _in_memory(self).sort_by(sorting, **options)
 
     def join(self, right_dataset: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
         """A join in memory, see `pyarrow.dataset.Dataset.join`."""
-        return cast("Any", self._loaded()).join(_in_memory(right_dataset), *args, **options)
+        return _in_memory(self).join(_in_memory(right_dataset), *args, **options)
 
     def join_asof(self, right_dataset: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
         """An as-of join in memory, see `pyarrow.dataset.Dataset.join_asof`."""
-        return cast("Any", self._loaded()).join_asof(_in_memory(right_dataset), *args, **options)
+        return _in_memory(self).join_asof(_in_memory(right_dataset), *args, **options)
 
 
 def _in_memory(dataset: Any) -> Any:
-    return dataset._loaded() if isinstance(dataset, ScanDataset) else dataset
+    return cast("Any", pads.InMemoryDataset)(dataset.to_table()) if isinstance(dataset, ScanDataset) else dataset
 
 
 def _listed(stream: ArrowStream, column: str) -> list[str]:

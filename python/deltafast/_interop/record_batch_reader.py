@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from deltafast._core import ArrowStream
 
-__all__ = ["RecordBatchReader"]
+__all__ = ["RecordBatchReader", "stream_of"]
 
 
 class _Interruptible:
@@ -156,3 +156,8 @@ class RecordBatchReader:
     def __repr__(self) -> str:
         done, total = self._stream.progress()
         return f"<deltafast.RecordBatchReader, {done} of {total} files read>"
+
+
+def stream_of(reader: RecordBatchReader) -> ArrowStream:
+    """The stream of the core that is behind a reader."""
+    return reader._stream  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -73,15 +73,7 @@ class TableAlterer:
         hooks: PostCommitHookProperties | None,
         **change: Any,
     ) -> None:
-        from deltafast._expr.demands import bind_demands
-
-        table = self.table
-        snapshot = table.snapshot
-        text = table.schema().to_json()
-        bound = bind_demands(_core.demands_of(snapshot), text, zone=table.time_zone)
-        options = json.dumps(commit_options(commit, hooks))
-        moved, _ = _core.alter(snapshot, json.dumps({"kind": kind, **change}), bound, options)
-        table.move(moved)
+        alter_table(self.table, kind, commit, hooks, **change)
 
     # --- columns ---------------------------------------------------------------------------------
 
@@ -496,6 +488,32 @@ class TableAlterer:
     ) -> None:
         """Cluster the table by other columns from now on; None for no longer. No file is rewritten."""
         self._do("cluster_by", commit_properties, post_commithook_properties, columns=names(columns) or [])
+
+
+def alter_table(
+    table: TableHandle,
+    kind: str,
+    commit: CommitProperties | None,
+    hooks: PostCommitHookProperties | None,
+    **change: Any,
+) -> None:
+    """Make one change of what a table is.
+
+    Args:
+        table: The table.
+        kind: Of the change: `Change` in `src/ops/alter/operation.rs`.
+        commit: How to commit.
+        hooks: What follows the commit.
+        **change: What the kind takes.
+    """
+    from deltafast._expr.demands import bind_demands
+
+    snapshot = table.snapshot
+    text = table.schema().to_json()
+    bound = bind_demands(_core.demands_of(snapshot), text, zone=table.time_zone)
+    options = json.dumps(commit_options(commit, hooks))
+    moved, _ = _core.alter(snapshot, json.dumps({"kind": kind, **change}), bound, options)
+    table.move(moved)
 
 
 class ColumnChanges(TableAlterer):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from deltafast import _core
 from deltafast._expr.demands import bind_rows
 from deltafast._expr.listed import listed
-from deltafast._ops.alter import TableAlterer
+from deltafast._ops.alter import TableAlterer, alter_table
 from deltafast._util.arguments import HOOKS_FIRST, also_by_position
 from deltafast._util.options import commit_options
 from deltafast._util.writer_properties import encoding
@@ -245,7 +245,7 @@ class TableOptimizer:
         promised = "iceberg" in table.metadata().configuration.get(_FORMATS, "").split(",")
         earlier = None if commit_properties is None else replace(commit_properties, app_transactions=None)
         alterer = TableAlterer(table)
-        alterer._do("upgrade_uniform", earlier, post_commithook_properties, version=iceberg_compat_version)
+        alter_table(table, "upgrade_uniform", earlier, post_commithook_properties, version=iceberg_compat_version)
         options = {
             "encoding": encoding(writer_properties, table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),

@@ -15,6 +15,7 @@ __all__ = [
     "Encoding",
     "WriterProperties",
     "encoding",
+    "writer_options",
 ]
 
 Encoding: TypeAlias = Literal[
@@ -71,13 +72,6 @@ class ColumnProperties:
             message = "Cannot specify dictionary_enabled=True and encoding"
             raise InvalidArgumentError(message)
 
-    def _options(self) -> dict[str, Any]:
-        out = asdict(self)
-        # Who names an encoding wants it: with a dictionary it would only serve where that grows too large.
-        if self.encoding is not None and self.dictionary_enabled is None:
-            out["dictionary_enabled"] = False
-        return out
-
 
 class WriterProperties:
     """How Parquet files are written; what is None is left to the writer.
@@ -123,7 +117,7 @@ class WriterProperties:
         self.column_properties = column_properties
 
     def __eq__(self, other: object) -> bool:
-        return self._options() == other._options() if isinstance(other, WriterProperties) else NotImplemented
+        return writer_options(self) == writer_options(other) if isinstance(other, WriterProperties) else NotImplemented
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]  # it can be changed
 
@@ -131,15 +125,24 @@ class WriterProperties:
         given = ", ".join(f"{key}={value!r}" for key, value in vars(self).items() if value is not None)
         return f"WriterProperties({given})"
 
-    def _options(self) -> dict[str, Any]:
-        """What the core takes."""
-        out = {key: value for key, value in vars(self).items() if value is not None}
-        if self.default_column_properties is not None:
-            out["default_column_properties"] = self.default_column_properties._options()
-        if self.column_properties is not None:
-            columns = self.column_properties.items()
-            out["column_properties"] = {column: properties._options() for column, properties in columns}
-        return out
+
+def writer_options(properties: WriterProperties) -> dict[str, Any]:
+    """The properties, as the core takes them."""
+    out = {key: value for key, value in vars(properties).items() if value is not None}
+    if properties.default_column_properties is not None:
+        out["default_column_properties"] = _column_options(properties.default_column_properties)
+    if properties.column_properties is not None:
+        columns = properties.column_properties.items()
+        out["column_properties"] = {column: _column_options(given) for column, given in columns}
+    return out
+
+
+def _column_options(properties: ColumnProperties) -> dict[str, Any]:
+    out = asdict(properties)
+    # Who names an encoding wants it: with a dictionary it would only serve where that grows too large.
+    if properties.encoding is not None and properties.dictionary_enabled is None:
+        out["dictionary_enabled"] = False
+    return out
 
 
 def _codec(compression: str | None, level: int | None) -> str | None:
@@ -166,5 +169,5 @@ def encoding(properties: WriterProperties | None, zone: str, target_file_size: i
     if target_file_size is not None and not 1 <= target_file_size <= _LARGEST:
         message = f"target_file_size must be between 1 and {_LARGEST}, not {target_file_size}"
         raise InvalidArgumentError(message)
-    written = {} if properties is None else properties._options()
+    written = {} if properties is None else writer_options(properties)
     return {"target_file_size": target_file_size, "writer_properties": written, "time_zone": zone}

@@ -200,7 +200,7 @@ class translated:  # noqa: N801 - used as a statement and as a decorator
         if known is not None and isinstance(error, ours.DeltaError):
             place = {name: getattr(error, name) for name in ours.DETAILS}
             raised = known(str(error), **place)
-            raised._errorClass = condition_of(error)
+            raised._errorClass = condition_of(error)  # pyright: ignore[reportPrivateUsage]
             raise raised from error
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:

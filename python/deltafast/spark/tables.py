@@ -1,5 +1,8 @@
 """`DeltaTable` of the Spark API and its builders: delta-spark's classes, by their names, on the core."""
 
+# The builders are parts of their table.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import json

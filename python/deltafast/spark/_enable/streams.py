@@ -180,7 +180,7 @@ def tell(writer: Any, source: Any, mode: Any, partition: Any, name: Any, options
 
 
 def _names(writer: Any, note: Note) -> Any:
-    from pyspark.sql.classic.column import _to_seq
+    from pyspark.sql.classic.column import _to_seq  # pyright: ignore[reportPrivateUsage]
 
     return cast("Any", _to_seq)(writer._spark._sc, note.partition)
 

@@ -78,7 +78,7 @@ class _Batches:
         import pyarrow as pa
         from pyspark.errors.exceptions import captured
         from pyspark.sql.pandas import serializers
-        from pyspark.util import _load_from_socket
+        from pyspark.util import _load_from_socket  # pyright: ignore[reportPrivateUsage]
 
         port, secret, server = self._frame._jdf.collectAsArrowToPython()
 

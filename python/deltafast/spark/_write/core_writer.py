@@ -11,10 +11,10 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
+from deltafast._util.writer_properties import WriterProperties, writer_options
 from deltafast.spark._session.executor_package import shipped
 from deltafast.spark._session.session import quiet
 from deltafast.spark._write.staging_folder import telling
-from deltafast.writer import WriterProperties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -123,7 +123,7 @@ def _writer(
 def _properties(codec: str) -> dict[str, Any]:
     """How files are encoded, as the core takes it; Spark's names of codecs in any case."""
     name: Any = {"NONE": "UNCOMPRESSED", "LZ4_RAW": "LZ4"}.get(codec.upper(), codec.upper())
-    return WriterProperties(compression=name)._options()
+    return writer_options(WriterProperties(compression=name))
 
 
 def _bytes(text: str | None) -> int | None:
