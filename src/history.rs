@@ -1,11 +1,11 @@
-//! Commit information, and timestamps -> versions.
+//! The history of a table: commit information, and the resolution of timestamps to versions.
 //!
-//! A version's time is its in-commit timestamp from the version on at which these were enabled;
-//! before that, the time of its commit file, pushed forward where files are out of order so that
-//! times grow with versions.
+//! The time of a version is its in-commit timestamp where in-commit timestamps are enabled. For
+//! earlier versions it is the modification time of the commit file, adjusted so that times increase
+//! with versions.
 //!
-//! Protocol: "Commit Provenance Information", "In-Commit Timestamps". Cost: a listing of the whole
-//! log; a look-up by time reads no more than the commits with in-commit timestamps that a binary
+//! Protocol: "Commit Provenance Information", "In-Commit Timestamps". Cost: one listing of the
+//! whole log; a look-up by time reads only the commits with in-commit timestamps that a binary
 //! search visits.
 
 use serde_json::Value;
@@ -17,14 +17,14 @@ use crate::parse::commit::{self, ActionSelection, NonFileAction};
 use crate::reconcile::CommitCache;
 use crate::snapshot::{Snapshot, in_commit_timestamp};
 
-/// One version and its commit information.
+/// A version and its commit information.
 #[derive(Debug, Clone)]
 pub struct HistoryEntry {
     /// The version.
     pub version: i64,
-    /// The time by which time travel finds it, milliseconds since the epoch: its in-commit
-    /// timestamp where enabled, else the time of its commit file. As in delta-spark it takes
-    /// the place of the writer's clock in `commitInfo`.
+    /// The time that time travel uses for the version, in milliseconds since the epoch: its
+    /// in-commit timestamp where enabled, else the modification time of its commit file. As in
+    /// delta-spark it replaces the writer's clock in `commitInfo`.
     pub timestamp_ms: i64,
     /// `commitInfo`; an empty object where the commit has none.
     pub info: Value,
@@ -73,7 +73,8 @@ pub fn history(snapshot: &Snapshot, limit: Option<usize>) -> Result<Vec<HistoryE
     })
 }
 
-/// All commits that are left up to the snapshot's version, ascending, the newest run without gaps.
+/// All commits that the log still has up to the snapshot's version, ascending: the newest run
+/// without gaps.
 fn commits(snapshot: &Snapshot, listing: &LogListing) -> Vec<CommitFile> {
     let mut out: Vec<CommitFile> = Vec::new();
     for commit in listing
@@ -94,7 +95,7 @@ fn commits(snapshot: &Snapshot, listing: &LogListing) -> Vec<CommitFile> {
     out
 }
 
-/// File times, made to grow by at least a millisecond a version.
+/// Modification times of commit files, adjusted to increase by at least a millisecond per version.
 fn monotonic_file_times(commits: &[CommitFile]) -> Vec<i64> {
     let mut last = i64::MIN;
     commits
@@ -106,8 +107,8 @@ fn monotonic_file_times(commits: &[CommitFile]) -> Vec<i64> {
         .collect()
 }
 
-/// The times of those versions from `from` to `to` that are left up to the snapshot's: (version,
-/// milliseconds since the epoch). `listing` is that of the whole log.
+/// The times of the versions from `from` to `to` that the log still has, up to the snapshot's
+/// version: (version, milliseconds since the epoch). `listing` is a listing of the whole log.
 ///
 /// # Errors
 /// [`Error::Corrupt`] names a commit without the in-commit timestamp that it must have.
@@ -127,7 +128,7 @@ pub fn version_timestamps(
         .zip(times)
         .filter(|(c, _)| (from..=to).contains(&c.version))
         .collect();
-    // Only those that say their time themselves are read.
+    // Only commits with an in-commit timestamp are read.
     let (told, by_file): (Vec<_>, Vec<_>) = wanted
         .into_iter()
         .partition(|(commit, _)| commit.version >= since);
@@ -144,7 +145,7 @@ pub fn version_timestamps(
     Ok(out)
 }
 
-/// What to do with a time outside of the table's.
+/// Which version a timestamp selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimestampSearch {
     /// The newest version at or before the time.
@@ -153,10 +154,10 @@ pub enum TimestampSearch {
     AtOrAfter,
 }
 
-/// The version that a time means.
+/// The version that a timestamp selects.
 ///
 /// # Errors
-/// [`Error::NotFound`] for a time before the first version left, or after the last one.
+/// [`Error::NotFound`] for a timestamp before the first available version, or after the last one.
 pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: TimestampSearch) -> Result<i64> {
     let commits = commits(snapshot, &snapshot.log().list(0)?);
     let times = monotonic_file_times(&commits);
@@ -171,7 +172,7 @@ pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: TimestampSearc
             _ => Err(Error::internal("a version without a commit")),
         }
     };
-    // Times grow with versions, so the first version after the time is found by halving.
+    // Times increase with versions, so a binary search finds the first version after the time.
     let (mut low, mut high) = (0, commits.len());
     while low < high {
         let middle = low + (high - low) / 2;

@@ -1,13 +1,13 @@
-//! MANIFEST: symlink manifests, by which readers without Delta (Presto, Athena) find the live files
-//! of a table.
+//! Symlink manifests, with which readers that do not support Delta (Presto, Athena) find the live
+//! files of a table.
 //!
-//! `_symlink_format_manifest/[column=value/ ...]manifest` holds one URL a line. [`generate`] writes
-//! the manifests of all partitions; [`update`] writes those of the partitions that a commit
-//! changed, where the table has `delta.compatibility.symlinkFormatManifest.enabled`. Manifests of
-//! partitions without files are deleted after the others are written. A reader of manifests sees no
-//! deletion vectors and no logical names, so tables with either are refused.
+//! `_symlink_format_manifest/[column=value/ ...]manifest` holds one URL per line. [`generate`]
+//! writes the manifests of all partitions; [`update`] writes those of the partitions that a commit
+//! changed if `delta.compatibility.symlinkFormatManifest.enabled` is set. Manifests of partitions
+//! without files are deleted after the others are written. Readers of manifests apply neither
+//! deletion vectors nor column mapping, so tables with either are refused.
 //!
-//! Cost: one file a partition; `generate` lists each folder of manifests once, `update` lists the
+//! Cost: one file per partition; `generate` lists each folder of manifests once, `update` lists the
 //! log once.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,13 +30,13 @@ use crate::store::replace;
 use crate::write::partition::directory;
 
 const FOLDER: &str = "_symlink_format_manifest";
-/// Times that one commit writes manifests while others commit.
+/// The maximum number of times that one commit writes manifests while other writers commit.
 const ROUNDS: u32 = 20;
 
-/// The manifests that were written and deleted.
+/// Manifests that were written and deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GeneratedManifests {
-    /// Manifests that were written, below the table's root.
+    /// Manifests that were written, relative to the table root.
     pub manifests: Vec<String>,
     /// Manifests that were deleted.
     pub deleted: Vec<String>,
@@ -51,7 +51,8 @@ pub fn is_enabled(metadata: &Metadata) -> bool {
 /// Writes the manifests of a version.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for a table that readers of manifests would misread, [`Error::Storage`].
+/// [`Error::Unsupported`] for a table that readers of manifests would read incorrectly,
+/// [`Error::Storage`].
 pub fn generate(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<GeneratedManifests> {
     let manifests = manifests(snapshot, None, cancel)?;
     let written: Vec<String> = manifests.keys().cloned().collect();
@@ -67,15 +68,16 @@ pub fn generate(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<Gener
     })
 }
 
-/// Brings the manifests of the partitions that a commit changed (`None`: of all) up to the newest
-/// version.
+/// Updates the manifests of the partitions that a commit changed (`None`: of all partitions) to the
+/// newest version.
 ///
-/// Of several writers at once the last one to finish may have read an older version than another
-/// one. So each looks for a newer version after it has written, and writes again where there is
-/// one.
+/// If several writers update manifests concurrently, the last one to finish may have read an older
+/// version than another one. Therefore each writer checks for a newer version after writing, and
+/// writes again if there is one.
 ///
 /// # Errors
-/// As [`generate`]; [`Error::Storage`] where others commit faster than manifests can be written.
+/// As [`generate`]; [`Error::Storage`] if other writers commit faster than manifests can be
+/// written.
 pub fn update(
     committed: &Snapshot,
     changed: Option<&BTreeSet<PartitionValues>>,
@@ -131,7 +133,7 @@ fn update_partitions(
     delete(snapshot, &deleted, cancel)
 }
 
-/// The content of the manifests by path: of all, or of those in `wanted` that have files.
+/// The content of the manifests by path: all of them, or those in `wanted` that have files.
 fn manifests(
     snapshot: &Snapshot,
     wanted: Option<&BTreeSet<String>>,
@@ -217,7 +219,7 @@ fn delete(snapshot: &Snapshot, paths: &[String], cancel: &CancellationToken) -> 
     }
 }
 
-/// A file's URL, in plain text as readers of manifests take it.
+/// A file's URL, unescaped, as readers of manifests expect it.
 fn url(root: &str, path: &str) -> Result<String> {
     let canonical = data_path::canonical(path)?;
     Ok(match canonical.strip_prefix('/') {
@@ -230,7 +232,7 @@ fn url(root: &str, path: &str) -> Result<String> {
     })
 }
 
-/// The manifests that are there.
+/// The manifests that exist.
 fn existing_manifests(snapshot: &Snapshot) -> Result<BTreeSet<String>> {
     let (mut out, mut level) = (BTreeSet::new(), vec![FOLDER.to_owned()]);
     while !level.is_empty() {

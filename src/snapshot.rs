@@ -1,12 +1,15 @@
-//! A version of a table: immutable; protocol and metadata are there, files come when asked for.
+//! A version of a table. A snapshot is immutable; protocol and metadata are loaded when it is
+//! opened, files on demand.
 //!
-//! Opening costs a hint, a listing and the newest protocol and metadata: from the version checksum
-//! where there is one, else from the commits after the checkpoint, else from the checkpoint's two
-//! columns. A newer snapshot is made from an older one by reading only the commits in between.
+//! Opening reads the checkpoint hint, a listing of the log, and the newest protocol and metadata:
+//! from the version checksum where there is one, else from the commits after the checkpoint, else
+//! from two columns of the checkpoint. A newer snapshot is made from an older one by reading only
+//! the commits in between.
 //!
-//! Checkpoints and compactions are hints here too: when one turns out damaged while it is read, the
-//! work starts over without it, down to replaying all commits. One that a version checksum or the
-//! hint contradicts is compared with the commits, see `arbitration`.
+//! Checkpoints and compactions are treated as hints, too: if one turns out to be damaged while it
+//! is read, the work starts over without it, in the last resort by replaying all commits. A
+//! checkpoint that contradicts a version checksum or the hint is compared with the commits, see
+//! `arbitration`.
 //!
 //! Protocol: "Delta Table Specification", "Requirements for Readers". Cost of opening: at most four
 //! requests with a checkpoint and a version checksum.
@@ -45,13 +48,13 @@ use crate::reconcile::{
 };
 use crate::store::TableStores;
 
-/// What a caller decides beside the version.
+/// Options for opening a table, apart from the version.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadOptions {
-    /// Where timestamps without a zone are read.
+    /// The time zone in which timestamps without a zone are interpreted.
     pub zone: TimeZoneSpec,
-    /// Whether the caller speaks for the table's catalog: gave a log tail, or the newest version
-    /// there is.
+    /// Whether the caller acts for the table's catalog, that is, supplied a log tail or the newest
+    /// version.
     pub catalog: bool,
 }
 
@@ -64,7 +67,7 @@ impl Default for ReadOptions {
     }
 }
 
-/// A version of a table. Clones share everything.
+/// A version of a table. Clones share all state.
 #[derive(Debug, Clone)]
 pub struct Snapshot(Arc<SnapshotState>);
 
@@ -79,18 +82,18 @@ struct SnapshotState {
     schema: StructType,
     mapping: ColumnMapping,
     checksum: Option<ChecksumFileContents>,
-    /// Whether protocol and metadata are the checksum's word, not the log's.
+    /// Whether protocol and metadata come from the version checksum instead of the log.
     is_from_checksum: bool,
     warnings: ProcessMutex<SnapshotWarnings>,
     rulings: ProcessMutex<CheckpointRulings>,
     non_file_actions: OnceLock<NonFileActions>,
     timestamp_ms: OnceLock<i64>,
-    /// Of the version's own commit, where that was read.
+    /// The fingerprint of the version's own commit, if it was read.
     fingerprint: OnceLock<CommitFingerprint>,
     plan_cache: ProcessMutex<Option<Arc<dyn std::any::Any + Send + Sync>>>,
 }
 
-/// What users should hear of a table that could be read all the same; each text once.
+/// Warnings about a table that could be read nevertheless; each one is reported once.
 #[derive(Debug, Default)]
 struct SnapshotWarnings {
     all: Vec<String>,
@@ -105,22 +108,22 @@ impl SnapshotWarnings {
     }
 }
 
-/// Checkpoints up to this size are read before the first file is given out.
+/// Checkpoints up to this size are read completely before the first file is returned.
 const READ_AT_ONCE: u64 = 4 << 20;
-/// Up to this size the commits of a local log are read rather than their checksum believed.
+/// Up to this size the commits of a local log are read instead of trusting the version checksum.
 const LOOKED_AT: u64 = 16 << 20;
-/// Above this size the newest commit is not read to check the version checksum against it.
+/// Above this size the newest commit is not read to verify the version checksum.
 const CHECKED_COMMIT: u64 = 1 << 20;
 
 impl Snapshot {
     /// Opens `version` (the newest if `None`).
     ///
     /// # Errors
-    /// [`Error::NotFound`] for no table or version, [`Error::Invalid`] for a setting,
-    /// [`Error::Unsupported`] for one that needs more than deltafast has, [`Error::Corrupt`]
-    /// for a damaged log.
+    /// [`Error::NotFound`] for a missing table or version, [`Error::Invalid`] for an invalid
+    /// setting, [`Error::Unsupported`] for a table that requires features that deltafast does not
+    /// support, [`Error::Corrupt`] for a damaged log.
     pub fn open(log: DeltaLog, version: Option<i64>, options: ReadOptions) -> Result<Self> {
-        // A setting that makes no sense is known before there is work to do.
+        // Invalid settings are reported before any work is done.
         exec::memory_limit()?;
         let (listing, segment) = log.segment(version)?;
         Self::build(log, &listing, segment, options, Arc::default())
@@ -181,8 +184,8 @@ impl Snapshot {
                     mapping,
                     schema,
                 }),
-                // Invalid values are damage like any other, unless the version checksum has the
-                // same.
+                // Invalid values are treated as damage of the checkpoint, unless the version
+                // checksum has the same values.
                 (Err(error), Some(checkpoint))
                     if from_checkpoint && (checksum.is_none() || !against(&actions).is_empty()) =>
                 {
@@ -308,13 +311,13 @@ impl Snapshot {
         self.segment().version
     }
 
-    /// Its files in the log.
+    /// The files of the log that make up the version.
     #[must_use]
     pub fn segment(&self) -> Arc<LogSegment> {
         self.0.segment.get()
     }
 
-    /// The log that it belongs to.
+    /// The log of the table.
     #[must_use]
     pub fn log(&self) -> &DeltaLog {
         &self.0.log
@@ -344,20 +347,19 @@ impl Snapshot {
         &self.0.schema
     }
 
-    /// How columns of data files are found.
+    /// The column mapping mode.
     #[must_use]
     pub fn mapping(&self) -> ColumnMapping {
         self.0.mapping
     }
 
-    /// What the caller decided.
+    /// The options with which the snapshot was opened.
     #[must_use]
     pub fn options(&self) -> ReadOptions {
         self.0.options
     }
 
-    /// The warnings that were not taken yet: files of the log that are wrong and could be done
-    /// without.
+    /// Returns and clears the warnings: files of the log that are wrong but not required.
     #[must_use]
     pub fn take_warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings();
@@ -374,7 +376,7 @@ impl Snapshot {
         self.0.warnings.lock()
     }
 
-    /// Compares the version checksum with what else turned out of the version.
+    /// Compares the version checksum with other values that were found for the version.
     fn check(&self, compare: impl FnOnce(&ChecksumFileContents) -> Vec<&'static str>) {
         let wrong = self.0.checksum.as_ref().map(compare).unwrap_or_default();
         if !wrong.is_empty() {
@@ -394,7 +396,7 @@ impl Snapshot {
             .collect()
     }
 
-    /// The name under which log and data files know a column.
+    /// The name of a column in the log and in data files.
     #[must_use]
     pub fn physical_name<'a>(&self, field: &'a StructField) -> &'a str {
         if self.0.mapping == ColumnMapping::None {
@@ -404,18 +406,18 @@ impl Snapshot {
         }
     }
 
-    /// What a plan leaves for the next one; see `scan::plan`.
+    /// State that a plan keeps for the next one; see `scan::plan`.
     pub fn plan_cache(
         &self,
     ) -> std::sync::MutexGuard<'_, Option<Arc<dyn std::any::Any + Send + Sync>>> {
         self.0.plan_cache.lock()
     }
 
-    /// Runs `work` on the segment, and again on weaker ones while checkpoints or compactions turn
-    /// out damaged.
+    /// Runs `work` on the segment, and again on fallback segments as long as checkpoints or
+    /// compactions turn out to be damaged.
     ///
     /// # Errors
-    /// What `work` met first, when nothing else is left to try.
+    /// The first error of `work` if no fallback succeeds.
     pub fn with_segment<T>(&self, work: impl Fn(&LogSegment) -> Result<T>) -> Result<T> {
         let segment = self.segment();
         let used = with_fallback(&self.0.log, None, segment.as_ref().clone(), work)?;
@@ -426,9 +428,9 @@ impl Snapshot {
         Ok(used.value)
     }
 
-    /// Reads this version from a checkpoint of it that was just written, and so do the snapshots
-    /// made from this one: what a handle holds and reads again does not grow with the number of
-    /// its commits.
+    /// Uses a checkpoint of this version that was just written, for this snapshot and those made
+    /// from it. The amount of log that a table handle holds and reads again then does not grow with
+    /// the number of its commits.
     pub fn use_checkpoint(&self, checkpoint: CheckpointInstance) {
         let segment = self.segment().on_checkpoint(checkpoint);
         self.0.commit_cache.evict_before(
@@ -440,14 +442,14 @@ impl Snapshot {
         self.replace_segment(&segment);
     }
 
-    /// Reads `segment` from now on.
+    /// Uses `segment` from now on.
     fn replace_segment(&self, segment: &LogSegment) {
         self.0.segment.replace(segment.clone());
     }
 
-    /// Streams live files or tombstones with the wanted columns. For what is given out at once;
-    /// what is made of all files is made within [`Snapshot::with_segment`] of
-    /// [`Snapshot::files_in`], or of [`Snapshot::finished_files`].
+    /// Streams live files or tombstones with the requested columns. Use it for results that are
+    /// returned immediately; results that depend on all files are computed within
+    /// [`Snapshot::with_segment`] of [`Snapshot::files_in`] or of [`Snapshot::finished_files`].
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
@@ -460,9 +462,9 @@ impl Snapshot {
         self.with_segment(|segment| self.files_in(segment, kind, wanted.clone(), cancel))
     }
 
-    /// The files of one of the segments that can stand for this version. Live files are counted,
-    /// and compared at the stream's end with what the version checksum and `_last_checkpoint`
-    /// say: a checkpoint that turns out wrong is the last item.
+    /// Streams the files of one of the segments that can represent this version. Live files are
+    /// counted, and at the end of the stream their number is compared with the version checksum and
+    /// `_last_checkpoint`: the error for a checkpoint that turns out to be wrong is the last item.
     ///
     /// # Errors
     /// As [`Snapshot::files`].
@@ -482,8 +484,8 @@ impl Snapshot {
             stream = stream
                 .with_end_check(move |counts| snapshot.check_counts(&basis, &counts, &cancel));
         }
-        // What fits in memory is read to its end here, so that damage anywhere in a checkpoint is
-        // known before the first file is given out.
+        // Files that fit in memory are read completely here, so that damage anywhere in a
+        // checkpoint is found before the first file is returned.
         let commits: u64 = segment
             .replay
             .iter()
@@ -500,7 +502,7 @@ impl Snapshot {
         }
     }
 
-    /// The same without the comparison.
+    /// As `files_in`, without the comparison.
     fn uncompared_files(
         &self,
         segment: &LogSegment,
@@ -516,8 +518,7 @@ impl Snapshot {
         reconcile::files(segment, &self.0.commit_cache, self.stores().root(), request)
     }
 
-    /// The files that commits after `version` added and that are live, and all keys that these
-    /// commits touched.
+    /// The live files that commits after `version` added, and all keys that these commits contain.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
@@ -625,11 +626,12 @@ impl Snapshot {
         Ok(self.0.non_file_actions.get_or_init(|| sets))
     }
 
-    /// The snapshot of `version` (the newest if `None`); this one itself if that is its version.
+    /// The snapshot of `version` (the newest if `None`); this snapshot if it already has that
+    /// version.
     ///
     /// # Errors
-    /// As [`Snapshot::open`]; [`Error::Invalid`] when the table at this place is another one by
-    /// now, or went back.
+    /// As [`Snapshot::open`]; [`Error::Invalid`] if the table at this location has been replaced by
+    /// another one, or its version decreased.
     pub fn at(&self, version: Option<i64>) -> Result<Self> {
         let current = self.version();
         if version == Some(current) {
@@ -658,10 +660,10 @@ impl Snapshot {
         )))
     }
 
-    /// Reads the commits after this version one by one; `None` when that is not the way (too many,
-    /// or a gap).
+    /// Reads the commits after this version one by one; `None` if that is not possible (too many
+    /// commits, or a gap).
     fn advance_to(&self, version: Option<i64>) -> Result<Option<Self>> {
-        /// Beyond this many commits a new listing finds a newer checkpoint.
+        /// For more commits than this, a new listing is made, which may find a newer checkpoint.
         const STEPS: i64 = 100;
         let segment = self.segment();
         let store = self.stores().root();
@@ -680,7 +682,7 @@ impl Snapshot {
             if let Some(tail) = &tail {
                 tail.check()?;
                 if tail.latest.is_none_or(|latest| next > latest) {
-                    // A listing says what there is instead.
+                    // A listing shows which versions exist.
                     if version.is_some() {
                         return Ok(None);
                     }
@@ -713,8 +715,8 @@ impl Snapshot {
             }
             next += 1;
         }
-        // The commits that follow may belong to another table, and missing ones may have been
-        // cleaned up.
+        // The following commits may belong to another table, and missing ones may have been cleaned
+        // up.
         let is_current = if self.0.log.is_authority() {
             self.is_in_log()?
         } else {
@@ -732,11 +734,11 @@ impl Snapshot {
         }
     }
 
-    /// The snapshot with these commits after it: ascending, the first of them the next version.
+    /// The snapshot with these commits applied: ascending, starting with the next version.
     ///
     /// # Errors
-    /// As [`Snapshot::open`]; [`Error::Invalid`] when the table at this place is another one by
-    /// now.
+    /// As [`Snapshot::open`]; [`Error::Invalid`] if the table at this location has been replaced by
+    /// another one.
     pub fn with_commits(&self, new: Vec<CommitFile>) -> Result<Self> {
         let segment = self.segment();
         let mut longer = segment.as_ref().clone();
@@ -790,7 +792,8 @@ impl Snapshot {
         )?;
         if newer.0.metadata == self.0.metadata && newer.0.protocol == self.0.protocol {
             newer.plan_cache().clone_from(&self.plan_cache());
-            // With a changed retention what was left out would have to be read again.
+            // If the retention changed, actions that were dropped as expired would have to be read
+            // again.
             if let Some(mut sets) = sets {
                 drop_expired_txns(&mut sets, &newer.0.metadata);
                 let _ = newer.0.non_file_actions.set(sets);
@@ -799,16 +802,16 @@ impl Snapshot {
         Ok(newer)
     }
 
-    /// Keeps the text of a commit that is known without reading it.
+    /// Adds the content of a commit that is known without reading it to the cache.
     pub fn cache_commit(&self, version: i64, text: &bytes::Bytes) {
         self.0.commit_cache.insert(version, text);
     }
 
-    /// Refuses work that the protocol leaves to the catalog of a catalog-managed table, unless the
-    /// catalog permits it.
+    /// Returns an error for maintenance that the protocol reserves to the catalog of a
+    /// catalog-managed table, unless the catalog permits it.
     ///
     /// # Errors
-    /// [`Error::Unsupported`]; what the catalog says.
+    /// [`Error::Unsupported`]; errors of the catalog.
     pub fn check_maintenance(&self, work: MaintenanceOperation) -> Result<()> {
         if self.permits_maintenance(work)? {
             return Ok(());
@@ -822,11 +825,11 @@ impl Snapshot {
         ))
     }
 
-    /// Whether work that the protocol leaves to the catalog of a catalog-managed table is
+    /// Whether maintenance that the protocol reserves to the catalog of a catalog-managed table is
     /// permitted.
     ///
     /// # Errors
-    /// What the catalog says.
+    /// Errors of the catalog.
     pub fn permits_maintenance(&self, work: MaintenanceOperation) -> Result<bool> {
         if !self.protocol().has_writer_feature("catalogManaged") {
             return Ok(true);
@@ -836,7 +839,7 @@ impl Snapshot {
             .map_or(Ok(false), |catalog| catalog.permits(work))
     }
 
-    /// Whether in-commit timestamps give the time of this version, by protocol, property and
+    /// Whether the time of this version is an in-commit timestamp, by protocol, property and
     /// enablement version.
     fn has_in_commit_timestamp(&self, version: i64) -> bool {
         let metadata = &self.0.metadata;
@@ -852,7 +855,7 @@ impl Snapshot {
         since.is_none_or(|since| version >= since)
     }
 
-    /// The version and time from which in-commit timestamps hold, if they do at all.
+    /// The version and time from which in-commit timestamps are enabled, if they are.
     #[must_use]
     pub fn in_commit_timestamps_since(&self) -> Option<(i64, i64)> {
         if !self.has_in_commit_timestamp(self.version()) {
@@ -908,7 +911,7 @@ impl Snapshot {
         Ok(*self.0.timestamp_ms.get_or_init(|| time))
     }
 
-    /// The text of a commit.
+    /// The content of a commit.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Storage`] name the file.
@@ -917,7 +920,7 @@ impl Snapshot {
     }
 }
 
-/// Protocol and metadata that this release can read.
+/// Protocol and metadata that were checked to be readable by this release.
 struct CheckedTable {
     actions: TableActions,
     mapping: ColumnMapping,
@@ -934,7 +937,7 @@ impl CheckedTable {
         })
     }
 
-    /// The column mapping and schema, if everything that reading needs is valid.
+    /// The column mapping and schema, if everything required for reading is valid.
     fn check(
         actions: &TableActions,
         log: &DeltaLog,
@@ -977,7 +980,8 @@ impl CheckedTable {
     }
 }
 
-/// Checks that every field has what the mapping mode finds it by, and nobody else has the same.
+/// Checks that every field has the id or name that the mapping mode requires, and that it is
+/// unique.
 fn validate_mapping(schema: &StructType, mapping: ColumnMapping) -> Result<()> {
     fn fields(data_type: &DataType, visit: &dyn Fn(&StructType) -> Result<()>) -> Result<()> {
         match data_type {
@@ -1041,7 +1045,7 @@ fn validate_mapping(schema: &StructType, mapping: ColumnMapping) -> Result<()> {
     })
 }
 
-/// Leaves out application transactions that are older than the table keeps them.
+/// Removes application transactions that are older than the table's retention.
 fn drop_expired_txns(sets: &mut NonFileActions, metadata: &Metadata) {
     if let Some(retention) = metadata
         .configuration
@@ -1082,16 +1086,15 @@ pub fn in_commit_timestamp(texts: &CommitCache, commit: &CommitFile) -> Result<i
     Err(missing())
 }
 
-/// Whether the word of a version checksum is taken for protocol and metadata: where the log is far
-/// or long, unless its own commit contradicts it.
+/// Whether protocol and metadata of a version checksum are used: if the log is remote or long,
+/// unless the version's own commit contradicts it.
 fn is_checksum_credible(
     checksum: &ChecksumFileContents,
     log: &DeltaLog,
     segment: &LogSegment,
     texts: &Arc<CommitCache>,
 ) -> Result<bool> {
-    // Where looking is cheap, looking beats believing: a local log that is read in a moment needs
-    // no summary.
+    // Reading a small local log is cheap and more reliable than a version checksum.
     if log.stores().root().url().starts_with("file:")
         && segment
             .commits
@@ -1149,16 +1152,16 @@ fn fallback_warning(damage: &Error) -> String {
     format!("{damage}; the table was read without this file")
 }
 
-/// What [`with_fallback`] came to.
+/// The result of [`with_fallback`].
 struct FallbackResult<T> {
     value: T,
-    /// The segment that worked.
+    /// The segment that could be read.
     segment: LogSegment,
-    /// Why the first one did not.
+    /// The error of the first segment.
     damage: Option<Error>,
 }
 
-/// Runs `work` on `segment`, then on ever weaker ones while it fails for damage.
+/// Runs `work` on `segment`, then on fallback segments as long as it fails because of damage.
 fn with_fallback<T>(
     log: &DeltaLog,
     listing: Option<&LogListing>,
@@ -1200,7 +1203,7 @@ fn with_fallback<T>(
     let tried = paths(&segment);
     let mut skip = segment.skip;
     loop {
-        // Without compactions first, then without one checkpoint more.
+        // First without compactions, then with one checkpoint less.
         if skip.compactions {
             skip.checkpoints += 1;
         } else {
@@ -1212,7 +1215,7 @@ fn with_fallback<T>(
             }
             continue;
         };
-        // Without compactions in it the segment stays the same, and so does its damage.
+        // The same files would give the same error.
         if paths(&weaker) == tried {
             continue;
         }
@@ -1239,7 +1242,7 @@ fn with_fallback<T>(
     }
 }
 
-/// Whether an error may be the fault of a file that can be left out.
+/// Whether an error may be caused by a file that can be left out.
 fn is_damage(error: &Error) -> bool {
     error.is_corrupt()
         || matches!(
@@ -1254,7 +1257,7 @@ fn is_damage(error: &Error) -> bool {
         )
 }
 
-/// A file of the log that is listed or named and not there is damage of the log.
+/// A file of the log that is listed or referenced but missing is damage of the log.
 fn as_log_damage(error: Error) -> Error {
     match error {
         Error::NotFound {

@@ -1,15 +1,15 @@
-//! `n.crc`: what a version comes to, computed from all of it or from the version before and one
-//! commit.
+//! Version checksums (`n.crc`), computed from all files of a version or from the previous version
+//! and one commit.
 //!
-//! The short way is only taken where it cannot differ from the long one: it gives up on a commit
-//! that may name files again that are live already (statistics or row ids filled in later), on
-//! removes that do not say how large their file was, and on a checksum of other writers in which
-//! numbers are missing that cannot be caught up on.
+//! The incremental computation is used only where its result equals that of the full one. It is not
+//! used for a commit that may add files again that are live already (statistics or row ids filled
+//! in later), for removes without a file size, and for a checksum of another writer that lacks
+//! fields that cannot be derived.
 //!
-//! The file size histogram bears the protocol's name; `histogramOpt`, as older releases of
-//! delta-spark call it, is read too.
+//! The file size histogram has the protocol's name; `histogramOpt`, as older releases of
+//! delta-spark call it, is read, too.
 //!
-//! Protocol: "Version Checksum File". Cost: the commit's text; or one pass over the version's
+//! Protocol: "Version Checksum File". Cost: reading one commit; or one pass over the version's
 //! files.
 
 use bytes::Bytes;
@@ -27,12 +27,12 @@ use crate::protocol::log_path;
 use crate::snapshot::Snapshot;
 use crate::store::make;
 
-/// Transactions are listed up to this number, as delta-spark does.
+/// The maximum number of application transactions in a checksum, as in delta-spark.
 const MOST_TRANSACTIONS: usize = 100;
-/// The longest version checksum that is read, in bytes.
+/// The maximum size of a version checksum that is read, in bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// Where the bins of the file size histogram begin, in bytes: delta-spark's.
+/// The lower bounds of the bins of the file size histogram, in bytes: those of delta-spark.
 const BINS: [i64; 95] = {
     const KB: i64 = 1 << 10;
     const MB: i64 = 1 << 20;
@@ -162,7 +162,7 @@ impl FileSizeHistogram {
             && self.total_bytes.len() == bins
     }
 
-    /// Counts a file of this size, `sign` times.
+    /// Adds `sign` to the bin of a file of this size.
     fn count(&mut self, size: i64, sign: i64) {
         let bin = self
             .sorted_bin_boundaries
@@ -197,7 +197,7 @@ impl DeletedRecordCountsHistogram {
         }
     }
 
-    /// Counts a file with so many deleted rows, `sign` times.
+    /// Adds `sign` to the bin of a file with this number of deleted rows.
     fn count(&mut self, deleted: i64, sign: i64) {
         let bin = match deleted {
             ..=0 => 0,
@@ -228,13 +228,14 @@ pub struct VersionChecksum {
     pub num_metadata: i64,
     /// Number of protocol actions: one.
     pub num_protocol: i64,
-    /// How large the live files are.
+    /// The sizes of the live files.
     #[serde(default, alias = "histogramOpt")]
     pub file_size_histogram: Option<FileSizeHistogram>,
-    /// How many rows deletion vectors delete of the live files, where the table has the feature.
+    /// The numbers of rows of the live files that deletion vectors delete, if the table has the
+    /// feature.
     #[serde(default)]
     pub deleted_record_counts_histogram_opt: Option<DeletedRecordCountsHistogram>,
-    /// What readers use.
+    /// The fields that readers use.
     #[serde(flatten)]
     pub facts: ChecksumFileContents,
 }
@@ -243,7 +244,8 @@ fn has_deletion_vectors(protocol: &Protocol) -> bool {
     protocol.has_reader_feature("deletionVectors")
 }
 
-/// Transactions that expire depend on the clock, so they are in no checksum.
+/// Whether transactions expire. Expiry depends on the clock, so such transactions are in no
+/// checksum.
 fn expires(metadata: &Metadata) -> bool {
     metadata
         .configuration
@@ -251,7 +253,7 @@ fn expires(metadata: &Metadata) -> bool {
 }
 
 impl VersionChecksum {
-    /// Parses the file; a damaged one says nothing.
+    /// Parses the file; `None` for a damaged one.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let parsed: Self = serde_json::from_slice(bytes).ok()?;
@@ -268,7 +270,7 @@ impl VersionChecksum {
         sound.then_some(parsed)
     }
 
-    /// The file's text.
+    /// The content of the file.
     ///
     /// # Errors
     /// [`Error::Internal`].
@@ -281,7 +283,7 @@ impl VersionChecksum {
         Ok(json.to_string())
     }
 
-    /// Counts the files of a batch, `sign` times; false if one does not say its size.
+    /// Adds the files of a batch, multiplied by `sign`; false if the size of one is unknown.
     fn count(&mut self, files: &FileBatch, sign: i64) -> bool {
         let facts = &mut self.facts;
         for row in 0..files.len() {
@@ -311,7 +313,7 @@ impl VersionChecksum {
         true
     }
 
-    /// Begins to count rows that vectors delete: so far no file can have one.
+    /// Starts the counts of rows deleted by deletion vectors: no file has had one before.
     fn count_deletion_vectors(&mut self) {
         self.facts.num_deletion_vectors_opt = Some(0);
         self.facts.num_deleted_records_opt = Some(0);
@@ -320,7 +322,7 @@ impl VersionChecksum {
     }
 }
 
-/// What a checksum takes from `commitInfo`.
+/// The fields of `commitInfo` that a checksum contains.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ChecksumCommitInfo {
@@ -332,7 +334,7 @@ struct ChecksumCommitInfo {
     in_commit_timestamp: Option<i64>,
 }
 
-/// The checksum of a version, from all of its files.
+/// Computes the checksum of a version from all of its files.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::NotFound`] name the file of the log.
@@ -406,11 +408,11 @@ fn commit_info(snapshot: &Snapshot) -> Result<ChecksumCommitInfo> {
     Ok(info.unwrap_or_default())
 }
 
-/// The checksum of the version that `commit` makes of the one that `previous` is about; `None`
-/// where only [`compute`] can tell.
+/// Computes the checksum of the next version from the previous checksum and the commit; `None` if
+/// only [`compute`] gives the result.
 ///
 /// # Errors
-/// [`Error::Corrupt`] with the line.
+/// [`Error::Corrupt`] names the line.
 pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<VersionChecksum>> {
     let take = ActionSelection {
         adds: Some(FileActionProjection {
@@ -451,7 +453,7 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
             NonFileAction::Sidecar(_) => {}
         }
     }
-    // Files that are named again, to fill in what they lacked, are no new files.
+    // Adds of files that exist already, to fill in missing values, are not new files.
     let again = parsed.removes.is_empty()
         && parsed
             .adds
@@ -490,7 +492,7 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
         all.sort_by(|a, b| a.domain.cmp(&b.domain));
     }
     match (expired, expires(&out.facts.metadata)) {
-        // What has expired so far is not known.
+        // Which transactions have expired is unknown.
         (true, false) => return Ok(None),
         (_, true) => out.facts.set_transactions = None,
         (false, false) => {
@@ -508,8 +510,8 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
     Ok(Some(out))
 }
 
-/// Writes the checksum of a snapshot's version, from the one before where there is one, else from
-/// all files; false where there is a checksum already, which stays.
+/// Writes the checksum of a snapshot's version, computed from the previous one if available, else
+/// from all files; returns false if there is a checksum already, which is kept.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a table that this release cannot write; [`Error::Corrupt`],
@@ -529,8 +531,7 @@ pub fn write(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<bool> {
     write_after_commit(snapshot, cancel)
 }
 
-/// [`write`] for a version that was just committed: it has no checksum yet, and no other commit in
-/// its place.
+/// As [`write`], for a version that was just committed and therefore has no checksum yet.
 ///
 /// # Errors
 /// As [`write`].
@@ -575,7 +576,7 @@ fn from_previous(snapshot: &Snapshot) -> Result<Option<VersionChecksum>> {
     let next = next(&previous, &text)
         .at_file(&commit.file.path)
         .at_version(commit.version)?;
-    // The snapshot's own protocol and metadata were read from the log; a checksum that disagrees
+    // The snapshot's own protocol and metadata were read from the log, so a checksum that differs
     // was wrong before.
     Ok(next.filter(|next| {
         next.facts.protocol == *snapshot.protocol() && next.facts.metadata == *snapshot.metadata()

@@ -1,15 +1,15 @@
-//! Log cleanup: planned from a listing, then done; a dry run is the plan.
+//! Log cleanup: a plan made from a listing, and its execution. A dry run returns the plan.
 //!
-//! What stays: the newest checkpoint that can be read at or before the newest commit that has
-//! expired, and everything after it. Nothing that stays needs what goes, so a crash between any two
-//! deletions leaves every version that stays readable; commits go before checkpoints all the same,
-//! for readers that are on their way through old versions.
+//! Kept are the newest readable checkpoint at or before the newest expired commit, and everything
+//! after it. Kept files never depend on deleted ones, so after a crash between any two deletions
+//! every kept version is still readable; nevertheless commits are deleted before checkpoints, for
+//! readers that are still reading old versions.
 //!
-//! Along with it go hidden files that a killed writer left in the making on a local disk, once they
+//! Hidden temporary files that a killed writer left on a local disk are deleted as well once they
 //! are a day old.
 //!
 //! Protocol: "Metadata Cleanup", "Checkpoint Protection". Cost: two listings and the manifests of
-//! the checkpoints that stay.
+//! the checkpoints that are kept.
 
 use std::collections::HashSet;
 
@@ -27,24 +27,24 @@ use crate::parse::commit::{ActionSelection, NonFileAction};
 use crate::protocol::log_path::{self, LOG_DIR, LogFile, SIDECAR_DIR, STAGED_DIR};
 use crate::snapshot::Snapshot;
 
-/// Deletions between two looks at the caller's wish to stop.
+/// The number of deletions between two checks for cancellation.
 const CHUNK: usize = 1000;
 
-/// What a caller decides of a cleanup.
+/// Options of a cleanup.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CleanupOptions {
-    /// Only plan.
+    /// Only plan, delete nothing.
     pub dry_run: bool,
     /// How long commits are kept, in milliseconds; `delta.logRetentionDuration` (30 days where
     /// unset) if `None`.
     pub retention_ms: Option<i64>,
-    /// The time it is, in milliseconds since the epoch; the clock's if `None`.
+    /// The current time, in milliseconds since the epoch; the system clock's if `None`.
     pub now_ms: Option<i64>,
-    /// Do nothing where the table says `delta.enableExpiredLogCleanup=false`: for cleanups that
-    /// nobody asked for.
+    /// Do nothing if the table has `delta.enableExpiredLogCleanup=false`: for cleanups that were
+    /// not requested explicitly.
     pub automatic: bool,
-    /// Keep to the minute: otherwise all of the day stays in which the retention ends.
+    /// Round the end of the retention down to the minute; otherwise to the start of the day (UTC).
     pub to_the_minute: bool,
 }
 
@@ -52,21 +52,21 @@ pub struct CleanupOptions {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CleanupPlan {
-    /// The oldest version that stays readable; `None` where nothing is deleted.
+    /// The oldest version that remains readable; `None` if nothing is deleted.
     pub kept_from: Option<i64>,
-    /// Paths below the table's root, in the order in which they go.
+    /// Paths relative to the table root, in the order of deletion.
     pub files: Vec<String>,
 }
 
 /// A minute in milliseconds.
 const MINUTE: i64 = 60_000;
 
-/// Midnight (UTC) of the day of a time.
+/// Midnight (UTC) of the day of a timestamp.
 fn midnight(ms: i64) -> i64 {
     ms.div_euclid(DAY).saturating_mul(DAY)
 }
 
-/// Plans the cleanup of a table's log, seen from its newest version.
+/// Plans the cleanup of a table's log, based on its newest version.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a table that this release cannot write or whose catalog does not
@@ -108,7 +108,7 @@ pub fn plan(
     };
     cancel.check()?;
     let listing = snapshot.log().list(0)?;
-    // Readers begin where the hint says: what it names stays.
+    // Readers start from the hint, so the files that it names are kept.
     let hinted = snapshot
         .log()
         .needed_hint()?
@@ -137,7 +137,7 @@ pub fn plan(
     }
     let root = snapshot.stores().root();
     if !root.owns(LOG_DIR) {
-        // The log folder is a link: its target does not belong to the table.
+        // The log folder is a symbolic link: its target does not belong to the table.
         return Ok(CleanupPlan::default());
     }
     let mut files: [Vec<String>; 5] = Default::default();
@@ -186,8 +186,9 @@ pub fn plan(
     }
 }
 
-/// Whether the very first commit is there and younger, and so are all: for what nobody asked for
-/// one look is enough, where a listing costs the more the longer a log is.
+/// Whether the first commit exists and has not expired, so that no commit has. For cleanups that
+/// were not requested explicitly this single request replaces a listing, whose cost grows with the
+/// log.
 fn has_no_expired_commits(snapshot: &Snapshot, end: i64) -> bool {
     !snapshot.metadata().flag("delta.enableInCommitTimestamps")
         && snapshot
@@ -197,8 +198,8 @@ fn has_no_expired_commits(snapshot: &Snapshot, end: i64) -> bool {
             .is_ok_and(|first| first.modified_ms > end)
 }
 
-/// Whether a checkpoint has what a version needs: protocol, metadata, and files whose ends can be
-/// read.
+/// Whether a checkpoint contains what a version requires: protocol, metadata, and files whose ends
+/// can be read.
 fn is_readable(snapshot: &Snapshot, checkpoint: &CheckpointInstance) -> bool {
     let Ok(open) = CheckpointReader::open(checkpoint, snapshot.stores().root(), true) else {
         return false;
@@ -217,13 +218,14 @@ fn is_readable(snapshot: &Snapshot, checkpoint: &CheckpointInstance) -> bool {
             .any(|single| matches!(single, NonFileAction::Metadata(_)))
 }
 
-/// Whether a file is older; of a store that does not tell times, which gives 0, none is.
+/// Whether a file is older than `time`; false for a store that does not report modification times
+/// (0).
 fn is_before(modified: i64, time: i64) -> bool {
     modified > 0 && modified < time
 }
 
-/// Staged commits, older than `before`, of versions that nobody needs from there any more: those
-/// before `kept`. What was staged and never ratified goes with them.
+/// Staged commits older than `before` for versions before `kept`, including those that were never
+/// ratified.
 fn expired_staged_commits(snapshot: &Snapshot, kept: i64, before: i64) -> Result<Vec<String>> {
     if !snapshot.protocol().has_writer_feature("catalogManaged")
         || !snapshot.stores().root().owns(STAGED_DIR)
@@ -239,8 +241,8 @@ fn expired_staged_commits(snapshot: &Snapshot, kept: i64, before: i64) -> Result
     Ok(staged.into_iter().map(|object| object.path).collect())
 }
 
-/// Sidecars older than `before` that no checkpoint names; none where one of the checkpoints cannot
-/// be read.
+/// Sidecars older than `before` that no checkpoint references; empty if one of the checkpoints
+/// cannot be read.
 fn unreferenced_sidecars(
     snapshot: &Snapshot,
     staying: Vec<CheckpointInstance>,
@@ -278,11 +280,11 @@ fn unreferenced_sidecars(
         .collect())
 }
 
-/// Cleans up the log as [`plan`] says; gives the plan.
+/// Cleans up the log according to [`plan`]; returns the plan.
 ///
 /// # Errors
-/// As [`plan`]. What was deleted before an error stays deleted, which harms no version that is
-/// kept.
+/// As [`plan`]. Files that were deleted before an error remain deleted; no kept version depends on
+/// them.
 pub fn cleanup(
     snapshot: &Snapshot,
     options: &CleanupOptions,

@@ -1,11 +1,11 @@
-//! Log compaction: the commits of a range -> one file of their newest actions.
+//! Log compaction: merges the commits of a range into one file of their newest actions.
 //!
-//! Lines are kept as their writers wrote them, unknown fields included; the newest line of each
-//! logical file, application, domain, and the newest protocol and metadata are kept. Tombstones
-//! stay, of files and of domains, since they hide what is before the range.
+//! Lines are copied exactly as they were written, including unknown fields. The file holds the
+//! newest line of each logical file, application and domain, and the newest protocol and metadata.
+//! Tombstones of files and of domains are kept since they hide actions before the range.
 //!
-//! Protocol: "Log Compaction Files", "Action Reconciliation". Cost: the texts of the range and a
-//! key for each of its files.
+//! Protocol: "Log Compaction Files", "Action Reconciliation". Cost: memory for the commits of the
+//! range and a key for each of their files.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ use crate::protocol::{data_path, log_path};
 use crate::snapshot::Snapshot;
 use crate::store::make;
 
-/// A commit's line; actions that a compaction drops are not named.
+/// A line of a commit; actions that a compaction drops have no variant.
 #[derive(Deserialize)]
 struct CompactionLine<'a> {
     #[serde(borrow, default)]
@@ -38,7 +38,7 @@ struct CompactionLine<'a> {
     protocol: Option<&'a RawValue>,
 }
 
-/// What identifies an action, whichever of the kinds it is.
+/// The identity of an action of any kind.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ActionIdentity {
@@ -56,7 +56,7 @@ struct DeletionVectorKey {
     offset: Option<i64>,
 }
 
-/// Two actions of one key say something of the same thing.
+/// The key of an action; actions with the same key concern the same entity.
 #[derive(PartialEq, Eq, Hash)]
 enum ActionKey {
     File(String, Option<String>),
@@ -89,7 +89,7 @@ fn key(kind: &str, body: &RawValue) -> Result<ActionKey> {
     })
 }
 
-/// The newest actions of commits, which come newest first, as lines.
+/// The newest actions of commits, which are given newest first, as lines.
 fn reconciled(commits: &[(i64, Bytes)]) -> Result<String> {
     let (mut seen, mut out) = (HashSet::new(), String::new());
     for (version, text) in commits {
@@ -133,12 +133,13 @@ fn reconciled(commits: &[(i64, Bytes)]) -> Result<String> {
     Ok(out)
 }
 
-/// Writes the compaction of versions `first` to `last`; gives its path below the table's root.
+/// Writes the compaction of versions `first` to `last`; returns its path relative to the table
+/// root.
 ///
 /// # Errors
-/// [`Error::Invalid`] for an empty range or one with missing commits, and for another table in the
-/// place of the snapshot's; [`Error::Unsupported`] for a table that
-/// this release cannot write; [`Error::Storage`].
+/// [`Error::Invalid`] for an empty range or one with missing commits, and if the table was replaced
+/// by another one; [`Error::Unsupported`] for a table that this release cannot write;
+/// [`Error::Storage`].
 pub fn compact(
     snapshot: &Snapshot,
     first: i64,
@@ -180,7 +181,7 @@ pub fn compact(
     })?;
     cancel.check()?;
     let path = log_path::compaction(first, last);
-    // Whoever wrote this range before wrote the same.
+    // Another writer of the same range has written the same content.
     make(
         snapshot.stores().root().as_ref(),
         &path,

@@ -1,4 +1,4 @@
-//! `_last_checkpoint`: what was written -> where readers begin.
+//! The checkpoint hint `_last_checkpoint`.
 //!
 //! Protocol: "Last Checkpoint File", "Last Checkpoint File Schema", "JSON checksum".
 
@@ -17,29 +17,29 @@ use crate::store::replace;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckpointInfo {
-    /// The version that it holds.
+    /// Its version.
     pub version: i64,
-    /// Its files, below the table's root: the manifest, or all parts in order.
+    /// Its files, relative to the table root: the manifest, or all parts in order.
     pub files: Vec<String>,
-    /// Number of parts, of a multi-part one.
+    /// The number of parts of a multi-part checkpoint.
     pub parts: Option<u32>,
     /// Live files in it.
     pub num_add_files: u64,
     /// Tombstones in it.
     pub num_remove_files: u64,
-    /// Actions in it, those of its sidecars included.
+    /// Actions in it, including those of its sidecars.
     pub num_actions: u64,
-    /// Bytes of all its files, sidecars included.
+    /// The total size of its files in bytes, including sidecars.
     pub size_in_bytes: u64,
-    /// Its sidecars, as their actions say.
+    /// Its sidecars, as actions.
     pub sidecars: Vec<Value>,
-    /// Whether `_last_checkpoint` points at it: not where a newer one was there.
+    /// Whether `_last_checkpoint` references it; false if there was a newer one.
     pub is_last: bool,
 }
 
-/// A schema whose text is longer is left out, as delta-spark does.
+/// Longer schemas are left out, as in delta-spark.
 const LONGEST_SCHEMA: usize = 16 * 1024;
-/// More actions than these are not repeated in the hint, as delta-spark does.
+/// More actions than these are left out of the hint, as in delta-spark.
 const MOST_ACTIONS: usize = 30;
 
 /// The hint for a checkpoint.
@@ -56,20 +56,20 @@ pub(super) fn hint_json(info: &CheckpointInfo) -> Value {
     hint
 }
 
-/// The schema as JSON, unless it is too long to be repeated.
+/// The schema as JSON, unless it is too long for the hint.
 pub(super) fn small_schema(schema: &StructType) -> Option<Value> {
     let json = schema.to_json();
     (json.to_string().len() <= LONGEST_SCHEMA).then_some(json)
 }
 
-/// Says what columns the checkpoint has.
+/// Adds the columns of the checkpoint.
 pub(super) fn add_schema(hint: &mut Value, schema: &StructType) {
     if let (Some(schema), Some(hint)) = (small_schema(schema), hint.as_object_mut()) {
         hint.insert("checkpointSchema".to_owned(), schema);
     }
 }
 
-/// Names the manifest of a V2 checkpoint, `bytes` long, and what is in it where that is little.
+/// Adds the manifest of a V2 checkpoint, `bytes` long, and its actions if there are few.
 pub(super) fn add_v2(hint: &mut Value, info: &CheckpointInfo, bytes: u64, non_file: Vec<Value>) {
     let name = info
         .files
@@ -90,7 +90,7 @@ pub(super) fn add_v2(hint: &mut Value, info: &CheckpointInfo, bytes: u64, non_fi
     }
 }
 
-/// Writes the hint with its checksum, unless a newer checkpoint is there; false then.
+/// Writes the hint with its checksum; returns false if it references a newer checkpoint.
 ///
 /// # Errors
 /// [`Error::Storage`].
@@ -101,7 +101,7 @@ pub(super) fn write(snapshot: &Snapshot, hint: &Value) -> Result<bool> {
         .hint()
         .filter(|known| known.version > version)
     {
-        // A hint that points at nothing is no reason to keep it.
+        // A hint that references a missing checkpoint is replaced.
         if snapshot
             .log()
             .list(known.version)?

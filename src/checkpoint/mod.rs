@@ -1,14 +1,15 @@
-//! Checkpoints and the upkeep of the log: a version -> files that spare readers its commits.
+//! Checkpoints and maintenance of the log: files from which readers load a version without
+//! replaying its commits.
 //!
-//! Writing streams: the version's files come reconciled, batch by batch; some of them make a job
-//! that turns them into the checkpoint's columns and encodes them as a row group; row groups are
-//! put behind each other into uploads. So a table of any size costs the memory of a few row groups,
-//! beside the keys that commits after the last checkpoint touched.
+//! A checkpoint is written as a stream: batches of the version's reconciled files are grouped into
+//! jobs, which convert them to the columns of the checkpoint and encode them as a row group; the
+//! row groups are appended to uploads. Therefore a table of any size needs memory for a few row
+//! groups, plus the keys of the commits after the last checkpoint.
 //!
-//! Nothing here is needed for a table to be right, so nothing here is synced to disk, and all of it
-//! may fail without harm: checkpoints come into being whole or not at all, the hint is written last
-//! and never goes back, and [`cleanup`] deletes in an order in which every version that is kept can
-//! be read at every moment.
+//! Tables are correct without these files, so nothing here is synced to disk, and all of it may
+//! fail without harm: a checkpoint is created atomically, the hint is written last and never moves
+//! to an older version, and [`cleanup`] deletes files in an order in which every kept version is
+//! readable at any time.
 //!
 //! Protocol: "Checkpoints", "Last Checkpoint File", "Version Checksum File", "Log Compaction
 //! Files", "Metadata Cleanup". Cost: one pass over the version's files.
@@ -48,7 +49,7 @@ fn check(snapshot: &Snapshot) -> Result<()> {
         .at_version(snapshot.version())
 }
 
-/// A property that is a duration, in milliseconds; `default` where it is not set or is no duration.
+/// A duration property in milliseconds; `default` if it is not set or not a duration.
 fn duration_property_ms(snapshot: &Snapshot, property: &str, default: i64) -> i64 {
     snapshot
         .metadata()
@@ -58,7 +59,7 @@ fn duration_property_ms(snapshot: &Snapshot, property: &str, default: i64) -> i6
         .unwrap_or(default)
 }
 
-/// Everything that an `add` of the version says, statistics as text where there is text.
+/// All columns of the version's `add` actions; statistics as JSON if the log has them as JSON.
 #[must_use]
 pub fn add_columns(snapshot: &Snapshot) -> FileActionProjection {
     FileActionProjection {

@@ -1,7 +1,7 @@
-//! Which part of a multi-part checkpoint an action belongs to: Spark's hash of its path.
+//! The part of a multi-part checkpoint that holds an action: Spark's hash of its path.
 //!
-//! Protocol: "Multi-part checkpoint". delta-spark hashes the path alone, so that is what two
-//! writers must agree on.
+//! Protocol: "Multi-part checkpoint". delta-spark hashes only the path, so all writers must do the
+//! same.
 
 use arrow_array::{StringViewArray, UInt32Array};
 
@@ -24,8 +24,8 @@ fn part(hash: i32, parts: u32) -> u32 {
     u32::try_from(i64::from(hash).rem_euclid(i64::from(parts.max(1)))).unwrap_or(0)
 }
 
-/// Murmur3 (x86, 32 bits) as Spark has it: bytes after the last full word are mixed in one by one,
-/// as signed numbers.
+/// Murmur3 (x86, 32 bits) as implemented by Spark: bytes after the last full word are mixed in one
+/// by one, as signed numbers.
 fn hash(bytes: &[u8]) -> i32 {
     let mix = |hash: u32, word: u32| {
         let word = word

@@ -1,12 +1,12 @@
-//! Sidecars of the last checkpoint that still say what they must: they are named again instead of
-//! written again.
+//! Sidecars of the last checkpoint that are still current: they are referenced again instead of
+//! being rewritten.
 //!
-//! A sidecar stays if no later commit touched one of its files, none of its tombstones has expired,
-//! it has the columns that a new one would have, and it is not so small that many of its kind would
-//! pile up. Only paths and deletion vectors are read to know that. What is left of the others is
-//! written with what the commits added.
+//! A sidecar is reused if no later commit contains one of its files, none of its tombstones has
+//! expired, it has the columns that a new one would have, and it is large enough that small
+//! sidecars do not accumulate. Only paths and deletion vectors are read to decide that. The
+//! remaining actions of the other sidecars are written together with the actions of the commits.
 //!
-//! Protocol: "Sidecar Files". Cost: the key columns of all sidecars, every column of those that
+//! Protocol: "Sidecar Files". Cost: the key columns of all sidecars, all columns of those that
 //! change.
 
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use crate::protocol::action::Sidecar;
 use crate::reconcile::{self, CommitCache, FileStreamRequest, SeenFileKeys};
 use crate::snapshot::Snapshot;
 
-/// Files of a version, those of kept sidecars left out.
+/// Files of a version, without those of reused sidecars.
 pub(super) type FileBatchIterator = Box<dyn Iterator<Item = Result<FileBatch>> + Send>;
 
-/// What the last checkpoint's sidecars spare.
+/// Sidecars of the last checkpoint that can be reused.
 pub(super) struct SidecarReuse {
-    /// Those that stay.
+    /// The reused sidecars.
     pub(super) reused_sidecars: Vec<Sidecar>,
-    /// Bytes of them.
+    /// Their size in bytes.
     pub(super) bytes: u64,
     /// Live files in them.
     pub(super) adds: u64,
@@ -42,14 +42,14 @@ pub(super) struct SidecarReuse {
     seen: Arc<SeenFileKeys>,
 }
 
-/// What a sidecar holds, if it can stay.
+/// The content of a sidecar that can be reused.
 struct SidecarCounts {
     adds: u64,
     removes: u64,
 }
 
-/// Looks for sidecars that can stay; `None` where there are none, or where something is not as it
-/// should be: then the whole version is read, which knows how to do without.
+/// Finds sidecars that can be reused; `None` if there are none, or if an inconsistency is found:
+/// the whole version is read then, which handles it.
 pub(super) fn find_reusable_sidecars(
     snapshot: &Snapshot,
     encoder: &RowGroupEncoderFactory,
@@ -63,8 +63,7 @@ pub(super) fn find_reusable_sidecars(
     let sidecars = SidecarReader::open_all(checkpoint, store)
         .ok()
         .filter(|all| !all.is_empty())?;
-    // The keys that commits since then touched; there are none when they are read as the segment
-    // without its checkpoint.
+    // The keys of the commits since then are those of the segment without its checkpoint.
     let newer = LogSegment {
         checkpoint: None,
         checksum: None,
@@ -132,7 +131,7 @@ fn request(
     }
 }
 
-/// Counts a sidecar's actions; `None` if one of them is not what it was.
+/// Counts a sidecar's actions; `None` if one of them has changed.
 fn count_if_unchanged(
     sidecar: &SidecarReader,
     seen: &SeenFileKeys,
@@ -174,7 +173,7 @@ fn count_if_unchanged(
 }
 
 impl SidecarReuse {
-    /// Live files or tombstones that are in none of the sidecars that stay.
+    /// Live files or tombstones that are in none of the reused sidecars.
     pub(super) fn files(
         &self,
         snapshot: &Snapshot,

@@ -1,7 +1,7 @@
-//! The columns of a checkpoint: its schema, and batches of actions in it.
+//! The columns of a checkpoint: its schema, and batches of actions in that schema.
 //!
-//! File actions go from their columns into the checkpoint's without a step between; the few actions
-//! that stand alone are JSON values first, since a V2 manifest may be JSON as well.
+//! File actions are converted from column to column. The few non-file actions are converted to JSON
+//! values first, since a V2 manifest may be JSON as well.
 //!
 //! Protocol: "Checkpoint Schema", "Checkpoints".
 
@@ -25,9 +25,9 @@ use crate::protocol::partition_value;
 use crate::protocol::schema::{DataType, MapType, StringLayout, StructField, StructType};
 use crate::snapshot::Snapshot;
 
-/// Rows of the last checkpoint that are decoded at once, and rows of the new one that are made at
-/// once: fewer than where files are listed, because here all columns are wanted, which take up to a
-/// kilobyte a row, and a batch is held beside what is made of the one before.
+/// The number of rows of the last checkpoint that are decoded at once, and of the new one that are
+/// built at once. It is smaller than for listing files, because all columns are read, up to a
+/// kilobyte per row, and a batch is held in memory together with the output of the previous one.
 pub(super) const BATCH_ROWS: usize = 1 << 10;
 
 /// The actions that a file of a checkpoint may hold.
@@ -41,10 +41,10 @@ pub(super) enum CheckpointFileKind {
     Sidecar,
 }
 
-/// How a table's actions look in its checkpoints.
+/// The layout of a table's actions in its checkpoints.
 #[derive(Debug, Clone)]
 pub(super) struct CheckpointLayout {
-    /// The schema as Delta writes it down.
+    /// The schema in Delta's types.
     pub(super) delta_schema: StructType,
     pub(super) schema: SchemaRef,
     partition: Vec<(String, DataType)>,
@@ -109,7 +109,7 @@ fn remove() -> StructField {
     )
 }
 
-/// The actions that stand alone.
+/// The fields of the non-file actions.
 fn singles() -> Vec<StructField> {
     let format = struct_field(
         "format",
@@ -255,7 +255,7 @@ impl CheckpointLayout {
         struct_field("add", fields)
     }
 
-    /// What must be read of live files.
+    /// The columns of live files to read.
     pub(super) fn add_columns(&self) -> FileActionProjection {
         FileActionProjection {
             stats: self.json || self.parsed,
@@ -267,7 +267,7 @@ impl CheckpointLayout {
         }
     }
 
-    /// What must be read of tombstones.
+    /// The columns of tombstones to read.
     pub(super) fn remove_columns(&self) -> FileActionProjection {
         let partition = self
             .partition
@@ -286,7 +286,7 @@ impl CheckpointLayout {
     /// Live files as rows of the checkpoint.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for tags or partition values that are none.
+    /// [`Error::Corrupt`] for invalid tags or partition values.
     pub(super) fn adds(&self, files: &FileBatch) -> Result<RecordBatch> {
         let rows = files.len();
         self.batch("add", rows, |field| {
@@ -314,8 +314,8 @@ impl CheckpointLayout {
     /// [`Error::Internal`].
     pub(super) fn removes(&self, files: &FileBatch) -> Result<RecordBatch> {
         let rows = files.len();
-        // What says whether size and partition values are there; a writer that left them out gave
-        // none of them.
+        // `extendedFileMetadata`: whether size and partition values are present; writers that left
+        // them out wrote neither.
         let extended: BooleanArray = (0..rows)
             .map(|row| {
                 Some(
@@ -346,7 +346,7 @@ impl CheckpointLayout {
         Ok(match field.name().as_str() {
             "path" => Arc::new(files.path.clone()),
             "size" => Arc::new(files.size.clone()),
-            // A checkpoint changes no data.
+            // A checkpoint does not change data.
             "dataChange" => Arc::new(BooleanArray::from(vec![false; rows])),
             "partitionValues" => self.partition_map(files, field, partition_present)?,
             "deletionVector" => deletion_vector_column(files.dv.as_ref(), field, rows)?,
@@ -388,7 +388,7 @@ impl CheckpointLayout {
         )?)
     }
 
-    /// Actions that stand alone, as rows of the checkpoint.
+    /// Non-file actions, as rows of the checkpoint.
     ///
     /// # Errors
     /// [`Error::Internal`].
@@ -422,7 +422,7 @@ impl CheckpointLayout {
         let Arrow::Struct(parts) = entries.data_type() else {
             return Err(Error::internal("a map has entries"));
         };
-        // Keys go round; values of row r are those at r in each column.
+        // Keys repeat for every row; the values of row r are at index r of each column.
         let count = |n: usize| {
             u32::try_from(n).map_err(|_| Error::internal("a batch of files is too large"))
         };
@@ -496,7 +496,8 @@ impl CheckpointLayout {
     }
 }
 
-/// A column of the checkpoint in Arrow. Text is views, but in what the parsers make.
+/// A column of the checkpoint in Arrow. Strings are views, except in columns that the parsers
+/// build.
 fn arrow_column(column: &StructField) -> Field {
     let DataType::Struct(of) = &column.data_type else {
         return column.to_arrow(StringLayout::View);
@@ -510,7 +511,7 @@ fn arrow_column(column: &StructField) -> Field {
     Field::new(&column.name, Arrow::Struct(fields.collect()), true)
 }
 
-/// Whether the values of a leaf of a checkpoint repeat.
+/// Whether a leaf of a checkpoint is repeated.
 pub(super) fn repeats(path: &[String]) -> bool {
     let mut parts = path.iter().map(String::as_str);
     match (parts.next(), parts.next()) {
@@ -564,7 +565,7 @@ fn deletion_vector_column(dv: Option<&DvColumns>, field: &Field, rows: usize) ->
     )?))
 }
 
-/// Tags, which come as JSON text.
+/// Tags, which are given as JSON.
 fn tags(column: Option<&StringViewArray>, field: &Field, rows: usize) -> Result<ArrayRef> {
     let Some(column) = column.filter(|column| column.null_count() < rows) else {
         return Ok(new_null_array(field.data_type(), rows));
@@ -581,7 +582,7 @@ fn tags(column: Option<&StringViewArray>, field: &Field, rows: usize) -> Result<
     )
 }
 
-/// Values of an action as a column; what is of another type is null.
+/// Values of an action as a column; values of another type become null.
 fn from_json(values: &[Option<&Value>], data_type: &Arrow) -> Result<ArrayRef> {
     Ok(match data_type {
         Arrow::Utf8View => {
@@ -589,7 +590,7 @@ fn from_json(values: &[Option<&Value>], data_type: &Arrow) -> Result<ArrayRef> {
             for value in values {
                 match value {
                     Some(Value::String(text)) => out.append_value(text),
-                    // In a string map, other writers' numbers and truth values are text.
+                    // Other writers' numbers and booleans in a string map become strings.
                     Some(other @ (Value::Number(_) | Value::Bool(_))) => {
                         out.append_value(other.to_string());
                     }
@@ -691,7 +692,7 @@ fn from_json(values: &[Option<&Value>], data_type: &Arrow) -> Result<ArrayRef> {
                 Some(nulls),
             )?)
         }
-        // `stats_parsed` and the like: no action that stands alone has them.
+        // `stats_parsed` and similar columns: non-file actions do not have them.
         other => new_null_array(other, values.len()),
     })
 }

@@ -1,7 +1,7 @@
-//! Statistics in checkpoints: which leaves, as text, as a struct.
+//! Statistics in checkpoints: their leaves, as JSON and as a struct.
 //!
-//! Text that is there is kept as it is; a struct is made from it with the parser that readers use.
-//! A table whose last checkpoint holds the struct alone gets its text from that.
+//! Existing JSON is kept unchanged; the struct is made from it with the parser that readers use. If
+//! the last checkpoint holds only the struct, the JSON is made from it.
 //!
 //! Protocol: "Per-file Statistics", "Checkpoints" (`stats`, `stats_parsed`).
 
@@ -27,7 +27,7 @@ use crate::protocol::properties;
 use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
 use crate::snapshot::Snapshot;
 
-/// Leaves that writers index where the table does not say: as many as Spark.
+/// The number of leaves that are indexed by default, as in Spark.
 const INDEXED: i64 = 32;
 
 /// A tree of leaves, by physical names.
@@ -37,7 +37,7 @@ enum StatsLayoutNode {
     Parent(String, Vec<StatsLayoutNode>),
 }
 
-/// Which statistics a table's checkpoints hold as a struct.
+/// The statistics that a table's checkpoints hold as a struct.
 #[derive(Debug, Clone)]
 pub(super) struct StatsLayout {
     nodes: Vec<StatsLayoutNode>,
@@ -48,10 +48,10 @@ pub(super) struct StatsLayout {
     zone: TimeZoneSpec,
 }
 
-/// Walks the schema once, in its order, as delta-spark counts.
+/// Walks the schema once, in its order, as delta-spark counts leaves.
 struct StatsLayoutBuilder<'a> {
     snapshot: &'a Snapshot,
-    /// Leaves left to take.
+    /// The number of leaves that may still be taken.
     remaining_leaves: i64,
     /// Logical names of the columns to take instead.
     selected_columns: Option<Vec<Vec<String>>>,
@@ -92,7 +92,7 @@ impl StatsLayoutBuilder<'_> {
                 if self.is_selected() && self.remaining_leaves > 0 {
                     self.remaining_leaves -= 1;
                     out.push(StatsLayoutNode::Leaf(name, self.shape.leaves.len()));
-                    // Bounds of collated text are in another order than the bytes.
+                    // Bounds of collated strings are not in the order of their bytes.
                     let bounds = has_bounds(&field.data_type) && !field.is_collated();
                     self.shape.leaves.push(StatsLeafColumn {
                         path: self.physical.clone(),
@@ -157,7 +157,7 @@ impl StatsLayout {
         let bounds = |leaf: &StatsLeafColumn| leaf.bounds.then(|| leaf.data_type.clone());
         let mut add = |name: &str, of: &dyn Fn(&StatsLeafColumn) -> Option<DataType>| {
             let inner = self.types(&self.nodes, of);
-            // Parquet knows no struct without fields.
+            // Parquet does not support structs without fields.
             if !inner.is_empty() {
                 fields.push(StructField::new(
                     name,
@@ -245,7 +245,7 @@ impl StatsLayout {
     }
 }
 
-/// The struct of this type, from the leaves that `pick` takes.
+/// The struct of this type, from the leaves that `pick` returns.
 fn build_stats_struct(
     nodes: &[StatsLayoutNode],
     data_type: &Arrow,
@@ -298,7 +298,7 @@ pub fn stats_json(column: Option<&StatsColumn>, rows: usize) -> StringViewArray 
     }
 }
 
-/// Resolves the escapes of texts that stand in JSON strings. A text that does not resolve is no
+/// Resolves the escapes of JSON strings. A string that cannot be resolved is treated as missing
 /// statistics.
 fn unescaped(escaped: &StringViewArray) -> StringViewArray {
     let mut out = StringViewBuilder::with_capacity(escaped.len()).with_fixed_block_size(1 << 20);
@@ -319,7 +319,7 @@ fn unescaped(escaped: &StringViewArray) -> StringViewArray {
     out.finish()
 }
 
-/// Appends the text that a JSON string of this content stands for; false for an invalid one.
+/// Appends the string that this JSON content represents; false if it is invalid.
 fn unescape(content: &str, out: &mut String) -> bool {
     let mut rest = content;
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
@@ -329,7 +329,8 @@ fn unescape(content: &str, out: &mut String) -> bool {
             Some(b'"') => '"',
             Some(b'\\') => '\\',
             Some(b'/') => '/',
-            // Rare in statistics: the JSON reader knows the others, surrogate pairs above all.
+            // Rare in statistics: the JSON reader handles the other escapes, such as surrogate
+            // pairs.
             _ => match serde_json::from_str::<String>(&format!("\"{tail}\"")) {
                 Ok(resolved) => {
                     out.push_str(&resolved);
@@ -378,7 +379,8 @@ fn push_json_string(text: &str, out: &mut String) {
     out.push_str(&serde_json::Value::from(text).to_string());
 }
 
-/// Appends a value as the protocol writes it in statistics; false for types that have none there.
+/// Appends a value in the protocol's format for statistics; false for types that are not supported
+/// in statistics.
 fn push_json_value(array: &ArrayRef, row: usize, out: &mut String) -> bool {
     // Writing to a string cannot fail.
     macro_rules! number {
@@ -476,7 +478,7 @@ fn zone_of(data_type: &Arrow) -> Option<Arc<str>> {
     }
 }
 
-/// The Arrow fields of a struct type, text as offsets and bytes, as the parser makes it.
+/// The Arrow fields of a struct type, with strings as offsets and bytes, as the parser builds them.
 pub(super) fn plain_fields(of: &StructType) -> Fields {
     of.arrow_fields(StringLayout::Plain)
 }

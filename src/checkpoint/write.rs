@@ -1,5 +1,5 @@
-//! A version's checkpoint: which form it takes, the streams that fill it, the files that come of
-//! it.
+//! Writing the checkpoint of a version: the choice of its form, the streams of its actions, and its
+//! files.
 
 use std::sync::Arc;
 
@@ -25,44 +25,44 @@ use crate::protocol::log_path::{self, SIDECAR_DIR};
 use crate::snapshot::Snapshot;
 use crate::store::{ObjectRole, Store, StoreObject, make};
 
-/// Rows of a row group at most.
+/// The maximum number of rows in a row group.
 const GROUP_ROWS: usize = 64 * 1024;
-/// Text of a row group at most.
+/// The maximum size of the strings in a row group.
 const GROUP_BYTES: u64 = 24 << 20;
-/// File actions in a sidecar, unless the caller says otherwise.
+/// The number of file actions in a sidecar, unless the caller sets another one.
 const SIDECAR_ROWS: u64 = 100_000;
-/// The most parts that a checkpoint may have: each has a file open while all are written.
+/// The maximum number of parts of a checkpoint: each has an open file while all are written.
 const MOST_PARTS: u32 = 1000;
 
-/// Which specification a checkpoint follows.
+/// The specification of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckpointSpec {
-    /// V2 where the table's `delta.checkpointPolicy` says so and its protocol allows it, else V1.
+    /// V2 if the table's `delta.checkpointPolicy` requires it and its protocol allows it, else V1.
     #[default]
     Auto,
-    /// V1, which every reader knows.
+    /// V1, which every reader supports.
     V1,
-    /// V2; only with the table feature `v2Checkpoint`.
+    /// V2; requires the table feature `v2Checkpoint`.
     V2,
 }
 
-/// What a caller decides of a checkpoint.
+/// Options of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckpointOptions {
     /// Its specification.
     pub form: CheckpointSpec,
-    /// Number of files of a V1 checkpoint; more than one only where nobody may use V2.
+    /// The number of files of a V1 checkpoint; more than one only where V2 is not allowed.
     pub parts: u32,
     /// Whether a V2 manifest is JSON, as delta-spark writes it, or Parquet.
     pub json: bool,
     /// Whether the file actions of a V2 checkpoint are in sidecars, or all in the manifest.
     pub sidecars: bool,
-    /// Whether a V2 checkpoint takes the name of a V1 one, so that readers without V2 find it and
-    /// say what they lack.
+    /// Whether a V2 checkpoint has the file name of a V1 one, so that readers without V2 support
+    /// find it and report the feature that they lack.
     pub classic_name: bool,
-    /// File actions of a sidecar, about.
+    /// The approximate number of file actions in a sidecar.
     pub sidecar_rows: u64,
 }
 
@@ -83,7 +83,7 @@ impl Default for CheckpointOptions {
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a table that this release cannot write, or a form that its protocol
-/// lacks; [`Error::Invalid`] for a version that is not published; [`Error::Storage`].
+/// does not allow; [`Error::Invalid`] for a version that is not published; [`Error::Storage`].
 pub fn write(
     snapshot: &Snapshot,
     options: &CheckpointOptions,
@@ -155,8 +155,8 @@ fn is_v2(snapshot: &Snapshot, options: &CheckpointOptions) -> Result<bool> {
     Ok(is_v2)
 }
 
-/// Checks that the snapshot's commit is published and is still the one that was read, as a
-/// checkpoint of it requires.
+/// Checks that the snapshot's commit is published and still the one that was read, as a checkpoint
+/// of it requires.
 fn check_published(snapshot: &Snapshot) -> Result<()> {
     let version = snapshot.version();
     if snapshot.log().is_authority() {
@@ -164,7 +164,7 @@ fn check_published(snapshot: &Snapshot) -> Result<()> {
     }
     match snapshot.stores().root().head(&log_path::commit(version)) {
         Ok(_) => Ok(()),
-        // The commit may be cleaned up where a checkpoint holds its version.
+        // The commit may have been cleaned up if a checkpoint holds its version.
         Err(error)
             if error.is_not_found()
                 && snapshot
@@ -183,7 +183,7 @@ fn check_published(snapshot: &Snapshot) -> Result<()> {
     }
 }
 
-/// What a job turns into a row group.
+/// The input of a job that makes a row group.
 enum CheckpointBatch {
     NonFile(Vec<Value>),
     Adds(FileBatch),
@@ -198,7 +198,7 @@ impl CheckpointBatch {
         }
     }
 
-    /// The same in slices of few rows.
+    /// The batch in slices of few rows.
     fn slices(self) -> Vec<Self> {
         let cut = |files: &FileBatch| {
             (0..files.len())
@@ -213,7 +213,7 @@ impl CheckpointBatch {
         }
     }
 
-    /// About how much text it has.
+    /// The approximate size of its strings.
     fn bytes(&self) -> u64 {
         // The lowest quarter of a view is its length.
         #[allow(clippy::cast_possible_truncation)]
@@ -240,7 +240,7 @@ impl CheckpointBatch {
     }
 }
 
-/// A row group, or one for each part, and what is in it.
+/// A row group, or one for each part, with the counts of its actions.
 struct EncodedActions {
     groups: Vec<(u32, EncodedRowGroup)>,
     adds: u64,
@@ -248,7 +248,7 @@ struct EncodedActions {
     rows: u64,
 }
 
-/// Sums of what was encoded.
+/// Sums over the encoded actions.
 #[derive(Default)]
 struct ActionCounts {
     adds: u64,
@@ -265,7 +265,7 @@ impl ActionCounts {
     }
 }
 
-/// How a row group is made.
+/// Encodes row groups.
 struct CheckpointEncoder {
     layout: CheckpointLayout,
     encoder: RowGroupEncoderFactory,
@@ -291,7 +291,8 @@ impl CheckpointEncoder {
         }
     }
 
-    /// Encodes pieces, for one file slice after slice: each is gone before the next is made rows.
+    /// Encodes batches; for a single file slice by slice: each slice is dropped before the next one
+    /// is converted.
     fn encode(
         &self,
         pieces: impl Iterator<Item = Result<CheckpointBatch>>,
@@ -365,13 +366,13 @@ struct CheckpointWriter<'a> {
 }
 
 impl CheckpointWriter<'_> {
-    /// The actions that stand alone.
+    /// The non-file actions.
     fn non_file_actions(&self) -> Result<Vec<Value>> {
         let value = |value: serde_json::Result<Value>| {
             value.map_err(|e| Error::internal(format!("an action is no JSON: {e}")))
         };
         let mut protocol = self.snapshot.protocol().clone();
-        // There is a list exactly where the versions have one.
+        // A list is present exactly where the protocol versions require one.
         let list = |wanted: bool, list: Option<Vec<String>>| {
             if wanted {
                 Some(list.unwrap_or_default())
@@ -395,8 +396,7 @@ impl CheckpointWriter<'_> {
         Ok(out)
     }
 
-    /// The version's actions: `singles`, tombstones, live files; those in sidecars that stay left
-    /// out.
+    /// The version's actions: `singles`, tombstones, live files; without those of reused sidecars.
     fn pieces(
         &self,
         layout: &CheckpointLayout,
@@ -425,7 +425,7 @@ impl CheckpointWriter<'_> {
                     )?)),
                 }
             };
-            // Opened when the one before has ended: each holds the keys of its own.
+            // Opened lazily, after the previous stream has ended: each one holds its own keys.
             std::iter::once_with(open).flat_map(|opened| {
                 opened.unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
             })
@@ -454,9 +454,9 @@ impl CheckpointWriter<'_> {
         Box::new(all.filter(|piece| !matches!(piece, Ok(piece) if piece.rows() == 0)))
     }
 
-    /// Row groups of `pieces`, in order. The first is encoded as its pieces come, so that a process
-    /// which writes the checkpoints of a growing table holds a slice of its files and not all;
-    /// the next ones are gathered, then made on all cores.
+    /// Row groups of `pieces`, in order. The first one is encoded as its pieces arrive, so that a
+    /// process that writes the checkpoints of a growing table holds one slice of its files in
+    /// memory instead of all; the following ones are collected and then encoded on all cores.
     fn encode_row_groups(
         &self,
         maker: &Arc<CheckpointEncoder>,
@@ -515,7 +515,7 @@ impl CheckpointWriter<'_> {
         Ok((info, hint, checkpoint))
     }
 
-    /// What was written, as a listing would have it; `size` is that of a single file.
+    /// The written checkpoint, as a listing would return it; `size` is that of a single file.
     fn checkpoint(
         &self,
         info: &CheckpointInfo,
@@ -656,7 +656,7 @@ impl CheckpointWriter<'_> {
         Ok((info, hint, checkpoint))
     }
 
-    /// Writes the version's file actions into sidecars; gives their actions.
+    /// Writes the version's file actions into sidecars; returns the actions that reference them.
     fn sidecars(
         &self,
         maker: &Arc<CheckpointEncoder>,
@@ -672,8 +672,8 @@ impl CheckpointWriter<'_> {
             out.push(json!({"path": name, "sizeInBytes": size, "modificationTime": now_ms(), "tags": {}}));
             Ok(())
         };
-        // Smaller ones are joined with what is new, so that their number does not grow with that of
-        // checkpoints.
+        // Smaller ones are merged with new actions, so that their number does not grow with the
+        // number of checkpoints.
         let reuse = reuse::find_reusable_sidecars(
             self.snapshot,
             &maker.encoder,
@@ -782,7 +782,7 @@ fn push_file_lines(name: &str, batch: &RecordBatch, out: &mut String) {
     for row in 0..actions.len() {
         let mut action = json_value(actions, row);
         if let Some(action) = action.as_object_mut() {
-            // What JSON has as text is not there a second time.
+            // Values that JSON has as strings are not written a second time as structs.
             action.retain(|name, _| !name.ends_with("_parsed"));
             let stats = actions
                 .as_struct()
@@ -805,10 +805,11 @@ fn set(object: &mut Value, key: &str, value: Value) {
     }
 }
 
-/// The pieces of a stream, as many as are worth a row group after each [`RowGroupInput::begin_row_group`].
+/// The pieces of a stream, as many as make a row group after each
+/// [`RowGroupInput::begin_row_group`].
 struct RowGroupInput {
     pieces: CheckpointBatches,
-    /// The first of the next group.
+    /// The first piece of the next group.
     lookahead: Option<Result<CheckpointBatch>>,
     rows: usize,
     bytes: u64,
@@ -824,7 +825,7 @@ impl RowGroupInput {
         }
     }
 
-    /// Begins the next group; false where nothing is left.
+    /// Begins the next group; false at the end of the stream.
     fn begin_row_group(&mut self) -> bool {
         (self.rows, self.bytes) = (0, 0);
         self.lookahead = self.lookahead.take().or_else(|| self.pieces.next());
@@ -851,9 +852,9 @@ impl Iterator for RowGroupInput {
     }
 }
 
-/// Gives the checkpoint of `version`, if it is a V2 one named by UUID and has no twin, a copy under
-/// the name of a V1 one: readers that do not know V2 find that and say which feature they lack,
-/// where the first commit has gone.
+/// Copies the checkpoint of `version`, if it is a V2 one named by UUID, to the file name of a V1
+/// one if there is none: where the first commit was deleted, readers without V2 support find it and
+/// report which feature they lack.
 ///
 /// # Errors
 /// As [`write`].
@@ -916,9 +917,9 @@ pub(super) fn classic_copy(
 /// Whether a checkpoint is due after the commit of a snapshot's version: at every
 /// `delta.checkpointInterval`th version.
 ///
-/// Where the table does not say, that is every tenth; then, while the commits since the last
-/// checkpoint are less than a twentieth of it and fewer than a hundred, reading them costs less
-/// than writing it again.
+/// The default is every tenth version. With the default, no checkpoint is due as long as the
+/// commits since the last checkpoint have less than a twentieth of its size and are fewer than a
+/// hundred: reading them costs less than writing the checkpoint again.
 ///
 /// # Errors
 /// [`Error::Storage`].
@@ -944,7 +945,7 @@ pub fn is_due(snapshot: &Snapshot) -> Result<bool> {
         last.kind,
         CheckpointKind::UuidJson | CheckpointKind::UuidParquet
     ) {
-        // The files of a manifest are counted by the hint.
+        // The hint contains the total size of the files of a manifest.
         let hint = snapshot.log().hint();
         size = size.max(
             hint.filter(|hint| hint.version == last.version)

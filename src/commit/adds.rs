@@ -1,5 +1,5 @@
-//! A snapshot's files as actions again, with everything that the log says of them: to end them, or
-//! to add them anew.
+//! Live files of a snapshot as complete actions, with all fields of the log: for removing them, or
+//! for adding them again.
 //!
 //! Cost: one pass over the actions of live files.
 
@@ -13,17 +13,17 @@ use crate::parse::{FileActionProjection, FileBatch};
 use crate::protocol::commit_line::Add;
 use crate::snapshot::Snapshot;
 
-/// Everything that an `add` says, with the partition columns in the table's order.
+/// All columns of `add` actions, with the partition columns in the table's order.
 #[must_use]
 pub fn all_add_columns(snapshot: &Snapshot) -> FileActionProjection {
     checkpoint::add_columns(snapshot)
 }
 
-/// The rows of a batch as actions that change data. `partition` are the physical names of the
-/// partition columns, as they were wanted.
+/// The rows of a batch as actions with `dataChange`. `partition` are the physical names of the
+/// partition columns, in the order of the request.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for tags that are none.
+/// [`Error::Corrupt`] for invalid tags.
 pub fn batch_to_adds(batch: &FileBatch, partition: &[String]) -> Result<Vec<Add>> {
     let stats = checkpoint::stats_text(batch.stats.as_ref(), batch.len());
     let int = |column: &Option<Int64Array>, row: usize| {
@@ -75,10 +75,10 @@ pub fn batch_to_adds(batch: &FileBatch, partition: &[String]) -> Result<Vec<Add>
         .collect()
 }
 
-/// The live files that `choose` takes, batch by batch.
+/// The live files that `choose` selects, batch by batch.
 ///
 /// # Errors
-/// As [`batch_to_adds`]; what `choose` says; [`Error::Cancelled`].
+/// As [`batch_to_adds`]; errors of `choose`; [`Error::Cancelled`].
 pub fn matching_live_adds(
     snapshot: &Snapshot,
     cancel: &CancellationToken,

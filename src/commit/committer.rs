@@ -1,4 +1,4 @@
-//! Who makes commits: the file system of the table, or a catalog.
+//! Committers: the file system of the table, or a catalog.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::store::{
     put_with_retries,
 };
 
-/// How long to wait after a lost race: a random time up to `base` doubled for every loss, up to
+/// The waiting time after a lost race: a random time up to `base`, doubled for every loss, up to
 /// `cap`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackoffPolicy {
@@ -26,7 +26,7 @@ pub struct BackoffPolicy {
 }
 
 impl BackoffPolicy {
-    /// The wait after `losses` losses (from 1), by random bits.
+    /// The wait after `losses` losses (from 1), for the given random bits.
     #[must_use]
     pub fn delay(&self, losses: u32, random: u64) -> Duration {
         let limit = self
@@ -39,8 +39,8 @@ impl BackoffPolicy {
         Duration::from_micros(random % micros)
     }
 
-    /// The same for a failing store (429, 503, broken connections), which needs longer waits than a
-    /// lost race.
+    /// The policy for store errors (429, 503, broken connections), which require longer waits than
+    /// a lost race.
     #[must_use]
     pub fn for_store_errors(self) -> Self {
         Self {
@@ -50,52 +50,52 @@ impl BackoffPolicy {
     }
 }
 
-/// A commit that was looked for and is there.
+/// A commit that was read.
 #[derive(Debug, Clone)]
 pub struct LoadedCommit {
-    /// Its text.
+    /// Its content.
     pub bytes: Bytes,
-    /// Where it is, and since when.
+    /// Its file and modification time.
     pub file: CommitFile,
 }
 
 /// Makes commits and reads them.
 pub trait TableCommitter: Debug + Send + Sync {
-    /// Tries to make `text` the commit of `version`.
+    /// Tries to create the commit of `version` with the content `text`.
     ///
     /// # Errors
-    /// When it is certain that it was not made; see [`Store::put_if_absent`].
+    /// Only if it is certain that the commit was not created; see [`Store::put_if_absent`].
     fn put(&self, version: i64, text: &Bytes) -> Result<PutOutcome>;
 
-    /// The commit of `version`, if there is one.
+    /// The commit of `version`, if it exists.
     ///
     /// # Errors
-    /// [`Error::Storage`] when that cannot be found out.
+    /// [`Error::Storage`] if that cannot be determined.
     fn read(&self, version: i64) -> Result<Option<LoadedCommit>>;
 
-    /// Does what is due after a commit was made. A failure changes nothing about the commit.
+    /// Publishes a version after its commit. A failure does not affect the commit.
     ///
     /// # Errors
-    /// What the store or the catalog says.
+    /// Errors of the store or the catalog.
     fn publish(&self, _version: i64) -> Result<()> {
         Ok(())
     }
 
-    /// How long to wait between attempts.
+    /// The waiting times between attempts.
     fn backoff(&self) -> BackoffPolicy;
 
-    /// Waits for a turn among writers that queue; nothing depends on it.
+    /// Waits for the lock of a writer queue; correctness does not depend on it.
     fn lock_writer_queue(&self, _cancel: &CancellationToken) -> Option<WriterQueueLock> {
         None
     }
 
-    /// Whether it commits to tables with the feature `catalogManaged`, and to no others.
+    /// Whether it commits to tables with the feature `catalogManaged`, and only to those.
     fn is_catalog(&self) -> bool {
         false
     }
 }
 
-/// Reads a commit's file; a body that is shorter than the store says counts as unreadable.
+/// Reads a commit file; a body shorter than the size that the store reports is unreadable.
 fn read(store: &Arc<dyn Store>, version: i64, path: &str) -> Result<Option<LoadedCommit>> {
     let (text, meta) = match store.get(path).wait() {
         Ok(found) => found,
@@ -128,7 +128,7 @@ fn read(store: &Arc<dyn Store>, version: i64, path: &str) -> Result<Option<Loade
     }))
 }
 
-/// The default: commits are files in the log, made if absent.
+/// The default committer: commits are files in the log, created if absent.
 #[derive(Debug, Clone)]
 pub struct FileCommitter {
     store: Arc<dyn Store>,
@@ -178,11 +178,11 @@ fn backoff(store: &Arc<dyn Store>) -> BackoffPolicy {
     }
 }
 
-/// Commits of a catalog-managed table: staged as files of their own, ratified by the catalog, then
-/// published.
+/// The committer for catalog-managed tables: a commit is staged as a file of its own, ratified by
+/// the catalog, then published.
 ///
-/// A staged file that was not ratified stays: a catalog that says no may say so of its own earlier
-/// yes, whose answer was lost.
+/// A staged file that was not ratified is kept: a catalog may reject a commit because it ratified
+/// an earlier attempt of the same commit, whose response was lost.
 #[derive(Debug, Clone)]
 pub struct CatalogCommitter {
     stores: Arc<TableStores>,
@@ -191,7 +191,7 @@ pub struct CatalogCommitter {
 }
 
 impl CatalogCommitter {
-    /// Commits to a table's log by way of `catalog`.
+    /// Commits to a table's log through `catalog`.
     #[must_use]
     pub fn new(
         stores: Arc<TableStores>,
@@ -229,15 +229,15 @@ impl TableCommitter for CatalogCommitter {
             size: Some(text.len() as u64),
         };
         let file = commit.file(&self.stores)?;
-        // The file's name is unique, and the catalog is asked only once the file exists: after an
+        // The file name is unique, and the catalog is called only after the file exists: after an
         // error nothing was committed.
         make_unique(file.store.as_ref(), &file.path, text)?;
         self.catalog.ratify(&commit, text)
     }
 
     fn read(&self, version: i64) -> Result<Option<LoadedCommit>> {
-        // The catalog's word for a version holds before a published file's, and nothing exists
-        // beyond its newest one.
+        // For a version that the catalog has, its commit takes precedence over a published file,
+        // and no version after the catalog's newest one exists.
         let tail = self.tail()?;
         if tail.latest.is_none_or(|latest| version > latest) {
             return Ok(None);
@@ -268,7 +268,7 @@ impl TableCommitter for CatalogCommitter {
             .iter()
             .filter(|commit| commit.version <= version)
         {
-            // In order: a version is published after the one before it.
+            // In order: a version is published after the previous one.
             let Some(staged) = self.read_staged(commit)? else {
                 match self.read_published(commit.version)? {
                     Some(_) => continue,

@@ -1,25 +1,25 @@
-//! (a transaction, a commit that came before it) -> whether it may follow. Pure, and delta-spark's
-//! verdicts, case by case:
+//! The conflict check: decides whether a transaction may follow a commit that took its version. A
+//! pure function with the same results as delta-spark:
 //!
-//! | the other commit has | and this transaction | is lost as |
+//! | the other commit has | and this transaction | conflict |
 //! |---|---|---|
 //! | a protocol | writes one too; or the other dropped a feature | `ProtocolChanged` |
 //! | metadata | writes some too | `MetadataChanged` |
-//! | metadata that only moved identity columns' marks, or only enabled what needs no rewrite | writes none | (goes on with it) |
+//! | metadata that only moved identity columns' high-water marks, or only enabled what needs no rewrite | writes none | (none) |
 //! | any other metadata | any | `MetadataChanged` |
-//! | a domain | writes or read the same, but row tracking's | `ConcurrentTransaction` |
+//! | a domain | writes or read the same, except row tracking's | `ConcurrentTransaction` |
 //! | an application's transaction | read or writes the same application's | `ConcurrentTransaction` |
-//! | added files, not blindly or at `Serializable` | read rows that they may hold | `ConcurrentAppend` |
+//! | added files, unless a blind append or at `Serializable` | read rows that they may hold | `ConcurrentAppend` |
 //! | removed files | read them, or the whole table | `ConcurrentDeleteRead` |
 //! | removed files | removes them too | `ConcurrentDeleteDelete` |
 //!
-//! Finer than delta-spark, only ever towards success: files added by the other commit are compared
-//! with the whole of a read predicate, by partition values *and* by statistics (delta-spark: by
-//! partition values, and not at all on unpartitioned tables); nested fields may get their column
-//! mapping too when it is switched on.
+//! The check finds fewer conflicts than delta-spark's in two cases: files added by the other commit
+//! are compared with the complete read predicate, by partition values *and* by statistics
+//! (delta-spark: by partition values, and not at all on unpartitioned tables); and nested fields
+//! may get their column mapping as well when it is enabled.
 //!
-//! A transaction that drops a feature goes on only if its caller looks again whether the feature is
-//! still unused.
+//! A transaction that drops a feature is committed only if its caller checks again that the feature
+//! is still unused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,12 +36,12 @@ use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::schema::{DataType, StructType};
 use crate::scan::FileMatcher;
 
-/// Whether `mine`, which sees the table as `view`, may follow `winner`, the next commit; what it
-/// takes over if so.
+/// Whether `mine`, for which the table is in the state `view`, may follow `winner`, the next
+/// commit; returns the changes that it takes over.
 ///
 /// # Errors
-/// [`Error::CommitFailed`] if not, naming the other commit; [`Error::Unsupported`] when the other
-/// commit made the table one that deltafast cannot write.
+/// [`Error::CommitFailed`] for a conflict, naming the other commit; [`Error::Unsupported`] if
+/// deltafast cannot write the table after the other commit.
 pub fn check(
     mine: &PreparedTransaction,
     view: &CommitBaseState,
@@ -243,7 +243,7 @@ fn removes_reads(mine: &PreparedTransaction, winner: &WinningCommit) -> Result<b
     Ok(false)
 }
 
-/// The first file that the transaction should have read and could not.
+/// The first file that the transaction should have read but did not see.
 fn unseen_add(
     mine: &PreparedTransaction,
     winner: &WinningCommit,
@@ -261,11 +261,11 @@ fn unseen_add(
     if mine.reads.whole_table {
         return Some(0);
     }
-    // A predicate that cannot be decided may hold.
+    // A predicate that cannot be evaluated counts as true.
     lens.and_then(|lens| lens.first_match(adds).unwrap_or(Some(0)))
 }
 
-/// Row ids given to files that exist: by the other commit, or by this one.
+/// Row ids assigned to existing files: by the other commit, or by this one.
 fn check_backfill(
     mine: &PreparedTransaction,
     winner: &WinningCommit,
@@ -285,7 +285,7 @@ fn check_backfill(
         return Ok(());
     };
     if mine.operation.is_backfill() {
-        // Every newer commit gives its files row ids itself.
+        // Every newer commit assigns row ids to its own files.
         for paths in [Some(adds), winner.removes()]
             .into_iter()
             .flatten()
@@ -316,8 +316,8 @@ fn check_backfill(
     Ok(())
 }
 
-/// The keys that changed, if metadata changed only by switching on what leaves transactions under
-/// way as good as they were: nothing that they write has to look otherwise.
+/// The properties that changed, if the metadata changed only by enabling features that do not
+/// affect concurrent transactions: their actions remain valid.
 fn enables_only(
     before: &Metadata,
     after: &Metadata,

@@ -1,9 +1,9 @@
-//! COMMAND: how every command ends: one version, made as the caller chose, and the upkeep due after
-//! it.
+//! The end of every command: committing one version with the caller's options, and the maintenance
+//! that is due after it.
 //!
-//! Once a version is made nothing can unmake it: what goes wrong in the upkeep (checksum,
-//! checkpoint, cleanup, compaction) is a warning. The snapshot of the version is handed back, so a
-//! caller goes on from there without reading the log again.
+//! A version cannot be undone once it is committed, so failures of maintenance (checksum,
+//! checkpoint, cleanup, compaction) are warnings. The snapshot of the version is returned, so that
+//! a caller can continue without reading the log again.
 //!
 //! Protocol: "Requirements for Writers", "Checkpoints", "Version Checksum File". Cost: one commit,
 //! and a checkpoint now and then.
@@ -26,46 +26,46 @@ use crate::protocol::log_path;
 use crate::snapshot::Snapshot;
 use crate::store::WriterQueueLock;
 
-/// How an operation is committed, and what follows it.
+/// How an operation is committed, and the maintenance after it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CommitOptions {
-    /// Further keys for `commitInfo`; `userMetadata` is a text of the protocol's.
+    /// Additional keys for `commitInfo`; `userMetadata` is a string in the protocol.
     pub custom_metadata: Map<String, Value>,
-    /// How often to try again after another writer was first.
+    /// The maximum number of retries after another writer committed first.
     pub max_commit_retries: Option<u32>,
-    /// Versions of applications that are recorded with the commit.
+    /// Application transactions to record with the commit.
     pub app_transactions: Vec<SetTransaction>,
-    /// Whether a checkpoint is made when it is due; yes, unless said otherwise.
+    /// Whether a checkpoint is written when it is due; default: yes.
     pub create_checkpoint: Option<bool>,
-    /// Whether the log is cleaned up after a checkpoint; if not said, the table's
-    /// `delta.enableExpiredLogCleanup` decides.
+    /// Whether the log is cleaned up after a checkpoint; default: the table's
+    /// `delta.enableExpiredLogCleanup`.
     pub cleanup_expired_logs: Option<bool>,
-    /// After how many versions the commits since are compacted into one file, where no checkpoint
-    /// was made; never, unless said.
+    /// The number of versions whose commits are compacted into one file, if no checkpoint was
+    /// written; default: never.
     pub log_compaction_interval: Option<u32>,
-    /// The turn among this machine's writers, where the command has it already.
+    /// The lock of this machine's writer queue, if the command holds it already.
     #[serde(skip)]
     pub turn: Option<Arc<WriterQueueLock>>,
 }
 
-/// An operation that is done.
+/// The result of an operation.
 #[derive(Debug, Clone)]
 pub struct CommitResult {
-    /// The version that was made; `None` where there was nothing to do.
+    /// The version that was committed; `None` if there was nothing to do.
     pub version: Option<i64>,
-    /// The table as of that version; `None` when it could not be opened right after.
+    /// The snapshot of that version; `None` if it could not be opened afterwards.
     pub snapshot: Option<Snapshot>,
-    /// Whatever went wrong after the version was made.
+    /// Failures after the version was committed.
     pub warnings: Vec<String>,
-    /// The operation's figures, as in `commitInfo`.
+    /// The operation's metrics, as in `commitInfo`.
     pub metrics: Map<String, Value>,
-    /// How often the commit was tried.
+    /// The number of attempts to commit.
     pub attempts: u32,
 }
 
 impl CommitResult {
-    /// Nothing was to be done to this version.
+    /// The result of an operation that had nothing to do.
     #[must_use]
     pub fn unchanged(snapshot: &Snapshot) -> Self {
         Self {
@@ -77,18 +77,18 @@ impl CommitResult {
         }
     }
 
-    /// The newest version after it, for a further commit of the same command.
+    /// The newest version after the commit, for another commit of the same command.
     ///
     /// # Errors
-    /// What opening it meets, where it could not be opened right after it was made.
+    /// As [`Snapshot::open`], if it could not be opened right after the commit.
     pub fn newest(&self, before: &Snapshot) -> Result<Snapshot> {
         self.snapshot.clone().map_or_else(|| before.at(None), Ok)
     }
 }
 
 impl CommitOptions {
-    /// The same for a further commit of the same command, which records no application a second
-    /// time.
+    /// The options for another commit of the same command, which does not record application
+    /// transactions again.
     #[must_use]
     pub fn without_transactions(&self) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl CommitOptions {
     }
 }
 
-/// Commits a transaction and does the upkeep that is due.
+/// Commits a transaction and performs the maintenance that is due.
 ///
 /// # Errors
 /// As [`OptimisticTransaction::commit`].
@@ -111,7 +111,7 @@ pub fn commit(
     for (key, value) in &commit_options.custom_metadata {
         match (key.as_str(), value) {
             ("userMetadata", Value::String(text)) => operation.user_metadata = Some(text.clone()),
-            // Readers with types for what Spark writes read no others.
+            // Readers that are typed for the values that Spark writes accept no other types.
             ("userMetadata", _)
             | (
                 "userId" | "userName",
@@ -121,8 +121,8 @@ pub fn commit(
                     "`{key}` in the custom commit metadata must be a text"
                 )));
             }
-            // The operation's own parameters stay what they are; all are strings, as Spark reads
-            // them.
+            // The operation's own parameters have precedence; all values are strings, as Spark
+            // reads them.
             ("operationParameters", Value::Object(given)) => {
                 for (name, value) in given {
                     let string = value
@@ -177,11 +177,11 @@ pub fn commit(
     Ok(done)
 }
 
-/// Checksums of tables whose checkpoint is larger than this are only made from the one before:
-/// reading all files after every commit would cost more than it gives.
+/// Checksums of tables whose checkpoint is larger than this are only computed from the previous
+/// checksum: reading all files after every commit would cost more than it saves.
 const CHECKPOINT_BYTES: u64 = 16 << 20;
 
-/// What is due after a version was made. Nothing here can fail it.
+/// Performs the maintenance that is due after a commit. No error here fails the commit.
 fn run_maintenance(
     committed: CommittedVersion,
     changed: Option<&BTreeSet<PartitionValues>>,
@@ -189,7 +189,7 @@ fn run_maintenance(
     commit_options: &CommitOptions,
     cancel: &CancellationToken,
 ) -> CommitResult {
-    // What the command counts is done.
+    // The progress of the command is complete.
     let cancel = &cancel.without_progress();
     let mut warnings: Vec<String> = Vec::new();
     let version = committed.version;
@@ -199,7 +199,8 @@ fn run_maintenance(
         .filter(|s| manifest::is_enabled(s.metadata()))
         && let Err(error) = manifest::update(snapshot, changed, cancel)
     {
-        // Reported for an interrupt, too: readers of manifests would keep reading removed files.
+        // Reported for an interrupt, too: readers of manifests would continue to read removed
+        // files.
         warnings.push(format!(
             "version {version} is committed, but its symlink manifests are out of date; write them by \
              `generate()`: {error}"
@@ -258,8 +259,7 @@ fn compacted_from(version: i64, interval: u32) -> Option<i64> {
     (interval > 1 && (version + 1) % interval == 0).then(|| version + 1 - interval)
 }
 
-/// Whether making the checksum costs little: there is one of the version before, or not much of a
-/// table.
+/// Whether computing the checksum is cheap: the previous version has one, or the table is small.
 fn has_short_checksum(snapshot: &Snapshot) -> bool {
     let segment = snapshot.segment();
     let bytes: u64 = segment
@@ -291,19 +291,19 @@ fn clean_up_log(
     Ok(())
 }
 
-/// A list as it stands in a commit's parameters: JSON in a text.
+/// A list as a value of a commit's parameters: JSON in a string.
 #[must_use]
 pub fn json_string_list(names: &[String]) -> Value {
     Value::String(serde_json::json!(names).to_string())
 }
 
-/// A figure of a commit: a text, as delta-spark has them.
+/// A metric of a commit: a string, as in delta-spark.
 #[must_use]
 pub fn metric_value(number: impl ToString) -> Value {
     Value::String(number.to_string())
 }
 
-/// A command's entry in `commitInfo`: parameters and figures that are null are left out.
+/// A command's entry in `commitInfo`; parameters and metrics that are null are left out.
 #[must_use]
 pub fn operation(name: &str, parameters: Value, metrics: Value) -> CommitOperation {
     let present = |value: Value| match value {

@@ -1,4 +1,4 @@
-//! What a transaction read, and what it wants to commit.
+//! The reads of a transaction, and the changes that it commits.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -14,15 +14,15 @@ use crate::protocol::data_path;
 /// The domain of row tracking's high-water mark.
 pub(super) const ROW_TRACKING: &str = "delta.rowTracking";
 
-/// How much of other commits a transaction must not have missed.
+/// The isolation level of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IsolationLevel {
-    /// The history is as if transactions had run one after the other in the order of their
-    /// versions.
+    /// The history is equivalent to running the transactions one after the other in the order of
+    /// their versions.
     Serializable,
-    /// The same, but for blind appends, which may come earlier or later than they are written.
+    /// As `Serializable`, but blind appends may be ordered before or after their version.
     WriteSerializable,
-    /// For commits that change no rows: only what they rewrite must still be there.
+    /// For commits that change no rows: only the files that they rewrite must still exist.
     Snapshot,
 }
 
@@ -37,7 +37,7 @@ impl IsolationLevel {
         }
     }
 
-    /// The level of a name, compared without case.
+    /// Parses the name of a level, case-insensitively.
     ///
     /// # Errors
     /// [`Error::Invalid`] for other names.
@@ -56,28 +56,29 @@ impl IsolationLevel {
 /// What a transaction read of the table.
 #[derive(Debug, Clone, Default)]
 pub struct ReadSet {
-    /// All of it, now and as it grows.
+    /// All rows, including those added by concurrent commits.
     pub whole_table: bool,
-    /// The rows for which one of these is true, now and as they grow.
+    /// The rows for which one of these predicates is true, including those added by concurrent
+    /// commits.
     pub predicates: Vec<BoundExpr>,
-    /// These files, by canonical path. A file alone says nothing of files that are added later:
-    /// for that a predicate stands.
+    /// These files, by canonical path. Files added by concurrent commits are only covered by
+    /// predicates.
     pub files: HashSet<String>,
-    /// Versions of these applications.
+    /// The versions of these applications.
     pub apps: BTreeSet<String>,
-    /// Configurations of these domains.
+    /// The configurations of these domains.
     pub domains: BTreeSet<String>,
 }
 
 impl ReadSet {
-    /// Whether anything of the table's rows was read.
+    /// Whether any rows of the table were read.
     #[must_use]
     pub fn reads_rows(&self) -> bool {
         self.whole_table || !self.predicates.is_empty() || !self.files.is_empty()
     }
 }
 
-/// What was done, as `commitInfo` tells it.
+/// The operation of a commit, as recorded in `commitInfo`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommitOperation {
@@ -86,21 +87,21 @@ pub struct CommitOperation {
     /// Its parameters.
     #[serde(default)]
     pub parameters: Map<String, Value>,
-    /// What it did, in figures.
+    /// Its metrics.
     #[serde(default)]
     pub metrics: Map<String, Value>,
-    /// Text of the user's (`userMetadata`).
+    /// The user's `userMetadata`.
     #[serde(default)]
     pub user_metadata: Option<String>,
-    /// Further keys of the user's for `commitInfo`.
+    /// Additional keys of the user for `commitInfo`.
     #[serde(default)]
     pub extra: Map<String, Value>,
-    /// Whether the metadata only moves identity columns' high-water marks, so that others may go
-    /// on beside it.
+    /// Whether the metadata only moves identity columns' high-water marks, which does not conflict
+    /// with concurrent transactions.
     #[serde(default)]
     pub identity_only: bool,
-    /// Whether stable row ids of all copied rows were kept; if not said, a commit that removes
-    /// nothing kept them.
+    /// Whether the stable row ids of all copied rows were kept; if `None`, they were kept by a
+    /// commit that removes nothing.
     #[serde(default)]
     pub row_ids_preserved: Option<bool>,
 }
@@ -114,11 +115,11 @@ impl CommitOperation {
         }
     }
 
-    /// Reads it from JSON (`name`, `parameters`, `metrics`, `userMetadata`, `extra`,
+    /// Parses an operation from JSON (`name`, `parameters`, `metrics`, `userMetadata`, `extra`,
     /// `identityOnly`, `rowIdsPreserved`).
     ///
     /// # Errors
-    /// [`Error::Invalid`] says what is wrong.
+    /// [`Error::Invalid`] describes the error.
     pub fn from_json(text: &str) -> Result<Self> {
         serde_json::from_str(text).map_err(|e| Error::invalid(format!("not an operation: {e}")))
     }
@@ -142,32 +143,32 @@ impl CommitOperation {
     }
 }
 
-/// A transaction that was found sound and is ready to be tried. Never changes: what depends on the
-/// version is added when its text is made.
+/// A transaction that was validated and can be tried. It is immutable: values that depend on the
+/// version are added when the content of the commit is made.
 #[derive(Debug, Clone)]
 pub struct PreparedTransaction {
-    /// Unique; by it the commit is known again.
+    /// A unique id that identifies the commit.
     pub txn_id: String,
-    /// The version that was read; -1 for a table that is to be made.
+    /// The version that was read; -1 for a new table.
     pub read_version: i64,
     /// What was read.
     pub reads: ReadSet,
-    /// What is wanted, protocol and metadata left out.
+    /// The actions to commit, without protocol and metadata.
     pub actions: Vec<Action>,
     /// The new protocol.
     pub protocol: Option<Protocol>,
     /// The new metadata.
     pub metadata: Option<Metadata>,
-    /// What was done.
+    /// The operation.
     pub operation: CommitOperation,
     /// The isolation level in force.
     pub isolation: IsolationLevel,
-    /// Whether it only adds and read nothing.
+    /// Whether it only adds files and read nothing.
     pub is_blind_append: bool,
     /// Canonical paths of the files that it removes.
     pub removed: HashSet<String>,
-    /// Whether somebody looks at the table again before each attempt after the first, so that
-    /// dropping a feature can go on.
+    /// Whether its caller checks the table again before each attempt after the first, so that a
+    /// feature can be dropped.
     pub revalidates: bool,
 }
 
@@ -179,7 +180,7 @@ impl PreparedTransaction {
         })
     }
 
-    /// Whether other commits' files matter to it.
+    /// Whether it can conflict with other commits' files.
     pub(super) fn depends_on_files(&self) -> bool {
         self.reads.reads_rows()
             || !self.removed.is_empty()
@@ -188,7 +189,7 @@ impl PreparedTransaction {
     }
 }
 
-/// The canonical form of a path of ours.
+/// The canonical form of a path of this transaction.
 pub(super) fn canonical(path: &str) -> Result<String> {
     data_path::canonical(path)
         .map(std::borrow::Cow::into_owned)

@@ -1,19 +1,20 @@
-//! COMMIT: what a transaction read and wants -> one new version, or the reason why not.
+//! Transactions: commit the actions of a transaction as one new version, or fail with the reason of
+//! the conflict.
 //!
-//! Optimistic: the next version's file is made if it is absent. If somebody else was first, every
-//! commit in between is read in order, `conflict` decides by delta-spark's rules whether this
-//! transaction may follow it, `rebase` brings its actions up to date (row ids, timestamps, metadata
-//! taken over), and the file after the newest is tried. A transaction knows its own commit by
-//! `commitInfo.txnId`, so an answer that was lost is looked up and never guessed: it commits once,
-//! or says that it cannot know.
+//! Concurrency control is optimistic: the file of the next version is created if it is absent. If
+//! another writer committed first, every commit in between is read in order, `conflict` decides by
+//! delta-spark's rules whether this transaction may follow it, `rebase` updates its actions (row
+//! ids, timestamps, adopted metadata), and the next version is tried. A transaction recognizes its
+//! own commit by `commitInfo.txnId`, so after a lost response the outcome is looked up instead of
+//! guessed: a transaction commits once, or reports that the outcome is unknown.
 //!
-//! The protocol of trying is a state machine without input or output (`machine`): it says what to
-//! put, read or wait for and is told what came of it. `transaction` drives it against a
-//! [`TableCommitter`]; tests drive thousands of them in any order.
+//! The attempts to commit are driven by a state machine without input or output (`protocol`): it
+//! returns the next step (put, read or wait) and is given the result of the step. `transaction`
+//! runs it against a [`TableCommitter`]; tests run thousands of them in arbitrary order.
 //!
 //! Protocol: "Delta Log Entries", "Requirements for Writers", "In-Commit Timestamps", "Row
-//! Tracking". Cost: one put for a commit without contention; one read for every commit that came
-//! between.
+//! Tracking". Cost: one put for a commit without contention, and one read for every concurrent
+//! commit.
 
 pub mod adds;
 mod committer;

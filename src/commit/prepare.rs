@@ -1,5 +1,4 @@
-//! A draft -> an intent that is sound: everything that can be refused before a byte is written is
-//! refused here.
+//! Validation of a transaction before anything is written: from a draft to a prepared transaction.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -22,10 +21,10 @@ use crate::protocol::schema::StructType;
 use crate::protocol::{iceberg, properties, schema_change, table};
 use crate::snapshot::Snapshot;
 
-/// What a catalog-managed table must have switched on.
+/// The property that must be enabled in catalog-managed tables.
 const TIMESTAMPS: &str = "delta.enableInCommitTimestamps";
 
-/// What a caller put together.
+/// The transaction as the caller built it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TransactionDraft {
     pub reads: ReadSet,
@@ -35,10 +34,10 @@ pub(super) struct TransactionDraft {
     pub revalidate: Option<RevalidationHook>,
 }
 
-/// A look at the table.
+/// A check of the table.
 type SnapshotValidator = dyn Fn(&Snapshot) -> Result<()> + Send + Sync;
 
-/// Looks at the table again before an attempt that follows other commits.
+/// Checks the table again before an attempt that follows concurrent commits.
 #[derive(Clone)]
 pub(super) struct RevalidationHook(pub Arc<SnapshotValidator>);
 
@@ -48,8 +47,8 @@ impl std::fmt::Debug for RevalidationHook {
     }
 }
 
-/// Checks a draft against the table it was made from (`None` for a new one); gives it with the
-/// table as it sees it.
+/// Validates a draft against the table it was made from (`None` for a new one); returns the
+/// prepared transaction and the state of the table that it is based on.
 pub(super) fn prepare(
     mut draft: TransactionDraft,
     base: Option<&Snapshot>,
@@ -61,7 +60,8 @@ pub(super) fn prepare(
     check_operation(&draft.operation)?;
     let (mut protocol, mut metadata) = take_protocol_metadata(&mut draft.actions)?;
     if is_catalog {
-        // Whatever a catalog makes it manages, and what it manages has timestamps in its commits.
+        // Tables that a catalog creates are catalog-managed, and catalog-managed tables have
+        // in-commit timestamps.
         if base.is_none() {
             protocol = protocol.map(|protocol| {
                 features::with_features(&protocol, &BTreeSet::from(["catalogManaged".to_owned()]))
@@ -103,7 +103,7 @@ pub(super) fn prepare(
     }
 
     let mut reads = draft.reads;
-    // Writing an application's transaction depends on the version before it.
+    // Writing an application transaction depends on the previous version of the application.
     reads
         .apps
         .extend(draft.actions.iter().filter_map(|action| match action {
@@ -166,7 +166,7 @@ fn check_operation(operation: &CommitOperation) -> Result<()> {
     }
 }
 
-/// Takes protocol and metadata out of the actions.
+/// Removes protocol and metadata from the actions.
 fn take_protocol_metadata(
     actions: &mut Vec<Action>,
 ) -> Result<(Option<Protocol>, Option<Metadata>)> {
@@ -190,7 +190,7 @@ fn take_protocol_metadata(
     Ok((protocol, metadata))
 }
 
-/// One transaction an application, one action a domain.
+/// Checks that there is one transaction per application and one action per domain.
 fn check_unique_actions(actions: &[Action]) -> Result<()> {
     let (mut apps, mut domains) = (HashSet::new(), HashSet::new());
     for action in actions {
@@ -213,9 +213,9 @@ fn check_unique_actions(actions: &[Action]) -> Result<()> {
     Ok(())
 }
 
-/// Fills in what every writer writes.
+/// Adds the fields that every writer writes.
 fn fill_action_defaults(actions: &mut [Action], now: i64) {
-    // A file that gets another deletion vector stays the file it was.
+    // A file that gets another deletion vector is still the same file.
     let kept: HashMap<String, (Option<i64>, Option<i64>)> = actions
         .iter()
         .filter_map(|action| match action {
@@ -256,7 +256,7 @@ fn changes_no_rows(actions: &[Action]) -> bool {
     })
 }
 
-/// The table before and after.
+/// The state of the table before and after the transaction.
 struct TableTransition {
     read_protocol: Protocol,
     read_metadata: Metadata,
@@ -289,7 +289,7 @@ impl TableTransition {
         let effective = metadata.as_ref().unwrap_or(&read_metadata);
         let schema = StructType::parse(&effective.schema_string)?;
         let asked = protocol.as_ref().unwrap_or(&read_protocol);
-        // Whatever the metadata switches on brings its feature along.
+        // Features that the metadata enables are added to the protocol.
         let sufficient = if metadata.is_some() || protocol.is_some() {
             table::sufficient(asked, effective, &schema)?
         } else {
@@ -321,7 +321,7 @@ impl TableTransition {
         })
     }
 
-    /// Checks the file actions; gives the canonical paths of the removed files.
+    /// Checks the file actions; returns the canonical paths of the removed files.
     fn check_files(&self, base: Option<&Snapshot>, actions: &[Action]) -> Result<HashSet<String>> {
         let (vectors, tracks_rows) = (
             self.supports_feature("deletionVectors"),
@@ -458,7 +458,7 @@ impl TableTransition {
         }
     }
 
-    /// Whether rows are promised ids from this commit on, and were not before.
+    /// Whether this commit enables row tracking.
     fn starts_row_tracking(&self, base: &Snapshot) -> bool {
         const KEY: &str = "delta.enableRowTracking";
         self.metadata.flag(KEY)
@@ -506,7 +506,7 @@ fn deletion_vector_id(add: &Add) -> Option<String> {
         .map(crate::protocol::commit_line::DeletionVectorDescriptor::unique_id)
 }
 
-/// New metadata, against the old where there is any.
+/// Checks new metadata, compared to the old metadata if there is any.
 fn check_metadata(
     old: Option<&Metadata>,
     new: &Metadata,
@@ -543,7 +543,7 @@ fn check_metadata(
         )));
     }
     iceberg::check_partitions(old, new)?;
-    // Where columns are no longer mapped, no id is ever given again.
+    // Ids are never reused, even after column mapping was disabled.
     if mapping != ColumnMapping::None && max_id(new) < max_id(old) {
         return Err(Error::invalid(format!(
             "`{MAX_ID}` can only grow: it is {} and the new metadata has {}",
@@ -554,8 +554,8 @@ fn check_metadata(
     Ok(())
 }
 
-/// Every file must have row ids before rows are promised to have them: those of the table, or this
-/// commit adds it with them.
+/// Checks that every file has row ids before row tracking is enabled: files of the table, and files
+/// that this commit adds.
 fn check_backfilled(base: &Snapshot, actions: &[Action], cancel: &CancellationToken) -> Result<()> {
     let touched: HashSet<String> = actions
         .iter()

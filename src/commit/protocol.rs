@@ -1,18 +1,18 @@
-//! The protocol of trying to commit, as a state machine: told what came of the last step, it says
-//! the next one.
+//! The attempts to commit as a state machine: given the result of the last step, it returns the
+//! next step.
 //!
-//! It does no input or output itself, so thousands of transactions can be run against each other in
-//! any order (see the tests), and what a real store does with it is exactly what was tested.
+//! The state machine does no input or output, so thousands of transactions can be run against each
+//! other in arbitrary order (see the tests), and real stores use exactly the logic that was tested.
 //!
-//! The one thing that must never happen is to guess. An attempt whose answer is missing stays
-//! *pending* until the version is read: ours, and it succeeded; another's, and it can never succeed
-//! any more; none, and the same text is tried at the same version again, which is safe because only
-//! one of the two can come to be. While an attempt is pending, whatever goes wrong ends as
-//! [`Error::CommitUnknown`].
+//! The outcome of an attempt is never guessed. An attempt without a response stays *pending* until
+//! the version is read. If the version holds this transaction's commit, the attempt succeeded; if
+//! it holds another commit, the attempt can no longer succeed; if it does not exist, the same
+//! content is tried again at the same version, which is safe because only one of the two attempts
+//! can succeed. While an attempt is pending, any failure is reported as [`Error::CommitUnknown`].
 //!
-//! A refusal (no permission) is not a proof either: a client or gateway may have sent the request
-//! twice. The version is read, and the commit ends with the store's reason only when the version is
-//! not ours and no earlier attempt is pending.
+//! A rejected request (no permission) does not prove the opposite either: a client or gateway may
+//! have sent the request twice. The version is read, and the commit fails with the store's error
+//! only if the version holds another commit or none and no earlier attempt is pending.
 
 use std::time::Duration;
 
@@ -28,34 +28,34 @@ use crate::exec::RuntimeEnv;
 use crate::scan::FileMatcher;
 use crate::store::PutOutcome;
 
-/// What to do next.
+/// The next step.
 #[derive(Debug)]
 pub enum CommitStep {
-    /// Make `text` the commit of `version` if it has none.
+    /// Create the commit of `version` with the content `text` if it does not exist.
     Put {
         /// The version.
         version: i64,
-        /// The commit.
+        /// Its content.
         text: Bytes,
     },
-    /// Read the commit of this version, if there is one.
+    /// Read the commit of this version, if it exists.
     Read(i64),
     /// Wait.
     Sleep(Duration),
-    /// It is done.
+    /// The transaction is committed.
     Done(CommitOutcome),
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug)]
 pub enum CommitEvent {
-    /// Of none: the beginning.
+    /// The first event.
     Start,
-    /// Of a put.
+    /// The result of a put.
     Put(Result<PutOutcome>),
-    /// Of a read: text and time of the commit in milliseconds since the epoch.
+    /// The result of a read: content and time of the commit in milliseconds since the epoch.
     Read(Result<Option<(Bytes, i64)>>),
-    /// Of a wait.
+    /// The end of a wait.
     Slept,
 }
 
@@ -64,55 +64,56 @@ pub enum CommitEvent {
 pub struct CommitOutcome {
     /// Its version.
     pub version: i64,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: u32,
-    /// Its text.
+    /// Its content.
     pub text: Bytes,
-    /// Whether the answer was lost and the commit found by looking.
+    /// Whether the response was lost and the commit was found by reading.
     pub found_by_lookup: bool,
 }
 
-/// Where the machine is.
+/// The state of the machine.
 #[derive(Debug)]
 enum CommitState {
-    /// A put is under way.
+    /// A put is in progress.
     Putting(CommitAttempt),
-    /// The version that was tried is being read: it exists, or nobody knows.
+    /// The version that was tried is being read: it exists, or the outcome of the put is unknown.
     ReadingAttempt(CommitAttempt),
     /// Waiting before the version is read or tried again.
     Waiting {
         attempt: CommitAttempt,
         then_put: bool,
     },
-    /// Looking for the next commit of others; nothing of ours is under way.
+    /// Looking for the next concurrent commit; no attempt is in progress.
     Probing { again: u32 },
-    /// Waiting before looking on.
+    /// Waiting before looking further.
     WaitingToProbe { again: u32 },
-    /// Begin, or over.
+    /// Not started, or finished.
     Idle,
 }
 
-/// A text tried at a version.
+/// An attempt to commit a content as a version.
 #[derive(Debug, Clone)]
 struct CommitAttempt {
     version: i64,
     text: Bytes,
-    /// Why the answer is not known, if it is not: the attempt may have come to be, or still come.
+    /// Why the outcome is unknown, if it is: the put may have succeeded, or may still succeed.
     pending: Option<Error>,
-    /// Why the store refused the last put, if it did.
+    /// Why the store rejected the last put, if it did.
     refusal: Option<Error>,
-    /// Reads that failed.
+    /// The number of failed reads.
     failed_reads: u32,
-    /// Times that the version was said to exist, or nobody knew, and then was not there.
+    /// How often the version was missing although it was reported to exist, or its existence was
+    /// unknown.
     missing_reads: u32,
 }
 
-/// Failed reads in a row that are put up with.
+/// The number of consecutive failed reads that are tolerated.
 const READS: u32 = 5;
-/// Times that one version is tried anew because nothing was there.
+/// How often one version is tried again because it did not exist.
 const AGAIN: u32 = 10;
 
-/// See the module's text.
+/// See the module documentation.
 #[derive(Debug)]
 pub struct CommitStateMachine {
     intent: PreparedTransaction,
@@ -126,8 +127,8 @@ pub struct CommitStateMachine {
 }
 
 impl CommitStateMachine {
-    /// Ready to try `intent` on the table `view`; at most `max_retries` times after losing a race.
-    /// `lens` holds the read predicates.
+    /// A state machine that tries `intent` on the table `view`; at most `max_retries` times after a
+    /// lost race. `lens` holds the read predicates.
     #[must_use]
     pub fn new(
         intent: PreparedTransaction,
@@ -148,13 +149,14 @@ impl CommitStateMachine {
         }
     }
 
-    /// Whether it is about to look on after another writer was first.
+    /// Whether it is about to look further after another writer committed first.
     #[must_use]
     pub fn has_lost(&self) -> bool {
         matches!(self.state, CommitState::WaitingToProbe { again: 0 })
     }
 
-    /// Whether an earlier attempt may come to be that was not confirmed: the moment not to stop in.
+    /// Whether an earlier attempt without a confirmed outcome may still succeed, so that it must
+    /// not stop.
     #[must_use]
     pub fn was_pending(&self) -> bool {
         match &self.state {
@@ -165,7 +167,7 @@ impl CommitStateMachine {
         }
     }
 
-    /// Commits that were read because they came first.
+    /// The number of concurrent commits that were read.
     #[must_use]
     pub fn losses(&self) -> u32 {
         self.losses
@@ -174,8 +176,9 @@ impl CommitStateMachine {
     /// The next step after `event`.
     ///
     /// # Errors
-    /// Ends it: [`Error::CommitFailed`] for a conflict, [`Error::CommitUnknown`] when it cannot be
-    /// known whether the commit was made; anything else means that nothing was committed.
+    /// End the transaction: [`Error::CommitFailed`] for a conflict, [`Error::CommitUnknown`] if it
+    /// cannot be determined whether the version was committed; after any other error nothing was
+    /// committed.
     pub fn next(&mut self, event: CommitEvent, env: &dyn RuntimeEnv) -> Result<CommitStep> {
         match (std::mem::replace(&mut self.state, CommitState::Idle), event) {
             (CommitState::Idle, CommitEvent::Start) => self.put(env),
@@ -281,7 +284,7 @@ impl CommitStateMachine {
         }
     }
 
-    /// Reads again after a while, until that was done too often.
+    /// Reads again after a wait, up to a maximum number of times.
     fn retry_read_or_fail(
         &mut self,
         attempt: CommitAttempt,
@@ -315,7 +318,7 @@ impl CommitStateMachine {
                 attempt.text = text;
                 Ok(self.done(attempt, true))
             }
-            // Somebody else's: ours can never come to be at this version.
+            // Another writer's commit: this one can no longer succeed at this version.
             Ok(Some((winner, _))) => match attempt.refusal {
                 Some(refusal) => Err(refusal),
                 None => self.after_loss(&winner, env),
@@ -324,7 +327,7 @@ impl CommitStateMachine {
                 attempt.failed_reads = 0;
                 attempt.missing_reads += 1;
                 match (&attempt.refusal, &attempt.pending) {
-                    // Nothing else was sent for this version.
+                    // No other request was sent for this version.
                     (Some(refusal), None) => return Err(refusal.clone()),
                     (Some(reason), Some(_)) | (None, Some(reason))
                         if attempt.missing_reads >= AGAIN =>
@@ -332,7 +335,7 @@ impl CommitStateMachine {
                         return Err(commit_unknown_error(&attempt, reason));
                     }
                     (_, Some(_)) => {}
-                    // The existing object may be our own, which a later read finds.
+                    // The existing object may be this commit, which a later read finds.
                     (None, None) => {
                         attempt.pending = Some(Error::storage(
                             "the store says that the version exists, and does not find it",
@@ -342,10 +345,10 @@ impl CommitStateMachine {
                 }
                 Ok(self.wait(attempt, true, env))
             }
-            // A commit that does not parse may have been read in part.
+            // A commit that cannot be parsed may have been read partially.
             Err(error) => {
                 attempt.failed_reads += 1;
-                // That it exists may have been said of our own, sent twice.
+                // The existing object may be this commit, sent twice.
                 self.retry_read_or_fail(attempt, &error, env)
             }
         }
@@ -361,7 +364,7 @@ impl CommitStateMachine {
         WinningCommit::parse(version, text, modified_ms, wanted)
     }
 
-    /// Takes over a commit of another's, or ends.
+    /// Rebases on a concurrent commit, or fails with a conflict.
     fn rebase_onto(&mut self, winner: &WinningCommit) -> Result<()> {
         let adopted =
             conflict::check(&self.intent, &self.view, winner, self.file_matcher.as_ref())?;

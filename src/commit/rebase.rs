@@ -1,8 +1,9 @@
-//! The table as a transaction sees it while it tries, and the text of its commit at that point.
+//! The state of the table on which a transaction is based while it is tried, and the content of its
+//! commit for that state.
 //!
-//! The text is made anew for every version: row ids from the mark in force, the version for new
-//! files, a timestamp after the last one. So bringing a transaction up to date is nothing but
-//! taking over what the other commit changed.
+//! The content is made again for every version: row ids start after the current high-water mark,
+//! new files get the version, and the timestamp follows the previous one. So rebasing a transaction
+//! only takes over the changes of the other commit.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -21,18 +22,18 @@ const ENABLED_VERSION: &str = "delta.inCommitTimestampEnablementVersion";
 const ENABLED_TIMESTAMP: &str = "delta.inCommitTimestampEnablementTimestamp";
 const PROTECTED: &str = "delta.requireCheckpointProtectionBeforeVersion";
 
-/// The table before the commit that is tried next.
+/// The state of the table before the next attempt.
 #[derive(Debug, Clone)]
 pub struct CommitBaseState {
-    /// Its version; -1 for none.
+    /// Its version; -1 for a new table.
     pub version: i64,
-    /// The protocol in force.
+    /// The current protocol.
     pub protocol: Protocol,
-    /// The metadata in force.
+    /// The current metadata.
     pub metadata: Metadata,
-    /// The protocol that was read at first.
+    /// The protocol that the transaction read.
     pub read_protocol: Protocol,
-    /// The highest row id given so far.
+    /// The highest row id assigned so far.
     pub row_id_high_water_mark: i64,
     /// Time of the version, milliseconds since the epoch.
     pub timestamp_ms: i64,
@@ -42,7 +43,7 @@ pub struct CommitBaseState {
     orphaned_domains: BTreeMap<String, DomainMetadata>,
 }
 
-/// Whether in-commit timestamps are on.
+/// Whether in-commit timestamps are enabled.
 pub(super) fn has_in_commit_timestamps(protocol: &Protocol, metadata: &Metadata) -> bool {
     protocol.has_writer_feature("inCommitTimestamp")
         && metadata.flag("delta.enableInCommitTimestamps")
@@ -54,7 +55,7 @@ pub(super) fn assigns_row_ids(protocol: &Protocol, metadata: &Metadata) -> bool 
 }
 
 impl CommitBaseState {
-    /// The table as it was read.
+    /// The state of the table as it was read.
     #[must_use]
     pub fn new(
         version: i64,
@@ -77,10 +78,10 @@ impl CommitBaseState {
         }
     }
 
-    /// The table after `winner`, which was found harmless.
+    /// The state of the table after `winner`, which does not conflict.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the winner lacks a timestamp that it must have.
+    /// [`Error::Corrupt`] if the winner lacks a required timestamp.
     pub fn rebased_onto(mut self, winner: &WinningCommit, adopted: RebasedState) -> Result<Self> {
         self.version = winner.version;
         if let Some(protocol) = adopted.protocol {
@@ -117,12 +118,11 @@ impl CommitBaseState {
         Ok(self)
     }
 
-    /// The text of the commit that makes the next version out of this one. `now_ms` is the writer's
-    /// clock.
+    /// The content of the commit of the next version. `now_ms` is the writer's clock.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when a new file needs row ids and its statistics do not say how many rows
-    /// it has.
+    /// [`Error::Invalid`] if a new file requires row ids and its statistics lack the number of
+    /// rows.
     pub fn commit_bytes(&self, intent: &PreparedTransaction, now_ms: i64) -> Result<Bytes> {
         let version = self.version + 1;
         let protocol = intent.protocol.as_ref().unwrap_or(&self.protocol);
@@ -145,7 +145,8 @@ impl CommitBaseState {
             && let Some(protected) = metadata.configuration.get_mut(PROTECTED)
             && self.metadata.configuration.get(PROTECTED) != Some(&*protected)
         {
-            // It is about the history before this commit, whatever version that gets.
+            // It concerns the history before this commit, so it is set to the version that is
+            // tried.
             *protected = version.to_string();
         }
         let gives_row_ids = assigns_row_ids(protocol, metadata.as_ref().unwrap_or(&self.metadata));
@@ -174,7 +175,7 @@ impl CommitBaseState {
                     }
                     push_line(&mut lines, &Action::Remove(remove))?;
                 }
-                // Written below, with the mark in force.
+                // Written below, with the current high-water mark.
                 Action::DomainMetadata(domain)
                     if domain.domain == ROW_TRACKING && !domain.removed => {}
                 other => push_line(&mut lines, other)?,

@@ -1,4 +1,4 @@
-//! A transaction from its first read to its version.
+//! Transactions: from the first read to the committed version.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use crate::scan::FileMatcher;
 use crate::snapshot::{ReadOptions, Snapshot};
 use crate::store::{StoreObject, WriterQueueLock};
 
-/// Retries after a lost race, unless the caller says otherwise: more than any contention lasts.
+/// The default number of retries after a lost race: more than any contention requires.
 const RETRIES: u32 = 10_000;
 
 /// How to commit.
 #[derive(Debug, Clone)]
 pub struct TransactionOptions {
-    /// How often to try again after another writer was first (`max_commit_retries`).
+    /// The maximum number of retries after another writer committed first (`max_commit_retries`).
     pub max_retries: u32,
     /// An isolation level other than the table's.
     pub isolation: Option<IsolationLevel>,
     /// Clock, sleep and randomness.
     pub env: Arc<dyn RuntimeEnv>,
-    /// Who makes commits; the table's log if none.
+    /// The committer; the table's log if `None`.
     pub committer: Option<Arc<dyn TableCommitter>>,
-    /// Stops the trying, but never between an attempt and its answer.
+    /// Cancels the attempts, but never between an attempt and its response.
     pub cancel: CancellationToken,
-    /// The turn among this machine's writers, where the caller has it already.
+    /// The lock of this machine's writer queue, if the caller holds it already.
     pub writer_queue_lock: Option<Arc<WriterQueueLock>>,
 }
 
@@ -52,38 +52,37 @@ impl Default for TransactionOptions {
     }
 }
 
-/// What a transaction starts from.
+/// The state from which a transaction starts.
 #[derive(Debug, Clone)]
 enum TransactionBase {
     Table(Snapshot),
     Nothing(DeltaLog, ReadOptions),
 }
 
-/// Reads and actions that become one version or none. Committing takes it: a finished one cannot be
-/// committed again.
+/// Reads and actions that become one version or none. Committing consumes the transaction, so it
+/// cannot be committed twice.
 #[derive(Debug, Clone)]
 pub struct OptimisticTransaction {
     base: TransactionBase,
     draft: TransactionDraft,
 }
 
-/// A version that was made.
+/// A committed version.
 #[derive(Debug, Clone)]
 pub struct CommittedVersion {
     /// The version.
     pub version: i64,
-    /// The table as of this version; `None` (and a warning) when it could not be opened right
-    /// after.
+    /// The snapshot of this version; `None` (and a warning) if it could not be opened afterwards.
     pub snapshot: Option<Snapshot>,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: u32,
-    /// Commits of others that came in between.
+    /// The number of concurrent commits.
     pub concurrent_commits: u32,
-    /// Whether the answer was lost and the commit found by looking.
+    /// Whether the response was lost and the commit was found by reading.
     pub found_by_lookup: bool,
-    /// Time to check the transaction.
+    /// The time to validate the transaction.
     pub prepare_time: Duration,
-    /// Time from the first attempt to the answer.
+    /// The time from the first attempt to the outcome.
     pub commit_time: Duration,
     /// Files added.
     pub files_added: u64,
@@ -91,14 +90,14 @@ pub struct CommittedVersion {
     pub files_removed: u64,
     /// Bytes added.
     pub bytes_added: u64,
-    /// Bytes removed, as far as the removed files say.
+    /// Bytes removed, as far as the removed files have a size.
     pub bytes_removed: u64,
-    /// What went wrong after the version was made, which nothing can unmake.
+    /// Failures after the version was committed, which cannot be undone.
     pub warnings: Vec<Error>,
 }
 
 impl OptimisticTransaction {
-    /// A transaction on a version of a table.
+    /// A transaction on a snapshot of a table.
     #[must_use]
     pub fn new(snapshot: &Snapshot) -> Self {
         Self {
@@ -107,10 +106,10 @@ impl OptimisticTransaction {
         }
     }
 
-    /// A transaction that makes a table where there is none.
+    /// A transaction that creates a table.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when there is one; what the store says.
+    /// [`Error::Invalid`] if the table exists; errors of the store.
     pub fn create(log: DeltaLog, options: ReadOptions) -> Result<Self> {
         log.check_location()?;
         if log.list(0)?.newest().is_some() {
@@ -125,7 +124,7 @@ impl OptimisticTransaction {
         })
     }
 
-    /// The version that is read.
+    /// The snapshot that is read.
     #[must_use]
     pub fn snapshot(&self) -> Option<&Snapshot> {
         match &self.base {
@@ -143,7 +142,7 @@ impl OptimisticTransaction {
         }
     }
 
-    /// The metadata that it sets.
+    /// The metadata that the transaction sets.
     #[must_use]
     pub fn metadata(&self) -> Option<&Metadata> {
         self.draft.actions.iter().find_map(|action| {
@@ -155,21 +154,21 @@ impl OptimisticTransaction {
         })
     }
 
-    /// Notes that all rows were read.
+    /// Records that all rows were read.
     pub fn read_whole_table(&mut self) {
         self.draft.reads.whole_table = true;
     }
 
-    /// Notes that the rows were read for which `predicate`, bound to the snapshot's schema, is
-    /// true.
+    /// Records that the rows for which `predicate` is true were read; the predicate is bound to the
+    /// snapshot's schema.
     pub fn read_rows(&mut self, predicate: BoundExpr) {
         self.draft.reads.predicates.push(predicate);
     }
 
-    /// Notes that files were read or considered, by their paths in the log.
+    /// Records that files were read or considered, by their paths in the log.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for something that is no path of a log.
+    /// [`Error::Invalid`] for an invalid path.
     pub fn read_files<'a>(&mut self, paths: impl IntoIterator<Item = &'a str>) -> Result<()> {
         for path in paths {
             self.draft.reads.files.insert(canonical(path)?);
@@ -177,7 +176,7 @@ impl OptimisticTransaction {
         Ok(())
     }
 
-    /// Appends actions, and notes that the files that they end were read.
+    /// Appends actions, and records that the files that they remove were read.
     ///
     /// # Errors
     /// As [`Self::read_files`].
@@ -193,10 +192,10 @@ impl OptimisticTransaction {
         Ok(())
     }
 
-    /// The last transaction of an application, and notes that it was read.
+    /// The last transaction of an application; records that it was read.
     ///
     /// # Errors
-    /// What reading the log meets.
+    /// Errors of reading the log.
     pub fn read_app(&mut self, app_id: &str) -> Result<Option<SetTransaction>> {
         self.draft.reads.apps.insert(app_id.to_owned());
         self.snapshot().map_or(Ok(None), |snapshot| {
@@ -208,10 +207,10 @@ impl OptimisticTransaction {
         })
     }
 
-    /// A domain's configuration, and notes that it was read.
+    /// A domain's configuration; records that it was read.
     ///
     /// # Errors
-    /// What reading the log meets.
+    /// Errors of reading the log.
     pub fn read_domain(&mut self, domain: &str) -> Result<Option<DomainMetadata>> {
         self.draft.reads.domains.insert(domain.to_owned());
         self.snapshot().map_or(Ok(None), |snapshot| {
@@ -245,8 +244,8 @@ impl OptimisticTransaction {
             .collect()
     }
 
-    /// The partitions whose files it changes; `None` where that may be any: the table's metadata
-    /// changes, or a removed file comes without partition values.
+    /// The partitions whose files it changes; `None` if any may change: the table's metadata
+    /// changes, or a removed file lacks its partition values.
     #[must_use]
     pub fn changed_partitions(&self) -> Option<BTreeSet<PartitionValues>> {
         let mut changed = BTreeSet::new();
@@ -261,14 +260,14 @@ impl OptimisticTransaction {
         Some(changed)
     }
 
-    /// Has `look` see the table before every attempt that follows other commits; its error ends the
-    /// transaction. So a feature can be dropped while others write: `look` makes sure that none
-    /// of them used it.
+    /// Calls `look` with the table before every attempt that follows concurrent commits; an error
+    /// of `look` ends the transaction. With it a feature can be dropped while others write: `look`
+    /// checks that none of them used the feature.
     pub fn revalidate(&mut self, look: impl Fn(&Snapshot) -> Result<()> + Send + Sync + 'static) {
         self.draft.revalidate = Some(RevalidationHook(Arc::new(look)));
     }
 
-    /// Says what is done, for `commitInfo`.
+    /// Sets the operation for `commitInfo`.
     pub fn set_operation(&mut self, operation: CommitOperation) {
         self.draft.operation = operation;
     }
@@ -276,9 +275,9 @@ impl OptimisticTransaction {
     /// Commits.
     ///
     /// # Errors
-    /// [`Error::CommitFailed`] for a conflict that cannot be resolved, [`Error::CommitUnknown`]
-    /// when it cannot be found out whether the version was made. After any other error nothing
-    /// was committed.
+    /// [`Error::CommitFailed`] for a conflict that cannot be resolved, [`Error::CommitUnknown`] if
+    /// it cannot be determined whether the version was committed. After any other error nothing was
+    /// committed.
     pub fn commit(mut self, options: &TransactionOptions) -> Result<CommittedVersion> {
         let started = Instant::now();
         let env = options.env.as_ref();
@@ -316,7 +315,7 @@ impl OptimisticTransaction {
             CommitStateMachine::new(intent, view, lens, options.max_retries, committer.backoff());
         let mut seen: Vec<LoadedCommit> = Vec::new();
         let look = |seen: &[LoadedCommit]| match (&base, &revalidate) {
-            // With a committer of the caller the log does not decide which versions exist.
+            // With a committer of the caller the log does not determine which versions exist.
             (Some(base), _) if seen.is_empty() && options.committer.is_none() => {
                 base.check_in_log()
             }
@@ -329,7 +328,7 @@ impl OptimisticTransaction {
             run_state_machine(&mut machine, committer.as_ref(), options, &look, &mut seen)?;
         let commit_time = started.elapsed().saturating_sub(prepare_time);
 
-        // From here on nothing may look like a failure: the version is made.
+        // From here on errors are warnings: the version is committed.
         let mut warnings = Vec::new();
         let is_published = committer
             .publish(outcome.version)
@@ -362,7 +361,7 @@ impl OptimisticTransaction {
     }
 }
 
-/// Does what the machine says until it is done.
+/// Runs the steps of the state machine until it is done.
 fn run_state_machine(
     machine: &mut CommitStateMachine,
     committer: &dyn TableCommitter,
@@ -394,8 +393,8 @@ fn run_state_machine(
                 })
             })),
             CommitStep::Sleep(time) => {
-                // Whoever was first before this turn came is done; any other wait is for a store in
-                // trouble.
+                // Writers that committed before the lock was acquired are done; any other wait is
+                // for a failing store.
                 if turn.is_none() || !machine.has_lost() {
                     turn.clone_from(&options.writer_queue_lock);
                     options.env.sleep(time);
@@ -406,8 +405,8 @@ fn run_state_machine(
     }
 }
 
-/// The snapshot of the version that was made: the one before with the commits that came since,
-/// which were all read. `is_published` says that they all lie in the log by now.
+/// The snapshot of the committed version: the previous one with the concurrent commits, which were
+/// all read. `is_published` states that they are all in the log by now.
 fn committed_snapshot(
     base: &TransactionBase,
     log: &DeltaLog,
@@ -423,7 +422,7 @@ fn committed_snapshot(
         }
     };
     if is_published {
-        // Staged files are deleted some day.
+        // Staged files are deleted eventually.
         for found in &mut seen {
             found.file.file = StoreObject {
                 store: Arc::clone(log.stores().root()),
@@ -450,7 +449,7 @@ fn committed_snapshot(
     snapshot_with_commits(snapshot, &seen)
 }
 
-/// The snapshot with commits that were read.
+/// The snapshot with the commits that were read.
 fn snapshot_with_commits(snapshot: &Snapshot, seen: &[LoadedCommit]) -> Result<Snapshot> {
     for found in seen {
         snapshot.cache_commit(found.file.version, &found.bytes);

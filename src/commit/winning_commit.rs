@@ -1,4 +1,5 @@
-//! The commit that took the version a transaction wanted, and what the transaction takes over.
+//! A commit that took the version of a transaction, and the changes that the transaction takes over
+//! from it.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +12,11 @@ use crate::parse::{FileActionProjection, FileBatch};
 use crate::protocol::action::{self, DomainMetadata, Metadata, Protocol, SetTransaction};
 use crate::protocol::log_path;
 
-/// The tag of commits whose metadata only moves identity columns' marks.
+/// The tag of commits whose metadata only moves identity columns' high-water marks.
 pub(super) const IDENTITY_TAG: &str = "delta.identity.schemaUpdate";
 
-/// What conflict checking wants to know of `commitInfo`. Anything may be missing in other writers'
-/// commits.
+/// The fields of `commitInfo` for the conflict check. Commits of other writers may lack any of
+/// them.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WinningCommitInfo {
@@ -31,16 +32,16 @@ struct WinningCommitInfo {
     tags: Option<BTreeMap<String, serde_json::Value>>,
 }
 
-/// A commit that came before this transaction's.
+/// A commit that preceded this transaction's.
 #[derive(Debug)]
 pub struct WinningCommit {
     /// Its version.
     pub version: i64,
-    /// Time of its file, milliseconds since the epoch.
+    /// Modification time of its file, milliseconds since the epoch.
     pub modified_ms: i64,
-    /// The transaction that made it, if it says so.
+    /// The id of its transaction, if recorded.
     pub txn_id: Option<String>,
-    /// Its time, where it has one inside.
+    /// Its in-commit timestamp, if any.
     pub in_commit_timestamp: Option<i64>,
     /// The new protocol.
     pub protocol: Option<Protocol>,
@@ -55,7 +56,7 @@ pub struct WinningCommit {
 }
 
 impl WinningCommit {
-    /// Reads a commit; its file actions only where `adds` says with which columns.
+    /// Reads a commit; file actions only if `adds` has their columns.
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the line.
@@ -112,7 +113,7 @@ impl WinningCommit {
                 NonFileAction::Metadata(metadata) => out.metadata = Some(*metadata),
                 NonFileAction::Txn(txn) => out.txns.push(txn),
                 NonFileAction::Domain(domain) => out.domains.push(domain),
-                // What other writers put there in another form says nothing.
+                // Values of other writers in another format are ignored.
                 NonFileAction::CommitInfo(text) => {
                     info = action::from_json("commitInfo", &text).unwrap_or_default();
                 }
@@ -147,7 +148,7 @@ impl WinningCommit {
         self.files.as_ref().map(|(_, removes)| removes)
     }
 
-    /// How messages name it.
+    /// Its name in error messages.
     pub(super) fn description(&self) -> String {
         if self.operation.is_empty() {
             format!("version {}", self.version)
@@ -157,21 +158,21 @@ impl WinningCommit {
     }
 }
 
-/// What a transaction takes over from a commit that it may follow.
+/// The changes that a transaction takes over from a commit that it may follow.
 #[derive(Debug, Clone, Default)]
 pub struct RebasedState {
-    /// The protocol now in force.
+    /// The new protocol.
     pub protocol: Option<Protocol>,
-    /// The metadata now in force.
+    /// The new metadata.
     pub metadata: Option<Metadata>,
-    /// Row tracking was switched on: rows that were copied have lost their ids.
+    /// Whether row tracking was enabled: rows that were copied have lost their ids.
     pub row_ids_lost: bool,
     /// The new high-water mark of row ids.
     pub row_id_high_water_mark: Option<i64>,
     /// Row ids and versions that a backfill gave to files.
     pub backfilled: Vec<(String, i64, Option<i64>)>,
-    /// Files that this transaction, a backfill, has nothing to do with any more.
+    /// Files that this transaction, a backfill, no longer has to add.
     pub superseded_files: Vec<String>,
-    /// Domains that the table, being replaced, loses.
+    /// Domains that the table loses because it is replaced.
     pub orphaned_domains: Vec<DomainMetadata>,
 }

@@ -1,4 +1,4 @@
-//! What an operation may do with what it finds: a table or an empty path, and which mode of writing.
+//! The state that an operation starts from, a table or an empty path, and the modes of writing.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use crate::protocol::{evolution, features};
 use crate::snapshot::{ReadOptions, Snapshot};
 use crate::store::Store;
 
-/// Where an operation works: on a version of a table, or where there is none.
+/// The state that an operation starts from.
 #[derive(Debug, Clone)]
 pub enum TableOrPath {
-    /// A version that was read.
+    /// A version of a table.
     Table(Snapshot),
     /// A log without commits.
     EmptyPath(DeltaLog, ReadOptions),
 }
 
 impl TableOrPath {
-    /// The newest version of the table, or nothing.
+    /// The newest version of the table, or an empty path.
     ///
     /// # Errors
-    /// As [`Snapshot::open`], but for a missing table.
+    /// As [`Snapshot::open`], except for a missing table.
     pub fn open(log: DeltaLog, options: ReadOptions) -> Result<Self> {
         match Snapshot::open(log.clone(), None, options) {
             Ok(snapshot) => Ok(Self::Table(snapshot)),
@@ -54,7 +54,8 @@ impl TableOrPath {
         match self {
             Self::Table(snapshot) => Ok(OptimisticTransaction::new(snapshot)),
             Self::EmptyPath(log, options) => OptimisticTransaction::create(log.clone(), *options).map_err(|error| match error {
-                // The same as if it had come a moment later, between here and the commit.
+                // The same result as if the table had been created between this check and the
+                // commit.
                 Error::Invalid { .. } => Error::commit_failed(
                     ConflictKind::ProtocolChanged,
                     format!("another writer made a table at {} meanwhile; nothing was committed, run the operation again", self.store().url()),
@@ -64,8 +65,8 @@ impl TableOrPath {
         }
     }
 
-    /// What it comes to that another writer made the table that an operation wanted to make: what
-    /// it would have come to a moment later.
+    /// The result of an operation that would have created a table, if another writer created it
+    /// first: the same as if the operation had started later.
     pub(super) fn resolve_create_race(&self, error: Error, mode: SaveMode) -> Result<CommitResult> {
         let (Self::EmptyPath(log, options), Error::CommitFailed { .. }) = (self, &error) else {
             return Err(error);
@@ -114,16 +115,16 @@ pub(super) fn check_changeable(snapshot: &Snapshot) -> Result<()> {
     Ok(())
 }
 
-/// What to do where there is a table.
+/// What to do if the table exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SaveMode {
-    /// Refuse.
+    /// Fail.
     #[default]
     Error,
-    /// Add to it.
+    /// Append rows.
     Append,
-    /// Replace its rows, all of them or some.
+    /// Replace all or some rows.
     Overwrite,
     /// Do nothing.
     Ignore,
@@ -141,12 +142,12 @@ impl SaveMode {
     }
 }
 
-/// What data may do to the table's schema.
+/// How the data may change the table's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SchemaMode {
     /// Add columns and fields.
     Merge,
-    /// Take its place.
+    /// Replace it.
     Overwrite,
 }

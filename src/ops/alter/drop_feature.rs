@@ -1,14 +1,14 @@
-//! DROP FEATURE: a table without a feature: first without anything of it in use, then without it in
-//! the protocol.
+//! DROP FEATURE: first removes all uses of a table feature, then removes it from the protocol.
 //!
-//! What is in use goes in versions of its own: properties, files rewritten, domains, row ids. Older
-//! versions go on using the feature. Where only writers had to know it that harms nobody. Where
-//! readers have to, either nobody must read from before the drop without knowing it, which the
-//! feature `checkpointProtection` sees to behind three empty versions with checkpoints; or the
-//! history that uses it is deleted once it is old enough (`truncate_history`).
+//! Uses of the feature are removed in commits of their own: properties, rewritten files, domains,
+//! row ids. Older versions still use the feature. For a writer feature that is harmless. For a
+//! reader feature, either readers that do not support it must not read versions before the drop,
+//! which the feature `checkpointProtection` ensures together with three empty versions with
+//! checkpoints; or the history that uses the feature is deleted once it is old enough
+//! (`truncate_history`).
 //!
-//! What can be dropped is what delta-spark 4.4 drops, in the same steps and under the same names of
-//! operations.
+//! The same features can be dropped as with delta-spark 4.4, in the same steps and under the same
+//! operation names.
 //!
 //! Protocol: "Table Features", "Checkpoint Protection", and the sections of the features. Cost: a
 //! few commits, the files that are rewritten, three checkpoints; with `truncate_history` all
@@ -48,13 +48,13 @@ use crate::snapshot::Snapshot;
 /// How a feature is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DropMode {
-    /// History may go on using it: readers of it need not know.
+    /// History may still use the feature: readers need not support it.
     KeepHistory,
     /// History must be protected, or truncated.
     ProtectHistory,
     /// History must be truncated.
     TruncateHistory,
-    /// Not at all; what to do instead.
+    /// The feature cannot be dropped; the string says what to do instead.
     NotDroppable(&'static str),
 }
 
@@ -62,7 +62,7 @@ const BARRIERS: usize = 3;
 const PROTECTION: &str = "checkpointProtection";
 const PROTECTED: &str = "delta.requireCheckpointProtectionBeforeVersion";
 const RETENTION: &str = "delta.dropFeatureTruncateHistory.retentionDuration";
-/// Characters that columns cannot have in their names where they are not mapped.
+/// Characters that are not allowed in names of columns without column mapping.
 const NOT_IN_NAMES: &str = " ,;{}()\n\t=";
 
 fn drop_mode(name: &str) -> DropMode {
@@ -112,10 +112,10 @@ fn drop_mode(name: &str) -> DropMode {
 /// Drops a feature of the table's newest version.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for a feature that is never dropped, [`Error::Invalid`] for one that is
-/// not there, that another one needs, that is in use by what only its user can give up, or whose
-/// history must be waited for; [`Error::CommitFailed`] where another writer used it in between. The
-/// steps before an error stay, and harm nothing.
+/// [`Error::Unsupported`] for a feature that can never be dropped, [`Error::Invalid`] for one that
+/// the table lacks, that another feature requires, whose uses only the user can remove, or whose
+/// history has not expired yet; [`Error::CommitFailed`] if another writer used it concurrently. The
+/// commits before an error remain; they are harmless.
 pub fn drop_feature(
     snapshot: &Snapshot,
     name: &str,
@@ -146,7 +146,7 @@ pub fn drop_feature(
     downgrade(name, protects, truncate_history, steps)
 }
 
-/// The feature under its own name, if it may be dropped like that.
+/// The canonical name of the feature, if it can be dropped in this way.
 fn check_droppable(
     supported: &BTreeSet<String>,
     name: &str,
@@ -198,8 +198,8 @@ fn check_droppable(
     }
 }
 
-/// Takes away whatever the table's newest version has of the feature, and keeps writers from adding
-/// more.
+/// Removes all uses of the feature from the table's newest version, and prevents writers from
+/// adding new ones.
 fn remove_feature_usage(name: &'static str, steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     if feature_usage::in_version(name, steps.snapshot(), steps.cancel())?.is_none() {
         return if name == "deletionVectors" {
@@ -241,12 +241,13 @@ fn remove_feature_usage(name: &'static str, steps: &mut MultiCommitCommand<'_>) 
         }
         "domainMetadata" => remove_domains(steps),
         PROTECTION => remove_protection(steps),
-        // Constraints are the table's meaning; the rest has nothing to take away.
+        // Constraints are part of the table's definition; the other features leave nothing to
+        // remove.
         _ => Ok(()),
     }
 }
 
-/// Commits other properties.
+/// Commits changed properties.
 fn commit_properties(
     steps: &mut MultiCommitCommand<'_>,
     operation: CommitOperation,
@@ -262,7 +263,7 @@ fn commit_properties(
     steps.commit_step(transaction, operation)
 }
 
-/// Sets properties where metadata use the feature.
+/// Sets properties if the metadata use the feature.
 fn set_properties(
     steps: &mut MultiCommitCommand<'_>,
     name: &str,
@@ -284,7 +285,7 @@ fn set_properties(
     )
 }
 
-/// Unsets properties; `off` is set to false if it is on.
+/// Unsets properties; `off` is set to false if it is enabled.
 fn unset_properties(
     steps: &mut MultiCommitCommand<'_>,
     keys: &[&str],
@@ -335,8 +336,8 @@ fn purge_deletion_vectors(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     })
 }
 
-/// Names the files of deletion vectors that tombstones need in tombstones of their own: writers who
-/// know of no vectors would delete them with the next vacuum.
+/// Adds tombstones for the files of deletion vectors that tombstones reference: writers that do not
+/// support deletion vectors would delete them with the next vacuum.
 fn add_vector_tombstones(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let snapshot = steps.snapshot();
     let kept = properties::value(
@@ -396,7 +397,7 @@ fn add_vector_tombstones(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     )
 }
 
-/// Rewrites all files under the columns' own names.
+/// Rewrites all files with logical column names.
 fn remove_mapping(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let snapshot = steps.snapshot();
     if feature_usage::in_metadata("columnMapping", snapshot.metadata(), snapshot.schema()).is_none()
@@ -418,7 +419,7 @@ fn remove_mapping(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
         .map(|path| path.join("."))
         .collect();
     if !clustered.is_empty() {
-        // It names columns as files do.
+        // Clustering columns are named as in files.
         actions.push(Action::DomainMetadata(clustering_domain(
             &schema, &clustered,
         )?));
@@ -431,8 +432,7 @@ fn remove_mapping(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
         ..target_table(snapshot)
     };
     actions.push(Action::MetaData(Box::new(metadata)));
-    // Where the mode is none already, files have the columns' own names, and only the schema says
-    // something else.
+    // If the mode is already `none`, files have the logical names, and only the schema differs.
     let files = if is_mapped {
         all_live_adds(snapshot, steps.cancel())?
     } else {
@@ -463,7 +463,7 @@ fn check_names(schema: &StructType) -> Result<()> {
     }
 }
 
-/// Rewrites the files that have columns in types that the table's were widened from.
+/// Rewrites the files that have columns with a type before widening.
 fn rewrite_widened(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     steps.retry_on_conflict(|steps| {
         let snapshot = steps.snapshot().clone();
@@ -501,7 +501,7 @@ fn rewrite_widened(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
                             has_other_type(&looked, &field.data_type, &other.data_type, by_id)
                         })
                 }),
-                // A file with a type that only other tables have.
+                // A file with a type that tables do not have.
                 Err(Error::Unsupported { .. }) => true,
                 Err(error) => return Err(error),
             };
@@ -527,9 +527,9 @@ fn is_widened(field: &StructField) -> bool {
     found
 }
 
-/// Whether a file has another type than the table. Columns that a file lacks are no difference,
-/// unless files know columns by id, which is not looked at: then they may be there under another
-/// name.
+/// Whether a file has a column of another type than the table. Missing columns are not a
+/// difference, unless files identify columns by id, which is not checked: they may exist under
+/// another name.
 fn has_other_type(snapshot: &Snapshot, table: &DataType, file: &DataType, by_id: bool) -> bool {
     match (table, file) {
         (DataType::Struct(table), DataType::Struct(file)) => table.fields.iter().any(|field| {
@@ -553,7 +553,7 @@ fn has_other_type(snapshot: &Snapshot, table: &DataType, file: &DataType, by_id:
     }
 }
 
-/// Takes the list of former types out of the schema.
+/// Removes the type changes from the schema.
 fn remove_type_changes(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let snapshot = steps.snapshot();
     let widened: Vec<Value> = snapshot
@@ -609,7 +609,7 @@ fn remove_domains(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     )
 }
 
-/// How long history is kept that a dropped feature is cleaned from.
+/// How long history that uses a dropped feature is kept.
 fn retention(snapshot: &Snapshot) -> (String, i64) {
     let text = properties::value(&snapshot.metadata().configuration, RETENTION).unwrap_or_default();
     (
@@ -618,7 +618,7 @@ fn retention(snapshot: &Snapshot) -> (String, i64) {
     )
 }
 
-/// Deletes history that is old enough.
+/// Deletes history that has expired.
 fn delete_expired_history(steps: &MultiCommitCommand<'_>) -> Result<()> {
     let options = CleanupOptions {
         retention_ms: Some(retention(steps.snapshot()).1),
@@ -628,7 +628,7 @@ fn delete_expired_history(steps: &MultiCommitCommand<'_>) -> Result<()> {
     checkpoint::cleanup(steps.snapshot(), &options, steps.cancel()).map(|_| ())
 }
 
-/// Makes sure that the history that is left does not use the feature.
+/// Checks that the remaining history does not use the feature.
 fn require_truncated_history(
     name: &'static str,
     changed: bool,
@@ -650,7 +650,7 @@ fn require_truncated_history(
     }
 }
 
-/// Deletes the history that is protected, and the property that protects it.
+/// Deletes the protected history and the property that protects it.
 fn remove_protection(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     if !is_truncated(steps.snapshot())? {
         steps.commit_barrier()?;
@@ -674,7 +674,7 @@ fn protected_before(metadata: &Metadata) -> i64 {
         .unwrap_or(0)
 }
 
-/// Whether nothing is left of the history that is protected.
+/// Whether none of the protected history remains.
 fn is_truncated(snapshot: &Snapshot) -> Result<bool> {
     let before = protected_before(snapshot.metadata());
     if before <= 0 {
@@ -691,7 +691,7 @@ fn is_truncated(snapshot: &Snapshot) -> Result<bool> {
         && oldest_commit.is_none_or(|version| version >= before))
 }
 
-/// The version without the feature.
+/// Commits the protocol without the feature.
 fn downgrade(
     name: &'static str,
     protects: bool,
@@ -733,7 +733,7 @@ fn downgrade(
     let mut protocol = snapshot.protocol().clone();
     if protects {
         protocol = features::with_features(&protocol, &[PROTECTION.to_owned()].into());
-        // The commit itself puts its version in.
+        // The commit replaces it by its version.
         metadata
             .configuration
             .insert(PROTECTED.to_owned(), (snapshot.version() + 1).to_string());
@@ -784,7 +784,7 @@ mod tests {
                 "{}",
                 feature.name
             );
-            // What readers have to know is never dropped as if the past did not matter.
+            // Reader features are never dropped without regard to the history.
             assert!(
                 way != DropMode::KeepHistory || !READER_FEATURES.contains(&feature.name),
                 "{}",

@@ -1,7 +1,8 @@
-//! What of a table feature is in use: in a version, and in the history that is left.
+//! Uses of a table feature: in a version, and in the remaining history.
 //!
-//! Protocol: the sections of the features, "Checkpoint Protection". Cost: metadata tells most;
-//! deletion vectors and row ids a pass over the live files' keys, the history one over all commits.
+//! Protocol: the sections of the features, "Checkpoint Protection". Cost: most uses are found in
+//! the metadata; deletion vectors and row ids require a pass over the live files' keys, the history
+//! one over all commits.
 
 use arrow_array::{Array, BooleanArray};
 
@@ -19,7 +20,7 @@ use crate::protocol::schema_change::{for_each_field, is_mapping};
 use crate::reconcile::CommitCache;
 use crate::snapshot::Snapshot;
 
-/// What metadata have of a feature, if anything.
+/// A use of a feature in metadata, if any.
 pub(in crate::ops) fn in_metadata(
     name: &str,
     metadata: &Metadata,
@@ -86,7 +87,7 @@ pub(in crate::ops) fn in_metadata(
     }
 }
 
-/// What a version has of a feature, if anything.
+/// A use of a feature in a version, if any.
 pub(in crate::ops) fn in_version(
     name: &str,
     snapshot: &Snapshot,
@@ -117,8 +118,8 @@ pub(in crate::ops) fn in_version(
             .next()
             .map(|domain| format!("there is the domain `{domain}`"))),
         "v2Checkpoint" => {
-            // Of the log, not of the snapshot: one that goes on from an older one still rests on
-            // that one's checkpoint.
+            // A new listing of the log: a snapshot made from an older one still uses the checkpoint
+            // of that one.
             let listing = snapshot.log().list(0)?;
             let newest = listing
                 .checkpoints
@@ -137,7 +138,7 @@ pub(in crate::ops) fn in_version(
     }
 }
 
-/// The rows of a batch that a feature left something in.
+/// The rows of a batch with files that use a feature.
 pub(in crate::ops) fn files_using_feature(name: &str, batch: &FileBatch) -> BooleanArray {
     match name {
         "deletionVectors" => batch.dv.as_ref().map_or_else(
@@ -199,8 +200,8 @@ fn is_v2(checkpoint: &CheckpointInstance, snapshot: &Snapshot) -> Result<bool> {
     }
 }
 
-/// The newest version of the history that is left which uses a feature of readers. What tombstones
-/// of the oldest checkpoint say does not matter: who reads from there on reads live files.
+/// The newest version of the remaining history that uses a reader feature. Tombstones of the oldest
+/// checkpoint do not count: readers of that version only read live files.
 pub(in crate::ops) fn in_history(
     name: &'static str,
     snapshot: &Snapshot,
@@ -265,7 +266,7 @@ pub(in crate::ops) fn in_history(
         }
         return Ok(by_commit.max(last));
     }
-    // The oldest checkpoint stands for all that came before it and is gone.
+    // The oldest checkpoint represents all earlier versions, which were deleted.
     let Some(oldest) = checkpoints.map(|checkpoint| checkpoint.version).min() else {
         return Ok(by_commit);
     };

@@ -1,13 +1,13 @@
-//! ALTER: changes of what a table is, not of its rows: columns, constraints, properties, features.
+//! ALTER TABLE: changes of the table's definition: columns, constraints, properties, features.
 //!
-//! Columns are named by their path, parts joined with dots; elements of lists and maps are
-//! `element`, `key` and `value`. What a constraint or a generated column reads, or partitions and
-//! clustering go by, cannot be dropped, renamed or retyped. The expressions come bound, as
-//! everywhere.
+//! Columns are identified by their path, parts joined with dots; elements of lists and maps are
+//! `element`, `key` and `value`. Columns that a constraint or a generated column uses, and
+//! partition and clustering columns, cannot be dropped, renamed or changed in type. As everywhere,
+//! the expressions are given in bound form.
 //!
 //! Protocol: "Change Metadata", "Column Mapping", "Type Widening", "CHECK Constraints", "Table
 //! Features", "Clustered Table". Cost: a commit; a constraint or NOT NULL reads the rows once, or
-//! fewer where statistics tell.
+//! fewer if statistics suffice.
 
 pub(super) mod drop_feature;
 pub(super) mod feature_usage;
@@ -51,126 +51,126 @@ use crate::snapshot::Snapshot;
 use crate::write::bound_constraints::{self, NamedExpression, TableConstraints};
 use crate::write::constraints::row_text;
 
-/// What shall change.
+/// A change of a table's definition.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TableChange {
-    /// New columns, or new fields of columns that are structs.
+    /// Adds columns, or fields of struct columns.
     AddColumns {
-        /// As in a schema.
+        /// The columns, as in a schema.
         fields: SchemaJson,
-        /// Where those come that do not come last, in this order: the column's path, and the name
-        /// of the column or field behind which it stands; `None` for the first place.
+        /// The positions of columns that are not added at the end, in this order: the column's
+        /// path, and the name of the column or field after which it is placed; `None` for the first
+        /// position.
         #[serde(default)]
         places: Vec<(String, Option<String>)>,
     },
-    /// A column or field comes to stand elsewhere among its siblings.
+    /// Moves a column or field among its siblings.
     MoveColumn {
         /// Its path.
         column: String,
-        /// The sibling behind which it stands; `None` for the first place.
+        /// The sibling after which it is placed; `None` for the first position.
         after: Option<String>,
     },
-    /// The next value of an identity column follows those that are there.
+    /// Sets the next value of an identity column after the existing values.
     SyncIdentity {
         /// Its name.
         column: String,
     },
-    /// Columns or fields go; their values stay in the files.
+    /// Drops columns or fields; their values remain in the files.
     DropColumns {
         /// Their paths.
         columns: Vec<String>,
     },
-    /// A column or field gets another name.
+    /// Renames a column or field.
     RenameColumn {
         /// Its path.
         column: String,
         /// The last part of the new path.
         name: String,
     },
-    /// A column or field gets a wider type.
+    /// Widens the type of a column or field.
     ChangeType {
         /// Its path.
         column: String,
-        /// The type as in a schema.
+        /// The new type, as in a schema.
         data_type: Value,
     },
-    /// Whether a column or field may be null.
+    /// Sets whether a column or field may be null.
     SetNullable {
         /// Its path.
         column: String,
-        /// Whether it may.
+        /// Whether it may be null.
         nullable: bool,
     },
-    /// Several changes of columns, each of the table as the ones before leave it.
+    /// Several changes of columns, each applied to the result of the previous ones.
     ChangeColumns {
-        /// Those that `CHANGE COLUMN` says of one.
+        /// The changes that one `CHANGE COLUMN` makes to a column.
         changes: Vec<TableChange>,
     },
-    /// Keys of a column's metadata are set; those with null go.
+    /// Sets keys of a column's metadata; keys with null are removed.
     SetColumnMetadata {
         /// Its path.
         column: String,
         /// The keys.
         metadata: Map<String, Value>,
     },
-    /// CHECK constraints; all rows must satisfy them.
+    /// Adds CHECK constraints, which all rows must satisfy.
     AddConstraints {
-        /// Names and expressions, bound.
+        /// Names and bound expressions.
         constraints: Vec<NamedExpression>,
     },
-    /// A CHECK constraint goes.
+    /// Drops a CHECK constraint.
     DropConstraint {
         /// Its name.
         name: String,
-        /// Whether it need not be there.
+        /// Whether a missing constraint is not an error.
         if_exists: bool,
     },
-    /// Properties are set, features with them.
+    /// Sets properties and enables the features that they require.
     SetProperties {
         /// Keys and values.
         properties: BTreeMap<String, String>,
         /// Whether unknown `delta.` keys may be set.
         allow_unknown: bool,
     },
-    /// The table promises files that fit a version of Iceberg's compatibility; those that are there
-    /// are left to be rewritten.
+    /// Enables a version of Iceberg compatibility; existing files are not rewritten here.
     UpgradeUniform {
         /// The version.
         version: u64,
     },
-    /// Properties go; features stay.
+    /// Unsets properties; features remain.
     UnsetProperties {
         /// Their keys.
         keys: Vec<String>,
-        /// Whether they need not be there.
+        /// Whether missing properties are not an error.
         if_exists: bool,
     },
-    /// The table's name.
+    /// Sets the table's name.
     SetName {
-        /// The new one.
+        /// The new name.
         name: String,
     },
-    /// The table's description.
+    /// Sets the table's description.
     SetDescription {
-        /// The new one.
+        /// The new description.
         description: String,
     },
-    /// Table features are supported from now on.
+    /// Adds table features.
     AddFeatures {
         /// Their names.
         names: Vec<String>,
-        /// Whether the protocol's versions may rise for it.
+        /// Whether the protocol versions may be raised for them.
         allow_versions: bool,
     },
-    /// A domain of the user's gets a configuration, or goes.
+    /// Sets or removes the configuration of a user domain.
     SetDomain {
         /// Its name.
         domain: String,
-        /// Any text; `None` where it goes.
+        /// Any string; `None` to remove it.
         configuration: Option<String>,
     },
-    /// By which columns the table is clustered; none for no longer.
+    /// Sets the clustering columns; an empty list ends clustering.
     ClusterBy {
         /// Their paths.
         columns: Vec<String>,
@@ -180,21 +180,22 @@ pub enum TableChange {
 /// A schema as JSON.
 pub type SchemaJson = Value;
 
-/// The table before and after.
+/// The state of the table before and after the change.
 struct AlteredTable {
     protocol: Protocol,
     metadata: Metadata,
     domains: Vec<DomainMetadata>,
     operation: CommitOperation,
-    /// Whether all rows were looked at.
+    /// Whether all rows were read.
     reads_all: bool,
 }
 
-/// Changes a table. `bound` are the demands that it has of its rows now, bound to its schema.
+/// Changes a table. `bound` are its current constraints, bound to its schema.
 ///
 /// # Errors
-/// [`Error::Invalid`] for what cannot be changed, and why; [`Error::ConstraintViolated`] for a
-/// constraint that rows break; [`Error::Unsupported`]; as [`OptimisticTransaction::commit`].
+/// [`Error::Invalid`] for a change that is not possible, with the reason;
+/// [`Error::ConstraintViolated`] for a constraint that rows violate; [`Error::Unsupported`]; as
+/// [`OptimisticTransaction::commit`].
 pub fn alter(
     snapshot: &Snapshot,
     change: &TableChange,
@@ -239,8 +240,7 @@ pub fn alter(
     };
     let new_protocol = altered.protocol != *snapshot.protocol();
     let new_metadata = altered.metadata != *snapshot.metadata();
-    // A feature that was asked for by name is a version of its own, as in Spark, where it is a
-    // property that is set.
+    // Adding a feature by name always commits a version, as in Spark, where it sets a property.
     let always = matches!(change, TableChange::AddFeatures { .. });
     if !always && !new_protocol && !new_metadata && altered.domains.is_empty() {
         return Ok(CommitResult::unchanged(snapshot));
@@ -259,10 +259,10 @@ pub fn alter(
     commit(transaction, altered.operation, commit_options, cancel)
 }
 
-/// What is said of a change of one column.
+/// The operation name for a change of one column.
 const CHANGE_COLUMN: &str = "CHANGE COLUMN";
 
-/// Whether rows have ids.
+/// The property that enables row tracking.
 const ROW_TRACKING: &str = "delta.enableRowTracking";
 
 pub(super) fn operation(
@@ -288,11 +288,11 @@ fn field_json(path: &str, field: &StructField) -> Value {
 
 struct AlterCommand<'a> {
     snapshot: &'a Snapshot,
-    /// The snapshot's, or what changes before this one leave of them.
+    /// The snapshot's protocol, or the protocol after the previous changes.
     protocol: &'a Protocol,
     old_metadata: &'a Metadata,
     schema: &'a StructType,
-    /// Who reads which columns.
+    /// The expressions that use columns.
     column_references: &'a [(String, BoundExpr)],
     cancel: &'a CancellationToken,
 }
@@ -474,7 +474,7 @@ impl<'a> AlterCommand<'a> {
         })
     }
 
-    /// The same whatever the files are like.
+    /// The same without a check of the existing files.
     fn with_unchecked_properties(
         &self,
         properties: &BTreeMap<String, String>,
@@ -547,7 +547,7 @@ impl<'a> AlterCommand<'a> {
         if properties.is_empty() {
             return Ok(self.metadata(metadata.clone(), said));
         }
-        // Files of the first version are not rewritten, so that those which are there have to fit.
+        // Files are not rewritten for version 1, so the existing ones must be compatible.
         let mut altered = if version == 1 {
             self.with_properties(&properties, true, said)?
         } else {
@@ -747,12 +747,12 @@ impl<'a> AlterCommand<'a> {
         })
     }
 
-    /// The parts of a column's path, as the schema spells them.
+    /// The parts of a column's path, spelled as in the schema.
     fn path(&self, column: &str) -> Result<Vec<String>> {
         resolve_column_path(self.schema, column)
     }
 
-    /// Refuses a change of a column that something else goes by.
+    /// Refuses a change of a column that is used elsewhere.
     fn check_unreferenced(&self, path: &[String], what: &str, partition_too: bool) -> Result<()> {
         let shown_path = path.join(".");
         let refuse = |by: &str| {
@@ -1149,7 +1149,7 @@ impl<'a> AlterCommand<'a> {
     }
 }
 
-/// The parts of a column's path, as a schema spells them.
+/// The parts of a column's path, spelled as in a schema.
 fn resolve_column_path(schema: &StructType, column: &str) -> Result<Vec<String>> {
     fn within(data_type: &DataType, rest: &str) -> Option<Vec<String>> {
         match data_type {
@@ -1191,7 +1191,7 @@ fn not_identity(column: &str) -> Error {
     .at_column(column)
 }
 
-/// What the log says of a column's new place.
+/// The new position of a column as recorded in the log.
 fn position_clause(after: Option<&str>) -> String {
     after.map_or_else(|| "FIRST".to_owned(), |after| format!("AFTER {after}"))
 }
@@ -1215,7 +1215,8 @@ fn new_fields(
     }
 }
 
-/// The schema with one column or field behind another of the same struct, or before all others.
+/// The schema with one column or field moved after another one of the same struct, or to the first
+/// position.
 fn move_field(schema: &StructType, path: &[String], after: Option<&str>) -> Result<StructType> {
     let Some((name, parents)) = path.split_last() else {
         return Ok(schema.clone());
@@ -1262,7 +1263,7 @@ fn move_within_struct(schema: &StructType, name: &str, after: Option<&str>) -> R
     Ok(StructType { fields })
 }
 
-/// What becomes of a field; `None` where it goes.
+/// Edits a field; `None` removes it.
 type FieldTransform<'a> = &'a mut dyn FnMut(&StructField) -> Result<Option<StructField>>;
 
 /// The schema with one field edited.
@@ -1322,7 +1323,7 @@ fn transform_data_type(
     })
 }
 
-/// Whether a path is that of a column or of a part of it, compared without case.
+/// Whether a path is that of a column or of a part of it, compared case-insensitively.
 fn is_within(path: &[String], column: &[String]) -> bool {
     path.len() >= column.len()
         && path
@@ -1331,7 +1332,7 @@ fn is_within(path: &[String], column: &[String]) -> bool {
             .all(|(a, b)| a.to_lowercase() == b.to_lowercase())
 }
 
-/// A list of column paths, each as `edit` leaves it.
+/// A list of column paths, each edited by `edit`.
 fn transform_column_list(list: &str, edit: &dyn Fn(Vec<String>) -> Option<Vec<String>>) -> String {
     let Some(paths) = properties::columns(list) else {
         return list.to_owned();

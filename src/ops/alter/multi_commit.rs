@@ -1,9 +1,9 @@
-//! Commands that make several versions: each step is one commit on what the step before left.
+//! Commands that commit several versions: each step is one commit on top of the previous step.
 //!
-//! Every step leaves a table that is right, so a command that stops on its way can be run again.
-//! Applications' transactions are recorded by the last step alone.
+//! Every step leaves the table valid, so a command that was interrupted can be run again.
+//! Application transactions are recorded only by the last step.
 //!
-//! Protocol: "Requirements for Writers". Cost: a commit a step.
+//! Protocol: "Requirements for Writers". Cost: a commit per step.
 
 use crate::checkpoint::{self, CheckpointOptions};
 use crate::commit::finish::{CommitOptions, CommitResult, commit};
@@ -15,10 +15,10 @@ use crate::ops::target::TargetTable;
 use crate::protocol::commit_line::{Action, Add};
 use crate::snapshot::Snapshot;
 
-/// How often work that others' commits came in between is done again.
+/// The maximum number of attempts of a step after concurrent commits.
 const TRIES: u32 = 10;
 
-/// A command under way.
+/// A command in progress.
 pub(in crate::ops) struct MultiCommitCommand<'a> {
     snapshot: Snapshot,
     commit_options: &'a CommitOptions,
@@ -41,7 +41,7 @@ impl<'a> MultiCommitCommand<'a> {
         }
     }
 
-    /// The table as the last step left it.
+    /// The table after the last step.
     pub(in crate::ops) fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
@@ -54,7 +54,7 @@ impl<'a> MultiCommitCommand<'a> {
         self.snapshot
     }
 
-    /// Makes a version on the way.
+    /// Commits an intermediate version.
     pub(in crate::ops) fn commit_step(
         &mut self,
         transaction: OptimisticTransaction,
@@ -75,8 +75,8 @@ impl<'a> MultiCommitCommand<'a> {
         Ok(())
     }
 
-    /// Makes the last version; `with_checkpoint` one that must be read without the commits before
-    /// it.
+    /// Commits the last version; `with_checkpoint` for one that must be readable without the
+    /// commits before it.
     pub(in crate::ops) fn commit_last(
         self,
         transaction: OptimisticTransaction,
@@ -104,8 +104,7 @@ impl<'a> MultiCommitCommand<'a> {
         Ok(done)
     }
 
-    /// An empty version with a checkpoint: who reads from there on sees nothing of what came
-    /// before.
+    /// Commits an empty version with a checkpoint: readers that start there see no earlier commits.
     pub(in crate::ops) fn commit_barrier(&mut self) -> Result<()> {
         let commit_options = CommitOptions {
             create_checkpoint: Some(false),
@@ -126,7 +125,7 @@ impl<'a> MultiCommitCommand<'a> {
         .map(|_| ())
     }
 
-    /// Does `work`, again on the newest version where another writer was first.
+    /// Runs `work`, and again on the newest version if another writer committed first.
     pub(in crate::ops) fn retry_on_conflict<T>(
         &mut self,
         mut work: impl FnMut(&mut Self) -> Result<T>,
@@ -143,9 +142,9 @@ impl<'a> MultiCommitCommand<'a> {
         }
     }
 
-    /// Makes a version in which new files, as `target` has them, hold the rows of `files`.
-    /// `actions` are committed with it; where they change how files are read, `files` are all
-    /// there are, and none may come in between.
+    /// Commits a version in which new files, as `target` has them, hold the rows of `files`.
+    /// `actions` are committed with it; if they change how files are read, `files` must be all
+    /// files of the table, and no concurrent commit may add any.
     pub(in crate::ops) fn rewrite(
         &mut self,
         files: Vec<Add>,
