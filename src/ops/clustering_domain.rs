@@ -7,10 +7,10 @@ use crate::protocol::action::DomainMetadata;
 use crate::protocol::schema::{DataType, StructType};
 use crate::snapshot::Snapshot;
 
-/// The domain of clustering columns.
+/// The domain of the clustering columns.
 pub(super) const CLUSTERING: &str = "delta.clustering";
 
-/// The domain that names the columns by which a table is clustered.
+/// The domain that stores the clustering columns of a table.
 pub(super) fn clustering_domain(schema: &StructType, columns: &[String]) -> Result<DomainMetadata> {
     let path = |name: &String| {
         let mut fields = schema;

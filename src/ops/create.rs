@@ -1,4 +1,4 @@
-//! CREATE: a table without rows, or an empty one in the place of another.
+//! CREATE TABLE: a new empty table, or an empty one that replaces an existing table.
 //!
 //! Protocol: "Table Features for New and Existing Tables", "Change Metadata", "Clustered Table".
 
@@ -27,15 +27,15 @@ use crate::protocol::{iceberg, properties};
 use crate::snapshot::Snapshot;
 use crate::write::bound_constraints::TableConstraints;
 
-/// What a new table shall be.
+/// The definition of a new table.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CreateOptions {
-    /// What to do where there is a table.
+    /// What to do if the table exists.
     pub mode: SaveMode,
     /// Names of the partition columns.
     pub partition_by: Vec<String>,
-    /// Columns by which it is clustered; nested ones with dots.
+    /// The clustering columns; nested ones with dots.
     pub cluster_by: Vec<String>,
     /// Its name.
     pub name: Option<String>,
@@ -52,7 +52,7 @@ pub struct CreateOptions {
 /// Protocol, metadata and domains of a table.
 pub(super) type TableDefinition = (Protocol, Metadata, Vec<DomainMetadata>);
 
-/// What a table with this schema is made of, new or in the place of `old`.
+/// The definition of a table with this schema, new or replacing `old`.
 pub(super) fn table_definition(
     schema: &StructType,
     options: &CreateOptions,
@@ -109,7 +109,7 @@ pub(super) fn table_definition(
     Ok((protocol, metadata, domains))
 }
 
-/// The properties that a new table is given.
+/// The properties of a new table.
 fn configured_properties(options: &CreateOptions) -> BTreeMap<String, String> {
     options
         .configuration
@@ -118,27 +118,27 @@ fn configured_properties(options: &CreateOptions) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A column's name as the schema spells it.
+/// A column's name, spelled as in the schema.
 pub(super) fn schema_column_name(schema: &StructType, name: &str) -> String {
     schema
         .field(name)
         .map_or_else(|| name.to_owned(), |field| field.name.clone())
 }
 
-/// The key of a field's metadata that makes it a generated column.
+/// The key of a field's metadata for the expression of a generated column.
 pub(super) const GENERATED: &str = "delta.generationExpression";
 
-/// What a new column has that the rows which are there would need values for.
+/// The metadata key of a new column for which existing rows would require values.
 pub(super) fn generated_value_key(field: &StructField) -> Option<&'static str> {
     ["CURRENT_DEFAULT", GENERATED, "delta.identity.start"]
         .into_iter()
         .find(|key| field.metadata.contains_key(*key))
 }
 
-/// More columns than these delta-spark does not cluster by.
+/// The maximum number of clustering columns, as in delta-spark.
 const MOST_CLUSTERING: usize = 4;
 
-/// Clustering columns must have statistics in every file.
+/// Checks that clustering columns have statistics in every file.
 pub(super) fn check_clustering(
     schema: &StructType,
     columns: &[String],
@@ -220,12 +220,12 @@ pub(super) fn check_clustering(
     Ok(())
 }
 
-/// Makes a table without rows. `bound` are the demands that it will have of its rows, bound to its
-/// schema.
+/// Creates a table without rows. `bound` are its constraints, bound to its schema.
 ///
 /// # Errors
-/// [`Error::Invalid`] where there is a table that must not be replaced, and for whatever is wrong
-/// with the new one; [`Error::Unsupported`]; as [`crate::commit::Transaction::commit`].
+/// [`Error::Invalid`] if the table exists and must not be replaced, and for an invalid definition;
+/// [`Error::Unsupported`]; as
+/// [`OptimisticTransaction::commit`](crate::commit::OptimisticTransaction::commit).
 pub fn create(
     place: &TableOrPath,
     schema: &StructType,
@@ -260,7 +260,7 @@ pub fn create(
                 .map(|add| Action::Remove(add.to_remove(now_ms(), true))),
         );
     }
-    // A table whose rules cannot be applied would take no rows.
+    // No rows could be written to a table whose constraints cannot be evaluated.
     bound.rules(
         &TableConstraints::for_new_table(schema, configured_properties(options))?,
         Vec::new(),
@@ -279,7 +279,7 @@ pub fn create(
         .or_else(|error| place.resolve_create_race(error, options.mode))
 }
 
-/// What a commit says of a table that it makes, in delta-spark's words.
+/// The parameters of the commit that creates a table, as in delta-spark.
 pub(super) fn operation_parameters(
     metadata: &Metadata,
     cluster_by: &[String],

@@ -1,13 +1,13 @@
-//! Row ids of files that are there: given to them before rows are promised to have ids, taken away
-//! before the feature goes.
+//! Row id backfill: assigns row ids to existing files before row tracking is enabled, and removes
+//! them before the feature is dropped.
 //!
-//! A file is added again as it is, with or without its ids. Appends beside it go on as if nothing
-//! was; they give ids themselves since the feature is supported. A file that another writer ends in
-//! between is left out.
+//! A file is added again unchanged, except that it has row ids or lacks them. Concurrent appends do
+//! not conflict; they assign row ids themselves once the feature is supported. Files that another
+//! writer removes in the meantime are left out.
 //!
 //! Protocol: "Row Tracking", "Writer Requirements for Row Tracking". Operations and parameters are
-//! delta-spark's. Cost: the live files' actions once a batch of them; a footer for each file whose
-//! statistics do not count its rows.
+//! those of delta-spark. Cost: one pass over the live files' actions per batch of files; a footer
+//! for each file whose statistics lack the number of rows.
 
 use std::cell::Cell;
 
@@ -30,11 +30,11 @@ use crate::snapshot::Snapshot;
 
 const FEATURE: &str = "rowTracking";
 const SUSPENDED: &str = "delta.rowTrackingSuspended";
-/// Files of one commit.
+/// The maximum number of files per commit.
 const BATCH: usize = 100_000;
 
-/// The table with row ids for every file, and with the feature supported as `protocol` does, so
-/// that new files get theirs. Where all of this is so already nothing is committed.
+/// Commits row ids for every file of the table, and the protocol with the feature supported, so
+/// that new files get row ids. Commits nothing if that is the case already.
 pub(in crate::ops) fn backfill(
     snapshot: &Snapshot,
     protocol: &Protocol,
@@ -87,7 +87,7 @@ pub(in crate::ops) fn backfill(
     }
 }
 
-/// Takes all row ids away. The table must not give new ones.
+/// Removes all row ids. The table must not assign new ones.
 pub(in crate::ops) fn unbackfill(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     let mut batch = 0;
     loop {
@@ -107,7 +107,7 @@ pub(in crate::ops) fn unbackfill(steps: &mut MultiCommitCommand<'_>) -> Result<(
     }
 }
 
-/// Files of the next batch.
+/// The files of the next batch.
 fn next_file_batch(
     snapshot: &Snapshot,
     cancel: &CancellationToken,
@@ -126,7 +126,7 @@ fn next_file_batch(
     })
 }
 
-/// Adds files again; whether there were any.
+/// Adds files again; returns whether there were any.
 fn readd_files(
     steps: &mut MultiCommitCommand<'_>,
     files: Vec<Add>,
@@ -151,7 +151,7 @@ fn readd_files(
     Ok(true)
 }
 
-/// The file with the number of its rows, which its ids are counted by.
+/// The file with its number of rows, from which its row ids are counted.
 fn with_row_count(snapshot: &Snapshot, add: Add) -> Result<Add> {
     if add.num_records().is_some() {
         return Ok(add);

@@ -1,13 +1,13 @@
-//! CHANGE: DELETE and UPDATE: rows for which a predicate is true go or get other values.
+//! DELETE and UPDATE: rows for which a predicate is true are deleted or get new values.
 //!
-//! What statistics and partition values say decides first: files that match as a whole end without
-//! being read. In the others the rows are found by reading the predicate's columns. Then either
-//! deletion vectors mark them, and an UPDATE adds their new values beside, or the files are copied
-//! with the change.
+//! Statistics and partition values are evaluated first: files whose rows all match are removed
+//! without being read. In the other files the rows are found by reading the predicate's columns.
+//! Then either deletion vectors mark the rows, and an UPDATE adds their new values in new files, or
+//! the files are copied with the change.
 //!
-//! Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking". Figures and parameters are
-//! delta-spark's. Cost: one pass over the predicate's columns of the files that may match; with
-//! vectors one over the rows that change, without one over the files that have any.
+//! Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking". Metrics and parameters are
+//! those of delta-spark. Cost: one pass over the predicate's columns of the files that may match;
+//! with deletion vectors one over the rows that change, otherwise one over the files that have any.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ use crate::write::WriteOutput;
 use crate::write::bound_constraints::{self, NamedExpression, TableConstraints};
 use crate::write::constraints::{ComputedColumn, WriteRules};
 
-/// How rows are changed.
+/// Options of DELETE and UPDATE.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DmlOptions {
@@ -51,8 +51,8 @@ pub struct DmlOptions {
     pub encoding: DataFileOptions,
     /// How it is committed.
     pub commit_options: CommitOptions,
-    /// How often it is run again on the newest version after another writer changed rows that it
-    /// read.
+    /// The maximum number of retries on the newest version after another writer changed rows that
+    /// were read.
     pub max_conflict_retries: u32,
 }
 
@@ -60,8 +60,8 @@ pub struct DmlOptions {
 ///
 /// # Errors
 /// [`Error::Invalid`] for an append-only table, [`Error::Unsupported`] for one that this release
-/// cannot write; as [`OptimisticTransaction::commit`]. No file of it is left behind then, unless nobody knows
-/// whether it was committed.
+/// cannot write; as [`OptimisticTransaction::commit`]. New files are deleted after an error, unless
+/// the outcome of the commit is unknown.
 pub fn delete(
     snapshot: &Snapshot,
     predicate: Option<&NamedExpression>,
@@ -115,8 +115,8 @@ fn delete_once(
         )?);
     } else if !partial.is_empty() {
         if work.target.has_change_data_feed() {
-            // Files that end as a whole are told in full here, too: the feed of a version is its
-            // change files alone.
+            // Files that are removed as a whole are included with all rows: readers of a version
+            // with change files read no other changes.
             let gone = found.selected_rows().map(|rows| (rows, "delete", None));
             outcome.add_change_data(
                 work.target.write_change_data(snapshot, gone, cancel)?,
@@ -137,11 +137,11 @@ fn delete_once(
     work.commit("DELETE", "numDeletedRows", outcome, scanned, orphans)
 }
 
-/// Gives columns, or fields within them, other values in the rows for which `predicate` is true, in
-/// all rows without one. `bound` are the table's demands, bound.
+/// Assigns new values to columns, or fields within them, in the rows for which `predicate` is true,
+/// in all rows without one. `bound` are the table's constraints, bound.
 ///
 /// # Errors
-/// As [`delete`]; [`Error::ConstraintViolated`] for new values that break what the table demands.
+/// As [`delete`]; [`Error::ConstraintViolated`] for new values that violate a constraint.
 pub fn update(
     snapshot: &Snapshot,
     predicate: Option<&NamedExpression>,
@@ -244,7 +244,7 @@ fn update_once(
                 &mut orphans,
                 cancel,
             )?;
-            // An UPDATE counts every file that it touches, a DELETE those that end.
+            // An UPDATE counts every file that it changes, a DELETE those that are removed.
             outcome.add_deletion_vectors(DeletionVectorUpdate {
                 removed_files: files,
                 removed_bytes: bytes,
@@ -295,7 +295,7 @@ pub(in crate::ops) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What both commands do alike, whoever moves the rows.
+/// The common part of both commands, whether deltafast or another engine moves the rows.
 pub(in crate::ops) struct DmlContext<'a> {
     snapshot: &'a Snapshot,
     predicate: Option<BoundExpr>,
@@ -355,7 +355,7 @@ impl<'a> DmlContext<'a> {
             "rewriteTimeMs": millis(whole.saturating_sub(scanned)),
             "executionTimeMs": millis(whole),
         });
-        // A DELETE without a condition is one for which it is always true, as delta-spark has it.
+        // As in delta-spark, a DELETE without a condition has the condition `true`.
         let said: Vec<String> = self
             .sql
             .or((name == "DELETE").then_some("true"))
@@ -387,7 +387,7 @@ impl<'a> DmlContext<'a> {
     }
 }
 
-/// What a command does to the table.
+/// The actions of a command.
 #[derive(Default)]
 pub(in crate::ops) struct DmlActions {
     actions: Vec<Action>,
@@ -399,8 +399,8 @@ pub(in crate::ops) struct DmlActions {
     removed_bytes: i64,
     change_files: u64,
     deletion_vectors: DeletionVectorUpdate,
-    /// Whether vectors of files that end as a whole are counted: in an UPDATE that looks at no row
-    /// they are not, as delta-spark has it.
+    /// Whether deletion vectors of files that are removed as a whole are counted: not in an UPDATE
+    /// that reads no rows, as in delta-spark.
     pub counts_deletion_vectors: bool,
 }
 
@@ -464,14 +464,14 @@ impl DmlActions {
     }
 }
 
-/// A new value: the column's place, the field within it, the expression.
+/// A new value: the index of the column, the field within it, the expression.
 type ColumnAssignment = (usize, Vec<String>, BoundExpr);
 
-/// The values that an UPDATE gives.
+/// The assignments of an UPDATE.
 pub(in crate::ops) struct UpdateAssignments {
     schema: StructType,
     assignments: Vec<ColumnAssignment>,
-    /// Generated columns that follow from others and are not assigned themselves.
+    /// Generated columns that depend on assigned columns and are not assigned themselves.
     generated: Vec<(usize, ComputedColumn)>,
 }
 
@@ -525,8 +525,7 @@ impl UpdateAssignments {
         })
     }
 
-    /// The same for nothing but the columns that change, and their names; `None` where a name is
-    /// not known.
+    /// The same for the changed columns only, and their names; `None` if a name is unknown.
     pub(in crate::ops) fn changed_columns_only(&self) -> Option<(Self, Vec<String>)> {
         let name = |place: &usize| {
             self.schema
@@ -565,7 +564,7 @@ impl UpdateAssignments {
         ))
     }
 
-    /// The columns that new values are made of.
+    /// The columns that the new values depend on.
     pub(in crate::ops) fn referenced_columns(&self) -> Vec<&str> {
         self.assignments
             .iter()
@@ -602,8 +601,9 @@ impl UpdateAssignments {
         })
     }
 
-    /// The batch with new values where `mask` is set. Columns behind the table's are those of row
-    /// tracking: a row that changes loses its commit version and so gets that of the commit.
+    /// The batch with new values where `mask` is set. Columns after those of the table belong to
+    /// row tracking: a row that changes loses its commit version and thereby gets that of the
+    /// commit.
     pub(in crate::ops) fn apply(
         &self,
         batch: &RecordBatch,
@@ -657,7 +657,7 @@ impl UpdateAssignments {
     }
 }
 
-/// The values of an expression in the rows of the mask: it must not fail for the others.
+/// The values of an expression in the rows of the mask: it must not fail for other rows.
 fn evaluate_masked(
     expr: &BoundExpr,
     batch: &RecordBatch,
@@ -671,7 +671,7 @@ fn evaluate_masked(
     };
     let few = arrow_select::filter::filter_record_batch(batch, mask)?;
     let values = cast(&expr.evaluate(&few)?, &plain)?;
-    // Back to where the rows were; what stands between is never looked at.
+    // Moves values to the positions of their rows; values in between are never read.
     let mut next = 0_u32;
     let places: arrow_array::UInt32Array = mask
         .iter()

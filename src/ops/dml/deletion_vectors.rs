@@ -1,13 +1,12 @@
-//! Rows deleted by deletion vectors: positions by file -> vectors in shared files, and the actions
-//! that exchange them.
+//! Deleting rows by deletion vectors: from positions by file to vectors in shared files, and the
+//! actions that replace the old vectors.
 //!
-//! New positions join those of a file's vector; a file of which no row is left ends. Statistics
-//! stay, but for `tightBounds`: the bounds still hold, only that they are met by a row is no longer
-//! certain.
+//! New positions are merged with those of a file's existing vector; a file without remaining rows
+//! is removed. Statistics are kept, except that `tightBounds` becomes false: the bounds still hold,
+//! but rows with these values may have been deleted.
 //!
 //! Protocol: "Deletion Vectors", "Writer Requirement for Deletion Vectors", "Per-file Statistics".
-//! Cost: a request for the vectors of a file of vectors that there are, one for every 2 MB of new
-//! ones.
+//! Cost: one request per file with existing vectors, one for every 2 MB of new vectors.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,28 +23,28 @@ use crate::scan::vector_file;
 use crate::snapshot::Snapshot;
 use crate::store::make_unique;
 
-/// Bytes of a file of vectors after which a new one is begun (delta-spark's packing).
+/// The size in bytes at which the next file of vectors is begun, as in delta-spark.
 const PACKED: usize = 2 << 20;
 
-/// What became of the files.
+/// The changes of files and deletion vectors.
 #[derive(Debug, Default)]
 pub(in crate::ops) struct DeletionVectorUpdate {
-    /// Ends and beginnings of files and vectors.
+    /// Adds and removes of files with their vectors.
     pub actions: Vec<Action>,
-    /// Vectors that were made.
+    /// The number of new vectors.
     pub added: u64,
-    /// Vectors that are no longer in force.
+    /// The number of vectors that are no longer used.
     pub removed: u64,
-    /// Those of them that another one took the place of.
+    /// Those of them that were replaced by another vector.
     pub updated: u64,
-    /// Files that ended, and their bytes.
+    /// The removed files, and their bytes.
     pub removed_files: u64,
     pub removed_bytes: i64,
 }
 
 impl DeletionVectorUpdate {
-    /// Files that end as a whole, with their vectors: their rows are elsewhere from now on, or
-    /// nowhere.
+    /// Files that are removed as a whole, with their vectors: their rows were moved to other files,
+    /// or deleted.
     pub(in crate::ops) fn of_removed_files(files: &[Add]) -> Self {
         let now = now_ms();
         Self {
@@ -64,7 +63,7 @@ impl DeletionVectorUpdate {
     }
 }
 
-/// Deletes rows of files, by their paths.
+/// Deletes rows of files, given by the files' paths.
 pub(in crate::ops) fn write_deletion_vectors(
     snapshot: &Snapshot,
     files: Vec<Add>,
@@ -116,7 +115,7 @@ pub(in crate::ops) fn write_deletion_vectors(
     Ok(out)
 }
 
-/// Rows of a file, deleted ones included; its footer knows where statistics do not.
+/// Rows of a file, including deleted ones; read from its footer if its statistics lack the number.
 pub(in crate::ops) fn physical_row_count(snapshot: &Snapshot, add: &Add) -> Result<u64> {
     if let Some(rows) = add.num_records().and_then(|rows| u64::try_from(rows).ok()) {
         return Ok(rows);
@@ -128,7 +127,7 @@ pub(in crate::ops) fn physical_row_count(snapshot: &Snapshot, add: &Add) -> Resu
     Ok(infer_schema(&file)?.num_rows())
 }
 
-/// The statistics of a file of which rows are deleted. Values are kept to the letter.
+/// The statistics of a file from which rows are deleted. Values are kept exactly as written.
 fn with_wide_bounds(stats: Option<&str>, rows: u64) -> Result<String> {
     with_json_members(
         stats,
@@ -139,13 +138,13 @@ fn with_wide_bounds(stats: Option<&str>, rows: u64) -> Result<String> {
     )
 }
 
-/// Statistics with these members set, each a text of JSON.
+/// Statistics with these members set, each given as JSON.
 pub(in crate::ops) fn with_json_members(
     stats: Option<&str>,
     members: &[(&str, String)],
 ) -> Result<String> {
     let mut parts: BTreeMap<String, Box<RawValue>> = match stats {
-        // Statistics that cannot be read are as good as none.
+        // Invalid statistics are treated as missing ones.
         Some(text) => serde_json::from_str(text).unwrap_or_default(),
         None => BTreeMap::new(),
     };

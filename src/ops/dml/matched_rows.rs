@@ -1,7 +1,8 @@
-//! What is chosen of a table's rows: files that end as a whole, and rows of others.
+//! The rows of a table that a command matches: files with matching rows only, and rows of other
+//! files.
 //!
-//! Statistics and partition values decide first; what they leave open is found by reading the
-//! columns that decide.
+//! Statistics and partition values are evaluated first; the remaining files are decided by reading
+//! the columns of the predicate.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,24 +20,24 @@ use crate::prune;
 use crate::scan::{FileMatcher, PositionSelection};
 use crate::snapshot::Snapshot;
 
-/// Rows that are chosen.
+/// The rows that a command matches.
 #[derive(Debug, Clone, Default)]
 pub(in crate::ops) struct MatchedRows {
-    /// Files that have any.
+    /// The files with matching rows.
     pub files: Vec<Add>,
-    /// Those of them of which rows stay, or may: the rows that do not.
+    /// The matching rows of those files that have, or may have, other rows as well.
     pub partial: Arc<HashMap<String, RoaringBitmapArray>>,
-    /// How many, where that is known.
+    /// Their number, if known.
     pub rows: Option<u64>,
-    /// Whether rows were looked at: partition values alone did not decide.
+    /// Whether rows were read: partition values alone were not sufficient.
     pub rows_scanned: bool,
-    /// True for all of them, and maybe for others.
+    /// True for all of them, and possibly for other rows.
     predicate: Option<BoundExpr>,
 }
 
 impl MatchedRows {
-    /// The rows for which `predicate` is true, all rows without one; of these only those that have
-    /// one of the keys.
+    /// The rows for which `predicate` is true, all rows without one; if keys are given, only rows
+    /// with one of the keys.
     pub(in crate::ops) fn find_rows(
         snapshot: &Snapshot,
         predicate: Option<&BoundExpr>,
@@ -65,7 +66,7 @@ impl MatchedRows {
         })
     }
 
-    /// Rows that another engine found, by the paths of their files.
+    /// The rows that another engine found, given by the paths of their files.
     pub(in crate::ops) fn from_external_rows(
         snapshot: &Snapshot,
         rows: HashMap<String, RoaringBitmapArray>,
@@ -90,7 +91,7 @@ impl MatchedRows {
         Ok(Self::from_positions(files, rows))
     }
 
-    /// Rows of files that all have some.
+    /// The rows at these positions; each file has at least one.
     fn from_positions(files: Vec<Add>, mut partial: HashMap<String, RoaringBitmapArray>) -> Self {
         let rows = partial.values().map(RoaringBitmapArray::len).sum();
         for add in &files {
@@ -107,7 +108,7 @@ impl MatchedRows {
         }
     }
 
-    /// Whether partition values alone say which rows a predicate chooses; without one all are.
+    /// Whether a predicate depends on partition values only; true without a predicate.
     pub(in crate::ops) fn is_partition_only(
         snapshot: &Snapshot,
         predicate: Option<&BoundExpr>,
@@ -128,7 +129,7 @@ impl MatchedRows {
         }
     }
 
-    /// The files of which no row stays, and the others.
+    /// The files without remaining rows, and the other files.
     pub(in crate::ops) fn split_by_coverage(&self) -> (Vec<Add>, Vec<Add>) {
         self.files
             .iter()
@@ -136,7 +137,7 @@ impl MatchedRows {
             .partition(|add| !self.partial.contains_key(&add.path))
     }
 
-    /// The rows that are chosen, by files that end as a whole and others.
+    /// The matching rows: of files that are removed as a whole, and of other files.
     pub(in crate::ops) fn selected_rows(&self) -> [FileRowSelection; 2] {
         let (whole, partial): (Vec<String>, Vec<String>) = self
             .files
@@ -157,7 +158,7 @@ impl MatchedRows {
         ]
     }
 
-    /// The rows that stay in the files that do not end as a whole.
+    /// The remaining rows of files that are not removed as a whole.
     pub(in crate::ops) fn remaining_rows(&self) -> FileRowSelection {
         FileRowSelection {
             files: self.partial.keys().cloned().collect(),
@@ -167,7 +168,7 @@ impl MatchedRows {
     }
 }
 
-/// Rows of a file that are not deleted, where its statistics tell.
+/// The number of rows of a file that are not deleted, if its statistics have it.
 pub(in crate::ops) fn live_rows_from_stats(add: &Add) -> Option<u64> {
     let rows = add.num_records()?
         - add

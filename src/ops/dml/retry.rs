@@ -1,11 +1,12 @@
-//! A command that lost its rows to another writer, run again on the newest version.
+//! Automatic retry: a command that conflicted with another writer's changes of its rows is run
+//! again on the newest version.
 //!
-//! Nothing of a try that lost is in the table, and what a DELETE, an UPDATE or a MERGE says holds
-//! for any version: so running it again is what its caller would do. From the second try on it has
-//! the turn of this machine's writers all the while, so that of any number of them each loses once
-//! at most; without a turn to be had it waits a random time.
+//! A failed attempt leaves nothing in the table, and DELETE, UPDATE and MERGE are defined for any
+//! version, so a retry does what the caller would do. From the second attempt on it holds the lock
+//! of this machine's writer queue, so that each of any number of local writers loses at most once;
+//! if the lock is not available it waits a random time.
 //!
-//! Cost: each try is a whole one.
+//! Cost: each attempt runs the whole command.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +17,14 @@ use crate::exec::{CancellationToken, RuntimeEnv, SystemEnv};
 use crate::protocol::log_path::LOG_DIR;
 use crate::snapshot::Snapshot;
 
-/// The longest wait before a further try without a turn.
+/// The longest wait before a retry without the lock.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// Runs a command, at most `reruns` times more after other writers changed the rows that it read.
+/// Runs a command, with at most `reruns` retries after other writers changed the rows that it read.
 ///
 /// # Errors
-/// As the command: a conflict once there is no further try, or where the winner changed what the
-/// table is.
+/// As the command: the conflict once there are no more retries, or if the winner changed the
+/// table's definition.
 pub(in crate::ops) fn retry(
     snapshot: &Snapshot,
     commit_options: &CommitOptions,
@@ -45,8 +46,9 @@ pub(in crate::ops) fn retry(
     command(&now, &commit_options)
 }
 
-/// The newest version for a further try, for which `commit_options` hold the turn from now on. `None`
-/// where the table is another than it was: the command's expressions were bound to that.
+/// The newest version for a retry, for which `commit_options` hold the lock of the writer queue
+/// from now on. `None` if the table's definition changed: the command's expressions were bound to
+/// the old one.
 ///
 /// # Errors
 /// As [`Snapshot::at`].
@@ -74,7 +76,7 @@ pub(in crate::ops) fn refresh_for_retry(
     )
 }
 
-/// Whether another writer's rows were in the way, and nothing else.
+/// Whether the error is a conflict with another writer's changes of rows, and nothing else.
 pub(in crate::ops) fn is_row_conflict(error: &Error) -> bool {
     use ConflictKind::{ConcurrentAppend, ConcurrentDeleteDelete, ConcurrentDeleteRead};
     matches!(
@@ -86,7 +88,7 @@ pub(in crate::ops) fn is_row_conflict(error: &Error) -> bool {
     )
 }
 
-/// Up to 20 ms at first, up to twice as much each time.
+/// Up to 20 ms for the first retry, doubled for each further one.
 fn backoff_delay(tried: u32, random: u64) -> Duration {
     let most = Duration::from_millis(20)
         .saturating_mul(1 << tried.min(10))

@@ -1,8 +1,8 @@
-//! New values in few columns of large files: these columns are encoded anew, all others are copied
-//! as bytes.
+//! New values in few columns of large files: these columns are encoded again, all others are copied
+//! as encoded bytes.
 //!
-//! Only the columns that change, and those that their new values follow from, are read. What the
-//! table demands is looked at where it concerns them; of the others it held before and holds still.
+//! Only the columns that change, and those that their new values depend on, are read. Constraints
+//! are checked if they depend on changed columns; the others were satisfied before and still are.
 //!
 //! Cost: one pass over these columns, one over the bytes of the others.
 
@@ -30,14 +30,14 @@ pub(in crate::ops) struct ColumnUpdate<'a> {
     pub snapshot: &'a Snapshot,
     pub target: &'a TargetTable,
     pub values: &'a UpdateAssignments,
-    /// All of the table's.
+    /// All rules of the table.
     pub rules: &'a WriteRules,
-    /// The rows that change of each file, all of them where it is not named.
+    /// The rows that change in each file; all rows of files that are not listed.
     pub rows: Arc<HashMap<String, RoaringBitmapArray>>,
 }
 
 impl ColumnUpdate<'_> {
-    /// Rewrites those of the files that it can, and gives the others back.
+    /// Rewrites the files for which this is possible, and returns the others.
     pub(in crate::ops) fn run(
         self,
         files: Vec<Add>,
@@ -50,7 +50,8 @@ impl ColumnUpdate<'_> {
         let moves = changed
             .iter()
             .any(|name| metadata.partition_columns.contains(name));
-        // Where rows are tracked, those that change get another version, in a column of its own.
+        // With row tracking, rows that change get a new commit version, which is stored in a
+        // column.
         if moves || self.target.tracks_rows() {
             return Ok((WriteOutput::default(), files));
         }

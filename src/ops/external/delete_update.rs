@@ -1,14 +1,14 @@
-//! JOB: DELETE and UPDATE whose rows another engine finds and writes: marks of rows and folders of
-//! files -> one version.
+//! DELETE and UPDATE whose rows another engine finds and writes: commits a version from row bitmaps
+//! and folders of files.
 //!
-//! The engine is told what it has to do ([`ExternalDmlJob::requirements`]), gives the places of the rows that
-//! it found ([`ExternalDmlJob::find`]), writes whatever rows there are to write into folders of the
-//! table, and [`ExternalDmlJob::run`] commits: with deletion vectors made of the marks, or with the ends
-//! of the files that were copied. Actions, figures and what the commit depends on are those of
-//! [`crate::ops::dml::delete_update`].
+//! The engine is given the requirements ([`ExternalDmlJob::requirements`]), passes the positions of
+//! the matching rows ([`ExternalDmlJob::find_rows`]), and writes new rows into folders of the
+//! table. [`ExternalDmlJob::run`] commits: either with deletion vectors made from the bitmaps, or
+//! with the removal of the files that were copied. Actions, metrics and conflict checks are those
+//! of [`crate::ops::dml::delete_update`].
 //!
-//! Protocol: as there. Cost: 20 bytes for each 64 rows of a file that have one that is marked; a
-//! footer for each new file.
+//! Protocol: as [`crate::ops::dml::delete_update`]. Cost: 20 bytes for each 64 rows of a file that
+//! contain a marked one; a footer for each new file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -39,29 +39,29 @@ use crate::write::bound_constraints::NamedExpression;
 use crate::write::constraints::WriteRules;
 use crate::write::{WriteOutput, external_files};
 
-/// What is done to rows.
+/// The kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DmlKind {
-    /// They go.
+    /// Rows are deleted.
     Delete,
-    /// They get other values.
+    /// Rows get new values.
     Update,
 }
 
-/// What an engine has to know of a table whose rows it changes.
+/// What an engine must know of a table whose rows it changes.
 #[derive(Debug, Clone, Serialize)]
 #[allow(clippy::struct_excessive_bools)]
 pub struct TableRequirements {
-    /// Whether partition values alone choose rows, so that none is to be looked for.
+    /// Whether rows are matched by partition values alone, so that none has to be searched.
     pub is_decided: bool,
-    /// Whether rows end by deletion vectors.
+    /// Whether rows are deleted by deletion vectors.
     pub has_vectors: bool,
-    /// Whether changes are written.
+    /// Whether change data files are written.
     pub has_feed: bool,
-    /// Whether files hold the partition columns, too.
+    /// Whether data files contain the partition columns.
     pub has_partitions_in_files: bool,
-    /// The names in files of the columns that hold a row's id and commit version, where rows keep
+    /// The names in files of the columns for a row's id and commit version, if row tracking keeps
     /// them.
     pub tracked: Vec<String>,
 }
@@ -91,18 +91,18 @@ impl TableRequirements {
     }
 }
 
-/// What the marks come to.
+/// A summary of the matched rows.
 #[derive(Debug, Clone, Serialize)]
 pub struct MatchedRowsSummary {
-    /// Rows, where that is known.
+    /// Their number, if known.
     pub rows: Option<u64>,
-    /// Whether there is a file of which rows stay.
+    /// Whether there is a file with remaining rows.
     pub has_partial: bool,
-    /// Paths of the files of which none stays.
+    /// Paths of the files without remaining rows.
     pub whole: Vec<String>,
 }
 
-/// A DELETE or an UPDATE on its way.
+/// A DELETE or an UPDATE in progress.
 #[derive(Debug)]
 pub struct ExternalDmlJob {
     snapshot: Snapshot,
@@ -114,7 +114,7 @@ pub struct ExternalDmlJob {
 }
 
 impl ExternalDmlJob {
-    /// Nothing found yet.
+    /// A job without matched rows so far.
     ///
     /// # Errors
     /// [`Error::Invalid`] for an append-only table, [`Error::Unsupported`] for one that this
@@ -148,10 +148,10 @@ impl ExternalDmlJob {
         Ok(work)
     }
 
-    /// What is to be done.
+    /// The requirements for the engine.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a table that contradicts itself.
+    /// [`Error::Corrupt`] for a table with contradicting metadata.
     pub fn requirements(&self, cancel: &CancellationToken) -> Result<TableRequirements> {
         let predicate = self
             .predicate
@@ -165,11 +165,11 @@ impl ExternalDmlJob {
         })
     }
 
-    /// Takes the places of rows: `files` are the paths of the files that have any, by their numbers
-    /// in the marks. Without marks partition values choose the rows.
+    /// Sets the matched rows: `files` are the paths of their files, by the file numbers in the
+    /// bitmaps. Without bitmaps the rows are matched by partition values.
     ///
     /// # Errors
-    /// [`Error::Internal`] for marks that are none, and for files that the version does not have.
+    /// [`Error::Internal`] for invalid bitmaps, and for files that the version does not have.
     pub fn find_rows(
         &mut self,
         marks: Option<impl Iterator<Item = Result<RecordBatch>>>,
@@ -193,12 +193,13 @@ impl ExternalDmlJob {
         Ok(found)
     }
 
-    /// Commits. `rows` is the folder with new rows: those that stay in copied files, and those that
-    /// were updated; `changes` that with the feed's. On an error both are deleted, unless
-    /// nobody knows whether it was committed.
+    /// Commits. `rows` is the folder with new rows: remaining rows of copied files, and updated
+    /// rows; `changes` is the folder with change data. After an error both are deleted, unless the
+    /// outcome of the commit is unknown.
     ///
     /// # Errors
-    /// As [`crate::ops::delete`] and [`inspect_external_folder`](external_files::adopt).
+    /// As [`crate::ops::delete`] and
+    /// [`inspect_external_files`](external_files::inspect_external_files).
     pub fn run(
         mut self,
         rows: Option<&str>,
@@ -252,7 +253,7 @@ impl ExternalDmlJob {
                 &mut orphans,
                 cancel,
             )?;
-            // An UPDATE counts every file that it touches, a DELETE those that end.
+            // An UPDATE counts every file that it changes, a DELETE those that are removed.
             outcome.add_deletion_vectors(if is_update {
                 DeletionVectorUpdate {
                     removed_files: ends.0,
@@ -279,7 +280,7 @@ impl ExternalDmlJob {
             ("DELETE", "numDeletedRows")
         };
         let done = work.commit(name, figure, outcome, scanned, orphans)?;
-        // What cannot be deleted is what vacuum is for.
+        // Files that cannot be deleted are left to vacuum.
         let _ = snapshot.stores().root().delete_batch(&rest);
         Ok(done)
     }
@@ -287,7 +288,7 @@ impl ExternalDmlJob {
 
 static NO_ENCODING: RaceOnce<DataFileOptions> = RaceOnce::new();
 
-/// Whatever lies in folders of another engine, to be deleted unless a version names it.
+/// All files in folders of another engine, to be deleted unless a version references them.
 pub(in crate::ops) fn uncommitted_in_folders<'a>(
     store: &Arc<dyn Store>,
     folders: impl Iterator<Item = &'a str>,
@@ -302,10 +303,10 @@ pub(in crate::ops) fn uncommitted_in_folders<'a>(
     Ok(orphans)
 }
 
-/// Deletes what another engine left in folders of the table that no version names.
+/// Deletes files in folders of another engine that no version references.
 ///
 /// # Errors
-/// What the store says.
+/// Errors of the store.
 pub fn delete_uncommitted(
     snapshot: &Snapshot,
     folders: &[String],
@@ -319,7 +320,7 @@ pub fn delete_uncommitted(
     Ok(())
 }
 
-/// Places of rows that another engine found.
+/// Positions of rows that another engine found.
 #[derive(Debug)]
 pub(in crate::ops) struct RowBitmaps {
     files: Vec<String>,
@@ -328,8 +329,8 @@ pub(in crate::ops) struct RowBitmaps {
 }
 
 impl RowBitmaps {
-    /// Reads batches of `file`, `word` and `bits`: bit n of a word is row 64 * word + n. Marks may
-    /// be of several kinds, then `kind` says of which.
+    /// Reads batches of `file`, `word` and `bits`: bit n of a word is row 64 * word + n. If there
+    /// are several kinds of marks, `kind` is the kind.
     pub(in crate::ops) fn read(
         marks: impl Iterator<Item = Result<RecordBatch>>,
         files: &BTreeMap<i32, String>,
@@ -385,7 +386,7 @@ impl RowBitmaps {
         })
     }
 
-    /// The rows of the kinds that `choose` takes, by the paths of their files.
+    /// The rows of the kinds that `choose` selects, by the paths of their files.
     pub(in crate::ops) fn of(
         &self,
         choose: impl Fn(i64) -> bool,
@@ -413,7 +414,7 @@ impl RowBitmaps {
         Ok(out)
     }
 
-    /// How many rows are marked, by kind.
+    /// The number of marked rows by kind.
     pub(in crate::ops) fn row_counts_by_kind(&self) -> BTreeMap<i64, u64> {
         let mut out = BTreeMap::new();
         for (kind, .., bits) in &self.words {
@@ -423,7 +424,7 @@ impl RowBitmaps {
     }
 }
 
-/// Rows of a file that stay as they are read: those that no vector deletes.
+/// The number of rows of a file that are not deleted by its deletion vector.
 pub(in crate::ops) fn live_row_count(snapshot: &Snapshot, add: &Add) -> Result<u64> {
     let deleted = add
         .deletion_vector

@@ -1,12 +1,13 @@
-//! MERGE whose rows another engine joins and writes: bounds of the source's keys, marks of rows and
-//! folders of files -> one version.
+//! MERGE whose rows another engine joins and writes: commits a version from statistics of the
+//! source's keys, row bitmaps and folders of files.
 //!
-//! [`MergeCommand::job`] takes what the engine knows of the source and says which files can match;
-//! [`ExternalMergeJob::find_rows`] takes the places of the rows that clauses take; the engine writes;
-//! [`ExternalMergeJob::run`] commits. Which clause takes a row is the engine's to decide. Actions, figures
-//! and what the commit depends on are those of [`crate::ops::merge`].
+//! [`MergeCommand::into_external_job`] takes what the engine knows of the source and determines
+//! which files can match; [`ExternalMergeJob::find_rows`] takes the positions of the rows that
+//! clauses apply to; the engine writes; [`ExternalMergeJob::run`] commits. The engine decides which
+//! clause applies to a row. Actions, metrics and conflict checks are those of
+//! [`crate::ops::merge`].
 //!
-//! Protocol: as there. Cost: as that of [`crate::ops::external::delete_update`].
+//! Protocol: as [`crate::ops::merge`]. Cost: as [`crate::ops::external::delete_update`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -38,42 +39,43 @@ use crate::write::WriteOutput;
 use crate::write::bound_constraints;
 use crate::write::constraints::{IdentityColumn, advance};
 
-/// What an engine knows of a source.
+/// Statistics of a source.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceStatistics {
-    /// Its rows.
+    /// The number of its rows.
     pub rows: u64,
-    /// Those of them that can match any row of the table.
+    /// The number of rows that can match any row of the table.
     pub usable: u64,
-    /// Of each key whether the values that come are all that there are, not only their bounds.
+    /// For each key, whether the given values are all values, not only their bounds.
     pub complete: Vec<bool>,
-    /// New rows have numbers below it, by which identity columns count.
+    /// An upper bound of the numbers of new rows, from which identity columns are computed.
     #[serde(default)]
     pub numbers: u64,
 }
 
-/// What an engine has to know of a table that it merges into.
+/// What an engine must know of a table that it merges into.
 #[derive(Debug, Clone, Serialize)]
 pub struct MergeRequirements {
     #[serde(flatten)]
     table: TableRequirements,
-    /// Whether it does not matter which of several rows matches a row of the table.
+    /// Whether the result does not depend on which of several source rows matches a row of the
+    /// table.
     pub takes_many: bool,
-    /// Paths of the files that are to be read.
+    /// Paths of the files to read.
     pub files: Vec<String>,
-    /// Identity columns of new rows, to which clauses that give no values give that of the row's
-    /// number.
+    /// Identity columns of new rows; a clause that sets no value for them gives the value of the
+    /// row's number.
     pub identities: Vec<IdentityColumn>,
 }
 
-/// A merge that another engine does.
+/// A merge that another engine runs.
 #[derive(Debug)]
 pub struct ExternalMergeJob {
     merge: MergeCommand,
     plan: MergePlan,
     clauses: MergeClauses,
-    /// Identity columns that count new rows, and how far they come with all numbers.
+    /// Identity columns of new rows, and their last values if all row numbers are used.
     identities: Vec<IdentityColumn>,
     last_identities: Vec<(String, i64)>,
     target_predicate: Option<BoundExpr>,
@@ -83,7 +85,7 @@ pub struct ExternalMergeJob {
     matches: Option<MergeMatches>,
 }
 
-/// Rows that clauses take.
+/// Rows that clauses apply to.
 #[derive(Debug)]
 struct MergeMatches {
     touched_files: Vec<Add>,
@@ -93,19 +95,19 @@ struct MergeMatches {
     scanned: Duration,
 }
 
-/// Kinds of marks: what becomes of a row, and whether a row of the source matches it.
+/// Kinds of marks: the change of a row, and whether a row of the source matches it.
 const UPDATED: i64 = 1;
 const DELETED: i64 = 2;
 const UPDATED_BY_SOURCE: i64 = 3;
 const DELETED_BY_SOURCE: i64 = 4;
 
 impl MergeCommand {
-    /// Goes on as a job of another engine. `keys` has a column for each equality of the plan: all
-    /// values that the source has there, or the least and the greatest and a null where there
-    /// is any.
+    /// Continues as a job of another engine. `keys` has a column for each equality of the plan: all
+    /// values of the source, or the least and the greatest value, and a null if there is any.
     ///
     /// # Errors
-    /// As [`MergeCommand::read`], and where an identity column comes to the end of its numbers.
+    /// As [`MergeCommand::read_source`]; [`Error::Invalid`] if an identity column has no more
+    /// values.
     pub fn into_external_job(
         self,
         plan: &MergePlan,
@@ -176,10 +178,10 @@ impl MergeCommand {
 }
 
 impl ExternalMergeJob {
-    /// What is to be done.
+    /// The requirements for the engine.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a table that contradicts itself.
+    /// [`Error::Corrupt`] for a table with contradicting metadata.
     pub fn requirements(&self, cancel: &CancellationToken) -> Result<MergeRequirements> {
         let table = TableRequirements::of(&self.merge.target, &self.merge.snapshot, cancel)?;
         let files = self.files.iter().map(|add| add.path.clone()).collect();
@@ -191,18 +193,18 @@ impl ExternalMergeJob {
         })
     }
 
-    /// Files that are looked at.
+    /// The number of files to read.
     #[must_use]
     pub fn files(&self) -> usize {
         self.files.len()
     }
 
-    /// Takes the places of the rows that clauses take, by kind; `files` are the paths of their
-    /// files, by their numbers in the marks, `read` those of all files that had rows which
-    /// match. Says which files lose all their rows.
+    /// Sets the rows that clauses apply to, by kind; `files` are the paths of their files, by the
+    /// file numbers in the bitmaps, `read` the paths of all files with matching rows. Returns the
+    /// files that lose all their rows.
     ///
     /// # Errors
-    /// As [`crate::ops::ChangeJob::find_rows`].
+    /// As [`ExternalDmlJob::find_rows`](crate::ops::ExternalDmlJob::find_rows).
     pub fn find_rows(
         &mut self,
         marks: impl Iterator<Item = Result<RecordBatch>>,
@@ -246,12 +248,13 @@ impl ExternalMergeJob {
         Ok(ended.into_iter().map(|add| add.path).collect())
     }
 
-    /// Commits. `rows` is the folder with new rows, and those that stay in copied files; `changes`
-    /// that with the feed's. On an error both are deleted, unless nobody knows whether it was
-    /// committed.
+    /// Commits. `rows` is the folder with new rows, and with remaining rows of copied files;
+    /// `changes` is the folder with change data. After an error both are deleted, unless the
+    /// outcome of the commit is unknown.
     ///
     /// # Errors
-    /// As [`crate::ops::Joining::run`] and [`crate::write::external_files::inspect_external_folder`].
+    /// As [`MergeJoin::run`](crate::ops::MergeJoin::run) and
+    /// [`inspect_external_files`](crate::write::external_files::inspect_external_files).
     pub fn run(
         mut self,
         rows: Option<&str>,
@@ -350,7 +353,7 @@ impl ExternalMergeJob {
             actions,
         };
         let done = ending.commit(orphans, cancel)?;
-        // What cannot be deleted is what vacuum is for.
+        // Files that cannot be deleted are left to vacuum.
         let _ = snapshot.stores().root().delete_batch(&rest);
         Ok(done)
     }

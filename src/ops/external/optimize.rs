@@ -1,13 +1,13 @@
-//! JOB: OPTIMIZE and REORG whose rows another engine copies: the same plan, a folder of files ->
-//! one version.
+//! OPTIMIZE and REORG whose rows another engine copies: the plan of [`crate::ops::optimize`], and a
+//! commit of a folder of files.
 //!
-//! The engine is told which files become one, or are laid along one curve
-//! ([`ExternalOptimizeJob::requirements`]); each new file has a number, its part, and lies in a folder called
-//! after it. For a curve it gives a sample of the columns and is told what it needs to know
-//! to place rows ([`ExternalOptimizeJob::curve`]). [`ExternalOptimizeJob::run`] commits as [`crate::ops::optimize`]
-//! does.
+//! The engine is given the files to combine, or to lay out along one curve
+//! ([`ExternalOptimizeJob::requirements`]). Each new file has a number, its part, and is written
+//! into a folder named after it. For a curve the engine passes a sample of the columns and is given
+//! the bounds with which it computes the part of a row ([`ExternalOptimizeJob::curve_bounds`]).
+//! [`ExternalOptimizeJob::run`] commits as [`crate::ops::optimize`] does.
 //!
-//! Protocol: as there. Cost: the plan, a footer for each new file.
+//! Protocol: as [`crate::ops::optimize`]. Cost: the plan, a footer for each new file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,38 +39,38 @@ use crate::write::external_sort::CurveSort;
 use crate::write::space_filling_curve::{CurveKind, SpaceFillingCurve, ranges};
 use crate::write::{WriteOutput, WrittenDataFile, external_files};
 
-/// Names the folder of a part.
+/// The column that names the folder of a part.
 const PART: &str = "__deltafast_part";
-/// Bits of a rank at most.
+/// The maximum number of bits of a rank.
 const RANK_BITS: u32 = 12;
-/// Bits of a place on the curve beyond those that tell files apart.
+/// Bits of a position on the curve in addition to those that distinguish files.
 const FINER: u32 = 6;
 
-/// What an engine has to know.
+/// What an engine must know to rewrite files.
 #[derive(Debug, Clone, Serialize)]
 pub struct OptimizeRequirements {
-    /// What there is to know of the table.
+    /// The requirements of the table.
     #[serde(flatten)]
     pub table: TableRequirements,
     /// The files of each bin.
     pub bins: Vec<Vec<String>>,
-    /// How many parts each bin has; they are numbered bin after bin.
+    /// The number of parts of each bin; parts are numbered bin after bin.
     pub parts: Vec<usize>,
-    /// Bytes of each bin's files.
+    /// The total size of each bin's files in bytes.
     pub bytes: Vec<i64>,
-    /// Rows of the files, as far as that is known.
+    /// The number of rows of the files, as far as known.
     pub rows: i64,
-    /// The columns along which rows are laid, by the names on the way to them.
+    /// The columns of the curve, as paths of names.
     pub columns: Vec<Vec<String>>,
-    /// Whether the curve is Hilbert's.
+    /// Whether the curve is a Hilbert curve.
     pub is_hilbert: bool,
-    /// Bits of the ranks in each column.
+    /// The number of bits of the ranks of each column.
     pub bits: u32,
-    /// The name of the column by which files come into folders.
+    /// The name of the column by which rows are partitioned into folders.
     pub part: &'static str,
 }
 
-/// An OPTIMIZE on its way.
+/// An OPTIMIZE in progress.
 pub struct ExternalOptimizeJob {
     snapshot: Snapshot,
     options: OptimizeOptions,
@@ -79,7 +79,7 @@ pub struct ExternalOptimizeJob {
 }
 
 impl ExternalOptimizeJob {
-    /// The plan.
+    /// Plans the job.
     ///
     /// # Errors
     /// As [`crate::ops::optimize`].
@@ -103,10 +103,10 @@ impl ExternalOptimizeJob {
         TargetTable::of(&self.snapshot, self.options.encoding.clone())
     }
 
-    /// What is to be done.
+    /// The requirements for the engine.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a table that contradicts itself.
+    /// [`Error::Corrupt`] for a table with contradicting metadata.
     pub fn requirements(&self, cancel: &CancellationToken) -> Result<OptimizeRequirements> {
         let all = || self.plan.bins.iter().flatten();
         let curve = match &self.plan.layout {
@@ -138,7 +138,7 @@ impl ExternalOptimizeJob {
         })
     }
 
-    /// How many files each bin becomes.
+    /// The number of new files of each bin.
     fn parts_per_bin(&self) -> Vec<usize> {
         let parts = |bin: &Vec<_>| match &self.plan.layout {
             OptimizeStrategy::Compaction | OptimizeStrategy::Purge => 1,
@@ -149,7 +149,7 @@ impl ExternalOptimizeJob {
         self.plan.bins.iter().map(parts).collect()
     }
 
-    /// Bits of a rank: enough to tell files apart and their rows a little.
+    /// Bits of a rank: enough to distinguish files, and to order the rows within a file coarsely.
     fn rank_bits(&self) -> u32 {
         let columns = match &self.plan.layout {
             OptimizeStrategy::Compaction | OptimizeStrategy::Purge => return 0,
@@ -167,15 +167,15 @@ impl ExternalOptimizeJob {
             .max(1)
     }
 
-    /// How rows are placed, a row a bin: `bin`; of each column `bounds{n}`, between which values
-    /// have the same rank, and `bits{n}`, the bits of these ranks; `cuts`, the places on the
-    /// curve at which another part begins, as signed numbers whose order is the curve's. Of a
-    /// column alone the cuts are values.
+    /// The bounds with which an engine computes the part of a row, one row per bin: `bin`; for each
+    /// column `bounds{n}`, between which values have the same rank, and `bits{n}`, the number of
+    /// bits of these ranks; `cuts`, the positions on the curve at which the next part begins, as
+    /// signed numbers in the order of the curve. For a single column the cuts are values.
     ///
     /// `sample` has `bin` and the columns, each as `Int64`, `Float64` or `LargeBinary`.
     ///
     /// # Errors
-    /// [`Error::Internal`] for a sample that is none.
+    /// [`Error::Internal`] for an invalid sample.
     pub fn curve_bounds(
         &self,
         sample: impl Iterator<Item = Result<RecordBatch>>,
@@ -262,11 +262,12 @@ impl ExternalOptimizeJob {
         )?)
     }
 
-    /// Commits what lies in the folder. On an error it is deleted, unless nobody knows whether it
-    /// was committed.
+    /// Commits the files in the folder. After an error they are deleted, unless the outcome of the
+    /// commit is unknown.
     ///
     /// # Errors
-    /// As [`crate::ops::optimize`] and [`inspect_external_files`](external_files::adopt).
+    /// As [`crate::ops::optimize`] and
+    /// [`inspect_external_files`](crate::write::external_files::inspect_external_files).
     pub fn run(self, folder: Option<&str>, cancel: &CancellationToken) -> Result<OptimizeResult> {
         let orphans =
             uncommitted_in_folders(self.snapshot.stores().root(), folder.into_iter(), cancel)?;
@@ -307,12 +308,12 @@ impl ExternalOptimizeJob {
             run.add(bin, &mut out);
         }
         out.done = orphans.commit(|| run.commit(cancel))?;
-        // What cannot be deleted is what vacuum is for.
+        // Files that cannot be deleted are left to vacuum.
         let _ = snapshot.stores().root().delete_batch(&rest);
         Ok(out)
     }
 
-    /// The new files of each bin, and what else lies there.
+    /// The new files of each bin, and other files in the folder.
     fn written_files_by_bin(
         &self,
         target: &TargetTable,
@@ -366,7 +367,7 @@ impl ExternalOptimizeJob {
     }
 }
 
-/// Lists, one after the other.
+/// An array of lists, one list per array.
 fn list_array(all: &[ArrayRef]) -> Result<ArrayRef> {
     let parts: Vec<&dyn Array> = all.iter().map(AsRef::as_ref).collect();
     let values = if parts.is_empty() {

@@ -1,10 +1,10 @@
-//! CLONE: a table that shares another's files: its log names them by absolute paths.
+//! CLONE: a table that shares the files of another table: its log references them by absolute
+//! paths.
 //!
-//! It is a new one, or takes the place of one without files, whose id and history go on. Columns
-//! are those of the source with their ids; rows get ids of the clone's own, as in delta-spark.
-//! Files that it shares are never deleted by its own vacuum, which only looks below its root; the
-//! source's vacuum deletes them when the source no longer needs them, so a clone is for a limited
-//! time.
+//! A clone is a new table, or replaces a table without files, whose id and history are kept. It has
+//! the columns of the source with their ids; rows get new row ids, as in delta-spark. Vacuum of the
+//! clone never deletes shared files, since it only lists files below its own root; vacuum of the
+//! source deletes them when the source no longer needs them, so clones are meant for limited use.
 //!
 //! Protocol: "Add File and Remove File" (absolute paths), "Deletion Vectors" (storage type `p`).
 //! Cost: the adds of the source in one commit.
@@ -32,39 +32,38 @@ use crate::protocol::{data_path, features};
 use crate::snapshot::Snapshot;
 use crate::write::partition::log_path;
 
-/// The domain that describes how the rows lie, and so goes along.
+/// The domain that describes the clustering of the files, which is copied.
 const CLUSTERING: &str = "delta.clustering";
 
-/// What a caller decides of a clone.
+/// Options of a clone.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CloneOptions {
-    /// Properties of the clone, beside the source's.
+    /// Properties of the clone, in addition to those of the source.
     pub properties: BTreeMap<String, String>,
-    /// Whether it may take the place of a table without files.
+    /// Whether it may replace a table without files.
     pub replace: bool,
     /// How it is committed.
     pub commit_options: CommitOptions,
 }
 
-/// What a clone made.
+/// The result of a clone.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct CloneResult {
-    /// Files of the source, all of which the clone has.
+    /// The number of files of the source, all of which the clone references.
     pub source_num_of_files: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub source_table_size: u64,
-    /// The version that was made, where one was.
+    /// The committed version, if any.
     #[serde(skip)]
     pub done: Option<CommitResult>,
 }
 
-/// Makes a table at the root of `target` that has the files of `source`.
+/// Creates a table at the root of `target` that references the files of `source`.
 ///
 /// # Errors
-/// [`Error::Invalid`] when there is a table already that may not or cannot be replaced;
-/// [`Error::Unsupported`] for a source whose files cannot be named from there; as
-/// [`OptimisticTransaction::commit`].
+/// [`Error::Invalid`] if a table exists that may not or cannot be replaced; [`Error::Unsupported`]
+/// for a source whose files cannot be referenced from there; as [`OptimisticTransaction::commit`].
 pub fn clone(
     source: &Snapshot,
     target: DeltaLog,
@@ -132,7 +131,7 @@ pub fn clone(
         for add in batch_to_adds(&batch, &partition)? {
             out.source_num_of_files += 1;
             out.source_table_size += u64::try_from(add.size).unwrap_or(0);
-            // Rows get ids of the clone's own.
+            // Rows get new row ids.
             tx.push(Action::Add(base.with_absolute_paths(Add {
                 base_row_id: None,
                 default_row_commit_version: None,
@@ -157,7 +156,7 @@ pub fn clone(
         &options.commit_options,
         cancel,
     ) {
-        // Another writer was first, as if it had been there from the beginning.
+        // Another writer committed first: the same result as if its table had existed before.
         Err(Error::CommitFailed { .. }) if old.is_none() => {
             return Err(Error::invalid(format!(
                 "there is a table at {target_url} already"
@@ -171,7 +170,7 @@ pub fn clone(
     })
 }
 
-/// The table at `target`, if there is one; it must have no files, as in delta-spark.
+/// The table at `target`, if there is one; it must not have files, as in delta-spark.
 fn replaceable(
     target: &DeltaLog,
     source: &Snapshot,
@@ -203,7 +202,7 @@ fn replaceable(
     Ok(Some(old))
 }
 
-/// The source's root, as its files are named from elsewhere.
+/// The source's root, as other tables reference its files.
 struct SourceRoot {
     /// The URL, decoded, ending in `/`.
     url: String,
@@ -232,7 +231,7 @@ impl SourceRoot {
         })
     }
 
-    /// The same file by absolute paths.
+    /// The same file with absolute paths.
     fn with_absolute_paths(&self, mut add: Add) -> Result<Add> {
         add.path = self.absolute_path(&add.path)?;
         if let Some(vector) = &mut add.deletion_vector

@@ -7,7 +7,7 @@ use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::Result;
 use crate::exec::CancellationToken;
 
-/// Commits a command. None here copies rows, so those that there are keep their ids.
+/// Commits a command. Maintenance commands copy no rows, so existing row ids are kept.
 pub(super) fn commit_command(
     tx: OptimisticTransaction,
     name: &str,

@@ -1,12 +1,12 @@
-//! CONVERT: a folder of Parquet files -> a table that begins with them.
+//! CONVERT TO DELTA: creates a table from a folder of Parquet files.
 //!
-//! Nothing is written but the log. The schema is the union of the files' columns, in the order in
-//! which they are met in the sorted paths, all of them nullable; a column that has two types is
-//! refused with both files. Partition values come from the names of folders: `column=value` as Hive
-//! has them, or in the order of the columns. Statistics come from the footers.
+//! Only the log is written. The schema is the union of the files' columns, in the order of the
+//! sorted paths, all of them nullable; if a column has two types the command fails and names both
+//! files. Partition values are taken from the names of folders: `column=value` as in Hive, or
+//! values in the order of the columns. Statistics are taken from the footers.
 //!
 //! Protocol: "Add File and Remove File", "Per-file Statistics". Cost: one listing of each folder,
-//! one footer a file.
+//! one footer per file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,14 +33,14 @@ use crate::store::{ObjectMeta, StoreObject};
 use crate::write::partition::log_path;
 use crate::write::stats::StatsPlan;
 
-/// What a caller decides of a conversion.
+/// Options of a conversion.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConvertOptions {
     /// The partition columns with their types, as a schema in Delta's JSON, in the order of the
     /// folders.
     pub partition_schema: Option<Value>,
-    /// Whether folders are called `column=value`, or by the value alone.
+    /// Whether folders are named `column=value`, or by the value alone.
     pub hive: bool,
     /// Name of the table.
     pub name: Option<String>,
@@ -48,9 +48,9 @@ pub struct ConvertOptions {
     pub description: Option<String>,
     /// Its properties.
     pub configuration: BTreeMap<String, String>,
-    /// Whether files get statistics.
+    /// Whether statistics are collected.
     pub collect_stats: bool,
-    /// Do nothing where there is a table already.
+    /// Do nothing if the table exists.
     pub ignore_existing: bool,
     /// How it is committed.
     pub commit_options: CommitOptions,
@@ -71,22 +71,22 @@ impl Default for ConvertOptions {
     }
 }
 
-/// What a conversion made.
+/// The result of a conversion.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ConvertResult {
-    /// Files that the table began with; 0 where there was a table already.
+    /// The number of files of the table; 0 if the table existed already.
     pub num_files: u64,
-    /// The version that was made, where one was.
+    /// The committed version, if any.
     #[serde(skip)]
     pub done: Option<CommitResult>,
 }
 
-/// Makes a table of the Parquet files below the root of `log`.
+/// Creates a table from the Parquet files below the root of `log`.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a folder that is a table, has no files, or has folders that are not those
-/// of the partition columns; [`Error::SchemaMismatch`] for files that contradict each other;
-/// [`Error::Corrupt`] names a file that is no Parquet.
+/// [`Error::Invalid`] for a folder that is a table, has no files, or has folders that do not match
+/// the partition columns; [`Error::SchemaMismatch`] for files that contradict each other;
+/// [`Error::Corrupt`] names a file that is not Parquet.
 pub fn convert(
     log: DeltaLog,
     options: &ConvertOptions,
@@ -174,7 +174,7 @@ pub fn convert(
     )?;
     let wanted = plan.requested_statistics();
     let mut tx = match OptimisticTransaction::create(log, ReadOptions::default()) {
-        // Made by another writer while the files were looked at.
+        // Another writer created the table while the files were listed and read.
         Err(Error::Invalid { .. }) => return exists(),
         other => other?,
     };
@@ -216,7 +216,7 @@ pub fn convert(
     })
 }
 
-/// Refuses properties that files which are there already would have had to know.
+/// Refuses properties that would also have to apply to existing files.
 fn check_properties(configuration: &BTreeMap<String, String>) -> Result<()> {
     let is = |key: &str, wanted: &str| key.eq_ignore_ascii_case(wanted);
     for (key, value) in configuration {
@@ -278,7 +278,7 @@ fn list_parquet_files(
     Ok(files)
 }
 
-/// The partition values that a file's folders say.
+/// The partition values in the folder names of a file.
 fn partition_values(path: &str, partition: &StructType, hive: bool) -> Result<PartitionValues> {
     let folders: Vec<&str> = path
         .rsplit_once('/')
@@ -316,7 +316,7 @@ fn partition_values(path: &str, partition: &StructType, hive: bool) -> Result<Pa
     }
     let mut out = PartitionValues::new();
     for folder in folders {
-        // Folders without `=` are only folders.
+        // Folders without `=` have no partition value.
         let Some((column, value)) = folder.split_once('=') else {
             continue;
         };
@@ -354,7 +354,7 @@ fn partition_values(path: &str, partition: &StructType, hive: bool) -> Result<Pa
     Ok(out)
 }
 
-/// Checks that every partition value is one of its column's type.
+/// Checks that every partition value can be parsed as its column's type.
 fn check_partition_values(
     files: &[ObjectMeta],
     values: &[PartitionValues],
@@ -379,14 +379,14 @@ fn check_partition_values(
     Ok(())
 }
 
-/// The columns of all files but those that the folders give.
+/// The columns of all files, without the partition columns.
 fn merge_file_schemas(
     files: &[ObjectMeta],
     surveys: &[FooterSchema],
     partition: &StructType,
 ) -> Result<StructType> {
     let mut out = StructType::default();
-    // The first file of each column, for messages.
+    // The first file of each column, for error messages.
     let mut first: BTreeMap<String, &str> = BTreeMap::new();
     for (file, survey) in files.iter().zip(surveys) {
         for field in &survey.schema.fields {
@@ -436,8 +436,7 @@ fn merge_file_schemas(
     Ok(out)
 }
 
-/// The type of a column that has one type in one file and the other in another; structs may have
-/// more fields.
+/// The common type of a column that has different types in two files; structs may have more fields.
 fn merge_data_types(a: &DataType, b: &DataType) -> Option<DataType> {
     match (a, b) {
         (DataType::Void, other) | (other, DataType::Void) => Some(other.clone()),

@@ -1,4 +1,4 @@
-//! Files of a table as this module's commands need them: as places below the table's root.
+//! Files of a table for the commands of this module: as paths relative to the table root.
 
 use std::borrow::Cow;
 use std::hash::BuildHasher;
@@ -14,10 +14,10 @@ use crate::parse::FileBatch;
 use crate::protocol::data_path;
 use crate::store::{FolderListing, Store, TablePath, TableStores};
 
-/// The file of a row's deletion vector, if it has one: as `TableStores::file` takes it.
+/// The file of a row's deletion vector, if it has one: as `TableStores::file` expects it.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for a descriptor that makes no sense.
+/// [`Error::Corrupt`] for an invalid descriptor.
 pub(super) fn deletion_vector_path(batch: &FileBatch, row: usize) -> Result<Option<DvPath>> {
     let vector = batch.deletion_vector(row);
     vector.map_or(Ok(None), |vector| {
@@ -25,11 +25,11 @@ pub(super) fn deletion_vector_path(batch: &FileBatch, row: usize) -> Result<Opti
     })
 }
 
-/// Finds out where below a table's root a file of its log is.
+/// Resolves paths of the log to paths relative to the table root.
 #[derive(Debug, Clone)]
 pub(super) struct TablePathResolver {
     stores: Arc<TableStores>,
-    /// The root's URL, decoded; and what it is without links, on a local disk.
+    /// The root's decoded URL; on a local disk also with symbolic links resolved.
     roots: Vec<String>,
 }
 
@@ -47,7 +47,8 @@ impl TablePathResolver {
         }
     }
 
-    /// The place of a data file by its path in the log; `None` for one that is somewhere else.
+    /// The relative path of a data file, given its path in the log; `None` for a file outside of
+    /// the table root.
     pub(super) fn resolve_log_path<'a>(&self, path: &'a str) -> Option<Cow<'a, str>> {
         self.resolve_canonical(data_path::canonical(path).ok()?)
     }
@@ -70,7 +71,7 @@ impl TablePathResolver {
         if let Some(place) = self.strip_root(&url) {
             return Some(place);
         }
-        // An absolute path may lead here by a link.
+        // An absolute path may lead here through a symbolic link.
         let real = std::fs::canonicalize(url.strip_prefix("file://")?).ok()?;
         self.strip_root(&format!("file://{}", real.to_str()?))
     }
@@ -82,7 +83,7 @@ impl TablePathResolver {
             .map(ToOwned::to_owned)
     }
 
-    /// The place of a deletion vector's file; its prefix may lead anywhere.
+    /// The relative path of a deletion vector's file; its prefix may contain any path.
     pub(super) fn resolve_deletion_vector<'a>(&self, path: &'a DvPath) -> Option<Cow<'a, str>> {
         match path {
             DvPath::InTable(path) => self.resolve_canonical(Cow::Borrowed(path)),
@@ -95,8 +96,8 @@ fn percent_decoded(url: &str) -> String {
     percent_decode_str(url).decode_utf8_lossy().into_owned()
 }
 
-/// Whether a canonical path is relative and has no parts such as `..` to resolve. (`//` is that of
-/// a URL, too.)
+/// Whether a canonical path is relative and has no parts such as `..` to resolve. (`//` is part of
+/// a URL.)
 fn is_simple_relative_path(path: &str) -> bool {
     !path.starts_with(['/', '.'])
         && !path.contains("/.")
@@ -104,12 +105,12 @@ fn is_simple_relative_path(path: &str) -> bool {
         && TablePath::is_inside(path)
 }
 
-/// Walks through the folders below the root, many at once: `see` gets each with what lies in it,
-/// and says whether to go on below. Objects are listed where `take` wants their place. Gives the
-/// number of folders.
+/// Walks through the folders below the root, several at a time: `see` is called with each folder
+/// and its entries, and returns whether to descend. Objects are listed if `take` selects their
+/// path. Returns the number of folders.
 ///
 /// # Errors
-/// What the store says, and what `see` does.
+/// Errors of the store and of `see`.
 pub(super) fn walk_folders(
     store: &Arc<dyn Store>,
     take: impl Fn(&str) -> bool + Send + Sync + 'static,
@@ -144,8 +145,8 @@ pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Which names are nobody's business: those that begin with a dot or an underscore, but for folders
-/// of changes, of indexes and of partition columns with such names.
+/// Hidden names, which commands ignore: those that begin with a dot or an underscore, except for
+/// folders of change data, of indexes and of partition columns with such names.
 #[derive(Debug, Clone)]
 pub(super) struct HiddenNames {
     partitions: Vec<String>,
@@ -160,7 +161,7 @@ impl HiddenNames {
     }
 
     pub(super) fn is_hidden(&self, name: &str) -> bool {
-        // A file of vectors that was in the making when its writer was killed.
+        // A file of deletion vectors that a killed writer left unfinished.
         let unfinished = name.starts_with(".deletion_vector_") && name.ends_with(".tmp");
         name.starts_with(['.', '_'])
             && !unfinished
@@ -173,8 +174,8 @@ impl HiddenNames {
     }
 }
 
-/// A set of places by their hashes. Of two places with one hash both count as being in it: where
-/// the set says what is to be kept, that errs on the safe side.
+/// A set of paths, stored as hashes. Two paths with the same hash both count as members: if the set
+/// lists files to keep, a collision keeps one file too many.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PathHashSet {
     seed: DefaultHashBuilder,

@@ -1,11 +1,11 @@
-//! MAINTAIN: commands that keep a table in order without looking into its rows, a file for each.
+//! Maintenance commands that do not read rows, one file for each.
 //!
-//! `vacuum` deletes files that no version in the time of retention needs, `restore` brings an older
-//! version back, `repair` takes files out of the log that are not there, `convert` makes a table of
-//! Parquet files, `clone` makes one that shares another's files. Each plans first and then does
-//! what the plan says; those that have a dry run give the same plan there.
+//! `vacuum` deletes files that no version within the retention requires, `restore` returns to an
+//! older version, `repair` removes missing files from the log, `convert` creates a table from
+//! Parquet files, `clone` creates a table that shares another one's files. Each command makes a
+//! plan and then executes it; a dry run returns the same plan.
 //!
-//! Names of operations, their parameters and figures in `commitInfo` are delta-spark's.
+//! Operation names, parameters and metrics in `commitInfo` are those of delta-spark.
 //!
 //! Protocol: "Requirements for Writers", "Vacuum Protocol Check", "Deletion Vectors". Cost: the
 //! keys of the table's files in memory, a few dozen bytes each.

@@ -1,9 +1,9 @@
-//! FSCK: live files that are not there -> removed from the log.
+//! FSCK REPAIR TABLE: removes live files from the log that are missing in the store.
 //!
-//! Somebody deleted them behind the table's back; their rows are lost either way, and without this
-//! no reader can go on. Only a store that says clearly that a file is not there counts, and only
-//! data files are removed: what a missing deletion vector deleted nobody knows, so that is only
-//! said, and left for a restore.
+//! Such files were deleted without a commit; their rows are lost, and until they are removed from
+//! the log the table cannot be read. A file is only removed if the store reports clearly that it
+//! does not exist. Only data files are removed: the rows that a missing deletion vector deleted are
+//! unknown, so it is only reported, and can be handled by a restore.
 //!
 //! Cost: a listing of each folder that has live files or vectors, a request for each file
 //! elsewhere.
@@ -31,35 +31,35 @@ use crate::protocol::commit_line::Action;
 use crate::protocol::{data_path, features};
 use crate::snapshot::Snapshot;
 
-/// What a caller decides of a repair.
+/// Options of a repair.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RepairOptions {
-    /// Only say what is missing.
+    /// Only report missing files.
     pub dry_run: bool,
     /// How it is committed.
     pub commit_options: CommitOptions,
 }
 
-/// What a repair did, or would.
+/// The result of a repair or its dry run.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RepairResult {
-    /// Whether it only looked.
+    /// Whether it was a dry run.
     pub dry_run: bool,
-    /// Files that are gone, as they stand in the log.
+    /// Missing files, as in the log.
     pub files_removed: Vec<String>,
-    /// Deletion vectors that are gone: places below the table, or as they stand in the log.
+    /// Missing deletion vectors: paths relative to the table root, or as in the log.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub vectors_missing: Vec<String>,
-    /// The version that was made, where one was.
+    /// The committed version, if any.
     #[serde(skip)]
     pub done: Option<CommitResult>,
 }
 
-/// Removes live files from the log that are not in the store.
+/// Removes live files from the log that are missing in the store.
 ///
 /// # Errors
-/// [`crate::error::Error::Storage`] when the store does not say; as [`OptimisticTransaction::commit`].
+/// [`crate::error::Error::Storage`] if the store fails; as [`OptimisticTransaction::commit`].
 pub fn repair(
     snapshot: &Snapshot,
     options: &RepairOptions,
@@ -113,16 +113,16 @@ pub fn repair(
     })
 }
 
-/// What live files need and is not there.
+/// Missing files.
 #[derive(Default)]
 struct MissingFiles {
     /// Paths in the log.
     files: HashSet<String>,
-    /// Of deletion vectors, each once.
+    /// Paths of deletion vectors, without duplicates.
     vectors: HashSet<String>,
 }
 
-/// A file for which it is looked.
+/// A file whose existence is checked.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum ReferencedFile {
     File(String),
@@ -138,7 +138,7 @@ impl ReferencedFile {
         .map(Cow::into_owned)
     }
 
-    /// Its path as `Stores::file` takes it.
+    /// Its path as `TableStores::file` expects it.
     fn path(&self) -> Result<Cow<'_, str>> {
         match self {
             Self::File(path) | Self::DeletionVector(DvPath::Given(path)) => {
@@ -171,7 +171,7 @@ fn find_missing_files(snapshot: &Snapshot, cancel: &CancellationToken) -> Result
         let batch = batch?;
         for row in 0..batch.len() {
             seek(ReferencedFile::File(batch.path.value(row).to_owned()));
-            // Many files may have their vectors in one.
+            // Many data files may have their vectors in one file.
             if let Some(vector) = deletion_vector_path(&batch, row)?
                 && vectors.insert(vector.clone())
             {

@@ -1,11 +1,11 @@
-//! RESTORE: the files of an older version, alive again.
+//! RESTORE: makes the files of an older version live again.
 //!
-//! A new version is made whose files, schema and properties are those of the older one. What only
-//! ever grows stays as it is: the protocol (unless the caller allows it to fall), row ids, column
-//! ids, marks of identity columns, and whether commits have timestamps of their own.
+//! Commits a version with the files, schema and properties of the older version. State that only
+//! increases is kept: the protocol (unless the caller allows a downgrade), row ids, column ids,
+//! high-water marks of identity columns, and whether commits have in-commit timestamps.
 //!
 //! Protocol: "Requirements for Writers", "Row Tracking", "Column Mapping". Cost: the keys of both
-//! versions' files, a request for each file that comes back.
+//! versions' files, a request for each restored file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,56 +35,56 @@ use crate::snapshot::Snapshot;
 const MAX_ID: &str = "delta.columnMapping.maxColumnId";
 const MARK: &str = "delta.identity.highWaterMark";
 const STEP: &str = "delta.identity.step";
-/// The only domain that belongs to a version's rows; others go on as they are.
+/// The only domain that is restored; others are kept.
 const CLUSTERING: &str = "delta.clustering";
-/// Properties that say since when commits have timestamps: they are of the log, not of a version.
+/// Properties of in-commit timestamps: they describe the log, not a version.
 const TIMESTAMPS: [&str; 3] = [
     "delta.enableInCommitTimestamps",
     "delta.inCommitTimestampEnablementVersion",
     "delta.inCommitTimestampEnablementTimestamp",
 ];
 
-/// What a caller decides of a restore: either `version` or `timestamp_ms`.
+/// Options of a restore: either `version` or `timestamp_ms`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RestoreOptions {
-    /// The version to bring back.
+    /// The version to restore.
     pub version: Option<i64>,
-    /// The version that was current then, milliseconds since the epoch.
+    /// Restore the version at this timestamp, milliseconds since the epoch.
     pub timestamp_ms: Option<i64>,
-    /// Leave out files that are not there any more.
+    /// Leave out files that no longer exist.
     pub ignore_missing_files: bool,
-    /// Take the older version's protocol also where it is lower.
+    /// Restore the older version's protocol even if it is lower.
     pub protocol_downgrade_allowed: bool,
     /// How it is committed.
     pub commit_options: CommitOptions,
 }
 
-/// What a restore did.
+/// The result of a restore.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RestoreResult {
-    /// Files that came back.
+    /// The number of restored files.
     pub num_restored_file: u64,
-    /// Files that went.
+    /// The number of removed files.
     pub num_removed_file: u64,
-    /// Bytes that came back.
+    /// The size of the restored files in bytes.
     pub restored_files_size: u64,
-    /// Bytes that went.
+    /// The size of the removed files in bytes.
     pub removed_files_size: u64,
-    /// Files of the table now.
+    /// The number of files of the table after the restore.
     pub num_of_files_after_restore: u64,
-    /// Bytes of the table now.
+    /// The size of the table after the restore in bytes.
     pub table_size_after_restore: u64,
-    /// The version that was made, where one was.
+    /// The committed version, if any.
     #[serde(skip)]
     pub done: Option<CommitResult>,
 }
 
-/// Makes a version that is like an older one.
+/// Commits a version with the state of an older one.
 ///
 /// # Errors
-/// [`Error::NotFound`] for a version that cannot be read or a file that is not there any more;
-/// [`Error::Invalid`] for one that does not exist yet, and for a timestamp after the newest
+/// [`Error::NotFound`] for a version that cannot be read or a file that no longer exists;
+/// [`Error::Invalid`] for a version that does not exist yet, and for a timestamp after the newest
 /// version's; as [`OptimisticTransaction::commit`].
 pub fn restore(
     snapshot: &Snapshot,
@@ -94,8 +94,8 @@ pub fn restore(
     let version = match (options.version, options.timestamp_ms) {
         (Some(version), None) => version,
         (None, Some(time)) => {
-            // The time by which time travel finds it, which grows with versions also where times of
-            // files do not.
+            // The times that time travel uses, which increase with versions even if modification
+            // times of files do not.
             let found = history::version_timestamps(
                 snapshot,
                 &snapshot.log().list(0)?,
@@ -273,7 +273,7 @@ fn total_size(batch: &FileBatch) -> u64 {
         .sum()
 }
 
-/// Which files of a batch, or deletion vectors of them, are not there.
+/// The files of a batch, or their deletion vectors, that do not exist.
 fn absent_files(
     snapshot: &Snapshot,
     batch: &FileBatch,
@@ -309,7 +309,7 @@ fn absent_files(
     })
 }
 
-/// The older version's metadata, with what never goes back.
+/// The older version's metadata, with the state that only increases.
 fn restored_metadata(now: &Snapshot, target: &Snapshot) -> Result<Metadata> {
     let (current, mut out) = (now.metadata(), target.metadata().clone());
     for key in TIMESTAMPS {
@@ -343,7 +343,7 @@ fn restored_metadata(now: &Snapshot, target: &Snapshot) -> Result<Metadata> {
     Ok(out)
 }
 
-/// The mark of an identity column now, where it is farther than the one that comes back.
+/// The current high-water mark of an identity column, if it is after the restored one.
 fn later_high_water_mark(back: &StructField, now: &StructField) -> Option<Value> {
     let step = back.metadata.get(STEP)?.as_i64()?;
     let mark = now.metadata.get(MARK)?.as_i64()?;
@@ -355,7 +355,7 @@ fn later_high_water_mark(back: &StructField, now: &StructField) -> Option<Value>
     is_farther.then(|| mark.into())
 }
 
-/// What becomes of the domain of clustering columns.
+/// The actions for the domain of clustering columns.
 fn clustering_domain_actions(now: &Snapshot, target: &Snapshot) -> Result<Vec<DomainMetadata>> {
     let of = |snapshot: &Snapshot| -> Result<BTreeMap<String, DomainMetadata>> {
         Ok(snapshot

@@ -1,18 +1,17 @@
-//! VACUUM: files below the table's root that no version in the time of retention needs -> deleted.
+//! VACUUM: deletes files below the table root that no version within the retention requires.
 //!
-//! What is needed is the same for every way of looking: live files, files removed since the cutoff,
-//! files of versions that are to be kept, and the deletion vectors of all these. Of what is left, a
-//! file goes only when it is older than the cutoff, too, so that those of writers that are still at
-//! work stay.
+//! The required files do not depend on the mode: live files, files removed after the cutoff, files
+//! of versions to keep, and the deletion vectors of all these. Of the other files only those older
+//! than the cutoff are deleted, so that files of running writers are kept.
 //!
-//! Candidates come from all folders (`full`), from what the log says was removed (the default,
-//! which never touches a file that the log does not name), or from an inventory. Hidden files and
-//! folders, other tables below the root, whatever links lead to, and whatever the log names outside
-//! of the root are left alone. The table is read again between the first commit (`VACUUM START`)
-//! and the first deletion: what came back to life meanwhile stays.
+//! Candidates come from all folders (`full`), from the removed files in the log (the default, which
+//! never deletes a file that the log does not reference), or from an inventory. Hidden files and
+//! folders, other tables below the root, targets of symbolic links, and files outside of the root
+//! are not deleted. The table is read again between the first commit (`VACUUM START`) and the first
+//! deletion: files that were added again in the meantime are kept.
 //!
 //! Protocol: "Vacuum Protocol Check", "Deletion Vectors". Cost: the keys of all files, one listing
-//! of each folder; a file that stays costs its name.
+//! of each folder; memory for the path of each deleted file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -39,32 +38,32 @@ use crate::protocol::{features, properties};
 use crate::snapshot::Snapshot;
 use crate::store::{FolderListing, ObjectMeta, Store};
 
-/// Files deleted by one request where the store has such requests.
+/// The number of files deleted by one request, if the store supports that.
 const CHUNK: usize = 1000;
-/// How many changes of the table's metadata may come between a vacuum's deletions and its end.
+/// The maximum number of metadata changes between a vacuum's deletions and its last commit.
 const OTHERS: u32 = 100;
-/// Commits looked through by one job.
+/// The number of commits read by one job.
 const COMMITS: usize = 64;
 const RETENTION: &str = "delta.deletedFileRetentionDuration";
 
-/// What a caller decides of a vacuum.
+/// Options of a vacuum.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VacuumOptions {
-    /// How long removed files are kept, in milliseconds; `delta.deletedFileRetentionDuration` (a
-    /// week where unset) if `None`.
+    /// How long removed files are kept, in milliseconds; `delta.deletedFileRetentionDuration`
+    /// (default: a week) if `None`.
     pub retention_ms: Option<i64>,
-    /// Only plan.
+    /// Only plan, delete nothing.
     pub dry_run: bool,
-    /// Refuse a shorter time than the table's.
+    /// Refuse a retention shorter than the table's.
     pub enforce_retention: bool,
-    /// How the caller is told not to refuse it, for the message.
+    /// The caller's option that disables this check, for the error message.
     pub force: String,
-    /// Look at every file below the root, not only at those that the log says were removed.
+    /// List all files below the root instead of the removed files in the log.
     pub full: bool,
-    /// Versions that stay readable whatever their age.
+    /// Versions that remain readable regardless of their age.
     pub keep_versions: Vec<i64>,
-    /// The time it is, in milliseconds since the epoch; the clock's if `None`.
+    /// The current time, in milliseconds since the epoch; the system clock's if `None`.
     pub now_ms: Option<i64>,
     /// How its two versions are committed.
     pub commit_options: CommitOptions,
@@ -85,28 +84,28 @@ impl Default for VacuumOptions {
     }
 }
 
-/// What a vacuum deleted, or would.
+/// The result of a vacuum or its dry run.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct VacuumResult {
-    /// Paths below the table's root, sorted.
+    /// Paths relative to the table root, sorted.
     pub files: Vec<String>,
-    /// Their sizes together.
+    /// Their total size in bytes.
     pub bytes: u64,
-    /// Folders that were looked at.
+    /// The number of folders that were listed.
     pub folders: u64,
-    /// The version that was made, where one was.
+    /// The committed version, if any.
     #[serde(skip)]
     pub done: Option<CommitResult>,
 }
 
-/// Deletes, or with `dry_run` only finds, what no version in the time of retention needs.
-/// `inventory` lists the table's files where the caller knows them; paths are below the root or
+/// Deletes, or with `dry_run` only finds, files that no version within the retention requires.
+/// `inventory` lists the table's files if the caller knows them; paths are relative to the root or
 /// absolute.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a retention that is too short, [`Error::Unsupported`] for a table that
-/// this release cannot write or whose catalog does not permit it, [`Error::Storage`]. Nothing that
-/// is needed was deleted, whatever the error.
+/// this release cannot write or whose catalog does not permit it, [`Error::Storage`]. No required
+/// file is deleted, whatever the error.
 pub fn vacuum(
     snapshot: &Snapshot,
     options: &VacuumOptions,
@@ -189,9 +188,8 @@ pub fn vacuum(
     })
 }
 
-/// Says that the vacuum ended, on whatever version: also when the caller wants to stop, and when
-/// others have changed what the table is, since the deletions have happened and depend on nothing
-/// any more.
+/// Commits the end of the vacuum on the newest version, even if the caller cancelled it or others
+/// changed the table's metadata: the deletions have happened.
 fn commit_vacuum_end(
     after: &Snapshot,
     commit_options: &CommitOptions,
@@ -217,10 +215,12 @@ fn commit_vacuum_end(
     }
 }
 
-/// The time, of a millisecond in which no commit was made before the call.
+/// The current time, after waiting for the next millisecond, so that it is later than all previous
+/// commits.
 ///
-/// What was removed is needed until it is *older* than the retention, and log times are in
-/// milliseconds: without the wait a retention of zero would keep what this process just removed.
+/// A removed file is required until it is *older* than the retention, and times of the log are in
+/// milliseconds: without the wait a retention of zero would keep the files that this process just
+/// removed.
 fn after_all_commits() -> i64 {
     SystemEnv.sleep(Duration::from_millis(1));
     SystemEnv.now_ms()
@@ -250,10 +250,10 @@ fn check_retention(retention: i64, of_table: i64, options: &VacuumOptions) -> Re
     Ok(())
 }
 
-/// Files that a caller knows to be in the table's folder.
+/// Files that exist in the table's folder, as the caller lists them.
 pub type FileInventory = Box<dyn Iterator<Item = Result<ObjectMeta>>>;
 
-/// What was found to go.
+/// The files to delete.
 #[derive(Default)]
 struct UnreferencedFiles {
     files: Vec<ObjectMeta>,
@@ -285,14 +285,14 @@ impl UnreferencedFiles {
 
 struct VacuumPlanner<'a> {
     options: &'a VacuumOptions,
-    /// What was removed or written before it can go.
+    /// Files that were removed and written before this time can be deleted.
     cutoff: i64,
     resolver: TablePathResolver,
     cancel: &'a CancellationToken,
 }
 
 impl VacuumPlanner<'_> {
-    /// The places of all files that must stay.
+    /// The paths of all files to keep.
     fn referenced_files(&self, snapshot: &Snapshot) -> Result<PathHashSet> {
         let mut needed = PathHashSet::default();
         self.insert_live_files(snapshot, &mut needed)?;
@@ -314,7 +314,7 @@ impl VacuumPlanner<'_> {
         for version in &self.options.keep_versions {
             let kept = snapshot.at(Some(*version))?;
             self.insert_live_files(&kept, &mut needed)?;
-            // Its changes are its own.
+            // Change data belongs to the version's own commit.
             let segment = kept.segment();
             let Some(commit) = &segment.last_commit else {
                 continue;
@@ -360,12 +360,12 @@ impl VacuumPlanner<'_> {
         Ok(())
     }
 
-    /// Whether a file is old enough. Stores that do not tell times give 0.
+    /// Whether a file is old enough. Stores that do not report modification times return 0.
     fn is_before_cutoff(&self, file: &ObjectMeta) -> bool {
         file.modified_ms != 0 && file.modified_ms < self.cutoff
     }
 
-    /// What goes of all files below the root.
+    /// The files to delete among all files below the root.
     fn full_candidates(
         &self,
         snapshot: &Snapshot,
@@ -403,7 +403,7 @@ impl VacuumPlanner<'_> {
         Ok(UnreferencedFiles::of(files, folders))
     }
 
-    /// What goes of an inventory.
+    /// The files to delete in an inventory.
     fn inventory_candidates(
         &self,
         snapshot: &Snapshot,
@@ -446,8 +446,8 @@ impl VacuumPlanner<'_> {
         Ok(UnreferencedFiles::of(files, 0))
     }
 
-    /// What goes of the files that the log says were removed, or that held changes of commits
-    /// before the cutoff.
+    /// The files to delete among those that the log says were removed, or that held change data of
+    /// commits before the cutoff.
     fn log_candidates(
         &self,
         snapshot: &Snapshot,
@@ -487,7 +487,7 @@ impl VacuumPlanner<'_> {
             let batch = batch?;
             note_rows(&batch, &|row| deletion_timestamp(&batch, row) < self.cutoff)?;
         }
-        // Checkpoints forget tombstones when they expire; the commits that are still there do not.
+        // Checkpoints drop tombstones when they expire; the remaining commits still have them.
         let listing = snapshot.log().list(0)?;
         let commits: Vec<_> = listing
             .commits
@@ -506,8 +506,8 @@ impl VacuumPlanner<'_> {
             };
             let parse = |commit: &crate::log::CommitFile| {
                 let text = match table.commit_bytes(commit) {
-                    // A cleanup of the log was faster. What only this commit knew of is for a full
-                    // vacuum.
+                    // A log cleanup has deleted the commit. Files that only this commit referenced
+                    // are left to a full vacuum.
                     Err(error) if error.is_not_found() => return Ok(None),
                     text => text?,
                 };
@@ -524,7 +524,7 @@ impl VacuumPlanner<'_> {
             note_rows(removes, &|row| {
                 deletion_timestamp(removes, row) < self.cutoff
             })?;
-            // Files of changes have no time but their own.
+            // Change data files have no timestamp except their modification time.
             note_rows(changes, &|_| true)?;
         }
         self.cancel.check()?;
@@ -545,7 +545,7 @@ impl VacuumPlanner<'_> {
     }
 }
 
-/// When a tombstone was set; one that does not say is older than all others.
+/// The deletion timestamp of a tombstone; a missing one is older than all others.
 fn deletion_timestamp(batch: &FileBatch, row: usize) -> i64 {
     batch
         .time
@@ -554,7 +554,7 @@ fn deletion_timestamp(batch: &FileBatch, row: usize) -> i64 {
         .map_or(0, |times| times.value(row))
 }
 
-/// Names that are nobody's business in this table.
+/// Hidden names in this table.
 fn hidden_names(snapshot: &Snapshot) -> HiddenNames {
     let fields = snapshot.partition_fields();
     HiddenNames::new(
@@ -564,13 +564,13 @@ fn hidden_names(snapshot: &Snapshot) -> HiddenNames {
     )
 }
 
-/// Deletions that did not go to their end.
+/// Deletions that were not completed.
 struct DeletionFailure {
     deleted: usize,
     error: Error,
 }
 
-/// Deletes files, many at once.
+/// Deletes files, several requests at a time.
 fn delete_files(
     store: &Arc<dyn Store>,
     files: &[ObjectMeta],
@@ -582,7 +582,7 @@ fn delete_files(
         .collect();
     let (store, stop) = (Arc::clone(store), cancel.clone());
     cancel.progress().expect(files.len() as u64);
-    // An error is a result here: what the other chunks deleted counts, too.
+    // An error is a result here: the deletions of other chunks count, too.
     let results = map_all(chunks, move |chunk| {
         let done = stop.check().and_then(|()| store.delete_batch(&chunk));
         stop.progress().advance(chunk.len() as u64);
