@@ -1,10 +1,10 @@
-//! TABLE: a table's operations end to end: what a caller asks for -> data files and one version.
+//! Operations on tables from end to end: from a request to data files and one version.
 //!
-//! An operation checks first whatever can be refused, writes files, commits. What it wrote is
-//! deleted again when it fails, unless nobody knows whether the version was made.
+//! An operation first checks the request, then writes files, then commits. If it fails, the files
+//! that it wrote are deleted, unless the outcome of the commit is unknown.
 //!
-//! Protocol: "Requirements for Writers" and the sections that the modules name. Cost: that of the
-//! files, one commit, and a checkpoint now and then.
+//! Protocol: "Requirements for Writers" and the sections that the modules name. Cost: writing the
+//! files, one commit, and occasionally a checkpoint.
 
 mod access;
 mod alter;

@@ -1,4 +1,4 @@
-//! Files that a command writes: as actions, and deleted again where no version comes to name them.
+//! Files that a command writes: their actions, and their deletion unless a version references them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::protocol::data_path;
 use crate::store::Store;
 use crate::write::WrittenDataFile;
 
-/// The action that adds a file which was just written for a table of these metadata.
+/// The `add` action of a file that was just written for a table with these metadata.
 pub(super) fn add_action(file: WrittenDataFile, metadata: &Metadata) -> Add {
     Add {
         path: file.path,
@@ -24,8 +24,7 @@ pub(super) fn add_action(file: WrittenDataFile, metadata: &Metadata) -> Add {
     }
 }
 
-/// Files that were written and that no version names yet: deleted when they are dropped, as far as
-/// that can be had.
+/// Files that were written and that no version references yet: deleted on drop, as far as possible.
 #[derive(Debug)]
 pub(super) struct UncommittedFiles {
     store: Arc<dyn Store>,
@@ -40,7 +39,7 @@ impl UncommittedFiles {
         }
     }
 
-    /// Files of ours by their paths in the log.
+    /// Adds files by their paths in the log.
     pub(super) fn add<'a>(&mut self, files: impl IntoIterator<Item = &'a WrittenDataFile>) {
         self.paths.extend(files.into_iter().filter_map(|file| {
             data_path::canonical(&file.path)
@@ -49,18 +48,18 @@ impl UncommittedFiles {
         }));
     }
 
-    /// A file of ours by its path below the table's root.
+    /// Adds a file by its path relative to the table root.
     pub(super) fn add_path(&mut self, path: &str) {
         self.paths.push(path.to_owned());
     }
 
-    /// Adds the files of another one.
+    /// Adds the files of another set.
     pub(super) fn append(&mut self, mut other: Self) {
         self.paths.append(&mut other.paths);
     }
 
-    /// Runs `commit`, after which a version may name the files: they are deleted only after an
-    /// error that proves that none does. A commit that panics leaves them, too.
+    /// Runs `commit`, after which a version may reference the files: they are deleted only after an
+    /// error that proves that none does. They are also kept if the commit panics.
     pub(super) fn commit<T>(mut self, commit: impl FnOnce() -> Result<T>) -> Result<T> {
         let paths = std::mem::take(&mut self.paths);
         let done = commit();
@@ -74,7 +73,7 @@ impl UncommittedFiles {
 impl Drop for UncommittedFiles {
     fn drop(&mut self) {
         if !self.paths.is_empty() {
-            // What cannot be deleted is what vacuum is for.
+            // Files that cannot be deleted are left to vacuum.
             let _ = self.store.delete_batch(&self.paths);
         }
     }

@@ -1,5 +1,5 @@
-//! Predicates that operations make themselves: the rows that another one does not choose, the rows
-//! of some partitions.
+//! Predicates that operations build: the rows that another predicate does not select, the rows of
+//! some partitions.
 
 use arrow_array::{ArrayRef, BooleanArray, StringViewArray};
 use arrow_row::{RowConverter, SortField};
@@ -23,17 +23,17 @@ pub(super) fn not_true(predicate: &BoundExpr) -> Result<BoundExpr> {
     Ok(predicate.with(Expr::call(Function::Not, vec![held], DataType::Boolean)?))
 }
 
-/// More partitions or keys than this are no longer named one by one.
+/// The maximum number of partitions or keys that are listed individually.
 pub(super) const NAMED: usize = 1000;
 
-/// Some partitions of a table, compared by the values' meaning: writers spell one instant in
-/// several ways.
+/// Some partitions of a table, compared by the meaning of their values: writers format the same
+/// timestamp in several ways.
 pub(super) struct PartitionSet {
     fields: Vec<StructField>,
     zone: TimeZoneSpec,
     converter: RowConverter,
     known: std::collections::HashSet<Vec<u8>>,
-    /// The values of each.
+    /// The values of each partition.
     values: Vec<Vec<Scalar>>,
 }
 
@@ -105,8 +105,8 @@ impl PartitionSet {
         ))
     }
 
-    /// The predicate that is true for the rows of these partitions; `None` where they are too many
-    /// to name.
+    /// A predicate that is true for the rows of these partitions; `None` if they are too many to
+    /// list.
     pub(super) fn predicate(&self) -> Result<Option<BoundExpr>> {
         if self.values.len() > NAMED {
             return Ok(None);
@@ -141,7 +141,7 @@ impl PartitionSet {
     }
 }
 
-/// Expressions in one chain of AND or OR.
+/// Expressions combined with AND or OR.
 pub(super) fn combine_exprs(function: Function, mut args: Vec<Expr>) -> Result<Expr> {
     match args.len() {
         0 => Ok(Expr::boolean(Some(function == Function::And))),

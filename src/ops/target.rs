@@ -1,8 +1,8 @@
-//! A table as an operation writes it: how its new files are made, which rows are copied into them,
-//! and what its feed is told.
+//! The target table of an operation: how its new files are written, which rows are copied into
+//! them, and its change data.
 //!
-//! Copied rows keep their ids where the table tracks rows; a row that an edit changes gets the
-//! commit's version.
+//! With row tracking, copied rows keep their ids; a row that an edit changes gets the commit's
+//! version.
 //!
 //! Protocol: "Change Data Files", "Writer Requirements for Row Tracking". Cost: one pass over the
 //! rows that are copied.
@@ -38,20 +38,20 @@ use crate::write::external_sort::CurveSort;
 pub(super) use crate::write::with_change_feed::with_change_type;
 use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write, write_with};
 
-/// How files are made.
+/// How files are written.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DataFileOptions {
-    /// Bytes of a file after which a new one is begun.
+    /// The size in bytes after which the next file is begun.
     pub target_file_size: Option<u64>,
     /// How files are encoded.
     pub writer_properties: WriterProperties,
-    /// Files that are written at the same time at most.
+    /// The maximum number of files that are written at the same time.
     pub max_open_files: Option<usize>,
     /// Bytes of memory for rows that are not written yet.
     pub memory: Option<u64>,
-    /// Where timestamps without a zone are read when the column is an instant; UTC if `None`, an
-    /// empty text refuses them.
+    /// The time zone for timestamps without a zone in columns with a zone; UTC if `None`, refused
+    /// if an empty string.
     pub time_zone: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl DataFileOptions {
     }
 }
 
-/// A table as it is to be written.
+/// The state of a table with which it is written.
 #[derive(Debug, Clone)]
 pub(super) struct TargetTable {
     pub protocol: Protocol,
@@ -80,25 +80,25 @@ pub(super) struct TargetTable {
 pub(super) struct FileRowSelection {
     /// Paths of the files in the log.
     pub files: Vec<String>,
-    /// Only those for which it is true.
+    /// Only rows for which it is true.
     pub predicate: Option<BoundExpr>,
-    /// Only those at some positions.
+    /// Only rows at these positions.
     pub positions: Option<PositionSelection>,
 }
 
-/// What becomes of rows on their way: a batch of the table's columns, behind which the columns of
-/// row tracking may stand.
+/// A change of rows before they are written: a batch of the table's columns, which the columns of
+/// row tracking may follow.
 pub(super) type BatchTransform = Arc<dyn Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync>;
 
-/// Batches of a file that wait to be encoded: encoding takes longer than decoding, so that more
-/// would only be memory.
+/// The number of batches of a file that wait to be encoded: encoding takes longer than decoding, so
+/// more would only use memory.
 const AHEAD: usize = 2;
 
-/// Bytes of a file, however small files are asked for: small ones are mostly footer.
+/// The minimum size of a file in bytes: small files consist mostly of their footer.
 const LEAST: u64 = 1 << 20;
 
-/// The columns of row tracking and the properties that name them in files, in the order in which
-/// copies have them.
+/// The columns of row tracking and the properties with their names in files, in the order in which
+/// copied batches have them.
 pub(super) const TRACKED: [(MetadataColumn, &str); 2] = [
     (
         MetadataColumn::RowId,
@@ -111,7 +111,7 @@ pub(super) const TRACKED: [(MetadataColumn, &str); 2] = [
 ];
 
 impl TargetTable {
-    /// The table as it is.
+    /// The current state of a table.
     pub(super) fn of(snapshot: &Snapshot, encoding: DataFileOptions) -> Self {
         Self {
             protocol: snapshot.protocol().clone(),
@@ -121,7 +121,7 @@ impl TargetTable {
         }
     }
 
-    /// Its metadata once identity columns have come so far.
+    /// Its metadata with new high-water marks of identity columns.
     pub(super) fn with_high_water_marks(&self, last: &[(String, i64)]) -> Metadata {
         Metadata {
             schema_string: bound_constraints::with_high_water_marks(&self.schema, last)
@@ -141,7 +141,7 @@ impl TargetTable {
             && self.metadata.flag("delta.enableRowTracking")
     }
 
-    /// Whether rows are deleted by deletion vectors rather than by copying the others.
+    /// Whether rows are deleted by deletion vectors instead of copying the other rows.
     pub(super) fn has_deletion_vectors(&self) -> bool {
         features::supported(&self.protocol).contains("deletionVectors")
             && self.metadata.flag("delta.enableDeletionVectors")
@@ -220,8 +220,8 @@ impl TargetTable {
         write(snapshot.stores().root(), &request, batches.map(edited))
     }
 
-    /// Copies rows into new files in an order of their own; into so many of about as many rows
-    /// each, if that is said.
+    /// Copies rows into new files in a sorted order; into this number of files with about the same
+    /// number of rows, if given.
     pub(super) fn copy_sorted(
         &self,
         snapshot: &Snapshot,
@@ -236,8 +236,7 @@ impl TargetTable {
         let (sorted, counts) = sorting.sort(scan::scan(snapshot, &scanned)?.batches, cancel)?;
         if let Some(files) = files {
             request.file_rows = CurveSort::shares(&counts, files);
-            // How large rows are says little where they are counted: those of some files are larger
-            // than of others.
+            // The size of rows says little if rows are counted: it differs between files.
             request.target_file_size = request.target_file_size.saturating_mul(8).max(LEAST);
         }
         write(
@@ -247,7 +246,7 @@ impl TargetTable {
         )
     }
 
-    /// Takes over what another engine wrote into a folder of the table: rows, or changes.
+    /// Reads the files, rows or change data, that another engine wrote into a folder of the table.
     pub(super) fn inspect_external_folder(
         &self,
         folder: &str,
@@ -265,7 +264,7 @@ impl TargetTable {
         external_files::inspect_external_files(snapshot.stores().root(), &request, folder, cancel)
     }
 
-    /// How rows are copied: what is written, and what is read for it.
+    /// How rows are copied: the write request, and the scan request.
     fn copy_requests(
         &self,
         snapshot: &Snapshot,
@@ -279,8 +278,8 @@ impl TargetTable {
         Ok((request, scanned))
     }
 
-    /// Lets copies of rows keep their ids where the table tracks rows: the columns of [`TRACKED`]
-    /// behind the table's.
+    /// Lets copied rows keep their ids if the table tracks rows: adds the columns of [`TRACKED`]
+    /// after those of the table.
     pub(super) fn preserve_row_ids(
         &self,
         snapshot: &Snapshot,
@@ -304,8 +303,8 @@ impl TargetTable {
         Ok(())
     }
 
-    /// Puts files together: row groups that are worth it are copied as they are, the other files
-    /// row by row.
+    /// Combines files: row groups that are large enough are copied as encoded, other files row by
+    /// row.
     pub(super) fn combine_files(
         &self,
         snapshot: &Snapshot,
@@ -313,8 +312,8 @@ impl TargetTable {
         cancel: &CancellationToken,
     ) -> Result<WriteOutput> {
         let request = self.write_request(WriteRules::default(), cancel)?;
-        // Where rows are tracked each needs its id, which a file without such a column does not
-        // hold.
+        // With row tracking each row needs its id, which a file without such a column does not
+        // store.
         let (splices, others) = if self.tracks_rows() {
             (Vec::new(), files)
         } else {
@@ -331,7 +330,7 @@ impl TargetTable {
         write_with(snapshot.stores().root(), &request, splices, batches)
     }
 
-    /// Writes change files: of each source its rows, edited, as changes of this kind.
+    /// Writes change data files: the edited rows of each source, as changes of this kind.
     pub(super) fn write_change_data(
         &self,
         snapshot: &Snapshot,
@@ -374,7 +373,7 @@ impl FileRowSelection {
         }
     }
 
-    /// Where they are: positions by path, of the files that have any.
+    /// The positions of rows, by path of the files that have any.
     pub(super) fn positions(
         self,
         snapshot: &Snapshot,
@@ -404,7 +403,7 @@ impl FileRowSelection {
     }
 }
 
-/// Notes the rows of a batch whose last columns are the file's path and the row's position.
+/// Records the rows of a batch whose last columns are the file's path and the row's position.
 pub(super) fn note_positions(
     batch: &RecordBatch,
     out: &mut HashMap<String, RoaringBitmapArray>,
@@ -435,7 +434,7 @@ pub(super) fn note_positions(
     Ok(())
 }
 
-/// The batch with its last columns under these names.
+/// The batch with these names for its last columns.
 fn rename_trailing_columns(batch: &RecordBatch, names: &[String]) -> Result<RecordBatch> {
     let first = batch.num_columns().saturating_sub(names.len());
     let schema = batch.schema();

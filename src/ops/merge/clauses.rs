@@ -1,11 +1,10 @@
-//! CLAUSES: what a MERGE does with a row: which of its clauses takes it, and the values that the
-//! row gets.
+//! The clauses of a MERGE: which clause applies to a row, and the values that it assigns.
 //!
-//! Conditions are evaluated in the order of the clauses and only for rows that no clause before has
-//! taken, values only for the rows of their clause: an expression never fails for a row that is not
-//! its own.
+//! Conditions are evaluated in the order of the clauses and only for rows to which no earlier
+//! clause applies, values only for the rows of their clause: an expression cannot fail for other
+//! rows.
 //!
-//! Cost: one pass over the rows that may be taken.
+//! Cost: one pass over the rows to which clauses may apply.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,15 +34,15 @@ use crate::write::bound_constraints::NamedExpression;
 use crate::write::cast::{self as fit, ColumnPositions};
 use crate::write::constraints::ComputedColumn;
 
-/// What a clause does.
+/// The action of a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClauseAction {
-    /// Gives columns other values.
+    /// Assigns values to columns.
     Update,
     /// Deletes the row.
     Delete,
-    /// Adds a row.
+    /// Inserts a row.
     Insert,
 }
 
@@ -61,27 +60,27 @@ impl ClauseAction {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClausePlan {
-    /// What it does.
+    /// Its action.
     pub deed: ClauseAction,
-    /// For which rows; for all if `None`.
+    /// The condition; the clause applies to all rows if `None`.
     #[serde(default)]
     pub condition: Option<NamedExpression>,
-    /// New values.
+    /// The assigned values.
     #[serde(default)]
     pub values: Vec<ValuePlan>,
 }
 
-/// A new value as the caller bound it.
+/// A value as the caller bound it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValuePlan {
     /// The column, and the field in it.
     pub path: Vec<String>,
-    /// The bound tree.
+    /// The bound expression.
     pub tree: Value,
 }
 
-/// The struct columns by which the clauses of matched rows name both sides.
+/// The struct columns of both sides for clauses of matched rows.
 pub(in crate::ops) const TARGET: &str = "target";
 pub(in crate::ops) const SOURCE: &str = "source";
 
@@ -122,7 +121,7 @@ impl MergeClause {
     }
 }
 
-/// The clause that takes each row: its number from 1 on, or 0.
+/// The clause that applies to each row: its number from 1 on, or 0.
 pub(in crate::ops) fn assign_clauses(
     clauses: &[MergeClause],
     batch: &RecordBatch,
@@ -162,7 +161,7 @@ pub(in crate::ops) fn assign_clauses(
     Ok(out)
 }
 
-/// Columns that expressions need of one side, by their names.
+/// The columns of one side that expressions depend on, by name.
 pub(in crate::ops) fn required_columns<'a>(
     exprs: impl Iterator<Item = &'a BoundExpr>,
     side: &str,
@@ -190,7 +189,7 @@ pub(in crate::ops) fn exprs(
     })
 }
 
-/// Columns as one struct.
+/// Columns as one struct array.
 fn to_struct_array(batch: &RecordBatch) -> Result<ArrayRef> {
     if batch.num_columns() == 0 {
         return Ok(Arc::new(StructArray::new_empty_fields(
@@ -211,7 +210,7 @@ fn to_struct_array(batch: &RecordBatch) -> Result<ArrayRef> {
     )?))
 }
 
-/// Rows of both sides beside each other.
+/// Rows with the columns of both sides, as two structs.
 pub(in crate::ops) fn join_rows(target: &RecordBatch, source: &RecordBatch) -> Result<RecordBatch> {
     let arrays = [to_struct_array(target)?, to_struct_array(source)?];
     let fields: Vec<Field> = [TARGET, SOURCE]
@@ -225,7 +224,7 @@ pub(in crate::ops) fn join_rows(target: &RecordBatch, source: &RecordBatch) -> R
     )?)
 }
 
-/// The columns of a batch by their names.
+/// The columns of a batch with these names.
 pub(in crate::ops) fn project_columns(
     batch: &RecordBatch,
     names: &BTreeSet<String>,
@@ -237,43 +236,42 @@ pub(in crate::ops) fn project_columns(
     Ok(batch.project(&places)?)
 }
 
-/// A row of the table and what becomes of it.
+/// A row of the table and its change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ops) struct MergeRowAction {
     /// Position in its file.
     pub row: u32,
-    /// The source's row that matches it, or [`NO_ROW`].
+    /// The matching row of the source, or [`NO_ROW`].
     pub source: u32,
-    /// 0 for nothing, from 1 on a clause for matched rows, from [`BY_SOURCE`] on one for rows that
-    /// no row matches.
+    /// 0 for no clause, from 1 on a clause for matched rows, from [`BY_SOURCE`] on one for rows
+    /// that no source row matches.
     pub clause_number: u8,
 }
 
 pub(in crate::ops) const NO_ROW: u32 = u32::MAX;
 pub(in crate::ops) const BY_SOURCE: u8 = 128;
 
-/// Gives rows of the table their new values.
+/// Assigns new values to rows of the table.
 pub(in crate::ops) struct MergeUpdater {
     pub source_buffer: Arc<SourceBuffer>,
-    /// Columns of the source in the spool.
+    /// Columns of the buffered source.
     pub source: StructType,
-    /// The table's columns as scans give them.
+    /// The table's columns as scanned.
     pub table_schema: StructType,
-    /// The table's columns as they are written.
+    /// The table's columns as written.
     pub target_schema: StructType,
     pub matched: Vec<MergeClause>,
     pub by_source: Vec<MergeClause>,
-    /// Generated columns, which follow the others where they are not assigned.
+    /// Generated columns, computed from the others unless they are assigned.
     pub generated: Vec<ComputedColumn>,
     pub zone: Option<TimeZoneSpec>,
     /// Rows that change, by file.
     pub updates: Vec<Vec<MergeRowAction>>,
-    /// The names in files of the columns of row tracking, which stand behind the table's.
+    /// The names in files of the row tracking columns, which follow the table's columns.
     pub row_tracking_names: Vec<String>,
     /// The columns of the source that [`Self::matched`] needs.
     pub source_columns: BTreeSet<String>,
-    /// Places of the table's columns that are not scanned: every row that comes gets new values of
-    /// them.
+    /// Indexes of the table's columns that are not scanned, since all rows get new values for them.
     pub unread: BTreeSet<usize>,
 }
 
@@ -283,8 +281,7 @@ fn updates(clauses: &[MergeClause]) -> impl Iterator<Item = &MergeClause> {
         .filter(|clause| clause.clause_action == ClauseAction::Update)
 }
 
-/// Places of columns that get a new value in each row that a clause updates, and that no such value
-/// is made of.
+/// Indexes of columns that are assigned in each updated row, and that no assigned value depends on.
 pub(in crate::ops) fn always_assigned_columns(
     columns: &StructType,
     matched: &[MergeClause],
@@ -323,11 +320,11 @@ pub(in crate::ops) fn always_assigned_columns(
         .collect()
 }
 
-/// New values of some rows: which, and the columns that change.
+/// New values of some rows: the rows, and the columns that change.
 type ColumnPatch = (Vec<u32>, Vec<Option<ArrayRef>>);
 
 impl MergeUpdater {
-    /// A batch of a scan with nulls for the columns that were not scanned.
+    /// A scanned batch with nulls for the columns that were not scanned.
     fn with_unread_columns(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if self.unread.is_empty() {
             return Ok(batch.clone());
@@ -357,8 +354,8 @@ impl MergeUpdater {
         )?)
     }
 
-    /// Rows of a scan, behind whose columns the number of the file and the position in it stand, as
-    /// they are to be written.
+    /// The rows to write for a scanned batch, whose last columns are the file number and the row's
+    /// position.
     pub(in crate::ops) fn update_batch(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let batch = &self.with_unread_columns(batch)?;
         let rows = batch.num_rows();
@@ -428,7 +425,7 @@ impl MergeUpdater {
             arrays.push(apply_patches(column, &parts, n)?);
         }
         for (n, column) in tracked.into_iter().enumerate() {
-            // A row that changes loses its commit version and so gets that of the commit.
+            // A row that changes loses its commit version and thereby gets that of the commit.
             arrays.push(if n == 1 && !parts.is_empty() {
                 let mut changed = vec![false; rows];
                 for position in parts.iter().flat_map(|(positions, _)| positions) {
@@ -459,7 +456,7 @@ impl MergeUpdater {
         )?)
     }
 
-    /// Columns of the table's types exactly; nulls where there is none.
+    /// Columns cast to exactly the table's types; nulls for missing ones.
     fn cast_to_target(&self, columns: Vec<Option<ArrayRef>>, rows: usize) -> Result<Vec<ArrayRef>> {
         let one = |(column, field): (Option<ArrayRef>, &crate::protocol::schema::StructField)| {
             let plain = field.data_type.to_arrow(StringLayout::Plain);
@@ -654,8 +651,8 @@ fn apply_patches(column: &ArrayRef, parts: &[ColumnPatch], n: usize) -> Result<A
     Ok(interleave(&arrays, &indices)?)
 }
 
-/// A struct column in which one field has other values; where the struct was null it is there now,
-/// with nulls beside.
+/// A struct column with new values for one field; null structs become structs whose other fields
+/// are null.
 pub(in crate::ops) fn with_field(
     array: &ArrayRef,
     data_type: &DataType,
@@ -700,13 +697,13 @@ pub(in crate::ops) fn with_field(
     )?))
 }
 
-/// Makes rows of the source rows of the table.
+/// Builds the rows to insert from rows of the source.
 pub(in crate::ops) struct MergeInserter {
     pub source_buffer: Arc<SourceBuffer>,
     pub clauses: Vec<MergeClause>,
-    /// Rows of the source that match a row of the table.
+    /// Whether each row of the source matches a row of the table.
     pub matched: Vec<bool>,
-    /// The columns of each clause's rows.
+    /// The columns of the rows of each clause.
     pub schemas: Vec<SchemaRef>,
 }
 

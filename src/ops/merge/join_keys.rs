@@ -1,11 +1,11 @@
-//! JOIN: rows of a source that equal rows of a table in some expressions: what of the table can
-//! match, and the keys by which an engine finds the pairs.
+//! Join keys of a MERGE: which rows of the table can match, and the keys by which an engine joins
+//! both sides.
 //!
-//! Keys leave the core as one column of whole numbers or of bytes in which two rows are equal just
-//! where Spark's `=` says so, without nulls that cannot match. So any engine joins them right,
-//! whatever it thinks of `NaN`, zeros or collations.
+//! Keys are passed to the engine as one column of integers or of bytes. Two keys are equal exactly
+//! if Spark's `=` is true, and keys with nulls that cannot match are left out. Therefore any engine
+//! joins them correctly, independent of its semantics for `NaN`, zeros or collations.
 //!
-//! Cost: 16 bits of memory for each row of the source, and one look at its keys.
+//! Cost: 16 bits of memory for each row of the source, and one pass over its keys.
 
 use std::sync::Arc;
 
@@ -24,18 +24,18 @@ use crate::ops::write::replace_keys::{KeyDomain, comparable};
 use crate::parse::mask;
 use crate::protocol::schema::{DataType, StringLayout};
 
-/// An equality of the join's condition.
+/// An equality of the join condition.
 #[derive(Debug, Clone)]
 pub(in crate::ops) struct JoinEquality {
-    /// Over the table's columns.
+    /// Expression over the table's columns.
     pub target: BoundExpr,
-    /// Over the source's, of the same type.
+    /// Expression over the source's columns, of the same type.
     pub source: BoundExpr,
     /// Whether null equals null.
     pub null_safe: bool,
 }
 
-/// How keys become one column.
+/// The encoding of keys as one column.
 #[derive(Debug, Clone)]
 pub(in crate::ops) struct KeyColumn {
     types: Vec<DataType>,
@@ -96,7 +96,7 @@ impl KeyColumn {
         })
     }
 
-    /// The arrow type of the key column.
+    /// The Arrow type of the key column.
     pub(in crate::ops) fn data_type(&self) -> Arrow {
         if matches!(self.encoding, KeyEncoding::Number) {
             Arrow::Int64
@@ -105,7 +105,7 @@ impl KeyColumn {
         }
     }
 
-    /// The keys of rows, and which of the rows can equal any.
+    /// The keys of rows, and which of the rows can match.
     pub(in crate::ops) fn encode_keys<'a>(
         &self,
         exprs: impl Iterator<Item = &'a BoundExpr>,
@@ -133,8 +133,7 @@ impl KeyColumn {
         Ok((columns, key, usable))
     }
 
-    /// The keys of rows of which there are the values of the equalities, and those as they are
-    /// compared.
+    /// The keys of rows, given the values of the equalities; and the values in comparable form.
     pub(in crate::ops) fn of(&self, values: &[ArrayRef]) -> Result<(Vec<ArrayRef>, ArrayRef)> {
         let columns = values
             .iter()
@@ -166,17 +165,17 @@ impl KeyColumn {
     }
 }
 
-/// What is known of the source's keys once all of them were seen.
+/// A summary of the source's keys.
 #[derive(Debug)]
 pub(in crate::ops) struct SourceKeySummary {
     domains: Vec<KeyDomain>,
     filter: KeyBloomFilter,
-    /// Rows that can match any.
+    /// The number of rows that can match.
     pub rows: u64,
 }
 
 impl SourceKeySummary {
-    /// Nothing noted yet; `rows` may come.
+    /// An empty summary for up to `rows` rows.
     pub(in crate::ops) fn new(equalities: &[JoinEquality], rows: u64) -> Result<Self> {
         let spans = equalities
             .iter()
@@ -189,7 +188,7 @@ impl SourceKeySummary {
         })
     }
 
-    /// Notes what [`KeyColumn::encode_keys`] gave for rows of the source.
+    /// Adds the result of [`KeyColumn::encode_keys`] for rows of the source.
     pub(in crate::ops) fn note(
         &mut self,
         columns: &[ArrayRef],
@@ -203,8 +202,8 @@ impl SourceKeySummary {
         self.filter.add(key, usable)
     }
 
-    /// Forgets single values of those keys of which not all were noted: there are others between
-    /// the bounds.
+    /// Drops the individual values of incomplete keys, which may have other values between the
+    /// bounds.
     pub(in crate::ops) fn discard_partial_values(&mut self, complete: &[bool]) {
         for (n, span) in self.domains.iter_mut().enumerate() {
             if complete.get(n) != Some(&true) {
@@ -236,17 +235,16 @@ impl SourceKeySummary {
     }
 }
 
-/// A Bloom filter in blocks of a cache line: of a hundred keys that are not there about one passes.
-/// Numbers that follow each other share a block, so that keys which come in some order find it in
-/// the cache.
+/// A Bloom filter with blocks of a cache line: about one in a hundred missing keys passes.
+/// Consecutive numbers share a block, so that sorted keys find it in the cache.
 #[derive(Debug)]
 struct KeyBloomFilter {
     words: Vec<u64>,
     shift: u32,
 }
 
-/// Where the filter has a key: its block in the first bits, the word there in the last, and bits of
-/// that.
+/// The bits of a key in the filter: the high bits of `block` select the block, `word` is the index
+/// of the word in it.
 struct BloomFilterSlot {
     block: u64,
     word: usize,
@@ -307,7 +305,7 @@ impl KeyBloomFilter {
     }
 }
 
-/// The places of the keys of a column.
+/// The filter slots of the keys of a column.
 enum KeyColumnValues<'a> {
     Numbers(&'a [i64]),
     Bytes(&'a BinaryArray),
@@ -331,12 +329,13 @@ impl<'a> KeyColumnValues<'a> {
     }
 }
 
-/// As a power of two, how many numbers share a block: all of them fill a fifth of it.
+/// The number of consecutive numbers that share a block, as a power of two: together they set a
+/// fifth of its bits.
 const NEIGHBOURS: u32 = 5;
 
 fn slot_of_number(number: i64) -> BloomFilterSlot {
     let number = number as u64;
-    // Spreads numbers that follow each other well.
+    // Spreads consecutive numbers evenly.
     bloom_filter_slot(
         mix_hash(number >> NEIGHBOURS),
         number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 43,
@@ -351,8 +350,7 @@ fn slot_of_bytes(bytes: &[u8]) -> BloomFilterSlot {
     bloom_filter_slot(hash, hash)
 }
 
-/// A place of which a hash chooses the block, and 21 bits of another one the word and three bits of
-/// it.
+/// A slot: one hash selects the block, 21 bits of another one select the word and three bits of it.
 fn bloom_filter_slot(block: u64, within: u64) -> BloomFilterSlot {
     let bits = 1 << (within & 63) | 1 << (within >> 6 & 63) | 1 << (within >> 12 & 63);
     BloomFilterSlot {
@@ -362,7 +360,7 @@ fn bloom_filter_slot(block: u64, within: u64) -> BloomFilterSlot {
     }
 }
 
-/// Spreads the bits of a number over all others.
+/// Mixes each bit of a number into all others.
 fn mix_hash(mut hash: u64) -> u64 {
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
@@ -440,8 +438,8 @@ mod tests {
                 (0..5000).map(|n| from + n * step).collect::<Vec<_>>(),
             ))
         };
-        // How far apart keys are, and how far from them those that are not there: the last follow
-        // each other.
+        // The distance between keys, and their distance to missing ones: the last keys are
+        // consecutive.
         for (step, from, by) in [
             (7, 1, 7),
             (5, 3, 5),

@@ -1,19 +1,20 @@
-//! MERGE: rows of a source, matched with rows of a table by a condition, change, delete and add
+//! MERGE: rows of a source, matched with rows of a table by a condition, update, delete and insert
 //! rows.
 //!
-//! In steps, since expressions are bound and keys are joined outside of the core: [`Merge::plan`]
-//! settles the table's schema and says what is to be bound; [`Merge::read`] reads the source, once,
-//! and learns what of the table can match; an engine joins [`MergeJoin::source_keys`] with
-//! [`MergeJoin::target_keys`]; [`MergeJoin::run`] takes the pairs, lets the clauses decide, writes and
-//! commits. Then either deletion vectors mark rows, whose new values are added beside, or files are
-//! copied.
+//! A merge has several steps, since expressions are bound and keys are joined outside of the core:
+//! [`MergeCommand::plan`] determines the table's schema and the expressions to bind;
+//! [`MergeCommand::read_source`] reads the source once and determines which rows of the table can
+//! match; an engine joins [`MergeJoin::source_keys`] with [`MergeJoin::target_keys`];
+//! [`MergeJoin::run`] takes the pairs of matching rows, applies the clauses, writes and commits.
+//! Either deletion vectors mark the changed rows, whose new values are added in new files, or files
+//! are copied.
 //!
-//! Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking". Figures and parameters are
-//! delta-spark's, but that a row that several rows match is no error as long as one of them alone
-//! has a clause. Cost: the source once; the columns of the keys of files that may match; of matched
-//! rows the columns that conditions need; with vectors all columns of rows that change, without
-//! them all rows of files that have any. Memory: 12 bytes a matched row, and the source as far as
-//! it does not go to a temporary file.
+//! Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking". Metrics and parameters are
+//! those of delta-spark. Unlike there, several source rows may match a row of the table as long as
+//! clauses apply to only one of them. Cost: reading the source once; the key columns of files that
+//! may match; the columns of matched rows that conditions depend on; with deletion vectors all
+//! columns of rows that change, otherwise all rows of files that have any. Memory: 12 bytes per
+//! matched row, and the part of the source that is not spilled to a temporary file.
 
 pub(super) mod clauses;
 pub(super) mod join_keys;
@@ -58,7 +59,7 @@ use pairs::{collect_pairs, row_locations};
 use write::map_on_pool;
 pub(super) use write::{MergeCommit, MergeMetrics};
 
-/// How to merge.
+/// Options of a merge.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MergeOptions {
@@ -66,36 +67,36 @@ pub struct MergeOptions {
     pub encoding: DataFileOptions,
     /// How it is committed.
     pub commit_options: CommitOptions,
-    /// Bytes of the source that stay in memory.
+    /// Bytes of the source to keep in memory.
     pub max_spill_size: Option<u64>,
-    /// Bytes of temporary files.
+    /// The maximum size of temporary files in bytes.
     pub max_temp_directory_size: Option<u64>,
-    /// How often it is run again on the newest version after another writer changed rows that it
-    /// read.
+    /// The maximum number of retries on the newest version after another writer changed rows that
+    /// were read.
     pub max_conflict_retries: u32,
 }
 
-/// What is to be done, bound.
+/// The bound expressions of a merge.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MergePlan {
-    /// The condition, as the caller wrote it.
+    /// The condition, as written by the caller.
     pub on: String,
-    /// Its equalities of something of the table and something of the source.
+    /// Its equalities between an expression of the table and one of the source.
     pub equalities: Vec<EqualityPlan>,
-    /// Its part over the table's columns alone.
+    /// Its conjuncts over the table's columns only.
     pub target_only: Option<Value>,
-    /// Its part over the source's columns alone.
+    /// Its conjuncts over the source's columns only.
     pub source_only: Option<Value>,
-    /// The rest, over the structs `target` and `source`.
+    /// The remaining conjuncts, over the structs `target` and `source`.
     pub residual: Option<Value>,
     /// Clauses for matched rows, over these structs.
     pub matched: Vec<ClausePlan>,
-    /// Clauses for rows of the source that match none, over the source's columns.
+    /// Clauses for rows of the source that match no row of the table, over the source's columns.
     pub not_matched: Vec<ClausePlan>,
-    /// Clauses for rows of the table that none matches, over the table's columns.
+    /// Clauses for rows of the table that no row of the source matches, over the table's columns.
     pub by_source: Vec<ClausePlan>,
-    /// The table's demands.
+    /// The table's constraints.
     pub demands: TableConstraints,
 }
 
@@ -103,9 +104,9 @@ pub struct MergePlan {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EqualityPlan {
-    /// Over the table's columns.
+    /// Expression over the table's columns.
     pub target: Value,
-    /// Over the source's.
+    /// Expression over the source's columns.
     pub source: Value,
     /// Whether null equals null.
     pub null_safe: bool,
@@ -124,7 +125,7 @@ impl MergePlan {
         self.equalities.iter().map(equality).collect()
     }
 
-    /// As `commitInfo` has them.
+    /// The parameters in `commitInfo`.
     pub(super) fn parameters(&self) -> Value {
         let clauses = |plans: &[ClausePlan]| {
             let one = |plan: &ClausePlan| {
@@ -146,7 +147,7 @@ impl MergePlan {
     }
 }
 
-/// A merge whose table is settled.
+/// A merge whose target schema was determined.
 #[derive(Debug, Clone)]
 pub struct MergeCommand {
     pub(super) snapshot: Snapshot,
@@ -159,14 +160,15 @@ pub struct MergeCommand {
     pub(super) started: Instant,
 }
 
-/// Rows of a batch of the source at most.
+/// The maximum number of rows in a batch of the source.
 const BATCH_ROWS: usize = 64 << 10;
-/// Pairs that are looked at together where no key joins them.
+/// The number of pairs that are evaluated together if there are no keys to join.
 const PAIRS: usize = 128 << 10;
 
 impl MergeCommand {
-    /// Settles what the table will be. `evolving` are the columns of the source, and fields in
-    /// them, that may add to the schema, `lacking` the table's columns that a new row may lack.
+    /// Determines the table's schema after the merge. `evolving` are the columns of the source, and
+    /// fields in them, that may be added to the schema, `lacking` the table's columns that a new
+    /// row may lack.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for tables that this release cannot write, [`Error::SchemaMismatch`]
@@ -216,7 +218,7 @@ impl MergeCommand {
         })
     }
 
-    /// What is to be bound, against [`Merge::schema`].
+    /// The expressions to bind, against [`MergeCommand::schema`].
     #[must_use]
     pub fn table_constraints(&self) -> &TableConstraints {
         &self.constraints
@@ -231,8 +233,8 @@ impl MergeCommand {
     /// Reads the source.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for rows that cannot be kept, an append-only table, clauses that are
-    /// none; what the source says.
+    /// [`Error::Invalid`] for rows that cannot be buffered, an append-only table, and invalid
+    /// clauses; errors of the source.
     pub fn read_source(
         self,
         plan: &MergePlan,
@@ -297,7 +299,7 @@ impl MergeCommand {
         })
     }
 
-    /// What the table is from now on, where that changes.
+    /// The table's new metadata, if it changes.
     pub(super) fn changed_metadata(&self) -> Option<Metadata> {
         self.is_changed.then(|| self.target.metadata.clone())
     }
@@ -333,8 +335,8 @@ impl MergeCommand {
         })
     }
 
-    /// Identity columns; rows that stay give their own values, so who may not give any was looked
-    /// at before.
+    /// Identity columns. Remaining rows have values already, so whether the source may set values
+    /// was checked before.
     fn identities(&self) -> Result<Vec<crate::write::constraints::IdentityColumn>> {
         let mut all = bound_constraints::identities(&self.target.protocol, &self.target.schema)?;
         for identity in &mut all {
@@ -423,7 +425,7 @@ impl MergeCommand {
     }
 }
 
-/// The columns at some paths, of structs the fields at those.
+/// The columns at some paths; for paths into structs, their fields.
 fn project_paths(whole: &StructType, paths: &[&[String]]) -> StructType {
     let part = |field: &StructField| {
         let rests: Vec<&[String]> = paths
@@ -448,7 +450,7 @@ fn project_paths(whole: &StructType, paths: &[&[String]]) -> StructType {
     }
 }
 
-/// The files of the table that a merge looks at.
+/// The files of the table that a merge reads.
 pub(super) fn candidate_files(
     snapshot: &Snapshot,
     clauses: &MergeClauses,
@@ -494,12 +496,13 @@ impl MergeClauses {
         Ok(out)
     }
 
-    /// Whether rows that are there may change.
+    /// Whether existing rows may change.
     pub(super) fn changes_existing_rows(&self) -> bool {
         !self.matched.is_empty() || !self.by_source.is_empty()
     }
 
-    /// Whether it does not matter which of several rows matches a row of the table.
+    /// Whether the result does not depend on which of several source rows matches a row of the
+    /// table.
     pub(super) fn allows_multiple_matches(&self) -> bool {
         matches!(
             self.matched.as_slice(),
@@ -512,17 +515,17 @@ impl MergeClauses {
     }
 }
 
-/// How a try to merge ended.
+/// The outcome of an attempt to merge.
 #[derive(Debug)]
 pub enum MergeAttempt {
-    /// It is done.
+    /// It is committed.
     Done(Box<CommitResult>),
-    /// Another writer changed rows that it read: the same on the newest version, whose keys are to
-    /// be joined anew.
+    /// Another writer changed rows that it read: the merge on the newest version, whose keys must
+    /// be joined again.
     Conflict(Box<MergeJoin>),
 }
 
-/// A merge that waits for the pairs of rows that match.
+/// A merge that waits for the pairs of matching rows.
 #[derive(Debug, Clone)]
 pub struct MergeJoin {
     merge: MergeCommand,
@@ -538,10 +541,10 @@ pub struct MergeJoin {
     /// True for every row of the table that can match.
     target_predicate: Option<BoundExpr>,
     can_match: bool,
-    /// Files that are looked at.
+    /// Files to read.
     files: Vec<Add>,
     read_time: Duration,
-    /// How often it was run before.
+    /// The number of previous attempts.
     attempt: u32,
 }
 
@@ -552,21 +555,21 @@ const ROW: &str = "row";
 const SOURCE_ROW: &str = "source_row";
 
 impl MergeJoin {
-    /// Files that are looked at.
+    /// The number of files to read.
     #[must_use]
     pub fn files(&self) -> usize {
         self.files.len()
     }
 
-    /// Bytes of memory that an engine may take for the join.
+    /// Bytes of memory that an engine may use for the join.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where the budget is no number of bytes.
+    /// [`Error::Invalid`] if the budget is not a number of bytes.
     pub fn memory(&self) -> Result<u64> {
         self.merge.memory()
     }
 
-    /// Whether an engine is to join keys; otherwise [`MergeJoin::run`] needs no pairs.
+    /// Whether an engine must join keys; otherwise [`MergeJoin::run`] needs no pairs.
     #[must_use]
     pub fn needs_join(&self) -> bool {
         self.key.is_some() && self.can_match && !self.files.is_empty()
@@ -575,7 +578,7 @@ impl MergeJoin {
     /// The source's keys: `key`, and `source_row` int64.
     ///
     /// # Errors
-    /// [`Error::Internal`] where there is no join.
+    /// [`Error::Internal`] if no join is needed.
     pub fn source_keys(&self) -> Result<BatchStream> {
         let key = self
             .key
@@ -642,8 +645,7 @@ impl MergeJoin {
             .iter()
             .flat_map(|equality| equality.target.column_names())
             .collect();
-        // The bounds of the keys leave out files and pages; of single rows the filter below knows
-        // more.
+        // The bounds of the keys prune files and pages; single rows are filtered below.
         let request = ScanRequest {
             predicate: self.target_predicate.clone(),
             filter_rows: self.plan.target_only.is_some(),
@@ -676,8 +678,7 @@ impl MergeJoin {
         })
     }
 
-    /// A scan of the files, in whose batches the number of the file and the position in it stand
-    /// last.
+    /// A scan of the files, whose last columns are the number of the file and the position in it.
     fn scan(
         &self,
         columns: Vec<String>,
@@ -698,13 +699,13 @@ impl MergeJoin {
         }
     }
 
-    /// Decides, writes and commits. `pairs` are the rows of the join of both keys: `file`, `row`
-    /// and `source_row`.
+    /// Applies the clauses, writes and commits. `pairs` are the rows of the join of both keys:
+    /// `file`, `row` and `source_row`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where several rows of the source would change one row of the table; as
-    /// [`Transaction::commit`]. No file of it is left behind then, unless nobody knows whether
-    /// it was committed.
+    /// [`Error::Invalid`] if several rows of the source would change one row of the table; as
+    /// [`OptimisticTransaction::commit`](crate::commit::OptimisticTransaction::commit). New files
+    /// are deleted after an error, unless the outcome of the commit is unknown.
     pub fn run(
         self,
         pairs: Option<impl Iterator<Item = Result<RecordBatch>>>,
@@ -722,7 +723,7 @@ impl MergeJoin {
         }
     }
 
-    /// The same on the newest version; `None` where the table is another than it was.
+    /// The merge on the newest version; `None` if the table's definition changed.
     fn rebase_on_newest(mut self, cancel: &CancellationToken) -> Result<Option<Self>> {
         let Some(snapshot) = refresh_for_retry(
             &self.merge.snapshot,

@@ -1,4 +1,4 @@
-//! Pairs of rows that match -> the clause that each is for.
+//! Pairs of matching rows, and the clause that applies to each pair.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,11 +24,11 @@ use crate::ops::partition_predicate::combine_exprs;
 use crate::parse::mask;
 use crate::scan::{self, PositionSelection, ScanRequest};
 
-/// A pair for which the rest of the condition is not true.
+/// A pair for which the residual condition is not true.
 const DROPPED: u8 = 255;
 
 impl MergeJoin {
-    /// Pairs of all rows for which the rest of the condition is true, where no key joins them.
+    /// The pairs of rows for which the residual condition is true, if there are no keys to join.
     pub(super) fn nested_loop_join(
         &self,
         entries: &mut [Vec<MergeRowAction>],
@@ -120,8 +120,7 @@ impl MergeJoin {
             .collect()
     }
 
-    /// Drops pairs for which the rest of the condition is not true; gives the others the clause
-    /// that takes them.
+    /// Drops pairs for which the residual condition is not true; assigns clauses to the others.
     pub(super) fn assign_matched_clauses(
         &self,
         entries: &mut [Vec<MergeRowAction>],
@@ -228,7 +227,7 @@ impl MergeJoin {
         Ok(())
     }
 
-    /// Rows of files for which `choose` is true, by path.
+    /// The positions of rows for which `choose` is true, by path of the file.
     pub(super) fn positions(
         &self,
         entries: &[Vec<MergeRowAction>],
@@ -253,7 +252,7 @@ impl MergeJoin {
         Ok(out)
     }
 
-    /// Leaves one pair for each row of the table.
+    /// Reduces the pairs to one for each row of the table.
     pub(super) fn resolve_multiple_matches(
         &self,
         entries: &mut [Vec<MergeRowAction>],
@@ -286,7 +285,7 @@ impl MergeJoin {
         Ok(())
     }
 
-    /// Adds the rows that no row of the source matches and that a clause takes.
+    /// Adds the rows that no row of the source matches and that a clause applies to.
     pub(super) fn assign_by_source_clauses(
         &self,
         entries: &mut [Vec<MergeRowAction>],
@@ -316,7 +315,7 @@ impl MergeJoin {
                 any.iter().map(|bound| bound.expr.clone()).collect(),
             )?)),
         };
-        // It prunes only: it could fail for rows that are matched.
+        // Used for pruning only: the predicate could fail for rows that are matched.
         let request = ScanRequest {
             predicate,
             filter_rows: false,
@@ -377,7 +376,7 @@ impl MergeJoin {
         Ok(())
     }
 
-    /// The clause that an entry is for.
+    /// The clause of an entry.
     pub(super) fn clause(&self, action: u8) -> Option<&MergeClause> {
         if action >= BY_SOURCE {
             self.clauses.by_source.get(usize::from(action - BY_SOURCE))
@@ -406,7 +405,7 @@ pub(super) fn position(row: i64) -> Result<u32> {
     })
 }
 
-/// Takes over what an engine found.
+/// Collects the pairs that an engine found.
 pub(super) fn collect_pairs(
     pairs: impl Iterator<Item = Result<RecordBatch>>,
     entries: &mut [Vec<MergeRowAction>],
@@ -447,7 +446,7 @@ pub(super) fn collect_pairs(
     sort_by_row(entries)
 }
 
-/// Brings the pairs of each file into the order of its rows.
+/// Sorts the pairs of each file by the position of the row.
 fn sort_by_row(entries: &mut [Vec<MergeRowAction>]) -> Result<()> {
     let taken: Vec<(usize, Vec<MergeRowAction>)> = entries
         .iter_mut()
@@ -456,7 +455,7 @@ fn sort_by_row(entries: &mut [Vec<MergeRowAction>]) -> Result<()> {
         .map(|(file, entries)| (file, std::mem::take(entries)))
         .collect();
     let sorted = map_all(taken, |(file, mut entries)| {
-        // They come in long runs that are in order, of which the stable sort makes use.
+        // They arrive in long sorted runs, which the stable sort detects.
         entries.sort_by_key(|entry| (entry.row, entry.source));
         Ok((file, entries))
     })?;

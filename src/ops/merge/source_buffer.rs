@@ -1,8 +1,8 @@
-//! SPOOL: rows that come once and are looked at again, by their number: in memory while they fit,
-//! in a temporary file beyond.
+//! The source of a merge, which is read once and accessed again by row number: rows are kept in
+//! memory up to a limit, and in a temporary file beyond.
 //!
-//! Cost: nothing for rows that stay in memory, as they are shared with whoever made them; the
-//! others are written once, and a batch of them is read whenever rows of it are asked for.
+//! Cost: none for rows in memory, which are shared with their producer; the others are written
+//! once, and a batch of them is read on each access to its rows.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use crate::error::{Error, Result};
 use crate::pq::encode::file_encoder::array_bytes;
 use crate::write::spill::{SpillFile, SpillOffset};
 
-/// Where batches may be kept.
+/// Limits of the buffer.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::ops) struct SpillLimits {
     /// Bytes of memory.
     pub memory: u64,
-    /// Bytes of the temporary file.
+    /// Maximum size of the temporary file in bytes.
     pub file: Option<u64>,
 }
 
-/// The rows.
+/// The buffered rows.
 #[derive(Debug)]
 pub(in crate::ops) struct SourceBuffer {
     schema: SchemaRef,
@@ -57,12 +57,12 @@ impl SourceBuffer {
         }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(in crate::ops) fn len(&self) -> u32 {
         self.rows
     }
 
-    /// How many batches they came in.
+    /// The number of batches.
     pub(in crate::ops) fn batches(&self) -> usize {
         self.batches.len()
     }
@@ -72,7 +72,7 @@ impl SourceBuffer {
         self.starts.get(batch).copied().unwrap_or(self.rows)
     }
 
-    /// Adds rows.
+    /// Appends rows.
     pub(in crate::ops) fn push(&mut self, batch: RecordBatch) -> Result<()> {
         let more = u32::try_from(batch.num_rows())
             .ok()
@@ -150,7 +150,7 @@ impl SourceBuffer {
             let batches: Vec<&RecordBatch> = batches.iter().collect();
             return Ok(interleave_record_batch(&batches, &indices)?);
         }
-        // Batch by batch, so that one of them is in memory at a time.
+        // Batch by batch, so that only one of them is in memory at a time.
         let mut order: Vec<u32> = (0..rows.len() as u32).collect();
         order.sort_unstable_by_key(|n| rows.get(*n as usize).copied().unwrap_or(0));
         let mut pieces: Vec<RecordBatch> = Vec::new();

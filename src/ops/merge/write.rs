@@ -1,4 +1,5 @@
-//! Rows and the clauses that take them -> files, deletion vectors and changes, and the commit.
+//! Writes the result of a merge: from rows and their clauses to files, deletion vectors and change
+//! data, and the commit.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -87,7 +88,8 @@ impl MergeJoin {
             matched,
         ));
         let mut request = target.write_request(self.rules.clone(), cancel)?;
-        // With vectors all rows that come change; copied files also have others.
+        // With deletion vectors all rows that are read change; copied files have other rows as
+        // well.
         let unread = if target.has_deletion_vectors() {
             always_assigned_columns(
                 snapshot.schema(),
@@ -126,16 +128,15 @@ impl MergeJoin {
             unread,
         };
         let with_feed = target.has_change_data_feed() && !touched.is_empty();
-        // Without updates an editor only drops the columns that say where a row was, and adds those
-        // that are new.
+        // Without updates an editor only drops the columns with a row's position, and adds new
+        // columns.
         let of_feed = with_feed.then(|| {
             (
                 editor(Vec::new(), Vec::new(), BTreeSet::new()),
                 editor(Vec::clone(&updates), Vec::new(), BTreeSet::new()),
             )
         });
-        // The rows that are written: of files that are copied all that stay, else those that
-        // change.
+        // The rows to write: all remaining rows of copied files, otherwise the rows that change.
         let (mut marked, updates) = if target.has_deletion_vectors() {
             scanning.chosen = Some(PositionSelection::Only(Arc::clone(&updated)));
             (
@@ -239,7 +240,7 @@ impl MergeJoin {
         ending.commit(orphans, cancel)
     }
 
-    /// Writes the changes, told row by row.
+    /// Writes the change data, row by row.
     fn write_change_data(
         &self,
         [deleted, updated]: [&Arc<HashMap<String, RoaringBitmapArray>>; 2],
@@ -277,7 +278,7 @@ impl MergeJoin {
         );
         let added = inserted_batches(inserter, None, cancel)
             .map(|batch| with_change_type(&batch?, "insert"));
-        // Values of identity columns are given in the same order as to the rows themselves.
+        // Identity columns get values in the same order as for the rows themselves.
         let request = target.change_data_request(self.rules.clone(), cancel)?;
         write(
             snapshot.stores().root(),
@@ -287,7 +288,7 @@ impl MergeJoin {
     }
 }
 
-/// Rows by what became of them.
+/// Counts of rows by their change.
 #[derive(Debug, Default)]
 pub(in crate::ops) struct MergeMetrics {
     /// Rows of the source.
@@ -300,8 +301,8 @@ pub(in crate::ops) struct MergeMetrics {
 }
 
 impl MergeMetrics {
-    /// As `commitInfo` has them: so long it took, so long until rows were found, so long until the
-    /// source was read.
+    /// The metrics for `commitInfo`, with the total time, the time until rows were found, and the
+    /// time until the source was read.
     pub(in crate::ops) fn metrics(
         &self,
         written: &WriteOutput,
@@ -340,14 +341,14 @@ impl MergeMetrics {
     }
 }
 
-/// A merge that is done but for its commit.
+/// A merge that is complete except for its commit.
 pub(in crate::ops) struct MergeCommit<'a> {
     pub merge: &'a MergeCommand,
     pub clauses: &'a MergeClauses,
     pub reads: Option<&'a BoundExpr>,
-    /// Paths of the files that had rows which matched.
+    /// Paths of the files with matching rows.
     pub read: Vec<&'a str>,
-    /// Whether rows that were there changed.
+    /// Whether existing rows changed.
     pub changes_rows: bool,
     pub operation: CommitOperation,
     pub metadata: Option<Metadata>,
@@ -355,7 +356,7 @@ pub(in crate::ops) struct MergeCommit<'a> {
 }
 
 impl MergeCommit<'_> {
-    /// Commits; where nothing changes there is nothing to do.
+    /// Commits; if nothing changes there is nothing to do.
     pub(in crate::ops) fn commit(
         mut self,
         orphans: UncommittedFiles,
@@ -393,7 +394,7 @@ impl MergeCommit<'_> {
     }
 }
 
-/// Does something with each batch on the pool; the order stays.
+/// Applies a function to each batch on the pool and keeps their order.
 pub(super) fn map_on_pool(
     batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
     work: impl Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync + 'static,
@@ -407,7 +408,7 @@ pub(super) fn map_on_pool(
     ordered_prefetch(jobs, parallelism() + 1, 1, cancel)
 }
 
-/// The rows that are new to the table, counted.
+/// The inserted rows, counted.
 fn inserted_batches(
     inserter: &Arc<MergeInserter>,
     count: Option<Arc<AtomicU64>>,

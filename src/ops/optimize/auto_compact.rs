@@ -1,14 +1,12 @@
-//! Auto compaction: once a write has left a partition with many small files, these are packed at
-//! once.
+//! Auto compaction: packs the small files of a partition after a write that left many of them.
 //!
-//! It follows a version that is made and cannot undo it: what goes wrong is a warning, and where
-//! another writer changes the same files meanwhile, who does the same perhaps, nothing is said.
-//! Only partitions that the version added files to are looked at. A clustered table is clustered
-//! instead.
+//! It follows a committed version and cannot undo it: a failure is a warning, and a conflict with
+//! another writer, which may be compacting the same files, is ignored. Only partitions to which the
+//! version added files are considered. Clustered tables are clustered instead.
 //!
-//! Properties: `delta.autoOptimize.autoCompact`, `delta.autoOptimize`. Figures are delta-spark's.
-//! Cost: where it is on, one pass over the actions of live files after every write, and now and
-//! then one over small files.
+//! Properties: `delta.autoOptimize.autoCompact`, `delta.autoOptimize`. Metrics are those of
+//! delta-spark. Cost: if enabled, one pass over the actions of live files after every write, and
+//! occasionally one over small files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,14 +25,14 @@ use crate::protocol::commit_line::{Add, PartitionValues};
 use crate::protocol::properties;
 use crate::snapshot::Snapshot;
 
-/// Small files of a partition from which they are packed.
+/// The number of small files in a partition from which they are packed.
 const FILES: usize = 50;
-/// Partitions that are packed at a time.
+/// The maximum number of partitions that are packed at a time.
 const PARTITIONS: usize = 128;
-/// Bytes of a new file.
+/// The size of a new file in bytes.
 const SIZE: u64 = 128 << 20;
 
-/// Packs small files where that is due after a version that added files to some partitions.
+/// Packs small files if that is due after a version that added files to some partitions.
 pub(in crate::ops) fn compact_after_commit(
     mut done: CommitResult,
     touched: &BTreeSet<PartitionValues>,
@@ -53,7 +51,7 @@ pub(in crate::ops) fn compact_after_commit(
             done.warnings.extend(packed.warnings);
             done.snapshot = packed.snapshot.or(done.snapshot);
         }
-        // Whoever was first has packed them, or will.
+        // The other writer has packed them, or will.
         Ok(None) | Err(Error::Cancelled | Error::CommitFailed { .. }) => {}
         Err(error) => done.warnings.push(format!(
             "version {} is committed, but its small files could not be packed: {error}",
@@ -63,7 +61,7 @@ pub(in crate::ops) fn compact_after_commit(
     done
 }
 
-/// Whether the table asks for it.
+/// Whether the table enables it.
 fn is_enabled(metadata: &Metadata) -> bool {
     let word = properties::value(&metadata.configuration, "delta.autoOptimize.autoCompact");
     metadata.flag("delta.autoOptimize")
@@ -74,7 +72,7 @@ fn is_enabled(metadata: &Metadata) -> bool {
         })
 }
 
-/// Packs the small files of the partitions that have many, among those that were touched.
+/// Packs the small files of those of the changed partitions that have many.
 fn compact(
     snapshot: &Snapshot,
     touched: &BTreeSet<PartitionValues>,
@@ -120,7 +118,7 @@ fn compact(
             target_file_size: Some(SIZE),
             ..DataFileOptions::default()
         },
-        // What the caller says of the commit is said of his own.
+        // The caller's options for the commit apply to the caller's commit only.
         commit_options: CommitOptions {
             custom_metadata: serde_json::Map::new(),
             ..commit_options.without_transactions()

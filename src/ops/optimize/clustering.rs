@@ -1,13 +1,13 @@
-//! Liquid clustering: which files of a clustered table are laid anew, and what their successors say
-//! of themselves.
+//! Liquid clustering: which files of a clustered table are rewritten, and the tags of the new
+//! files.
 //!
-//! Files that one run wrote together are a ZCube: tags name it and the columns it was made by. New
-//! files, and cubes that are still small, are put together into new cubes; large cubes stay as they
-//! are, and so do files that were clustered by other columns or by another provider, unless all of
-//! that is to be laid anew. A cube alone is as good as it gets.
+//! The files that one run wrote together are a ZCube: their tags contain its id and clustering
+//! columns. New files, and cubes that are still small, are rewritten as new cubes. Large cubes are
+//! kept, and so are files that were clustered by other columns or another provider, unless a full
+//! clustering is requested. A single cube is not rewritten.
 //!
-//! Protocol: "Clustered Table". Which files, tags and figures: delta-spark's. Cost: none but memory
-//! for the actions.
+//! Protocol: "Clustered Table". The selection of files, tags and metrics are those of delta-spark.
+//! Cost: memory for the actions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,50 +23,49 @@ use crate::protocol::commit_line::Add;
 use crate::protocol::features;
 use crate::snapshot::Snapshot;
 
-/// Who clusters.
+/// The clustering provider.
 const PROVIDER: &str = "liquid";
 const ID: &str = "ZCUBE_ID";
 const COLUMNS: &str = "ZCUBE_ZORDER_BY";
-/// Bytes from which a cube stays as it is, unless asked otherwise.
+/// The default size in bytes from which a cube is kept.
 pub(in crate::ops) const LARGE_CUBE: i64 = 100 << 30;
-/// Bytes of files that become one cube, unless asked otherwise.
+/// The default size in bytes of the files that become one cube.
 pub(in crate::ops) const CUBE: i64 = 150 << 30;
 
-/// How a table is clustered.
+/// The clustering of a table.
 #[derive(Debug, Clone)]
 pub(in crate::ops) struct LiquidClustering {
-    /// The columns, by the names on the way to them; none where the table is no longer clustered
-    /// by any.
+    /// The clustering columns, as paths of names; empty if clustering was disabled.
     pub paths: Vec<Vec<String>>,
-    /// The columns as tags have them.
+    /// The columns as in tags.
     pub names: Vec<String>,
 }
 
-/// Some files of a figure.
+/// A metric of some files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileMetrics {
-    /// How many.
+    /// Their number.
     pub count: usize,
-    /// Bytes.
+    /// Their size in bytes.
     pub bytes: i64,
 }
 
-/// What clustering met and made, as delta-spark counts it.
+/// Metrics of clustering, as in delta-spark.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusteringMetrics {
-    /// Files of cubes made by the table's columns; of any, where all is laid anew.
+    /// Files of cubes with the table's clustering columns; of any cubes in a full clustering.
     pub input_cube_files: FileMetrics,
     /// The other files.
     pub input_other_files: FileMetrics,
-    /// Cubes that were there.
+    /// The number of existing cubes.
     pub input_cubes: usize,
-    /// Files that are laid anew.
+    /// Files that are rewritten.
     pub merged_files: FileMetrics,
-    /// Cubes that are new.
+    /// The number of new cubes.
     pub output_cubes: usize,
 }
 
-/// What is to be done: the files of each new cube.
+/// The files of each new cube.
 pub(in crate::ops) struct ClusteringPlan {
     pub cubes: Vec<Vec<Add>>,
     pub metrics: ClusteringMetrics,
@@ -80,7 +79,7 @@ impl FileMetrics {
 }
 
 impl LiquidClustering {
-    /// How the table is clustered; `None` of one that cannot be.
+    /// The clustering of a table; `None` for a table that cannot be clustered.
     pub(in crate::ops) fn of(snapshot: &Snapshot) -> Result<Option<Self>> {
         if !features::supported(snapshot.protocol()).contains("clustering") {
             return Ok(None);
@@ -93,9 +92,8 @@ impl LiquidClustering {
         Ok(Some(Self { paths, names }))
     }
 
-    /// Which files are put together. Of cubes that are laid anew those below `large` bytes are
-    /// taken, and new ones get `size` bytes of files; `full` takes what other columns or
-    /// providers made, too.
+    /// The files to rewrite. Cubes below `large` bytes are rewritten, and new cubes get `size`
+    /// bytes of files; `full` includes files that were clustered by other columns or providers.
     pub(in crate::ops) fn plan(
         &self,
         mut files: Vec<Add>,
@@ -103,7 +101,7 @@ impl LiquidClustering {
         large: i64,
         size: i64,
     ) -> ClusteringPlan {
-        // Files of no cube first, then cube after cube.
+        // Files without a cube first, then cube by cube.
         files.sort_by_cached_key(|add| {
             (
                 cube_id(add).map(str::to_owned),
@@ -172,7 +170,7 @@ impl LiquidClustering {
         }
     }
 
-    /// Says of the files of a new cube that they are.
+    /// Adds the tags of a new cube to its files.
     pub(in crate::ops) fn tag(&self, files: &mut [Add]) {
         let id = uuid();
         let columns = json!(self.names).to_string();
@@ -185,7 +183,7 @@ impl LiquidClustering {
     }
 }
 
-/// Clustering columns as histories have them, of their names with dots between the names of fields.
+/// Clustering columns as in the history, by name, with dots between the names of fields.
 pub(in crate::ops) fn clustering_columns_json(columns: &[String]) -> Value {
     json_string_list(
         &columns
@@ -195,12 +193,12 @@ pub(in crate::ops) fn clustering_columns_json(columns: &[String]) -> Value {
     )
 }
 
-/// The names on the way to a column, as SQL needs them.
+/// The path of a column, quoted for SQL.
 fn quoted_column_path<'a>(path: impl Iterator<Item = &'a str>) -> String {
     path.map(identifier).collect::<Vec<_>>().join(".")
 }
 
-/// The cube that a file is of, and the columns it was made by.
+/// The cube of a file, and its clustering columns.
 struct ZCubeInfo {
     id: String,
     columns: Vec<String>,
@@ -216,12 +214,12 @@ impl ZCubeInfo {
     }
 }
 
-/// Whether somebody clustered the file.
+/// Whether the file is clustered.
 pub(in crate::ops) fn is_clustered(add: &Add) -> bool {
     add.clustering_provider.is_some() || cube_id(add).is_some()
 }
 
-/// Says of files with the rows of another one, in their order, that they are as clustered.
+/// Adds the clustering tags of a file to new files with its rows in the same order.
 pub(in crate::ops) fn inherit_clustering(old: &Add, files: &mut [Add]) {
     for add in files {
         add.clustering_provider.clone_from(&old.clustering_provider);
@@ -243,7 +241,7 @@ fn cube_id(add: &Add) -> Option<&str> {
     add.tags.as_ref()?.get(ID)?.as_deref()
 }
 
-/// Bytes of a file's rows that are live, about.
+/// The approximate size in bytes of a file's live rows.
 fn live_bytes(add: &Add) -> i64 {
     let deleted = add
         .deletion_vector

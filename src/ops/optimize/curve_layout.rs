@@ -1,11 +1,12 @@
-//! Rows of files along a curve through some columns: Z-order, or Hilbert's for clustered tables.
+//! Layout of rows along a curve through some columns: Z-order, or a Hilbert curve for clustered
+//! tables.
 //!
-//! A sample of the columns gives the curve, and the bounds between which rows are gathered and
-//! sorted; then all columns are read once. Files are as large as any, so the rows of each lie near
-//! to each other in all of the columns.
+//! A sample of the columns determines the curve, and the bounds of the ranges in which rows are
+//! collected and sorted; then all columns are read once. Files have the usual size, so the rows of
+//! each are close to each other in all of the columns.
 //!
 //! Cost: one pass over the columns of the curve, one over all columns; memory is that of the write
-//! and a fraction of the process's budget, the rest goes to disk.
+//! and a fraction of the process's budget, further rows are spilled to disk.
 
 use arrow_array::{ArrayRef, UInt32Array};
 use arrow_select::concat::concat;
@@ -22,29 +23,29 @@ use crate::write::WriteOutput;
 use crate::write::external_sort::{CurveSort, column_at};
 use crate::write::space_filling_curve::{CurveKind, SpaceFillingCurve};
 
-/// Rows of a sample, about.
+/// The approximate number of rows in a sample.
 const SAMPLE: u64 = 200_000;
 /// Bytes of files whose rows are sorted at a time.
 const GATHERED: u64 = 16 << 20;
-/// Gatherings to a file, where files are counted: at each of their bounds it may end.
+/// Ranges per file if the number of files is given: a file may end at each of their bounds.
 const ENDS: u64 = 16;
-/// Gatherings at most.
+/// The maximum number of ranges.
 const MOST: u64 = 2048;
 
-/// The columns of a curve: the names of those at the top, and where in them.
+/// The columns of a curve: the names of the top-level columns, and the paths in them.
 pub(in crate::ops) struct CurveLayout {
     names: Vec<String>,
-    /// In batches of all columns.
+    /// Indexes in batches of all columns.
     paths: Vec<Vec<usize>>,
     kind: CurveKind,
 }
 
 impl CurveLayout {
-    /// In the Z-order of these columns of the table.
+    /// The Z-order of these columns of the table.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for columns that are not there, are named twice, have no order, or make
-    /// the partitions.
+    /// [`Error::Invalid`] for columns that do not exist, are named twice, cannot be ordered, or are
+    /// partition columns.
     pub(in crate::ops) fn z_order(snapshot: &Snapshot, columns: &[String]) -> Result<Self> {
         let mut out = Self {
             names: Vec::new(),
@@ -58,7 +59,7 @@ impl CurveLayout {
         Ok(out)
     }
 
-    /// Along Hilbert's curve through these columns of the table; a column alone is sorted.
+    /// The Hilbert curve through these columns of the table; rows are sorted by a single column.
     ///
     /// # Errors
     /// As [`CurveLayout::z_order`].
@@ -88,7 +89,7 @@ impl CurveLayout {
             return Ok(());
         };
         if snapshot.metadata().partition_columns.contains(&top.name) {
-            // In delta-spark's words, as programs look for them.
+            // delta-spark's message, which programs match.
             return Err(Error::invalid(format!(
                 "{name} is a partition column. Z-Ordering can only be performed on data columns"
             ))
@@ -114,7 +115,7 @@ impl CurveLayout {
         self.kind
     }
 
-    /// The names on the way to each of the columns.
+    /// The path of names of each column.
     pub(in crate::ops) fn name_paths(&self, schema: &StructType) -> Vec<Vec<String>> {
         let names = |path: &Vec<usize>| {
             let (mut fields, mut out) = (Some(schema), Vec::new());
@@ -134,7 +135,7 @@ impl CurveLayout {
         self.paths.iter().map(names).collect()
     }
 
-    /// Writes the rows of files of a partition anew; into so many files, if that is said.
+    /// Rewrites the files of a partition; into this number of files, if given.
     pub(in crate::ops) fn rewrite(
         &self,
         files: Vec<Add>,
@@ -236,7 +237,7 @@ impl CurveLayout {
     }
 }
 
-/// Refuses a column whose order is not that of its bytes.
+/// Refuses a column that is not ordered by its bytes.
 fn check_collation(schema: &StructType, path: &[usize]) -> Result<()> {
     let mut fields = schema;
     for n in path {
@@ -252,7 +253,7 @@ fn check_collation(schema: &StructType, path: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// No values of a column.
+/// An empty array of a column's type.
 fn empty_column(schema: &StructType, path: &[usize]) -> Result<ArrayRef> {
     let mut fields = schema;
     let mut found = &DataType::Void;
@@ -271,9 +272,9 @@ fn empty_column(schema: &StructType, path: &[usize]) -> Result<ArrayRef> {
     ))
 }
 
-/// A column by its name, in any case; dots stand before the names of fields.
+/// A column by its name, case-insensitively; dots separate the names of fields.
 fn find_column<'a>(schema: &'a StructType, name: &str) -> Result<(Vec<usize>, &'a DataType)> {
-    // A name may hold dots itself.
+    // A name may contain dots itself.
     let bare = name
         .strip_prefix('`')
         .and_then(|name| name.strip_suffix('`'))
@@ -291,7 +292,7 @@ fn find_column<'a>(schema: &'a StructType, name: &str) -> Result<(Vec<usize>, &'
     resolve_path(schema, name.split('.'), name)
 }
 
-/// A column by the names on the way to it.
+/// A column by its path of names.
 fn resolve_path<'a, 'b>(
     schema: &'a StructType,
     parts: impl Iterator<Item = &'b str>,

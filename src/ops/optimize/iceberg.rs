@@ -1,13 +1,13 @@
-//! Tables that Iceberg reads, too: what their files must be like.
+//! Iceberg compatibility of a table's files.
 //!
-//! What protocol, metadata and schema must be like is `protocol::iceberg`'s; new files are written
-//! accordingly. Where the switch alone is turned, files that would have to be rewritten refuse it.
-//! An upgrade turns it first and rewrites all files that do not say by their tag that they were
-//! written for it: [`files_to_upgrade`] are those.
+//! The requirements for protocol, metadata and schema are in `protocol::iceberg`; new files are
+//! written accordingly. Enabling the property alone fails if existing files would have to be
+//! rewritten. An upgrade enables it first and then rewrites all files without the tag of compatible
+//! files: [`files_to_upgrade`].
 //!
 //! Protocol: "Writer Requirements for IcebergCompatV1", "Writer Requirements for IcebergCompatV2";
-//! the upgrade and the tag are delta-spark's. Cost: a pass over the live files; the footers of a
-//! partitioned table's for the first version.
+//! the upgrade and the tag are those of delta-spark. Cost: a pass over the live files; for version
+//! 1 the footers of a partitioned table's files.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,12 @@ use crate::protocol::iceberg::{TAG, enabled_iceberg_compat};
 use crate::protocol::schema::{StructField, StructType};
 use crate::snapshot::Snapshot;
 
-/// Checks the table's files where `metadata` newly promises them to Iceberg; whether it does, so
-/// that no other file may come in between.
+/// Checks the table's files if `metadata` newly enables Iceberg compatibility; returns whether it
+/// does, so that no concurrent commit may add other files.
 ///
 /// # Errors
-/// [`Error::Unsupported`] names a file that would have to be rewritten, and how to have that done.
+/// [`Error::Unsupported`] names a file that would have to be rewritten, and the command that does
+/// it.
 pub(in crate::ops) fn check_files(
     snapshot: &Snapshot,
     metadata: &Metadata,
@@ -95,7 +96,7 @@ pub(in crate::ops) fn tags(metadata: &Metadata) -> Option<BTreeMap<String, Optio
     Some(BTreeMap::from([(TAG.to_owned(), Some(version))]))
 }
 
-/// Those of some files that were not written for the table's version.
+/// The files that were not written for the table's version of Iceberg compatibility.
 pub(in crate::ops) fn files_to_upgrade(snapshot: &Snapshot, mut files: Vec<Add>) -> Vec<Add> {
     let Some(version) = required_tag(snapshot.metadata()) else {
         return Vec::new();
@@ -105,14 +106,14 @@ pub(in crate::ops) fn files_to_upgrade(snapshot: &Snapshot, mut files: Vec<Add>)
     files
 }
 
-/// What the tag of files says; of the first version they have none.
+/// The value of the tag of compatible files; none for version 1.
 fn required_tag(metadata: &Metadata) -> Option<String> {
     enabled_iceberg_compat(metadata)
         .filter(|(_, version)| *version > 1)
         .map(|(_, version)| version.to_string())
 }
 
-/// The name that a column has in files of the table once it has these metadata.
+/// The name of a column in files of the table once it has these metadata.
 fn name_in_files(snapshot: &Snapshot, metadata: &Metadata, field: &StructField) -> Result<String> {
     let schema = StructType::parse(&metadata.schema_string)?;
     let found = schema.fields.iter().find(|other| other.name == field.name);

@@ -1,15 +1,15 @@
-//! OPTIMIZE and REORG: many small files -> few large ones with the same rows, all rows of a
-//! partition in Z-order, those of a clustered table along the curve of its columns (`clustering`),
-//! or files without what is not the table's any more (`purge`), or as Iceberg reads them
-//! (`iceberg`).
+//! OPTIMIZE and REORG: rewrites files with the same rows: small files are combined into larger
+//! ones, partitions are laid out in Z-order, clustered tables along the curve of their columns
+//! (`clustering`), files without rows and columns that were deleted (`purge`), or in a form that
+//! Iceberg reads (`iceberg`).
 //!
-//! Files of a partition are packed in the order of their making, so that rows that came together
-//! stay together. Files that are large enough stay, unless deletion vectors took a twentieth of
-//! their rows. No row changes: appends and changes of other files go on beside it, and of two runs
-//! over the same files the second one fails.
+//! Files of a partition are packed in the order of their creation, so that rows that were written
+//! together stay together. Files that are large enough are kept, unless deletion vectors delete a
+//! twentieth of their rows. No row changes: concurrent appends and changes of other files do not
+//! conflict, and of two runs over the same files the second one fails.
 //!
 //! Protocol: "Requirements for Writers" (`dataChange`), "Writer Requirements for Row Tracking".
-//! Figures and parameters are delta-spark's. Cost: one pass over the files that are packed.
+//! Metrics and parameters are those of delta-spark. Cost: one pass over the files that are packed.
 
 pub(super) mod auto_compact;
 pub(super) mod clustering;
@@ -42,21 +42,20 @@ use crate::snapshot::Snapshot;
 use crate::write::bound_constraints::NamedExpression;
 use crate::write::constraints::WriteRules;
 
-/// What is done to files.
+/// Which files are rewritten, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptimizeTask {
-    /// Those of a clustered table are clustered, others are packed.
+    /// Clusters the files of a clustered table, packs those of others.
     #[default]
     Optimize,
-    /// They are clustered.
+    /// Clusters the files.
     Cluster,
-    /// They are clustered, those too that other columns or providers clustered.
+    /// Clusters the files, including those that were clustered by other columns or providers.
     ClusterFull,
-    /// Those are written anew that have deletion vectors or dropped columns.
+    /// Rewrites files that have deletion vectors or dropped columns.
     Purge,
-    /// Those are written anew that do not fit the version of Iceberg's compatibility which the
-    /// table promises.
+    /// Rewrites files that are not compatible with the Iceberg compatibility version of the table.
     Upgrade,
 }
 
@@ -66,50 +65,50 @@ impl OptimizeTask {
     }
 }
 
-/// How files are laid out.
+/// Options of OPTIMIZE.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizeOptions {
-    /// How new files are made; files are packed up to its target size.
+    /// How new files are written; files are packed up to its target size.
     pub encoding: DataFileOptions,
-    /// Milliseconds after which what is done is committed before the rest; all in one commit if
-    /// `None`.
+    /// Milliseconds after which finished files are committed while others are still rewritten; all
+    /// in one commit if `None`.
     pub min_commit_interval_ms: Option<u64>,
     /// How it is committed.
     pub commit_options: CommitOptions,
-    /// Columns, with dots before the names of fields, along whose Z-order curve all rows of a
-    /// partition are laid anew.
+    /// Columns, with dots before the names of fields, by which all rows of a partition are laid out
+    /// in Z-order.
     pub z_order_by: Vec<String>,
-    /// What is done.
+    /// The task.
     pub task: OptimizeTask,
-    /// Bytes from which a group of files that were clustered together stays as it is; 100 GiB if
-    /// `None`.
+    /// The size in bytes from which a group of files that were clustered together is kept; 100 GiB
+    /// if `None`.
     pub min_cube_size: Option<u64>,
-    /// Bytes of files that are clustered together; 150 GiB if `None`.
+    /// The size in bytes of the files that are clustered together; 150 GiB if `None`.
     pub cube_size: Option<u64>,
-    /// Where files are packed because a write left many: those below this size are.
+    /// For auto compaction: files below this size are packed.
     #[serde(skip)]
     pub(super) automatic: Option<u64>,
 }
 
-/// Bytes of some files.
+/// The sizes of some files in bytes.
 #[derive(Debug, Clone, Default)]
 pub struct FileSizes(Vec<i64>);
 
 impl FileSizes {
-    /// How many files there are.
+    /// The number of files.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// All bytes.
+    /// Their total size.
     #[must_use]
     pub fn sum(&self) -> i64 {
         self.0.iter().sum()
     }
 
-    /// The size below which this share of the files is, in hundredths; 0 of none.
+    /// The size below which this share of the files is, in hundredths; 0 without files.
     #[must_use]
     pub fn percentile(&self, hundredths: usize) -> i64 {
         let mut sorted = self.0.clone();
@@ -121,50 +120,50 @@ impl FileSizes {
     }
 }
 
-/// What became of the files.
+/// The result of an OPTIMIZE.
 #[derive(Debug, Clone, Default)]
 pub struct OptimizeResult {
-    /// Files that are new.
+    /// New files.
     pub added: FileSizes,
-    /// Files that ended.
+    /// Removed files.
     pub removed: FileSizes,
-    /// Partitions with files that ended.
+    /// The number of partitions with removed files.
     pub partitions: usize,
-    /// Files that the predicate chose.
+    /// The number of files that the predicate selects.
     pub candidate_files: usize,
-    /// Files that became one, or were laid along one curve, at most.
+    /// The maximum number of files that were combined, or laid out along one curve.
     pub largest_bin: usize,
-    /// How rows lie now: `packed`, `zOrder`, `clustered`.
+    /// The layout of the rows: `packed`, `zOrder`, `clustered`.
     pub layout: &'static str,
-    /// What clustering met and made; `None` where nothing is clustered.
+    /// Metrics of clustering; `None` if nothing is clustered.
     pub clustering: Option<ClusteringMetrics>,
-    /// The last version that was made; `None` where there was nothing to do.
+    /// The last committed version; `None` if there was nothing to do.
     pub done: Option<CommitResult>,
 }
 
-/// Rows that deletion vectors may take of a file before it is copied for that alone, in hundredths.
+/// The percentage of deleted rows from which a file is rewritten for that reason alone.
 const DELETED: i64 = 5;
 
-/// How the rows of a bin come into new files.
+/// How the rows of a bin are written to new files.
 pub(super) enum OptimizeStrategy {
-    /// One bin, one file.
+    /// Each bin becomes one file.
     Compaction,
-    /// The same for files that were clustered: they stay what they were.
+    /// The same for clustered files, which keep their tags.
     Purge,
     /// Z-order.
     ZOrder(CurveLayout),
-    /// Each bin is a cube.
+    /// Each bin becomes a cube.
     Clustering(CurveLayout, LiquidClustering),
 }
 
-/// Packs the files of the partitions for which `predicate` is true, of all without one; or lays
-/// their rows anew, as the table or `options` want it.
+/// Packs the files of the partitions for which `predicate` is true, of all partitions without one;
+/// or lays out their rows along a curve, according to the table or `options`.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a predicate on other columns, and for what does not fit the table's
+/// [`Error::Invalid`] for a predicate on other columns, and for options that contradict the table's
 /// clustering; [`Error::Unsupported`] for tables that this release cannot write; as
-/// [`OptimisticTransaction::commit`]. No file of it is left behind then, unless nobody knows whether it was
-/// committed.
+/// [`OptimisticTransaction::commit`]. New files are deleted after an error, unless the outcome of
+/// the commit is unknown.
 pub fn optimize(
     snapshot: &Snapshot,
     predicate: Option<&NamedExpression>,
@@ -181,7 +180,7 @@ pub fn optimize(
     )
 }
 
-/// The files of a table that may be optimized as it is asked for.
+/// The files of a table that the task may rewrite.
 pub(super) fn files_to_optimize(
     snapshot: &Snapshot,
     predicate: Option<&NamedExpression>,
@@ -194,7 +193,7 @@ pub(super) fn files_to_optimize(
     select_files(snapshot, predicate, cancel)
 }
 
-/// The same for files that were chosen.
+/// The same for the selected files.
 pub(super) fn optimize_files(
     snapshot: &Snapshot,
     files: Vec<Add>,
@@ -218,10 +217,10 @@ pub(super) fn optimize_files(
             },
         )
     };
-    // A bin becomes one file, even where it grows a little.
+    // A bin becomes one file, even if it is a little larger than the target.
     let target = sized(size.saturating_mul(2));
     let mut run = OptimizeRun::new(snapshot, options, sql, cluster_by, &target);
-    // Bins are counted, and not the files that they are made of.
+    // Progress counts bins instead of the files in them.
     let (progress, cancel) = (cancel.progress(), &cancel.without_progress());
     progress.expect(bins.len() as u64);
     for bin in bins {
@@ -259,21 +258,21 @@ pub(super) fn optimize_files(
     Ok(out)
 }
 
-/// What is done to which files.
+/// The files to rewrite, and how.
 pub(super) struct OptimizePlan {
     pub layout: OptimizeStrategy,
-    /// The files that become one, or are laid along one curve.
+    /// The files that are combined, or laid out along one curve.
     pub bins: Vec<Vec<Add>>,
-    /// Bytes of a new file.
+    /// The size of a new file in bytes.
     pub size: u64,
-    /// The clustering columns as the history has them.
+    /// The clustering columns as in the history.
     pub cluster_by: Vec<String>,
-    /// What is known before anything is done.
+    /// The metrics that are known in advance.
     pub result: OptimizeResult,
 }
 
 impl OptimizePlan {
-    /// For files that were chosen.
+    /// A plan for the selected files.
     pub(super) fn of(
         snapshot: &Snapshot,
         files: Vec<Add>,
@@ -357,7 +356,8 @@ impl OptimizePlan {
     }
 }
 
-/// Refuses what delta-spark refuses to do to tables that are clustered, and to those that are not.
+/// Refuses options that delta-spark refuses for clustered tables, and for tables that are not
+/// clustered.
 fn check_layout_options(
     clustering: Option<&LiquidClustering>,
     predicate: Option<&NamedExpression>,
@@ -382,7 +382,7 @@ fn check_layout_options(
     }
 }
 
-/// The live files of the partitions for which `predicate` is true, all without one.
+/// The live files of the partitions for which `predicate` is true, of all partitions without one.
 fn select_files(
     snapshot: &Snapshot,
     predicate: Option<&NamedExpression>,
@@ -402,7 +402,7 @@ fn select_files(
                 .iter()
                 .any(|column| column.eq_ignore_ascii_case(name))
         });
-        // In delta-spark's words, as programs look for them.
+        // delta-spark's message, which programs match.
         return Err(Error::invalid(other.map_or_else(
             || format!("files are optimized by whole partitions, which `{}` does not choose", demand.sql),
             |name| {
@@ -415,7 +415,7 @@ fn select_files(
     matching_live_adds(snapshot, cancel, |batch| lens.matching(batch))
 }
 
-/// How many files a cube becomes: as many as delta-spark makes.
+/// The number of files of a cube, as in delta-spark.
 pub(super) fn output_file_count(files: &[Add], size: u64) -> usize {
     let bytes = files
         .iter()
@@ -426,7 +426,7 @@ pub(super) fn output_file_count(files: &[Add], size: u64) -> usize {
         .max(1)
 }
 
-/// The new file of rows that stay in their order is as clustered as the old one.
+/// A new file with the rows of an old one in their order keeps the clustering tags.
 pub(super) fn with_inherited_clustering(mut bin: FileRewrite) -> FileRewrite {
     if let [old] = bin.removed.as_slice() {
         clustering::inherit_clustering(old, &mut bin.added);
@@ -434,15 +434,15 @@ pub(super) fn with_inherited_clustering(mut bin: FileRewrite) -> FileRewrite {
     bin
 }
 
-/// What is not committed yet.
+/// The state of a run: rewritten files that are not committed yet.
 pub(super) struct OptimizeRun<'a> {
     options: &'a OptimizeOptions,
     sql: Option<String>,
     cluster_by: Vec<String>,
-    /// The newest version, but for `last`.
+    /// The newest version, except for `last_commit`.
     current_snapshot: Snapshot,
     /// The last commit. Its version is opened when the next commit begins, so that an error of
-    /// opening does not fail this one.
+    /// opening does not fail this commit.
     last_commit: Option<CommitResult>,
     target: &'a TargetTable,
     bins: Vec<FileRewrite>,
@@ -469,7 +469,7 @@ impl<'a> OptimizeRun<'a> {
         }
     }
 
-    /// Takes a bin that was written.
+    /// Adds a rewritten bin.
     pub(super) fn add(&mut self, bin: FileRewrite, out: &mut OptimizeResult) {
         out.added.0.extend(bin.added.iter().map(|add| add.size));
         out.removed.0.extend(bin.removed.iter().map(|add| add.size));
@@ -536,8 +536,7 @@ impl<'a> OptimizeRun<'a> {
     }
 }
 
-/// Files of which something is taken, packed where nothing says that they belong together
-/// otherwise.
+/// Files to purge, one per bin; packed if they have no other order.
 fn purge_bins(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
     let (loose, clustered): (Vec<Add>, Vec<Add>) = files
         .into_iter()
@@ -550,7 +549,7 @@ fn purge_bins(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
         .collect()
 }
 
-/// The files that become one, partition by partition: those below `small` bytes, up to `size` bytes
+/// The files to combine, partition by partition: files below `small` bytes, up to `size` bytes
 /// together.
 fn compaction_bins(files: Vec<Add>, small: i64, size: i64) -> Vec<Vec<Add>> {
     let mut out: Vec<Vec<Add>> = Vec::new();
@@ -562,7 +561,7 @@ fn compaction_bins(files: Vec<Add>, small: i64, size: i64) -> Vec<Vec<Add>> {
     out
 }
 
-/// Files in the order of their making, up to `size` bytes each time.
+/// Files in the order of their creation, up to `size` bytes per bin.
 fn pack_by_size(mut files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
     files.sort_by(|a, b| (a.modification_time, &a.path).cmp(&(b.modification_time, &b.path)));
     rewrite::split_by_size(files, size)
@@ -578,7 +577,7 @@ fn by_partition(files: Vec<Add>) -> BTreeMap<PartitionValues, Vec<Add>> {
     out
 }
 
-/// Whether many of a file's rows are deleted.
+/// Whether many rows of a file are deleted.
 fn has_many_deleted_rows(add: &Add) -> bool {
     let deleted = add
         .deletion_vector

@@ -1,8 +1,8 @@
-//! PURGE: files of which something is not the table's any more: rows that deletion vectors took,
+//! REORG TABLE ... APPLY (PURGE): files with deleted content: rows that deletion vectors delete,
 //! columns that were dropped.
 //!
-//! Protocol: "Deletion Vectors", "Column Mapping". Which files: delta-spark's. Cost: a footer for
-//! every file without vector.
+//! Protocol: "Deletion Vectors", "Column Mapping". The selection of files is delta-spark's. Cost: a
+//! footer for every file without deletion vector.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::protocol::data_path;
 use crate::protocol::schema::{DataType, StructType};
 use crate::snapshot::Snapshot;
 
-/// Those of some files that hold more than their rows.
+/// The files that contain deleted rows or columns.
 pub(in crate::ops) fn files_to_purge(
     snapshot: &Snapshot,
     files: Vec<Add>,
@@ -41,7 +41,8 @@ pub(in crate::ops) fn files_to_purge(
                     None => !tracked.contains(&field.name.to_lowercase()),
                 }
             }),
-            // A type that no column of a table has: it was dropped, or never the table's.
+            // A type that tables cannot have: the column was dropped, or never belonged to the
+            // table.
             Err(Error::Unsupported { .. }) => true,
             Err(error) => return Err(error),
         };
@@ -53,7 +54,7 @@ pub(in crate::ops) fn files_to_purge(
         .collect())
 }
 
-/// The type of a table's column by its name in files.
+/// The type of a table's column, by its name in files.
 fn column_type<'a>(
     snapshot: &Snapshot,
     schema: &'a StructType,
@@ -66,7 +67,7 @@ fn column_type<'a>(
         .map(|field| &field.data_type)
 }
 
-/// Whether a file's column has fields that the table's has not.
+/// Whether a file's column has fields that the table's column lacks.
 fn has_dropped_fields(snapshot: &Snapshot, known: &DataType, found: &DataType) -> bool {
     match (known, found) {
         (DataType::Struct(known), DataType::Struct(found)) => found.fields.iter().any(|field| {

@@ -1,8 +1,7 @@
-//! Rows that move into other files and stay what they are: the new files, their actions, the
-//! figures.
+//! Moving rows to other files without changing them: the new files, their actions, the metrics.
 //!
 //! Protocol: "Requirements for Writers" (`dataChange` is false), "Writer Requirements for Row
-//! Tracking". Figures are delta-spark's. Cost: one pass over the rows.
+//! Tracking". Metrics are those of delta-spark. Cost: one pass over the rows.
 
 use crate::commit::finish::{self, CommitOptions, CommitResult, metric_value};
 use crate::commit::{CommitOperation, OptimisticTransaction};
@@ -15,8 +14,8 @@ use crate::protocol::commit_line::{Action, Add};
 use crate::snapshot::Snapshot;
 use crate::write::WriteOutput;
 
-/// Files whose rows are in others now; the others are deleted again where no version comes to name
-/// them.
+/// Files whose rows were copied to new ones; the new files are deleted again unless a version
+/// references them.
 pub(in crate::ops) struct FileRewrite {
     pub removed: Vec<Add>,
     pub added: Vec<Add>,
@@ -39,7 +38,7 @@ impl FileRewrite {
         Ok(Self::new(removed, written, snapshot))
     }
 
-    /// Files that were written in others' place.
+    /// Files that were written to replace others.
     pub(in crate::ops) fn new(
         removed: Vec<Add>,
         written: WriteOutput,
@@ -63,7 +62,7 @@ impl FileRewrite {
     }
 }
 
-/// Files one after the other, up to `size` bytes each time.
+/// Files in order, up to `size` bytes per bin.
 pub(in crate::ops) fn split_by_size(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
     let mut out: Vec<Vec<Add>> = Vec::new();
     let mut bytes = 0_i64;
@@ -80,7 +79,7 @@ pub(in crate::ops) fn split_by_size(files: Vec<Add>, size: i64) -> Vec<Vec<Add>>
     out
 }
 
-/// Makes a version in which the new files have the old ones' place.
+/// Commits a version in which the new files replace the old ones.
 pub(in crate::ops) fn commit(
     mut transaction: OptimisticTransaction,
     mut operation: CommitOperation,

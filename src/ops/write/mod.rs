@@ -1,11 +1,12 @@
-//! WRITE: rows -> a version that has them, added to what is there or in its place.
+//! Writes: append rows to a table, or replace rows by them.
 //!
-//! In two steps, since expressions are bound outside of the core: [`WriteCommand::plan`] settles the
-//! table's schema, protocol and metadata and says what is to be bound; [`WriteCommand::run`] writes the
-//! files and commits. What a write replaces is settled before its rows are read: files that match
-//! as a whole end; in the others the rows that a predicate chose are marked by deletion vectors
-//! where the table has them, else the rows that stay are copied, and where the table has a change
-//! data feed these copies are told from changes by change files.
+//! A write has two steps, since expressions are bound outside of the core: [`WriteCommand::plan`]
+//! determines the table's schema, protocol and metadata and the expressions to bind;
+//! [`WriteCommand::run`] writes the files and commits. The rows that a write replaces are
+//! determined before its input is read. Files of which all rows match are removed. In the others,
+//! the rows that a predicate selects are marked by deletion vectors if the table has them;
+//! otherwise the remaining rows are copied, and a table with a change data feed gets change data
+//! files, which distinguish the copies from changes.
 //!
 //! Protocol: "Requirements for Writers", "Append-only Tables", "Change Data Files", "Row Tracking",
 //! "Identity Columns". Cost: one pass over the rows; replacing by a predicate reads the files that
@@ -59,16 +60,16 @@ use crate::write::external_files::{self, ExternalFileSet};
 use crate::write::with_change_feed::write_with_change_data;
 use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write};
 
-/// How to write.
+/// Options of a write.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WriteOptions {
-    /// What to do where there is a table.
+    /// What to do if the table exists.
     pub mode: SaveMode,
-    /// Partition columns of a new table; of an existing one its own, unless its schema is
-    /// replaced.
+    /// Partition columns of a new table; for an existing table they must be its own, unless its
+    /// schema is replaced.
     pub partition_by: Option<Vec<String>>,
-    /// Columns by which a new table is clustered.
+    /// Clustering columns of a new table.
     pub cluster_by: Vec<String>,
     /// Name of a new table.
     pub name: Option<String>,
@@ -78,19 +79,18 @@ pub struct WriteOptions {
     pub configuration: BTreeMap<String, Option<String>>,
     /// Whether unknown `delta.` properties may be set.
     pub allow_unknown: bool,
-    /// What the data may do to the schema; nothing if `None`.
+    /// How the data may change the schema; not at all if `None`.
     pub schema_mode: Option<SchemaMode>,
-    /// Whether only the rows are replaced for which a predicate is true, which is bound later.
+    /// Whether only the rows that match a predicate are replaced; the predicate is bound later.
     pub has_predicate: bool,
-    /// Whether only the partitions are replaced that the data has rows of.
+    /// Whether only the partitions are replaced that the data contains.
     pub dynamic_partitions: bool,
-    /// Whether only the rows are replaced that equal a row of the data in these columns; none for
-    /// all.
+    /// Replace only the rows that equal a row of the data in these columns; all rows if empty.
     pub keys: Vec<ReplaceKey>,
-    /// Whether a table is made of rows as by a statement, an old one being replaced by it with all
-    /// that it is.
+    /// The statement that creates or replaces a table from a query, if any; an existing table is
+    /// replaced including its definition.
     pub as_select: Option<AsSelect>,
-    /// The batch of a stream that the data is.
+    /// The micro-batch of a streaming query that is written.
     pub batch: Option<StreamingBatch>,
     /// How files are made.
     pub encoding: DataFileOptions,
@@ -98,17 +98,17 @@ pub struct WriteOptions {
     pub commit_options: CommitOptions,
 }
 
-/// A batch of a stream.
+/// A micro-batch of a streaming query.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamingBatch {
     /// The streaming query.
     pub query_id: String,
-    /// The batch's number.
+    /// The number of the batch.
     pub epoch_id: i64,
 }
 
-/// The statement that makes a table of a query.
+/// A statement that creates a table from a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AsSelect {
@@ -137,7 +137,7 @@ impl WriteOptions {
         self.has_predicate || self.dynamic_partitions || !self.keys.is_empty()
     }
 
-    /// What a new table shall be.
+    /// The definition of a new table.
     fn create_options(&self) -> CreateOptions {
         CreateOptions {
             mode: self.mode,
@@ -152,38 +152,37 @@ impl WriteOptions {
     }
 }
 
-/// A write that was found sound, waiting for its expressions and its rows.
+/// A validated write that waits for its expressions and its rows.
 #[derive(Debug, Clone)]
 pub struct WriteCommand {
     destination: TableOrPath,
     options: WriteOptions,
     /// The table after the write.
     target: TargetTable,
-    /// Whether the table's metadata is news.
+    /// Whether the write changes the table's metadata.
     is_changed: bool,
     domains: Vec<DomainMetadata>,
     constraints: TableConstraints,
-    /// Identity columns that the data gives no values.
+    /// Identity columns for which the data has no values.
     generated_identities: Vec<IdentityColumn>,
-    /// Those that it gives some.
+    /// Identity columns for which the data has values.
     explicit_identities: Vec<IdentityColumn>,
-    /// What is replaced, where that was settled before the rows were written.
+    /// The rows to replace, if determined before the rows were written.
     replacement: Option<ReplacementPlan>,
-    /// Those of the data, where only rows of its keys are replaced.
+    /// The keys of the data, if only rows with these keys are replaced.
     keys: Option<Arc<Mutex<ReplaceKeySet>>>,
-    /// What the caller should hear.
+    /// Warnings for the caller.
     warnings: Vec<String>,
 }
 
 const SCHEMA_HINT: &str = "pass schema_mode=\"merge\" to add it to the table";
 
 impl WriteCommand {
-    /// Settles what the table will be once data with this schema is written. `None` where there is
-    /// nothing to do.
+    /// Determines the table after writing data with this schema. `None` if there is nothing to do.
     ///
     /// # Errors
-    /// [`Error::Invalid`] and [`Error::SchemaMismatch`] for whatever can be refused before a row is
-    /// read; [`Error::Unsupported`] for tables that this release cannot write.
+    /// [`Error::Invalid`] and [`Error::SchemaMismatch`] for errors that can be found before any row
+    /// is read; [`Error::Unsupported`] for tables that this release cannot write.
     pub fn plan(
         place: TableOrPath,
         data: &StructType,
@@ -245,7 +244,7 @@ impl WriteCommand {
                 .any(|(own, place)| own.name == field.name && place.is_none())
         };
         let demands = TableConstraints::of(&protocol, &metadata, &schema, lacks)?;
-        // What no row can mend is said before any is read.
+        // Errors that do not depend on the rows are reported before any row is read.
         let names: Vec<&str> = demands
             .generated
             .iter()
@@ -313,7 +312,7 @@ impl WriteCommand {
         }))
     }
 
-    /// What is to be bound, against [`WriteCommand::schema`].
+    /// The expressions to bind, against [`WriteCommand::schema`].
     #[must_use]
     pub fn table_constraints(&self) -> &TableConstraints {
         &self.constraints
@@ -328,8 +327,8 @@ impl WriteCommand {
     /// Writes the rows and commits.
     ///
     /// # Errors
-    /// As [`write`] and [`OptimisticTransaction::commit`]. No file of this write is left behind then, unless
-    /// nobody knows whether it was committed.
+    /// As [`write`] and [`OptimisticTransaction::commit`]. New files are deleted after an error,
+    /// unless the outcome of the commit is unknown.
     pub fn run(
         self,
         bound: &TableConstraints,
@@ -340,7 +339,7 @@ impl WriteCommand {
             &self.constraints,
             bound_constraints::identities(&self.target.protocol, &self.target.schema)?,
         )?;
-        // Rows that come are counted, and not the files with those that others of them leave.
+        // Progress counts the written rows, not the files that are copied.
         let (progress, cancel) = (cancel.progress().clone(), &cancel.without_progress());
         let change = self.rows_to_replace(bound, cancel)?;
         let mut orphans = UncommittedFiles::new(self.destination.store());
@@ -348,7 +347,7 @@ impl WriteCommand {
             progress,
             ..self.target.write_request(rules, cancel)?
         };
-        // The feed of vectors and of whole files follows from the log.
+        // The changes of deletion vectors and of whole files can be derived from the log.
         let marks = self.uses_deletion_vectors(&change);
         let has_feed = self.target.has_change_data_feed()
             && (self.keys.is_some() || (!change.matched.partial.is_empty() && !marks));
@@ -380,13 +379,13 @@ impl WriteCommand {
         )
     }
 
-    /// Settles what is replaced, for another engine that writes. Says whether that has to write
-    /// changes, too: the rows that end, and the new ones.
+    /// Determines the rows to replace, for another engine that writes. Returns whether the engine
+    /// must write change data: the removed rows and the new ones.
     ///
     /// # Errors
-    /// Those of reading the files that may have such rows; [`Error::Unsupported`] where the rows
+    /// Errors of reading the files that may have such rows; [`Error::Unsupported`] if the rows
     /// themselves are needed, [`Error::Invalid`] for values of an identity column that only the
-    /// table may give.
+    /// table may generate.
     pub fn plan_replacement(
         &mut self,
         bound: &TableConstraints,
@@ -411,7 +410,7 @@ impl WriteCommand {
         Ok(has_feed)
     }
 
-    /// The version that is written to; `None` where there is no table.
+    /// The version that is read; `None` if the table does not exist.
     #[must_use]
     pub fn version(&self) -> Option<i64> {
         match &self.destination {
@@ -420,20 +419,21 @@ impl WriteCommand {
         }
     }
 
-    /// Identity columns that need values.
+    /// Identity columns for which values must be generated.
     #[must_use]
     pub fn generated_identities(&self) -> &[IdentityColumn] {
         &self.generated_identities
     }
 
-    /// Commits what lies in a folder of the table, as the rows of the write, which another engine
-    /// has cast, checked and written there; `changes` is the folder with changes, where
-    /// [`WriteCommand::plan_replacement`] wants them. What folders hold beside is deleted; on an error all that
-    /// they hold, unless nobody knows whether it was committed.
+    /// Commits the files in a folder of the table as the rows of the write; another engine has
+    /// cast, checked and written them. `changes` is the folder with change data, if
+    /// [`WriteCommand::plan_replacement`] requires it. Other files in these folders are deleted;
+    /// after an error all files in them are deleted, unless the outcome of the commit is unknown.
     ///
     /// # Errors
-    /// As [`WriteCommand::run`] and [`adopt`](external_files::adopt); [`Error::Unsupported`] where the rows
-    /// themselves are needed.
+    /// As [`WriteCommand::run`] and
+    /// [`inspect_external_files`](external_files::inspect_external_files); [`Error::Unsupported`]
+    /// if the rows themselves are needed.
     pub fn run_folder(
         mut self,
         bound: &TableConstraints,
@@ -467,15 +467,15 @@ impl WriteCommand {
         };
         let feed = self.external_change_data(changes, &[], &mut rest, cancel)?;
         let done = self.finish(bound, change, written, feed, orphans, cancel)?;
-        // What cannot be deleted is what vacuum is for.
+        // Files that cannot be deleted are left to vacuum.
         let _ = store.delete_batch(&rest);
         Ok(done)
     }
 
-    /// Commits files that other processes wrote by [`crate::write::write`], with what these know of
-    /// them: rows, and where [`WriteCommand::plan_replacement`] wants changes those that insert them, beside the
-    /// folder with the others. On an error they are deleted, unless nobody knows whether they
-    /// were committed.
+    /// Commits files that other processes wrote with [`crate::write::write`]: rows, and change data
+    /// for inserts if [`WriteCommand::plan_replacement`] requires it, in addition to the folder
+    /// with other change data. After an error they are deleted, unless the outcome of the commit is
+    /// unknown.
     ///
     /// # Errors
     /// As [`WriteCommand::run_folder`].
@@ -501,7 +501,7 @@ impl WriteCommand {
         Ok(done)
     }
 
-    /// What [`WriteCommand::plan_replacement`] found.
+    /// The result of [`WriteCommand::plan_replacement`].
     fn take_replacement(&mut self, changes: Option<&str>) -> Result<ReplacedRows> {
         match self.replacement.take() {
             Some(settled) if settled.writes_change_data == changes.is_some() => Ok(settled.change),
@@ -514,7 +514,7 @@ impl WriteCommand {
         }
     }
 
-    /// Changes that others wrote: files that are known, and a folder of them.
+    /// Change data that others wrote: known files, and the files of a folder.
     fn external_change_data(
         &self,
         folder: Option<&str>,
@@ -533,10 +533,10 @@ impl WriteCommand {
         Ok(ChangeDataSource::ExternalFiles(told.files))
     }
 
-    /// Deletes all that a write left in folders that no version names.
+    /// Deletes all files that a write left in folders and that no version references.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub fn abandon(&self, folders: &[String], cancel: &CancellationToken) -> Result<()> {
         drop(uncommitted_in_folders(
             self.destination.store(),
@@ -552,7 +552,7 @@ impl WriteCommand {
         (&self.target.protocol, &self.target.metadata)
     }
 
-    /// Ends what is replaced, once the new files are there, and commits.
+    /// Removes the replaced rows after the new files were written, and commits.
     fn finish(
         self,
         bound: &TableConstraints,
@@ -650,7 +650,7 @@ impl WriteCommand {
         });
         match done {
             Err(error) if error.may_be_committed() => Err(error),
-            // Where that is no error, the rows are not wanted any more.
+            // If that is not an error, the new rows are no longer needed.
             Err(error) => self
                 .destination
                 .resolve_create_race(error, self.options.mode),
@@ -666,10 +666,10 @@ impl WriteCommand {
         }
     }
 
-    /// Commits files that somebody else wrote, and the ends of others.
+    /// Commits files that another program wrote, and removes others.
     ///
     /// # Errors
-    /// As [`WriteCommand::run`]; the files stay in any case.
+    /// As [`WriteCommand::run`]; the files are kept in any case.
     pub fn run_files(
         self,
         bound: &TableConstraints,
@@ -775,15 +775,15 @@ impl WriteCommand {
         Ok(transaction)
     }
 
-    /// Whether somebody else made the table that this append wanted to make.
+    /// Whether another writer created the table that this append would have created.
     fn can_append_after_race(&self, error: &Error) -> bool {
         matches!(self.destination, TableOrPath::EmptyPath(..))
             && self.options.mode == SaveMode::Append
             && matches!(error, Error::CommitFailed { .. })
     }
 
-    /// Appends to the table that somebody else made meanwhile, if it is just the one that was
-    /// wanted.
+    /// Appends to the table that another writer created in the meantime, if it has the same
+    /// definition.
     fn append_after_race(
         &self,
         error: Error,
@@ -816,8 +816,8 @@ impl WriteCommand {
         )
     }
 
-    /// What delta-spark calls the number of new files: a stream's batch goes by another name than a
-    /// write.
+    /// The metric for the number of new files, which delta-spark names differently for streaming
+    /// batches and other writes.
     fn files_metric(&self) -> &'static str {
         if self.options.batch.is_some() {
             "numAddedFiles"
@@ -918,33 +918,33 @@ impl WriteCommand {
     }
 }
 
-/// What was found before another engine wrote.
+/// The rows to replace, determined before another engine wrote.
 #[derive(Debug, Clone)]
 struct ReplacementPlan {
     change: ReplacedRows,
-    /// Whether it has to write changes.
+    /// Whether the engine must write change data.
     writes_change_data: bool,
 }
 
-/// Where the feed of a write comes from.
+/// The source of a write's change data.
 enum ChangeDataSource {
-    /// It follows from the log.
+    /// It is derived from the log.
     DerivedFromLog,
-    /// The new rows are told in these files; those that end are yet to be.
+    /// The new rows are in these change data files; those for the removed rows are not written yet.
     Inserted(WriteOutput),
     /// All of it is in these files.
     ExternalFiles(Vec<WrittenDataFile>),
 }
 
-/// What a write ends.
+/// The rows that a write removes.
 #[derive(Debug, Clone, Default)]
 struct ReplacedRows {
-    /// Rows that end.
+    /// The removed rows.
     matched: MatchedRows,
     read_dependency: ReadDependency,
 }
 
-/// What of the table a write depends on.
+/// The reads that a write depends on.
 #[derive(Debug, Clone, Default)]
 enum ReadDependency {
     #[default]
@@ -954,7 +954,7 @@ enum ReadDependency {
 }
 
 impl WriteCommand {
-    /// What is to be replaced, before anything is written.
+    /// Determines the rows to replace, before anything is written.
     fn rows_to_replace(
         &self,
         bound: &TableConstraints,
@@ -981,7 +981,7 @@ impl WriteCommand {
                 read_dependency: ReadDependency::All,
             });
         };
-        // Columns that the write adds have no values in the rows that are there.
+        // Columns that the write adds have no values in existing rows.
         let known = predicate
             .column_names()
             .into_iter()
@@ -997,7 +997,7 @@ impl WriteCommand {
         })
     }
 
-    /// Ends the files of the partitions that were written.
+    /// Removes the files of the partitions that were written.
     fn replace_partitions(
         &self,
         change: &mut ReplacedRows,
@@ -1026,13 +1026,13 @@ impl WriteCommand {
         Ok(())
     }
 
-    /// Ends the rows whose keys were written.
+    /// Removes the rows whose keys were written.
     fn replace_by_keys(&self, change: &mut ReplacedRows, cancel: &CancellationToken) -> Result<()> {
         let (TableOrPath::Table(snapshot), Some(keys)) = (&self.destination, &self.keys) else {
             return Ok(());
         };
         let keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without a key there is nothing that could be replaced.
+        // Without keys no row can be replaced.
         let Some(predicate) = keys.predicate()? else {
             return Ok(());
         };
@@ -1043,7 +1043,7 @@ impl WriteCommand {
         Ok(())
     }
 
-    /// Whether rows end by deletion vectors, their files staying as they are.
+    /// Whether rows are deleted by deletion vectors, so that their files are kept.
     fn uses_deletion_vectors(&self, change: &ReplacedRows) -> bool {
         let keeps_schema = self.options.schema_mode != Some(SchemaMode::Overwrite);
         self.options.has_predicate
@@ -1052,7 +1052,7 @@ impl WriteCommand {
             && !change.matched.partial.is_empty()
     }
 
-    /// Copies the rows that stay of files that end.
+    /// Copies the remaining rows of removed files.
     fn copy_remaining_rows(
         &self,
         change: &ReplacedRows,
@@ -1071,7 +1071,7 @@ impl WriteCommand {
     }
 }
 
-/// The rows, whose keys are noted as they pass.
+/// The rows; their keys are recorded as they are read.
 fn with_key_tracking(
     rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
     keys: Option<Arc<Mutex<ReplaceKeySet>>>,
@@ -1128,8 +1128,7 @@ fn check_options(options: &WriteOptions) -> Result<()> {
     Ok(())
 }
 
-/// What describes a new table changes nothing about one that is there; a caller who thinks it does
-/// should hear of it.
+/// Warns that options for a new table have no effect on an existing one.
 fn warn_ignored_properties(
     snapshot: &Snapshot,
     options: &WriteOptions,
@@ -1152,8 +1151,7 @@ fn warn_ignored_properties(
     }
 }
 
-/// Protocol, metadata and changed domains of an existing table after data with this schema is
-/// written.
+/// Protocol, metadata and changed domains of an existing table after writing data with this schema.
 pub(super) fn evolved_definition(
     snapshot: &Snapshot,
     data: &StructType,
@@ -1229,7 +1227,8 @@ pub(super) fn evolved_definition(
                 table::set_schema(protocol, metadata, &merged, &mut context)?;
             Ok((protocol, metadata, Vec::new()))
         }
-        // Rows stay, so the schema must; whoever always passes it loses nothing.
+        // Some rows are kept, so the schema must be kept as well; callers that always set the mode
+        // lose nothing.
         Some(SchemaMode::Overwrite) if partly => {
             let same = |field: &StructField| {
                 snapshot
@@ -1269,7 +1268,7 @@ pub(super) fn evolved_definition(
     }
 }
 
-/// The clustering once all columns are replaced: that of the write, else none, which is how
+/// The clustering after all columns were replaced: that of the write, else an empty list, as
 /// delta-spark writes it.
 fn clustering_domain_change(
     snapshot: &Snapshot,
