@@ -1,5 +1,5 @@
-//! Arrow across the boundary by the `PyCapsule` interface: streams, schemas and batches, zero-copy
-//! both ways.
+//! Exchange of Arrow data through the `PyCapsule` interface: streams, schemas and batches,
+//! zero-copy in both directions.
 
 use std::ffi::CStr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,16 +30,16 @@ type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 pub(super) struct ArrowStream {
     schema: SchemaRef,
     batches: Mutex<Option<BatchIterator>>,
-    /// What is pulled ahead of a consumer in Python.
+    /// The batches that are read ahead for a consumer in Python.
     ahead: Mutex<Option<ReadAheadIterator<RecordBatch>>>,
     progress: ProgressCounter,
-    /// Whether the work behind the stream calls Python, as a store made there does.
+    /// Whether the work behind the stream calls Python, as a store implemented in Python does.
     calls_python: bool,
-    /// What ended the stream, for whoever pulls it through C and sees only text.
+    /// The error that ended the stream, for consumers of the C interface, which only get a string.
     failure: Arc<Mutex<Option<StreamError>>>,
 }
 
-/// What ended a stream.
+/// The error that ended a stream.
 enum StreamError {
     Core(Error),
     /// A signal handler's exception.
@@ -92,7 +92,7 @@ impl ArrowStream {
     }
 }
 
-/// Batches for a consumer behind the C interface; the typed error stays with the stream.
+/// Batches for a consumer of the C interface; the typed error is kept by the stream.
 struct ExportedBatchReader {
     schema: SchemaRef,
     batches: GilAwareBatches,
@@ -100,14 +100,14 @@ struct ExportedBatchReader {
     failure: Arc<Mutex<Option<StreamError>>>,
 }
 
-/// Who pulls the batches, which decides what may happen meanwhile.
+/// The consumer of the batches, which determines whether Python can be called.
 enum GilAwareBatches {
-    /// Anybody, perhaps with the GIL held: it is not touched.
+    /// Any consumer, which may hold the GIL: it is neither acquired nor released.
     Anybody(BatchIterator),
-    /// Anybody, but a store made in Python needs the GIL: it is taken from the consumer for as
-    /// long.
+    /// Any consumer, but a store implemented in Python needs the GIL: it is released by the
+    /// consumer in the meantime.
     CallsPython(BatchIterator),
-    /// A library that has let go of the GIL, called by our own code: signals are looked for.
+    /// A library that has released the GIL, called by our own code: signals are checked.
     Interruptible(ReadAheadIterator<RecordBatch>),
     Ended,
 }
@@ -180,11 +180,11 @@ fn as_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     )?)
 }
 
-/// The schema inside of a capsule that a consumer hands over.
+/// The schema in a capsule that a consumer passes.
 fn requested(capsule: &Bound<'_, PyAny>) -> PyResult<Schema> {
     let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?;
-    // SAFETY: the capsule has the name that the interface gives to a valid `ArrowSchema`, which it
-    // owns and which lives as long as the capsule, that is longer than this borrow.
+    // SAFETY: the interface gives this name only to a capsule with a valid `ArrowSchema`, which the
+    // capsule owns and which lives as long as the capsule, that is longer than this borrow.
     let schema = unsafe { pointer.cast::<FFI_ArrowSchema>().as_ref() };
     Schema::try_from(schema).map_err(|e| {
         to_python(
@@ -203,7 +203,7 @@ impl ArrowStream {
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let mut schema = Arc::clone(&self.schema);
-        // A request is a wish: only one of the same columns can be met.
+        // A request is best-effort: only one with the same columns can be satisfied.
         if let Some(capsule) = requested_schema.filter(|c| !c.is_none()) {
             let wish = requested(capsule)?;
             let castable = wish.fields().len() == schema.fields().len()
@@ -229,8 +229,8 @@ impl ArrowStream {
         self.export(py, schema, batches, cast)
     }
 
-    /// The stream for a library that lets go of the GIL while it pulls, as pyarrow does: Ctrl-C
-    /// ends it, and `check` raises the handler's exception.
+    /// The stream for a library that releases the GIL while it reads, such as pyarrow: Ctrl-C ends
+    /// it, and `check` raises the handler's exception.
     fn interruptible<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let ahead = match self.take_ahead() {
             Some(ahead) => ahead,
@@ -273,12 +273,12 @@ impl ArrowStream {
         drop(self.take());
     }
 
-    /// (files done, files in all)
+    /// (completed files, all files)
     fn progress(&self) -> (u64, u64) {
         self.progress.get()
     }
 
-    /// Raises the typed error with which the exported stream ended, if it did.
+    /// Raises the typed error with which the exported stream ended, if any.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         match self
             .failure
@@ -325,7 +325,7 @@ impl ArrowBatch {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        // A request is a wish, and casting belongs to the stream.
+        // A request is best-effort, and only streams cast.
         let _ = requested_schema;
         let data = StructArray::from(self.batch.clone()).to_data();
         let (array, _): (FFI_ArrowArray, FFI_ArrowSchema) =
@@ -339,7 +339,7 @@ impl ArrowBatch {
     }
 }
 
-/// A schema to be taken over by an Arrow library.
+/// A schema to be imported by an Arrow library.
 #[pyclass(frozen, module = "deltafast._core")]
 pub(super) struct ArrowSchemaExport {
     pub(super) schema: SchemaRef,
@@ -361,13 +361,13 @@ pub(super) fn engine_batches(
     })
 }
 
-/// Takes over the stream of anything that has `__arrow_c_stream__`.
+/// Imports the stream of any object with `__arrow_c_stream__`.
 pub(super) fn import_stream(object: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     let capsule = object.call_method0("__arrow_c_stream__")?;
     let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(STREAM))?;
-    // SAFETY: the capsule has the name that the interface gives to a valid `ArrowArrayStream`;
-    // `from_raw` moves it out and leaves a released one behind, which the capsule's destructor
-    // then skips.
+    // SAFETY: the interface gives this name only to a capsule with a valid `ArrowArrayStream`;
+    // `from_raw` moves it out and leaves a released one behind, which the capsule's destructor then
+    // skips.
     let reader = unsafe {
         RecordBatchStreamReader::from_raw(pointer.cast::<FFI_ArrowArrayStream>().as_ptr())
     };

@@ -1,4 +1,4 @@
-//! Committers made in Python, as `deltafast.catalog.Committer` describes them.
+//! Committers implemented in Python, as described by `deltafast.catalog.Committer`.
 
 use std::sync::Arc;
 
@@ -88,7 +88,8 @@ impl CatalogClient for PyCatalog {
         match ratified {
             Ok(true) => Ok(PutOutcome::Created),
             Ok(false) => Ok(PutOutcome::Exists),
-            // An exception does not say whether it was ratified; after these a retry is useless.
+            // An exception does not say whether the commit was ratified; after these a retry is
+            // useless.
             Err(
                 error @ (Error::Unsupported { .. }
                 | Error::Storage {

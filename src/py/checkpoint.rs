@@ -1,4 +1,5 @@
-//! Checkpoints and the upkeep of the log, as Python calls them: options and answers are JSON text.
+//! Python functions for checkpoints and maintenance of the log: options and results are JSON
+//! strings.
 
 use pyo3::prelude::*;
 
@@ -24,7 +25,7 @@ pub(super) fn create_checkpoint(
     })
 }
 
-/// Writes the checksum of a snapshot's version; false where there is one.
+/// Writes the checksum of a snapshot's version; false if it exists.
 #[pyfunction]
 pub(super) fn write_checksum(py: Python<'_>, snapshot: &Snapshot) -> PyResult<bool> {
     let snapshot = snapshot.core().clone();
@@ -33,7 +34,7 @@ pub(super) fn write_checksum(py: Python<'_>, snapshot: &Snapshot) -> PyResult<bo
     })
 }
 
-/// Deletes what has expired of the log, or says what that would be.
+/// Deletes expired files of the log, or lists them.
 #[pyfunction]
 pub(super) fn cleanup_metadata(
     py: Python<'_>,
@@ -50,7 +51,7 @@ pub(super) fn cleanup_metadata(
     })
 }
 
-/// Compacts a range of commits; gives the file's path.
+/// Compacts a range of commits; returns the file's path.
 #[pyfunction]
 pub(super) fn compact_logs(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Single commits, for a stream that follows a table (`deltafast._ops.change_stream`).
+//! Reading of single commits, for a stream that follows a table (`deltafast._ops.change_stream`).
 
 use pyo3::prelude::*;
 
@@ -12,7 +12,7 @@ pub(super) struct Commits {
     core: scan::CommitRange,
 }
 
-/// What one commit added and took away.
+/// The files that one commit added and removed.
 #[pyclass(frozen, get_all, module = "deltafast._core")]
 pub(super) struct CommitFiles {
     adds: Vec<(String, i64)>,
@@ -24,7 +24,7 @@ pub(super) struct CommitFiles {
 
 #[pymethods]
 impl Commits {
-    /// Lists the commits from a version on, as the snapshot's table knows them.
+    /// Lists the commits from a version on, as far as the snapshot's log has them.
     #[staticmethod]
     fn list(py: Python<'_>, snapshot: &Snapshot, start: i64) -> PyResult<Self> {
         let snapshot = snapshot.core().clone();

@@ -1,4 +1,4 @@
-//! Errors -> the classes of `deltafast.exceptions`.
+//! Conversion of errors to the exceptions of `deltafast.exceptions`.
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
@@ -46,7 +46,7 @@ fn class(error: &Error) -> &'static str {
     }
 }
 
-/// The exception of an error, with its place as attributes.
+/// The exception for an error, with its location as attributes.
 pub(super) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     if matches!(error, Error::Cancelled) {
         return PyKeyboardInterrupt::new_err("cancelled");

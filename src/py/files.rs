@@ -1,4 +1,4 @@
-//! A table's folder as a plain file system, for libraries that write Parquet files themselves
+//! The folder of a table as a file system, for libraries that write Parquet files themselves
 //! (`deltafast.filesystem`).
 
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ impl Files {
         })
     }
 
-    /// What lies directly in a folder.
+    /// The entries of a folder.
     fn list(&self, py: Python<'_>, folder: String) -> PyResult<FolderEntries> {
         let store = Arc::clone(&self.store);
         wait(py, move |_| {
@@ -62,7 +62,7 @@ impl Files {
         })
     }
 
-    /// The bytes of a range, which must not go beyond the end.
+    /// The bytes of a range, which must not exceed the file.
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -83,7 +83,7 @@ impl Files {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Begins a file, which takes the place of one that is there.
+    /// Begins a file, which replaces an existing one.
     fn begin(&self, py: Python<'_>, path: String) -> PyResult<FileUpload> {
         let store = Arc::clone(&self.store);
         let upload = wait(py, move |_| store.upload(&path, ObjectRole::Derived))?;
@@ -92,7 +92,7 @@ impl Files {
         })
     }
 
-    /// Deletes files; those that are not there count as deleted.
+    /// Deletes files; missing files count as deleted.
     fn delete(&self, py: Python<'_>, paths: Vec<String>) -> PyResult<()> {
         let store = Arc::clone(&self.store);
         wait(py, move |_| {
@@ -105,7 +105,7 @@ impl Files {
     }
 }
 
-/// A file that is being written; dropped before it is finished it leaves nothing.
+/// A file that is being written; nothing remains if it is dropped before it is finished.
 #[pyclass(frozen, module = "deltafast._core")]
 pub(super) struct FileUpload {
     upload: Mutex<Option<Box<dyn ObjectUpload>>>,
@@ -129,7 +129,7 @@ impl FileUpload {
 
 #[pymethods]
 impl FileUpload {
-    /// Appends bytes; after an error the file is given up.
+    /// Appends bytes; after an error the file is discarded.
     fn write(&self, py: Python<'_>, data: Vec<u8>) -> PyResult<()> {
         let mut upload = self.take(py)?;
         let upload = wait(py, move |_| -> Result<_> {

@@ -1,5 +1,5 @@
-//! Commands whose rows another engine finds and writes, as Python calls them: options, demands and
-//! answers are JSON text.
+//! Python classes for commands whose rows another engine finds and writes: options, constraints and
+//! results are JSON strings.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +19,7 @@ use crate::exec::{CancellationToken, ProgressCounter};
 use crate::ops;
 use crate::scan::BatchStream;
 
-/// A job, until it is run; and whose table it changes.
+/// A job that was not run yet, and the table that it changes.
 struct PendingJob<J> {
     job: Mutex<Option<J>>,
     uri: String,
@@ -44,7 +44,7 @@ impl<J: Send + 'static> PendingJob<J> {
         job.ok_or_else(|| to_python(py, &Error::invalid("a job can be run once")))
     }
 
-    /// Has the job do a step before it is run; one that fails is its last.
+    /// Runs a step of the job; after a failed step the job cannot be used.
     fn step<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -70,13 +70,13 @@ impl<J: Send + 'static> PendingJob<J> {
     }
 }
 
-/// A DELETE or an UPDATE that another engine does.
+/// A DELETE or an UPDATE that another engine runs.
 #[pyclass(frozen, module = "deltafast._core")]
 pub(super) struct ChangeJob(PendingJob<ops::ExternalDmlJob>);
 
 #[pymethods]
 impl ChangeJob {
-    /// `verb` is `delete` or `update`, `predicate` JSON of a `Demand`.
+    /// `verb` is `delete` or `update`, `predicate` JSON of a `NamedExpression`.
     #[new]
     #[pyo3(signature = (snapshot, verb, commit_options, predicate=None))]
     fn new(
@@ -102,14 +102,14 @@ impl ChangeJob {
         Ok(Self(PendingJob::new(job, snapshot.origin())))
     }
 
-    /// JSON of `JobOutlook`.
+    /// JSON of `TableRequirements`.
     fn outlook(&self, py: Python<'_>) -> PyResult<String> {
         self.0
             .step(py, |job, cancel| to_json(&job.requirements(cancel)?))
     }
 
-    /// Takes the places of rows, `file`, `word` and `bits`; `files` is a JSON object of paths by
-    /// their numbers. JSON of `JobFound`.
+    /// Sets the positions of matching rows, `file`, `word` and `bits`; `files` is a JSON object of
+    /// paths by their numbers. Returns JSON of `MatchedRowsSummary`.
     #[pyo3(signature = (files, marks=None))]
     fn find(
         &self,
@@ -124,7 +124,7 @@ impl ChangeJob {
         })
     }
 
-    /// Commits what lies in the folders.
+    /// Commits the files in the folders.
     #[pyo3(signature = (rows=None, changes=None))]
     fn run(
         &self,
@@ -139,13 +139,13 @@ impl ChangeJob {
     }
 }
 
-/// An OPTIMIZE or a REORG that another engine does.
+/// An OPTIMIZE or a REORG that another engine runs.
 #[pyclass(frozen, module = "deltafast._core")]
 pub(super) struct OptimizeJob(PendingJob<ops::ExternalOptimizeJob>);
 
 #[pymethods]
 impl OptimizeJob {
-    /// `options` is JSON of `OptimizeOptions`, `predicate` of a `Demand`.
+    /// `options` is JSON of `OptimizeOptions`, `predicate` of a `NamedExpression`.
     #[new]
     #[pyo3(signature = (snapshot, options, predicate=None))]
     fn new(
@@ -169,13 +169,13 @@ impl OptimizeJob {
         Ok(Self(PendingJob::new(job, snapshot.origin())))
     }
 
-    /// JSON of `OptimizeOutlook`.
+    /// JSON of `OptimizeRequirements`.
     fn outlook(&self, py: Python<'_>) -> PyResult<String> {
         self.0
             .step(py, |job, cancel| to_json(&job.requirements(cancel)?))
     }
 
-    /// How rows are placed along the curve, for a sample of its columns.
+    /// The bounds of the curve for a sample of its columns.
     fn curve(&self, py: Python<'_>, sample: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
         let sample = import_stream(sample)?;
         let found = self.0.step(py, move |job, cancel| {
@@ -193,7 +193,7 @@ impl OptimizeJob {
         Ok(ArrowStream::new(batches, false))
     }
 
-    /// Commits what lies in the folder.
+    /// Commits the files in the folder.
     #[pyo3(signature = (folder=None))]
     fn run(&self, py: Python<'_>, folder: Option<String>) -> PyResult<CommandOutput> {
         let done = self
@@ -203,7 +203,7 @@ impl OptimizeJob {
     }
 }
 
-/// Deletes what another engine left in folders of the table that no version names.
+/// Deletes files in folders of another engine that no version references.
 #[pyfunction]
 pub(super) fn abandon_folders(
     py: Python<'_>,

@@ -1,5 +1,5 @@
-//! Commands that keep a table in order, as Python calls them: options and answers are JSON text,
-//! beside the answer the snapshot that a command made, if it made one.
+//! Python functions for maintenance commands: options and results are JSON strings; the snapshot
+//! after a command that committed is returned in addition.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::store::ObjectMeta;
 
 type MaintenanceOutput = (Option<Snapshot>, String);
 
-/// Deletes files that no version in the time of retention needs.
+/// Deletes files that no version within the retention requires.
 #[pyfunction]
 #[pyo3(signature = (snapshot, options_json, inventory=None))]
 pub(super) fn vacuum(
@@ -76,7 +76,7 @@ fn inventory_files(batch: &arrow_array::RecordBatch) -> Result<Vec<ObjectMeta>> 
         Ok(arrow_cast::cast(&array, &Arrow::Int64)?)
     };
     let time = match column("modificationTime", &Arrow::Int64) {
-        // A timestamp casts to the number of its own unit.
+        // A timestamp is cast to the number of its own unit.
         Ok(_)
             if matches!(
                 batch
@@ -112,7 +112,7 @@ fn inventory_files(batch: &arrow_array::RecordBatch) -> Result<Vec<ObjectMeta>> 
         .collect())
 }
 
-/// Brings an older version back.
+/// Restores an older version.
 #[pyfunction]
 pub(super) fn restore(
     py: Python<'_>,
@@ -130,7 +130,7 @@ pub(super) fn restore(
     ))
 }
 
-/// Removes files from the log that are not there.
+/// Removes missing files from the log.
 #[pyfunction]
 pub(super) fn repair(
     py: Python<'_>,
@@ -157,7 +157,7 @@ pub(super) fn generate(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> 
     })
 }
 
-/// Makes a table at `uri` that shares a snapshot's files.
+/// Creates a table at `uri` that shares a snapshot's files.
 #[pyfunction]
 #[pyo3(signature = (snapshot, uri, options_json, storage_options=None))]
 pub(super) fn clone_table(
@@ -183,7 +183,7 @@ pub(super) fn clone_table(
     Ok(json)
 }
 
-/// Makes a table of the Parquet files at `uri`.
+/// Creates a table from the Parquet files at `uri`.
 #[pyfunction]
 #[pyo3(signature = (uri, options_json, storage_options=None))]
 pub(super) fn convert_to_delta(

@@ -1,7 +1,7 @@
-//! The Python extension `deltafast._core`: arguments in, one call of the core, results out.
+//! The Python extension `deltafast._core`: converts arguments, calls the core, and converts
+//! results.
 //!
-//! Nothing here decides anything about Delta. Every call that can take long goes through
-//! [`runtime::wait`].
+//! It contains no logic of Delta. Every call that can take long goes through [`runtime::wait`].
 
 mod arrow;
 mod catalog;
@@ -25,16 +25,17 @@ use pyo3::prelude::*;
 use arrow::{ArrowBatch, ArrowSchemaExport, ArrowStream};
 use snapshot::Snapshot;
 
-/// Batches are allocated on one thread and freed on another by the hundred megabytes, which the
-/// system's allocator answers with a system call and a page fault each. Version 2 of mimalloc:
-/// version 3 ties its main heap to the thread that loads the extension, and every other thread
-/// crashes once that one has ended.
+/// Batches of hundreds of megabytes are allocated on one thread and freed on another, for which the
+/// system's allocator needs a system call and a page fault each. Version 2 of mimalloc: version 3
+/// ties its main heap to the thread that loads the extension, and every other thread crashes once
+/// that thread has ended.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Milliseconds after which the allocator gives back memory that nobody uses. By itself it waits a
-/// second, and what a job leaves on one thread is held beside what the next one needs on another: a
-/// process of many commits grew by that. At once costs a scan two fifths more time.
+/// Milliseconds after which the allocator returns unused memory to the system. The default is a
+/// second, in which memory that a job freed on one thread is held in addition to the memory that
+/// the next job needs on another one: processes with many commits grew. Returning it immediately
+/// slows a scan down by two fifths.
 const PURGE_DELAY: c_long = 100;
 
 fn set_purge_delay() {
@@ -43,8 +44,8 @@ fn set_purge_delay() {
     unsafe extern "C" {
         fn mi_option_set_default(option: c_int, value: c_long);
     }
-    // SAFETY: the function of the allocator that is linked; it refuses numbers that it does not
-    // know, and leaves alone what the environment sets (`MIMALLOC_PURGE_DELAY`).
+    // SAFETY: a function of the linked allocator; it ignores unknown option numbers, and options
+    // that are set in the environment (`MIMALLOC_PURGE_DELAY`).
     unsafe { mi_option_set_default(MI_OPTION_PURGE_DELAY, PURGE_DELAY) }
 }
 

@@ -1,4 +1,4 @@
-//! The one way in which Python waits for the core: GIL released, Ctrl-C looked for twenty times a
+//! How Python waits for the core: with the GIL released, and checking for Ctrl-C twenty times per
 //! second.
 
 use std::cell::RefCell;
@@ -16,18 +16,18 @@ use crate::error::{Error, Result};
 use crate::exec::{AFTER_FORK, CancellationToken, ProgressCounter, panic_error};
 use crate::process::{PerProcess, ProcessBound};
 
-/// How long a signal may wait.
+/// The interval between two checks for signals.
 const TICK: Duration = Duration::from_millis(50);
 
 type RuntimeJob = Box<dyn FnOnce() + Send>;
 
-/// Threads that wait for a call.
+/// Idle threads that wait for a call.
 static IDLE: PerProcess<Mutex<Vec<Sender<RuntimeJob>>>> = PerProcess::new();
 
-/// More idle threads than this are let go.
+/// The maximum number of idle threads.
 const MOST_IDLE: usize = 4;
 
-/// Locks the list of waiting threads.
+/// Locks the list of idle threads.
 fn idle<T>(act: impl FnOnce(&mut Vec<Sender<RuntimeJob>>) -> T) -> T {
     let idle = IDLE
         .get(|| Ok::<_, Infallible>(Mutex::default()))
@@ -41,7 +41,7 @@ fn on_thread(job: RuntimeJob) -> std::io::Result<()> {
     let Some(thread) = known else {
         return start(job);
     };
-    // A thread that ended meanwhile gives the job back.
+    // If the thread ended in the meantime the job is returned.
     thread.send(job).or_else(|unsent| start(unsent.0))
 }
 
@@ -67,24 +67,24 @@ fn start(job: RuntimeJob) -> std::io::Result<()> {
 }
 
 thread_local! {
-    /// Who counts what the calls of this thread do; see `Counter`.
+    /// The counter of the calls of this thread; see `Counter`.
     static WATCHED: RefCell<Option<ProgressCounter>> = const { RefCell::new(None) };
 }
 
-/// Has somebody else, or nobody, count what calls of this thread do; who did so far.
+/// Sets or removes the counter of the calls of this thread; returns the previous one.
 pub(super) fn replace_progress(progress: Option<ProgressCounter>) -> Option<ProgressCounter> {
     WATCHED.with(|watched| watched.replace(progress))
 }
 
-/// A flag of work that counts where somebody watches this thread.
+/// A cancellation token with this thread's counter, if any.
 pub(super) fn cancellation_token() -> CancellationToken {
     WATCHED
         .with(|watched| watched.borrow().clone())
         .map_or_else(CancellationToken::default, CancellationToken::with_progress)
 }
 
-/// Runs `work` on another thread and waits for it. When a signal handler raises (Ctrl-C), the work
-/// is cancelled and left behind, so that a silent socket cannot hold the interpreter.
+/// Runs `work` on another thread and waits for it. If a signal handler raises (Ctrl-C), the work is
+/// cancelled and abandoned, so that an unresponsive socket cannot block the interpreter.
 pub(super) fn wait<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&CancellationToken) -> Result<T> + Send + 'static,
@@ -92,9 +92,9 @@ pub(super) fn wait<T: Send + 'static>(
     run(py, false, work)
 }
 
-/// The same for work that changes something: after Ctrl-C it is waited for until it has stopped, so
-/// that nobody is left to guess whether a version was made, and no file half written. A second
-/// Ctrl-C leaves it behind.
+/// The same for work that changes something: after Ctrl-C it waits until the work has stopped, so
+/// that it is known whether a version was committed, and no file is left half written. A second
+/// Ctrl-C abandons the work.
 pub(super) fn wait_settled<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&CancellationToken) -> Result<T> + Send + 'static,
@@ -113,7 +113,7 @@ fn run<T: Send + 'static>(
     on_thread(Box::new(move || {
         let result = catch_unwind(AssertUnwindSafe(|| work(&inner)))
             .unwrap_or_else(|panic| Err(panic_error("a call", &*panic)));
-        // The receiver is gone only when the caller was interrupted.
+        // The receiver is dropped only when the caller was interrupted.
         let _ = sender.send(result);
     }))
     .map_err(|e| to_python(py, &Error::no_thread(&e)))?;
@@ -121,8 +121,8 @@ fn run<T: Send + 'static>(
     loop {
         match py.detach(|| receiver.recv_timeout(TICK)) {
             Ok(result) => {
-                // A signal of the last moment would raise right after this, and nobody would learn
-                // what became of the work.
+                // A signal that arrived last would raise right after this call, and its result
+                // would be lost.
                 let interrupted = interrupted.or_else(|| {
                     if settles {
                         py.check_signals().err()
@@ -133,7 +133,7 @@ fn run<T: Send + 'static>(
                 return match (result, interrupted) {
                     (result, None) => result.map_err(|error| to_python(py, &error)),
                     (Err(Error::Cancelled), Some(interrupt)) => Err(interrupt),
-                    // Whoever tries again after errors wants to be stopped all the same.
+                    // A caller that retries after errors must be interrupted nevertheless.
                     (Err(error), Some(interrupt)) => {
                         interrupt.set_cause(py, Some(to_python(py, &error)));
                         Err(interrupt)
@@ -164,15 +164,15 @@ fn run<T: Send + 'static>(
     }
 }
 
-/// Items of an iterator, pulled by a thread of its own a little ahead of Python: the next one is
-/// mostly there already, and no item costs a change of threads to and fro.
+/// Items of an iterator, which a thread of its own reads ahead of Python: the next item is usually
+/// available, and no item requires a change of threads.
 pub(super) struct ReadAheadIterator<T>(ProcessBound<Receiver<Result<T>>>);
 
-/// How many items wait for Python.
+/// The number of items that are read ahead.
 const AHEAD: usize = 4;
 
 impl<T: Send + 'static> ReadAheadIterator<T> {
-    /// Begins to pull.
+    /// Starts the thread.
     pub(super) fn start(
         py: Python<'_>,
         items: impl Iterator<Item = Result<T>> + Send + 'static,
@@ -181,7 +181,7 @@ impl<T: Send + 'static> ReadAheadIterator<T> {
         on_thread(Box::new(move || {
             let mut items = items;
             let pulled = catch_unwind(AssertUnwindSafe(|| {
-                // Whoever does not want any more has dropped the receiver.
+                // The receiver is dropped when no more items are needed.
                 let _ = items.by_ref().try_for_each(|item| sender.send(item));
                 drop(items);
             }));
@@ -193,9 +193,9 @@ impl<T: Send + 'static> ReadAheadIterator<T> {
         Ok(Self(ProcessBound::new(receiver)))
     }
 
-    /// The next item; a signal handler's exception where one raises meanwhile.
+    /// The next item, or the exception of a signal handler that raised in the meantime.
     pub(super) fn next_item(&mut self, py: Python<'_>) -> PyResult<Option<T>> {
-        // What is there already needs no letting go of the GIL.
+        // An item that is available can be returned without releasing the GIL.
         let Some(receiver) = self.0.get_mut() else {
             return Err(to_python(py, &Error::invalid(AFTER_FORK)));
         };
@@ -207,7 +207,7 @@ impl<T: Send + 'static> ReadAheadIterator<T> {
         next.transpose().map_err(|error| to_python(py, &error))
     }
 
-    /// The same for a thread that has let go of the GIL.
+    /// The same for a thread that has released the GIL.
     #[allow(
         clippy::redundant_closure_for_method_calls,
         reason = "the method alone is not general enough in its lifetime"

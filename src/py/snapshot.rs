@@ -1,4 +1,4 @@
-//! `Snapshot`: a version of a table, as Python holds it.
+//! `Snapshot`: the Python object for a version of a table.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::store::{self, ExternalPaths, StorageOptions, Store, TableStores};
 pub(super) struct Snapshot {
     core: Core,
     uri: String,
-    /// Whether the table's store or its committer is one made in Python.
+    /// Whether the table's store or its committer is implemented in Python.
     python_store: bool,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn read_options(options: &HashMap<String, String>) -> Result<ReadOpti
     })
 }
 
-/// Who knows the newest versions of a table beside its log.
+/// The source of the newest versions of a table in addition to its log.
 #[derive(Debug)]
 pub(super) enum LogTailSource {
     Tail(Vec<TailCommit>),
@@ -94,7 +94,7 @@ pub(super) fn open_log(
 }
 
 impl Snapshot {
-    /// Does `work` on a waiting thread, then says what the log's wrong files deserve to have said.
+    /// Runs `work` on an idle thread, then reports warnings about files of the log.
     fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -106,7 +106,7 @@ impl Snapshot {
         Ok(done)
     }
 
-    /// Another version of the same table.
+    /// A snapshot of the core as a Python object.
     pub(super) fn new(core: Core, uri: String, python_store: bool) -> Self {
         Self {
             core,
@@ -115,7 +115,7 @@ impl Snapshot {
         }
     }
 
-    /// What else a handle on the same table needs to know.
+    /// The location of the table, for another handle.
     pub(super) fn origin(&self) -> (String, bool) {
         (self.uri.clone(), self.python_store)
     }
@@ -142,7 +142,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// The same for another version, which says what it has to say.
+    /// The same for another version, whose warnings are reported.
     fn moved(
         &self,
         py: Python<'_>,
@@ -157,7 +157,7 @@ impl Snapshot {
         Ok(other)
     }
 
-    /// Makes a stream.
+    /// Creates a stream.
     fn stream(
         &self,
         py: Python<'_>,

@@ -1,5 +1,5 @@
-//! Stores made in Python, as `deltafast.stores.Store` and `WritableStore` describe them; and the
-//! check of any store.
+//! Stores implemented in Python, as described by `deltafast.stores.Store` and `WritableStore`; and
+//! the check of any store.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use crate::store::{
     PutOutcome, Store, TablePath, check_length,
 };
 
-/// Tries whether a store is safe to commit to; the report as JSON.
+/// Checks whether commits to a store are safe; returns the report as JSON.
 #[pyfunction]
 #[pyo3(signature = (uri, options_json, storage_options=None, store=None))]
 pub(super) fn check_store(
@@ -42,13 +42,13 @@ pub(super) fn check_store(
     })
 }
 
-/// An address with `~` expanded where it is a local path.
+/// An address; `~` is expanded if it is a local path.
 #[pyfunction]
 pub(super) fn expand_address(py: Python<'_>, address: &str) -> PyResult<String> {
     store::expand(address).map_err(|error| to_python(py, &error))
 }
 
-/// Whether an address is meant as a URL.
+/// Whether an address is a URL.
 #[pyfunction]
 pub(super) fn is_url(address: &str) -> bool {
     store::is_url(address)
@@ -60,7 +60,7 @@ pub(super) fn option_warnings(options: HashMap<String, String>) -> Vec<String> {
     store::option_warnings(&options)
 }
 
-/// A Python object with `list_from`, `get_range` and `size`, and for writing those of
+/// A Python object with `list_from`, `get_range` and `size`, and for writing the methods of
 /// `WritableStore`.
 #[derive(Debug)]
 pub(super) struct PyStore {
@@ -122,7 +122,7 @@ impl PyStore {
         Ok(bytes.into())
     }
 
-    /// Refuses what the store has no method for, or says itself that it must not be used for.
+    /// Refuses an operation for which the store lacks a method, or which the store itself forbids.
     fn needs(&self, method: &str, what: &str) -> Result<()> {
         let (has, reason) = Python::attach(|py| {
             let object = self.object.bind(py);
@@ -186,7 +186,7 @@ impl Store for PyStore {
             Err(error) if error.is_not_found() => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        // What a store gives beyond the folder, or before the offset, is not relied upon.
+        // Entries that a store returns outside of the folder, or before the offset, are ignored.
         let folder = if dir.is_empty() {
             String::new()
         } else {
@@ -279,7 +279,7 @@ impl Store for PyStore {
         }) {
             Ok(true) => Ok(PutOutcome::Created),
             Ok(false) => Ok(PutOutcome::Exists),
-            // An exception does not say whether the object was made; after these a retry is
+            // An exception does not say whether the object was created; after these a retry is
             // useless.
             Err(
                 error @ (Error::Unsupported { .. }
@@ -300,7 +300,7 @@ impl Store for PyStore {
 
     fn upload(&self, path: &str, role: ObjectRole) -> Result<Box<dyn ObjectUpload>> {
         if role == ObjectRole::Essential {
-            // Not a byte is written for a commit that will be refused.
+            // Checked before anything is written for a commit that will be refused.
             self.needs("put_if_absent", "written")?;
         }
         self.needs("create", "written")?;
@@ -364,14 +364,14 @@ impl Store for PyStore {
     }
 }
 
-/// Bytes that Python is given at once.
+/// The maximum number of bytes that are passed to Python at once.
 const PIECE: usize = 8 << 20;
 
-/// A file on its way into a Python store.
+/// An upload to a Python store.
 struct PyUpload {
     store: PyStore,
     path: String,
-    /// Present until it is finished.
+    /// Present until the upload is finished.
     file: Option<Py<PyAny>>,
     buffer: Vec<u8>,
     size: u64,
@@ -428,8 +428,8 @@ impl ObjectUpload for PyUpload {
 impl Drop for PyUpload {
     fn drop(&mut self) {
         if let Some(file) = self.file.take() {
-            // What cannot be removed belongs to no table. A process that ends has no Python any
-            // more.
+            // A file that cannot be removed belongs to no table. During the shutdown of the process
+            // Python is not available.
             Python::try_attach(|py| drop(file.bind(py).call_method0("discard")));
         }
     }

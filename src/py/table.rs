@@ -1,4 +1,4 @@
-//! Operations on tables, as Python calls them: options, demands and answers are JSON text.
+//! Python functions for operations on tables: options, constraints and results are JSON strings.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ use crate::protocol::{evolution, properties};
 use crate::store::Store;
 use crate::write::bound_constraints::TableConstraints;
 
-/// Where a table is, as Python says it: a version, or whatever is at a location.
+/// The table of a command: a version, or a location.
 struct CommandTarget {
     place: TargetLocation,
     uri: String,
@@ -90,10 +90,10 @@ impl CommandTarget {
     }
 }
 
-/// (the table after the operation, what is to be said of it)
+/// (the table after the operation, its result as JSON)
 pub(super) type CommandOutput = (Option<Snapshot>, String);
 
-/// Tells Python what a command warns of; gives the table after it.
+/// Reports the warnings of a command to Python; returns the table after it.
 pub(super) fn report_warnings(
     py: Python<'_>,
     done: Option<CommitResult>,
@@ -122,7 +122,7 @@ pub(super) fn answer(
     ))
 }
 
-/// Makes a table without rows; `bound` are the demands that it will have, each with a tree.
+/// Creates a table without rows; `bound` are its constraints, each with a bound expression.
 #[pyfunction]
 #[pyo3(signature = (uri, schema, bound, options, storage_options=None, store=None, open_options=None, committer=None))]
 #[allow(clippy::too_many_arguments)]
@@ -156,8 +156,8 @@ pub(super) fn create_table(
     answer(py, done, &uri, python_store)
 }
 
-/// What rows of a table with this schema and these properties must satisfy, whatever its protocol:
-/// JSON of `TableConstraints`.
+/// The constraints of a table with this schema and these properties, whatever its protocol: JSON of
+/// `TableConstraints`.
 #[pyfunction]
 pub(super) fn demands(py: Python<'_>, schema: &str, configuration: &str) -> PyResult<String> {
     let found = || -> Result<String> {
@@ -170,7 +170,7 @@ pub(super) fn demands(py: Python<'_>, schema: &str, configuration: &str) -> PyRe
     found().map_err(|e| to_python(py, &e))
 }
 
-/// What a table demands of its rows now, as JSON of `TableConstraints`.
+/// The table's current constraints, as JSON of `TableConstraints`.
 #[pyfunction]
 pub(super) fn demands_of(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
     let core = snapshot.core();
@@ -179,7 +179,7 @@ pub(super) fn demands_of(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String
     found.map_err(|e| to_python(py, &e))
 }
 
-/// Refuses properties, set by a statement of SQL, that do not go together.
+/// Refuses contradicting properties that an SQL statement sets.
 #[pyfunction]
 pub(super) fn check_retention(
     py: Python<'_>,
@@ -188,7 +188,7 @@ pub(super) fn check_retention(
     properties::check_retention(&properties).map_err(|e| to_python(py, &e))
 }
 
-/// Changes what a table is; `bound` are its demands, each with a tree.
+/// Changes a table's definition; `bound` are its constraints, each with a bound expression.
 #[pyfunction]
 pub(super) fn alter(
     py: Python<'_>,
@@ -213,7 +213,7 @@ pub(super) fn alter(
     answer(py, done, &uri, python_store)
 }
 
-/// Makes a table do without a feature.
+/// Drops a table feature.
 #[pyfunction]
 pub(super) fn drop_feature(
     py: Python<'_>,
@@ -236,7 +236,8 @@ pub(super) fn drop_feature(
     answer(py, done, &uri, python_store)
 }
 
-/// Deletes the rows for which a predicate (JSON of a `Demand`) is true, all of them without one.
+/// Deletes the rows for which a predicate (JSON of a `NamedExpression`) is true, all rows without
+/// one.
 #[pyfunction]
 #[pyo3(signature = (snapshot, options, predicate=None))]
 pub(super) fn delete(
@@ -261,8 +262,8 @@ pub(super) fn delete(
     answer(py, done, &uri, python_store)
 }
 
-/// Gives columns other values in the rows for which a predicate is true. `assignments` is a JSON
-/// list of `ValuePlan`s, `bound` are the table's demands, each with a tree.
+/// Assigns values to columns in the rows for which a predicate is true. `assignments` is a JSON
+/// list of `ValuePlan`s, `bound` are the table's constraints, each with a bound expression.
 #[pyfunction]
 #[pyo3(signature = (snapshot, options, assignments, bound, predicate=None))]
 pub(super) fn update(
@@ -292,12 +293,12 @@ pub(super) fn update(
     answer(py, done, &uri, python_store)
 }
 
-/// How far the calls are that a thread makes within its `with` block: (done, all), to be looked at
-/// from another thread.
+/// The progress of the calls that a thread makes within the `with` block: (completed, all). It can
+/// be read from another thread.
 #[pyclass(frozen, weakref, module = "deltafast._core")]
 pub(super) struct Counter {
     progress: ProgressCounter,
-    /// Who counted before the block.
+    /// The counter before the block.
     before: Mutex<Option<ProgressCounter>>,
 }
 
@@ -315,7 +316,7 @@ impl Counter {
         self.progress.get()
     }
 
-    /// Announces more units.
+    /// Adds units to the total.
     fn expect(&self, units: u64) {
         self.progress.expect(units);
     }
@@ -340,8 +341,8 @@ impl Counter {
     }
 }
 
-/// Packs small files of the partitions for which a predicate (JSON of a `Demand`) is true, of all
-/// without one.
+/// Packs small files of the partitions for which a predicate (JSON of a `NamedExpression`) is true,
+/// of all partitions without one.
 #[pyfunction]
 #[pyo3(signature = (snapshot, options, predicate=None))]
 pub(super) fn optimize(
@@ -366,7 +367,7 @@ pub(super) fn optimize(
     optimized(py, found, uri, python_store)
 }
 
-/// The table after an OPTIMIZE, and its figures.
+/// The table after an OPTIMIZE, and its metrics.
 pub(super) fn optimized(
     py: Python<'_>,
     found: OptimizeResult,
@@ -395,13 +396,13 @@ pub(super) fn optimized(
     Ok((moved, report.to_string()))
 }
 
-/// Rows, or files that hold them.
+/// Rows, or files that contain them.
 enum WriteInput {
     Rows(RecordBatchStreamReader),
     Files(Vec<Action>),
 }
 
-/// A write that waits for its expressions.
+/// A write that waits for its bound expressions.
 #[pyclass(frozen, module = "deltafast._core")]
 pub(super) struct TableWrite {
     parts: Mutex<Option<(WriteCommand, WriteInput)>>,
@@ -428,7 +429,7 @@ fn run_once(py: Python<'_>) -> PyErr {
 
 #[pymethods]
 impl TableWrite {
-    /// Settles what the table will be; `None` where there is nothing to do.
+    /// Determines the table after the write; `None` if there is nothing to do.
     #[staticmethod]
     #[pyo3(signature = (uri, options, data=None, actions=None, schema=None, snapshot=None, storage_options=None, store=None, open_options=None, committer=None))]
     #[allow(clippy::too_many_arguments)]
@@ -496,7 +497,7 @@ impl TableWrite {
         }))
     }
 
-    /// JSON of `TableConstraints`: what is to be bound.
+    /// The expressions to bind: JSON of `TableConstraints`.
     #[getter]
     fn demands(&self) -> &str {
         &self.demands
@@ -508,8 +509,8 @@ impl TableWrite {
         &self.schema
     }
 
-    /// JSON of the table's `protocol` and `metadata` after the write, of the `identities` that the
-    /// data gives no values, and of the `version` that is written to.
+    /// JSON of the table's `protocol` and `metadata` after the write, of the `identities` for which
+    /// the data has no values, and of the `version` that is written to.
     #[getter]
     fn target(&self, py: Python<'_>) -> PyResult<String> {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -518,8 +519,8 @@ impl TableWrite {
         to_json(&json!({"protocol": protocol, "metadata": metadata, "identities": write.generated_identities(), "version": write.version()})).map_err(|e| to_python(py, &e))
     }
 
-    /// Settles what is replaced, for another engine that writes; whether it has to write changes,
-    /// too.
+    /// Determines the rows to replace, for another engine that writes; returns whether it must
+    /// write change data.
     fn settle(&self, py: Python<'_>, bound: String) -> PyResult<bool> {
         let (mut write, input) = self.take(py)?;
         let (write, has_feed) = wait(py, move |cancel| {
@@ -530,7 +531,7 @@ impl TableWrite {
         Ok(has_feed)
     }
 
-    /// Commits what another engine wrote into folders of the table.
+    /// Commits the files that another engine wrote into folders of the table.
     #[pyo3(signature = (bound, folder, changes=None))]
     fn run_folder(
         &self,
@@ -551,7 +552,7 @@ impl TableWrite {
         answer(py, done, &self.uri, self.python_store)
     }
 
-    /// Commits files that `write_files` wrote elsewhere; `answers` are its answers.
+    /// Commits files that `write_files` wrote elsewhere; `answers` are its results.
     #[pyo3(signature = (bound, answers, changes=None))]
     fn run_written(
         &self,
@@ -574,13 +575,13 @@ impl TableWrite {
         answer(py, done, &self.uri, self.python_store)
     }
 
-    /// Deletes what another engine left in folders of the table, instead of a commit.
+    /// Deletes files that another engine wrote into folders of the table, instead of a commit.
     fn abandon(&self, py: Python<'_>, folders: Vec<String>) -> PyResult<()> {
         let (write, _) = self.take(py)?;
         wait(py, move |cancel| write.abandon(&folders, cancel))
     }
 
-    /// Writes and commits. `bound` is `demands` with a tree at each expression.
+    /// Writes and commits. `bound` is `demands` with a tree for each expression.
     fn run(&self, py: Python<'_>, bound: String) -> PyResult<CommandOutput> {
         let (write, input) = self.take(py)?;
         let done = wait_settled(py, move |cancel| {
@@ -600,7 +601,7 @@ impl TableWrite {
     }
 }
 
-/// A merge on its way: opened, settled, then its source read and its keys joined.
+/// The state of a merge: opened, planned, its source read, its keys joined.
 enum MergeState {
     Opened(
         crate::snapshot::Snapshot,
@@ -612,7 +613,7 @@ enum MergeState {
     Job(Box<ops::ExternalMergeJob>),
 }
 
-/// A merge that waits for its expressions, then for the rows that match.
+/// A merge that waits for its bound expressions, then for the pairs of matching rows.
 #[pyclass(frozen, module = "deltafast._core")]
 pub(super) struct TableMerge {
     state: Mutex<Option<MergeState>>,
@@ -653,7 +654,7 @@ impl TableMerge {
 
 #[pymethods]
 impl TableMerge {
-    /// Takes the source, of which nothing is read yet.
+    /// Takes the source without reading it.
     #[new]
     fn new(py: Python<'_>, snapshot: &Snapshot, source: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (uri, python_store) = snapshot.origin();
@@ -673,14 +674,14 @@ impl TableMerge {
         })
     }
 
-    /// The source's schema, as a table would have it.
+    /// The source's schema in Delta's types.
     #[getter]
     fn source_schema(&self) -> &str {
         &self.source_schema
     }
 
-    /// Settles what the table will be: JSON of its schema, and of the `TableConstraints` that are to be
-    /// bound. `evolving` are columns of the source, and fields in them, that may add to the
+    /// Determines the table after the merge: JSON of its schema, and of the `TableConstraints` to
+    /// bind. `evolving` are columns of the source, and fields in them, that may be added to the
     /// schema, `lacking` columns of the table that new rows may lack.
     fn settle(
         &self,
@@ -726,8 +727,9 @@ impl TableMerge {
         Ok(())
     }
 
-    /// Goes on as a job of another engine, which reads the source itself: `facts` is JSON of
-    /// `SourceFacts`, `keys` are what is known of its keys. JSON of `MergeOutlook`.
+    /// Continues as a job of another engine, which reads the source itself: `facts` is JSON of
+    /// `SourceStatistics`, `keys` are the known values of its keys. Returns JSON of
+    /// `MergeRequirements`.
     fn job(
         &self,
         py: Python<'_>,
@@ -753,9 +755,9 @@ impl TableMerge {
         Ok(outlook)
     }
 
-    /// Takes the places of the rows that clauses take, `file`, `word`, `bits` and `kind`; `files`
-    /// is a JSON object of paths by their numbers, `read` are paths of files that had rows
-    /// which match. Gives the paths of files that lose all their rows.
+    /// Sets the positions of the rows that clauses apply to, `file`, `word`, `bits` and `kind`;
+    /// `files` is a JSON object of paths by their numbers, `read` are paths of files with matching
+    /// rows. Returns the paths of files that lose all their rows.
     fn find(
         &self,
         py: Python<'_>,
@@ -779,7 +781,7 @@ impl TableMerge {
         Ok(whole)
     }
 
-    /// Commits what another engine wrote into these folders.
+    /// Commits the files that another engine wrote into these folders.
     #[pyo3(signature = (rows=None, changes=None))]
     fn run_folders(
         &self,
@@ -809,8 +811,8 @@ impl TableMerge {
         self.keys(py, true)
     }
 
-    /// Whether the keys are to be joined, how many files are looked at, and the bytes of memory
-    /// that a join may take.
+    /// Whether the keys must be joined, the number of files to read, and the bytes of memory that a
+    /// join may use.
     fn outlook(&self, py: Python<'_>) -> PyResult<(bool, usize, u64)> {
         match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(MergeState::Joining(joining)) => {
@@ -824,9 +826,9 @@ impl TableMerge {
         }
     }
 
-    /// Writes and commits. `pairs` are rows of the join of both keys, where it was needed. `None`
-    /// where another writer changed rows that it read and it is to be run again, with the keys
-    /// joined anew.
+    /// Writes and commits. `pairs` are rows of the join of both keys, if it was needed. `None` if
+    /// another writer changed rows that it read, and the merge must be run again with its keys
+    /// joined again.
     #[pyo3(signature = (pairs=None))]
     fn run(
         &self,

@@ -1,7 +1,7 @@
-//! Data files from anything that has `__arrow_c_stream__`.
+//! Writing data files from any object with `__arrow_c_stream__`.
 //!
-//! The stream is pulled by the call's own thread and never with the GIL held, so that it may be
-//! made in Python itself.
+//! The stream is read by the thread of the call and never with the GIL held, so that it may be
+//! implemented in Python.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,7 +21,7 @@ use crate::write::constraints::{CheckConstraint, ComputedColumn, IdentityColumn,
 use crate::write::with_change_feed::write_with_change_data;
 use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write};
 
-/// What the caller may ask for; everything may be absent. Expressions are bound trees.
+/// Options of `write_files`, all optional. Expressions are bound trees.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[derive(Default)]
@@ -34,13 +34,13 @@ struct FileWriteOptions {
     writer_properties: WriterProperties,
     target_file_size: Option<u64>,
     max_open_files: Option<usize>,
-    /// Rows of a file at most.
+    /// The maximum number of rows in a file.
     most_rows: Option<usize>,
     memory: Option<u64>,
-    /// Where timestamps without a zone are read; an empty text refuses them.
+    /// The time zone for timestamps without a zone; an empty string refuses them.
     time_zone: Option<String>,
     change_data: bool,
-    /// Whether the rows are also written as changes that insert them.
+    /// Whether the rows are also written as change data for inserts.
     told: bool,
     checks: Vec<CheckOption>,
     defaults: Vec<(String, Value)>,
@@ -153,7 +153,7 @@ fn written_files_json(written: WriteOutput, told: WriteOutput) -> String {
         .to_string()
 }
 
-/// What `write_files` said of one file.
+/// A file in the result of `write_files`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WrittenFileJson {
@@ -165,7 +165,7 @@ struct WrittenFileJson {
     stats: Option<String>,
 }
 
-/// What `write_files` answered.
+/// The result of `write_files`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenFilesJson {
@@ -173,7 +173,7 @@ struct WrittenFilesJson {
     changes: Vec<WrittenFileJson>,
     rows: u64,
     identities: BTreeMap<String, i64>,
-    /// The steps of these, of which the last value given out is the furthest.
+    /// The steps of the identity columns, whose sign determines the last value of several.
     #[serde(default)]
     steps: BTreeMap<String, i64>,
 }
@@ -191,7 +191,7 @@ impl From<WrittenFileJson> for WrittenDataFile {
     }
 }
 
-/// What several writes made together, from their answers; and the files with changes.
+/// The combined result of several writes; and the files with change data.
 pub(super) fn together(answers: &[String]) -> Result<(WriteOutput, Vec<WrittenDataFile>)> {
     let (mut out, mut told) = (WriteOutput::default(), Vec::new());
     let mut last: BTreeMap<String, i64> = BTreeMap::new();

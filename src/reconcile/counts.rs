@@ -1,4 +1,5 @@
-//! Counts of the files of a stream, made on the way, so that a comparison at its end costs nothing.
+//! Counts of the files of a stream, updated while it is read, so that a comparison at its end is
+//! free.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,18 +10,18 @@ use crate::parse::FileBatch;
 /// Counts of the files of a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileCounts {
-    /// All of them.
+    /// Totals of the live files.
     pub live: LiveFileTotals,
-    /// Those in the checkpoint, with those that later commits touched.
+    /// Files in the checkpoint, including those that later commits changed.
     pub in_checkpoint: u64,
     /// Actions in the checkpoint, see [`crate::parse::checkpoint::OpenCheckpoint::num_actions`].
     pub actions: Option<u64>,
 }
 
-/// A check that is done when a stream has ended without an error.
+/// A check that runs when a stream has ended without an error.
 pub(super) type EndCheck = Box<dyn FnOnce(FileCounts) -> Result<()> + Send>;
 
-/// Counts that all jobs of a stream add to.
+/// Counts that are shared by all jobs of a stream.
 #[derive(Debug, Clone)]
 pub(super) struct SharedCounts(Arc<Mutex<FileCounts>>);
 
@@ -40,7 +41,7 @@ impl SharedCounts {
         *self.lock()
     }
 
-    /// Adds a batch of live files, made of a batch of `held` files of the checkpoint.
+    /// Adds a batch of live files, made from a batch with `held` files of the checkpoint.
     pub(super) fn add(&self, batch: &FileBatch, held: u64) {
         let totals = totals(batch);
         let mut counts = self.lock();
@@ -48,7 +49,8 @@ impl SharedCounts {
         counts.in_checkpoint = counts.in_checkpoint.saturating_add(held);
     }
 
-    /// Passes on an item; after the last one `check` is done, whose error becomes the last.
+    /// Returns the items unchanged; after the last one `check` is called, whose error becomes the
+    /// last item.
     pub(super) fn at_end<T>(
         &self,
         check: &mut Option<EndCheck>,

@@ -1,12 +1,13 @@
-//! RECONCILE: columns of actions, newest first -> the live files and the tombstones of a version.
+//! Action reconciliation: from columns of actions, newest first, to the live files and the
+//! tombstones of a version.
 //!
-//! A logical file is a path and the unique id of its deletion vector; its newest action decides.
-//! Only keys that commits newer than the checkpoint touched are remembered: the checkpoint is
-//! reconciled already and streams past them, so its size costs no memory. Keys are kept as 128-bit
-//! fingerprints with random seeds, not as text.
+//! A logical file is a path and the unique id of its deletion vector; its newest action determines
+//! its state. Only the keys of commits after the checkpoint are kept in memory: the checkpoint is
+//! reconciled already and is streamed, so its size costs no memory. Keys are stored as 128-bit
+//! fingerprints with random seeds, not as strings.
 //!
 //! Protocol: "Action Reconciliation". Cost: one hash of the path per action after the checkpoint,
-//! one look-up per action of the checkpoint (none when nothing came after it).
+//! one look-up per action of the checkpoint (none without commits after it).
 
 mod counts;
 mod replay;

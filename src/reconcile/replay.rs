@@ -1,4 +1,4 @@
-//! A segment's file actions as a stream: commits newest first, one after the other, then the
+//! The file actions of a segment as a stream: first the commits one by one, newest first, then the
 //! checkpoint in parallel.
 
 use std::collections::HashMap;
@@ -19,31 +19,32 @@ use crate::store::{PendingResult, Store};
 
 /// Commits larger than this are read and parsed in pieces.
 const PIECE: u64 = 4 << 20;
-/// No commit is larger than this: such a size is an error of the store's and is refused, not
-/// divided into pieces without end.
+/// No commit is larger than this: such a size is an error of the store and is refused instead of
+/// dividing the commit into a huge number of pieces.
 const IMPLAUSIBLE: u64 = 1 << 40;
-/// The longest line that is read. Lines hold one action each; the largest are schemas of very many
-/// columns.
+/// The longest line that is read. Lines contain one action each; the largest are schemas of very
+/// many columns.
 const LONGEST_LINE: u64 = 256 << 20;
-/// Small commits are parsed together up to this size.
+/// Small commits are parsed together up to this total size.
 const GROUP_BYTES: u64 = 1 << 20;
-/// And up to this number, so that groups are there for every core.
+/// And up to this number, so that there are groups for every core.
 const GROUP_COMMITS: usize = 256;
-/// Batches that a piece of a checkpoint may be ahead of its consumer. Pieces come in order: so many
-/// must fit that all cores have work on the next ones while the first is decoded.
+/// The number of batches that a piece of a checkpoint may be ahead of its consumer. Pieces are
+/// returned in order: the number must be large enough that all cores can work on the next pieces
+/// while the first one is decoded.
 const AHEAD: usize = 16;
 
-/// Texts of small commits, kept so that opening and listing read each of them once.
+/// The contents of small commits, cached so that opening and listing read each of them once.
 #[derive(Debug, Default)]
 pub struct CommitCache {
     entries: ProcessMutex<(HashMap<i64, Bytes>, u64)>,
 }
 
 impl CommitCache {
-    /// Bytes kept at most.
+    /// The maximum size of the cache in bytes.
     const LIMIT: u64 = 32 << 20;
 
-    /// The text of a commit.
+    /// The content of a commit.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Storage`] name the file.
@@ -52,7 +53,7 @@ impl CommitCache {
             .or_else(|coming| self.finish_read(commit, coming))
     }
 
-    /// The text of a commit that was read before and is kept.
+    /// The content of a commit if it is in the cache.
     #[must_use]
     pub fn cached(&self, version: i64) -> Option<Bytes> {
         self.lock().0.get(&version).cloned()
@@ -71,7 +72,7 @@ impl CommitCache {
         });
     }
 
-    /// The text, or what will bring it.
+    /// The content, or the request that reads it.
     fn start_read(&self, commit: &CommitFile) -> std::result::Result<Bytes, PendingResult<Bytes>> {
         let kept = self
             .lock()
@@ -92,9 +93,9 @@ impl CommitCache {
         Ok(bytes)
     }
 
-    /// The texts of commits, several of which are asked for at once.
+    /// The contents of commits, several of which are requested at once.
     pub fn get_all(&self, commits: &[CommitFile]) -> impl Iterator<Item = Result<Bytes>> {
-        /// Of each group of commits under way.
+        /// The number of requests in progress for each group of commits.
         const AT_ONCE: usize = 16;
         commits.chunks(AT_ONCE).flat_map(|commits| {
             let coming: Vec<_> = commits
@@ -108,7 +109,7 @@ impl CommitCache {
         })
     }
 
-    /// Keeps the text of a commit that is known without reading it.
+    /// Adds the content of a commit that is known without reading it.
     pub fn insert(&self, version: i64, text: &Bytes) {
         let mut kept = self.lock();
         if kept.1 + text.len() as u64 <= Self::LIMIT
@@ -123,26 +124,27 @@ impl CommitCache {
     }
 }
 
-/// What is wanted of a segment's files.
+/// The files of a segment to stream.
 #[derive(Debug, Clone)]
 pub struct FileStreamRequest {
     /// Live files or tombstones.
     pub kind: FileActionKind,
-    /// Their columns.
+    /// Their columns to read.
     pub wanted: Arc<FileActionProjection>,
     /// Stops the work.
     pub cancel: CancellationToken,
 }
 
-/// One piece of the commits: texts of several small ones, newest first, or a part of a large one.
+/// One piece of the commits: the contents of several small ones, newest first, or a part of a large
+/// one.
 struct CommitChunk {
     text: Bytes,
-    /// Where each commit begins in the text.
+    /// The offset of each commit in the text.
     starts: Vec<usize>,
     /// The commits in the same order.
     commits: Vec<(i64, String)>,
     aggregated: bool,
-    /// Byte of the file at which the text begins, for the line number of an error.
+    /// The offset of the text in the file, for the line number of an error.
     offset: u64,
 }
 
@@ -155,9 +157,9 @@ struct ParsedCommitChunk {
 /// The live files, or tombstones, of a segment. Batches are never empty.
 pub struct FileStream {
     commits: Option<OrderedPrefetch<ParsedCommitChunk>>,
-    /// About how many files they may add.
+    /// The approximate number of files that the commits may add.
     estimated_commit_files: u64,
-    /// At most so many the checkpoint has.
+    /// The maximum number of files in the checkpoint.
     max_checkpoint_files: u64,
     has_text_only: bool,
     seen: SeenFileKeys,
@@ -170,7 +172,7 @@ pub struct FileStream {
 }
 
 /// Streams a segment's files. The checkpoint's footers are read here, so that a damaged one is
-/// known before the first batch.
+/// found before the first batch.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
@@ -199,13 +201,13 @@ pub fn files_after(
         .as_ref()
         .map(|c| CheckpointReader::open(c, store, true).at_version(c.version))
         .transpose()?;
-    // A compaction stands for commits that are there as well: one that is damaged is known now,
-    // while they can be used.
+    // A compaction replaces commits that still exist: damage of the compaction is found here, while
+    // they can be used instead.
     for compaction in segment.replay.iter().filter(|c| c.is_compaction()) {
         check_compaction(&texts.get(compaction)?).at_file(&compaction.file.path)?;
     }
     let wanted = request.wanted.as_ref().clone();
-    // Of the other kind only the key counts.
+    // For the other kind only the key is needed.
     let key_only = FileActionProjection::default();
     let take = Arc::new(match request.kind {
         FileActionKind::Adds => ActionSelection {
@@ -251,8 +253,8 @@ pub fn files_after(
     })
 }
 
-/// Refuses a compaction that does not parse or is not reconciled: where two of its actions are of
-/// one logical file, the order of its lines would decide, and writers differ in which comes first.
+/// Refuses a compaction that cannot be parsed or is not reconciled: if two of its actions concern
+/// one logical file, the order of its lines would decide, and writers differ in this order.
 fn check_compaction(text: &Bytes) -> Result<()> {
     if text.is_empty() {
         return Err(Error::corrupt("the log compaction is empty"));
@@ -279,7 +281,7 @@ fn check_compaction(text: &Bytes) -> Result<()> {
     Ok(())
 }
 
-/// Work on commits, newest first.
+/// The jobs for the commits, newest first.
 fn commit_sources(
     commits: &[CommitFile],
     texts: &Arc<CommitCache>,
@@ -381,13 +383,13 @@ fn read_group(commits: &[CommitFile], texts: &CommitCache) -> Result<CommitChunk
 
 /// The lines of a large commit that begin in `start..end`.
 fn read_part(commit: &CommitFile, start: u64, end: u64, size: u64) -> Result<CommitChunk> {
-    // Longer than any usual line; a longer one costs another read.
+    // Longer than usual lines; a longer one costs another read.
     let mut reach = (end + (64 << 10)).min(size);
     let from = start.saturating_sub(1);
     loop {
         let bytes = json_lines::read_range(&commit.file, from, reach).at_version(commit.version)?;
         let local = |at: u64| usize::try_from(at - from).unwrap_or(usize::MAX);
-        // A line that begins before `start` belongs to the part before.
+        // A line that begins before `start` belongs to the previous part.
         let first = if start == 0 {
             0
         } else {
@@ -435,7 +437,7 @@ fn read_part(commit: &CommitFile, start: u64, end: u64, size: u64) -> Result<Com
     }
 }
 
-/// Whether a commit is so long that it is not read whole for the few actions that stand alone.
+/// Whether a commit is so long that it is not read completely for its few non-file actions.
 pub(super) fn is_large_commit(commit: &CommitFile) -> bool {
     commit
         .file
@@ -443,7 +445,7 @@ pub(super) fn is_large_commit(commit: &CommitFile) -> bool {
         .is_some_and(|size| size > json_lines::PIECE && size < IMPLAUSIBLE)
 }
 
-/// The actions that stand alone of a commit for which [`is_large_commit`] holds.
+/// The non-file actions of a commit for which [`is_large_commit`] is true.
 pub(super) fn large_commit_actions(
     commit: &CommitFile,
     take: &ActionSelection,
@@ -489,7 +491,7 @@ fn parse_piece(piece: CommitChunk, take: &ActionSelection) -> Result<ParsedCommi
     }
 }
 
-/// Turns the line of a piece into the line of its commit.
+/// Converts the line number in a piece to the line number in its commit.
 fn with_commit_position(
     error: Error,
     text: &[u8],
@@ -513,8 +515,7 @@ fn with_commit_position(
             what,
             context: mut place,
         } => {
-            // Lines of a part of a large commit are counted from its beginning only when it is the
-            // first part.
+            // Line numbers in a part of a large commit are only known if it is the first part.
             place.line = (offset == 0).then_some(line - before);
             Error::Corrupt {
                 kind,
@@ -531,13 +532,14 @@ fn with_commit_position(
 }
 
 impl FileStream {
-    /// Reads everything now.
+    /// Reads all files now.
     ///
     /// # Errors
-    /// The first that the stream would give.
+    /// The first error of the stream.
     pub fn read_to_end(mut self) -> Result<Self> {
         let batches = self.by_ref().collect::<Result<Vec<_>>>()?;
-        // A reconciled checkpoint names no file twice; here there is time to look.
+        // A reconciled checkpoint contains no file twice; this is checked here, where it costs
+        // little.
         let mut seen = SeenFileKeys::default();
         for batch in &batches {
             for row in 0..batch.len() {
@@ -555,7 +557,7 @@ impl FileStream {
         Ok(self)
     }
 
-    /// The same, with `check` done when all files have come: its error is the stream's last item.
+    /// The same stream; `check` runs after the last file, and its error is the stream's last item.
     #[must_use]
     pub fn with_end_check(
         self,
@@ -567,19 +569,19 @@ impl FileStream {
         }
     }
 
-    /// Counts of the files that have come so far.
+    /// Counts of the files returned so far.
     #[must_use]
     pub fn counts(&self) -> FileCounts {
         self.counts.get()
     }
 
-    /// The keys that the commits touched, once all of them are read.
+    /// The keys of the commits, after all of them were read.
     #[must_use]
     pub fn into_seen(self) -> SeenFileKeys {
         self.seen
     }
 
-    /// At most this many files will come, as far as known before they do.
+    /// The maximum number of files, as far as known in advance.
     #[must_use]
     pub fn max_files(&self) -> Option<u64> {
         if self.commits.is_some() {
@@ -589,25 +591,25 @@ impl FileStream {
         }
     }
 
-    /// At most this many files are live in the checkpoint.
+    /// The maximum number of live files in the checkpoint.
     #[must_use]
     pub fn max_checkpoint_files(&self) -> u64 {
         self.max_checkpoint_files
     }
 
-    /// The size of the checkpoint that is still to be read, with its sidecars.
+    /// The size of the unread part of the checkpoint, with its sidecars.
     #[must_use]
     pub fn checkpoint_bytes(&self) -> Option<u64> {
         self.checkpoint.as_ref().map(CheckpointReader::size)
     }
 
-    /// About how many files will come at most, guessed by the size of the commits.
+    /// An estimate of the maximum number of files, based on the size of the commits.
     #[must_use]
     pub fn estimated_files(&self) -> u64 {
         self.max_checkpoint_files() + self.estimated_commit_files
     }
 
-    /// Whether statistics will come as text only, not as structs of a checkpoint.
+    /// Whether all statistics are JSON, not structs of a checkpoint.
     #[must_use]
     pub fn has_text_only(&self) -> bool {
         self.has_text_only
@@ -700,7 +702,7 @@ impl FileStream {
         Ok(Some(batch).filter(|batch| !batch.is_empty()))
     }
 
-    /// The batches of what was read to the end, or of the commits.
+    /// The batches that were read completely, or those of the commits.
     fn next_before_checkpoint(&mut self) -> Option<Result<FileBatch>> {
         if let Some(ready) = &mut self.buffered_batches {
             return ready.next().map(Ok);
@@ -719,8 +721,8 @@ impl FileStream {
         None
     }
 
-    /// The pieces of the checkpoint, once the commits are read, without the rows that these
-    /// touched.
+    /// The pieces of the checkpoint, after the commits were read, without the rows with keys of the
+    /// commits.
     fn checkpoint_sources(&mut self) -> Vec<ItemSource<FileBatch>> {
         let Some(checkpoint) = self
             .checkpoint
@@ -749,9 +751,9 @@ impl FileStream {
         filtered.collect()
     }
 
-    /// What `finish` makes of the batches, in their order. It runs on the pool: on a batch of a
-    /// checkpoint in the job that decodes it, so that decoded text is still in the processor's
-    /// cache and never piles up.
+    /// The results of `finish` for the batches, in their order. It runs on the pool: for a batch of
+    /// a checkpoint in the job that decodes it, so that decoded strings are still in the
+    /// processor's cache and do not accumulate.
     pub fn finished<T: Send + 'static>(
         mut self,
         finish: impl Fn(FileBatch) -> Result<T> + Send + Sync + 'static,

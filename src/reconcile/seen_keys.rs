@@ -1,4 +1,4 @@
-//! The keys that were seen, and the first verdict on each.
+//! The keys of the actions read so far, and the newest state of each.
 
 use std::hash::BuildHasher;
 
@@ -8,16 +8,16 @@ use crate::error::{Error, Result, shown};
 use crate::parse::{FileBatch, mask};
 use crate::protocol::data_path;
 
-/// What an action said of its file.
+/// The state of a file after an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileActionState {
     /// The file is live.
     Added,
-    /// The file is gone.
+    /// The file was removed.
     Removed,
 }
 
-/// Passes a fingerprint through: it is a hash already.
+/// Returns a fingerprint unchanged: it is a hash already.
 #[derive(Debug, Clone, Copy, Default)]
 struct FingerprintHashBuilder;
 
@@ -49,7 +49,7 @@ impl BuildHasher for FingerprintHashBuilder {
     }
 }
 
-/// Keys of logical files and the newest verdict on each.
+/// Keys of logical files and the newest state of each.
 #[derive(Debug, Default, Clone)]
 pub struct SeenFileKeys {
     seeds: (DefaultHashBuilder, DefaultHashBuilder),
@@ -57,7 +57,7 @@ pub struct SeenFileKeys {
 }
 
 impl SeenFileKeys {
-    /// An empty set with the seeds of another, so that their fingerprints agree.
+    /// An empty set with the seeds of another one, so that their fingerprints are comparable.
     #[must_use]
     pub fn with_same_seeds(other: &Self) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl SeenFileKeys {
     /// The fingerprint of a row's key.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a path that does not decode.
+    /// [`Error::Corrupt`] for a path that cannot be decoded.
     #[inline]
     pub fn key(&self, batch: &FileBatch, row: usize) -> Result<u128> {
         let path = batch.path.value(row);
@@ -92,30 +92,31 @@ impl SeenFileKeys {
         Ok((u128::from(hash(&self.seeds.0)) << 64) | u128::from(hash(&self.seeds.1)))
     }
 
-    /// Whether nothing was seen.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// How many keys were seen.
+    /// The number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether the key was seen.
+    /// Whether the set contains the key.
     #[inline]
     #[must_use]
     pub fn contains(&self, key: u128) -> bool {
         self.keys.contains_key(&key)
     }
 
-    /// Notes an action; true if it is the newest of its file. Actions must come newest first.
+    /// Records an action; returns true if it is the newest of its file. Actions must be given
+    /// newest first.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for an add and a remove of one logical file in one commit, unless
-    /// `aggregated`, where later lines are simply newer.
+    /// `aggregated`, where later lines are newer.
     #[inline]
     pub fn record(
         &mut self,
@@ -141,7 +142,7 @@ impl SeenFileKeys {
         }
     }
 
-    /// The rows whose keys were not seen.
+    /// The rows whose keys are not in the set.
     ///
     /// # Errors
     /// As [`SeenFileKeys::key`].
@@ -155,7 +156,7 @@ impl SeenFileKeys {
         batch.filter(&mask(keep))
     }
 
-    /// Makes room for `keys` more.
+    /// Reserves memory for `keys` more keys.
     pub fn reserve(&mut self, keys: usize) {
         self.keys.reserve(keys);
     }

@@ -1,5 +1,4 @@
-//! Actions that stand alone: the newest protocol and metadata, transactions and domains of a
-//! segment.
+//! Non-file actions: the newest protocol and metadata, transactions and domains of a segment.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -15,10 +14,10 @@ use crate::parse::commit::{self, ActionSelection, NonFileAction};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol, SetTransaction};
 use crate::store::Store;
 
-/// Commits looked at together, at first and at most: with a good guess of where the newest metadata
-/// is, fewer than all are read.
+/// The number of commits in a chunk, at first and at most: if the newest metadata is found early,
+/// the remaining commits are not read.
 const CHUNK: (usize, usize) = (64, 1024);
-/// Commits that one job reads.
+/// The number of commits that one job reads.
 const JOB: usize = 16;
 
 /// The newest protocol and metadata.
@@ -41,7 +40,7 @@ impl TableActions {
     }
 }
 
-/// Transactions by application and domains by name, removed domains left out.
+/// Transactions by application and domains by name, without removed domains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NonFileActions {
     /// `txn`
@@ -51,7 +50,7 @@ pub struct NonFileActions {
 }
 
 impl NonFileActions {
-    /// Takes over what newer actions say, the oldest first.
+    /// Applies newer actions, the oldest first.
     pub fn advance(&mut self, singles: &[NonFileAction]) {
         for single in singles {
             match single {
@@ -70,7 +69,7 @@ impl NonFileActions {
     }
 }
 
-/// The single actions of each commit, newest commit first, in chunks; `found` ends the walk.
+/// The non-file actions of each commit, newest commit first, in chunks; `found` ends the iteration.
 fn newest_first(
     commits: &[CommitFile],
     texts: &Arc<CommitCache>,
@@ -91,7 +90,7 @@ fn newest_first(
                 Ok((commit.clone(), singles))
             };
             let mut out: Vec<Result<_>> = Vec::with_capacity(commits.len());
-            // Between those that are too long to be read whole, commits are asked for together.
+            // Commits between those that are too long to be read completely are requested together.
             for run in commits.chunk_by(|a, b| !is_large_commit(a) && !is_large_commit(b)) {
                 match run {
                     [commit] if is_large_commit(commit) => out.push(
@@ -103,7 +102,7 @@ fn newest_first(
             }
             Ok(out)
         })?;
-        // What is wrong with an older commit does not matter once a newer one has everything.
+        // An error in an older commit does not matter once newer ones have everything.
         for parsed in parsed.into_iter().flatten() {
             let (commit, singles) = parsed?;
             if found(&commit, singles)? {
@@ -119,7 +118,7 @@ fn newest_first(
 /// Reads protocol and metadata of a segment, and whether one of them comes from the checkpoint.
 ///
 /// # Errors
-/// [`Error::Corrupt`] when there is none, or two in one commit.
+/// [`Error::Corrupt`] if one is missing, or if there are two in one commit.
 pub fn read_table_actions(
     segment: &LogSegment,
     texts: &Arc<CommitCache>,
@@ -190,8 +189,8 @@ pub fn read_table_actions(
     Ok((table, from_checkpoint))
 }
 
-/// Refuses a compaction with two actions of one identity: the order of its lines would decide, and
-/// writers differ in which comes first. The commits that it stands for are there.
+/// Refuses a compaction with two actions with the same identity: the order of its lines would
+/// decide, and writers differ in this order. The commits that it replaces still exist.
 fn check_reconciled(commit: &CommitFile, singles: &[NonFileAction]) -> Result<()> {
     if !commit.is_compaction() {
         return Ok(());

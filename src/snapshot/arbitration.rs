@@ -1,13 +1,12 @@
-//! Decides between a checkpoint and the version checksum or the `_last_checkpoint` that contradicts
-//! it.
+//! Decides between a checkpoint and a version checksum or `_last_checkpoint` that contradicts it.
 //!
-//! A checkpoint stands for commits. While these exist, they decide: the version is read again
-//! without the checkpoint, and the file that agrees with the result is right. Where they were
-//! cleaned up, a checkpoint that one file contradicts is believed, with a warning, and a checkpoint
+//! A checkpoint replaces commits. As long as these exist, they decide: the version is read again
+//! without the checkpoint, and the file that agrees with the result is correct. If they were
+//! cleaned up, a checkpoint that one file contradicts is used, with a warning, and a checkpoint
 //! that both contradict is an error.
 //!
-//! Cost: nothing where nothing is contradicted; else the commits that the checkpoint stands for,
-//! once for a snapshot.
+//! Cost: none without a contradiction; otherwise the commits that the checkpoint replaces, once per
+//! snapshot.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,17 +23,17 @@ use crate::reconcile::{self, FileCounts, FileStreamRequest};
 
 /// The result of reading again without a checkpoint.
 pub(super) enum ArbitrationResult<T> {
-    /// The same.
+    /// The same result.
     Confirmed,
-    /// A different result, which this segment gave.
+    /// A different result, read from this segment.
     Refuted(T, Box<LogSegment>),
     /// No result: the commits were cleaned up.
     Undecided,
 }
 
-/// Reads `version` without the doubted checkpoint, to which `skip` leads, then without older ones
-/// too, until the result is `same` as the doubted one or is `believable`. Newer checkpoints are not
-/// used: they may have been written from the doubted one.
+/// Reads `version` without the doubtful checkpoint, which `skip` selects, then also without older
+/// ones, until the result is the `same` as the doubtful one or is `believable`. Newer checkpoints
+/// are not used: they may have been written from the doubtful one.
 pub(super) fn arbitrate<T>(
     log: &DeltaLog,
     version: i64,
@@ -80,10 +79,10 @@ pub(super) fn arbitrate<T>(
     Ok(ruling)
 }
 
-/// What a snapshot knows of its checkpoints.
+/// The results of comparing a snapshot's checkpoints.
 #[derive(Debug, Default)]
 pub(super) struct CheckpointRulings {
-    /// The live files by the checkpoint, once nothing better was found.
+    /// The live files according to the checkpoint, after a comparison found nothing better.
     confirmed: Option<LiveFileTotals>,
     /// Paths of checkpoints that commits contradict.
     refuted: HashSet<String>,
@@ -103,7 +102,7 @@ fn checkpoint_path(checkpoint: &CheckpointInstance) -> &str {
         .map_or("", |file| file.path.as_str())
 }
 
-/// The error of a checkpoint that contradicts its commits.
+/// The error for a checkpoint that contradicts its commits.
 pub(super) fn contradiction_error(checkpoint: &CheckpointInstance, what: &str) -> Error {
     Error::corrupt(format!("the checkpoint contradicts {what}"))
         .at_file(checkpoint_path(checkpoint))
@@ -111,8 +110,8 @@ pub(super) fn contradiction_error(checkpoint: &CheckpointInstance, what: &str) -
 }
 
 impl Snapshot {
-    /// The parts of a segment that [`Snapshot::check_counts`] needs; `None` where there is nothing
-    /// to compare with.
+    /// The parts of a segment that [`Snapshot::check_counts`] needs; `None` if there is nothing to
+    /// compare with.
     pub(super) fn comparison_basis(&self, segment: &LogSegment) -> Option<ComparisonBasis> {
         let needed = self.0.checksum.is_some() || segment.counts.is_some();
         needed.then(|| ComparisonBasis {
@@ -126,7 +125,7 @@ impl Snapshot {
         self.0.rulings.lock()
     }
 
-    /// Refuses a segment whose checkpoint turned out wrong before.
+    /// Refuses a segment whose checkpoint was found to be wrong before.
     pub(super) fn check_not_refuted(&self, segment: &LogSegment) -> Result<()> {
         match &segment.checkpoint {
             Some(checkpoint) if self.rulings().refuted.contains(checkpoint_path(checkpoint)) => {
@@ -139,11 +138,11 @@ impl Snapshot {
         }
     }
 
-    /// Compares the live files of a segment with the version checksum and with what
-    /// `_last_checkpoint` says of the checkpoint.
+    /// Compares the live files of a segment with the version checksum and with the numbers for the
+    /// checkpoint in `_last_checkpoint`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a checkpoint that is wrong; what reading without it met.
+    /// [`Error::Corrupt`] for a wrong checkpoint; errors of reading without it.
     pub(super) fn check_counts(
         &self,
         basis: &ComparisonBasis,
@@ -219,20 +218,20 @@ impl Snapshot {
         Ok(stream.counts().live)
     }
 
-    /// Adds the warning for a version checksum that is wrong in these fields.
+    /// Adds the warning for a version checksum in which these fields are wrong.
     fn warn_of_checksum(&self, wrong: &[&str]) {
         if !wrong.is_empty() {
             self.warnings().add(checksum_warning(self.version(), wrong));
         }
     }
 
-    /// Notes that a version was read without its checkpoint.
+    /// Adds the warning that a version was read without its checkpoint.
     pub(super) fn warn_of_checkpoint(&self, error: &Error) {
         self.warnings().add(fallback_warning(error));
     }
 }
 
-/// Numbers of files as a message gives them.
+/// Numbers of files for a message.
 fn describe_totals(totals: &LiveFileTotals) -> String {
     let vectors = if totals.vectors > 0 {
         format!(", {} of them with a deletion vector", totals.vectors)

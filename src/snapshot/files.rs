@@ -1,12 +1,12 @@
-//! A snapshot's files as a stream that survives a damaged checkpoint.
+//! The files of a snapshot as a stream that continues after a damaged checkpoint.
 //!
-//! What was given out of a stream cannot be taken back, and it need not be: the order of a stream
-//! is that of the log's files, so the files that were given out are the first ones of the same
-//! stream read again. Their keys are left out of what the commits give instead. An undamaged
-//! checkpoint pays nothing for this.
+//! Files that a stream has returned cannot be taken back, and need not be: the order of a stream is
+//! that of the log's files, so if the stream is read again, the same files come first. Their keys
+//! are excluded from the files of the commits that are read instead. There is no cost for an
+//! undamaged checkpoint.
 //!
-//! Cost of a damaged one: what was read up to the damage, once more, and the commits that the
-//! checkpoint stood for.
+//! Cost of a damaged one: reading everything up to the damage once more, and the commits that the
+//! checkpoint replaces.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::reconcile::{FileActionState, FinishedFiles, SeenFileKeys};
 
 type FileBatchTransform<T> = dyn Fn(FileBatch) -> Result<T> + Send + Sync;
 
-/// What a snapshot's files were made into, batch by batch, in the order of the log; see
+/// The results for a snapshot's files, batch by batch, in the order of the log; see
 /// [`Snapshot::finished_files`].
 pub struct SnapshotFiles<T> {
     snapshot: Snapshot,
@@ -31,19 +31,20 @@ pub struct SnapshotFiles<T> {
     cancel: CancellationToken,
     finish: Arc<FileBatchTransform<T>>,
     max_files: Option<u64>,
-    /// What is being read, and how many files of it were given out.
+    /// The segment that is being read, and the number of files returned from it.
     segment: LogSegment,
     stream: FinishedFiles<(usize, T)>,
     returned_files: usize,
-    /// Keys of files that were given out before it was begun, and how many of them it had too.
+    /// Keys of files that were returned before this segment was begun, and how many of them it
+    /// contains.
     returned_before: Option<Arc<SeenFileKeys>>,
     refound_files: Arc<AtomicUsize>,
 }
 
 impl Snapshot {
-    /// Streams what `finish` makes of batches of live files or tombstones. It runs on the pool, see
-    /// [`crate::reconcile::FileStream::finished`]. When a checkpoint or compaction turns out
-    /// damaged on the way, the stream goes on without it.
+    /// Streams the results of `finish` for batches of live files or tombstones. It runs on the
+    /// pool, see [`crate::reconcile::FileStream::finished`]. If a checkpoint or compaction turns
+    /// out to be damaged, the stream continues without it.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
@@ -78,17 +79,17 @@ impl Snapshot {
 }
 
 impl<T: Send + 'static> SnapshotFiles<T> {
-    /// At most this many files will come, as far as known before they do.
+    /// The maximum number of files, as far as known in advance.
     #[must_use]
     pub fn max_files(&self) -> Option<u64> {
         self.max_files
     }
 
-    /// Goes on without what is damaged.
+    /// Continues without the damaged file.
     fn resume(&mut self, error: Error) -> Result<()> {
         let first = Cell::new(true);
         let used = with_fallback(self.snapshot.log(), None, self.segment.clone(), |segment| {
-            // What is damaged needs no second trial.
+            // A damaged segment is not tried again.
             if first.replace(false) {
                 return Err(error.clone());
             }
@@ -125,7 +126,7 @@ impl<T: Send + 'static> SnapshotFiles<T> {
         Ok(())
     }
 
-    /// Files of a damaged checkpoint that were given out cannot be taken back, so all of them must
+    /// Files of a damaged checkpoint that were returned cannot be taken back, so all of them must
     /// be in the table.
     fn check_returned_files(&mut self) -> Option<Error> {
         let before = self
@@ -143,7 +144,7 @@ impl<T: Send + 'static> SnapshotFiles<T> {
         })
     }
 
-    /// The keys of all files that were given out.
+    /// The keys of all files that were returned.
     fn returned_keys(&self) -> Result<SeenFileKeys> {
         let mut seen = self
             .returned_before
@@ -153,8 +154,8 @@ impl<T: Send + 'static> SnapshotFiles<T> {
         if left == 0 {
             return Ok(seen);
         }
-        // The same columns as before, so that the batches are cut in the same places and end before
-        // the damage.
+        // The same columns as before, so that the batches have the same bounds and end before the
+        // damage.
         for batch in self.snapshot.uncompared_files(
             &self.segment,
             self.kind,

@@ -1,12 +1,14 @@
-//! Whether the log still holds the version that a snapshot was read from.
+//! Whether the log still contains the version that a snapshot was read from.
 //!
-//! A handle can outlive its table: another table was made in the same place, or an older state was
-//! copied back over it. No commit, checkpoint or checksum that follows from the old version may get
-//! into the new log. The version's own commit decides: a commit that was read is compared by length
-//! and content, a commit that was only listed by size and time. Where these differ, or the commit
-//! is gone, the log is read again and the table's id and newest version decide.
+//! A table handle can outlive its table: another table may be created at the same location, or an
+//! older state may be copied over it. No commit, checkpoint or checksum based on the old version
+//! may be written to the new log. This is decided by the version's own commit: a commit that was
+//! read is compared by length and content, a commit that was only listed by size and time. If these
+//! differ, or the commit does not exist, the log is read again and the table's id and newest
+//! version decide.
 //!
-//! The catalog of a catalog-managed table answers for its versions, so nothing is compared there.
+//! The catalog of a catalog-managed table is responsible for its versions, so nothing is compared
+//! there.
 //!
 //! Cost: one request for one object of at most [`COMPARED`] bytes; two for a larger commit.
 
@@ -18,10 +20,11 @@ use crate::log::CommitFile;
 use crate::protocol::log_path;
 use crate::store::Store;
 
-/// Bytes of a commit that are compared at most.
+/// The maximum number of bytes of a commit that are compared.
 const COMPARED: u64 = 64 << 10;
 
-/// The content of a commit that was read: its length, and a hash of its first [`COMPARED`] bytes.
+/// The fingerprint of a commit that was read: its length, and a hash of its first [`COMPARED`]
+/// bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CommitFingerprint {
     length: u64,
@@ -62,18 +65,18 @@ impl CommitFingerprint {
     }
 }
 
-/// What the log has in the place of a version's commit.
+/// The result of comparing a version's commit with the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommitMatch {
     Same,
     Other,
-    /// Size or time differ, as after a copy; only reading can tell.
+    /// Size or time differ, as after a copy; the content must be read.
     Unclear,
     Missing,
 }
 
-/// Whether two times of one object agree, which some stores give in whole seconds to one kind of
-/// request; 0 is unknown.
+/// Whether two times of one object are equal, which some stores return in whole seconds for one
+/// kind of request; 0 is unknown.
 fn is_same_time(a: i64, b: i64) -> bool {
     const SECOND: i64 = 1000;
     a != 0
@@ -83,13 +86,13 @@ fn is_same_time(a: i64, b: i64) -> bool {
 }
 
 impl Snapshot {
-    /// Remembers the content of this version's own commit.
+    /// Records the content of this version's own commit.
     pub(super) fn remember_commit(&self, text: &[u8]) {
         let _ = self.0.fingerprint.set(CommitFingerprint::of(text));
     }
 
-    /// Whether the log holds this version's commit, as far as that can be seen without reading the
-    /// log again.
+    /// Whether the log contains this version's commit, as far as known without reading the log
+    /// again.
     pub(super) fn is_in_log(&self) -> Result<bool> {
         Ok(self.compare_commit()? == CommitMatch::Same)
     }
@@ -127,11 +130,10 @@ impl Snapshot {
         }
     }
 
-    /// Checks that the log still holds this version, so that something may be written that follows
-    /// from it.
+    /// Checks that the log still contains this version, before something based on it is written.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for another table, or an older state of this one, in its place;
+    /// [`Error::Invalid`] if another table, or an older state of this one, has replaced it;
     /// [`Error::NotFound`] for no table, or a version that was cleaned up; [`Error::Storage`].
     pub fn check_in_log(&self) -> Result<()> {
         if !self.0.log.is_authority() {

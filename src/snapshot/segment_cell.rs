@@ -1,16 +1,16 @@
-//! The segment that a snapshot reads, which another one of the same version may replace: one
+//! The segment that a snapshot reads, which can be replaced by another one of the same version: one
 //! without a damaged checkpoint, or with a checkpoint that was just written.
 //!
-//! A thread of a forked child's parent may have held the lock for ever, so a child keeps to the
-//! segment that the snapshot was opened with. That one is of the same version, too; what was wrong
-//! with it is found again.
+//! After a fork, a thread of the parent process may have held the lock, so a child process uses the
+//! segment with which the snapshot was opened. It has the same version; its damage is detected
+//! again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::log::LogSegment;
 
-/// See the module's text.
+/// See the module documentation.
 #[derive(Debug)]
 pub(super) struct SegmentCell {
     first: Arc<LogSegment>,

@@ -1,8 +1,8 @@
-//! What a table demands of its rows, as SQL of the log -> as trees that a caller bound: which texts
-//! there are to bind, and the rules that come of them. SQL is never read here; a demand that comes
-//! back without a tree is an error, not forgotten.
+//! The constraints that a table places on its rows: the SQL expressions of the log that a caller
+//! must bind, and the rules made from the bound expressions. SQL is never parsed here; a constraint
+//! without a bound expression is an error and is never ignored.
 //!
-//! A demand counts only where the protocol supports its feature.
+//! A constraint applies only if the protocol supports its feature.
 //!
 //! Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns", "Default Columns",
 //! "Identity Columns".
@@ -24,14 +24,14 @@ use crate::write::constraints::{
     CheckConstraint, ComputedColumn, IdentityColumn, REPLACED, WriteRules,
 };
 
-/// A name (of a constraint, a column) and the SQL that belongs to it.
+/// A name (of a constraint or a column) with an SQL expression.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedExpression {
     /// The constraint's or the column's name.
     pub name: String,
     /// Spark SQL over the table's columns.
     pub sql: String,
-    /// The tree that the caller bound, of a column's type exactly.
+    /// The expression that the caller bound; for a column of exactly its type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Value>,
 }
@@ -48,7 +48,7 @@ impl NamedExpression {
     /// The expression.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for one that the core does not have, [`Error::Internal`] where it was
+    /// [`Error::Unsupported`] for one that the core does not support, [`Error::Internal`] if it was
     /// not bound.
     pub fn bound(&self) -> Result<BoundExpr> {
         let tree = self.tree.as_ref().ok_or_else(|| {
@@ -58,7 +58,7 @@ impl NamedExpression {
     }
 }
 
-/// Everything that is to be bound for a write.
+/// The expressions to bind for a write.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TableConstraints {
@@ -68,17 +68,17 @@ pub struct TableConstraints {
     pub generated: Vec<NamedExpression>,
     /// Defaults of columns that the data lacks.
     pub defaults: Vec<NamedExpression>,
-    /// The rows that a write replaces, where it does.
+    /// The predicate for the rows that a write replaces, if any.
     pub predicate: Option<NamedExpression>,
-    /// Limits of `char(n)` and `varchar(n)`, for engines that check their rows themselves; not to
-    /// be bound.
+    /// Limits of `char(n)` and `varchar(n)`, for engines that check rows themselves; not to be
+    /// bound.
     pub lengths: Vec<NamedExpression>,
     /// The same for the core.
     #[serde(skip)]
     pub(crate) limits: Vec<ColumnLengths>,
 }
 
-/// Features whose demands are expressions.
+/// Features whose constraints are expressions.
 const EXPRESSED: &[&str] = &[
     "checkConstraints",
     "invariants",
@@ -86,17 +86,17 @@ const EXPRESSED: &[&str] = &[
     "allowColumnDefaults",
 ];
 
-/// The text that is stored under a key of a field's metadata.
+/// The string in a field's metadata for a key.
 fn metadata_string<'a>(field: &'a StructField, key: &str) -> Option<&'a str> {
     field.metadata.get(key).and_then(Value::as_str)
 }
 
 impl TableConstraints {
-    /// What the table demands; of defaults only those of the columns that `lacks` says the data
-    /// lacks.
+    /// The constraints of a table; defaults only for the columns that the data lacks according to
+    /// `lacks`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for an invariant or a declared type that cannot be read;
+    /// [`Error::Corrupt`] for an invariant or a declared type that cannot be parsed;
     /// [`Error::Unsupported`] for an invariant within a list or map.
     pub fn of(
         protocol: &Protocol,
@@ -138,8 +138,8 @@ impl TableConstraints {
         Ok(out)
     }
 
-    /// What a new table with this schema and these properties will demand, defaults of all columns
-    /// included, so that its expressions can be tried before it is made.
+    /// The constraints of a new table with this schema and these properties, including defaults of
+    /// all columns, so that its expressions can be checked before it is created.
     ///
     /// # Errors
     /// As [`TableConstraints::of`].
@@ -164,12 +164,12 @@ impl TableConstraints {
         Self::of(&every, &metadata, schema, |_| true)
     }
 
-    /// The rules, once everything that `asked` for is bound.
+    /// The rules, after everything in `asked` was bound.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for expressions that the core does not have, [`Error::Invalid`] for a
-    /// generated column made from another one, [`Error::Internal`] where something was left
-    /// out.
+    /// [`Error::Unsupported`] for expressions that the core does not support, [`Error::Invalid`]
+    /// for a generated column that depends on another one, [`Error::Internal`] if an expression is
+    /// missing.
     pub fn rules(&self, asked: &Self, identities: Vec<IdentityColumn>) -> Result<WriteRules> {
         let same = |a: &[NamedExpression], b: &[NamedExpression]| {
             a.len() == b.len()
@@ -234,7 +234,7 @@ impl TableConstraints {
         })
     }
 
-    /// The predicate whose rows are replaced.
+    /// The predicate for the rows to replace.
     ///
     /// # Errors
     /// As [`TableConstraints::rules`].
@@ -296,10 +296,10 @@ const STEP: &str = "delta.identity.step";
 const MARK: &str = "delta.identity.highWaterMark";
 const EXPLICIT: &str = "delta.identity.allowExplicitInsert";
 
-/// The identity columns of a table, each with the next value to give.
+/// The identity columns of a table, each with its next value.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for settings that cannot be.
+/// [`Error::Corrupt`] for invalid settings.
 pub fn identities(protocol: &Protocol, schema: &StructType) -> Result<Vec<IdentityColumn>> {
     if !features::supported(protocol).contains("identityColumns") {
         return Ok(Vec::new());
@@ -339,9 +339,9 @@ pub fn identities(protocol: &Protocol, schema: &StructType) -> Result<Vec<Identi
     Ok(out)
 }
 
-/// The mark of an identity column once a value was given that it does not know of: the first of its
-/// own values that is not before it. `None` where the mark stays: that value is before the first,
-/// or before the mark.
+/// The high-water mark of an identity column after a value was inserted that the column did not
+/// generate: its first own value that is not before the inserted one. `None` if the mark is
+/// unchanged: the inserted value is before the first one, or before the mark.
 #[must_use]
 pub fn advanced_high_water_mark(field: &StructField, value: i64) -> Option<i64> {
     let number = |key: &str| {
@@ -362,7 +362,7 @@ pub fn advanced_high_water_mark(field: &StructField, value: i64) -> Option<i64> 
     is_news.then(|| i64::try_from(mark).ok()).flatten()
 }
 
-/// The schema with the last values that identity columns gave.
+/// The schema with the last generated values of identity columns.
 #[must_use]
 pub fn with_high_water_marks(schema: &StructType, marks: &[(String, i64)]) -> StructType {
     let mut out = schema.clone();

@@ -1,13 +1,13 @@
-//! Incoming batches -> arrays of exactly the table's types, without a loss, or an error with
-//! column, expected, found.
+//! Casts batches to exactly the table's types without loss, or returns an error with the column,
+//! the expected and the actual type.
 //!
-//! Columns and fields are matched by name without case, in any order; what is missing is the
-//! caller's to fill at the top and null below, what the table does not have is refused. A value
-//! keeps its meaning or the batch is refused: integers and decimals must fit, floating point
-//! numbers must come back from their new type as they were, timestamps must be whole microseconds.
-//! Text and bytes keep their layout (views, large offsets), which the encoder takes as it is.
+//! Columns and fields are matched by name, case-insensitively and in any order. The caller adds
+//! missing columns, missing fields become null, columns that the table lacks are refused. Values
+//! must not change: integers and decimals must fit, floating point numbers must be equal after
+//! casting back, timestamps must be whole microseconds. Strings and binary values keep their layout
+//! (views, large offsets), which the encoder accepts.
 //!
-//! Cost: nothing for what has its type already; one pass over each column that has not.
+//! Cost: none for columns with the right type; one pass over each other column.
 
 use std::sync::Arc;
 
@@ -30,10 +30,10 @@ use crate::protocol::schema::{
 };
 use crate::write::file_schema::variant_fields;
 
-/// Where the table's columns stand in batches of one schema.
+/// The positions of the table's columns in batches of one schema.
 #[derive(Debug, Clone)]
 pub struct ColumnPositions {
-    /// For each column of the table its place in the batch.
+    /// For each column of the table its position in the batch.
     pub positions: Vec<Option<usize>>,
 }
 
@@ -41,18 +41,18 @@ impl ColumnPositions {
     /// Finds the table's columns.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] for columns that the table does not have, or that are there twice.
+    /// [`Error::SchemaMismatch`] for columns that the table does not have, and for duplicates.
     pub fn find(batch: &Schema, table: &StructType) -> Result<Self> {
         Ok(Self {
             positions: column_positions(batch.fields(), &table.fields, "")?,
         })
     }
 
-    /// The table's columns of a batch; `None` where it has none.
+    /// The table's columns of a batch; `None` for missing ones.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] for types that do not fit, [`Error::Invalid`] for values that do
-    /// not; both name the column.
+    /// [`Error::SchemaMismatch`] for types that cannot be cast, [`Error::Invalid`] for values that
+    /// do not fit; both name the column.
     pub fn cast(
         &self,
         batch: &RecordBatch,
@@ -80,7 +80,7 @@ impl ColumnPositions {
     }
 }
 
-/// For each field of the table its place among those that came.
+/// For each field of the table its position among the given ones.
 fn column_positions(
     found: &Fields,
     table: &[StructField],
@@ -133,7 +133,7 @@ fn column_positions(
     Ok(out)
 }
 
-/// The way to a field, for messages.
+/// The path of a field, for messages.
 enum FieldPath<'a> {
     Column(&'a str),
     Field(&'a FieldPath<'a>, &'a str),
@@ -264,7 +264,7 @@ fn structure(
     )?))
 }
 
-/// A field around an array. Nulls are looked for by the table's schema, not by the array's.
+/// The field for an array. Nullability is checked against the table's schema, not the array's.
 fn field_of(name: &str, array: &ArrayRef) -> Field {
     Field::new(name, array.data_type().clone(), true)
 }
@@ -304,8 +304,8 @@ fn list(
     )?))
 }
 
-/// Offsets that begin at 0, and the range of values that they meant: a slice of a large array
-/// brings all its values along.
+/// Offsets that begin at 0, and the range of values that they referred to: a slice of a large array
+/// includes all its values.
 fn trimmed(offsets: &OffsetBuffer<i32>) -> (OffsetBuffer<i32>, usize, usize) {
     let (first, last) = (offsets.first(), offsets.last());
     let from = usize::try_from(first).unwrap_or(0);
@@ -348,15 +348,16 @@ fn map(
         &FieldPath::Field(path, "value"),
         zone,
     )?;
-    // Arrow's maps never have null keys, but not every producer knows; an entry of a null map does
-    // not count.
+    // Arrow's maps never have null keys, but not every producer ensures it; entries of a null map
+    // do not count.
     if keys.logical_null_count() > 0 {
         return Err(Error::invalid("a map has a null key").at_column(path.dotted_path()));
     }
     map_of(offsets, keys, values, from.nulls())
 }
 
-/// A variant comes as its two parts, in any order and layout, and leaves as the protocol has it.
+/// A variant is given as its two fields, in any order and layout, and returned in the protocol's
+/// layout.
 fn variant(array: &ArrayRef, path: &FieldPath<'_>) -> Result<ArrayRef> {
     let Some(from) = array.as_struct_opt() else {
         return Err(path.mismatch(&DataType::Variant, array.data_type()));
@@ -519,9 +520,9 @@ fn arrow_message(error: ArrowError) -> String {
     }
 }
 
-/// Whether numbers of one type came back as they were; `NaN` equals itself.
+/// Whether numbers are unchanged after casting back; `NaN` equals itself.
 fn same_numbers(a: &ArrayRef, b: &ArrayRef) -> Result<bool> {
-    // The table of casts gives equal bits for equal values but for the payload of `NaN`.
+    // The supported casts give equal bits for equal values, except for the payload of `NaN`.
     let doubles = |array: &ArrayRef| -> Result<Option<ArrayRef>> {
         Ok(match array.data_type() {
             Arrow::Float16 | Arrow::Float32 | Arrow::Float64 => Some(cast(array, &Arrow::Float64)?),
@@ -603,10 +604,10 @@ fn micros(
         .map_err(|()| path.value(what, to, found))
 }
 
-/// `array` without the fields that files leave out because they hold nothing.
+/// `array` without the fields that files leave out because their type is `void`.
 ///
 /// # Errors
-/// [`Error::Internal`] for an array that is not of the type.
+/// [`Error::Internal`] for an array of another type.
 pub(super) fn without_void_fields(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     if !has_void_field(data_type) {
         return Ok(Arc::clone(array));
@@ -668,7 +669,7 @@ fn has_void_field(data_type: &DataType) -> bool {
     }
 }
 
-/// A map, its entries named as the protocol has it.
+/// A map, with its entries named as in the protocol.
 fn map_of(
     offsets: OffsetBuffer<i32>,
     keys: ArrayRef,
@@ -695,10 +696,10 @@ fn map_of(
     )?))
 }
 
-/// `array` with text and bytes of its own in place of views into the buffers of others.
+/// `array` with copies of strings and binary values in place of views into other buffers.
 ///
 /// # Errors
-/// [`Error::Invalid`] for more than 2 GiB of text.
+/// [`Error::Invalid`] for more than 2 GiB of strings.
 pub(super) fn without_views(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(match array.data_type() {
         Arrow::Utf8View => cast(array, &Arrow::Utf8)?,

@@ -1,9 +1,9 @@
-//! What a table demands of its rows: NOT NULL at every depth, CHECK constraints, generated columns,
-//! defaults, identities.
+//! The constraints that a table places on its rows: NOT NULL at every depth, CHECK constraints,
+//! generated columns, defaults, identity columns.
 //!
-//! Runs batch by batch on the pool, before encoding; the first row that breaks a rule ends the
-//! write with an error that names it. Null is a violation of a CHECK like false is; a generated
-//! column that is given must be `<=>` its expression.
+//! They are checked batch by batch on the pool, before encoding; the first row that violates a rule
+//! ends the write with an error that names it. A CHECK constraint is violated if it is null or
+//! false; a value given for a generated column must be `<=>` its expression.
 //!
 //! Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns", "Default Columns",
 //! "Identity Columns".
@@ -25,18 +25,18 @@ use crate::error::{Error, Result};
 use crate::expr::{BoundExpr, Expr, Function};
 use crate::protocol::schema::{DataType, StringLayout, StructType};
 
-/// A CHECK constraint or invariant, or what a write says of its rows.
+/// A CHECK constraint or invariant, or a condition of a write on its rows.
 #[derive(Debug, Clone)]
 pub struct CheckConstraint {
-    /// Its name; that of [`REPLACED`] is no constraint's.
+    /// Its name; [`REPLACED`] is not the name of a constraint.
     pub name: String,
-    /// The expression as the table has it.
+    /// The expression as in the table's metadata.
     pub sql: String,
     /// The expression.
     pub expr: BoundExpr,
 }
 
-/// The name of the check that rows fall into what they replace.
+/// The name of the check that rows match the predicate of the rows that they replace.
 pub const REPLACED: &str = "predicate";
 
 /// A column whose missing values are computed.
@@ -48,24 +48,24 @@ pub struct ComputedColumn {
     pub expr: BoundExpr,
 }
 
-/// A column that counts.
+/// An identity column.
 #[derive(Debug, Clone, Serialize)]
 pub struct IdentityColumn {
-    /// The column, a long.
+    /// The column, of type long.
     pub column: String,
-    /// The next value to give.
+    /// The next value to generate.
     pub next: i64,
     /// The distance between values, not 0.
     pub step: i64,
-    /// Whether the data may give values of its own.
+    /// Whether the data may have values for the column.
     pub allow_explicit: bool,
 }
 
 impl IdentityColumn {
-    /// Looks at data that gives values.
+    /// Checks that the data may have values for the column.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where only the table may.
+    /// [`Error::Invalid`] if only the table may generate them.
     pub fn check_given(&self) -> Result<()> {
         if self.allow_explicit {
             return Ok(());
@@ -83,14 +83,14 @@ pub struct WriteRules {
     pub defaults: Vec<ComputedColumn>,
     /// Generated columns: computed where the data lacks them, compared where it has them.
     pub generated: Vec<ComputedColumn>,
-    /// Columns that count.
+    /// Identity columns.
     pub identities: Vec<IdentityColumn>,
     /// Limits of `char(n)` and `varchar(n)`.
     pub lengths: Vec<ColumnLengths>,
 }
 
 impl WriteRules {
-    /// Whether nothing is demanded.
+    /// Whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.checks.is_empty()
@@ -100,12 +100,13 @@ impl WriteRules {
             && self.lengths.is_empty()
     }
 
-    /// Checks that the rules fit the table, and that data with `columns` can become rows of it.
+    /// Checks that the rules fit the table, and that data with `columns` can be written as its
+    /// rows.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] for a NOT NULL column that is missing, [`Error::Invalid`] for
-    /// values of an identity column that only the table may give and for rules that name no
-    /// column or have another type.
+    /// [`Error::SchemaMismatch`] for a missing NOT NULL column, [`Error::Invalid`] for values of an
+    /// identity column that only the table may generate and for rules that name an unknown column
+    /// or have another type.
     pub fn prepare(&self, table: &StructType, columns: &ColumnPositions) -> Result<()> {
         let of = |name: &str| {
             let place = table.fields.iter().position(|field| field.name == name);
@@ -162,12 +163,13 @@ impl WriteRules {
         Ok(())
     }
 
-    /// Fills what is missing and checks everything. `starts` are the first values of the identity
-    /// columns for these rows, where the data lacks them; `first_row` is the position of the
-    /// first row in the data, for messages.
+    /// Adds missing columns and checks all rules. `starts` are the first values of the identity
+    /// columns for these rows, if the data lacks them; `first_row` is the position of the first row
+    /// in the data, for messages.
     ///
     /// # Errors
-    /// [`Error::ConstraintViolated`] names the rule and the row; whatever an expression raises.
+    /// [`Error::ConstraintViolated`] names the rule and the row; errors of evaluating an
+    /// expression.
     pub fn apply(
         &self,
         table: &StructType,
@@ -188,7 +190,7 @@ impl WriteRules {
                 ));
             }
         }
-        // What they are made of is null where it is given by nobody.
+        // Columns that generated columns depend on and that have no value are null.
         for name in self
             .generated
             .iter()
@@ -285,7 +287,7 @@ impl WriteRules {
     }
 }
 
-/// Computes the columns of `computed` that are missing, in order.
+/// Computes the missing columns of `computed`, in order.
 fn fill(
     table: &StructType,
     columns: &mut [Option<ArrayRef>],
@@ -302,7 +304,7 @@ fn fill(
             .evaluate(&batch)
             .map_err(|e| e.at_column(&rule.column))?;
         if let Some(slot) = slot(table, columns, &rule.column) {
-            // The type of a bare NULL is left to the column.
+            // A NULL literal takes the type of the column.
             let void = matches!(rule.expr.data_type(), DataType::Void);
             *slot = (!void).then_some(value);
         }
@@ -319,7 +321,7 @@ fn slot<'a>(
     columns.get_mut(place)
 }
 
-/// The columns that there are, by their logical names.
+/// The existing columns, by their logical names.
 fn batch_of<'a>(
     table: &StructType,
     columns: impl Iterator<Item = Option<&'a ArrayRef>>,
@@ -378,8 +380,8 @@ fn check_generated(rule: &ComputedColumn, batch: &RecordBatch, first_row: u64) -
     Err(violated(&rule.column, held.len() - held.true_count(), &what).at_column(&rule.column))
 }
 
-/// The error for rows of a batch that break a rule; it begins as that of `deltalake` does, for
-/// which programs look.
+/// The error for rows of a batch that violate a rule; it begins like that of `deltalake`, which
+/// programs match.
 fn violated(constraint: &str, rows: usize, what: &str) -> Error {
     Error::constraint_violated(
         constraint,
@@ -430,8 +432,8 @@ fn shown_value(array: &ArrayRef, row: usize) -> String {
     )
 }
 
-/// Looks for nulls where the schema has none. `parent` is what is valid above; `row_of` gives the
-/// row of an element.
+/// Checks that columns without null in the schema have no nulls. `parent` is the validity of the
+/// parent values; `row_of` gives the row of an element.
 fn not_null(
     array: &ArrayRef,
     data_type: &DataType,
@@ -528,7 +530,7 @@ fn not_null(
     }
 }
 
-/// Whether something inside of a type may not be null.
+/// Whether a field within a type is not nullable.
 fn has_non_nullable_field(data_type: &DataType) -> bool {
     match data_type {
         DataType::Struct(fields) => fields
@@ -545,11 +547,11 @@ fn has_non_nullable_field(data_type: &DataType) -> bool {
     }
 }
 
-/// The last value of each identity column whose values were given out: `rows` of them from `next`
-/// on.
+/// The last value of each identity column for which `rows` values were generated, starting with
+/// `next`.
 ///
 /// # Errors
-/// [`Error::Invalid`] when a long cannot count that far.
+/// [`Error::Invalid`] if the values exceed the range of a long.
 pub fn advance(identity: &mut IdentityColumn, rows: usize) -> Result<i64> {
     let start = identity.next;
     let next = i64::try_from(rows)

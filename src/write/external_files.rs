@@ -1,12 +1,12 @@
-//! Files that another engine wrote into a folder of the table -> the facts for their `add` actions.
+//! Files that another engine wrote into a folder of the table: reads what their `add` actions need.
 //!
-//! The engine names columns as the table's files do and partition folders `column=value` as Hive
-//! has it, where a value is text that its type can be read from (a timestamp with its zone).
-//! Statistics come from the footers, which are read side by side; files without rows are not taken
-//! over. How far identity columns came is in the footers, too.
+//! The engine names columns as in the table's files and partition folders `column=value` as in
+//! Hive, where a value is a string that can be parsed as its type (a timestamp with its zone).
+//! Statistics are taken from the footers, which are read in parallel; files without rows are not
+//! added. The last values of identity columns are taken from the footers as well.
 //!
 //! Protocol: "Add File and Remove File", "Per-file Statistics", "Partition Value Serialization".
-//! Cost: one listing of each folder, one footer a file.
+//! Cost: one listing of each folder, one footer per file.
 
 use std::sync::Arc;
 
@@ -27,22 +27,22 @@ use crate::store::{ObjectMeta, Store, StoreObject};
 use crate::write::constraints::IdentityColumn;
 use crate::write::file_schema::file_name;
 
-/// What lies in the folder.
+/// The files in a folder.
 #[derive(Debug, Clone, Default)]
 pub struct ExternalFileSet {
     /// Data files with rows.
     pub files: Vec<WrittenDataFile>,
-    /// Everything else, by its path below the table's root: files without rows, marks, checksums
-    /// of Hadoop.
+    /// All other files, by their paths relative to the table root: files without rows, markers,
+    /// checksums of Hadoop.
     pub non_data_files: Vec<String>,
-    /// For each identity column of the request's rules the last of its values.
+    /// The last value of each identity column of the request's rules.
     pub identities: Vec<(String, i64)>,
 }
 
-/// Everything that lies below a folder of the table.
+/// All files below a folder of the table.
 ///
 /// # Errors
-/// What the store says.
+/// Errors of the store.
 pub fn list_recursively(
     store: &Arc<dyn Store>,
     folder: &str,
@@ -64,13 +64,13 @@ pub fn list_recursively(
     Ok(found)
 }
 
-/// Looks at the files of a folder; `request` says what the table is, and which identity columns the
-/// engine gave values.
+/// Reads the files of a folder; `request` describes the table, and the identity columns for which
+/// the engine generated values.
 ///
 /// # Errors
-/// [`Error::Corrupt`] names a file that is no Parquet or lacks bounds of an identity column,
-/// [`Error::SchemaMismatch`] one with columns that the table has not, [`Error::Invalid`] a folder
-/// that is none of its partitions.
+/// [`Error::Corrupt`] names a file that is not Parquet or lacks bounds of an identity column,
+/// [`Error::SchemaMismatch`] one with columns that the table does not have, [`Error::Invalid`] a
+/// folder that is not a partition of the table.
 pub fn inspect_external_files(
     store: &Arc<dyn Store>,
     request: &WriteRequest,
@@ -201,7 +201,7 @@ pub fn inspect_external_files(
     Ok(out)
 }
 
-/// Notes the last value of an identity column in a file, if it is the last of all.
+/// Records the last value of an identity column in a file, if it is the last of all files.
 fn update_last_identity(
     identity: &IdentityColumn,
     facts: &ColumnStatistics,
@@ -231,8 +231,8 @@ fn update_last_identity(
     Ok(())
 }
 
-/// The columns with the names that files have; what is inside of lists and maps has no statistics
-/// and needs none.
+/// The columns with their names in files; fields within lists and maps have no statistics and need
+/// no names.
 fn in_files(columns: &StructType, mapping: ColumnMappingMode) -> StructType {
     let named = |field: &StructField| {
         let mut out = field.clone();
@@ -247,7 +247,7 @@ fn in_files(columns: &StructType, mapping: ColumnMappingMode) -> StructType {
     }
 }
 
-/// The partition values that the folders of a file name, by their names in the log.
+/// The partition values in the folder names of a file, by the columns' names in the log.
 fn values(
     path: &str,
     folder: &str,

@@ -1,10 +1,10 @@
-//! SORT: batches of any number -> the same rows along a curve, in bounded memory.
+//! External sort: sorts any number of batches along a curve, in bounded memory.
 //!
-//! Each batch is cut by bounds between which lie about equally many rows; what belongs between two
-//! of them is gathered, on disk once there is too much of it, then sorted in memory, one gathering
-//! after the other. So nothing is ever sorted as a whole.
+//! Each batch is split by bounds that divide the rows into ranges of about equal size. The rows of
+//! each range are collected, and spilled to disk if they exceed the memory; then the ranges are
+//! sorted in memory one after the other. So the rows are never sorted as a whole.
 //!
-//! Cost: two copies of every row, and one to disk and back where it does not fit.
+//! Cost: two copies of every row, and writing and reading the rows that are spilled.
 
 use std::sync::Arc;
 
@@ -20,24 +20,24 @@ use crate::exec::{CancellationToken, ItemSource, OrderedPrefetch, ordered_prefet
 use crate::pq::encode::file_encoder::array_bytes;
 use crate::write::space_filling_curve::SpaceFillingCurve;
 
-/// Rows of a batch that is given on.
+/// The number of rows in a returned batch.
 const ROWS: usize = 32 << 10;
 
-/// How rows are put in order.
+/// The sort order.
 #[derive(Debug, Clone)]
 pub struct CurveSort {
     /// The curve.
     pub curve: SpaceFillingCurve,
-    /// Where the curve's columns are: places of columns and of fields within.
+    /// The paths of the curve's columns: the index of a column and of fields within it.
     pub columns: Vec<Vec<usize>>,
-    /// Places on the curve between which rows are gathered, ascending.
+    /// The bounds of the ranges: positions on the curve, ascending.
     pub bounds: Vec<u64>,
-    /// Bytes of rows that may be held before they go to disk.
+    /// Bytes of rows that may be held in memory before they are spilled.
     pub memory: u64,
 }
 
 impl CurveSort {
-    /// Bounds for `count` gatherings of rows like those of a sample.
+    /// Bounds for `count` ranges of rows like those of a sample.
     #[must_use]
     pub fn bounds_of(mut places: Vec<u64>, count: usize) -> Vec<u64> {
         places.sort_unstable();
@@ -48,10 +48,10 @@ impl CurveSort {
         out
     }
 
-    /// The rows in their order, and how many lie between the bounds.
+    /// The sorted rows, and their number in each range.
     ///
     /// # Errors
-    /// What `source` gives; [`Error::Storage`] where they cannot be put on disk.
+    /// Errors of `source`; [`Error::Storage`] if rows cannot be spilled.
     pub fn sort(
         self,
         source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
@@ -102,13 +102,12 @@ impl CurveSort {
                     parts.as_mut().and_then(Iterator::next).map(Ok)
                 })) as ItemSource<RecordBatch>
             });
-        // One is sorted while the one before is taken.
+        // One range is sorted while the previous one is read.
         Ok((ordered_prefetch(sorted, 2, 4, cancel), counts))
     }
 
-    /// Rows of each of `files` files for rows that lie between bounds like `counts`. Files end at
-    /// bounds, so that rows that are alike stay together, but where more of them are alike than
-    /// make a good file.
+    /// The number of rows in each of `files` files, given the number of rows in each range. Files
+    /// end at bounds, so that similar rows stay together, unless a range is too large for a file.
     #[must_use]
     pub fn shares(counts: &[usize], files: usize) -> Vec<usize> {
         let all: usize = counts.iter().sum();
@@ -141,7 +140,7 @@ impl CurveSort {
         out
     }
 
-    /// The places of a batch's rows on the curve.
+    /// The positions of a batch's rows on the curve.
     fn curve_positions(&self, batch: &RecordBatch) -> Result<Vec<u64>> {
         let column = |path: &Vec<usize>| column_at(batch, path);
         self.curve.curve_positions(
@@ -153,7 +152,7 @@ impl CurveSort {
         )
     }
 
-    /// The rows of a batch by gathering.
+    /// The rows of a batch by range.
     fn cut(&self, batch: &RecordBatch) -> Result<Vec<(usize, RecordBatch)>> {
         let numbers: Vec<usize> = self
             .curve_positions(batch)?
@@ -173,7 +172,7 @@ impl CurveSort {
             .collect()
     }
 
-    /// The rows of a gathering in their order, in batches.
+    /// The sorted rows of a range, in batches.
     fn sorted(&self, gathering: RangePartition, spill: &SpillFile) -> Result<Vec<RecordBatch>> {
         let mut batches = Vec::new();
         for place in gathering.spilled {
@@ -206,7 +205,7 @@ impl CurveSort {
 /// A column of a batch, or a field in it.
 ///
 /// # Errors
-/// [`Error::Internal`] where there is none.
+/// [`Error::Internal`] if it does not exist.
 pub fn column_at(batch: &RecordBatch, path: &[usize]) -> Result<ArrayRef> {
     let lacking = || Error::internal("rows lack a column of their order");
     let (first, rest) = path.split_first().ok_or_else(lacking)?;
@@ -214,7 +213,7 @@ pub fn column_at(batch: &RecordBatch, path: &[usize]) -> Result<ArrayRef> {
     for field in rest {
         let outer = column.as_struct_opt().ok_or_else(lacking)?;
         let inner = outer.columns().get(*field).ok_or_else(lacking)?;
-        // A field of a null is null.
+        // A field of a null struct is null.
         let nulls = outer
             .nulls()
             .map(|nulls| BooleanArray::new(!nulls.inner(), None));
@@ -226,7 +225,7 @@ pub fn column_at(batch: &RecordBatch, path: &[usize]) -> Result<ArrayRef> {
     Ok(column)
 }
 
-/// Rows between two bounds.
+/// The rows of a range.
 #[derive(Default)]
 struct RangePartition {
     pieces: Vec<RecordBatch>,
@@ -239,7 +238,7 @@ impl RangePartition {
         self.pieces.is_empty() && self.spilled.is_empty()
     }
 
-    /// Takes rows in; gives their bytes.
+    /// Adds rows; returns their size in bytes.
     fn push(&mut self, piece: RecordBatch) -> u64 {
         let bytes = piece.columns().iter().map(array_bytes).sum();
         self.rows += piece.num_rows();

@@ -1,5 +1,5 @@
-//! The columns of a table's data files: logical schema -> the Arrow schema that is encoded, with
-//! physical names and field ids.
+//! The columns of a table's data files: converts a logical schema to the Arrow schema that is
+//! encoded, with physical names and field ids.
 //!
 //! Protocol: "Column Mapping", "Writer Requirements for Column Mapping", "IcebergCompatV2",
 //! "Primitive Types" (`void`).
@@ -26,12 +26,12 @@ pub fn file_name(field: &StructField, mapping: ColumnMappingMode) -> &str {
     }
 }
 
-/// The Arrow schema of files with the columns `written`, of which `hidden` are none of the table's
-/// and have no ids.
+/// The Arrow schema of files with the columns `written`; the columns in `hidden` do not belong to
+/// the table and have no ids.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for a `void` where it cannot be left out, [`Error::Corrupt`] for a column
-/// without its id.
+/// [`Error::Unsupported`] for a `void` column that cannot be left out, [`Error::Corrupt`] for a
+/// column without its id.
 pub fn file_schema(
     written: &StructType,
     mapping: ColumnMappingMode,
@@ -75,7 +75,7 @@ fn file_field(field: &StructField, mapping: ColumnMappingMode) -> Result<Field> 
         .and_then(Value::as_object);
     let data_type =
         data_type(&field.data_type, mapping, name, nested).map_err(|e| e.at_column(&field.name))?;
-    // Keeps the extension that marks a variant.
+    // Keeps the extension type of a variant.
     let out = field
         .to_arrow(StringLayout::Plain)
         .with_name(name)
@@ -96,7 +96,8 @@ fn with_id(field: Field, id: i64) -> Field {
     field.with_metadata(metadata)
 }
 
-/// The type of a field or of a part of one; `path` is where `nested` has the id of its elements.
+/// The type of a field or of a part of one; `path` is the key in `nested` for the id of its
+/// elements.
 fn data_type(
     of: &DataType,
     mapping: ColumnMappingMode,
@@ -158,7 +159,7 @@ fn unwritable_type(of: &DataType) -> Error {
     ))
 }
 
-/// Refuses columns that deltafast does not write, before any row is read.
+/// Refuses columns that deltafast cannot write, before any row is read.
 ///
 /// # Errors
 /// [`Error::Unsupported`] names the column.
@@ -183,8 +184,7 @@ pub fn check_written(schema: &StructType) -> Result<()> {
     })
 }
 
-/// The parts of a variant that is not shredded: both are there wherever the variant is, which
-/// delta-spark insists on.
+/// The fields of an unshredded variant: neither is nullable, which delta-spark requires.
 pub(super) fn variant_fields() -> Fields {
     vec![
         Field::new("metadata", Arrow::Binary, false),
@@ -193,7 +193,7 @@ pub(super) fn variant_fields() -> Fields {
     .into()
 }
 
-/// The way to a column in the files: `a.b` or the name of a column that has dots itself.
+/// The path of a column in the files: `a.b`, or the name of a column that contains dots itself.
 #[must_use]
 pub fn find(table: &StructType, name: &str, mapping: ColumnMappingMode) -> Option<Vec<String>> {
     if let Some(field) = table.field(name) {

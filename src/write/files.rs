@@ -1,4 +1,4 @@
-//! Prepared rows -> the right file of the right partition, within bounds of size, number and
+//! Distributes prepared rows to the files of their partitions, within limits of size, number and
 //! memory.
 
 use std::collections::BTreeMap;
@@ -17,26 +17,26 @@ use crate::pq::{
 use crate::write::file_schema;
 use crate::write::partition_buffer::PartitionBuffer;
 
-/// Rows that are worth encoding at once; fewer wait for more of their partition.
+/// The number of rows from which encoding is efficient; fewer rows are buffered.
 const ROWS: usize = 8 << 10;
-/// Bytes that are worth it.
+/// The same in bytes.
 const BYTES: u64 = 1 << 20;
-/// Characters of a random prefix, unless the table says otherwise.
+/// The default length of a random prefix.
 const PREFIX: usize = 2;
 
-/// The rows of one partition that have not been written.
+/// The state of a partition whose file is open.
 #[derive(Default)]
 struct PartitionWriter {
-    /// Rows that wait to be encoded.
+    /// Rows that are not encoded yet.
     pieces: Vec<Vec<ArrayRef>>,
     rows: usize,
     bytes: u64,
     file: Option<FileEncoder>,
-    /// Rows that the file has been given.
+    /// The number of rows in the current file.
     in_file: usize,
-    /// Files that are full.
+    /// The number of completed files.
     full: usize,
-    /// When it was last given rows.
+    /// When it was last used.
     used: u64,
 }
 
@@ -49,12 +49,12 @@ pub(super) struct PartitionedFileWriter<'a> {
     /// Names of the partition columns in directories.
     names: Vec<String>,
     parts: FxHashMap<usize, PartitionWriter>,
-    /// Which partition a file belongs to.
+    /// The partition of each file.
     owners: FxHashMap<u64, usize>,
     open: usize,
-    /// Bytes of rows that wait.
+    /// The size in bytes of the rows that are not encoded yet.
     buffered_bytes: u64,
-    /// Rows of partitions that wait for others to end.
+    /// Rows of partitions that wait until other partitions are complete.
     overflow: Option<PartitionBuffer>,
     clock: u64,
 }
@@ -86,7 +86,7 @@ impl<'a> PartitionedFileWriter<'a> {
         }
     }
 
-    /// Gives every row to its partition.
+    /// Passes every row to its partition.
     pub(super) fn take(&mut self, prepared: PreparedRows) -> Result<()> {
         let whole = prepared.runs.len() == 1;
         for run in &prepared.runs {
@@ -138,7 +138,7 @@ impl<'a> PartitionedFileWriter<'a> {
         self.release_memory()
     }
 
-    /// Rows that the partition's file can still take, where they are counted.
+    /// The number of rows that the partition's file can still hold, if files are limited by rows.
     fn room(&self, partition: usize) -> Option<usize> {
         let (full, held) = self
             .parts
@@ -153,7 +153,7 @@ impl<'a> PartitionedFileWriter<'a> {
         Some(share.saturating_sub(held))
     }
 
-    /// Lets rows wait.
+    /// Buffers rows.
     fn buffer_rows(&mut self, partition: usize, piece: Vec<ArrayRef>, rows: usize) {
         let bytes: u64 = piece.iter().map(array_bytes).sum();
         self.clock += 1;
@@ -165,7 +165,7 @@ impl<'a> PartitionedFileWriter<'a> {
         self.buffered_bytes += bytes;
     }
 
-    /// Encodes the rows of a partition that wait.
+    /// Encodes the buffered rows of a partition.
     fn encode(&mut self, partition: usize) -> Result<()> {
         self.open_file(partition)?;
         let Some(part) = self.parts.get_mut(&partition) else {
@@ -174,7 +174,7 @@ impl<'a> PartitionedFileWriter<'a> {
         let Some(file) = part.file.as_mut() else {
             return Ok(());
         };
-        // How large a file is shows only once its rows are encoded.
+        // The size of a file is only known once its rows are encoded.
         let ahead = self.request.target_file_size / 4;
         let in_flight = self.request.memory / 8;
         self.encoders.wait(|encoders| {
@@ -191,8 +191,8 @@ impl<'a> PartitionedFileWriter<'a> {
         Ok(())
     }
 
-    /// Copies the row groups of a file into that of its partition. `columns` gives the arrays of
-    /// those columns of a row group that are encoded instead, by their place in files.
+    /// Copies the row groups of a file into the file of its partition. `columns` returns the arrays
+    /// of the columns of a row group that are encoded instead, by their index in files.
     pub(super) fn splice(
         &mut self,
         splice: &SplicedFile,
@@ -211,7 +211,7 @@ impl<'a> PartitionedFileWriter<'a> {
         };
         let nothing = vec![ColumnStatistics::default(); splice.statistics.len()];
         for group in 0..splice.source.num_groups() {
-            // What is known of the file is known of all of its row groups together.
+            // Statistics are known for all row groups of the file together.
             let columns = columns(group)?;
             self.encoders.wait(|encoders| {
                 encoders.memory() <= self.request.memory || encoders.queued() == 0
@@ -233,7 +233,7 @@ impl<'a> PartitionedFileWriter<'a> {
         Ok(())
     }
 
-    /// Sees to it that the partition has a file.
+    /// Opens a file for the partition if there is none.
     fn open_file(&mut self, partition: usize) -> Result<()> {
         if self
             .parts
@@ -296,7 +296,7 @@ impl<'a> PartitionedFileWriter<'a> {
         file.close()
     }
 
-    /// Ends the file that was idle longest.
+    /// Completes the file that was idle longest.
     fn end_idle(&mut self) -> Result<bool> {
         let idle = self
             .parts
@@ -311,8 +311,8 @@ impl<'a> PartitionedFileWriter<'a> {
         Ok(true)
     }
 
-    /// Sets memory free when there is too little: rows that wait are encoded, most first, then
-    /// large row groups are ended.
+    /// Frees memory if it is exceeded: buffered rows are encoded, largest partitions first, then
+    /// large row groups are completed.
     fn release_memory(&mut self) -> Result<()> {
         let memory = self.request.memory;
         while self.buffered_bytes > memory / 4 {
@@ -336,14 +336,14 @@ impl<'a> PartitionedFileWriter<'a> {
         self.encoders
             .wait(|encoders| encoders.memory() <= memory || encoders.queued() == 0)?;
         if self.encoders.memory() > memory {
-            // What was queued has become part of row groups, of which some are too large by now.
+            // Queued rows have become part of row groups, some of which may be too large now.
             self.end_large()?;
             self.encoders.wait(|encoders| encoders.memory() <= memory)?;
         }
         Ok(())
     }
 
-    /// Ends the largest row groups, until the others take no more than half of the memory.
+    /// Completes the largest row groups, until the others use no more than half of the memory.
     fn end_large(&mut self) -> Result<()> {
         let mut sizes: Vec<(u64, usize)> = self
             .parts
@@ -367,7 +367,7 @@ impl<'a> PartitionedFileWriter<'a> {
         Ok(())
     }
 
-    /// Encodes what is left and ends all files.
+    /// Encodes the remaining rows and completes all files.
     fn end(&mut self) -> Result<()> {
         let mut left: Vec<(u64, usize)> = self
             .parts
@@ -385,7 +385,7 @@ impl<'a> PartitionedFileWriter<'a> {
         Ok(())
     }
 
-    /// Encodes what is left and waits for all files; each with its partition.
+    /// Encodes the remaining rows and waits for all files; returns each with its partition.
     pub(super) fn finish(mut self) -> Result<Vec<(EncodedFile, usize)>> {
         self.end()?;
         if let Some(mut overflow) = self.overflow.take() {
@@ -412,8 +412,8 @@ impl<'a> PartitionedFileWriter<'a> {
     }
 }
 
-/// A directory of random letters and digits, which spreads files over the partitions of an object
-/// store.
+/// A directory of random letters and digits, which distributes files over the partitions of an
+/// object store.
 fn random_directory(length: usize) -> String {
     const LETTERS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut out: String = (0..length.min(32))

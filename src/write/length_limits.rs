@@ -1,10 +1,10 @@
-//! The limits that `char(n)` and `varchar(n)` set to strings, at any depth of a column.
+//! The length limits of strings declared as `char(n)` and `varchar(n)`, at any depth of a column.
 //!
-//! Spark keeps the type as it was declared in the metadata of the column that holds it,
-//! `struct<a:varchar(3)>` for example, and stores plain strings. Lengths are counted in characters,
-//! as by Spark's `length`.
+//! Spark stores the declared type in the metadata of the column, for example
+//! `struct<a:varchar(3)>`, and the values as strings. As for Spark's `length`, lengths are counted
+//! in characters.
 //!
-//! Cost: a comparison a value; characters are counted only of strings with more bytes than the
+//! Cost: a comparison per value; characters are only counted for strings with more bytes than the
 //! limit.
 
 use arrow_array::cast::AsArray;
@@ -16,17 +16,17 @@ use serde_json::Value;
 use crate::error::{Error, Result, shown};
 use crate::protocol::schema::{DataType, StructField};
 
-/// The key of a field's metadata that holds its type as it was declared.
+/// The key of a field's metadata for its declared type.
 const DECLARED_TYPE: &str = "__CHAR_VARCHAR_TYPE_STRING";
-/// How deep declared types may nest.
+/// The maximum depth of declared types.
 const MOST_DEPTH: usize = 100;
 
-/// The longest string of a column, or of a part of it.
+/// The length limit of a column, or of a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LengthLimit {
-    /// So many characters, and the type that says so.
+    /// The maximum number of characters, and the declared type.
     Text(usize, String),
-    /// Limits of fields.
+    /// The limits of fields.
     Struct(Vec<(String, LengthLimit)>),
     /// The limit of a list's elements.
     List(Box<LengthLimit>),
@@ -49,11 +49,11 @@ pub(super) struct LengthViolation {
     pub path: String,
     /// Its limit.
     pub limit: String,
-    /// Its characters.
+    /// Its number of characters.
     pub found: usize,
     /// The row of the first such string.
     pub row: usize,
-    /// How many rows have one.
+    /// The number of rows with such a string.
     pub rows: usize,
 }
 
@@ -61,7 +61,7 @@ impl ColumnLengths {
     /// The limits of a column.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a declared type that cannot be read.
+    /// [`Error::Corrupt`] for a declared type that cannot be parsed.
     pub fn of(field: &StructField) -> Result<Vec<Self>> {
         Ok(of_field(field)?
             .into_iter()
@@ -72,7 +72,7 @@ impl ColumnLengths {
             .collect())
     }
 
-    /// The condition in Spark's SQL, for engines that check it themselves.
+    /// The condition in Spark SQL, for engines that check it themselves.
     #[must_use]
     pub fn sql(&self) -> String {
         sql(&self.limit, &quoted(&self.column), 0)
@@ -140,7 +140,7 @@ fn of_field(field: &StructField) -> Result<Vec<LengthLimit>> {
     Ok(out)
 }
 
-/// The limits that fields within a type have in metadata of their own.
+/// The limits of fields within a type, which are declared in their own metadata.
 fn of_type(data_type: &DataType) -> Result<Vec<LengthLimit>> {
     let mut out = Vec::new();
     match data_type {
@@ -175,8 +175,8 @@ fn of_type(data_type: &DataType) -> Result<Vec<LengthLimit>> {
     Ok(out)
 }
 
-/// Reads a type from the front of a string. The outer `None` is for a string that is not a type,
-/// the inner one for a type without limits.
+/// Parses a type at the start of a string. The outer `None` is for a string that is not a type, the
+/// inner one for a type without limits.
 #[allow(clippy::option_option)]
 fn declared_type(rest: &mut &str, depth: usize) -> Option<Option<LengthLimit>> {
     if depth > MOST_DEPTH {
@@ -205,7 +205,7 @@ fn declared_type(rest: &mut &str, depth: usize) -> Option<Option<LengthLimit>> {
         }
         return Some((!fields.is_empty()).then_some(LengthLimit::Struct(fields)));
     }
-    // Parameters in parentheses may have commas.
+    // Parameters in parentheses may contain commas.
     let mut open = 0_usize;
     let ends = |c: char| {
         open = if c == '(' {
@@ -244,7 +244,7 @@ fn accept(rest: &mut &str, word: &str) -> bool {
     found
 }
 
-/// A field's name and the colon after it.
+/// A field's name and the following colon.
 fn field_name(rest: &mut &str) -> Option<String> {
     let text = rest.trim_start();
     let mut name = String::new();
@@ -267,7 +267,7 @@ fn field_name(rest: &mut &str) -> Option<String> {
     Some(plain.to_owned())
 }
 
-/// `parent` is what is valid above; `row_of` gives the row of an element.
+/// `parent` is the validity of the parent values; `row_of` gives the row of an element.
 fn too_long(
     limit: &LengthLimit,
     array: &ArrayRef,
@@ -351,14 +351,14 @@ fn too_long(
     }
 }
 
-/// The characters of a string that has too many.
+/// The number of characters of a string if it exceeds the maximum.
 fn characters(text: &str, most: usize) -> Option<usize> {
     (text.len() > most)
         .then(|| text.chars().count())
         .filter(|count| *count > most)
 }
 
-/// Which of `count` elements belong to a list that is valid, and to which list an element belongs.
+/// Which of `count` elements belong to a list that is valid, and the list of each element.
 pub(super) fn elements<'a>(
     offsets: &'a OffsetBuffer<i32>,
     count: usize,

@@ -1,19 +1,20 @@
-//! WRITE: batches -> data files, and the facts for their `add` actions. The log is not touched.
+//! Writing data files: from batches to Parquet files, and the values for their `add` actions. The
+//! log is not written here.
 //!
 //! The input is never collected. Batches are cut into slices; each slice is cast to the table's
-//! types ([`cast`]), filled and checked ([`rules`]) and split by partition ([`partition`]) on the
-//! pool; the calling thread takes the results in order and hands them to one encoder a partition
-//! (`files`), whose columns are encoded in parallel (`pq::encode`). Files end at the target size,
-//! which is measured on encoded bytes; when too many are open the one that was idle longest is
-//! ended, and when they take too much memory the row group of the largest. Statistics ([`stats`])
-//! are learned while encoding.
+//! types ([`cast`]), completed and checked ([`constraints`]) and split by partition ([`partition`])
+//! on the pool; the calling thread takes the results in order and passes them to one encoder per
+//! partition (`files`), whose columns are encoded in parallel (`pq::encode`). Files end at the
+//! target size, which is measured on encoded bytes; if too many files are open, the one that was
+//! idle longest is completed, and if they use too much memory, the largest row group is. Statistics
+//! ([`stats`]) are collected while encoding.
 //!
-//! A write that fails or is cancelled deletes what it wrote; a process that dies leaves files that
-//! no log names.
+//! A write that fails or is cancelled deletes its files; a process that is killed leaves files that
+//! no log references.
 //!
 //! Protocol: "Add File and Remove File", "Data Files", "Per-file Statistics", "Partition Value
-//! Serialization". Cost: one pass; memory is [`WriteRequest::memory`] and what the slices in flight
-//! take.
+//! Serialization". Cost: one pass; memory is [`WriteRequest::memory`] plus that of the slices in
+//! progress.
 
 pub mod bound_constraints;
 pub mod cast;
@@ -55,7 +56,7 @@ use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::store::Store;
 use constraints::{WriteRules, advance};
 
-/// What to write and how.
+/// The table, the options and the rules of a write.
 #[derive(Debug, Clone)]
 pub struct WriteRequest {
     /// The table's schema, partition columns included.
@@ -66,49 +67,47 @@ pub struct WriteRequest {
     pub mapping: ColumnMappingMode,
     /// The table's properties.
     pub properties: BTreeMap<String, String>,
-    /// Whether files hold the partition columns, too.
+    /// Whether files contain the partition columns.
     pub materialize_partition_columns: bool,
     /// How files are encoded.
     pub writer_properties: WriterProperties,
-    /// Bytes of a file after which a new one is begun.
+    /// The size in bytes after which the next file is begun.
     pub target_file_size: u64,
-    /// Rows of a partition's files after which the next one is begun, whatever their size; none
-    /// where only that counts.
+    /// The number of rows of each of a partition's files, regardless of their size; if empty, only
+    /// the size counts.
     pub file_rows: Vec<usize>,
-    /// Rows of any other file after which a new one is begun, whatever its size.
+    /// The maximum number of rows of any other file, regardless of its size.
     pub most_rows: Option<usize>,
-    /// Files that are written at the same time at most.
+    /// The maximum number of files that are written at the same time.
     pub max_open_files: usize,
-    /// Whether rows of more partitions than that wait rather than make more files.
+    /// Whether rows of further partitions are buffered instead of creating more files.
     pub gather_partitions: bool,
     /// Bytes of memory for rows that are not written yet.
     pub memory: u64,
-    /// Where timestamps without a zone are read when the column is an instant; `None` refuses
-    /// them.
+    /// The time zone for timestamps without a zone in columns with a zone; refused if `None`.
     pub zone: Option<TimeZoneSpec>,
-    /// Whether the files are change data: other directory and names, and no statistics.
+    /// Whether the files are change data: with another directory and other names, and without
+    /// statistics.
     pub change_data: bool,
-    /// Columns of the schema that are in the files but not the table's: kinds of changes, ids of
-    /// rows.
+    /// Columns of the schema that are in the files but not the table's: change types, row ids.
     pub hidden: Vec<String>,
-    /// What the table demands of its rows.
+    /// The constraints of the table.
     pub rules: WriteRules,
     /// Stops the work.
     pub cancel: CancellationToken,
-    /// Counts rows that are written.
+    /// Counts the written rows.
     pub progress: ProgressCounter,
 }
 
-/// Bytes of a file after which a new one is begun, unless asked otherwise: as the `deltalake`
-/// package has it.
+/// The default size in bytes after which the next file is begun: that of the `deltalake` package.
 pub const TARGET_FILE_SIZE: u64 = 100 << 20;
-/// Memory of a write, unless asked otherwise.
+/// The default memory of a write.
 const MEMORY: u64 = 1 << 30;
-/// Files open at once, unless asked otherwise.
+/// The default number of open files.
 const OPEN_FILES: usize = 256;
 
 impl WriteRequest {
-    /// A write of rows of `schema`, everything else as usual.
+    /// A write of rows of `schema` with default options.
     #[must_use]
     pub fn new(schema: StructType) -> Self {
         Self {
@@ -134,72 +133,72 @@ impl WriteRequest {
     }
 }
 
-/// A data file that was written, as its `add` action needs it.
+/// A data file that was written, with the values for its `add` action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WrittenDataFile {
     /// Path relative to the table, URI-encoded as in the log.
     pub path: String,
     /// Values of the partition columns by their names in the log, in their order; `None` is null.
     pub partition_values: Vec<(String, Option<String>)>,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
     /// Milliseconds since the epoch.
     pub modified_ms: i64,
-    /// Rows.
+    /// The number of rows.
     pub num_records: u64,
-    /// Statistics as JSON text; none of change data.
+    /// Statistics as JSON; none for change data.
     pub stats: Option<String>,
 }
 
-/// What came of a write.
+/// The result of a write.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct WriteOutput {
     /// The files, in the order in which they were begun.
     pub files: Vec<WrittenDataFile>,
-    /// Rows in all.
+    /// The total number of rows.
     pub rows: u64,
-    /// For each identity column whose values were given out the last one of them.
+    /// The last generated value of each identity column.
     pub identities: Vec<(String, i64)>,
 }
 
-/// What the jobs of one write share.
+/// The state that is shared by the jobs of one write.
 struct WritePlan {
     schema: StructType,
     rules: WriteRules,
     zone: Option<TimeZoneSpec>,
-    /// Places of the partition columns in the schema.
+    /// Indexes of the partition columns in the schema.
     partition_places: Vec<usize>,
-    /// Places of the columns that files hold.
+    /// Indexes of the columns that files contain.
     written_places: Vec<usize>,
     partitions: PartitionRegistry,
 }
 
 /// Rows ready to be encoded.
 struct PreparedRows {
-    /// Columns of the file, rows in the order of the runs.
+    /// The columns of the file, with the rows in the order of the runs.
     columns: Vec<ArrayRef>,
     runs: Vec<PartitionRun>,
     rows: usize,
 }
 
-/// Rows of a slice at most.
+/// The maximum number of rows in a slice.
 const SLICE_ROWS: usize = 64 << 10;
-/// The same where they are split by partition, so that each gets some.
+/// The same if slices are split by partition, so that each partition gets enough rows.
 const SPLIT_ROWS: usize = 256 << 10;
-/// Bytes of a slice, about.
+/// The approximate size of a slice in bytes.
 const SLICE_BYTES: u64 = 16 << 20;
 
 pub use splice::{ColumnRewrite, SplicedFile, write_columns};
 
 /// Writes `source` as data files of the table in `store`.
 ///
-/// Called on a thread of its own, never on the pool: it pulls the source and waits for the
+/// Must be called on a thread of its own, never on the pool: it reads the source and waits for the
 /// encoders.
 ///
 /// # Errors
 /// [`Error::SchemaMismatch`] and [`Error::Invalid`] for data that does not fit,
-/// [`Error::ConstraintViolated`], [`Error::Storage`], [`Error::Cancelled`], whatever the source
-/// gives. No file is left behind then, as far as that can be had.
+/// [`Error::ConstraintViolated`], [`Error::Storage`], [`Error::Cancelled`], errors of the source.
+/// After an error the files are deleted, as far as possible.
 pub fn write(
     store: &Arc<dyn Store>,
     request: &WriteRequest,
@@ -208,11 +207,10 @@ pub fn write(
     write_with(store, request, Vec::new(), source)
 }
 
-/// The same, with files whose row groups are copied as they are into those of their partitions,
-/// before other rows.
+/// The same, and copies the row groups of files into those of their partitions, before other rows.
 ///
 /// # Errors
-/// As [`write`]; what reading the files meets.
+/// As [`write`]; errors of reading the files.
 pub fn write_with(
     store: &Arc<dyn Store>,
     request: &WriteRequest,
@@ -258,7 +256,7 @@ pub fn write_with(
     )
 }
 
-/// Rows that are ready to be encoded, in their order.
+/// The prepared rows, in their order.
 fn prepared<I: Iterator<Item = Result<RecordBatch>> + Send + 'static>(
     request: &WriteRequest,
     source: I,
@@ -272,7 +270,7 @@ fn prepared<I: Iterator<Item = Result<RecordBatch>> + Send + 'static>(
     ))
 }
 
-/// Waits for the files and says what they are.
+/// Waits for the files and returns their values for the log.
 fn finish(
     files: PartitionedFileWriter<'_>,
     plan: &WritePlan,
@@ -302,7 +300,7 @@ fn finish(
     })
 }
 
-/// Whether a version of the Parquet format has data pages of version 2.
+/// Whether a Parquet format version has data pages of version 2.
 fn is_version_2(version: &str) -> bool {
     version
         .split('.')
@@ -311,7 +309,7 @@ fn is_version_2(version: &str) -> bool {
         .is_some_and(|major| major >= 2)
 }
 
-/// How files are encoded and what is learned of them; `sample` are the columns of first rows.
+/// The encoding of files and their statistics; `sample` are the columns of the first rows.
 fn format(
     request: &WriteRequest,
     plan: &WritePlan,
@@ -416,7 +414,7 @@ impl WritePlan {
             .collect()
     }
 
-    /// Casts, fills, checks and splits the rows of a slice.
+    /// Casts, completes, checks and splits the rows of a slice.
     fn prepare(
         &self,
         batch: &RecordBatch,
@@ -449,35 +447,35 @@ impl WritePlan {
     }
 }
 
-/// A column as files hold it, rows in `order`.
+/// A column as files contain it, with the rows in `order`.
 fn column(array: &ArrayRef, data_type: &DataType, order: Option<&UInt32Array>) -> Result<ArrayRef> {
     let array = cast::without_void_fields(array, data_type)?;
     match order {
         None => Ok(array),
-        // Rows wait for others of their partition: views would keep the whole input alive.
+        // Rows are buffered with others of their partition: views would keep the whole input alive.
         Some(order) => cast::without_views(&take(&array, order, None)?),
     }
 }
 
-/// The input in slices, each as the work that prepares it. Pulled by the writing call, one after
-/// the other.
+/// The slices of the input, each with the job that prepares it. Read by the thread of the write,
+/// one after the other.
 struct InputSlices<I> {
     source: I,
     plan: Arc<WritePlan>,
     identities: Vec<constraints::IdentityColumn>,
-    /// The schema of the last batch and where the table's columns are in it.
+    /// The schema of the last batch and the positions of the table's columns in it.
     columns: Option<(SchemaRef, Arc<ColumnPositions>)>,
-    /// What is left of a batch.
+    /// The rest of a batch.
     waiting: Option<RecordBatch>,
     row: u64,
     slice_rows: usize,
     slice_bytes: u64,
-    /// Last values given out for identity columns.
+    /// Last generated values of identity columns.
     high_water_marks: Arc<std::sync::Mutex<BTreeMap<String, i64>>>,
 }
 
-/// Where the columns are, first values of identity columns, the slice, the position of its first
-/// row.
+/// The positions of the columns, first values of identity columns, the slice, the position of its
+/// first row.
 type InputSlice = (Arc<ColumnPositions>, Vec<Option<i64>>, RecordBatch, u64);
 
 impl<I: Iterator<Item = Result<RecordBatch>>> InputSlices<I> {
@@ -515,7 +513,7 @@ impl<I: Iterator<Item = Result<RecordBatch>>> InputSlices<I> {
         };
         let columns = self.columns(&batch)?;
         let mut length = batch.num_rows().min(self.slice_rows);
-        // A guess by the first rows: what is cut is about as large as was asked for.
+        // Estimated from the first rows: slices have about the requested size.
         let bytes: u64 = batch
             .slice(0, length)
             .columns()

@@ -1,8 +1,8 @@
-//! Rows by partition: partition columns -> groups of rows, their values as the log has them, and
-//! the directories.
+//! Splitting rows by partition: groups of rows, their partition values as in the log, and the
+//! directories.
 //!
-//! Protocol: "Partition Value Serialization". Null and the empty text are one partition, as the log
-//! cannot tell them apart. Cost: one hash a row over the columns' row format.
+//! Protocol: "Partition Value Serialization". Null and the empty string are one partition, since
+//! they are the same in the log. Cost: one hash per row over the columns' row format.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ use crate::protocol::schema::{DataType, StringLayout, StructField};
 /// The values of a partition, in the order of the partition columns; `None` is null.
 pub type PartitionTuple = Vec<Option<String>>;
 
-/// The partitions that were met, by number.
+/// The partitions of a write, by number.
 #[derive(Debug, Default)]
 pub struct PartitionRegistry {
     known: Mutex<PartitionNumbers>,
@@ -45,7 +45,7 @@ struct PartitionNumbers {
 pub struct PartitionRun {
     /// The partition's number.
     pub partition: usize,
-    /// First row, and how many.
+    /// The first row.
     pub start: usize,
     /// How many.
     pub length: usize,
@@ -71,11 +71,11 @@ impl PartitionRegistry {
         known.all.get(number).cloned().unwrap_or_default()
     }
 
-    /// Groups rows by their partition: the order in which to take them (`None`: as they are) and
-    /// the runs in that order.
+    /// Groups rows by partition: the order of the rows (`None`: unchanged) and the runs in that
+    /// order.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for values that the log cannot hold.
+    /// [`Error::Invalid`] for values that cannot be stored in the log.
     pub fn split(
         &self,
         columns: &[(&StructField, ArrayRef)],
@@ -139,7 +139,7 @@ impl PartitionRegistry {
                 }],
             ));
         }
-        // Counting sort by code: rows of one partition stay in their order.
+        // Counting sort by code: rows of one partition keep their order.
         let mut starts = vec![0_usize; firsts.len() + 1];
         for code in &of_rows {
             if let Some(count) = starts.get_mut(*code as usize + 1) {
@@ -176,11 +176,11 @@ impl PartitionRegistry {
     }
 }
 
-/// The text of a value, as the log has it; null where the log has no other way to say it. `zone` is
-/// where timestamps without an offset are read.
+/// A partition value as in the log; null if the log has no other representation. `zone` is the time
+/// zone for timestamps without an offset.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for a text that the type cannot hold.
+/// [`Error::Corrupt`] for a string that is invalid for the type.
 pub fn canonical(
     text: Option<&str>,
     data_type: &DataType,
@@ -194,7 +194,7 @@ pub fn canonical(
     )
 }
 
-/// One value as the log has it.
+/// One value as in the log.
 fn value(array: &ArrayRef, data_type: &DataType, row: usize) -> Result<Option<String>> {
     if array.is_null(row) {
         return Ok(None);
@@ -251,11 +251,11 @@ fn value(array: &ArrayRef, data_type: &DataType, row: usize) -> Result<Option<St
     Ok((!out.is_empty()).then_some(out))
 }
 
-/// Bytes of a directory's name that every file system takes.
+/// The maximum length of a directory name in bytes that every file system supports.
 const NAME_BYTES: usize = 255;
 
-/// The directories of a partition, each with its closing `/`, as Hive and Spark name them; nothing
-/// where a name would be too long, since names say nothing: the log has the values.
+/// The directories of a partition, each with a trailing `/`, named as by Hive and Spark; empty if a
+/// name would be too long, since the names have no meaning: the values are in the log.
 #[must_use]
 pub fn directory(columns: &[String], values: &PartitionTuple) -> String {
     let parts: Vec<String> = columns
@@ -275,7 +275,7 @@ pub fn directory(columns: &[String], values: &PartitionTuple) -> String {
     parts.iter().map(|part| format!("{part}/")).collect()
 }
 
-/// Text with the characters that mean something in paths replaced by `%XX`.
+/// A string with the special characters of paths replaced by `%XX`.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -301,7 +301,7 @@ fn escaped(text: &str) -> String {
             c => out.push(c),
         }
     }
-    // Some file systems drop a dot or a blank at the end of a name.
+    // Some file systems remove a dot or a space at the end of a name.
     match out.pop() {
         Some('.') => out.push_str("%2E"),
         Some(' ') => out.push_str("%20"),
@@ -311,7 +311,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Characters that stand for themselves in the paths of the log.
+/// Characters that are not encoded in the paths of the log.
 const IN_LOG: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -332,7 +332,7 @@ const IN_LOG: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b';')
     .remove(b':');
 
-/// A path as the log has it: URI-encoded.
+/// A path as in the log: URI-encoded.
 #[must_use]
 pub fn log_path(path: &str) -> String {
     utf8_percent_encode(path, IN_LOG).to_string()

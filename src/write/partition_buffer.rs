@@ -1,11 +1,11 @@
-//! Rows of more partitions than can be written at a time, kept until it is their turn.
+//! A buffer for rows of more partitions than can be written at a time.
 //!
-//! Without it a partition's file is ended when too many others are open, and a new one begun when
-//! the partition has rows again: where rows come in no order, that makes many small files. Here
-//! rows of such partitions wait, on disk once there are too many of them, in lots of as many
-//! partitions as can be written at a time.
+//! Without it a partition's file would be completed when too many others are open, and a new one
+//! begun for further rows of the partition: for unsorted rows this creates many small files. The
+//! rows of such partitions are buffered instead, on disk if they exceed the memory, in groups of as
+//! many partitions as can be written at a time.
 //!
-//! Cost: one copy of these rows, and one to disk and back where they do not fit.
+//! Cost: one copy of these rows, and writing and reading the rows that are spilled.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,25 +21,25 @@ use super::{PreparedRows, WriteRequest};
 use crate::error::{Error, Result};
 use crate::pq::encode::file_encoder::array_bytes;
 
-/// The rows that wait, lot by lot.
+/// The buffered rows, by group of partitions.
 #[derive(Default)]
 pub(super) struct PartitionBuffer {
     partitions: BTreeMap<usize, PartitionRows>,
     spill: SpillFile,
-    /// Bytes that are in memory.
+    /// The size in bytes of the rows in memory.
     buffered_bytes: u64,
 }
 
-/// The rows of some partitions, in the order in which they came.
+/// The rows of a group of partitions, in their original order.
 #[derive(Default)]
 pub(super) struct PartitionRows {
-    /// Where they are on disk.
+    /// Their batches on disk.
     pub(super) spilled: Vec<SpillOffset>,
     pieces: Vec<RecordBatch>,
 }
 
 impl PartitionBuffer {
-    /// Takes the rows of a partition.
+    /// Adds the rows of a partition.
     pub(super) fn push_rows(
         &mut self,
         partition: usize,
@@ -51,7 +51,7 @@ impl PartitionBuffer {
             .partitions
             .entry(partition / request.max_open_files.max(1))
             .or_default();
-        // What goes to disk together has one form.
+        // Batches that are spilled together must have the same schema.
         if lot
             .pieces
             .last()
@@ -77,12 +77,12 @@ impl PartitionBuffer {
         Ok(())
     }
 
-    /// The next lot.
+    /// The next group.
     pub(super) fn next(&mut self) -> Option<PartitionRows> {
         self.partitions.pop_first().map(|(_, lot)| lot)
     }
 
-    /// Rows that were put on disk.
+    /// Reads spilled rows.
     pub(super) fn read(&self, place: SpillOffset) -> Result<PreparedRows> {
         into_partition_runs(&self.spill.read(place)?)
     }
@@ -95,7 +95,7 @@ impl PartitionRows {
     }
 }
 
-/// The rows with their partition's number in front.
+/// The rows with their partition's number as the first column.
 fn with_partition_number(partition: usize, piece: &[ArrayRef]) -> Result<RecordBatch> {
     let rows = piece.first().map_or(0, |array| array.len());
     let numbers: ArrayRef = Arc::new(UInt64Array::from_value(partition as u64, rows));
@@ -111,7 +111,7 @@ fn with_partition_number(partition: usize, piece: &[ArrayRef]) -> Result<RecordB
     )?)
 }
 
-/// The rows by the partitions that stand in front of them.
+/// The rows by the partition number in the first column.
 fn into_partition_runs(batch: &RecordBatch) -> Result<PreparedRows> {
     let (numbers, columns) = batch
         .columns()

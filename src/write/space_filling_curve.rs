@@ -1,14 +1,14 @@
-//! A curve through the space of some columns: rows that are near to each other on it are near in
+//! A space-filling curve through some columns: rows with close positions on it have close values in
 //! every column.
 //!
-//! Each column's values are ranked first, by bounds between which lie equally many rows of a
-//! sample, so that neither the type nor the distribution of the values matters. The bits of the
-//! ranks, interleaved, are a row's place on the curve (Morton or Z-order), which jumps where high
-//! bits change; Hilbert's curve turns and mirrors each part so that it never jumps. A single
-//! column's curve is its order.
+//! Each column's values are ranked first, by bounds that divide the rows of a sample into ranges of
+//! equal size, so that neither the type nor the distribution of the values matters. The interleaved
+//! bits of the ranks are a row's position on the curve (Morton or Z-order), which jumps where high
+//! bits change; the Hilbert curve rotates and reflects each part so that it never jumps. The curve
+//! of a single column is its order.
 //!
-//! Numbers are compared by 64 bits that keep their order (decimals of more than 18 digits nearly),
-//! text and bytes with bounds of up to 256 bytes. Nulls come first.
+//! Numbers are compared by 64 bits in the same order (for decimals with more than 18 digits
+//! approximately), strings and binary values by bounds of up to 256 bytes. Nulls come first.
 
 use std::sync::Arc;
 
@@ -20,31 +20,31 @@ use arrow_schema::{DataType as Arrow, TimeUnit};
 
 use crate::error::{Error, Result};
 
-/// Bits of a rank at most: more ranges than there are files of a table of a billion rows.
+/// The maximum number of bits of a rank: more ranges than a table of a billion rows has files.
 const RANK_BITS: u32 = 12;
 
 const SIGN: u64 = 1 << 63;
 
-/// Bytes of a bound between texts at most.
+/// The maximum size in bytes of a bound of strings.
 const LONGEST: usize = 256;
 
-/// How a column's values become ranks: bounds between these, ascending.
+/// The bounds between the ranks of a column's values, ascending.
 #[derive(Debug, Clone)]
 enum RankBounds {
     Numbers(Vec<u64>),
     Texts(Vec<Vec<u8>>),
 }
 
-/// How a curve goes through space.
+/// The kind of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CurveKind {
-    /// Z-order: the bits of all ranks in turn.
+    /// Z-order: the interleaved bits of all ranks.
     Morton,
-    /// From each place to one beside it.
+    /// Each position is a neighbour of the previous one.
     Hilbert,
 }
 
-/// The curve.
+/// A space-filling curve.
 #[derive(Debug, Clone)]
 pub struct SpaceFillingCurve {
     ranks: Vec<RankBounds>,
@@ -53,10 +53,10 @@ pub struct SpaceFillingCurve {
 }
 
 impl SpaceFillingCurve {
-    /// The curve for columns of which `sample` has some rows.
+    /// The curve for columns with the given sample.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for no columns, too many, or types without an order.
+    /// [`Error::Invalid`] for no columns, too many, or types that cannot be ordered.
     pub fn new(sample: &[ArrayRef], shape: CurveKind) -> Result<Self> {
         let count = u32::try_from(sample.len()).unwrap_or(u32::MAX);
         let Some(bits) = 64_u32.checked_div(count).filter(|bits| *bits > 0) else {
@@ -75,7 +75,7 @@ impl SpaceFillingCurve {
         )
     }
 
-    /// The same with so many bits a rank; all together not more than 64.
+    /// The same with this number of bits per rank; all ranks together have at most 64.
     ///
     /// # Errors
     /// As [`SpaceFillingCurve::new`].
@@ -88,7 +88,7 @@ impl SpaceFillingCurve {
     }
 
     /// The bounds between the ranks of each column, of the sample's type, which is `Int64`,
-    /// `Float64` or `LargeBinary`; and how many bits these ranks have.
+    /// `Float64` or `LargeBinary`; and the number of bits of these ranks.
     #[must_use]
     pub fn bounds(&self, of: &[ArrayRef]) -> Vec<(ArrayRef, u32)> {
         self.ranks
@@ -98,13 +98,13 @@ impl SpaceFillingCurve {
             .collect()
     }
 
-    /// The places of rows.
+    /// The positions of rows.
     ///
     /// # Errors
-    /// Those of a cast.
+    /// Errors of a cast.
     pub fn curve_positions(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
         if let ([ranks], [column]) = (self.ranks.as_slice(), columns) {
-            // A column alone keeps its order, numbers without any bounds.
+            // A single column keeps its order, numbers without bounds.
             return if matches!(ranks, RankBounds::Numbers(_)) {
                 values(column)
             } else {
@@ -113,7 +113,7 @@ impl SpaceFillingCurve {
         }
         let rows = columns.first().map_or(0, Array::len);
         let count = self.ranks.len();
-        // Row after row, the rank in each column.
+        // Row by row, the rank in each column.
         let mut all = vec![0_u64; rows * count];
         for (n, (ranks, column)) in self.ranks.iter().zip(columns).enumerate() {
             for (rank, value) in all.iter_mut().skip(n).step_by(count).zip(ranks.of(column)?) {
@@ -130,7 +130,7 @@ impl SpaceFillingCurve {
     }
 }
 
-/// The bits of all numbers in turn, from the highest of the first.
+/// The interleaved bits of all numbers, starting with the highest bit of the first.
 fn interleaved(row: &[u64], bits: u32) -> u64 {
     let mut out = 0;
     for bit in (0..bits).rev() {
@@ -141,9 +141,9 @@ fn interleaved(row: &[u64], bits: u32) -> u64 {
     out
 }
 
-/// Turns a point into numbers whose bits, interleaved, are its place on Hilbert's curve (J.
-/// Skilling, "Programming the Hilbert curve", 2004): each half of each side is turned and mirrored
-/// the way in which the curve enters it, then Gray's code is applied along the sides.
+/// Transforms a point into numbers whose interleaved bits are its position on the Hilbert curve (J.
+/// Skilling, "Programming the Hilbert curve", 2004): each half of each side is rotated and
+/// reflected according to where the curve enters it, then the Gray code is applied along the sides.
 fn hilbert_transpose(row: &mut [u64], bits: u32) {
     let Some((first, others)) = row.split_first_mut() else {
         return;
@@ -176,7 +176,7 @@ fn hilbert_transpose(row: &mut [u64], bits: u32) {
     }
 }
 
-/// Bounds between which lie about as many values of a column, for so many ranges; types as in
+/// Bounds that divide a column's values into this number of ranges of about equal size; types as in
 /// [`SpaceFillingCurve::bounds`].
 ///
 /// # Errors
@@ -207,7 +207,7 @@ impl RankBounds {
         Ok(Self::Numbers(bounds(&all, ranges)))
     }
 
-    /// The ranks of values; 0 of a null.
+    /// The ranks of values; 0 for null.
     fn of(&self, column: &ArrayRef) -> Result<Vec<u64>> {
         match self {
             Self::Numbers(bounds) => Ok(values(column)?
@@ -243,8 +243,8 @@ impl RankBounds {
         }
     }
 
-    /// Bits of the ranks. A column of few values has few; its ranks are spread, so that they count
-    /// as much as others'.
+    /// The number of bits of the ranks. A column with few values has few; its ranks are scaled, so
+    /// that they have the same weight as those of other columns.
     fn bits(&self) -> u32 {
         let count = match self {
             Self::Numbers(bounds) => bounds.len(),
@@ -254,7 +254,7 @@ impl RankBounds {
     }
 }
 
-/// Values between which lie about as many of `all`, which ascend.
+/// Bounds that divide the sorted values `all` into ranges of about equal size.
 fn bounds<T: Copy + Eq>(all: &[T], ranges: usize) -> Vec<T> {
     let mut out: Vec<T> = (1..ranges)
         .filter_map(|n| all.get(n * all.len() / ranges).copied())
@@ -277,7 +277,7 @@ fn as_bytes(column: &ArrayRef) -> Result<Option<ArrayRef>> {
     })
 }
 
-/// Each number as 64 bits in its order; 0 of a null.
+/// Each number as 64 bits in the same order; 0 for null.
 fn values(column: &ArrayRef) -> Result<Vec<u64>> {
     let longs = |array: &Int64Array| {
         array
@@ -287,7 +287,7 @@ fn values(column: &ArrayRef) -> Result<Vec<u64>> {
     };
     let doubles = |array: &Float64Array| {
         let word = |value: f64| {
-            // One zero and one `NaN`, the greatest of all.
+            // There is one zero and one `NaN`, which is the greatest value.
             let bits = if value.is_nan() {
                 f64::NAN.to_bits() & !SIGN
             } else {
@@ -481,7 +481,7 @@ mod tests {
                 .unwrap();
             let mut order: Vec<usize> = (0..places.len()).collect();
             order.sort_by_key(|n| places[*n]);
-            // Sixteen files of equal size: each covers a quarter of either side.
+            // Sixteen files of equal size: each covers a quarter of both sides.
             for file in order.chunks(256) {
                 let span = |of: fn(i64, i64) -> i64| {
                     let all: Vec<i64> = file.iter().map(|n| of(*n as i64, side)).collect();

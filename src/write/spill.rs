@@ -1,9 +1,9 @@
-//! SPILL: batches on disk for a while, in one temporary file that is made when it is needed.
+//! Spilling batches to disk, in one temporary file that is created on first use.
 //!
-//! The file loses its name at once where the system allows that, so that it goes with the process
-//! however that ends; elsewhere it goes with its owner.
+//! If the system supports it, the file is unlinked immediately, so that it is deleted when the
+//! process ends in any way; otherwise it is deleted with its owner.
 //!
-//! Cost: one copy to disk for each batch, and one back whenever it is read.
+//! Cost: one copy to disk for each batch, and one back for each read.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -18,14 +18,14 @@ use arrow_select::concat::concat_batches;
 use crate::error::{Error, Result};
 use crate::exec::uuid;
 
-/// Where a batch is in the file.
+/// The location of a batch in the file.
 #[derive(Debug, Clone, Copy)]
 pub struct SpillOffset {
     start: u64,
     length: u64,
 }
 
-/// The file. Whoever reads or writes waits for its turn.
+/// The temporary file. Reads and writes are serialized by a lock.
 #[derive(Debug, Default)]
 pub struct SpillFile(Mutex<SpillState>);
 
@@ -37,9 +37,9 @@ struct SpillState {
 
 #[derive(Debug)]
 struct TempFile {
-    /// `None` once it is closed.
+    /// `None` after it was closed.
     file: Option<File>,
-    /// Its name, where it could not be taken from it.
+    /// Its path, if it could not be unlinked.
     path: Option<PathBuf>,
 }
 
@@ -56,7 +56,7 @@ impl TempFile {
         })
     }
 
-    /// At a place of the file.
+    /// Calls a function at a position of the file.
     fn with_seek<T>(
         &mut self,
         start: u64,
@@ -73,7 +73,7 @@ impl TempFile {
 
 impl Drop for TempFile {
     fn drop(&mut self) {
-        // Closed before it is deleted, as some systems want it.
+        // Closed before it is deleted, as some systems require.
         drop(self.file.take());
         if let Some(path) = &self.path {
             let _ = std::fs::remove_file(path);
@@ -86,16 +86,16 @@ impl SpillFile {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes that were written.
+    /// The number of bytes that were written.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.state().end
     }
 
-    /// Writes batches of one form, as one; gives where that is.
+    /// Writes batches with the same schema as one batch; returns its location.
     ///
     /// # Errors
-    /// [`Error::Storage`] where there is no room.
+    /// [`Error::Storage`] if the disk is full.
     pub fn write(&self, batches: &[RecordBatch]) -> Result<SpillOffset> {
         let whole;
         let batch = match batches {
@@ -128,7 +128,7 @@ impl SpillFile {
         Ok(place)
     }
 
-    /// Reads what was written there.
+    /// Reads the batch at this location.
     ///
     /// # Errors
     /// [`Error::Storage`].

@@ -1,10 +1,11 @@
-//! Files of a table that can be copied as they are, row group by row group, into new files of it.
+//! Copying files of a table into new files as encoded row groups.
 //!
-//! That holds where a file is what the write would make of its rows: the same columns in the same
-//! form and compression, all of its rows live, statistics in the log from which those of the new
-//! file follow. Row groups must be large, or the new file would be many small ones under one name.
+//! This is possible if a file equals what a write of its rows would produce: the same columns in
+//! the same encoding and compression, only live rows, and statistics in the log from which those of
+//! the new file can be derived. Row groups must be large, since otherwise the new file would
+//! contain many small ones.
 //!
-//! Cost: a footer a file.
+//! Cost: a footer per file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::protocol::schema::StructType;
 use crate::store::{Store, StoreObject, TableStores};
 use crate::write::constraints::WriteRules;
 
-/// Bytes of a row group, on average, from which a file is worth copying.
+/// The minimum average size of a row group in bytes for which a file is copied.
 const LARGE: u64 = 4 << 20;
 
 /// A file that is copied.
@@ -33,16 +34,15 @@ pub struct SplicedFile {
     path: String,
     pub(super) source: SpliceSource,
     pub(super) statistics: Vec<ColumnStatistics>,
-    /// Of the partition columns, in order.
+    /// The values of the partition columns, in order.
     pub(super) partition: PartitionTuple,
 }
 
 impl WriteRequest {
-    /// Of files of the table, by their actions, those that can be copied as they are, and the
-    /// others.
+    /// Splits files of the table into those that can be copied, and the others.
     ///
     /// # Errors
-    /// Those of reading footers.
+    /// Errors of reading footers.
     pub fn spliceable(
         &self,
         files: Vec<Add>,
@@ -63,8 +63,7 @@ impl WriteRequest {
         }
         let plan = WritePlan::new(self)?;
         let (stats, format, _) = format(self, &plan, &[])?;
-        // A codec that the table names is the files' to have; where it names none, they keep
-        // theirs.
+        // Files must have the codec that the table specifies; without one, they keep theirs.
         let codec = self
             .properties
             .get("delta.parquet.compression.codec")
@@ -126,23 +125,23 @@ impl SplicedFile {
     }
 }
 
-/// New values of few columns.
+/// New values for few columns.
 #[derive(Debug, Clone)]
 pub struct ColumnRewrite {
-    /// The columns that batches have, of the table's.
+    /// Those of the table's columns that the batches have.
     pub schema: StructType,
-    /// What is demanded of them.
+    /// The constraints on them.
     pub rules: WriteRules,
-    /// Those that have new values; none is a partition column.
+    /// The columns with new values; none is a partition column.
     pub changed: Vec<String>,
 }
 
-/// Copies files as they are but for some columns: of these `source` has all rows of all of the
-/// files, in the files' order and the rows', and each batch the rows of one row group or several of
-/// one file.
+/// Copies files except for some columns: `source` has these columns for all rows of all of the
+/// files, in the order of the files and rows, and each batch contains rows of one row group or of
+/// several row groups of one file.
 ///
 /// # Errors
-/// As [`super::write`]; what reading the files meets.
+/// As [`super::write`]; errors of reading the files.
 pub fn write_columns(
     store: &Arc<dyn Store>,
     request: &WriteRequest,
@@ -173,7 +172,7 @@ pub fn write_columns(
             .ok_or_else(|| Error::internal("a changed column is not written"))
     };
     let narrow_places: Vec<usize> = (0..narrow.schema.fields.len()).collect();
-    // Where a column is in the files, and among the new arrays.
+    // The indexes of a column in the files, and among the new arrays.
     let places: Vec<(usize, usize)> = narrow
         .changed
         .iter()
@@ -212,7 +211,7 @@ pub fn write_columns(
     finish(files, &plan, request, &stats, written, Vec::new())
 }
 
-/// Rows that are ready, handed out by number.
+/// Prepared rows, returned by number.
 struct PreparedRowIterator<I> {
     prepared: I,
     waiting: Option<Vec<ArrayRef>>,

@@ -1,10 +1,10 @@
-//! Statistics of a new file: what the encoder learned -> the JSON text of `add.stats`.
+//! Statistics of a new file: converts the encoder's statistics to the JSON of `add.stats`.
 //!
-//! Leaves are the first `delta.dataSkippingNumIndexedCols` (32), or those that
-//! `delta.dataSkippingStatsColumns` names, without partition and `void` columns; lists, maps and
-//! variants count as leaves and have a null count only. Text is cut at 32 characters, the upper
-//! bound then ends in a character that makes it one; timestamps are rounded outwards to
-//! milliseconds. Bounds that a text cannot say are left out, which is always right.
+//! Statistics are collected for the first `delta.dataSkippingNumIndexedCols` (32) leaves, or for
+//! those in `delta.dataSkippingStatsColumns`, without partition and `void` columns; lists, maps and
+//! variants count as leaves and have a null count only. Strings are truncated to 32 characters; the
+//! upper bound then ends with a greater character. Timestamps are rounded outwards to milliseconds.
+//! Bounds that cannot be represented are left out, which is always correct.
 //!
 //! Protocol: "Per-file Statistics".
 
@@ -23,22 +23,22 @@ use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::properties::columns;
 use crate::protocol::schema::{DataType, StructField, StructType};
 
-/// Leaves that have statistics, unless the table says otherwise.
+/// The default number of leaves with statistics.
 const INDEXED: i64 = 32;
-/// Characters of text that bounds keep, unless the table says otherwise.
+/// The default number of characters in the bounds of strings.
 const PREFIX: usize = 32;
 
-/// A field of the file, as its statistics see it.
+/// A field of the file with its statistics.
 #[derive(Debug, Clone)]
 enum FileStatsNode {
     Struct(String, Vec<FileStatsNode>),
     Leaf(String, DataType, StatisticsLevel),
 }
 
-/// Rows of a file, and what is known of its leaves.
+/// The number of rows of a file, and the statistics of its leaves.
 pub type FileStatistics = (u64, Vec<ColumnStatistics>);
 
-/// Which statistics a table's files have.
+/// The statistics of a table's files.
 #[derive(Debug, Clone)]
 pub struct StatsPlan {
     nodes: Vec<FileStatsNode>,
@@ -50,7 +50,7 @@ impl StatsPlan {
     /// `physical` gives the name of a field in the file.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for properties that cannot be read.
+    /// [`Error::Invalid`] for invalid properties.
     pub fn new(
         written: &StructType,
         partitions: &[String],
@@ -107,7 +107,7 @@ impl StatsPlan {
         Ok(Self { nodes, prefix })
     }
 
-    /// The same files without any statistics.
+    /// The plan without any statistics.
     #[must_use]
     pub fn without_statistics(self) -> Self {
         fn walk(nodes: Vec<FileStatsNode>) -> Vec<FileStatsNode> {
@@ -127,7 +127,7 @@ impl StatsPlan {
         }
     }
 
-    /// What the encoder shall learn of each leaf, in order.
+    /// The statistics that the encoder must collect for each leaf, in order.
     #[must_use]
     pub fn requested_statistics(&self) -> Vec<StatisticsLevel> {
         fn walk(nodes: &[FileStatsNode], out: &mut Vec<StatisticsLevel>) {
@@ -143,11 +143,11 @@ impl StatsPlan {
         out
     }
 
-    /// What the log says of files, each with its number of rows: facts of each leaf, in order;
-    /// `None` of a file whose rows are not counted or whose bounds are not tight.
+    /// The statistics of files in the log, each with its number of rows: those of each leaf, in
+    /// order; `None` for a file whose number of rows is unknown or whose bounds are not tight.
     ///
     /// # Errors
-    /// Those of reading statistics.
+    /// Errors of reading statistics.
     pub fn parse_statistics(&self, texts: &[Option<&str>]) -> Result<Vec<Option<FileStatistics>>> {
         let mut leaves = Vec::new();
         leaves_of(&self.nodes, &mut Vec::new(), &mut leaves);
@@ -190,14 +190,16 @@ impl StatsPlan {
         Ok((0..texts.len()).map(of_file).collect())
     }
 
-    /// Bytes of text that the encoder's bounds must keep, so that ours can be made of them.
+    /// The minimum size in bytes of the encoder's string bounds from which bounds for the log can
+    /// be made.
     #[must_use]
     pub fn text_bytes(&self) -> usize {
-        // A tie-breaker is looked for among as many characters again, each of at most four bytes.
+        // The greater character is searched for among as many further characters, each of at most
+        // four bytes.
         self.prefix.saturating_mul(8).clamp(64, 1 << 20)
     }
 
-    /// The JSON text for a file of `rows` rows.
+    /// The JSON for a file of `rows` rows.
     #[must_use]
     pub fn json(&self, rows: u64, facts: &[ColumnStatistics]) -> String {
         let mut out = format!("{{\"numRecords\":{rows}");
@@ -244,7 +246,7 @@ impl StatsPlan {
     }
 }
 
-/// The leaves as the reader of statistics takes them.
+/// The leaves for the reader of statistics.
 fn leaves_of(nodes: &[FileStatsNode], path: &mut Vec<String>, out: &mut Vec<StatsLeafColumn>) {
     for node in nodes {
         match node {
@@ -265,7 +267,7 @@ fn leaves_of(nodes: &[FileStatsNode], path: &mut Vec<String>, out: &mut Vec<Stat
     }
 }
 
-/// How one leaf's value is written, if it has one.
+/// Formats one leaf's value, if it has one.
 type StatsValuePicker<'a> =
     &'a dyn Fn(&DataType, StatisticsLevel, &ColumnStatistics) -> Option<String>;
 
@@ -366,7 +368,7 @@ enum StatsBound {
     Max,
 }
 
-/// A bound as JSON text.
+/// A bound as JSON.
 fn value(data_type: &DataType, value: &Scalar, side: StatsBound, prefix: usize) -> Option<String> {
     let mut out = String::new();
     match (data_type, value) {
@@ -386,7 +388,7 @@ fn value(data_type: &DataType, value: &Scalar, side: StatsBound, prefix: usize) 
             number::write_decimal(&mut out, *v, *scale);
         }
         (DataType::Date, Scalar::Long(days)) => {
-            // Years of other than four digits are read differently by different readers.
+            // Readers differ in how they parse years with more or less than four digits.
             if !FOUR_DIGIT_DAYS.contains(days) {
                 return None;
             }
@@ -425,10 +427,10 @@ fn value(data_type: &DataType, value: &Scalar, side: StatsBound, prefix: usize) 
     Some(out)
 }
 
-/// From the first day of the year 1 to the last of the year 9999.
+/// From the first day of year 1 to the last day of year 9999.
 const FOUR_DIGIT_DAYS: std::ops::RangeInclusive<i64> = -719_162..=2_932_896;
 
-/// A prefix of text that is a bound of it.
+/// A prefix of a string that is a bound of it.
 fn bound_text(text: &str, side: StatsBound, prefix: usize) -> Option<String> {
     let Some((end, _)) = text.char_indices().nth(prefix) else {
         return Some(text.to_owned());
@@ -437,9 +439,8 @@ fn bound_text(text: &str, side: StatsBound, prefix: usize) -> Option<String> {
     if side == StatsBound::Min {
         return Some(head.to_owned());
     }
-    // The character put in place of the rest must be greater than the first one that it replaces.
-    // An ASCII one will do where it can; of characters that none is greater than, some more are
-    // kept.
+    // The character that replaces the rest must be greater than the first one that it replaces. An
+    // ASCII character is used if possible; if no character is greater, more characters are kept.
     let mut out = head.to_owned();
     for (n, c) in tail.chars().enumerate() {
         if n >= prefix {
@@ -455,7 +456,7 @@ fn bound_text(text: &str, side: StatsBound, prefix: usize) -> Option<String> {
         }
         out.push(c);
     }
-    // Nothing but greatest characters: the text is its own bound.
+    // All characters are the greatest ones: the string is its own bound.
     Some(out)
 }
 

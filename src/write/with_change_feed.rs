@@ -1,4 +1,4 @@
-//! Rows that are written twice: as data, and as changes for the feed.
+//! Writing rows twice: as data files, and as change data files.
 //!
 //! Protocol: "Change Data Files". Cost: one pass over the rows, each encoded twice.
 
@@ -14,12 +14,12 @@ use crate::exec::panic_error;
 use crate::protocol::schema::{DataType, StructField};
 use crate::store::Store;
 
-/// The column of a feed that says what happened to a row.
+/// The column of change data with the type of a change.
 const KIND: &str = "_change_type";
 
 impl WriteRequest {
-    /// The same for change files. Every change has a kind, so that their files have it as a
-    /// required column.
+    /// The same request for change data files. Every change has a type, so that the column is
+    /// required in these files.
     #[must_use]
     pub fn for_change_data(mut self) -> Self {
         self.schema
@@ -31,10 +31,10 @@ impl WriteRequest {
     }
 }
 
-/// The batch as changes of one kind.
+/// The batch as changes of one type.
 ///
 /// # Errors
-/// Those of Arrow.
+/// Errors of Arrow.
 pub fn with_change_type(batch: &RecordBatch, kind: &str) -> Result<RecordBatch> {
     let mut fields: Vec<Arc<Field>> = batch.schema().fields().iter().cloned().collect();
     fields.push(Arc::new(Field::new(KIND, Arrow::Utf8, false)));
@@ -46,11 +46,11 @@ pub fn with_change_type(batch: &RecordBatch, kind: &str) -> Result<RecordBatch> 
     )?)
 }
 
-/// Writes rows as they are, and once more as changes that insert them. Either may fail alone: what
-/// the other wrote is there.
+/// Writes rows as data, and once more as change data for inserts. Either may fail alone: the files
+/// of the other are written then.
 ///
 /// # Errors
-/// [`Error::Resource`] when no thread can be started.
+/// [`Error::Resource`] if no thread can be started.
 pub fn write_with_change_data(
     store: &Arc<dyn Store>,
     request: &WriteRequest,
@@ -82,14 +82,14 @@ pub fn write_with_change_data(
     Ok([written, inserted])
 }
 
-/// Batches that wait for the slower of two readers.
+/// The number of batches that wait for the slower of two readers.
 const WAITING: usize = 4;
 
 /// One end of a tee.
 type TeeReceiver = Receiver<Result<RecordBatch>>;
 
-/// Two streams of the same batches. The source is pulled by a thread of its own, as long as either
-/// is read.
+/// Two streams of the same batches. The source is read by a thread of its own, as long as either
+/// stream is read.
 fn tee(
     source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
 ) -> Result<(TeeReceiver, TeeReceiver)> {

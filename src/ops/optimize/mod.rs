@@ -536,7 +536,7 @@ impl<'a> OptimizeRun<'a> {
     }
 }
 
-/// Files to purge, one per bin; packed if they have no other order.
+/// Bins of files to purge: unclustered files are packed, clustered ones are rewritten one by one.
 fn purge_bins(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
     let (loose, clustered): (Vec<Add>, Vec<Add>) = files
         .into_iter()

@@ -102,7 +102,7 @@ pub struct WriteOptions {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamingBatch {
-    /// The streaming query.
+    /// The id of the streaming query.
     pub query_id: String,
     /// The number of the batch.
     pub epoch_id: i64,

@@ -1,8 +1,8 @@
-//! Rows that are chosen by other rows: those whose keys are among the keys of the data that
-//! replaces them.
+//! Replacing rows by keys: selects the rows whose keys are among the keys of the data that replaces
+//! them.
 //!
-//! The keys are noted as the data passes, and held until it is written: memory is that of the
-//! distinct keys.
+//! The keys are collected while the data is read, and kept until it is written: memory is that of
+//! the distinct keys.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::write::cast::ColumnPositions;
 pub struct ReplaceKey {
     /// The table's column.
     pub target: String,
-    /// The data's.
+    /// The data's column.
     pub source: String,
     /// Whether null equals null; otherwise a row with a null matches nothing.
     #[serde(default)]
@@ -53,21 +53,21 @@ impl std::fmt::Display for ReplaceKey {
 #[derive(Debug)]
 pub(in crate::ops) struct ReplaceKeySet {
     keys: Vec<ReplaceKey>,
-    /// The table's columns, named as the data's.
+    /// The table's columns, with the data's names.
     fields: Vec<StructField>,
     converter: RowConverter,
     key_rows: HashSet<Box<[u8]>>,
     domains: Vec<KeyDomain>,
     zone: TimeZoneSpec,
-    /// Where timestamps of the data without a zone are read.
+    /// The time zone for timestamps without a zone in the data.
     data_zone: Option<TimeZoneSpec>,
 }
 
-/// The values of one column: all of them while they are few, and their bounds.
+/// The values of one column: all of them if they are few, and their bounds.
 #[derive(Debug)]
 pub(in crate::ops) struct KeyDomain {
     converter: RowConverter,
-    /// All of them, while they are few.
+    /// All values, if they are few.
     values: Option<Vec<Scalar>>,
     value_rows: HashSet<Box<[u8]>>,
     min_value: Option<(Box<[u8]>, Scalar)>,
@@ -76,10 +76,10 @@ pub(in crate::ops) struct KeyDomain {
 }
 
 impl ReplaceKeySet {
-    /// Nothing noted yet.
+    /// An empty set.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for columns that are not there or have no equality.
+    /// [`Error::Invalid`] for columns that do not exist or cannot be compared.
     pub(in crate::ops) fn new(
         mut keys: Vec<ReplaceKey>,
         table: &StructType,
@@ -118,7 +118,8 @@ impl ReplaceKeySet {
                 .at_column(&key.target));
             }
             field.check_byte_order("replacing rows by the column")?;
-            // Names are compared without case; from here on they are the schema's.
+            // Names are compared case-insensitively; from here on they are spelled as in the
+            // schema.
             key.target.clone_from(&field.name);
             fields.push(StructField {
                 name: own.name.clone(),
@@ -143,7 +144,7 @@ impl ReplaceKeySet {
         })
     }
 
-    /// Notes the keys of a batch of the data.
+    /// Adds the keys of a batch of the data.
     pub(in crate::ops) fn note(&mut self, batch: &RecordBatch) -> Result<()> {
         let column = |field: &StructField| {
             let (one, alone) = (
@@ -177,13 +178,13 @@ impl ReplaceKeySet {
         Ok(())
     }
 
-    /// The table's columns that rows are compared by.
+    /// The table's key columns.
     pub(in crate::ops) fn columns(&self) -> Vec<String> {
         self.keys.iter().map(|key| key.target.clone()).collect()
     }
 
-    /// The rows of the table whose keys were noted; the columns of the batch are [`Self::columns`]
-    /// and any others.
+    /// The rows of the table whose keys are in the set; the columns of the batch are
+    /// [`Self::columns`] and any others.
     pub(in crate::ops) fn matching_rows(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         let columns =
             self.comparable(batch.columns().get(..self.fields.len()).unwrap_or_default())?;
@@ -197,8 +198,8 @@ impl ReplaceKeySet {
         ))
     }
 
-    /// True for every row of the table whose keys were noted, and maybe for others; `None` where
-    /// there is none to find.
+    /// True for every row of the table whose key is in the set, and possibly for others; `None` if
+    /// the set is empty.
     pub(in crate::ops) fn predicate(&self) -> Result<Option<BoundExpr>> {
         if self.key_rows.is_empty() {
             return Ok(None);
@@ -218,7 +219,7 @@ impl ReplaceKeySet {
         }))
     }
 
-    /// Columns of exactly the table's types, in which equal values are equal bytes: there are two
+    /// Columns of exactly the table's types, in which equal values have equal bytes: there are two
     /// zeros and many NaNs.
     fn comparable(&self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         columns
@@ -228,7 +229,7 @@ impl ReplaceKeySet {
             .collect()
     }
 
-    /// Rows that can equal any.
+    /// Rows that can be equal to a row of the table.
     fn usable(&self, columns: &[ArrayRef], rows: usize) -> BooleanArray {
         let strict: Vec<&ArrayRef> = columns
             .iter()
@@ -244,7 +245,7 @@ impl ReplaceKeySet {
     }
 }
 
-/// A column of exactly a type, in which equal values are equal bytes.
+/// A column of exactly a type, in which equal values have equal bytes.
 pub(in crate::ops) fn comparable(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     let column = cast(column, &data_type.to_arrow(StringLayout::Plain))?;
     Ok(match column.data_type() {
@@ -263,7 +264,7 @@ pub(in crate::ops) fn comparable(column: &ArrayRef, data_type: &DataType) -> Res
 }
 
 impl KeyDomain {
-    /// Nothing noted yet.
+    /// An empty domain.
     pub(in crate::ops) fn new(data_type: &DataType) -> Result<Self> {
         let converter = RowConverter::new(vec![SortField::new(
             data_type.to_arrow(StringLayout::Plain),
@@ -278,12 +279,12 @@ impl KeyDomain {
         })
     }
 
-    /// Forgets single values: there are others between.
+    /// Drops the individual values, if there are others between the bounds.
     pub(in crate::ops) fn discard_values(&mut self) {
         self.values = None;
     }
 
-    /// Notes the values of usable rows of a column made by [`comparable`].
+    /// Adds the values of usable rows of a column made by [`comparable`].
     pub(in crate::ops) fn note(&mut self, column: &ArrayRef, usable: &BooleanArray) -> Result<()> {
         let rows = self
             .converter
@@ -331,11 +332,11 @@ impl KeyDomain {
         Ok(())
     }
 
-    /// True where `expr`, which is of the column's type, has one of the values, and maybe
+    /// True where `expr`, which has the column's type, has one of the values, and possibly
     /// elsewhere.
     pub(in crate::ops) fn predicate(&self, expr: &Expr) -> Result<Option<Expr>> {
         let data_type = expr.data_type();
-        // Where NaN and the zeros stand among statistics is every writer's own matter.
+        // Writers differ in how they order NaN and the zeros in statistics.
         if matches!(data_type, DataType::Float | DataType::Double) {
             return Ok(None);
         }
