@@ -146,7 +146,7 @@ fn manifests(
     if snapshot.mapping() != ColumnMapping::None {
         return Err(Error::unsupported_feature(
             "columnMapping",
-            "a manifest cannot tell its readers the names of columns: the table maps them",
+            "a manifest cannot represent column mapping, which the table uses",
         ));
     }
     let columns = snapshot.metadata().partition_columns.clone();
@@ -173,7 +173,7 @@ fn manifests(
             if batch.dv.is_some() {
                 return Err(Error::unsupported_feature(
                     "deletionVectors",
-                    "a manifest cannot tell its readers which rows are deleted: files of the table have \
+                    "a manifest cannot represent deleted rows: files of the table have \
                      deletion vectors; rewrite these files first (`optimize.purge`)",
                 ));
             }

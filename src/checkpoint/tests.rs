@@ -539,7 +539,7 @@ fn sidecars_that_nothing_touched_are_named_again() {
         std::fs::remove_file(table.path(&format!("{version:020}.json"))).unwrap();
     }
     assert_eq!(adds(&table.newest()), live);
-    // Other columns, expired tombstones: everything is written anew.
+    // Other columns, expired tombstones: everything is written again.
     table.commit(5, &[metadata(json!({"delta.checkpoint.writeStatsAsJson": "false", "delta.deletedFileRetentionDuration": "interval 0 days"}))]);
     let anew = table.checkpoint(5, &options);
     assert_eq!(paths(&info).intersection(&paths(&anew)).count(), 0);

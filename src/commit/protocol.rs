@@ -198,7 +198,7 @@ impl CommitStateMachine {
             }
             (CommitState::WaitingToProbe { again }, CommitEvent::Slept) => Ok(self.probe(again)),
             (state, event) => Err(Error::internal(format!(
-                "the commit was told {event:?} in the state {state:?}"
+                "the commit received {event:?} in the state {state:?}"
             ))),
         }
     }

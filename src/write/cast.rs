@@ -287,7 +287,7 @@ fn list(
         .map_err(|e| path.value(e, &DataType::Array(Arc::new(to.clone())), array.data_type()))?;
     let from = plain
         .as_list_opt::<i32>()
-        .ok_or_else(|| Error::internal("a list is none"))?;
+        .ok_or_else(|| Error::internal("an array is not a list"))?;
     let (offsets, from_at, length) = trimmed(from.offsets());
     let values = array_of(
         &from.values().slice(from_at, length),
@@ -553,7 +553,7 @@ fn decimal(
 ) -> Result<ArrayRef> {
     let from = array
         .as_primitive_opt::<Decimal128Type>()
-        .ok_or_else(|| Error::internal("a decimal is none"))?;
+        .ok_or_else(|| Error::internal("an array is not of decimals"))?;
     let shift = i32::from(scale) - i32::from(from.scale());
     let power = 10_i128
         .checked_pow(shift.unsigned_abs())

@@ -263,7 +263,7 @@ fn values(
         .map_or(Vec::new(), |(folders, _)| folders.split('/').collect());
     if folders.len() != partition.len() {
         return Err(Error::invalid(format!(
-            "the file lies in {} folders and the table has {} partition columns",
+            "the file is in {} folders and the table has {} partition columns",
             folders.len(),
             partition.len()
         )));

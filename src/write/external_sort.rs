@@ -72,7 +72,7 @@ impl CurveSort {
         for cut in ordered_prefetch(cuts, parallelism() + 1, 1, cancel) {
             for (n, piece) in cut? {
                 let Some(gathering) = gathered.get_mut(n) else {
-                    return Err(Error::internal("a row lies behind the last bound"));
+                    return Err(Error::internal("a row is after the last bound"));
                 };
                 held += gathering.push(piece);
             }

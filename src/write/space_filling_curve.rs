@@ -216,7 +216,7 @@ impl RankBounds {
                 .collect()),
             Self::Texts(bounds) => {
                 let texts = as_bytes(column)?
-                    .ok_or_else(|| Error::internal("a column of texts has other values"))?;
+                    .ok_or_else(|| Error::internal("a column of strings has other values"))?;
                 let rank =
                     |text: &[u8]| bounds.partition_point(|bound| bound.as_slice() <= text) as u64;
                 Ok(texts

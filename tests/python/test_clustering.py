@@ -289,7 +289,7 @@ def test_it_fits_into_little_memory(tmp_path, monkeypatch):
 @pytest.mark.parametrize("sql", [None, "OPTIMIZE t ZORDER BY (x)"], ids=["method", "sql"])
 def test_z_order_is_refused_with_its_reason(tmp_path, sql):
     table = made(tmp_path, ["x"])
-    with pytest.raises(InvalidArgumentError, match="clustering columns say where rows lie"):
+    with pytest.raises(InvalidArgumentError, match="clustering columns determine the order of rows"):
         table.optimize.z_order(["x"]) if sql is None else deltafast.sql(sql, t=table)
     with pytest.raises(InvalidArgumentError, match="optimized as a whole"):
         table.optimize.compact("x = 1")

@@ -261,7 +261,7 @@ fn list_parquet_files(
                     .any(|inner| file_name(inner) == "_delta_log")
             {
                 return Err(Error::invalid(format!(
-                    "the folder `{}` is a Delta table itself; convert what lies beside it",
+                    "the folder `{}` is a Delta table itself; convert the other folders",
                     shown(folder)
                 )));
             }
@@ -300,7 +300,7 @@ fn partition_values(path: &str, partition: &StructType, hive: bool) -> Result<Pa
     if !hive {
         if folders.len() != partition.fields.len() {
             return Err(Error::invalid(format!(
-                "the file lies in {} folders and there are {} partition columns ({})",
+                "the file is in {} folders and there are {} partition columns ({})",
                 folders.len(),
                 partition.fields.len(),
                 names()
@@ -334,7 +334,7 @@ fn partition_values(path: &str, partition: &StructType, hive: bool) -> Result<Pa
         };
         if out.insert(field.name.clone(), decode(value)?).is_some() {
             return Err(Error::invalid(format!(
-                "the file lies in two folders of the partition column `{}`",
+                "the file is in two folders of the partition column `{}`",
                 field.name
             )))
             .at_file(path);
@@ -346,7 +346,7 @@ fn partition_values(path: &str, partition: &StructType, hive: bool) -> Result<Pa
         .find(|field| !out.contains_key(&field.name))
     {
         return Err(Error::invalid(format!(
-            "the file lies in no folder of the partition column `{0}`, such as `{0}=...`",
+            "the file is in no folder of the partition column `{0}`, such as `{0}=...`",
             missing.name
         )))
         .at_file(path);

@@ -369,13 +369,13 @@ fn check_layout_options(
             "a clustered table has no partitions to choose from: leave the predicate out, it is optimized as a whole",
         )),
         (Some(_), _) if !options.z_order_by.is_empty() => Err(Error::invalid(
-            "a clustered table cannot be laid in Z-order: its clustering columns say where rows lie; optimize it without columns, or change them with `alter.cluster_by`",
+            "a clustered table cannot be optimized in Z-order: its clustering columns determine the order of rows; optimize it without columns, or change them with `alter.cluster_by`",
         )),
         (found, OptimizeTask::Cluster | OptimizeTask::ClusterFull)
             if found.is_none_or(|clustering| clustering.paths.is_empty()) =>
         {
             Err(Error::invalid(
-                "only a table with clustering columns can be clustered, and with FULL be clustered anew; name some with `alter.cluster_by` first",
+                "only a table with clustering columns can be clustered, also with FULL; set some with `alter.cluster_by` first",
             ))
         }
         _ => Ok(()),
