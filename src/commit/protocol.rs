@@ -12,7 +12,7 @@
 //!
 //! A rejected request (no permission) does not prove the opposite either: a client or gateway may
 //! have sent the request twice. The version is read, and the commit fails with the store's error
-//! only if the version holds another commit or none and no earlier attempt is pending.
+//! only if the version holds another commit, or holds none and no earlier attempt is pending.
 
 use std::time::Duration;
 

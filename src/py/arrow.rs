@@ -104,8 +104,8 @@ struct ExportedBatchReader {
 enum GilAwareBatches {
     /// Any consumer, which may hold the GIL: it is neither acquired nor released.
     Anybody(BatchIterator),
-    /// Any consumer, but a store implemented in Python needs the GIL: it is released by the
-    /// consumer in the meantime.
+    /// Any consumer, but a store implemented in Python needs the GIL: if the consumer holds it, it
+    /// is released while a batch is read.
     CallsPython(BatchIterator),
     /// A library that has released the GIL, called by our own code: signals are checked.
     Interruptible(ReadAheadIterator<RecordBatch>),

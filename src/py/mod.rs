@@ -25,9 +25,9 @@ use pyo3::prelude::*;
 use arrow::{ArrowBatch, ArrowSchemaExport, ArrowStream};
 use snapshot::Snapshot;
 
-/// Batches of hundreds of megabytes are allocated on one thread and freed on another, for which the
-/// system's allocator needs a system call and a page fault each. Version 2 of mimalloc: version 3
-/// ties its main heap to the thread that loads the extension, and every other thread crashes once
+/// Batches are allocated on one thread and freed on another, hundreds of megabytes in total; the
+/// system's allocator needs a system call and a page fault for each. Version 2 of mimalloc: version
+/// 3 ties its main heap to the thread that loads the extension, and every other thread crashes once
 /// that thread has ended.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
