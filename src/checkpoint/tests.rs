@@ -73,7 +73,7 @@ impl Table {
         table
     }
 
-    /// A table of versions 0 to `last`, each a file more.
+    /// A table of versions 0 to `last`, each of which adds a file.
     fn of(test: &str, last: i64, features: &[&str], configuration: Value) -> Self {
         let table = Self::new(test, features, configuration);
         for version in 1..=last {
@@ -95,7 +95,7 @@ impl Table {
         std::fs::write(self.path(&format!("{version:020}.json")), text).unwrap();
     }
 
-    /// Makes files of the log so many days old.
+    /// Sets the modification time of files of the log to this number of days ago.
     fn age(&self, days: impl Fn(i64) -> i64) {
         for entry in std::fs::read_dir(self.0.join("_delta_log")).unwrap() {
             let path = entry.unwrap().path();
@@ -290,7 +290,7 @@ fn every_form_stands_for_the_commits_before_it() {
             hint.get("parts").and_then(Value::as_u64),
             (options.parts > 1).then_some(3)
         );
-        // A checkpoint of what only a checkpoint holds says the same.
+        // A checkpoint made from a checkpoint alone has the same content.
         let again = table.checkpoint(7, &options);
         assert_eq!(
             (again.num_add_files, again.num_actions),
@@ -337,7 +337,7 @@ fn every_field_of_many_files_stays_with_its_file() {
             let file = action["add"].as_object_mut().unwrap();
             file.insert("baseRowId".into(), json!(n * 100));
             file.insert("defaultRowCommitVersion".into(), json!(n % 7));
-            // In some stretches of the rows none has one.
+            // Some ranges of the rows have none.
             if n % 3 == 0 && n / 1000 % 2 == 0 {
                 file.insert("deletionVector".into(), vector(n % 90));
                 file.insert("tags".into(), json!({"n": n.to_string()}));
@@ -439,7 +439,7 @@ fn sidecars_are_as_large_as_asked_and_all_named() {
     };
     let info = table.checkpoint(5, &options);
     assert_eq!(info.num_add_files, 280_002);
-    // Each is closed when it has enough, so there are at most two whole ones and a rest.
+    // Each is closed once it is large enough, so there are at most two full ones and a remainder.
     assert!((2..=3).contains(&info.sidecars.len()));
     let hint = table.hint();
     assert_eq!(
@@ -481,8 +481,8 @@ fn sidecars_that_nothing_touched_are_named_again() {
     };
     for version in 1..=3 {
         table.commit(version, &block(version));
-        // A checkpoint a commit: each block becomes a sidecar of its own, the first with the file
-        // of version 0.
+        // A checkpoint after each commit: each block becomes a sidecar of its own, the first with
+        // the file of version 0.
         let info = table.checkpoint(
             version,
             &CheckpointOptions {
@@ -700,8 +700,8 @@ fn aged(test: &str) -> Table {
 #[test]
 fn a_cleanup_keeps_the_newest_expired_checkpoint_and_what_follows() {
     let table = aged("cleanup");
-    // Version 7 is 30 days old, so with the midnight before the 30th day the newest expired one is
-    // 6 (or 7 at midnight sharp).
+    // Version 7 is 30 days old, so with the midnight before the 30th day the newest expired version
+    // is 6 (or 7 at exactly midnight).
     let dry = cleaned(
         &table,
         &CleanupOptions {
@@ -738,7 +738,7 @@ fn a_cleanup_keeps_the_newest_expired_checkpoint_and_what_follows() {
         "a dry run deletes nothing"
     );
     let live: Vec<_> = (6..=12).map(|version| adds(&table.at(version))).collect();
-    // After every single deletion, in this order, every version that is kept is what it was.
+    // After every single deletion, in this order, every kept version is unchanged.
     for path in &dry.files {
         std::fs::remove_file(table.0.join(path)).unwrap();
         for (version, live) in (6..=12).zip(&live) {
@@ -812,7 +812,7 @@ fn the_retention_counts_from_midnight() {
         )
         .kept_from
     };
-    // The day after version 9's own day has begun, whatever the hour.
+    // The day after version 9's own day has begun, at any hour.
     let next_midnight = (modified(9).div_euclid(DAY) + 1) * DAY;
     assert_eq!(
         (
@@ -822,7 +822,7 @@ fn the_retention_counts_from_midnight() {
         ),
         (Some(6), Some(9), Some(9))
     );
-    // To the minute, the hour counts.
+    // With minute precision the hour counts.
     let options = |now: i64| CleanupOptions {
         dry_run: true,
         now_ms: Some(now),
@@ -912,7 +912,7 @@ fn cleanups_that_nobody_asked_for_heed_the_table() {
 #[test]
 fn sidecars_go_when_old_and_unnamed_and_old_readers_get_a_checkpoint_they_can_open() {
     let table = Table::of("unnamed", 6, &["v2Checkpoint"], json!({}));
-    // Touches the first sidecar, which would stay otherwise.
+    // Changes the first sidecar, which would be reused otherwise.
     table.commit(4, &[remove("f1", 11, now_ms()), add("f4", 14)]);
     let first = table.checkpoint(2, &V2);
     let second = table.checkpoint(5, &V2);
@@ -964,13 +964,13 @@ fn sidecars_go_when_old_and_unnamed_and_old_readers_get_a_checkpoint_they_can_op
 // --- checksums
 // -----------------------------------------------------------------------------------------------------------
 
-/// What a random commit does.
+/// The actions of a random commit.
 #[derive(Debug, Clone)]
 enum Step {
     Add(i64, Option<i64>),
-    /// Removes the live file at this place, counted round.
+    /// Removes the live file at this index, modulo their number.
     Remove(usize),
-    /// Gives the live file at this place a deletion vector.
+    /// Gives the live file at this index a deletion vector.
     Delete(usize, i64),
     Txn(u8, i64),
     Domain(u8, bool),
@@ -990,7 +990,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Writes random commits; gives the number of the last.
+/// Writes random commits; returns the version of the last one.
 fn play(table: &Table, commits: &[Vec<Step>]) -> i64 {
     let mut live: Vec<(String, i64, Option<i64>)> = vec![("f0".to_owned(), 10, None)];
     let (mut named, mut vectors) = (0, false);
@@ -1066,7 +1066,7 @@ proptest! {
         let mut previous = compute_checksum(&table.at(0), &CancellationToken::default()).unwrap();
         for version in 1..=last {
             let text = Bytes::from(std::fs::read(table.path(&format!("{version:020}.json"))).unwrap());
-            // Through the file's text, as the next writer sees it.
+            // Through the file's content, as the next writer reads it.
             let read = VersionChecksum::parse(previous.to_json().unwrap().as_bytes()).unwrap();
             prop_assert_eq!(&read, &previous);
             let next = next_checksum(&read, &text).unwrap().unwrap();
@@ -1256,7 +1256,7 @@ fn a_snapshot_goes_on_from_the_checkpoints_that_it_writes() {
             files(&table.newest(), FileActionKind::Adds),
             "{name}"
         );
-        // Readers that have the files of a version before the checkpoint go on from there.
+        // Readers that have the files of a version before the checkpoint continue from there.
         assert!(newer.has_commits_since(5), "{name}");
         let (added, touched) = newer
             .files_since(

@@ -205,7 +205,7 @@ fn switching_on_what_needs_no_rewrite_is_no_conflict() {
             "{changes:?}"
         );
     }
-    // A key that went.
+    // A key that was removed.
     assert_eq!(
         lost(check(
             &intent("WRITE", vec![]),
@@ -215,7 +215,7 @@ fn switching_on_what_needs_no_rewrite_is_no_conflict() {
         )),
         Some(ConflictKind::MetadataChanged)
     );
-    // Without the feature the switch means nothing yet, but it will.
+    // Without the feature the property has no effect yet, but it will.
     let view = CommitBaseState::new(
         0,
         protocol(&["domainMetadata"]),

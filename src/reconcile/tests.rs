@@ -65,7 +65,7 @@ impl Store for Memory {
     }
 }
 
-/// A segment of commits, or of compactions where the first version is given.
+/// A segment of commits, or of compactions if the first version is given.
 fn segment(files: &[(i64, i64, String)]) -> (LogSegment, Arc<dyn Store>) {
     let store: Arc<dyn Store> = Arc::new(Memory(
         files
@@ -379,7 +379,8 @@ fn the_line_of_an_error_is_that_of_its_commit() {
 
 #[test]
 fn any_split_of_the_history_gives_the_same_table() {
-    // Whether commits are parsed together or alone, the result is that of a plain replay.
+    // Whether commits are parsed together or individually, the result equals that of a simple
+    // replay.
     let mut live = std::collections::BTreeSet::new();
     let mut commits = Vec::new();
     for version in 0..600_i64 {

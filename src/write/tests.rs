@@ -32,7 +32,7 @@ use crate::protocol::schema::{DataType, StringLayout, StructType};
 use crate::store::{StorageOptions, Store, StoreObject, open};
 use crate::write::constraints::{CheckConstraint, ComputedColumn, IdentityColumn};
 
-/// A directory that is gone when the test is over.
+/// A directory that is deleted at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -82,7 +82,7 @@ fn put(folder: &Folder, request: &WriteRequest, batches: Vec<RecordBatch>) -> Re
     write(&folder.store(), request, batches.into_iter().map(Ok))
 }
 
-/// The rows of a file, read by the table's columns that it holds.
+/// The rows of a file, read with those of the table's columns that it contains.
 fn rows(folder: &Folder, request: &WriteRequest, file: &WrittenDataFile) -> RecordBatch {
     let held = |name: &String| {
         request.materialize_partition_columns || !request.partition_columns.contains(name)
@@ -127,7 +127,7 @@ fn column(name: &str, data_type: &str) -> String {
 // ---- property: any schema, any rows
 // -----------------------------------------------------------------------------------
 
-/// Draws from a seed, so that schemas and rows need no strategies of their own.
+/// Draws values from a seed, so that schemas and rows need no strategies of their own.
 struct Draw(u64);
 
 impl Draw {
@@ -371,7 +371,7 @@ impl Draw {
     }
 }
 
-/// A leaf that has statistics: path, type, one value a row.
+/// A leaf that has statistics: path, type, one value per row.
 type Values = (Vec<String>, DataType, Vec<Option<Scalar>>);
 
 fn leaves(
@@ -968,7 +968,7 @@ fn null_in_a_not_null_field_is_named_with_its_row() {
             .contains("`s.l.element` is NOT NULL and null in row 3"),
         "{error}"
     );
-    // A null inside of a null does not count.
+    // A null within a null struct does not count.
     let written = put(
         &folder,
         &request,
@@ -1279,7 +1279,7 @@ fn values_are_cast_without_a_loss_or_refused() {
             .to_string()
             .contains("`c.element`")
     );
-    // What a slice leaves out is not looked at.
+    // Values outside of a slice are not checked.
     assert_eq!(
         cast_one(bytes, Arc::new(list.slice(0, 1)))
             .unwrap()
