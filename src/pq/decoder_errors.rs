@@ -18,8 +18,8 @@ thread_local! {
 /// Runs `work`, which calls into the decoder; names the file in its errors and turns its panics
 /// into errors.
 pub(super) fn catch_decoder_panic<T>(file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // A panic over a damaged file is an error like others and is not to be told on the process's
-    // error stream too.
+    // A panic over a damaged file becomes an error like others and is not also printed to the
+    // process's standard error.
     static HOOKED: AtomicBool = AtomicBool::new(false);
     if !HOOKED.load(Ordering::Relaxed) && !HOOKED.swap(true, Ordering::Relaxed) {
         let before = std::panic::take_hook();

@@ -1,4 +1,4 @@
-//! Reading data files: types, evolution, mapping, deletions, damage.
+//! Tests of reading data files: types, evolution, mapping, deletions, damage.
 
 use std::sync::Arc;
 
@@ -1275,7 +1275,7 @@ fn pages_of_every_codec_are_read_and_damage_in_them_is_found() {
                     batch.columns(),
                     "{codec}"
                 );
-                // Pages passed over, and a dictionary that is needed after its page was.
+                // Skipped pages, and a dictionary that is needed after its page was skipped.
                 let late = filter(call("=", vec![column("n", "long"), literal(4321, "long")]));
                 let found = read(FileSpec {
                     filter: late,

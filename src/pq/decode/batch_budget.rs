@@ -1,5 +1,5 @@
-//! How much text a batch holds: arrays -> bytes as if every value were copied, batches cut to a
-//! budget, pages let go.
+//! Memory budget of batches: array sizes as if every value were copied, batches cut to a budget,
+//! release of pages.
 //!
 //! Views of one dictionary entry cost nothing however often it is repeated; the first copy into
 //! offsets and bytes does. A file of a few kilobytes can repeat a long string a million times, so

@@ -132,7 +132,8 @@ mod avx2 {
         places
     }
 
-    /// Unpacks groups as long as their registers lie in `bytes`; says how many values these have.
+    /// Unpacks groups as long as their registers are within `bytes`; returns the number of their
+    /// values.
     #[target_feature(enable = "avx2")]
     pub(in crate::pq) fn groups<const W: usize>(bytes: &[u8], out: &mut [u32]) -> usize {
         let places = const { &places(W) };

@@ -45,7 +45,8 @@ impl CalendarRebase {
                 .map(|version| version < limit)
         };
         let marked = |key: &str| footer.key_value(key).is_some();
-        // As in Spark, the marks count only beside a version, and versions are compared as text.
+        // As in Spark, the marks count only together with a version, and versions are compared as
+        // strings.
         Self {
             datetime: older("3.0.0")
                 .is_some_and(|older| older || marked("org.apache.spark.legacyDateTime")),

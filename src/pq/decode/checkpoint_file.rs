@@ -1,10 +1,10 @@
-//! Files as they are, for checkpoints: [`StoreObject`] -> its own schema, row groups with statistics,
-//! batches of chosen leaves.
+//! Parquet files with their own schema, for checkpoints: [`StoreObject`] -> schema, row groups with
+//! statistics, batches of selected leaves.
 //!
-//! Decoding is arrow-rs' own on views; [`StringLayout::Plain`] casts afterwards. Batches are cut so
-//! that their text (counted as if copied, since whoever reads it will) stays within
-//! `max_batch_bytes`, and a file whose text or rows outgrow its bytes beyond reason is refused: a
-//! checkpoint has a path of its own in every row, so it cannot compress without limit.
+//! arrow-rs decodes to views; [`StringLayout::Plain`] casts afterwards. Batches are cut so that
+//! their strings (counted as if copied, since the reader will copy them) stay within
+//! `max_batch_bytes`. A file whose strings or rows expand its bytes beyond reason is refused: a
+//! checkpoint has a different path in every row, so it cannot compress without limit.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub struct RawGroup<'a> {
 /// What the footer says of a leaf column in a row group. Absent parts are unknown.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LeafStatistics {
-    /// How many values are null, or lie in a parent that is.
+    /// The number of values that are null or have a parent that is null.
     pub null_count: Option<u64>,
     /// A lower bound.
     pub min: Option<LeafBound>,

@@ -1,13 +1,13 @@
-//! Which columns of a file are which columns of the table, and how the ones become the others:
-//! table fields x footer -> [`ProjectedColumns`], the leaves to decode and a [`ArrayConversion`] for each column.
+//! Mapping of a file's columns to the table's columns: table fields x footer ->
+//! [`ProjectedColumns`], the leaves to decode and an [`ArrayConversion`] for each column.
 //!
-//! Resolution happens on the Arrow types that the file's own schema decodes to, in which lists and
-//! maps of every legacy form look alike; an `ARROW:schema` in the footer is ignored. Names are
+//! Columns are resolved on the Arrow types that the file's own schema decodes to, in which lists
+//! and maps of every legacy form look alike; an `ARROW:schema` in the footer is ignored. Names are
 //! matched exactly first and then without case (an ambiguity is an error), ids by `field_id` at
 //! every level of structs. A column that the file lacks is null, also where the table says NOT
-//! NULL, as delta-spark has it. Types must be equal or one of the protocol's widenings; some
-//! narrower annotations that writers leave out (`INT32` for a short, bytes for a string) are read
-//! with a check of every value.
+//! NULL, as in delta-spark. Types must be equal or one of the protocol's widenings; some narrower
+//! annotations that writers leave out (`INT32` for a short, bytes for a string) are read with a
+//! check of every value.
 //!
 //! Protocol: "Column Mapping", "Delta Data Type to Parquet Type Mappings", "Type Widening",
 //! "Variant Shredding".
@@ -400,7 +400,7 @@ impl ConversionPlanner<'_> {
                     children.push((source, plan));
                 }
                 if !any {
-                    // Some leaf must tell which structs are null.
+                    // At least one leaf must be read to see which structs are null.
                     self.mark_used(leaf, 1);
                 }
                 Ok(ArrayConversion::Struct(children))

@@ -1,17 +1,17 @@
 //! One data file: [`FileSpec`] -> batches of the table's logical schema.
 //!
-//! Lazy: nothing is read before the first batch is asked for. Then: footer (cached), columns
-//! resolved, row groups chosen (by byte range, by what is not deleted, by the filter), and row
-//! group by row group the wanted chunks are fetched, decoded, deletions filtered out, and what is
-//! left turned into the table's types. The next row group of a remote file is on its way meanwhile.
+//! Lazy: nothing is read before the first batch is requested. Then the footer is read (cached),
+//! columns are resolved and row groups chosen (by byte range, by deletions, by the filter). For
+//! each row group the wanted chunks are fetched and decoded, deleted rows are filtered out, and the
+//! remaining rows are converted to the table's types. The next row group of a remote file is
+//! fetched meanwhile.
 //!
 //! Deletions are filtered *after* decoding: measured faster than row selections at every density.
-//! With a filter whose rows are to be dropped here, its columns are decoded first where the others
-//! cost more; if few rows match, the others are then decoded for the neighbourhood of these rows
-//! alone, and not at all if none does. A filter that turns out to let much through is applied to
-//! whole batches instead.
+//! With a filter that drops rows here, its columns are decoded first where the others cost more; if
+//! few rows match, the other columns are decoded only around these rows, and not at all if no row
+//! matches. A filter that proves unselective is applied to whole batches instead.
 //!
-//! Batches are cut so that their text stays within bounds, see `text`.
+//! Batches are cut so that their strings stay within the byte budget, see `batch_budget`.
 
 use std::collections::VecDeque;
 use std::ops::Range;

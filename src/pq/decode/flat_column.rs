@@ -1,11 +1,11 @@
-//! The straight way for flat columns of numbers, dates, times, decimals and strings: pages -> Arrow
+//! The fast path for flat columns of numbers, dates, times, decimals and strings: pages -> Arrow
 //! arrays.
 //!
-//! Most columns of most tables are flat and plain or dictionary encoded. Here their values go from
+//! Most columns of most tables are flat, and plain or dictionary encoded. Here their values go from
 //! the page into the array once: no level is expanded, no buffer zeroed before it is written, a
-//! dictionary is converted once and its indices are unpacked by the thousand. Everything else
-//! (lists, structs, other encodings, old physical types) is arrow-rs' as before; both give the same
-//! arrays, which a property test holds.
+//! dictionary is converted once and its indices are unpacked by the thousand. arrow-rs decodes
+//! everything else (lists, structs, other encodings, old physical types); both give the same
+//! arrays, which a property test verifies.
 //!
 //! Format: "Data Pages", "Encodings" of the Parquet format. Cost: one pass; a copy for numbers,
 //! views for strings.

@@ -1,10 +1,10 @@
-//! What a file's footer says, for a table that takes the file over: its schema in Delta's types,
-//! its rows, its statistics.
+//! Schema, row count and statistics of a file from its footer, for a table that takes the file
+//! over.
 //!
-//! Only what holds for certain becomes a statistic: bounds of floating point numbers are left out
-//! (footers do not tell of `NaN`), those of columns in an order that old writers got wrong, those
-//! of times that a legacy calendar counted, and counts of nulls of lists and maps (the footer
-//! counts what is in them).
+//! Only exact values become statistics. Left out are bounds of floating point numbers (a footer
+//! does not show whether there are `NaN`s), of columns in an order that old writers got wrong, and
+//! of times in a legacy calendar, and null counts of lists and maps (the footer counts their
+//! elements).
 //!
 //! Cost: one footer, in one or two reads.
 
@@ -332,7 +332,7 @@ impl FooterSchema {
                 | ConvertedType::UINT_32
                 | ConvertedType::UINT_64
         );
-        // Old writers compared bytes as signed numbers, and told no order.
+        // Old writers compared bytes as signed numbers, and recorded no order.
         let misordered = statistics.is_min_max_deprecated()
             && !matches!(statistics, Statistics::Int32(_) | Statistics::Int64(_));
         if unsigned || misordered || (is_time && self.legacy) {

@@ -1,13 +1,13 @@
-//! The columns to decode: a set of leaves -> a pruned Parquet schema and the Arrow types its arrays
-//! come in.
+//! The columns to decode: a set of leaves -> a pruned Parquet schema and the Arrow types of its
+//! arrays.
 //!
-//! Pruning makes a schema of its own in place of a mask over the file's: what is not read is not
-//! even converted, so an odd type elsewhere in the file cannot spoil anything. Group structure is
-//! kept where lists and maps are recognised by it.
+//! Pruning builds a new schema instead of a mask over the file's schema: columns that are not read
+//! are not even converted, so an unsupported type elsewhere in the file cannot cause an error.
+//! Group structure is kept where lists and maps are recognised by it.
 //!
 //! Strings and bytes decode to views (no copy out of pages and dictionaries), INT96 to microseconds
-//! (nanoseconds overflow outside of 1677 to 2262); everything else as arrow-rs has it. Flat columns
-//! are decoded by `flat`, the others by arrow-rs.
+//! (nanoseconds overflow outside of 1677 to 2262), everything else to arrow-rs' types.
+//! `flat_column` decodes flat columns, arrow-rs the others.
 
 use std::sync::Arc;
 
@@ -93,9 +93,9 @@ impl SchemaPruner<'_> {
             return Ok(Some(Arc::clone(node)));
         }
         let info = node.get_basic_info();
-        // The two children of a map's entries tell it from a list, as several children of a list's
-        // repeated group tell a two-level list from a three-level one: such groups are kept
-        // whole if at all.
+        // A map differs from a list by the two children of its entries, and a two-level list from a
+        // three-level one by the children of its repeated group: such groups are kept whole or not
+        // at all.
         let whole = all
             || is_map(info)
             || (is_list(info)
@@ -214,7 +214,7 @@ pub(in crate::pq) fn decode(
     let failure = group.failure();
     let batch_rows = batch_rows.max(1);
     catch_decoder_panic(file, || {
-        // Parts of a column are passed over by arrow-rs' readers, which know how.
+        // arrow-rs' readers skip parts of a column.
         let flat = if selection.is_none() {
             flat_columns(shape, group).map_err(|e| failure.or(e))?
         } else {

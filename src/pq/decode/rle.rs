@@ -1,7 +1,7 @@
 //! Parquet's run-length and bit-packing hybrid: levels and dictionary indices.
 //!
-//! Format: "RLE/Bit-Packing Hybrid" of the Parquet format's encodings. Runs are given out as they
-//! stand, so that a repeated value is never expanded to be looked at again.
+//! Format: "RLE/Bit-Packing Hybrid" of the Parquet format's encodings. Runs are returned as runs,
+//! so that a repeated value is never expanded and examined again.
 
 use bytes::Bytes;
 

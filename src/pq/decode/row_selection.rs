@@ -1,13 +1,13 @@
-//! What a filter leaves of a file: predicate x footer, bloom filters and page index -> row groups
-//! and ranges of rows.
+//! Row groups and row ranges of a file that may match a filter: predicate x footer, bloom filters
+//! and page index -> row groups and ranges of rows.
 //!
-//! The expression is read by `prune` over row groups first, then over pages, exactly as over whole
-//! files. Pages of different columns end at different rows, so the verdict is taken over the pieces
-//! between all their ends. Bloom filters are asked about top-level `column = literal` and `column
-//! IN (literals)`.
+//! `prune` evaluates the expression over row groups first, then over pages, exactly as over whole
+//! files. Pages of different columns end at different rows, so pages are evaluated in the pieces
+//! between all their ends. Bloom filters are checked for top-level `column = literal` and
+//! `column IN (literals)`.
 //!
-//! Statistics are hints: whatever is missing, deprecated, damaged or of a calendar that is rebased
-//! means "unknown".
+//! Statistics are hints: statistics that are missing, deprecated, damaged or of a calendar that is
+//! rebased mean "unknown".
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -626,8 +626,8 @@ impl<'a> RowGroupPruner<'a> {
             .data_page_null_counts(index, [&group])
             .ok()
             .and_then(|array| spread(Arc::new(array)));
-        // A page's nulls may lie in any of its pieces: "none" and "all" hold for each, other
-        // numbers for none.
+        // A page's nulls may be in any of its pieces: "none" and "all" hold for each, other numbers
+        // for none.
         let pages_rows: Vec<u64> = first_rows
             .iter()
             .zip(first_rows.iter().skip(1).copied().chain([u64::MAX]))

@@ -1,9 +1,9 @@
 //! Decoded arrays -> the table's arrays, by [`ArrayConversion`].
 //!
-//! What fits is passed on as it is; nested arrays get the table's field names around the same
-//! buffers. Flags follow the table, but a field that is NOT NULL in the table and null in the file
-//! becomes nullable in that batch: the rows are what they are, and an array that contradicts its
-//! own type must not exist.
+//! Arrays that already fit are passed through; nested arrays get the table's field names around the
+//! same buffers. Nullability follows the table, but a field that is NOT NULL in the table and null
+//! in the file becomes nullable in that batch: the rows are returned as they are, and an array that
+//! contradicts its own type must not exist.
 
 use std::sync::Arc;
 
@@ -241,7 +241,7 @@ pub(in crate::pq) fn convert_leaf(
 
 fn out_of_range(what: &str) -> Error {
     Error::corrupt_data(format!(
-        "a {what} lies beyond the years that microseconds reach"
+        "a {what} is out of the range of microseconds since the epoch"
     ))
 }
 

@@ -1,8 +1,8 @@
-//! Views -> offsets and bytes, for those who take text plain.
+//! String views -> offsets and bytes, for consumers that need the plain layout.
 //!
-//! Values are copied in blocks of a fixed size, which run into the next value's place and are
-//! written over by it: a copy of known length is an instruction or two, one of unknown length is a
-//! call.
+//! Values are copied in blocks of a fixed size. A block may extend into the next value's place,
+//! which that value then overwrites: a copy of known length takes an instruction or two, one of
+//! unknown length is a call.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const INLINE: usize = 12;
 const BLOCK: usize = 64;
 
 /// The array of views with offsets; `None` for other arrays, other types, and more bytes than
-/// offsets can tell.
+/// offsets can address.
 pub(in crate::pq) fn to_offset_layout(array: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
     let any = array.as_any();
     match to {

@@ -2,9 +2,9 @@
 //! decoded.
 //!
 //! A chunk can be copied where the new file has exactly its column: path, physical and logical
-//! type, levels, field id. What readers find their way by goes along: statistics, column index,
-//! offset index, bloom filter. The bytes are read piece by piece while they are written, some
-//! pieces ahead, so a chunk of any size takes no more memory than these.
+//! type, levels, field id. The structures that readers use to skip data are copied too: statistics,
+//! column index, offset index, bloom filter. The bytes are read in pieces while they are written,
+//! some pieces ahead, so memory is bounded by these pieces whatever the size of the chunk.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -155,7 +155,7 @@ impl CopiedChunk {
             .at_file(&path)
     }
 
-    /// What is said of the chunk in the footer and beside it.
+    /// The chunk's metadata in the footer, and its column index, offset index and bloom filter.
     fn close(&self) -> Result<ColumnCloseResult> {
         let column = &self.column;
         let part = |offset: Option<i64>, length: Option<i32>| -> Result<Option<Bytes>> {

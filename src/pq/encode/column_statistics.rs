@@ -1,10 +1,11 @@
-//! What is learned about a file's columns while they are encoded: nulls, least and greatest value.
+//! Statistics of a file's columns, gathered while they are encoded: null count, minimum and
+//! maximum.
 //!
 //! Columns are followed into structs, not into lists, maps and variants: each such *stop* has its
-//! own [`ColumnStatistics`]. Nulls are counted on the arrays; bounds are the encoder's own, so that
-//! nothing is looked at twice, but those of floating point numbers, of which the encoder leaves out
-//! `NaN`. Where there is one, the file keeps no bounds either: Spark, for which `NaN`
-//! is the greatest, would pass over it.
+//! own [`ColumnStatistics`]. Nulls are counted on the arrays. Bounds are the encoder's own, so that
+//! values are compared only once; only bounds of floating point numbers are computed here, because
+//! the encoder ignores `NaN`. The file has no bounds either for a column with a `NaN`: Spark, for
+//! which `NaN` is the greatest value, would skip rows with it.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Float64Type};
@@ -92,8 +93,8 @@ fn preferred_bound(
     }
 }
 
-/// Whether `a` is less than `b`; the two zeros are told apart, so that bounds hold for readers who
-/// do so and who do not.
+/// Whether `a` is less than `b`. `-0.0` is less than `0.0`, so that bounds are right for readers
+/// that distinguish the two zeros and for readers that do not.
 fn is_lower_bound(a: &Scalar, b: &Scalar) -> bool {
     match (a, b) {
         (Scalar::Double(x), Scalar::Double(y)) if x == y => {
@@ -331,7 +332,7 @@ fn floating_point_bounds<T: ArrowPrimitiveType>(
     };
     let mut look = |values: &[T::Native]| {
         seen.any |= !values.is_empty();
-        // Plain comparisons pass over `NaN` and become vector instructions.
+        // Plain comparisons ignore `NaN` and compile to vector instructions.
         for value in values {
             let value = wide(*value);
             seen.min = if value < seen.min { value } else { seen.min };

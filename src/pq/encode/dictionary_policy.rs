@@ -1,12 +1,12 @@
-//! Whether a dictionary pays for a column, by a sample of its rows.
+//! Whether dictionary encoding pays for a column, estimated from a sample of its rows.
 //!
-//! The encoder fills a dictionary until it is too large and only then goes on without: with values
-//! that hardly repeat most of its time went into hashing, and in files of some ten thousand rows
-//! the dictionary was larger than the values alone. From the distinct values among the first rows
-//! the number of all is estimated, as if values came at random; values that come in order look more
+//! The encoder fills a dictionary until it is too large and only then continues without it: for
+//! values that hardly repeat most of its time went into hashing, and in files of some ten thousand
+//! rows the dictionary was larger than the values alone. The number of distinct values is estimated
+//! from those among the first rows, as if values came in random order; sorted values look more
 //! repetitive than they are and keep their dictionary.
 //!
-//! Cost: one hash a row of the sample, once a write.
+//! Cost: one hash for each row of the sample, once per write.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -61,8 +61,8 @@ fn dictionary_pays(array: &ArrayRef) -> bool {
     fits && dictionary + codes < WORTH * ROWS * width
 }
 
-/// Values, how many of them differ, bytes of all when they are written plainly; `None` for types
-/// whose values are not told apart here.
+/// Number of values, number of distinct values, and bytes of all values in plain encoding; `None`
+/// for types whose distinct values are not counted here.
 fn sample_counts(array: &ArrayRef) -> Option<(usize, usize, usize)> {
     let hasher = FxBuildHasher;
     let mut seen: FxHashSet<u64> = FxHashSet::default();

@@ -1,15 +1,15 @@
 //! Arrays -> new Parquet files, on all cores.
 //!
-//! A file's columns are encoded side by side: each column of a row group is a *lane*, a queue of
+//! A file's columns are encoded in parallel: each column of a row group is a *lane*, a queue of
 //! arrays that one pool job at a time works off, so one file alone keeps all cores busy and nothing
-//! on the pool waits. Whoever pushes waits instead, when too much is queued. A row group that is
-//! complete goes to one thread that writes files; the next one is encoded meanwhile.
+//! on the pool waits. The thread that pushes arrays waits instead when too much is queued. A row
+//! group that is complete goes to one thread that writes files; the next one is encoded meanwhile.
 //!
-//! Memory is what is queued and what is encoded but not written; [`ParallelFileWriter::memory`] says how much
-//! that is, so that the caller can end row groups early. The size of a file is known while it grows
-//! ([`FileEncoder::bytes`]).
+//! Memory holds what is queued and what is encoded but not written; [`ParallelFileWriter::memory`]
+//! returns its size, so that the caller can end row groups early. The size of a file is known while
+//! it grows ([`FileEncoder::bytes`]).
 //!
-//! Rejected: one job a file or a row group, which leaves cores idle where there is one file, or
+//! Rejected: one job per file or row group, which leaves cores idle when there is one file, or
 //! holds whole row groups as plain arrays; `ArrowWriter`, which encodes on the thread that writes.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -274,7 +274,7 @@ impl EncoderContext {
     }
 }
 
-/// What the writing thread is told.
+/// A message to the thread that writes files.
 enum FileWriterEvent {
     /// A file begins.
     File { id: u64, path: String },
@@ -508,7 +508,7 @@ impl OpenRowGroup {
         Ok(())
     }
 
-    /// Tells how large a lane is now.
+    /// Records the present size of a lane.
     fn update_memory(&self, encoder: &mut ColumnEncoder, memory: u64, encoded: u64) {
         // Wrapping sums of differences: each lane only ever takes back what it gave.
         self.memory

@@ -1,12 +1,12 @@
-//! Parquet files made of row groups: batches -> encoded row groups on any thread -> one file after
+//! Parquet files made of row groups: batches -> row groups encoded on any thread -> one file after
 //! the other.
 //!
-//! [`RowGroupEncoderFactory`] knows a schema and how its columns are written, and turns batches into the bytes of
-//! a row group; many of them work at once. [`ParquetSink`] puts row groups behind each other into an
-//! upload, so a file of any size costs the memory of the row groups in flight.
+//! [`RowGroupEncoderFactory`] holds a schema and the writer properties of its columns, and turns
+//! batches into the bytes of a row group; many encoders work at once. [`ParquetSink`] appends row
+//! groups to an upload, so a file of any size costs the memory of the row groups in flight.
 //!
-//! The file's schema is Parquet's alone: Arrow's own would tell readers of string views, which some
-//! of them lack.
+//! The file has a Parquet schema alone: Arrow's schema would announce string views, which some
+//! readers do not support.
 
 use std::io::{self, Write};
 use std::sync::Arc;

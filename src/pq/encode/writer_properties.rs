@@ -1,5 +1,5 @@
-//! How files are encoded, in the words of the `deltalake` package: compression, pages, encodings,
-//! bloom filters.
+//! Encoding options of files, under the names of the `deltalake` package: compression, pages,
+//! encodings, bloom filters.
 
 use std::collections::BTreeMap;
 

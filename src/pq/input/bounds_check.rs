@@ -1,9 +1,9 @@
 //! Drops footer statistics that cannot be true before they are used.
 //!
 //! Statistics prune row groups, find the actions of a checkpoint and become the log's statistics of
-//! a converted file. A lower bound above the upper one, a bound of another size than the column's
-//! values or more nulls than values say that a writer or a disk erred: such a column counts as one
-//! without statistics, so its rows are read instead of being skipped.
+//! a converted file. A lower bound above the upper one, a bound whose size differs from that of the
+//! column's values, or more nulls than values prove an error of the writer or the disk: such a
+//! column counts as one without statistics, so its rows are read instead of being skipped.
 //!
 //! Cost: one pass over the footer's bytes and one comparison for each chunk; nothing is copied
 //! unless something is dropped.

@@ -1,21 +1,21 @@
 //! Bytes of column chunks: footer and wanted leaves -> pages for the decoder.
 //!
 //! A remote row group's chunks are fetched whole in one call (`get_ranges` joins neighbours and
-//! runs the rest at once) that can be under way while the row group before it is decoded. On local
-//! disks small chunks are read at once and others by windows, as the decoder gets to them: memory
-//! stays at a window a column however large the row group is, a limit or a skipped page saves the
-//! reading, and the buffers are used again while still in the processor's cache.
+//! runs the rest at once), which can be under way while the previous row group is decoded. On local
+//! disks small chunks are read at once and others by windows, as the decoder reaches them: memory
+//! is bounded by one window per column however large the row group is, a limit or a skipped page
+//! saves the reading, and the buffers are reused while still in the processor's cache.
 //!
-//! Where a filter leaves only parts of a row group, the offset index says which pages hold them:
-//! only those are fetched from a remote store, and others are passed over without a look at them.
+//! Where a filter selects only parts of a row group, the offset index says which pages hold them:
+//! only those are fetched from a remote store, and other pages are skipped unread.
 //!
 //! Every page header is read here before the decoder sees the page. Decompression allocates what
-//! the header announces, so what a row group holds at once is bounded: the largest page and the
-//! dictionary of each column together may exceed [`HELD`] only as long as they expand their bytes
-//! less than [`RATIO`] times. Real dictionaries do not repeat themselves, so a large one that
-//! compresses a thousandfold is refused; so is a row whose lists have more elements than bytes can
-//! say. Pages are inflated here: the decoder's own way does not stop at the announced size with
-//! Gzip and Brotli, and takes new zeroed memory for every page with the others.
+//! the header announces, so the bytes that a row group holds at once are bounded: the largest page
+//! and the dictionary of each column together may exceed [`HELD`] only as long as they expand their
+//! bytes less than [`RATIO`] times. Entries of a real dictionary do not repeat, so a large one that
+//! compresses a thousandfold is refused; so is a row whose lists have more elements than the bytes
+//! can encode. Pages are decompressed here: the decoder does not stop at the announced size with
+//! Gzip and Brotli, and allocates new zeroed memory for every page with the other codecs.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -108,7 +108,7 @@ impl ColumnChunkData {
     fn bytes_from(&self, start: u64, least: usize) -> Result<Bytes> {
         let outside = || {
             Error::corrupt_data(format!(
-                "a page lies outside of its column's bytes ({start} of {} to {})",
+                "a page is outside of its column's bytes ({start} of {} to {})",
                 self.range.start, self.range.end
             ))
         };
@@ -838,7 +838,7 @@ impl FetchedRowGroup {
                 .map(|page| u64::try_from(page.offset).unwrap_or(u64::MAX))
                 .collect()
         });
-        // What lies before the first listed page is a dictionary.
+        // The bytes before the first listed page are a dictionary.
         let dictionary_next = listed
             .as_ref()
             .is_some_and(|listed| listed.front() != Some(&chunk.range.start));

@@ -1,13 +1,13 @@
 //! Footers: [`StoreObject`] -> [`ParquetFooter`], and a small cache of them.
 //!
-//! One request reads the last 64 KiB, which hold the metadata of most files; a second fetches what
-//! is missing. A size that the log gives wrongly shows itself here (the file does not end in `PAR1`
-//! where it should) and is asked for again. Whatever of the file's end was read is handed on, so
-//! that a small file costs one request in all.
+//! One request reads the last 64 KiB, which hold the metadata of most files; a second one fetches
+//! the rest. A wrong file size in the log shows when the file does not end in `PAR1` at that size;
+//! the store is then asked for the size. The bytes that were read of the file's end are handed on,
+//! so that a small file costs one request in all.
 //!
-//! `ARROW:schema` is never looked at: it is another writer's hint, and Delta's schema rules. Size
-//! statistics are skipped. Limits: metadata up to 256 MiB and no longer than the file; a schema at
-//! most 256 deep.
+//! `ARROW:schema` is ignored: it is a hint of the writer, and Delta's schema decides. Size
+//! statistics are skipped. Limits: metadata of up to 256 MiB and no longer than the file; a schema
+//! at most 256 levels deep.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -1,10 +1,10 @@
-//! Just enough of Thrift's compact protocol to look at Parquet headers before a real parser trusts
-//! them.
+//! A minimal reader of Thrift's compact protocol that checks Parquet headers before the full parser
+//! reads them.
 //!
 //! The `parquet` crate builds the schema tree by recursion and allocates what a page header
 //! announces. Both numbers come from the file, and a stack overflow or a failed allocation cannot
 //! be caught. So the schema's depth and each page's sizes are read here first, without recursion
-//! and without allocation; everything else is skipped over.
+//! and without allocation; everything else is skipped.
 
 /// A position in compact-protocol bytes. Every method gives `None` where the bytes end or make no
 /// sense.
@@ -103,12 +103,12 @@ impl<'a> CompactProtocolReader<'a> {
         } else {
             u64::from(head >> 4)
         };
-        // Every element takes a byte at least, so a count beyond the bytes left is a lie.
+        // Every element takes a byte at least, so a count beyond the remaining bytes is false.
         (count <= self.bytes.len().saturating_sub(self.at) as u64).then_some((head & 0x0f, count))
     }
 
-    /// Skips a value. `element` tells a list's elements, whose booleans take a byte, from a
-    /// field's, which take none.
+    /// Skips a value. `element` is true for a list's elements, whose booleans take a byte; a
+    /// field's booleans take none.
     fn skip(&mut self, kind: u8, element: bool, depth: usize) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match kind {
@@ -214,7 +214,8 @@ impl<'a> CompactProtocolReader<'a> {
     }
 }
 
-/// The depth of the schema tree in a serialized `FileMetaData`; `None` where the bytes are none.
+/// The depth of the schema tree in a serialized `FileMetaData`; `None` where the bytes are not a
+/// `FileMetaData`.
 ///
 /// The tree is a flat list in which each group says how many children follow.
 pub(in crate::pq) fn schema_depth(metadata: &[u8]) -> Option<usize> {
@@ -319,7 +320,7 @@ pub(in crate::pq) enum PageKind {
     Data,
     DataV2,
     Dictionary,
-    /// Index pages and unknown ones, which readers pass over.
+    /// Index pages and unknown ones, which readers skip.
     Other,
 }
 

@@ -1,13 +1,14 @@
 //! Checks of pages before the decoder reads them.
 //!
 //! arrow-rs' decoders trust some numbers in a page, and return wrong values where these are wrong:
-//! levels above the column's, byte streams of another length than the values', prefixes longer than
-//! the value they are of. These are errors here, as in other readers. [`crate::pq::decode::flat_column`] checks levels
-//! while it decodes; all other pages are checked here.
+//! levels above the column's maximum, byte streams whose length differs from that of the values,
+//! prefixes longer than the value before. These are errors here, as in other readers.
+//! [`crate::pq::decode::flat_column`] checks levels while it decodes; all other pages are checked
+//! here.
 //!
-//! Cost: nothing for required columns in common encodings; a comparison for each run of levels for
-//! others, and for each level only where the bits of one can hold more than the column's highest.
-//! Lengths in delta encodings are decoded twice.
+//! Cost: nothing for required columns in common encodings; for others one comparison per run of
+//! levels, and one per level only where its bits can hold more than the column's maximum. Lengths
+//! in delta encodings are decoded twice.
 
 use bytes::Bytes;
 use parquet::basic::{Encoding, Type as Physical};

@@ -1,18 +1,18 @@
-//! Snappy blocks -> bytes: what the pages of most tables are compressed with.
+//! Decompression of Snappy blocks, the codec of most tables' pages.
 //!
-//! A block is a row of elements: literal bytes, and copies of bytes written before. What costs is
-//! to find where the next element begins, so three loops ask as little as they can: literal and
-//! copy in turn, as numbers are compressed, whose order the processor foresees; any order, by
-//! selection instead of branches; copies from eight bytes before, as sorted numbers are compressed,
-//! out of a register, since the processor waits where it reads what it has only just written. They
-//! run while there is room for the largest elements; near the ends, and what is rare, goes element
-//! by element.
+//! A block is a sequence of elements: literal bytes, and copies of bytes written before. Most of
+//! the cost is in finding where the next element begins, so three loops branch as little as they
+//! can: alternating literals and copies, the pattern of compressed numbers, whose order the
+//! processor predicts; elements in any order, by selection instead of branches; copies from eight
+//! bytes before, the pattern of sorted numbers, out of a register, since the processor waits when
+//! it reads bytes that it has only just written. They run while there is room for the largest
+//! elements; near the ends, and for rare elements, the decoder goes element by element.
 //!
-//! Rejected: two blocks at once, a turn of one and a turn of the other. It takes a quarter less
-//! time where the bytes are in the cache, and none less where pages are read from files.
+//! Rejected: decompressing two blocks in alternation. It takes a quarter less time where the bytes
+//! are in the cache, and no less where pages are read from files.
 //!
 //! Format: "Snappy compressed format description". Cost: 1 to 2 ns an element, half to two thirds
-//! of what the `snap` crate takes, which tests compare with.
+//! of the `snap` crate's time; tests compare with that crate.
 
 #![allow(
     clippy::inline_always,
@@ -42,7 +42,7 @@ const WIDE: usize = 64;
 /// Bytes that a turn of a loop may read or write beyond the begin of its first element: two
 /// elements.
 const MARGIN: usize = 160;
-/// Turns after which the loop is chosen anew.
+/// Iterations after which the loop is chosen again.
 const STRETCH: usize = 512;
 
 /// What a tag says of its element. The offset of a copy is `(the two bytes behind the tag & mask) +
@@ -69,8 +69,8 @@ static TAGS: [SnappyTag; 256] = {
     while n < 256 {
         let upper = (n >> 2) as u32;
         tags[n] = match n & 3 {
-            // With an offset that is right for any literal, so that a loop need not tell it from a
-            // copy.
+            // With an offset that is valid for any literal, so that a loop need not distinguish it
+            // from a copy.
             0 if upper < 60 => SnappyTag {
                 mask: 0,
                 high: WIDE as u16,
@@ -171,7 +171,7 @@ impl<'a> SnappyBlockDecoder<'a> {
     /// Where loops begin, after [`SnappyBlockDecoder::decode_until_loop`] said so.
     fn cursor(&mut self) -> SnappyCursor {
         let (block, begin) = (self.block.as_ptr(), self.out.as_mut_ptr());
-        // SAFETY: more bytes than the margin follow in both, so that all of these lie in their
+        // SAFETY: more bytes than the margin follow in both, so all of these are within their
         // slices.
         unsafe {
             SnappyCursor {
