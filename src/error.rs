@@ -1,9 +1,9 @@
 //! The crate's only error type.
 //!
-//! One variant for each thing a caller can *do* about a failure, never a variant for each place
-//! that can fail. Every error names what is wrong, where (file, version, line, column) and, where
-//! there is something, what to do: one line, no debug dumps, no credentials. There is deliberately
-//! no `Generic(String)`.
+//! Variants correspond to the reactions that are possible to a failure, never to the places that
+//! can fail. Every error names what is wrong, where (file, version, line, column) and, where
+//! possible, what to do: one line, no debug dumps, no credentials. There is deliberately no
+//! `Generic(String)`.
 
 use std::fmt;
 use std::io;

@@ -1,10 +1,11 @@
 //! Process-wide values that stay usable after a fork.
 //!
 //! A forked child has one thread, and a lock that another thread of its parent held stays locked in
-//! it for ever. So nothing here waits for another thread: a value is made by whoever needs it
-//! first, and where two make it at once, one of the two values is dropped. What a process shares
-//! lives in one of these types or in an atomic, never in a `Mutex`, a `OnceLock` or a `LazyLock` of
-//! its own. Caches of a handle, which a child may use too, are in a [`ProcessMutex`].
+//! it for ever. So nothing here waits for another thread: the first thread that needs a value
+//! creates it, and where two threads create it at once, one of the two values is dropped.
+//! Process-wide state is in one of these types or in an atomic, never in a plain `Mutex`,
+//! `OnceLock` or `LazyLock`. Caches of a handle, which a child may use too, are in a
+//! [`ProcessMutex`].
 
 use std::mem;
 use std::ptr;
@@ -145,7 +146,7 @@ impl<T> Drop for ProcessBound<T> {
     }
 }
 
-/// A lock of a value that a forked child can do without, such as a cache: the child gets a default
+/// A lock of a value that a forked child does not need, such as a cache: the child gets a default
 /// value of its own, since a thread of its parent may have held the lock at the fork. (Children of
 /// children share that one.)
 #[derive(Debug)]

@@ -1,15 +1,15 @@
-//! Sets of row positions: serialized 64-bit Roaring bitmaps <-> [`RoaringBitmapArray`] -> masks of rows to
-//! keep.
+//! Sets of row positions: serialized 64-bit Roaring bitmaps <-> [`RoaringBitmapArray`] -> masks of
+//! rows to keep.
 //!
-//! The serialized containers (sorted 16-bit lists, 8 KiB bitmaps, runs) are kept as they are, so
-//! that decoding is little more than checking and copying, and a mask is made from whole words
-//! where the container has them. Rejected: the `roaring` crate's `RoaringTreemap`, which has no way
-//! to get at its containers: a mask would be built position by position. Its format is the same;
-//! the tests compare the two.
+//! The serialized containers (sorted 16-bit lists, 8 KiB bitmaps, runs) are kept in their
+//! serialized form, so that decoding is little more than checking and copying, and a mask is made
+//! from whole words where the container has them. Rejected: the `roaring` crate's `RoaringTreemap`,
+//! whose containers are not accessible: a mask would be built position by position. Its format is
+//! the same; the tests compare the two.
 //!
 //! Protocol: "Deletion Vector Format". Everything read is checked: keys ascend, values ascend,
-//! cardinalities are as said, nothing lies beyond the bytes, and nothing is allocated that the
-//! bytes do not hold.
+//! cardinalities are correct, nothing refers beyond the bytes, and no more is allocated than the
+//! bytes can hold.
 
 use std::ops::Range;
 
@@ -177,7 +177,7 @@ impl RoaringContainer {
         }
     }
 
-    /// How many of its values lie in `from..to`.
+    /// The number of its values in `from..to`.
     fn count(&self, from: u64, to: u64) -> u64 {
         if from == 0 && to >= SPAN {
             return self.len();
@@ -382,7 +382,7 @@ impl RoaringBitmapArray {
             .map(|(key, container)| (key * SPAN, container))
     }
 
-    /// How many positions lie in `range`.
+    /// The number of positions in `range`.
     #[must_use]
     pub fn count(&self, range: Range<u64>) -> u64 {
         self.overlapping_containers(&range)
@@ -406,7 +406,7 @@ impl RoaringBitmapArray {
                 range.start.saturating_sub(base),
                 (range.end - base).min(SPAN),
             );
-            // Where the container's value 0 would lie in the mask; negative where the range begins
+            // The position of the container's value 0 in the mask; negative where the range begins
             // later.
             let shift = base.cast_signed() - range.start.cast_signed();
             match container {
@@ -700,7 +700,8 @@ fn clear_bits(mask: &mut [u64], bits: &[u64; WORDS], shift: i64, from: u64, to: 
             continue;
         }
         any |= word;
-        // Bit 0 of this word lies at `at`, which may be up to 63 before the mask's beginning.
+        // Bit 0 of this word is at position `at`, which may be up to 63 before the mask's
+        // beginning.
         let at = start.cast_signed() + shift;
         let (index, offset) = (at.div_euclid(64), at.rem_euclid(64).cast_unsigned());
         let mut apply = |index: i64, word: u64| {

@@ -1,8 +1,7 @@
-//! Where a deletion vector's bytes are and how they are framed: version byte, big-endian sizes,
-//! CRC-32.
+//! Location and framing of a deletion vector's bytes: version byte, big-endian sizes, CRC-32.
 //!
-//! Vectors of one file that lie close together are fetched as one range; the version byte is looked
-//! at when the range begins near enough to the file's start to include it for nothing.
+//! Vectors that are close together in one file are fetched as one range; the version byte is
+//! checked when the range begins near enough to the file's start to include it at no cost.
 
 use std::ops::Range;
 
@@ -224,7 +223,7 @@ impl DeletionVectorFile {
     /// The file that has the text of a UUID in its name.
     ///
     /// # Errors
-    /// [`Error::Internal`] for a text that is none.
+    /// [`Error::Internal`] for a string that is not a UUID.
     pub fn new(uuid: &str) -> Result<Self> {
         let digits: Vec<u8> = uuid
             .chars()

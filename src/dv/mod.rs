@@ -1,9 +1,8 @@
-//! Deletion vectors: [`Descriptor`] -> [`DeletionVector`], the set of rows of a file that are
-//! deleted.
+//! Deletion vectors: [`Descriptor`] -> [`DeletionVector`], the set of a file's deleted rows.
 //!
-//! A vector stands in the log itself or in a file of several. Its bytes are read by range,
-//! neighbours of one file in one request, and verified: format version, size, CRC-32, magic number
-//! and the cardinality that the log gives.
+//! A vector is stored in the log itself or in a file, which may hold several. Its bytes are read by
+//! range, neighbours in one file by one request, and verified: format version, size, CRC-32, magic
+//! number and the cardinality in the log.
 //!
 //! Protocol: "Deletion Vectors", "Deletion Vector Format". Cost: one pass over the bytes.
 

@@ -1,8 +1,8 @@
-//! The byte budget: how much may be decoded ahead of its consumers, over all streams of the
-//! process.
+//! The byte budget: a limit on the bytes that are decoded ahead of their consumers, over all
+//! streams of the process.
 //!
-//! A lane that finds the budget spent parks once it has something to give, so every stream goes on,
-//! however many are open: memory is the budget and one item a lane. The budget is
+//! A lane that finds the budget spent parks once it has produced an item, so every stream makes
+//! progress, however many are open: memory is the budget and one item per lane. The budget is
 //! `DELTAFAST_MEMORY_LIMIT` (bytes, or with a unit: `512MB`, `2GiB`, all powers of 1024), else a
 //! quarter of the machine's memory or of the control group's limit, whichever is smaller.
 

@@ -1,6 +1,6 @@
-//! Buffers that are used again: pages are read and decompressed, and arrays made of them, by the
-//! megabyte, and memory fresh from the system costs more (it is zeroed and mapped page by page)
-//! than what is put into it.
+//! Reusable buffers: pages are read and decompressed, and arrays are built, by the megabyte, and
+//! new memory from the operating system costs more (it is zeroed and mapped page by page) than
+//! filling it.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

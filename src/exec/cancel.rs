@@ -1,4 +1,4 @@
-//! Stopping long work and watching it: two atomics shared by caller and worker.
+//! Cancellation and progress of long work: two atomics shared by caller and worker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Clock, sleep and randomness as values, so that tests can bring their own and replay a run.
+//! Clock, sleep and randomness as values, so that tests can replace them and replay a run.
 
 use std::fmt::Debug;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,8 +1,8 @@
 //! The worker pool and the I/O runtime, each owned by the process that made it.
 //!
-//! As many jobs compute at once as there are processors. A job that waits for a remote store
-//! ([`blocking`]) lends its place to another one, on another thread where needed, so that many
-//! requests are under way while no processor is promised twice.
+//! The number of running jobs is at most the number of processors. A job that waits for a remote
+//! store ([`blocking`]) releases its slot to another one, on another thread where needed, so that
+//! many requests are in flight while no processor is assigned twice.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -56,11 +56,11 @@ struct PoolState {
     threads: usize,
     /// Threads that wait for a job.
     idle: usize,
-    /// Of these, threads that were told of one and have not come for it yet.
+    /// Of these, threads that were notified of a job and have not taken it yet.
     called: usize,
     /// Jobs that compute.
     running: usize,
-    /// Jobs that have waited for a store and want their place back; they go before new ones.
+    /// Jobs that have waited for a store and want their slot back; they go before new ones.
     returning: usize,
 }
 

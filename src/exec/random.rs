@@ -1,4 +1,4 @@
-//! Random names, from the seeds that the operating system gives to hash maps.
+//! Random names, from the seeds that the operating system supplies for hash maps.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};

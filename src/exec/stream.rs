@@ -1,9 +1,10 @@
-//! Ordered, bounded, parallel pulling: many sources in, one iterator out.
+//! Ordered, bounded, parallel prefetch: many sources in, one iterator out.
 //!
 //! Each *lane* is an iterator that runs on the pool until its queue is full, then parks. The
-//! consumer drains the lanes in order, so the output order is that of the sources whatever thread
-//! ran them; memory is lanes in flight x queue length, and for items that are weighed
-//! ([`OrderedPrefetch::with_byte_budget`]) no more than the process's byte budget and an item a lane.
+//! consumer drains the lanes in order, so the output order is that of the sources, independent of
+//! the threads; memory is lanes in flight x queue length, and for items with a weight
+//! ([`OrderedPrefetch::with_byte_budget`]) no more than the process's byte budget and one item per
+//! lane.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! The catalog of a catalog-managed table: it says which commits there are.
+//! The catalog of a catalog-managed table, which decides which commits exist.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ pub struct TailCommit {
 }
 
 impl TailCommit {
-    /// Where it lies.
+    /// The commit's file.
     ///
     /// # Errors
-    /// [`Error::Storage`] for a place that tables must not point to.
+    /// [`Error::Storage`] for a path that tables must not refer to.
     pub fn file(&self, stores: &TableStores) -> Result<StoreObject> {
         let path = match self.path.split_once('/') {
             None if self.path.ends_with(".json") && self.path.matches('.').count() > 1 => {
@@ -37,7 +37,7 @@ impl TailCommit {
     }
 }
 
-/// What a catalog knows of a table at one moment.
+/// A catalog's view of a table at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogTail {
     /// The newest version; `None` where the catalog knows of no commit.
@@ -104,7 +104,7 @@ pub enum MaintenanceOperation {
     Vacuum,
     /// Deleting commits and checkpoints.
     Cleanup,
-    /// Laying out data files anew.
+    /// Rewriting data files in another layout.
     Optimize,
 }
 
@@ -135,7 +135,7 @@ pub trait CatalogClient: Debug + Send + Sync {
     /// When it is certain that it was not made.
     fn ratify(&self, commit: &TailCommit, text: &Bytes) -> Result<PutOutcome>;
 
-    /// Told that all commits up to this one are published.
+    /// Notifies the catalog that all commits up to this one are published.
     ///
     /// # Errors
     /// What the catalog says.
@@ -150,7 +150,7 @@ pub trait CatalogClient: Debug + Send + Sync {
     }
 }
 
-/// Who knows the newest versions of a table beside its log.
+/// The source of a table's newest versions in addition to its log.
 #[derive(Debug, Clone)]
 pub(super) enum RatifiedCommitSource {
     /// Nobody: the log says it all.

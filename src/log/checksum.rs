@@ -1,9 +1,9 @@
-//! `n.crc`: JSON -> [`ChecksumFileContents`], what a writer said of the table at a version, and where the log
-//! says otherwise.
+//! Version checksums, `n.crc`: JSON -> [`ChecksumFileContents`], the writer's summary of a version,
+//! and its comparison with the log.
 //!
-//! Fields are compared when what they sum up is known anyway: protocol and metadata when the table
-//! is opened, numbers of files and bytes when all files were read, transactions and domains when
-//! somebody asks for them. `allFiles` and the histograms are neither used nor compared.
+//! Fields are compared when their source is loaded anyway: protocol and metadata when the table is
+//! opened, numbers of files and bytes when all files were read, transactions and domains when a
+//! caller requests them. `allFiles` and the histograms are neither used nor compared.
 //!
 //! Protocol: "Version Checksum File".
 

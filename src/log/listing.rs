@@ -1,4 +1,4 @@
-//! Listing the log, and choosing the files of a version from it.
+//! Listing of the log, and selection of a version's files from it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ impl DeltaLog {
         self.needed_hint().ok().flatten()
     }
 
-    /// The hint, for callers that cannot do without it.
+    /// The hint, for callers that require it.
     ///
     /// # Errors
     /// [`Error::Storage`] for an error that may be temporary.
@@ -140,7 +140,7 @@ impl DeltaLog {
         self.list_with_hint(from, None)
     }
 
-    /// The same; `hint` says what lies at `from`.
+    /// The same; `hint` describes the checkpoint at `from`.
     fn list_with_hint(&self, from: i64, hint: Option<&LastCheckpointHint>) -> Result<LogListing> {
         // Asked before the listing: what is published in between is in both then, never in neither.
         let tail = self.authority.tail()?;
@@ -185,7 +185,7 @@ impl DeltaLog {
         listing.compactions.retain(|c| c.version <= latest);
         match listing.newest() {
             Some(newest) if newest >= latest => Ok(()),
-            // A listing that begins behind it, where a hint lies, says nothing of it.
+            // A listing that begins after it, at a hint's version, does not include it.
             _ if listing.from > latest => Ok(()),
             _ => Err(Error::corrupt(format!("version {latest}, which is the newest by the catalog, is neither in its `log_tail` nor published"))
                 .at_version(latest)
@@ -263,7 +263,7 @@ impl DeltaLog {
             && hint.version > 0
         {
             let listing = self.list_with_hint(hint.version, Some(&hint))?;
-            // A hint that points at nothing usable is a lie; the whole listing decides.
+            // A hint without a usable checkpoint is wrong; the whole listing decides.
             if listing
                 .checkpoints
                 .iter()
@@ -490,7 +490,8 @@ impl LogListing {
         .at_version(version)
     }
 
-    /// Chooses the files of `version` (the newest if `None`), doing without what `skip` says.
+    /// Chooses the files of `version` (the newest if `None`), without the hints that `skip`
+    /// excludes.
     ///
     /// # Errors
     /// [`Error::NotFound`] for no table or no such version, [`Error::Corrupt`] for a log with gaps.

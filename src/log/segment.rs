@@ -1,4 +1,4 @@
-//! A version's files, with what must hold of them in the type.
+//! The files of a version; the type guarantees their invariants.
 
 use crate::store::StoreObject;
 
@@ -71,7 +71,7 @@ impl CheckpointCounts {
     }
 }
 
-/// Which hints a segment does without.
+/// The hints that a segment must not use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SegmentOptions {
     /// How many checkpoints, from the newest.

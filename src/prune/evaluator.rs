@@ -1,4 +1,4 @@
-//! The judge: walks the tree and settles each leaf from the ranges of its sides.
+//! The pruning evaluator: walks the tree and decides each leaf from the ranges of its operands.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -405,7 +405,8 @@ impl<'a> PruningEvaluator<'a> {
                 None => self.none(),
             }
         };
-        // Texts with the prefix lie between the prefix itself and everything that begins with it.
+        // Strings with the prefix sort from the prefix itself to the last string that begins with
+        // it.
         let low = test(&range.low, true, &|low| {
             low <= prefix || low.starts_with(prefix)
         });

@@ -1,20 +1,20 @@
-//! PRUNE: the expression tree read a second way. (tree, facts about files) -> which files may or
-//! must hold matching rows.
+//! PRUNE: the expression tree evaluated over statistics. (tree, statistics of files) -> which files
+//! may or must hold matching rows.
 //!
-//! For every file the outcomes that its rows may have are kept as three bits (true, false, null),
-//! each a superset of the truth. NOT swaps the first two, AND and OR combine them, and every leaf
-//! is settled from bounds: `may_match` reads the first bit, `always_matches` asks that the other two be clear.
-//! So pruning needs no rewriting of NOT, and an unknown part can only make the answer wider.
-//! Whatever depends on partition values alone is evaluated exactly, by the evaluator itself.
+//! For every file the possible outcomes of its rows are three bits (true, false, null), each a
+//! superset of the real outcomes. NOT swaps the first two, AND and OR combine them, and bounds
+//! decide every leaf: `may_match` reads the first bit, `always_matches` requires the other two to
+//! be clear. So pruning needs no rewriting of NOT, and an unknown part can only make the answer
+//! less selective. The evaluator itself computes expressions of partition values alone exactly.
 //!
-//! Facts may be absent, null, wide or cut short; all of that means "unknown", never an error:
-//! statistics are hints. A file is dropped only when its bounds prove it.
+//! Statistics may be absent, null, wide or truncated; all of that means "unknown", never an error:
+//! statistics are hints. A file is dropped only when its bounds prove that it has no matching rows.
 //!
 //! Rejected: rewriting a predicate into another predicate over `min`/`max` columns, as the other
 //! implementations do: it has to treat NOT, null and `NaN` case by case, and cannot answer
 //! `always_matches`.
 //!
-//! Protocol: "Per-file Statistics", "Partition Value Serialization". Cost: a few kernels a leaf
+//! Protocol: "Per-file Statistics", "Partition Value Serialization". Cost: a few kernels per leaf
 //! over as many rows as files.
 
 use arrow_array::{ArrayRef, BooleanArray, Int64Array};

@@ -1,5 +1,5 @@
-//! What a value may be in each file: bounds, whether it may be null, whether it may be anything
-//! else.
+//! The range of an expression's values in each file: bounds, whether it may be null, whether it may
+//! have a value.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) struct ValueRange {
     pub(super) may_be_null: BooleanBuffer,
     /// Rows may be something else.
     pub(super) may_have_value: BooleanBuffer,
-    /// Rows may be `NaN`, which no upper bound tells.
+    /// Rows may be `NaN`, which upper bounds do not include.
     pub(super) may_be_nan: bool,
     /// The bounds are the value itself, not statistics.
     pub(super) is_exact: bool,

@@ -1,4 +1,4 @@
-//! The file list as Arrow: `get_add_actions` in all its forms, distinct partitions, tombstones.
+//! The file list as Arrow: all forms of `get_add_actions`, distinct partitions, tombstones.
 
 use std::collections::HashSet;
 use std::sync::Arc;

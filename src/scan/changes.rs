@@ -1,9 +1,9 @@
 //! The change data feed: a range of versions -> inserted, updated and deleted rows.
 //!
-//! A version with change data files is read from these alone. Any other one's adds are inserts and
-//! its removes deletes; where both name one data file, the difference of their deletion vectors
-//! tells which rows. The columns are those of the newest schema, or of the range's last version
-//! where columns are mapped, as in delta-spark.
+//! A version with change data files is read from these alone. In any other version adds are inserts
+//! and removes are deletes; where both name one data file, the changed rows are the difference of
+//! their deletion vectors. The columns are those of the newest schema, or of the range's last
+//! version where column mapping is on, as in delta-spark.
 //!
 //! Protocol: "Add CDC File", "Reader Requirements for AddCDCFile". Cost: the commits of the range,
 //! then their files.

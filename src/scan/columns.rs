@@ -1,4 +1,4 @@
-//! Logical columns <-> what the log calls them.
+//! Mapping of logical columns to their names in the log and back.
 
 use crate::parse::stats::{StatsLeafColumn, has_bounds};
 use crate::protocol::schema::{DataType, StructField, StructType};

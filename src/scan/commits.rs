@@ -1,10 +1,11 @@
-//! What single commits added and took away, for whoever follows a table commit by commit.
+//! The files that single commits added and removed, for readers that follow a table commit by
+//! commit.
 //!
-//! One listing from a version on serves all commits behind it; a commit is read when it is asked
-//! for. Published commits, a log tail and those that only a committer knows of are alike.
+//! One listing from a version on serves all later commits; a commit is read when it is requested.
+//! Published commits, a log tail and commits that only a committer knows are treated alike.
 //!
 //! Protocol: "Add File and Remove File" (`dataChange`), "Add CDC File". Cost: a listing, then one
-//! read a commit.
+//! read per commit.
 
 use arrow_array::Array;
 
@@ -21,7 +22,8 @@ pub struct CommitRange {
     listing: std::sync::Arc<LogListing>,
 }
 
-/// What of a commit a follower needs to know. Files whose rows are only laid out anew do not count.
+/// The changes of a commit that matter to a follower. Files that only rearrange existing rows do
+/// not count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommitFileChanges {
     /// Path, as in the log, and bytes of each file whose rows are new.
@@ -55,7 +57,7 @@ impl CommitRange {
     pub fn read(&self, version: i64) -> Result<CommitFileChanges> {
         let url = self.snapshot.stores().root().url();
         let gone = || {
-            Error::not_found(NotFoundKind::Version, format!("the commit of version {version} is gone from the log: begin anew without a cursor"))
+            Error::not_found(NotFoundKind::Version, format!("the commit of version {version} is gone from the log: start again without a cursor"))
                 .at_version(version)
                 .at_file(url)
         };

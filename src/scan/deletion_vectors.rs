@@ -1,4 +1,4 @@
-//! Deletion vectors as selection vectors or as bitmaps, for readers of their own.
+//! Deletion vectors as selection vectors or as bitmaps, for external readers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use crate::snapshot::Snapshot;
 /// Vectors loaded together, so that those of one file are read at once.
 const TOGETHER: usize = 32;
 
-/// A file's own word on its number of rows is believed up to here: what lies beyond its last
-/// deleted row is only courtesy.
+/// The largest row count from the log that is used: rows after the last deleted row need not be in
+/// the selection vector.
 const MOST_ROWS: i64 = 1 << 28;
 
 /// A bitmap that reaches further would take more than half a gigabyte.
@@ -93,12 +93,12 @@ pub fn deletion_bitmaps(
     ))
 }
 
-/// A file with a vector: its path in the log, its vector, its rows as far as the log tells.
+/// A file with a vector: its path in the log, its vector, its number of rows if the log has it.
 type WithVector = (String, dv::Descriptor, u64);
 
 /// Streams (`filepath` utf8, `selection_vector` list<bool>: true keeps the row, rows beyond its end
-/// are kept) for every file that has a deletion vector. It is as long as the file where the log
-/// tells how many rows that has.
+/// are kept) for every file that has a deletion vector. It is as long as the file where the log has
+/// the file's row count.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a damaged vector.

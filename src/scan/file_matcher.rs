@@ -1,4 +1,4 @@
-//! Predicates looked at files with that no plan knows: the adds of another writer's commit.
+//! Evaluation of predicates on files that are in no plan: the adds of another writer's commit.
 
 use arrow_array::BooleanArray;
 

@@ -1,12 +1,12 @@
 //! Pruning: the live files that may hold rows for which a predicate is true.
 //!
-//! Partition values and statistics become typed Arrow columns on the pool, batch by batch, and the
-//! verdict on a batch is one vectorised evaluation. What a plan has parsed is kept with the
-//! snapshot (up to a limit), so the next plan only evaluates. Since a text of statistics is walked
-//! whole for any of its columns, a plan that needs one of them parses the others too, as far as
-//! they fit, for the plans to come. Beyond the limit nothing is kept but the surviving files.
+//! Partition values and statistics become typed Arrow columns on the pool, batch by batch, and one
+//! vectorised evaluation decides about a batch. The parsed columns of a plan are kept with the
+//! snapshot (up to a limit), so the next plan only evaluates. Since the JSON of statistics is
+//! walked whole for any of its columns, a plan that needs one of them parses the others too, as far
+//! as they fit, for later plans. Beyond the limit only the remaining files are kept.
 //!
-//! Cost: the wanted columns of the file list, once; then a few nanoseconds a file and comparison.
+//! Cost: the wanted columns of the file list, once; then a few nanoseconds per file and comparison.
 
 use std::sync::Arc;
 
@@ -32,8 +32,7 @@ use crate::snapshot::Snapshot;
 const KEPT_FILES: usize = 2_000_000;
 /// The most bytes of statistics that it keeps beyond what a plan asked for.
 const KEPT_BYTES: u64 = 256 << 20;
-/// The most leaves of which it does: writers gather statistics of the first 32, unless told
-/// otherwise.
+/// The most leaves whose statistics it keeps: writers gather statistics of the first 32 by default.
 const KEPT_LEAVES: usize = 32;
 
 /// Files of one batch, with typed partition values and the statistics that were asked for.
@@ -526,7 +525,7 @@ pub fn plan(
     }
     let leaves = Arc::new(wanted_leaves);
     let split = split.map(Arc::new);
-    // A checkpoint that turns out damaged on the way is done without, from the beginning.
+    // If a checkpoint proves damaged, planning starts again without it.
     let (plan, kept) = snapshot.with_segment(|segment| {
         from_log(
             snapshot,

@@ -1,9 +1,8 @@
 //! Reading rows: planned files -> batches of the table's logical columns.
 //!
 //! Every file (every piece of a large one) is a lane of its own, so decoding uses all cores and
-//! memory is bounded by lanes in flight x batch size. What a file itself decides (deletions, the
-//! predicate) is done where it is decoded; here partition columns and metadata columns are put
-//! beside what it holds.
+//! memory is bounded by lanes in flight x batch size. Deletions and the predicate are applied where
+//! a file is decoded; partition columns and metadata columns are added here.
 //!
 //! Protocol: "Requirements for Readers", "Reader Requirements for Row Tracking", "Reader
 //! Requirements for Deletion Vectors".
@@ -401,7 +400,7 @@ impl ScanContext {
         self
     }
 
-    /// How many rows of small files may be one batch; `None` where a column tells of a batch's
+    /// How many rows of small files may be one batch; `None` where a column identifies a batch's
     /// file.
     fn joined_rows(&self) -> Option<usize> {
         const ROWS: usize = 8 << 10;
@@ -481,7 +480,7 @@ impl ScanContext {
             .filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0)))
     }
 
-    /// Puts partition, metadata and constant columns beside a file's own.
+    /// Adds partition, metadata and constant columns to a file's own columns.
     fn shape(&self, batch: &RecordBatch, constants: &FileConstants) -> Result<RecordBatch> {
         let chosen;
         let batch = match &constants.only {
@@ -992,10 +991,10 @@ fn join(
     })
 }
 
-/// How many files are read at once. Of local ones somewhat more than processors: small ones take as
-/// long as it takes to be woken, so there must be some that wait for a thread, not threads that
-/// wait for one. From remote stores as many more as make up for waiting, as long as their bytes
-/// would fit in a moment's memory.
+/// How many files are read at once. For local files this is somewhat more than the number of
+/// processors: reading a small file takes as long as waking a thread, so files should wait for
+/// threads, not threads for files. For remote stores it is larger, to hide their latency, as long
+/// as the bytes in flight fit into memory.
 fn window(tasks: &[(Arc<ScanContext>, FileTask)]) -> usize {
     const BYTES: u64 = 256 << 20;
     const SMALL: u64 = 8 << 20;

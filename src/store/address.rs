@@ -1,4 +1,4 @@
-//! Addresses of tables: which are URLs, which are local paths, and how they appear in messages.
+//! Addresses of tables: classification as URL or local path, and their form in messages.
 
 use std::path::PathBuf;
 

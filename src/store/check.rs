@@ -1,12 +1,12 @@
-//! Is a store safe to commit to? Tried, not believed: emulators and gateways that ignore the
-//! condition of a request, or meet it only while one writer is there, look right until the day they
-//! lose a commit.
+//! Probes whether commits to a store are safe. Emulators and gateways that ignore the condition of
+//! a request, or honor it only for a single writer, look correct until the day they lose a commit,
+//! so the store is tested instead of trusted.
 //!
-//! Everything that deltafast rests on is done once under a folder of its own, which is removed
-//! afterwards: objects made only if they are absent, by many writers at once; whole or not at all;
-//! read and listed as soon as they are written; names, ranges, parts, deletions. What is tried is
-//! this crate's way to the store, so a weakness that it makes up for (an offset that a listing
-//! ignores) is none.
+//! Every property that deltafast relies on is tested once in a folder of its own, which is removed
+//! afterwards: put-if-absent, also by many concurrent writers; atomic objects; reads and listings
+//! that see objects as soon as they are written; names, ranges, multipart uploads, deletions. The
+//! tests access the store through this crate's client, so a weakness that the client works around
+//! (a store that ignores the offset of a listing) is not reported.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -52,7 +52,7 @@ pub enum ProbeVerdict {
     Passed,
     /// Commits may be lost or made twice, or other bytes be read than were written.
     Unsafe,
-    /// It does not work, and nothing is lost by that: upkeep that needs it fails or does less.
+    /// It does not work, but no data is at risk: maintenance that needs it fails or does less.
     Failed,
 }
 
@@ -386,7 +386,7 @@ impl ScratchFolder<'_> {
                 path = folder;
             }
         }
-        // Deeper ones first: a path sorts before what lies below it.
+        // Deeper ones first: a path sorts before the paths below it.
         folders
             .into_iter()
             .rev()
@@ -416,7 +416,7 @@ fn put_if_absent(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
         PutOutcome::Unknown(error) | PutOutcome::Refused(error) => return Err(error.into()),
         PutOutcome::Created | PutOutcome::Unsynced(_) => {
             return probe_failed(
-                "a second writer was told that it made an object that was there: the condition of the request is ignored",
+                "the store reported success for a conditional put of an existing object: it ignores the condition of the request",
             );
         }
     }
@@ -468,7 +468,7 @@ fn mutual_exclusion(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure>
             }
             None => {
                 return probe_failed(format!(
-                    "of {writers} writers at once {} were told that they had won, and nothing is there",
+                    "of {writers} concurrent puts of one object the store reported success to {}, and the object does not exist",
                     winners.len()
                 ));
             }
@@ -484,7 +484,7 @@ fn mutual_exclusion(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure>
     }
     if doubled > 0 {
         return probe_failed(format!(
-            "in {doubled} of {rounds} rounds more than one of {writers} writers was told that it had won"
+            "in {doubled} of {rounds} rounds the store reported success to more than one of {writers} concurrent writers"
         ));
     }
     if replaced > 0 {
@@ -540,7 +540,7 @@ fn atomic_visibility(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure
                     .find(|meta| meta.path == path && meta.size != size as u64)
                 {
                     return probe_failed(format!(
-                        "a listing told {} of {size} bytes of an object that was being written",
+                        "a listing reported {} of {size} bytes of an object that was being written",
                         meta.size
                     ));
                 }

@@ -1,9 +1,9 @@
-//! HTTP clients of object stores: which redirects they follow, and how long they wait for the
-//! metadata service of a machine.
+//! HTTP clients of object stores: the redirects that they follow, and the timeout of a machine's
+//! metadata service.
 //!
-//! The default client follows redirects to any host and sends along what identifies the caller
-//! beyond the header `Authorization`: session tokens, keys of customers, signed queries as a
-//! referer, the bodies of commits.
+//! The default client follows redirects to any host and, apart from the header `Authorization`,
+//! sends along everything that identifies the caller: session tokens, customer keys, signed queries
+//! as a referer, the bodies of commits.
 
 use std::error::Error as StdError;
 use std::fmt;

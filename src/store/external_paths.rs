@@ -1,4 +1,4 @@
-//! Which files outside of the table's own store may be read.
+//! The files outside of the table's own store that may be read.
 
 use percent_encoding::percent_decode_str;
 use url::Url;

@@ -1,7 +1,8 @@
-//! A store that fails on demand, for tests: what networks and services do, at a chosen call.
+//! A store that fails on demand, for tests: the failures of networks and services, at a chosen
+//! call.
 //!
-//! Wraps any store. A plan is asked before every call and may name a [`InjectedFault`] for it; the call log
-//! lets a test fail "at call n, for every n". Nothing outside of tests makes one.
+//! It wraps any store. A plan is consulted before every call and may return an [`InjectedFault`]
+//! for it; the call log lets a test fail "at call n, for every n". It is used only in tests.
 
 use std::fmt;
 use std::ops::Range;
@@ -69,7 +70,7 @@ pub enum InjectedFault {
     ShortBody,
     /// A byte in the middle of what is read is another one.
     CorruptByte,
-    /// Listings lack their newest entry; an object that was made a moment ago is not found.
+    /// Listings lack their newest entry; an object that was just made is not found.
     Stale,
     /// Listings come in reverse order.
     Reordered,

@@ -1,10 +1,10 @@
-//! Hadoop's file systems (HDFS, and whatever else has a class in Java), by way of the Java of a
-//! Spark driver.
+//! Hadoop's file systems (HDFS, and every other one with a Java class), through the JVM of a Spark
+//! driver.
 //!
-//! The other end is `python/deltafast/spark/gateway.java`, which listens on the loopback interface:
-//! a connection shows a secret, then carries one request after another. Idle connections are kept;
-//! each request has one for itself, so many are under way at once. Numbers are big-endian, texts
-//! and blocks have their length before them.
+//! The server is `python/deltafast/spark/gateway.java`, which listens on the loopback interface: a
+//! connection sends a secret, then carries one request after another. Idle connections are kept;
+//! each request has a connection of its own, so many can be in flight at once. Numbers are
+//! big-endian; strings and blocks are prefixed with their length.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -43,7 +43,7 @@ mod status {
     pub(super) const REFUSED: u8 = 8;
 }
 
-/// Where the driver's Java listens, and what it must be told.
+/// The address of the driver's Java gateway, and the parameters that requests to it need.
 #[derive(Debug)]
 struct JavaGateway {
     address: String,
@@ -177,7 +177,7 @@ impl HadoopStore {
         let mut connection = self.gateway.send(&request.bytes)?;
         connection.status()?;
         let found = read(&mut connection);
-        // After an error that was told in good order the connection is as good as before.
+        // After an error that was reported in a complete response the connection can be used again.
         if !matches!(found, Err(GatewayError::Torn(_))) {
             self.gateway.return_connection(connection);
         }
@@ -269,7 +269,7 @@ impl HadoopStore {
     }
 }
 
-/// A request, and how errors of it are told.
+/// A request, with the context for its error messages.
 struct GatewayRequest {
     bytes: Vec<u8>,
     url: String,
@@ -518,7 +518,7 @@ impl Store for HadoopStore {
             .filter(|(is_folder, _)| !is_folder)
             .map(|(_, meta)| meta)
             .collect();
-        // Java compares texts by UTF-16, and file systems list in orders of their own.
+        // Java compares strings by UTF-16, and file systems list in orders of their own.
         let folder = if dir.is_empty() { 0 } else { dir.len() + 1 };
         out.retain(|meta| meta.path.get(folder..).is_some_and(|name| name > after));
         out.sort_unstable_by(|a, b| a.path.cmp(&b.path));

@@ -1,13 +1,13 @@
 //! Files on local disks, by plain reads and writes of the calling thread.
 //!
-//! A commit is made so that a crash at any instant leaves it whole or absent: written under a
-//! hidden name beside its place, synced, linked to its name (which fails if the name is taken), and
-//! the directory synced before success is reported. Where a file system has no links, a rename that
-//! refuses to replace does the same.
+//! A commit is atomic across a crash at any instant: it is written under a hidden name next to its
+//! destination, synced, linked to its name (which fails if the name is taken), and the directory is
+//! synced before success is reported. Where a file system has no links, a rename that refuses to
+//! replace is used instead.
 //!
-//! A network file system may give a file its name and answer with an error all the same. So after
-//! an error the file under the name is compared with the one that was written; where they are not
-//! surely the same, the result is unknown.
+//! A network file system may create the name of a file and still answer with an error. So after an
+//! error the file with that name is compared with the one that was written; where they are not
+//! certainly the same, the result is unknown.
 
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -381,8 +381,8 @@ pub(super) fn object_meta(path: &str, file: &Path, metadata: &Metadata) -> Resul
     })
 }
 
-/// Reads `range`, checked against the file's length first: a lying footer must not make us
-/// allocate.
+/// Reads `range`, checked against the file's length first: a false footer must not cause an
+/// allocation.
 fn read_range(file: &fs::File, length: u64, range: &Range<u64>) -> io::Result<Bytes> {
     if range.start > range.end || range.end > length {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -504,8 +504,8 @@ impl Store for LocalStore {
                     size: metadata.len(),
                     modified_ms: modified_ms(&metadata),
                 }),
-                // Something under the name of a file that is none is listed all the same, so that
-                // reading it fails by its name instead of the log ending silently
+                // An entry with the name of a log file that is not a regular file is listed all the
+                // same, so that reading it fails by its name; otherwise the log would silently end
                 // before it.
                 _ if path.contains('.') => out.push(ObjectMeta {
                     path,
@@ -529,7 +529,7 @@ impl Store for LocalStore {
         };
         for entry in entries {
             let entry = entry.map_err(|e| failure(&folder, &e))?;
-            // A name that is no text is none of the table's, whose names are all text.
+            // A name that is not valid UTF-8 is not one of the table's: all of these are UTF-8.
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
@@ -544,7 +544,7 @@ impl Store for LocalStore {
             } else if kind.is_symlink()
                 && fs::metadata(entry.path()).is_ok_and(|target| target.is_dir())
             {
-                // Not looked into, and never given out: files of the table may lie behind it.
+                // Not followed, and never returned: it may lead to files of the table.
             } else if (kind.is_file() || kind.is_symlink()) && take(&name) {
                 // Of a link this is the link itself, not what it leads to.
                 match entry.metadata() {

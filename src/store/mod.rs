@@ -1,9 +1,10 @@
-//! Bytes: where a table lives. Paths in, ranges of bytes and listings out; new objects in.
+//! Byte storage: where a table is stored. Paths in, ranges of bytes and listings out; new objects
+//! in.
 //!
 //! [`Store`] is synchronous on purpose: the rest of the crate is plain code on its own threads, and
-//! what must overlap (remote reads) returns a [`PendingResult`] that is already under way. Files on local
-//! disks are read by the calling thread with positioned reads, everything else goes through
-//! `object_store` on the I/O runtime.
+//! operations that must overlap (remote reads) return a [`PendingResult`] that is already in
+//! progress. The calling thread reads files on local disks with positioned reads; all other stores
+//! go through `object_store` on the I/O runtime.
 //!
 //! Paths are relative to the store's root, decoded, with `/` between parts.
 
@@ -120,15 +121,15 @@ pub enum PutOutcome {
 /// What an object is to its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectRole {
-    /// The table is not right without it: commits, data files, deletion vectors. On stable storage
-    /// before it is said to be there.
+    /// The table is incorrect without it: commits, data files, deletion vectors. It is on stable
+    /// storage before success is reported.
     Essential,
-    /// It can be made again from the rest, and readers do without it: checkpoints, hints,
+    /// It can be made again from the rest, and readers do not need it: checkpoints, hints,
     /// checksums. Not synced to disk.
     Derived,
 }
 
-/// What lies directly in a folder.
+/// The direct entries of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FolderListing {
     /// Objects.
@@ -158,9 +159,9 @@ pub trait Store: Debug + Send + Sync {
     /// [`Error::Storage`].
     fn list_from(&self, dir: &str, after: &str) -> Result<Vec<ObjectMeta>>;
 
-    /// What lies directly in directory `dir`, in no order. Objects whose name `take` does not want
-    /// are left out, and cost less than those that it wants. Links to directories are no
-    /// folders: what they lead to is not the table's.
+    /// The direct entries of directory `dir`, in no order. Objects whose name `take` rejects are
+    /// left out, and cost less than the others. Links to directories are not folders: their targets
+    /// do not belong to the table.
     ///
     /// # Errors
     /// [`Error::Storage`]; [`Error::Unsupported`] for a store that cannot list folders.

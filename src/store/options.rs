@@ -1,8 +1,8 @@
-//! Storage options: their names, the values they take, and the messages for wrong ones.
+//! Storage options: their names, their values, and the messages for wrong values.
 //!
-//! The client libraries check values late or not at all: a line end behind a key panics where a
-//! header is made of it, and a message about a wrong value repeats the value. So every value is
-//! checked here, and a message names the option alone.
+//! The client libraries check values late or not at all: a key that ends with a line break panics
+//! when it becomes a header, and a message about a wrong value repeats the value. So every value is
+//! checked here, and a message names only the option.
 
 #![cfg_attr(
     not(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http")),

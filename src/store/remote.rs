@@ -1,8 +1,8 @@
-//! Everything that `object_store` reaches: S3, Azure, GCS, HTTP, memory.
+//! All stores that `object_store` supports: S3, Azure, GCS, HTTP, memory.
 //!
-//! S3, Azure and GCS list a folder alone, from a name on. Directory buckets of S3 and stores in
-//! memory have no such request here, and list what lies in its folders too (`_sidecars`, say), to
-//! be left out afterwards.
+//! S3, Azure and GCS can list a single folder, from a name on. Directory buckets of S3 and stores
+//! in memory do not support such a request here: their listing includes subfolders (such as
+//! `_sidecars`), whose objects are filtered out afterwards.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -240,7 +240,7 @@ fn object_meta(path: String, meta: &object_store::ObjectMeta) -> ObjectMeta {
     }
 }
 
-/// What lies directly in `prefix` under names after `after`, in the order of the service.
+/// The objects directly in `prefix` whose names sort after `after`, in the order of the service.
 async fn names(
     service: &ObjectService,
     prefix: &Path,

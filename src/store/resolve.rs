@@ -1,8 +1,8 @@
-//! Addresses -> stores: a table's URL, and the paths that its log names.
+//! Resolves addresses to stores: a table's URL, and the paths in its log.
 //!
 //! A log may name files anywhere. Relative paths that climb out of the table, and stores other than
-//! the table's own, are refused here, when they would be opened and not before: a foreign path of a
-//! removed file must not stop a snapshot.
+//! the table's own, are refused when they are opened, not before: an external path of a removed
+//! file must not make a snapshot fail.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ use crate::process::ProcessMutex;
 /// # Errors
 /// [`Error::Invalid`] for a URL or option that cannot be used.
 pub fn open(uri: &str, options: &StorageOptions) -> Result<Arc<dyn Store>> {
-    // Whoever gives the address of a driver's Java wants all files by way of it.
+    // With the address of a driver's JVM all files are accessed through it.
     if let ([Some(address), Some(secret), Some(configuration)], Some(_)) = (
         hadoop::OPTIONS.map(|name| option(options, &[name])),
         scheme_of(uri),
@@ -419,7 +419,7 @@ impl TableStores {
             if !allowed(&file) {
                 return Err(Self::path_refused(
                     path,
-                    "it lies in another store than the table",
+                    "it is in another store than the table",
                 ));
             }
             return self.other(

@@ -1,10 +1,11 @@
-//! Requests that the HTTP client sends once.
+//! Requests that the HTTP client sends only once.
 //!
 //! `object_store` repeats a request after a lost connection, 429 and 5xx by itself. The answer to a
-//! repeated conditional put says nothing of the first one: it may be refused because of the first
-//! (412), or for reasons that arose since (an expired token). A request with [`SingleAttempt`]
-//! among its extensions is not repeated: every answer and every broken connection that the client
-//! would repeat becomes an error that it does not. Connections and credentials stay the store's.
+//! repeated conditional put does not show the result of the first one: it may be refused because
+//! the first one succeeded (412), or for reasons that arose since (an expired token). A request
+//! with [`SingleAttempt`] among its extensions is not repeated: every answer and every broken
+//! connection that the client would repeat becomes an error that it does not repeat. Connections
+//! and credentials remain the store's.
 
 use std::error::Error as StdError;
 use std::fmt;

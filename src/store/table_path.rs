@@ -1,7 +1,7 @@
-//! Paths of deletions: below a store's root by their names alone.
+//! Paths that may be deleted: below a store's root, by their names alone.
 //!
-//! A log can name any path, and `..`, an absolute path or an empty part would lead a deletion out
-//! of the table. The type says that this was checked: stores delete nothing else.
+//! A log can name any path, and `..`, an absolute path or an empty part would direct a deletion out
+//! of the table. The type proves that this was checked: stores delete nothing else.
 
 /// A path below a store's root, each part of which is a name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,8 +1,8 @@
-//! Deleting below a directory without following links.
+//! Deletion below a directory without following links.
 //!
-//! Each folder on the way is opened from the one above it and must be a folder itself, so that
-//! neither a link in the table nor one that appears meanwhile leads a deletion elsewhere. The root
-//! may be reached through links.
+//! Each folder on the path is opened relative to its parent and must be a real folder, so that
+//! neither a link in the table nor one that appears meanwhile redirects a deletion. The root may be
+//! reached through links.
 
 use std::ffi::CString;
 use std::io;

@@ -1,14 +1,14 @@
-//! New objects, written as a stream: bytes in, an object under its name when all is well, nothing
-//! under it otherwise.
+//! New objects, written as a stream: the object exists under its name after success, and nothing
+//! exists under it otherwise.
 //!
-//! Essential local files are written beside their place under another name, synced, linked to their
-//! own name (which fails where there is a file already), and the directories that changed are
-//! synced: after [`ObjectUpload::finish`] a power cut cannot take them back. Derived ones are only
-//! renamed. Elsewhere an object is put whole when it is small and in parts, some at once, when it
-//! is not.
+//! Essential local files are written next to their destination under another name, synced, linked
+//! to their own name (which fails if a file exists there), and the directories that changed are
+//! synced: after [`ObjectUpload::finish`] the file survives a power failure. Derived files are only
+//! renamed. In other stores a small object is put in one request, a larger one in parts, some of
+//! them in parallel.
 //!
-//! The other name of an essential file does not begin with a dot or an underscore: what a killed
-//! process leaves behind is for vacuum to find.
+//! The temporary name of an essential file does not begin with a dot or an underscore, so that
+//! vacuum finds the file if the process is killed.
 
 use std::fs;
 use std::io::{self, Write};
@@ -38,8 +38,8 @@ pub trait ObjectUpload: Send {
     fn finish(self: Box<Self>) -> PendingResult<ObjectMeta>;
 }
 
-/// Bytes of a local file after which the system is told to begin writing them to the disk, so that
-/// the sync at the end finds little to do.
+/// Bytes of a local file after which the operating system is asked to begin writing them to the
+/// disk, so that little is left for the sync at the end.
 const SYNC_AHEAD: u64 = 32 << 20;
 
 /// A new local file.
@@ -112,7 +112,7 @@ impl LocalUpload {
         for directory in &self.changed {
             sync_directory(directory).map_err(|e| write_failure(directory, &e))?;
         }
-        // A file system's time may lie some milliseconds behind the clock: before the write began.
+        // A file system's time may be some milliseconds behind the clock: before the write began.
         Ok(ObjectMeta {
             modified_ms: SystemEnv.now_ms(),
             ..object_meta(&self.path, &self.target, &meta)?
@@ -347,7 +347,7 @@ impl Drop for RemoteUpload {
         {
             runtime.spawn(async move {
                 sending.shutdown().await;
-                // Services also forget unfinished uploads by themselves, when told to.
+                // Services also delete unfinished uploads by themselves, if they are configured to.
                 let _ = upload.abort().await;
             });
         }

@@ -1,11 +1,11 @@
-//! Turns: writers of one machine queue for the next version instead of racing for it again and
-//! again.
+//! Writer queue: writers of one machine queue for the next version instead of racing for it again
+//! and again.
 //!
-//! Advisory: who does not queue, on this machine or another, is no danger, since an object is made
-//! if absent or not at all. A turn only spares others the work of losing. It is a lock on the
-//! folder itself (`flock`), so it leaves no file behind and ends with its process. Whoever waits
-//! longer looks more often, so that nobody waits for ever; and a turn that does not come (its owner
-//! is stopped, the file system has no locks) is done without.
+//! The queue is advisory. A writer that does not queue, on this machine or another, does no harm,
+//! since a commit is a put-if-absent; a queue lock only saves others a lost attempt. It is a lock
+//! on the folder itself (`flock`), so it leaves no file behind and ends with its process. The
+//! longer a writer waits, the more often it tries, so that no writer starves; a writer that does
+//! not get the lock (its owner is stopped, the file system has no locks) continues without it.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
