@@ -1,8 +1,9 @@
-//! The table of functions: name -> [`Function`], and the argument and result types that each takes.
+//! The table of functions: name -> [`Function`], and the argument and result types of each
+//! function.
 //!
 //! A tree whose types do not match this table is refused while it is read. The table is closed on
-//! purpose: the same name means different things in different engines, so what is not here is
-//! refused by name.
+//! purpose: the same name means different things in different engines, so a function that is not in
+//! the table is refused by name.
 
 use crate::protocol::schema::{DataType, MapType, StructType};
 

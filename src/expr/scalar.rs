@@ -20,7 +20,7 @@ use crate::error::{Error, Result, shown};
 use crate::expr::text::number;
 use crate::protocol::schema::{DataType, StringLayout};
 
-/// A value; its type stands beside it in the tree.
+/// A value; the tree holds its type separately.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scalar {
     /// Null of any type.

@@ -1,12 +1,12 @@
-//! The tree: JSON of the binder -> [`BoundExpr`], checked; and back to Spark SQL for messages.
+//! The tree: JSON of the binder -> checked [`BoundExpr`], and back to Spark SQL for messages.
 //!
-//! Everything that does not depend on rows is settled here: names, argument types, literal values,
+//! Everything that does not depend on rows is resolved here: names, argument types, literal values,
 //! sets of IN lists, patterns. After [`BoundExpr::from_json`] an evaluation fails only because of a
 //! value or because a batch lacks a column.
 //!
-//! Cost: linear in the text. Depth is capped by the JSON parser (128 levels, about 60 nested
-//! calls); chains of AND and OR are flattened here and may arrive as one call of many arguments, so
-//! long conditions are not deep.
+//! Cost: linear in the JSON text. The JSON parser limits depth (128 levels, about 60 nested calls);
+//! chains of AND and OR are flattened here and may arrive as one call of many arguments, so long
+//! conditions are not deep.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! The one columnar shape of file actions, whatever file they came from.
+//! The columnar form of file actions, the same for commits and checkpoints.
 
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Int32Array, Int64Array, StringViewArray, StructArray,

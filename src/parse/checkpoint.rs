@@ -1,10 +1,10 @@
-//! Checkpoints: Parquet files and V2 manifests -> the same columns that commits become.
+//! Checkpoints: Parquet files and V2 manifests -> the same columns as those of commits.
 //!
-//! Only the columns that somebody wants are decoded, and row groups without such actions are
-//! skipped by the footer's null counts. Strings stay views of the decoded pages. Each row group is
-//! a source of its own, so that all cores decode.
+//! Only the columns that are needed are decoded, and the footer's null counts exclude row groups
+//! without actions of the wanted kind. Strings stay views of the decoded pages. Each row group is a
+//! source of its own, so that all cores decode.
 //!
-//! Protocol: "Checkpoints", "V2 Spec", "Sidecar Files", "Checkpoint Schema". Cost: one footer a
+//! Protocol: "Checkpoints", "V2 Spec", "Sidecar Files", "Checkpoint Schema". Cost: one footer per
 //! file at opening, then the wanted column chunks.
 
 use std::sync::Arc;

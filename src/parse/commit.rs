@@ -1,11 +1,11 @@
-//! Commit files: JSON lines -> columns of file actions, and the few actions that stand alone.
+//! Commit files: JSON lines -> columns of file actions, and the other actions.
 //!
 //! A line goes straight into views of the text: no struct, no copy, no allocation for an `add` of
-//! the usual form. Statistics stay where they are, still escaped, until somebody wants them. Large
-//! files are parsed in pieces, split at newlines, on all cores.
+//! the usual form. Statistics stay in the text, still escaped, until they are needed. Large files
+//! are split at newlines and parsed in pieces, on all cores.
 //!
-//! Protocol: "Delta Log Entries", "Actions". Cost: one pass; 24 bytes a value beside the text
-//! itself.
+//! Protocol: "Delta Log Entries", "Actions". Cost: one pass; 24 bytes per value in addition to the
+//! text itself.
 
 use std::ops::Range;
 

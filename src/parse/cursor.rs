@@ -1,8 +1,9 @@
 //! A forward-only reader of JSON text that has been checked to be UTF-8.
 //!
-//! The JSON library builds values; a commit of a hundred thousand lines needs spans of the text it
-//! already has. So this reader only finds where things begin and end, and checks the grammar on the
-//! way. Nesting costs one bit a level, not stack, so no input can overflow it.
+//! A JSON library builds values; a commit of a hundred thousand lines needs spans of the text that
+//! is already in memory. So this reader only finds where values begin and end, and checks the
+//! grammar at the same time. Nesting costs one bit per level instead of stack, so no input can
+//! overflow the stack.
 
 use std::borrow::Cow;
 
@@ -357,7 +358,7 @@ pub(super) fn number_length(text: &[u8]) -> Option<usize> {
 /// Where the first quote is that may end a string: one not after a backslash, or after an even run
 /// of them.
 ///
-/// Eight bytes at a time: in each, the high bit of a byte tells whether it is a quote or a
+/// Eight bytes at a time: in the result, the high bit of a byte is set if the byte is a quote or a
 /// backslash.
 fn find_unescaped_quote(text: &[u8]) -> Option<usize> {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;

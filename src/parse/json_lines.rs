@@ -1,9 +1,9 @@
 //! JSON files of the log, read whole: [`StoreObject`] -> bytes.
 //!
-//! A long file is read in pieces, and the first piece with a byte that no JSON has ends the
-//! reading: a file of zeros, which a crash or a sparse copy leaves behind, costs one piece however
-//! long it is. A file that is shorter than its listing said is an error, for its lines may end
-//! where it was cut.
+//! A long file is read in pieces, and reading ends at the first piece with a byte that JSON never
+//! contains: a file of zeros, which a crash or a sparse copy leaves behind, costs one piece however
+//! long it is. A file shorter than its listed size is an error, because the cut may be at the end
+//! of a line.
 //!
 //! Cost: one request for a file of usual length.
 

@@ -1,16 +1,16 @@
-//! Statistics: text of a million files -> typed columns of the leaves that somebody asks for.
+//! Statistics: JSON text of a million files -> typed columns of the leaves that are needed.
 //!
-//! The texts of a table repeat one template: the same keys in the same order, only values differ.
-//! So the first text is read by the JSON reader, and the literal pieces between its values become a
-//! template against which the next ones are compared, piece by piece; what lies between the pieces
-//! is a value, read where it stands. Any difference falls back to the reader for that text, whose
-//! shape becomes one more template. Statistics may be escaped, as they stand in a commit: the
-//! template is then escaped too, and no text is ever unescaped on the fast way.
+//! The statistics of a table's files share a template: the same keys in the same order, only values
+//! differ. The JSON reader reads the first string, and the literal pieces between its values become
+//! a template. The next strings are compared with it piece by piece; the text between the pieces is
+//! a value, which is parsed in place. A string that differs is read by the JSON reader, and its
+//! shape becomes another template. Statistics may be escaped, as they are in a commit: the template
+//! is then escaped too, and no string is ever unescaped on the fast path.
 //!
-//! Statistics never make a table unreadable: what cannot be understood is null, as if it were not
-//! there.
+//! Statistics never make a table unreadable: statistics that cannot be parsed are null, as if they
+//! were absent.
 //!
-//! Protocol: "Per-file Statistics". Cost: one pass over the text, no allocation a file.
+//! Protocol: "Per-file Statistics". Cost: one pass over the text, no allocation per file.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct StatsLeafColumn {
     pub path: Vec<String>,
     /// Type of the column.
     pub data_type: DataType,
-    /// Whether minimum and maximum are wanted, beside the null count.
+    /// Whether minimum and maximum are wanted, in addition to the null count.
     pub bounds: bool,
 }
 
@@ -231,7 +231,7 @@ fn from_struct(parsed: &StructArray, leaves: &[StatsLeafColumn]) -> Result<FileS
                 _ => next.0,
             };
         }
-        // A type that does not cast is a lie of the checkpoint's, which counts as nothing known.
+        // A checkpoint's column of a type that does not cast is wrong and counts as unknown.
         Ok(as_type(&array, &wanted).unwrap_or_else(|_| new_null_array(&wanted, rows)))
     };
     let leaves = leaves
@@ -804,7 +804,7 @@ fn unset_bits(rows: usize) -> BooleanBufferBuilder {
     bits
 }
 
-/// Texts, one after the other; the ends of those that no row has are filled in later.
+/// Strings, one after the other; the end offsets of rows without a string are filled in later.
 struct StringStatsBuilder {
     offsets: Vec<i32>,
     bytes: Vec<u8>,
@@ -834,7 +834,7 @@ impl StringStatsBuilder {
             return;
         }
         if self.bytes.is_empty() {
-            // The first one tells about how long they are.
+            // The length of the first string is an estimate for the others.
             self.bytes.reserve((rows - row) * (text.len() + 1).min(64));
         }
         self.offsets.resize(row + 1, self.end());

@@ -1,8 +1,8 @@
 //! String views into a text that is already in memory: no byte is copied.
 //!
-//! Views are made without the checks of Arrow, so everything that they rely on is checked here:
-//! [`Utf8BufferSlice`] is UTF-8, a value begins and ends at characters of it, and offsets and lengths
-//! fit the 32 bits that a view has for them.
+//! Views are made without Arrow's checks, so every precondition is checked here:
+//! [`Utf8BufferSlice`] is UTF-8, a value begins and ends at character boundaries, and offsets and
+//! lengths fit the 32 bits that a view has for them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ pub(super) struct JsonStringViewBuilder {
 }
 
 /// The error for a value that cannot be addressed.
-const TOO_LONG: JsonSyntaxError = "a string lies beyond the 4 GiB that can be addressed";
+const TOO_LONG: JsonSyntaxError = "a string is beyond the 4 GiB that can be addressed";
 
 /// The offset and length of a value, if a view can hold them.
 #[inline]

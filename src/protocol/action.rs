@@ -1,8 +1,8 @@
-//! Actions that stand alone: protocol, metadata, application transactions, domains, commit
-//! information.
+//! Actions other than file actions: protocol, metadata, application transactions, domain metadata,
+//! commit information.
 //!
-//! File actions (`add`, `remove`, `cdc`) come by the million and are never structs: they live in
-//! Arrow columns, see `parse`.
+//! File actions (`add`, `remove`, `cdc`) come by the million and are never structs: they are stored
+//! in Arrow columns, see `parse`.
 //!
 //! Protocol: "Actions".
 

@@ -1,13 +1,13 @@
-//! Calendar and zones: microseconds and days since the epoch <-> civil fields, as `java.time` has
-//! them.
+//! Calendar and time zones: microseconds and days since the epoch <-> calendar fields, as in
+//! `java.time`.
 //!
 //! The calendar is the proleptic Gregorian one over the whole range of 64-bit microseconds (years
 //! -290308 to 294247), which chrono's own date type does not cover; so days and years are computed
-//! here and chrono-tz is only asked for offsets. chrono-tz's tables end in 2099 while Java applies
-//! the last rule for ever, so later years are looked up at a year of the same shape (leap or not,
+//! here and chrono-tz only supplies offsets. chrono-tz's tables end in 2099 while Java applies the
+//! last rule for ever, so the offset of a later year is that of an equivalent year (leap or not,
 //! same weekday on 1 January).
 //!
-//! Cost: a handful of integer operations a value; a zone look-up is a binary search.
+//! Cost: a handful of integer operations per value; a zone look-up is a binary search.
 
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;
@@ -292,7 +292,7 @@ impl TimeZoneSpec {
         }
     }
 
-    /// The first instant of a day: midnight, or the end of the gap that midnight lies in.
+    /// The first instant of a day: midnight, or the end of the gap that contains midnight.
     #[must_use]
     pub fn start_of_day(&self, days: i64) -> Option<i64> {
         let midnight = days.checked_mul(MICROS_PER_DAY)?;

@@ -1,7 +1,7 @@
 //! The checksum of `_last_checkpoint`: JSON text -> canonical form -> MD5.
 //!
-//! Parsed by hand because the canonical form keeps numbers as they are written and refuses
-//! duplicate keys, both of which the JSON library hides.
+//! The parser is written by hand because the canonical form keeps numbers as they are written and
+//! refuses duplicate keys, both of which the JSON library hides.
 //!
 //! Protocol: "JSON checksum".
 

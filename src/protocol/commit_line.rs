@@ -1,8 +1,8 @@
-//! Actions as a writer makes them: structs -> the JSON lines of a commit.
+//! Actions of a writer: structs -> the JSON lines of a commit.
 //!
-//! Reading stays columnar (see `parse`); a writer has its few actions as structs. Fields are in the
-//! order of delta-spark, what has no value is left out (some readers stumble over an explicit
-//! null), and the only nulls ever written are those of partition values, which mean null.
+//! Reading is columnar (see `parse`); a writer has its few actions as structs. Fields are in the
+//! order of delta-spark. Fields without a value are omitted (some readers fail on an explicit
+//! null); the only nulls ever written are those of partition values, which mean null.
 //!
 //! Protocol: "Actions". Cost: one pass over the actions.
 
@@ -35,7 +35,7 @@ pub struct DeletionVectorDescriptor {
 }
 
 impl DeletionVectorDescriptor {
-    /// What tells it from other vectors of the same file.
+    /// The id that distinguishes it from other vectors of the same file.
     #[must_use]
     pub fn unique_id(&self) -> String {
         match self.offset {
@@ -192,7 +192,7 @@ pub struct CommitInfo {
     pub is_blind_append: bool,
     /// Whether the commit changes rows: adds or removes a file with `dataChange`.
     pub data_change: bool,
-    /// What it did, in figures.
+    /// The operation's metrics.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub operation_metrics: Map<String, Value>,
     /// Text of the user's.

@@ -1,7 +1,8 @@
-//! Paths of data files in the log -> canonical paths.
+//! Canonical paths of data files in the log.
 //!
 //! The log holds URI-encoded paths, relative to the table or absolute. Two spellings of one file
-//! must be one key: percent-encodings are decoded, and `/a`, `file:/a`, `file:///a` all become `/a`.
+//! must be one key: percent-encodings are decoded, and `/a`, `file:/a`, `file:///a` all become
+//! `/a`.
 //!
 //! Protocol: "Add File and Remove File" (`path`). Cost: nothing for the usual path, which is its
 //! own canonical form.

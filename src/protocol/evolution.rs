@@ -1,9 +1,9 @@
-//! (table's schema, schema of the data) -> the schema that holds both. Pure; append, overwrite and
-//! merge share it.
+//! Schema evolution: (table's schema, schema of the data) -> the schema that holds both. Pure;
+//! append, overwrite and merge share it.
 //!
 //! Names are compared without case and keep the table's spelling. The table's types stay, since
-//! data is cast to them; what is new comes after what was there, at every depth. Only where the
-//! table widens types does a field take a wider one.
+//! data is cast to them; new fields come after existing ones, at every depth. A field takes a wider
+//! type only where the table allows type widening.
 //!
 //! Protocol: "Schema Serialization Format", "Type Widening", "Writer Requirements for Type
 //! Widening". Cost: a walk over both schemas.
@@ -82,8 +82,8 @@ fn to_delta_type(data_type: &Arrow) -> Arrow {
     }
 }
 
-/// The table's schema with what the data has beside. `widens` says whether the table may take wider
-/// types.
+/// The table's schema with the additional fields of the data. `widens` says whether the table may
+/// take wider types.
 #[must_use]
 pub fn merge(table: &StructType, data: &StructType, widens: bool) -> StructType {
     let mut fields: Vec<StructField> = table

@@ -1,4 +1,5 @@
-//! Table features: what a table needs from its readers and writers, against what deltafast can do.
+//! Table features: the features that a table requires of readers and writers, and those that
+//! deltafast supports.
 //!
 //! Protocol: "Table Features", "Reader Version Requirements", "Writer Version Requirements", "Valid
 //! Feature Names in Table Features".
@@ -18,7 +19,7 @@ pub struct TableFeature {
     /// The writer version from which it is there without being listed; 7 for features that are
     /// always listed.
     pub writer: i32,
-    /// Features that it needs beside it.
+    /// Features that it requires.
     pub dependencies: &'static [&'static str],
 }
 
@@ -203,8 +204,8 @@ pub fn with_features(protocol: &Protocol, names: &BTreeSet<String>) -> Protocol 
     with_feature_list(&all, protocol.min_reader_version)
 }
 
-/// The lowest protocol that supports exactly what `protocol` does without `name`: old version
-/// numbers where they imply just that, lists otherwise.
+/// The lowest protocol that supports exactly the features of `protocol` except `name`: legacy
+/// version numbers where they imply exactly these, feature lists otherwise.
 #[must_use]
 pub fn without_feature(protocol: &Protocol, name: &str) -> Protocol {
     let mut left = supported(protocol);

@@ -1,11 +1,11 @@
-//! What a table promises those who read it as Iceberg: files that fit one of two versions, and
-//! Iceberg's metadata beside the log.
+//! Compatibility of a table with Iceberg readers: data files that satisfy IcebergCompatV1 or V2,
+//! and Iceberg metadata alongside the log (UniForm).
 //!
-//! Whoever commits to a table with the second promise need not keep it: an engine that has a
-//! converter makes the metadata up to its own commit.
+//! A writer that commits to a table with Iceberg metadata need not write that metadata: an engine
+//! that has a converter generates it up to its own commit.
 //!
-//! Protocol: "Iceberg Compatibility V1", "Iceberg Compatibility V2". The second promise and the tag
-//! are delta-spark's.
+//! Protocol: "Iceberg Compatibility V1", "Iceberg Compatibility V2". The metadata's property and
+//! the tag are delta-spark's.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,6 @@
-//! Names of the files in `_delta_log`: text -> [`LogFile`].
+//! Names of the files in `_delta_log`: string -> [`LogFile`].
 //!
-//! Anything that is not one of these names is none of ours and ignored: temporary files, hidden
-//! files, other tools' files.
+//! Files with any other name are ignored: temporary files, hidden files, other tools' files.
 //!
 //! Protocol: "File Types" (delta log entries, checkpoints, log compaction, version checksum).
 

@@ -1,7 +1,7 @@
 //! Partition values: strings of the log -> typed Arrow arrays.
 //!
 //! Values repeat from file to file, so the last one parsed is kept. An empty string is null for
-//! every type, and so is `__HIVE_DEFAULT_PARTITION__` where a writer let it into the log.
+//! every type, and so is `__HIVE_DEFAULT_PARTITION__`, which some writers put into the log.
 //!
 //! Protocol: "Partition Value Serialization".
 

@@ -1,6 +1,6 @@
-//! Table properties: names, types, defaults; text -> what it means.
+//! Table properties: names, types and defaults; parsing of their values.
 //!
-//! Protocol: "Table Properties" and the sections of the features that they switch; types and
+//! Protocol: "Table Properties" and the sections of the features that they enable; types and
 //! defaults are delta-spark's.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What a new or changed schema must satisfy, and the ids and physical names that column mapping
-//! gives its fields.
+//! Validation of a new or changed schema, and assignment of the ids and physical names of column
+//! mapping.
 //!
 //! Protocol: "Column Mapping", "Schema Serialization Format", "Writer Requirements for
 //! IcebergCompatV2" (nested ids). Cost: a walk over the schema.

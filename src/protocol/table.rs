@@ -1,8 +1,7 @@
-//! A table's protocol and metadata as users change them: created, with properties set and unset.
-//! Pure.
+//! Changes of a table's protocol and metadata: creation, properties set and unset. Pure.
 //!
-//! Setting a property, using a type or marking a column raises the protocol in the same step by
-//! what it needs; nothing ever lowers it here.
+//! Setting a property, using a type or marking a column raises the protocol to the required level
+//! in the same step; nothing here ever lowers it.
 //!
 //! Protocol: "Table Features for New and Existing Tables", "Protocol Evolution", "Column Mapping".
 
@@ -35,7 +34,7 @@ pub struct NewTable {
     pub description: Option<String>,
     /// Table properties, `delta.feature.*` and `delta.min*Version` among them.
     pub configuration: BTreeMap<String, String>,
-    /// Features that the caller needs beside, `clustering` for example.
+    /// Further features that the caller needs, for example `clustering`.
     pub features: BTreeSet<String>,
 }
 
@@ -49,7 +48,7 @@ pub struct TableChangeContext<'a> {
     pub generate_id: &'a mut dyn FnMut() -> String,
 }
 
-/// Features that metadata and schema cannot do without.
+/// Features that metadata and schema require.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a column mapping mode that does not exist.
@@ -370,7 +369,7 @@ pub fn unset_properties(metadata: &Metadata, keys: &[String], if_exists: bool) -
     Ok(out)
 }
 
-/// Columns that row tracking writes beside the table's own.
+/// Columns that row tracking writes in addition to the table's own.
 const ROW_TRACKING_COLUMNS: [(&str, &str); 2] = [
     (
         "delta.rowTracking.materializedRowIdColumnName",

@@ -1,8 +1,8 @@
-//! Dates and timestamps as the log writes them: text -> days or microseconds since the epoch.
+//! Dates and timestamps in the log's format: string -> days or microseconds since the epoch.
 //!
-//! By hand because a million statistics are parsed at a time and only these few shapes exist:
-//! `YYYY-MM-DD`, followed by `T` or a blank and `HH:MM:SS`, a fraction of up to nine digits, and
-//! `Z` or an offset. The calendar is the proleptic Gregorian one.
+//! The parser is written by hand because a million statistics are parsed at a time and only these
+//! few forms exist: `YYYY-MM-DD`, followed by `T` or a blank and `HH:MM:SS`, a fraction of up to
+//! nine digits, and `Z` or an offset. The calendar is the proleptic Gregorian one.
 //!
 //! Protocol: "Partition Value Serialization", "Per-file Statistics".
 

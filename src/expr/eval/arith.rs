@@ -1,9 +1,7 @@
 //! Arithmetic on integers and floats, and the functions of doubles.
 //!
-//! ANSI raises where legacy wraps around (overflow) or gives null (division by zero). Decimals are
-//! in `decimal`.
-//!
-//! `exp`, `ln`, `log`, `log10` and `pow` are in `math`.
+//! Where ANSI raises, legacy wraps around (overflow) or gives null (division by zero). Decimals are
+//! in `decimal`; `exp`, `ln`, `log`, `log10` and `pow` are in `math`.
 
 use std::sync::Arc;
 

@@ -1,15 +1,14 @@
-//! The bytes that an evaluation may hold: a table's constraints come from its authors, who may be
-//! hostile, and a few rows of `repeat(s, 200000)` are larger than any memory.
+//! Memory limit of an evaluation: a table's constraints come from its authors, who may be hostile,
+//! and a few rows of `repeat(s, 200000)` are larger than any memory.
 //!
-//! Rows are evaluated piece by piece (`in_pieces`). A piece whose values exceed its limit is
-//! divided, down to one row, which has a larger limit of its own; beyond that the row has no value,
-//! and the error names the expression. What is computed from constants alone stands for all rows
+//! Rows are evaluated in pieces (`in_pieces`). A piece whose values exceed its limit is divided,
+//! down to one row, which has a larger limit of its own; beyond that limit the row has no value,
+//! and the error names the expression. A value computed from constants alone is shared by all rows
 //! and counts against the limit of a row.
 //!
-//! The count is of the values that are alive: a node's arguments are given back when it has its
+//! The count covers the values that are alive: a node's arguments are released when it has its
 //! value (`node`). Functions whose value can be larger than their arguments reserve its bytes first
-//! (`reserve`, `room`). The count is kept for each thread, as an evaluation does not change
-//! threads.
+//! (`reserve`, `room`). The count is kept per thread, as an evaluation does not change threads.
 
 use std::cell::Cell;
 

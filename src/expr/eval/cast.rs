@@ -1,10 +1,10 @@
 //! Casts: every pair of primitive types that Spark allows, in its three modes.
 //!
-//! ANSI raises where a value has no counterpart, legacy gives null or wraps around as Java does,
-//! try gives null by ANSI's rules. Text is read and written by `expr::text`; a cast from a nested
-//! value to text is written as Spark shows it.
+//! ANSI raises where the target type cannot hold a value, legacy gives null or wraps around as Java
+//! does, try gives null where ANSI raises. `expr::text` reads and writes strings; a cast from a
+//! nested value to a string has Spark's format.
 //!
-//! Cost: one loop a column; widening goes through arrow's kernels.
+//! Cost: one loop per column; widening goes through arrow's kernels.
 
 use std::sync::Arc;
 
@@ -662,7 +662,7 @@ impl CastInput<'_> {
             )?),
             T::Double => Arc::new(self.to_double()?),
             T::Float => {
-                // An integer is rounded once, not by way of a double.
+                // An integer is rounded once, not through a double.
                 if is_integral(self.from) {
                     arrow_cast::cast(self.array, &Arrow::Float32)?
                 } else if let T::Decimal(_, scale) = self.from {
@@ -714,7 +714,7 @@ impl CastInput<'_> {
                     if legacy {
                         return Ok(Some(wrap(whole as i64)));
                     }
-                    // Spark takes decimals of more than 18 digits to small integers by way of a
+                    // Spark casts decimals of more than 18 digits to small integers through a
                     // double, which may round up.
                     let fits = if *precision > 18 && high < 1e15 {
                         let double = decimal_to_double(value, *scale);

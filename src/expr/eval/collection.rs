@@ -97,7 +97,7 @@ pub(crate) fn size(call: &FunctionCall<'_>) -> EvalResult {
     Ok(Arc::new(out.finish()))
 }
 
-/// ARRAY_CONTAINS: unknown when not found beside a null.
+/// ARRAY_CONTAINS: null when the value is not found and the array has a null.
 pub(crate) fn contains(call: &FunctionCall<'_>) -> EvalResult {
     let (array, wanted) = (call.arg(0)?, call.arg(1)?);
     let items = CollectionItems::of(array)?;

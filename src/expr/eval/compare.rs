@@ -1,8 +1,8 @@
-//! Comparisons in Spark's order, and what is built on them: GREATEST, LEAST, NULLIF, ISNAN.
+//! Comparisons in Spark's order, and the functions built on them: GREATEST, LEAST, NULLIF, ISNAN.
 //!
 //! Arrow's kernels order doubles by their bits (`-0.0 < 0.0`, negative `NaN` first), so floats are
-//! compared here; everything else is theirs. Nested values are compared element by element, nulls
-//! first, as Spark does within arrays and structs.
+//! compared here; kernels compare everything else. Nested values are compared element by element,
+//! nulls first, as in Spark's arrays and structs.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -300,7 +300,7 @@ pub(crate) fn is_nan(call: &FunctionCall<'_>) -> EvalResult {
     ))))
 }
 
-/// GREATEST and LEAST: nulls are passed over.
+/// GREATEST and LEAST: nulls are ignored.
 pub(crate) fn extreme(call: &FunctionCall<'_>) -> EvalResult {
     let mut best: Option<ColumnarValue> = None;
     for n in 0..call.operands.len() {

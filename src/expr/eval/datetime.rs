@@ -1,7 +1,8 @@
 //! Functions of dates and timestamps, in the session's zone.
 //!
-//! Dates are day numbers, timestamps microseconds; fields come from `protocol::calendar`. Where
-//! Java's `ZonedDateTime` keeps the offset in force through arithmetic in an overlap, so do these.
+//! Dates are day numbers, timestamps microseconds; fields come from `protocol::calendar`. Java's
+//! `ZonedDateTime` keeps the offset in force through arithmetic in an overlap; so do these
+//! functions.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -152,7 +153,7 @@ impl TruncationUnit {
         })
     }
 
-    /// The first day of the unit that a day lies in.
+    /// The first day of the unit that contains a day.
     fn first_day(self, days: i64) -> i64 {
         let date = civil(days);
         match self {

@@ -1,9 +1,9 @@
-//! Decimal arithmetic with the precision that Java's `BigDecimal` has in Spark, then brought to the
-//! result's type.
+//! Decimal arithmetic with the precision that Java's `BigDecimal` has in Spark, then converted to
+//! the result's type.
 //!
 //! Spark multiplies to 38 significant digits and divides to 39 places before it rounds to the
-//! result's scale; rounding twice shows in the last digit, so both steps are made here too. A
-//! result that does not fit raises in ANSI mode and is null else.
+//! result's scale; rounding twice changes the last digit, so both roundings are done here too. A
+//! result that does not fit raises in ANSI mode and is null otherwise.
 //!
 //! Cost: 128 bits where both sides have the same scale, else 256.
 
@@ -228,7 +228,7 @@ fn exact(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Opt
             move_scale(quotient, QUOTIENT_PLACES, to)
         }
         _ => {
-            // Java cannot tell the remainder when the quotient has more digits than the context.
+            // Java cannot compute the remainder when the quotient has more digits than the context.
             let remainder = |x: i256, y: i256| {
                 let quotient = x.checked_div(y)?;
                 if self::digits(quotient) > PRODUCT_DIGITS {

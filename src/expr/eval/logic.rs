@@ -1,7 +1,7 @@
-//! AND, OR and the functions that choose: three-valued and lazy by row.
+//! AND, OR and the conditional functions: three-valued and lazy by row.
 //!
-//! Rows that are decided are not evaluated further when the rest can fail, nor when few rows are
-//! left; else whole columns are combined by kernels.
+//! Rows whose result is known are not evaluated further when the other operands can fail, or when
+//! few rows remain; otherwise kernels combine whole columns.
 
 use std::sync::Arc;
 

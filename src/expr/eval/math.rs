@@ -1,4 +1,4 @@
-//! `exp`, `ln`, `log10` and `pow` to the last bit as Java's `StrictMath` has them.
+//! `exp`, `ln`, `log10` and `pow`, bit for bit as Java's `StrictMath` computes them.
 //!
 //! Spark calls `StrictMath`, which is specified to be fdlibm (Sun Microsystems, freely
 //! distributable): a set of algorithms whose results are within one unit in the last place, not the
@@ -6,7 +6,7 @@
 //! Spark wrote must compare equal here, so the same reductions and polynomials are evaluated in the
 //! same order, on every platform; the names of the coefficients are fdlibm's.
 //!
-//! Rejected: the platform's functions, which are nearer to the truth but differ in one of ten
+//! Rejected: the platform's functions, which are more accurate but differ from Spark in one of ten
 //! results, and between platforms.
 
 // The coefficients are written as fdlibm gives them, with more digits than a double has.

@@ -1,9 +1,9 @@
-//! Text patterns: LIKE, RLIKE and the searches for a piece of text.
+//! String patterns: LIKE, RLIKE and substring searches.
 //!
-//! LIKE is split at its `%` once a pattern; the common shapes (`a%`, `%a`, `%a%`, no wildcard)
+//! LIKE is split at its `%` once per pattern; the common shapes (`a%`, `%a`, `%a%`, no wildcard)
 //! become byte searches. RLIKE takes literal patterns that mean the same in Java and in the `regex`
-//! crate: a pattern that does not is refused by name while the tree is read, since a pattern that
-//! nearly matches is worse than none.
+//! crate. A pattern with another meaning is refused by name while the tree is read, since a pattern
+//! that nearly matches is worse than an error.
 
 use std::sync::Arc;
 

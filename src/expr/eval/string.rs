@@ -1,4 +1,4 @@
-//! Functions of text and bytes. Positions and lengths of text count code points.
+//! Functions of strings and binary values. Positions and lengths of strings count code points.
 //!
 //! Cost: one pass over the values; results are built in one buffer, whose size is checked before it
 //! grows.
@@ -335,7 +335,7 @@ pub(crate) fn concat(call: &FunctionCall<'_>) -> EvalResult {
     })
 }
 
-/// CONCAT_WS: nulls are passed over, elements of arrays stand for themselves.
+/// CONCAT_WS: nulls are ignored, elements of arrays are separate arguments.
 pub(crate) fn concat_ws(call: &FunctionCall<'_>) -> EvalResult {
     enum Part<'a> {
         Text(StringArg<'a>),

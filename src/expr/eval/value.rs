@@ -1,4 +1,5 @@
-//! Text and bytes of any layout read by row, and text built with its size checked.
+//! Row access to strings and binary values of any layout, and string builders that check their
+//! size.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{

@@ -1,10 +1,10 @@
-//! Dates and times <-> text in Spark's forms.
+//! Conversion of dates and timestamps to and from Spark's string formats.
 //!
-//! Read are `[+-]yyyy[yyy][-[m]m[-[d]d]]` and, for timestamps,
-//! `[ |T][h]h:[m]m[:[s]s[.fraction]][zone]` behind it. Written are `yyyy-MM-dd` and
+//! Accepted are `[+-]yyyy[yyy][-[m]m[-[d]d]]` and, for timestamps,
+//! `[ |T][h]h:[m]m[:[s]s[.fraction]][zone]` after it. The output is `yyyy-MM-dd` and
 //! `yyyy-MM-dd HH:mm:ss[.ffffff]` without trailing zeros.
 //!
-//! Cost: one pass over the bytes, no allocation but for a zone.
+//! Cost: one pass over the bytes, no allocation except for a zone.
 
 use std::fmt::Write;
 
@@ -67,7 +67,7 @@ pub fn date(text: &str) -> Option<i32> {
     i32::try_from(checked_days(sign * year, month, day)?).ok()
 }
 
-/// A timestamp that cannot be told from the text alone.
+/// A timestamp that the string alone does not determine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeOnly;
 
@@ -186,7 +186,7 @@ fn wall_clock(fields: [i64; 7]) -> Option<i64> {
     i64::try_from(i128::from(seconds) * i128::from(MICROS_PER_SECOND) + i128::from(micros)).ok()
 }
 
-/// Reads a timestamp; texts without a zone are in `zone`. `None` when it is no timestamp.
+/// Reads a timestamp; strings without a zone are in `zone`. `None` when it is no timestamp.
 ///
 /// # Errors
 /// [`TimeOnly`] for a time without a date, whose meaning depends on the day it is read.

@@ -1,7 +1,7 @@
-//! Numbers <-> text in Java's forms: `Double.toString`, `BigDecimal`, and Spark's own integer
-//! parser.
+//! Conversion of numbers to and from strings in Java's forms: `Double.toString`, `BigDecimal`, and
+//! Spark's own integer parser.
 //!
-//! Cost: one pass over the text, no allocation on the way in.
+//! Cost: one pass over the string, no allocation when reading.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use std::fmt::Write;
 pub enum LiteralParseError {
     /// It does not have the form.
     Malformed,
-    /// It has the form but lies outside the type.
+    /// It has the form but is out of the type's range.
     OutOfRange,
 }
 
@@ -161,9 +161,9 @@ fn nearest(short: String, safe: usize, exact: impl Fn(usize) -> String) -> Strin
     }
 }
 
-/// The digits that `Double.toString` shows, as `[-]d[.ddd]e[-]n`: as few as tell the double from
-/// its neighbours but at least two, of those the nearest, of two equally near the even one (so from
-/// Java 19 on; older ones sometimes show more).
+/// The digits that `Double.toString` shows, as `[-]d[.ddd]e[-]n`: the fewest that distinguish the
+/// double from its neighbours but at least two, of those the nearest, of two equally near the even
+/// one (since Java 19; older versions sometimes show more).
 #[must_use]
 pub fn double_digits(value: f64) -> String {
     nearest(format!("{value:e}"), SAFE_DIGITS.0, |places| {
