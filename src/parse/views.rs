@@ -178,7 +178,7 @@ impl JsonStringViewBuilder {
     /// The column.
     pub(super) fn finish(mut self) -> StringViewArray {
         let buffers: Arc<[Buffer]> = Arc::from([self.text.buffer, Buffer::from_vec(self.resolved)]);
-        // SAFETY: a view is made of a `str` that lies in one of the two buffers, with its length
+        // SAFETY: a view is made of a `str` that is in one of the two buffers, with its length
         // and offset there, which `address` found to fit; a null has the view of the empty
         // string. Nothing is taken out of the buffers.
         unsafe {

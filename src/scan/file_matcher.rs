@@ -49,7 +49,7 @@ impl FileMatcher {
     /// is none.
     ///
     /// # Errors
-    /// [`crate::error::Error::Corrupt`] for partition values that are none.
+    /// [`crate::error::Error::Corrupt`] for partition values that are not of their type.
     pub fn matching(&self, files: &FileBatch) -> Result<BooleanArray> {
         let Some(predicate) = self.predicates.first() else {
             return Ok(BooleanArray::from(vec![true; files.len()]));
@@ -66,7 +66,7 @@ impl FileMatcher {
     /// The first of these files that may hold a row for which one of the predicates is true.
     ///
     /// # Errors
-    /// [`crate::error::Error::Corrupt`] for partition values that are none.
+    /// [`crate::error::Error::Corrupt`] for partition values that are not of their type.
     pub fn first_match(&self, files: &FileBatch) -> Result<Option<usize>> {
         let batch = PlanBatch::new(
             &self.snapshot,
