@@ -26,7 +26,7 @@ use crate::pq::decoder_errors::{batch_error, catch_decoder_panic, decode_error};
 use crate::pq::input::column_chunks::{FetchedRowGroup, GroupFailure};
 use crate::pq::leaf_count::leaf_count;
 
-/// What to decode of a file.
+/// The leaves to decode of a file.
 pub(in crate::pq) struct ParquetProjection {
     /// Indexes of the leaves in the file, in order.
     pub leaves: Vec<usize>,
@@ -38,7 +38,7 @@ pub(in crate::pq) struct ParquetProjection {
 }
 
 impl ParquetProjection {
-    /// Keeps the leaves of `schema` for which `keep` says so.
+    /// Keeps the leaves of `schema` for which `keep` is true.
     pub fn new(schema: &SchemaDescriptor, keep: impl Fn(usize) -> bool) -> Result<Self> {
         let mut pruner = SchemaPruner {
             keep: &keep,
@@ -159,7 +159,7 @@ fn has_many_children(node: &Type) -> bool {
     node.is_group() && node.get_fields().len() > 1
 }
 
-/// The type that a field's arrays are decoded to.
+/// The Arrow type that a field is decoded to.
 fn decoded_field(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> Field {
     let mut child = |field: &Arc<Field>| Arc::new(decoded_field(field, schema, leaf));
     let data_type = match field.data_type() {
@@ -189,13 +189,13 @@ fn decoded_field(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> 
 
 /// Batches of one row group, as they come from the decoder.
 pub(in crate::pq) struct RowGroupBatches {
-    /// Columns that go the straight way, with their position among the fields, until they have
-    /// given all their rows.
+    /// Columns on the fast path, with their position among the fields, until all their rows are
+    /// returned.
     flat: Vec<(usize, Option<FlatColumn>)>,
     /// The others, in order.
     rest: Option<ParquetRecordBatchReader>,
     schema: SchemaRef,
-    /// Rows that the row group still has; only counted for flat columns.
+    /// Remaining rows of the row group; only counted for flat columns.
     left: usize,
     batch_rows: usize,
     failure: GroupFailure,
@@ -253,7 +253,7 @@ pub(in crate::pq) fn decode(
     })
 }
 
-/// The columns of `shape` that go the straight way: position among the fields, leaf, column.
+/// The columns of `shape` on the fast path: position among the fields, leaf, column.
 fn flat_columns(
     shape: &ParquetProjection,
     group: &FetchedRowGroup,
@@ -332,8 +332,8 @@ impl RowGroupBatches {
     }
 }
 
-/// The next rows of a column. With the last ones it gives back what it holds, before the next
-/// column takes as much.
+/// The next rows of a column. After the last ones it releases its memory, before the next column
+/// allocates as much.
 fn read_flat_column(
     column: &mut Option<FlatColumn>,
     rows: usize,

@@ -154,7 +154,7 @@ fn nesting_error() -> Error {
     Error::internal("a decoded column has not the type that was planned")
 }
 
-/// Puts a shredded variant together; what is not shredded passes.
+/// Assembles a shredded variant; others are passed through.
 fn convert_variant(array: &ArrayRef, fields: &Fields) -> Result<ArrayRef> {
     let damaged = |error: ArrowError| Error::corrupt_data(format!("damaged variant: {error}"));
     let from = array.as_struct_opt().ok_or_else(nesting_error)?;
@@ -205,7 +205,7 @@ fn cast(array: &ArrayRef, to: &Arrow) -> Result<ArrayRef> {
     })
 }
 
-/// A primitive array made the table's.
+/// A primitive array converted to the table's type.
 pub(in crate::pq) fn convert_leaf(
     how: LeafConversion,
     array: &ArrayRef,

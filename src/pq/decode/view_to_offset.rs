@@ -13,7 +13,7 @@ use arrow_array::{Array, ArrayRef, GenericByteArray, GenericByteViewArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 
-/// The longest value that stands in its view.
+/// The longest value that is stored inline in its view.
 const INLINE: usize = 12;
 /// Longer values up to this length are copied as one block.
 const BLOCK: usize = 64;
@@ -107,8 +107,8 @@ mod tests {
     use super::*;
     use arrow_array::{BinaryViewArray, StringViewArray};
 
-    /// Values of all lengths about the two limits, in an order in which each stands before a
-    /// shorter and a longer one.
+    /// Values of all lengths around the two limits, ordered so that each precedes a shorter and a
+    /// longer one.
     fn values() -> Vec<Option<String>> {
         let lengths = [0, 1, 11, 12, 13, 16, 63, 64, 65, 200, 12, 64, 0, 70, 3];
         let mut out: Vec<Option<String>> = lengths

@@ -15,14 +15,14 @@ use parquet::file::properties::DEFAULT_DICTIONARY_PAGE_SIZE_LIMIT;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use std::hash::BuildHasher;
 
-/// Rows that are looked at.
+/// Rows in the sample.
 const SAMPLE: usize = 16 << 10;
-/// Fewer say nothing.
+/// Fewer rows are not conclusive.
 const LEAST: usize = 1 << 10;
 /// Rows of a small file: with more of them a dictionary that pays here pays more, or grows beyond
 /// its limit.
 const ROWS: f64 = (128 << 10) as f64;
-/// What a dictionary must save to be worth its making.
+/// Bytes that a dictionary must save to pay.
 const WORTH: f64 = 0.8;
 
 /// For each leaf of the column whether to make a dictionary, in the order of the file.
@@ -72,7 +72,7 @@ fn sample_counts(array: &ArrayRef) -> Option<(usize, usize, usize)> {
         bytes += value.len() + length;
         seen.insert(hasher.hash_one(value));
     };
-    // Text has its length before it.
+    // Strings are prefixed with their length.
     match array.data_type() {
         Arrow::Utf8 => array
             .as_string::<i32>()
@@ -123,7 +123,7 @@ fn sample_counts(array: &ArrayRef) -> Option<(usize, usize, usize)> {
     Some((rows, seen.len(), bytes))
 }
 
-/// How many values there are if a sample of so many rows had so many of them.
+/// Estimates the number of distinct values from a sample's rows and distinct values.
 fn estimated_distinct(rows: f64, distinct: f64) -> f64 {
     let (mut low, mut high) = (distinct, 1e12);
     if expected_distinct(high, rows) <= distinct {
@@ -141,7 +141,7 @@ fn estimated_distinct(rows: f64, distinct: f64) -> f64 {
     high
 }
 
-/// How many of so many values are met in so many rows, if each comes as often as the others.
+/// The expected number of distinct values in a number of rows, if all values are equally frequent.
 fn expected_distinct(population: f64, rows: f64) -> f64 {
     -population * (-rows / population).exp_m1()
 }

@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::pq::decoder_errors::decode_error;
 use crate::pq::input::header_check::missized_bound_columns;
 
-/// Bytes of a value of `physical`, where all have as many.
+/// Bytes of a value of `physical`, if the type has a fixed size.
 pub(in crate::pq) fn value_size(physical: Physical) -> Option<u64> {
     match physical {
         Physical::BOOLEAN => Some(1),
@@ -37,7 +37,7 @@ enum StatisticsFault {
     Counts,
 }
 
-/// `metadata` without statistics that cannot be; `bytes` are those that it was decoded from.
+/// `metadata` without invalid statistics; it was decoded from `bytes`.
 pub(in crate::pq) fn drop_invalid_statistics(
     metadata: ParquetMetaData,
     bytes: &[u8],
@@ -131,7 +131,7 @@ fn statistics_fault(column: &ColumnChunkMetaData) -> Option<StatisticsFault> {
     is_crossed(statistics, column.column_descr()).then_some(StatisticsFault::Bounds)
 }
 
-/// Whether the lower bound is above the upper one, or is no bound.
+/// Whether the lower bound is above the upper one, or is not a valid bound.
 fn is_crossed(statistics: &Statistics, column: &ColumnDescriptor) -> bool {
     fn above<T: PartialOrd>(min: Option<&T>, max: Option<&T>) -> bool {
         min.zip(max).is_some_and(|(min, max)| min > max)

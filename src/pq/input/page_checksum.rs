@@ -37,14 +37,14 @@ struct ChunkPages {
     length: usize,
     /// Bytes that checksums added.
     added: usize,
-    /// Blobs that were given.
+    /// Number of blobs added.
     count: u64,
 }
 
 type SharedPages = Arc<Mutex<ChunkPages>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds one of these locks.
+    // No thread panics while it holds one of these locks.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -112,7 +112,7 @@ impl PageStoreFactory for ChecksumPageStores {
 pub(in crate::pq) struct ChunkWriterFactory {
     inner: ArrowRowGroupWriterFactory,
     stores: Arc<ChecksumPageStores>,
-    /// Held while writers are made, so that the stores are theirs.
+    /// Locked while writers are made, so that the stores belong to them.
     creating: Mutex<()>,
 }
 
