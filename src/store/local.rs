@@ -38,15 +38,15 @@ pub enum LocalPutStep {
     Sync,
     /// It is about to get its name.
     Link,
-    /// It has got its name, by a link or a rename, and the system is about to say so.
+    /// It has its name, by a link or a rename, and the call is about to return.
     Linked,
     /// The directory is about to be synced.
     SyncDirectory,
-    /// The hidden name is about to go.
+    /// The hidden name is about to be removed.
     Unlink,
 }
 
-/// Sees every step before it is done, and may make it fail.
+/// Called before every step; may make it fail.
 type LocalPutObserver = Arc<dyn Fn(LocalPutStep) -> io::Result<()> + Send + Sync>;
 
 /// A directory as a store.
@@ -82,9 +82,8 @@ impl LocalStore {
         }
     }
 
-    /// The same, allowed to rename over its head where the file system has neither links nor
-    /// renames that refuse to replace: two writers at once may then both believe that they have
-    /// committed.
+    /// The same, with plain renames where the file system has neither links nor renames that refuse
+    /// to replace: two concurrent writers may then both believe that they have committed.
     #[must_use]
     pub fn allow_unsafe_rename(self, allow: bool) -> Self {
         Self {
@@ -110,7 +109,7 @@ impl LocalStore {
         self.observer.as_ref().map_or(Ok(()), |watch| watch(step))
     }
 
-    /// Writes the hidden file, and syncs it where it must last; gives its identity.
+    /// Writes the hidden file, and syncs it if it is essential; returns its identity.
     fn write_staged(
         &self,
         staged: &Path,
@@ -129,7 +128,7 @@ impl LocalStore {
         Ok(identity)
     }
 
-    /// What a file that has its name has come to.
+    /// The outcome for a file that has its name.
     fn put_outcome(&self, directory: &Path, role: ObjectRole) -> PutOutcome {
         if role == ObjectRole::Derived {
             return PutOutcome::Created;
@@ -175,15 +174,15 @@ impl LocalStore {
 /// The result of giving a file its name.
 enum NamingResult {
     Named,
-    /// There is another file of that name.
+    /// Another file has that name.
     Taken,
-    /// The file system says that it does not do this.
+    /// The file system does not support the operation.
     NoSuchOperation(io::Error),
-    /// An error, though the file may have its name.
+    /// An error; the file may have its name nevertheless.
     Unconfirmed(io::Error),
 }
 
-/// Which file of which disk: the same for all names of a file.
+/// Device and inode of a file: the same for all names of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileIdentity {
     device: u64,
@@ -191,7 +190,7 @@ pub(super) struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// That of a file; `None` where the system has none.
+    /// The identity of a file; `None` where the system has none.
     pub(super) fn of(metadata: &Metadata) -> Option<Self> {
         #[cfg(unix)]
         {
@@ -208,15 +207,15 @@ impl FileIdentity {
         }
     }
 
-    /// Whether the file of this name is surely this one.
+    /// Whether the file of this name is certainly this one.
     pub(super) fn is_at(self, path: &Path) -> bool {
         fs::symlink_metadata(path).is_ok_and(|metadata| Self::of(&metadata) == Some(self))
     }
 }
 
-/// Whether an error says that the file system has no such operation.
+/// Whether an error means that the file system does not support the operation.
 pub(super) fn has_no_links(error: &io::Error) -> bool {
-    // EPERM is what Linux gives for hard links on file systems without them.
+    // Linux returns EPERM for hard links on file systems without them.
     matches!(
         error.kind(),
         io::ErrorKind::Unsupported
@@ -226,7 +225,7 @@ pub(super) fn has_no_links(error: &io::Error) -> bool {
     )
 }
 
-/// Whether an error of giving a file its name is a refusal, and not a failure on the way.
+/// Whether an error of naming a file is a refusal, and not a failure during the operation.
 fn is_refusal(error: &io::Error) -> bool {
     use io::ErrorKind as K;
     matches!(
@@ -300,7 +299,7 @@ fn make_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// An error of writing, of which it is certain that nothing came.
+/// An error of writing that certainly had no effect.
 pub(super) fn write_failure(path: &Path, error: &io::Error) -> Error {
     let shown = path.display();
     if let Some(exhausted) = Error::exhausted(&shown.to_string(), error) {
@@ -361,7 +360,7 @@ fn modified_ms(metadata: &Metadata) -> i64 {
         return 0;
     };
     match time.duration_since(UNIX_EPOCH) {
-        // 0 would say that the time is not known.
+        // 0 would mean that the time is not known.
         Ok(since) => i64::try_from(since.as_millis()).map_or(i64::MAX, |ms| ms.max(1)),
         Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |ms| -ms),
     }
@@ -603,7 +602,7 @@ impl Store for LocalStore {
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
-        // Looked at first only to spare a write and a sync; the link decides.
+        // Checked first only to save a write and a sync; the link decides.
         if fs::symlink_metadata(&target).is_ok() {
             return Ok(PutOutcome::Exists);
         }
@@ -636,7 +635,7 @@ impl Store for LocalStore {
             // The name was never requested.
             Err(error) => Err(write_failure(&target, &error)),
         };
-        // Whatever happens to the hidden file now, it means nothing to anybody.
+        // A hidden file that remains has no effect.
         let _ = self
             .step(LocalPutStep::Unlink)
             .and_then(|()| fs::remove_file(&staged));

@@ -18,7 +18,7 @@ pub(super) struct SingleAttempt;
 #[derive(Debug)]
 pub(super) struct RejectedRequest {
     status: u16,
-    /// The status as it is written, and the body.
+    /// The status line and the body.
     message: String,
 }
 
@@ -65,7 +65,7 @@ mod http {
 
     use super::{RejectedRequest, SingleAttempt};
 
-    /// Makes the clients of another connector, which send marked requests once.
+    /// Wraps the clients of another connector, so that they send marked requests once.
     #[derive(Debug)]
     pub(in crate::store) struct SingleAttemptConnector<C>(pub(in crate::store) C);
 
@@ -86,7 +86,7 @@ mod http {
             let failed = |error: HttpError| HttpError::new(HttpErrorKind::Unknown, error);
             let response = self.0.execute(request).await.map_err(failed)?;
             let status = response.status();
-            // The client makes errors of redirects and these statuses, and does not repeat the
+            // The client returns errors for redirects and these statuses, and does not repeat the
             // request.
             if status.is_success()
                 || status.is_redirection()
@@ -94,7 +94,7 @@ mod http {
             {
                 return Ok(response);
             }
-            // The status is enough where the body breaks off.
+            // The status is enough if the body is incomplete.
             let body = response.into_body().bytes().await.unwrap_or_default();
             let text = format!("{status}: {}", String::from_utf8_lossy(&body));
             Err(HttpError::new(

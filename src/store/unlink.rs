@@ -37,7 +37,7 @@ impl DeletionRoot {
         Ok(Self { root, last: None })
     }
 
-    /// Deletes a file, or a link but not what it leads to.
+    /// Deletes a file, or a link but not its target.
     pub(super) fn unlink(&mut self, path: &TablePath) -> io::Result<()> {
         self.remove(path, 0)
     }
@@ -94,7 +94,7 @@ fn open_at(from: RawFd, name: &CString, flags: libc::c_int) -> io::Result<OwnedF
             )
         };
         if opened >= 0 {
-            // SAFETY: the descriptor was just opened and belongs to nobody else.
+            // SAFETY: the descriptor was just opened and has no other owner.
             return Ok(unsafe { OwnedFd::from_raw_fd(opened) });
         }
         let error = io::Error::last_os_error();

@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 
 use crate::exec::{self, CancellationToken};
 
-/// The longest wait: a writer that was stopped in its turn must not hold up the others.
+/// The longest wait: a writer that was stopped while it held the lock must not block the others.
 const LONGEST: Duration = Duration::from_secs(3);
 
-/// A turn; over when dropped.
+/// A queue lock; released when dropped.
 #[derive(Debug)]
 pub struct WriterQueueLock(File);
 
 impl WriterQueueLock {
-    /// Waits for a turn in a local folder.
+    /// Waits for the queue lock of a local folder.
     pub(super) fn wait(folder: &Path, cancel: &CancellationToken) -> Option<Self> {
         if !cfg!(unix) {
             // Elsewhere folders cannot be opened.
@@ -52,7 +52,8 @@ fn backoff_delay(waited: Duration, random: u64) -> Duration {
 
 impl Drop for WriterQueueLock {
     fn drop(&mut self) {
-        // Said, not left to closing: a process that was forked meanwhile has the file open, too.
+        // Unlocked explicitly, not by closing: a process that was forked meanwhile has the file
+        // open, too.
         let _ = self.0.unlock();
     }
 }

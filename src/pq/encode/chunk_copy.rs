@@ -94,7 +94,8 @@ impl SpliceSource {
             .all(|group| group.columns().iter().all(same))
     }
 
-    /// Whether its columns have the physical and logical types of the new file, column by column.
+    /// Whether its leaves are exactly `leaves` and their values can be copied unchanged: no INT96,
+    /// no legacy calendar.
     pub(in crate::pq) fn matches_leaves(&self, leaves: &[ColumnDescPtr]) -> bool {
         let schema = self.footer.metadata.file_metadata().schema_descr();
         let legacy = CalendarRebase::from_footer(&self.footer, TimeZoneSpec::UTC);

@@ -22,7 +22,7 @@ const LEAST: usize = 1 << 10;
 /// Rows of a small file: with more of them a dictionary that pays here pays more, or grows beyond
 /// its limit.
 const ROWS: f64 = (128 << 10) as f64;
-/// Bytes that a dictionary must save to pay.
+/// The greatest ratio of encoded to plain size at which a dictionary pays.
 const WORTH: f64 = 0.8;
 
 /// For each leaf of the column whether to make a dictionary, in the order of the file.

@@ -53,8 +53,8 @@ struct SnappyTag {
     length: u32,
 }
 
-/// Marks long literals and far copies, which the loops do not handle: the offset exceeds all valid
-/// ones, so the loops stop as for an invalid copy.
+/// Marks long literals and far copies, which the loops do not handle: the length exceeds all valid
+/// ones, so the loops stop as for a copy with an invalid offset.
 const RARE: SnappyTag = SnappyTag {
     mask: 0,
     high: 0,
