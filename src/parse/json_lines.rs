@@ -17,7 +17,7 @@ pub const LONGEST: u64 = LONGEST_OBJECT;
 /// Longer files are read in pieces of this size.
 pub const PIECE: u64 = 64 << 20;
 
-/// Begins to read a file.
+/// Starts to read a file.
 #[must_use]
 pub fn start_read(file: &StoreObject) -> PendingResult<Bytes> {
     let file = file.clone();
@@ -63,7 +63,7 @@ pub fn read_range(file: &StoreObject, start: u64, end: u64) -> Result<Bytes> {
     }
 }
 
-/// Refuses bytes that no JSON text has.
+/// Refuses bytes that are not allowed in JSON text.
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the file.

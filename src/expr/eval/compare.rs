@@ -81,8 +81,8 @@ pub(crate) fn compare(
     Ok(kernel(&a, &b)?)
 }
 
-/// The operands in the same layout: the kernels do not mix `Utf8` and `Utf8View`. A scalar takes
-/// the column's.
+/// The operands in the same layout: the kernels do not mix `Utf8` and `Utf8View`. A scalar is
+/// converted to the column's layout.
 fn aligned(a: &ColumnarValue, b: &ColumnarValue) -> EvalResult<(ColumnarValue, ColumnarValue)> {
     if a.array.data_type() == b.array.data_type() {
         return Ok((a.clone(), b.clone()));
@@ -107,7 +107,7 @@ fn aligned(a: &ColumnarValue, b: &ColumnarValue) -> EvalResult<(ColumnarValue, C
     ))
 }
 
-/// The nulls of a function that is null when an argument is.
+/// The nulls of a null-intolerant function: null where any argument is.
 pub(crate) fn joint_nulls(operands: &[&ColumnarValue], rows: usize) -> Option<NullBuffer> {
     let mut out: Option<NullBuffer> = None;
     for operand in operands {

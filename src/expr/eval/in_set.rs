@@ -36,7 +36,7 @@ enum InSetValues {
     Bytes(FxHashSet<Box<[u8]>>),
 }
 
-/// Lists up to this length are searched.
+/// Lists up to this length are searched linearly.
 const FEW: usize = 8;
 
 /// One pattern for every `NaN` and one for both zeros.
