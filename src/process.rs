@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A value that is made once and then stays, whatever process asks for it.
+/// A value that is created once and then stays, for all processes.
 pub struct RaceOnce<T: 'static>(AtomicPtr<T>);
 
 impl<T: Send + Sync> RaceOnce<T> {
@@ -22,7 +22,7 @@ impl<T: Send + Sync> RaceOnce<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// The value; `make` makes it where there is none yet. Several threads may make one at once:
+    /// The value; `make` creates it if there is none yet. Several threads may create one at once:
     /// the first one stays.
     pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
         // SAFETY: the pointer is null or from `Box::into_raw`, and is never replaced nor freed.
@@ -52,8 +52,9 @@ impl<T: Send + Sync> Default for RaceOnce<T> {
     }
 }
 
-/// A value that each process makes for itself. A forked child never touches that of its parent,
-/// whose threads it does not have and whose locks may be held for ever; its memory is not freed.
+/// A value that each process creates for itself. A forked child never accesses the value of its
+/// parent, whose threads it does not have and whose locks may be held for ever; the memory of that
+/// value is not freed.
 pub struct PerProcess<T: 'static>(AtomicPtr<ProcessValue<T>>);
 
 struct ProcessValue<T> {
@@ -68,7 +69,7 @@ impl<T: Send + Sync> PerProcess<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// This process's value; `make` makes it where there is none yet. Several threads may make one
+    /// This process's value; `make` creates it if there is none yet. Several threads may create one
     /// at once: the first one stays.
     ///
     /// # Errors
@@ -113,8 +114,9 @@ impl<T: Send + Sync> Default for PerProcess<T> {
     }
 }
 
-/// A value that depends on threads of the process that made it: only that process may use it, and
-/// where another one drops it, it is forgotten instead, since its end would wait for those threads.
+/// A value that depends on threads of the process that created it: only that process may use it,
+/// and if another one drops it, it is leaked instead, since dropping it would wait for those
+/// threads.
 #[derive(Debug)]
 pub struct ProcessBound<T> {
     process: u32,
@@ -130,7 +132,7 @@ impl<T> ProcessBound<T> {
         }
     }
 
-    /// The value, unless another process made it.
+    /// The value, unless another process created it.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         self.value
             .as_mut()
@@ -166,7 +168,7 @@ impl<T: Default> ProcessMutex<T> {
         }
     }
 
-    /// Locks this process's value, also after a panic of another thread that held it.
+    /// Locks this process's value, even if another thread panicked while it held the lock.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         let mutex = if self.process == std::process::id() {
             &self.value

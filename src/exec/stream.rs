@@ -14,7 +14,7 @@ use super::budget::BudgetGuard;
 use super::{CancellationToken, IN_FLIGHT, parallelism, spawn};
 use crate::error::{Error, Result};
 
-/// The error of a stream that a forked child has from its parent.
+/// The error of a stream that a forked child inherited from its parent.
 pub(crate) const AFTER_FORK: &str =
     "the stream was opened before the process was forked; open one in the child";
 
@@ -41,7 +41,7 @@ type ItemSizer<T> = Option<fn(&T) -> usize>;
 
 impl<T: Send + 'static> PrefetchLane<T> {
     fn lock(&self) -> MutexGuard<'_, LaneState<T>> {
-        // A panic while holding the lock is impossible: sources run outside of it.
+        // No thread panics while it holds the lock: sources run outside of it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -111,7 +111,7 @@ impl<T: Send + 'static> PrefetchLane<T> {
     }
 }
 
-/// The text of a panic's payload.
+/// The message of a panic's payload.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
@@ -127,7 +127,7 @@ pub(crate) fn panic_error(who: &str, panic: &(dyn std::any::Any + Send)) -> Erro
         return error.clone();
     }
     let text = panic_text(panic);
-    // Panics of libraries where the system refuses a thread; they return no error for it.
+    // Panics of libraries if the system refuses a thread; they do not return an error.
     let no_thread = ["failed to spawn thread", "can't spawn worker thread"]
         .iter()
         .any(|what| text.contains(what));
@@ -140,7 +140,7 @@ pub(crate) fn panic_error(who: &str, panic: &(dyn std::any::Any + Send)) -> Erro
     )
 }
 
-/// The size of the buffer that Arrow could not allocate, from the text of its panic.
+/// The size of the buffer that Arrow could not allocate, from the message of its panic.
 fn allocation(text: &str) -> Option<u64> {
     let (_, layout) = text.split_once("failed to allocate memory for layout")?;
     let (_, size) = layout.split_once("size: ")?;
@@ -163,7 +163,8 @@ pub struct OrderedPrefetch<T> {
 }
 
 impl<T> OrderedPrefetch<T> {
-    /// Also keeps what waits within the process's byte budget; `weigh` gives the bytes of an item.
+    /// Also keeps queued items within the process's byte budget; `weigh` returns the bytes of an
+    /// item.
     #[must_use]
     pub fn with_byte_budget(mut self, weigh: fn(&T) -> usize) -> Self {
         self.item_size = Some(weigh);
@@ -174,7 +175,7 @@ impl<T> OrderedPrefetch<T> {
 /// Pulls `sources` in parallel, `window` of them at once, each at most `capacity` items ahead; ends
 /// at the first error.
 ///
-/// Dropping the iterator cancels what still runs.
+/// Dropping the iterator cancels running work.
 pub fn ordered_prefetch<T: Send + 'static>(
     sources: impl Iterator<Item = ItemSource<T>> + Send + 'static,
     window: usize,
@@ -201,7 +202,7 @@ impl<T: Send + 'static> Iterator for OrderedPrefetch<T> {
             return None;
         }
         if self.process != std::process::id() {
-            // The threads that fill the lanes are the parent's.
+            // The threads that fill the lanes belong to the parent.
             self.failed = true;
             return Some(Err(Error::invalid(AFTER_FORK)));
         }

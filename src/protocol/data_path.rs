@@ -45,7 +45,8 @@ pub fn canonical(path: &str) -> Result<Cow<'_, str>> {
     Ok(Cow::Owned(format!("/{}", absolute.trim_start_matches('/'))))
 }
 
-/// Whether canonical form and text may differ: an encoding, a scheme, or a zero byte.
+/// Whether the canonical form may differ from the path: it has an encoding, a scheme, or a zero
+/// byte.
 #[must_use]
 pub fn needs_canonicalization(path: &[u8]) -> bool {
     memchr::memchr2(b'%', 0, path).is_some() || path.starts_with(b"file:")

@@ -26,13 +26,13 @@ pub struct CommitRange {
 /// not count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommitFileChanges {
-    /// Path, as in the log, and bytes of each file whose rows are new.
+    /// Path, as in the log, and size in bytes of each file with new rows.
     pub adds: Vec<(String, i64)>,
-    /// Whether rows that were there ended.
+    /// Whether existing rows were removed.
     pub removes: bool,
-    /// The table's id, where the commit says what the table is.
+    /// The table's id, if the commit has metadata.
     pub table_id: Option<String>,
-    /// Files that the change data feed of this version is read from.
+    /// Number of files that the change data feed of this version is read from.
     pub change_data_files: u64,
     /// Their bytes.
     pub change_data_bytes: i64,
@@ -121,7 +121,7 @@ impl CommitRange {
     }
 }
 
-/// The rows whose files change what the table holds.
+/// The rows of files with `dataChange`.
 fn data_change_rows(files: &FileBatch) -> impl Iterator<Item = usize> {
     (0..files.len()).filter(|row| {
         files
@@ -131,7 +131,7 @@ fn data_change_rows(files: &FileBatch) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Bytes, none where the log does not say.
+/// Size in bytes; 0 if the log does not have it.
 fn size(files: &FileBatch, row: usize) -> i64 {
     if files.size.is_valid(row) {
         files.size.value(row)

@@ -9,7 +9,7 @@ use crate::expr::BoundExpr;
 use crate::parse::{FileActionProjection, FileBatch};
 use crate::snapshot::Snapshot;
 
-/// Predicates over a table's columns, as a snapshot knows these.
+/// Predicates over the columns of a snapshot's table.
 #[derive(Debug, Clone)]
 pub struct FileMatcher {
     snapshot: Snapshot,
@@ -18,7 +18,7 @@ pub struct FileMatcher {
 }
 
 impl FileMatcher {
-    /// The predicates, which are bound to the snapshot's schema.
+    /// A matcher for predicates that are bound to the snapshot's schema.
     #[must_use]
     pub fn new(snapshot: &Snapshot, predicates: Vec<BoundExpr>) -> Self {
         let columns: Vec<Vec<String>> = predicates
@@ -45,8 +45,8 @@ impl FileMatcher {
         !self.leaves.logical.is_empty()
     }
 
-    /// Which of these files may hold a row for which the first predicate is true; all where there
-    /// is none.
+    /// Which of these files may hold a row for which the first predicate is true; all if there is
+    /// no predicate.
     ///
     /// # Errors
     /// [`crate::error::Error::Corrupt`] for partition values that are not of their type.

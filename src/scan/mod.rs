@@ -35,7 +35,7 @@ pub struct BatchStream {
     pub schema: SchemaRef,
     /// The batches.
     pub batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
-    /// Files done and in all, for whoever watches.
+    /// Number of files done and in total.
     pub progress: crate::exec::ProgressCounter,
 }
 
