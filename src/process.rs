@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A value that is created once and then stays, for all processes.
+/// A value that is created once and then stays, also in forked children.
 pub struct RaceOnce<T: 'static>(AtomicPtr<T>);
 
 impl<T: Send + Sync> RaceOnce<T> {
@@ -37,7 +37,7 @@ impl<T: Send + Sync> RaceOnce<T> {
             // SAFETY: `made` is from `Box::into_raw` and now stays.
             Ok(_) => unsafe { &*made },
             Err(first) => {
-                // SAFETY: nobody else has seen `made`.
+                // SAFETY: no other thread has seen `made`.
                 drop(unsafe { Box::from_raw(made) });
                 // SAFETY: not null, hence another thread's value, which stays.
                 unsafe { &*first }
@@ -97,7 +97,7 @@ impl<T: Send + Sync> PerProcess<T> {
                 .compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire)
         {
             if let Some(value) = own(other) {
-                // SAFETY: nobody else has seen `made`.
+                // SAFETY: no other thread has seen `made`.
                 drop(unsafe { Box::from_raw(made) });
                 return Ok(value);
             }

@@ -150,7 +150,8 @@ fn allocation(text: &str) -> Option<u64> {
         .ok()
 }
 
-/// An iterator over the items of many sources, in the order of the sources. See [`ordered_prefetch`].
+/// An iterator over the items of many sources, in the order of the sources. See
+/// [`ordered_prefetch`].
 pub struct OrderedPrefetch<T> {
     waiting: Box<dyn Iterator<Item = ItemSource<T>> + Send>,
     running: VecDeque<Arc<PrefetchLane<T>>>,

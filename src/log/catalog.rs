@@ -125,7 +125,7 @@ pub trait CatalogClient: Debug + Send + Sync {
     /// The newest commits. All others up to `latest` are published.
     ///
     /// # Errors
-    /// What the catalog says.
+    /// Errors of the catalog.
     fn tail(&self) -> Result<LogTail>;
 
     /// Ratifies the staged commit with the content `text` as its version, if the version before it
@@ -138,13 +138,13 @@ pub trait CatalogClient: Debug + Send + Sync {
     /// Notifies the catalog that all commits up to this one are published.
     ///
     /// # Errors
-    /// What the catalog says.
+    /// Errors of the catalog.
     fn published(&self, version: i64) -> Result<()>;
 
     /// Whether writers may do this to the table.
     ///
     /// # Errors
-    /// What the catalog says.
+    /// Errors of the catalog.
     fn permits(&self, _work: MaintenanceOperation) -> Result<bool> {
         Ok(false)
     }

@@ -280,8 +280,8 @@ impl TimeZoneSpec {
 }
 
 impl TimeZoneSpec {
-    /// [`TimeZoneSpec::to_utc`], but in an overlap the instant with this offset, as `ZonedDateTime` keeps
-    /// it through arithmetic.
+    /// [`TimeZoneSpec::to_utc`], but in an overlap the instant with this offset, as
+    /// `ZonedDateTime` keeps it through arithmetic.
     #[must_use]
     pub fn to_utc_preferring(&self, local: i64, offset: i64) -> Option<i64> {
         let utc = local.checked_sub(offset * MICROS_PER_SECOND)?;

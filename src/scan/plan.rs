@@ -68,7 +68,7 @@ struct CachedPlan {
     with_stats: bool,
     /// Batches, each with the rows that are still live (all if `None`).
     batches: Vec<(Arc<PlanBatch>, Option<BooleanArray>)>,
-    /// How many of them, from the front, are in the index.
+    /// The number of batches, from the front, that are in the index.
     indexed: usize,
     /// The position of each file's key: (batch, row). Built when the first file is removed.
     index: Option<Arc<FileKeyIndex>>,

@@ -3,7 +3,7 @@
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-/// Which files outside of the table's own store a caller allows.
+/// The files outside of the table's own store that a caller allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ExternalPaths {
     /// None.

@@ -790,7 +790,7 @@ impl RowGroupInDecode {
     }
 }
 
-/// Which of these rows are not deleted; `None` if all are.
+/// The rows among these that are not deleted; `None` if none is deleted.
 fn not_deleted(spec: &FileSpec, rows: &[Range<u64>]) -> Option<BooleanBuffer> {
     let deleted = spec.deleted.as_ref()?;
     if let [range] = rows {

@@ -25,7 +25,7 @@ pub(in crate::pq) enum RleRun {
 #[derive(Debug, Clone)]
 pub(in crate::pq) struct HybridRleDecoder {
     bytes: Bytes,
-    /// Where the next run begins.
+    /// The start of the next run.
     at: usize,
     width: usize,
     /// The value and remaining count of a run of one value.

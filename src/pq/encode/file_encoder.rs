@@ -1042,7 +1042,7 @@ struct OpenOutputFile {
     /// Row groups that were complete before their predecessors.
     out_of_order: BTreeMap<usize, FinishedRowGroup>,
     written: usize,
-    /// How many there are, once known.
+    /// The number of row groups, once known.
     groups: Option<usize>,
     facts: EncodedFileStatistics,
 }

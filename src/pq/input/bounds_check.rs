@@ -30,7 +30,7 @@ pub(in crate::pq) fn value_size(physical: Physical) -> Option<u64> {
     }
 }
 
-/// What is wrong with the statistics of a chunk.
+/// The defect in the statistics of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StatisticsFault {
     Bounds,
@@ -172,7 +172,7 @@ fn is_crossed(statistics: &Statistics, column: &ColumnDescriptor) -> bool {
                 return false;
             };
             match order {
-                // Old writers compared these as signed numbers, and nobody reads such bounds.
+                // Old writers compared these as signed numbers, and readers ignore such bounds.
                 _ if statistics.is_min_max_deprecated() => false,
                 SortOrder::UNSIGNED => min > max,
                 SortOrder::SIGNED

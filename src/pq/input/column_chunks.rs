@@ -54,7 +54,7 @@ const HEADER_LIMIT: usize = 4 << 20;
 /// Bytes that the pages of one row group may take while they are decoded, regardless of their
 /// compression ratio.
 const HELD: u64 = if cfg!(test) { 8 << 20 } else { 256 << 20 };
-/// How many times its stored bytes a row group may hold beyond [`HELD`].
+/// The highest ratio of held to stored bytes of a row group beyond [`HELD`].
 const RATIO: u64 = 64;
 /// A dictionary up to this size may have any compression ratio.
 const DICTIONARY: u64 = if cfg!(test) { 2 << 20 } else { 16 << 20 };
@@ -638,7 +638,7 @@ enum FetchBytes {
     Windows(Arc<dyn ObjectReader>),
 }
 
-/// Which leaves (column indexes of the file) of a row group to fetch.
+/// The leaves (column indexes of the file) of a row group to fetch.
 pub(in crate::pq) struct ChunkRequest<'a> {
     pub group: usize,
     pub leaves: &'a [usize],

@@ -335,7 +335,7 @@ pub(in crate::pq) struct PageDetails {
     pub rows: u32,
     pub definition_length: u32,
     pub repetition_length: u32,
-    /// The rest of a page V2 is stored as it is.
+    /// Whether the rest of a page V2 is stored uncompressed.
     pub is_plain: bool,
 }
 

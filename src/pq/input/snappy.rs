@@ -339,7 +339,7 @@ trait DecodeLoop {
     /// # Safety
     /// There is room.
     unsafe fn step(&mut self, at: &mut SnappyCursor) -> DecodeLoopStep;
-    /// Which loop to run after these.
+    /// The loop to run after these elements.
     fn next_loop(&self) -> DecodeLoopKind;
 }
 
