@@ -1,9 +1,9 @@
 //! The crate's only error type.
 //!
-//! One variant for each thing a caller can *do* about a failure, never a variant for each place
-//! that can fail. Every error names what is wrong, where (file, version, line, column) and, where
-//! there is something, what to do: one line, no debug dumps, no credentials. There is deliberately
-//! no `Generic(String)`.
+//! Variants correspond to the reactions that are possible to a failure, never to the places that
+//! can fail. Every error names what is wrong, where (file, version, line, column) and, where
+//! possible, what to do: one line, no debug dumps, no credentials. There is deliberately no
+//! `Generic(String)`.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use std::io;
 /// The crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Where in a table something is wrong. Every part is optional; [`fmt::Display`] shows the known
+/// The location of an error in a table. Every part is optional; [`fmt::Display`] shows the known
 /// ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ErrorContext {
@@ -56,8 +56,8 @@ impl ErrorContext {
     }
 }
 
-/// Text that came from outside, made safe to show: one line, no control characters, cut at a sane
-/// length, userinfo and signed query strings of URLs removed.
+/// External text, made safe to show: one line, no control characters, truncated, userinfo and
+/// signed query strings of URLs removed.
 struct RedactedText<'a>(&'a str);
 
 impl fmt::Display for RedactedText<'_> {
@@ -66,10 +66,10 @@ impl fmt::Display for RedactedText<'_> {
     }
 }
 
-/// The longest piece of foreign text that a message repeats.
+/// The longest piece of external text in a message.
 const SHOWN_LIMIT: usize = 400;
 
-/// `text` as it may appear in a message: one line, control characters replaced, cut, URLs without
+/// `text` for a message: one line, control characters replaced, truncated, URLs without
 /// credentials.
 #[must_use]
 pub fn shown(text: &str) -> String {
@@ -89,7 +89,7 @@ pub fn shown(text: &str) -> String {
     out
 }
 
-/// Characters that change how the text around them is shown.
+/// Characters that change the display of the text around them.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
@@ -132,21 +132,21 @@ fn redact(text: &str) -> String {
     out
 }
 
-/// What kind of thing was not found.
+/// The kind of object that was not found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotFoundKind {
     /// There is no Delta table at the location.
     Table,
-    /// The table exists, the version asked for does not.
+    /// The table exists, but not the requested version.
     Version,
-    /// A file that the log names is not there.
+    /// A file in the log does not exist.
     DataFile,
     /// Any other object.
     Object,
 }
 
-/// What is damaged.
+/// The kind of damaged file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CorruptionKind {
@@ -156,7 +156,7 @@ pub enum CorruptionKind {
     Data,
 }
 
-/// What a process can run out of.
+/// A resource that a process can exhaust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExhaustedResource {
@@ -180,7 +180,7 @@ impl ExhaustedResource {
     }
 }
 
-/// Why a commit lost against one that another writer made first.
+/// The reason that a commit conflicts with an earlier one by another writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ConflictKind {
@@ -190,13 +190,13 @@ pub enum ConflictKind {
     ConcurrentDeleteRead,
     /// It removed files that this transaction removes too.
     ConcurrentDeleteDelete,
-    /// It wrote an application's transaction, or a metadata domain, that this one depends on.
+    /// It wrote an application transaction, or a metadata domain, that this one depends on.
     ConcurrentTransaction,
     /// It changed the table's metadata.
     MetadataChanged,
     /// It changed the table's protocol.
     ProtocolChanged,
-    /// There were always other commits in the way, or one that leaves no way to go on.
+    /// All attempts met other commits, or one after which the transaction cannot be retried.
     ConcurrentWrite,
 }
 
@@ -216,8 +216,8 @@ impl ConflictKind {
     }
 }
 
-/// Everything that can go wrong, by what the caller can do about it. `what` is the message, `place`
-/// says where.
+/// All errors, by the possible reactions of the caller. `what` is the message, `place` the
+/// location.
 #[allow(
     missing_docs,
     reason = "a variant's fields say by their names what they hold"
@@ -225,66 +225,67 @@ impl ConflictKind {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Error {
-    /// Something that was asked for does not exist.
+    /// A requested object does not exist.
     NotFound {
         kind: NotFoundKind,
         what: String,
         context: Box<ErrorContext>,
     },
-    /// Bytes that break the protocol or their own format.
+    /// Bytes that violate the protocol or their own format.
     Corrupt {
         kind: CorruptionKind,
         what: String,
         context: Box<ErrorContext>,
     },
-    /// A well-formed thing that this version of deltafast does not do.
+    /// A valid request or table that this version of deltafast does not support.
     Unsupported {
         feature: Option<String>,
         what: String,
         context: Box<ErrorContext>,
     },
-    /// An argument of the caller's is wrong.
+    /// An argument of the caller is invalid.
     Invalid {
         what: String,
         context: Box<ErrorContext>,
     },
-    /// Data and schema do not fit.
+    /// Data and schema do not match.
     SchemaMismatch {
         what: String,
         expected: String,
         found: String,
         context: Box<ErrorContext>,
     },
-    /// A row breaks a constraint of the table: `constraint` names it.
+    /// A row violates a constraint of the table: `constraint` names it.
     ConstraintViolated {
         constraint: String,
         what: String,
         context: Box<ErrorContext>,
     },
-    /// Rows were asked for that the change feed did not record.
+    /// The change data feed was not recorded for requested versions.
     NotRecorded {
         what: String,
         context: Box<ErrorContext>,
     },
-    /// Another writer's commit came first and this one cannot follow it. Nothing was committed; the
-    /// operation may be run again.
+    /// Another writer's commit came first and conflicts with this one. Nothing was committed; the
+    /// operation may be retried.
     CommitFailed {
         conflict: ConflictKind,
         what: String,
         context: Box<ErrorContext>,
     },
-    /// Whether the commit was made could not be found out. To be looked up, not run again blindly.
+    /// The outcome of the commit could not be determined. The caller must check the log before a
+    /// retry.
     CommitUnknown {
         what: String,
         place: Box<ErrorContext>,
     },
-    /// The store refused or failed.
+    /// The store refused a request or failed.
     Storage {
         what: String,
         retryable: bool,
         place: Box<ErrorContext>,
     },
-    /// The process ran out of a resource whose limit a setting raises.
+    /// The process exhausted a resource whose limit can be raised.
     Resource {
         resource: ExhaustedResource,
         what: String,
@@ -393,7 +394,7 @@ impl Error {
         }
     }
 
-    /// [`Error::Resource`]: `what` cannot have so many bytes of memory.
+    /// [`Error::Resource`]: `what` cannot allocate this many bytes of memory.
     #[must_use]
     pub fn no_memory(what: &str, bytes: u64) -> Self {
         let what = format!(
@@ -406,7 +407,8 @@ impl Error {
         }
     }
 
-    /// [`Error::Resource`]: `what` takes so many bytes, which is more than the process's memory limit leaves for it.
+    /// [`Error::Resource`]: `what` takes this many bytes, which is more than the process's memory
+    /// limit allows.
     #[must_use]
     pub fn over_budget(what: &str, bytes: u64) -> Self {
         let what = format!(
@@ -432,11 +434,11 @@ impl Error {
         }
     }
 
-    /// [`Error::Resource`] for an error of the system that says that a resource has run out; `what`
-    /// needed the resource.
+    /// [`Error::Resource`] for a system error about an exhausted resource; `what` needed the
+    /// resource.
     #[must_use]
     pub fn exhausted(what: &str, error: &io::Error) -> Option<Self> {
-        /// Numbers that Unix systems share.
+        /// Error numbers that are the same on all Unix systems.
         const ENOMEM: i32 = 12;
         const ENFILE: i32 = 23;
         const EMFILE: i32 = 24;
@@ -495,11 +497,11 @@ impl Error {
         }
     }
 
-    /// Whether a commit that ended with this error may have been made all the same: its files must
-    /// stay.
+    /// Whether a commit that ended with this error may exist all the same: its files must not be
+    /// deleted.
     #[must_use]
     pub fn may_be_committed(&self) -> bool {
-        // A defect proves nothing.
+        // After a defect the outcome is unknown.
         matches!(self, Self::CommitUnknown { .. } | Self::Internal { .. })
     }
 
@@ -554,7 +556,7 @@ impl Error {
         })
     }
 
-    /// Where the error is, as far as known.
+    /// The location of the error, as far as known.
     #[must_use]
     pub fn context(&self) -> Option<&ErrorContext> {
         match self {
@@ -574,13 +576,13 @@ impl Error {
         }
     }
 
-    /// True for an object that is simply not there.
+    /// True for an object that does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }
 
-    /// True for damage in the log, which other files of the log may make good.
+    /// True for damage in the log, for which other files of the log may be a substitute.
     #[must_use]
     pub fn is_corrupt(&self) -> bool {
         matches!(self, Self::Corrupt { .. })
@@ -624,7 +626,7 @@ impl fmt::Display for Error {
             }
         }
         match self.context() {
-            // A missing version is what the text is about.
+            // The message already names the missing version.
             Some(_)
                 if matches!(
                     self,
@@ -644,7 +646,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Adds a place to an error on its way up.
+/// Adds a location to an error while it propagates.
 pub trait ResultExt<T> {
     /// See [`Error::at_file`].
     ///
@@ -677,8 +679,8 @@ impl<T> ResultExt<T> for Result<T> {
     }
 }
 
-/// An Arrow kernel that fails on well-formed arrays is our defect, unless the kernel says
-/// otherwise.
+/// A failure of an Arrow kernel on valid arrays is a defect of deltafast, unless the kernel reports
+/// another cause.
 impl From<arrow_schema::ArrowError> for Error {
     fn from(error: arrow_schema::ArrowError) -> Self {
         use arrow_schema::ArrowError as A;

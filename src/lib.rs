@@ -1,46 +1,46 @@
-//! deltafast: Delta Lake tables of any size, opened, queried, changed and maintained.
+//! deltafast: Delta Lake tables of any size: opening, queries, changes and maintenance.
 //!
-//! # The way of the data, reading
+//! # Data flow: reading
 //!
-//! A table is a folder of Parquet files and a log that says which of them are alive. Reading goes
-//! one way through the modules, and each imports only those before it:
+//! A table is a folder of Parquet files and a log that lists the live ones. Data flows through the
+//! modules in one direction, and each imports only those before it:
 //!
-//! 1. [`store`] gives bytes by path: local files, object stores, whatever Python brings.
-//! 2. [`log`] lists `_delta_log` and chooses the files that make up a version: a checkpoint, the
+//! 1. [`store`] reads bytes by path: local files, object stores, file systems that Python provides.
+//! 2. [`log`] lists `_delta_log` and chooses the files that make up a version: a checkpoint and the
 //!    commits after it.
-//! 3. [`parse`] turns commits (JSON) and checkpoints (Parquet, by [`pq`]) into one columnar shape,
-//!    no struct an action.
-//! 4. [`reconcile`] lets the newest action of each file win and streams what is alive.
-//! 5. [`snapshot`] holds a version: protocol and metadata at once, files when asked for.
-//!    [`history`] knows its past.
-//! 6. [`scan`] prunes the files by a predicate ([`expr`] is the tree, [`prune`] reads it over
-//!    statistics), reads their rows ([`pq`] decodes, [`dv`] leaves out deleted ones), and reads
+//! 3. [`parse`] turns commits (JSON) and checkpoints (Parquet, read by [`pq`]) into one columnar
+//!    form, without a struct per action.
+//! 4. [`reconcile`] keeps the newest action of each file and streams the live files.
+//! 5. [`snapshot`] holds a version: protocol and metadata at once, files on request. [`history`]
+//!    reads earlier versions.
+//! 6. [`scan`] prunes the files by a predicate ([`expr`] is the tree, [`prune`] evaluates it over
+//!    statistics), reads their rows ([`pq`] decodes, [`dv`] excludes deleted ones), and reads
 //!    changes between versions.
 //!
-//! # The way of the data, writing
+//! # Data flow: writing
 //!
 //! [`write`](mod@write) casts and checks batches, splits them by partition and has [`pq`] encode
-//! them, column beside column, into new data files with their statistics.
+//! them, columns in parallel, into new data files with statistics.
 //!
-//! [`commit`] makes a version out of what a transaction read and wants: a new file in the log, if
-//! nobody was there first. [`commit::finish`] ends each operation: its commit, then the maintenance
-//! that is due. [`manifest`] lists live files for readers without Delta.
+//! [`commit`] makes a version from a transaction's reads and actions: a new file in the log, by
+//! put-if-absent. [`commit::finish`] ends each operation: its commit, then the maintenance that is
+//! due. [`manifest`] lists live files for readers without Delta.
 //!
-//! What a version needs to be read is kept short by [`checkpoint`]: checkpoints, version checksums,
-//! log compaction, cleanup.
+//! [`checkpoint`] limits the files needed to read a version: checkpoints, version checksums, log
+//! compaction, cleanup.
 //!
 //! [`ops`] has the operations end to end, from a caller's request to files and a version.
 //!
-//! Beside the way: [`protocol`] has the nouns of the format and does no input or output; [`exec`]
-//! has the threads; [`error`] the only error type. `py` is the Python extension and decides
-//! nothing.
+//! Modules that all others use: [`protocol`] has the types of the format and does no input or
+//! output; [`exec`] has the threads; [`error`] the only error type. `py` is the Python extension
+//! and contains no logic.
 //!
-//! # Rules of the house
+//! # Design rules
 //!
-//! - Every byte that comes from a table is hostile: sizes are checked before they are believed,
-//!   nesting is bounded, nothing panics, and an error names file, version and line.
+//! - Every byte of a table is untrusted: sizes are checked before they are used, nesting is
+//!   bounded, nothing panics, and an error names file, version and line.
 //! - Checkpoints, compactions, checksums, the hint and statistics are hints: when they are damaged
-//!   and the commits are there, the answer is right all the same.
+//!   and the commits exist, the answer is still right.
 //! - Memory is bounded by what is in flight, not by the table.
 
 #![cfg_attr(

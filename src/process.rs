@@ -1,17 +1,18 @@
 //! Process-wide values that stay usable after a fork.
 //!
 //! A forked child has one thread, and a lock that another thread of its parent held stays locked in
-//! it for ever. So nothing here waits for another thread: a value is made by whoever needs it
-//! first, and where two make it at once, one of the two values is dropped. What a process shares
-//! lives in one of these types or in an atomic, never in a `Mutex`, a `OnceLock` or a `LazyLock` of
-//! its own. Caches of a handle, which a child may use too, are in a [`ProcessMutex`].
+//! it for ever. So nothing here waits for another thread: the first thread that needs a value
+//! creates it, and where two threads create it at once, one of the two values is dropped.
+//! Process-wide state is in one of these types or in an atomic, never in a plain `Mutex`,
+//! `OnceLock` or `LazyLock`. Caches of a handle, which a child may use too, are in a
+//! [`ProcessMutex`].
 
 use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A value that is made once and then stays, whatever process asks for it.
+/// A value that is created once and then stays, also in forked children.
 pub struct RaceOnce<T: 'static>(AtomicPtr<T>);
 
 impl<T: Send + Sync> RaceOnce<T> {
@@ -21,7 +22,7 @@ impl<T: Send + Sync> RaceOnce<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// The value; `make` makes it where there is none yet. Several threads may make one at once:
+    /// The value; `make` creates it if there is none yet. Several threads may create one at once:
     /// the first one stays.
     pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
         // SAFETY: the pointer is null or from `Box::into_raw`, and is never replaced nor freed.
@@ -36,7 +37,7 @@ impl<T: Send + Sync> RaceOnce<T> {
             // SAFETY: `made` is from `Box::into_raw` and now stays.
             Ok(_) => unsafe { &*made },
             Err(first) => {
-                // SAFETY: nobody else has seen `made`.
+                // SAFETY: no other thread has seen `made`.
                 drop(unsafe { Box::from_raw(made) });
                 // SAFETY: not null, hence another thread's value, which stays.
                 unsafe { &*first }
@@ -51,8 +52,9 @@ impl<T: Send + Sync> Default for RaceOnce<T> {
     }
 }
 
-/// A value that each process makes for itself. A forked child never touches that of its parent,
-/// whose threads it does not have and whose locks may be held for ever; its memory is not freed.
+/// A value that each process creates for itself. A forked child never accesses the value of its
+/// parent, whose threads it does not have and whose locks may be held for ever; the memory of that
+/// value is not freed.
 pub struct PerProcess<T: 'static>(AtomicPtr<ProcessValue<T>>);
 
 struct ProcessValue<T> {
@@ -67,7 +69,7 @@ impl<T: Send + Sync> PerProcess<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// This process's value; `make` makes it where there is none yet. Several threads may make one
+    /// This process's value; `make` creates it if there is none yet. Several threads may create one
     /// at once: the first one stays.
     ///
     /// # Errors
@@ -95,7 +97,7 @@ impl<T: Send + Sync> PerProcess<T> {
                 .compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire)
         {
             if let Some(value) = own(other) {
-                // SAFETY: nobody else has seen `made`.
+                // SAFETY: no other thread has seen `made`.
                 drop(unsafe { Box::from_raw(made) });
                 return Ok(value);
             }
@@ -112,8 +114,9 @@ impl<T: Send + Sync> Default for PerProcess<T> {
     }
 }
 
-/// A value that depends on threads of the process that made it: only that process may use it, and
-/// where another one drops it, it is forgotten instead, since its end would wait for those threads.
+/// A value that depends on threads of the process that created it: only that process may use it,
+/// and if another one drops it, it is leaked instead, since dropping it would wait for those
+/// threads.
 #[derive(Debug)]
 pub struct ProcessBound<T> {
     process: u32,
@@ -129,7 +132,7 @@ impl<T> ProcessBound<T> {
         }
     }
 
-    /// The value, unless another process made it.
+    /// The value, unless another process created it.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         self.value
             .as_mut()
@@ -145,7 +148,7 @@ impl<T> Drop for ProcessBound<T> {
     }
 }
 
-/// A lock of a value that a forked child can do without, such as a cache: the child gets a default
+/// A lock of a value that a forked child does not need, such as a cache: the child gets a default
 /// value of its own, since a thread of its parent may have held the lock at the fork. (Children of
 /// children share that one.)
 #[derive(Debug)]
@@ -165,7 +168,7 @@ impl<T: Default> ProcessMutex<T> {
         }
     }
 
-    /// Locks this process's value, also after a panic of another thread that held it.
+    /// Locks this process's value, even if another thread panicked while it held the lock.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         let mutex = if self.process == std::process::id() {
             &self.value

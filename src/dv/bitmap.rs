@@ -1,15 +1,15 @@
-//! Sets of row positions: serialized 64-bit Roaring bitmaps <-> [`RoaringBitmapArray`] -> masks of rows to
-//! keep.
+//! Sets of row positions: serialized 64-bit Roaring bitmaps <-> [`RoaringBitmapArray`] -> masks of
+//! rows to keep.
 //!
-//! The serialized containers (sorted 16-bit lists, 8 KiB bitmaps, runs) are kept as they are, so
-//! that decoding is little more than checking and copying, and a mask is made from whole words
-//! where the container has them. Rejected: the `roaring` crate's `RoaringTreemap`, which has no way
-//! to get at its containers: a mask would be built position by position. Its format is the same;
-//! the tests compare the two.
+//! The serialized containers (sorted 16-bit lists, 8 KiB bitmaps, runs) are kept in their
+//! serialized form, so that decoding is little more than checking and copying, and a mask is made
+//! from whole words where the container has them. Rejected: the `roaring` crate's `RoaringTreemap`,
+//! whose containers are not accessible: a mask would be built position by position. Its format is
+//! the same; the tests compare the two.
 //!
 //! Protocol: "Deletion Vector Format". Everything read is checked: keys ascend, values ascend,
-//! cardinalities are as said, nothing lies beyond the bytes, and nothing is allocated that the
-//! bytes do not hold.
+//! cardinalities are correct, nothing refers beyond the bytes, and no more is allocated than the
+//! bytes can hold.
 
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ use crate::error::{Error, Result};
 
 /// Magic number of the portable format, which the protocol prescribes.
 const PORTABLE: u32 = 1_681_511_377;
-/// Magic number of delta-spark's older format: no keys but a bitmap for each from 0 on, preceded by
-/// its size.
+/// Magic number of delta-spark's older format: no keys, but one bitmap for each key from 0 on,
+/// preceded by its size.
 const NATIVE: u32 = 1_681_511_376;
 /// First word of a 32-bit bitmap without runs.
 const COOKIE: u32 = 12_346;
@@ -34,12 +34,12 @@ const LIST_LIMIT: usize = 4096;
 const SPAN: u64 = 1 << 16;
 const WORDS: usize = 1024;
 
-/// Up to 65,536 neighbouring positions.
+/// A container of up to 65,536 consecutive positions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum RoaringContainer {
     /// Ascending.
     List(Box<[u16]>),
-    /// A bit for each, and how many are set.
+    /// One bit per position, and the number of set bits.
     Bits(Box<[u64; WORDS]>, u32),
     /// First and last of each run, ascending.
     Runs(Box<[(u16, u16)]>),
@@ -61,7 +61,7 @@ impl PartialEq for RoaringBitmapArray {
 
 impl Eq for RoaringBitmapArray {}
 
-/// Bytes to be taken from the front.
+/// A reader of bytes from the front.
 struct BitmapReader<'a>(&'a [u8]);
 
 fn truncated_error() -> Error {
@@ -109,7 +109,7 @@ impl RoaringContainer {
         }
     }
 
-    /// A list or a bitmap, as `cardinality` says.
+    /// A list or a bitmap, depending on `cardinality`.
     fn read_plain(input: &mut BitmapReader<'_>, cardinality: usize) -> Result<Self> {
         if cardinality > LIST_LIMIT {
             let mut words = Box::new([0; WORDS]);
@@ -155,7 +155,7 @@ impl RoaringContainer {
         Ok(Self::Runs(runs.into()))
     }
 
-    /// Calls `each` with every maximal stretch of values that the container keeps together.
+    /// Calls `each` with every maximal run of values in the container's representation.
     fn for_each_run(&self, mut each: impl FnMut(u64, u64)) {
         match self {
             Self::List(values) => values
@@ -177,7 +177,7 @@ impl RoaringContainer {
         }
     }
 
-    /// How many of its values lie in `from..to`.
+    /// The number of its values in `from..to`.
     fn count(&self, from: u64, to: u64) -> u64 {
         if from == 0 && to >= SPAN {
             return self.len();
@@ -236,7 +236,7 @@ impl RoaringContainer {
     }
 }
 
-/// The bits `from..to` of a word; bounds beyond it are cut.
+/// The bits `from..to` of a word; bounds beyond it are clamped.
 fn bits_between(from: u64, to: u64) -> u64 {
     let below = |n: u64| if n >= 64 { u64::MAX } else { (1 << n) - 1 };
     below(to) & !below(from)
@@ -257,7 +257,7 @@ fn clear(words: &mut [u64], from: u64, to: u64) {
 }
 
 impl RoaringBitmapArray {
-    /// How many positions are in the set.
+    /// Number of positions in the set.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
@@ -269,7 +269,7 @@ impl RoaringBitmapArray {
         self.len == 0
     }
 
-    /// Bytes that the set takes in memory, about.
+    /// Approximate bytes of the set in memory.
     #[must_use]
     pub fn memory(&self) -> usize {
         let of = |container: &RoaringContainer| match container {
@@ -333,8 +333,8 @@ impl RoaringBitmapArray {
         self.containers.push((key, container));
     }
 
-    /// The set of positions whose bit in `bits` is set; bit 0 stands for position `start`, a
-    /// multiple of 65,536.
+    /// The set of positions whose bit in `bits` is set; bit 0 is position `start`, a multiple of
+    /// 65,536.
     #[must_use]
     pub fn from_bits(start: u64, bits: &BooleanBuffer) -> Self {
         Self::from_ascending(bits.set_indices().map(|n| start + n as u64)).unwrap_or_default()
@@ -382,7 +382,7 @@ impl RoaringBitmapArray {
             .map(|(key, container)| (key * SPAN, container))
     }
 
-    /// How many positions lie in `range`.
+    /// The number of positions in `range`.
     #[must_use]
     pub fn count(&self, range: Range<u64>) -> u64 {
         self.overlapping_containers(&range)
@@ -392,8 +392,8 @@ impl RoaringBitmapArray {
             .sum()
     }
 
-    /// A bit for each position of `range`, set where the position is *not* in the set; `None` if
-    /// none of them is.
+    /// One bit per position of `range`, set where the position is *not* in the set; `None` if no
+    /// position of the range is in the set.
     #[must_use]
     pub fn live_row_mask(&self, range: Range<u64>) -> Option<BooleanBuffer> {
         let rows = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
@@ -406,7 +406,7 @@ impl RoaringBitmapArray {
                 range.start.saturating_sub(base),
                 (range.end - base).min(SPAN),
             );
-            // Where the container's value 0 would lie in the mask; negative where the range begins
+            // The position of the container's value 0 in the mask; negative where the range begins
             // later.
             let shift = base.cast_signed() - range.start.cast_signed();
             match container {
@@ -458,7 +458,7 @@ impl RoaringBitmapArray {
             match (left.peek(), right.peek()) {
                 (Some((a, one)), Some((b, two))) if a == b => {
                     let mut words = Box::new([0_u64; WORDS]);
-                    // Clearing in the complement is setting.
+                    // Clearing a bit in the complement sets it.
                     for container in [one, two] {
                         container.for_each_run(|from, to| {
                             let (first, last) = ((from / 64) as usize, to.div_ceil(64) as usize);
@@ -498,7 +498,7 @@ impl RoaringBitmapArray {
     /// Reads the serialized form: magic number and bitmaps.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] says what is wrong.
+    /// [`Error::Corrupt`] describes the damage.
     pub fn deserialize(bytes: &[u8]) -> Result<Self> {
         let mut input = BitmapReader(bytes);
         let mut set = Self::default();
@@ -557,7 +557,7 @@ impl RoaringBitmapArray {
         Ok(set)
     }
 
-    /// Reads a 32-bit bitmap whose values have `high` before them.
+    /// Reads a 32-bit bitmap of values with the high bits `high`.
     fn read_bucket(&mut self, high: u64, input: &mut BitmapReader<'_>) -> Result<()> {
         let cookie = input.u32()?;
         let (count, runs) = if cookie == COOKIE {
@@ -577,7 +577,7 @@ impl RoaringBitmapArray {
         }
         let (heads, _) = input.take(count * 4)?.as_chunks::<4>();
         if runs.is_empty() || count >= OFFSETS_FROM {
-            // Where each container begins, which is where it is met anyway.
+            // The offsets of the containers, which are redundant.
             input.take(count * 4)?;
         }
         let mut before = None;
@@ -685,8 +685,8 @@ fn write_bucket(out: &mut Vec<u8>, bucket: &[(u64, RoaringContainer)]) {
     }
 }
 
-/// Clears in `mask` the bits that are set in `from..to` of `bits`, moved by `shift`. Whether there
-/// were any.
+/// Clears in `mask` the bits that are set in `from..to` of `bits`, shifted by `shift`. Returns
+/// whether there were any.
 fn clear_bits(mask: &mut [u64], bits: &[u64; WORDS], shift: i64, from: u64, to: u64) -> bool {
     let mut any = 0;
     for (start, word) in (0..)
@@ -700,7 +700,8 @@ fn clear_bits(mask: &mut [u64], bits: &[u64; WORDS], shift: i64, from: u64, to: 
             continue;
         }
         any |= word;
-        // Bit 0 of this word lies at `at`, which may be up to 63 before the mask's beginning.
+        // Bit 0 of this word is at position `at`, which may be up to 63 before the mask's
+        // beginning.
         let at = start.cast_signed() + shift;
         let (index, offset) = (at.div_euclid(64), at.rem_euclid(64).cast_unsigned());
         let mut apply = |index: i64, word: u64| {

@@ -1,8 +1,7 @@
-//! Where a deletion vector's bytes are and how they are framed: version byte, big-endian sizes,
-//! CRC-32.
+//! Location and framing of a deletion vector's bytes: version byte, big-endian sizes, CRC-32.
 //!
-//! Vectors of one file that lie close together are fetched as one range; the version byte is looked
-//! at when the range begins near enough to the file's start to include it for nothing.
+//! Vectors that are close together in one file are fetched as one range; the version byte is
+//! checked when the range begins near enough to the file's start to include it at no cost.
 
 use std::ops::Range;
 
@@ -16,19 +15,19 @@ use crate::store::{PendingResult, StoreObject};
 const VERSION: u8 = 1;
 /// Vectors are joined into one range across gaps up to this.
 const GAP: u64 = 64 << 10;
-/// The longest range that joining makes.
+/// The longest joined range.
 const JOINED: u64 = 16 << 20;
-/// Size before the data, checksum behind it.
+/// Bytes of the frame: size before the data, checksum after it.
 const FRAME: u64 = 8;
 /// Characters of a UUID in Z85.
 const UUID_LENGTH: usize = 20;
 
-/// Where a deletion vector's file is.
+/// The location of a deletion vector's file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum DvPath {
-    /// Below the table's root: a plain path, nothing in it is encoded.
+    /// Below the table's root: a plain path without encoding.
     InTable(String),
-    /// As the log has it, in the form of an `add`'s path.
+    /// As in the log, in the form of an `add`'s path.
     Given(String),
 }
 
@@ -62,7 +61,7 @@ pub(super) fn path(descriptor: &Descriptor) -> Result<Option<DvPath>> {
     }
 }
 
-/// The canonical text of a UUID.
+/// The canonical form of a UUID.
 fn hyphenated(uuid: &[u8; 16]) -> String {
     let mut text = String::with_capacity(36);
     for (n, byte) in uuid.iter().enumerate() {
@@ -94,15 +93,15 @@ pub(super) fn inline(descriptor: &Descriptor) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Vectors of one file, on their way.
+/// Vectors of one file that are being fetched.
 pub(super) struct DeletionVectorFetch {
-    /// Of each vector: its frame's range, and which of `ranges` holds it.
+    /// For each vector: its frame's range, and the index of the one of `ranges` that contains it.
     frames: Vec<(Range<u64>, usize)>,
     ranges: Vec<Range<u64>>,
     bytes: PendingResult<Vec<Bytes>>,
 }
 
-/// Begins to read the vectors of `file`.
+/// Starts to read the vectors of `file`.
 pub(super) fn fetch(
     file: &StoreObject,
     descriptors: &[&Descriptor],
@@ -153,7 +152,7 @@ pub(super) fn fetch(
 }
 
 impl DeletionVectorFetch {
-    /// Waits for the bytes and takes the vectors' data out of their frames.
+    /// Waits for the bytes and extracts the vectors' data from their frames.
     pub fn wait(self) -> Result<Vec<Bytes>> {
         let bytes = self.bytes.wait()?;
         if let (Some(range), Some(bytes)) = (self.ranges.first(), bytes.first())
@@ -182,7 +181,7 @@ impl DeletionVectorFetch {
     }
 }
 
-/// The data of `size` bytes in the frame at `start`, if size and checksum are right.
+/// The data of `size` bytes in the frame at `start`, if size and checksum are correct.
 fn read_frame(bytes: &Bytes, start: u64, size: u64) -> Result<Bytes> {
     let early = || Error::corrupt_data("its file ends too early");
     let at = usize::try_from(start).map_err(|_| early())?;
@@ -211,20 +210,20 @@ fn read_frame(bytes: &Bytes, start: u64, size: u64) -> Result<Bytes> {
     Ok(bytes.slice_ref(data))
 }
 
-/// A file of vectors that is to be made.
+/// A file of vectors to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeletionVectorFile {
     /// Its path below the table's root.
     pub path: String,
-    /// How descriptors of storage type `u` name it.
+    /// Its name in descriptors of storage type `u`.
     pub in_log: String,
 }
 
 impl DeletionVectorFile {
-    /// The file that has the text of a UUID in its name.
+    /// The file with a UUID in its name.
     ///
     /// # Errors
-    /// [`Error::Internal`] for a text that is none.
+    /// [`Error::Internal`] for a string that is not a UUID.
     pub fn new(uuid: &str) -> Result<Self> {
         let digits: Vec<u8> = uuid
             .chars()
@@ -251,10 +250,10 @@ pub struct DeletionVectorFileWriter {
     bytes: Vec<u8>,
 }
 
-/// What a descriptor says of a vector that was written.
+/// The fields of a descriptor for a vector that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeletionVectorExtent {
-    /// Where its frame begins.
+    /// The start of its frame.
     pub offset: i32,
     /// Bytes of its data.
     pub size_in_bytes: i32,
@@ -274,7 +273,7 @@ impl DeletionVectorFileWriter {
     /// Adds a vector.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when the file would outgrow 2 GiB.
+    /// [`Error::Invalid`] if the file would exceed 2 GiB.
     pub fn push(&mut self, positions: &RoaringBitmapArray) -> Result<DeletionVectorExtent> {
         let data = positions.serialize();
         let too_big = |_| Error::invalid("a file of deletion vectors would outgrow 2 GiB");

@@ -1,9 +1,8 @@
-//! Deletion vectors: [`Descriptor`] -> [`DeletionVector`], the set of rows of a file that are
-//! deleted.
+//! Deletion vectors: [`Descriptor`] -> [`DeletionVector`], the set of a file's deleted rows.
 //!
-//! A vector stands in the log itself or in a file of several. Its bytes are read by range,
-//! neighbours of one file in one request, and verified: format version, size, CRC-32, magic number
-//! and the cardinality that the log gives.
+//! A vector is stored in the log itself or in a file, which may hold several. Its bytes are read by
+//! range, neighbours in one file by one request, and verified: format version, size, CRC-32, magic
+//! number and the cardinality in the log.
 //!
 //! Protocol: "Deletion Vectors", "Deletion Vector Format". Cost: one pass over the bytes.
 
@@ -30,18 +29,18 @@ use std::sync::Arc;
 use arrow_buffer::BooleanBuffer;
 use rustc_hash::FxHashMap;
 
-/// Where a deletion vector is, as the log describes it.
+/// The descriptor of a deletion vector in the log.
 pub use crate::protocol::commit_line::DeletionVectorDescriptor as Descriptor;
 
 use crate::error::{Error, Result};
 use crate::store::StoreObject;
 
 impl Descriptor {
-    /// The file that holds it; `None` for one that stands in the log.
+    /// The file that contains it; `None` for an inline vector.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a descriptor that names no file, [`Error::Unsupported`] for a storage
-    /// type that is not known.
+    /// [`Error::Corrupt`] for a descriptor without a valid file, [`Error::Unsupported`] for an
+    /// unknown storage type.
     pub fn path(&self) -> Result<Option<DvPath>> {
         format::path(self)
     }
@@ -66,25 +65,25 @@ impl DeletionVector {
         &self.positions
     }
 
-    /// How many rows are deleted.
+    /// Number of deleted rows.
     #[must_use]
     pub fn cardinality(&self) -> u64 {
         self.positions.len()
     }
 
-    /// How many of these rows are deleted.
+    /// Number of deleted rows among these rows.
     #[must_use]
     pub fn count(&self, rows: Range<u64>) -> u64 {
         self.positions.count(rows)
     }
 
-    /// A bit for each of these rows, set where the row is to be kept; `None` if all are.
+    /// One bit for each of these rows, set if the row is kept; `None` if all are kept.
     #[must_use]
     pub fn live_row_mask(&self, rows: Range<u64>) -> Option<BooleanBuffer> {
         self.positions.live_row_mask(rows)
     }
 
-    /// Decodes a vector's bytes and compares them with what the log says.
+    /// Decodes a vector's bytes and verifies them against the log.
     fn decode(bytes: &[u8], descriptor: &Descriptor) -> Result<Self> {
         let positions = RoaringBitmapArray::deserialize(bytes)?;
         if i64::try_from(positions.len()) != Ok(descriptor.cardinality) {
@@ -98,7 +97,7 @@ impl DeletionVector {
     }
 }
 
-/// Says that an error is about a deletion vector.
+/// Adds to an error that it concerns a deletion vector.
 fn with_vector_context(error: Error) -> Error {
     match error {
         Error::Corrupt {
@@ -117,7 +116,7 @@ fn with_vector_context(error: Error) -> Error {
 /// Loads one deletion vector. `resolve` turns its path into a file.
 ///
 /// # Errors
-/// [`Error::Corrupt`] names the file and what is wrong; what `resolve` and the store say.
+/// [`Error::Corrupt`] names the file and the damage; errors of `resolve` and the store.
 pub fn load(
     descriptor: &Descriptor,
     resolve: impl Fn(&DvPath) -> Result<StoreObject>,
@@ -150,7 +149,7 @@ pub fn load_all(
             }
         }
     }
-    // Every file's reads are under way before the first is waited for.
+    // All reads are started before the first one is waited for.
     let fetches = by_file
         .iter()
         .map(|(path, wanted)| {
@@ -240,7 +239,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A file of these bytes in a store that counts as remote.
+    /// A file with these bytes in a store that is treated as remote.
     pub(crate) fn file_of(bytes: &[u8]) -> StoreObject {
         file_in("memory:///", bytes)
     }

@@ -24,7 +24,7 @@ const DIGITS: [u8; 256] = {
 /// Decodes `text`, whose length must be a multiple of five.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for other lengths, foreign characters and groups beyond 32 bits.
+/// [`Error::Corrupt`] for other lengths, invalid characters and groups beyond 32 bits.
 pub fn decode(text: &str) -> Result<Vec<u8>> {
     let (groups, rest) = text.as_bytes().as_chunks::<5>();
     if !rest.is_empty() {

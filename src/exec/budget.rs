@@ -1,8 +1,8 @@
-//! The byte budget: how much may be decoded ahead of its consumers, over all streams of the
-//! process.
+//! The byte budget: a limit on the bytes that are decoded ahead of their consumers, over all
+//! streams of the process.
 //!
-//! A lane that finds the budget spent parks once it has something to give, so every stream goes on,
-//! however many are open: memory is the budget and one item a lane. The budget is
+//! A lane that finds the budget spent parks once it has produced an item, so every stream makes
+//! progress, however many are open: memory is the budget and one item per lane. The budget is
 //! `DELTAFAST_MEMORY_LIMIT` (bytes, or with a unit: `512MB`, `2GiB`, all powers of 1024), else a
 //! quarter of the machine's memory or of the control group's limit, whichever is smaller.
 
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::{Error, Result};
 use crate::process::{PerProcess, RaceOnce};
 
-/// What a machine is taken to have that does not say.
+/// The assumed memory of a machine whose memory is unknown.
 const UNKNOWN: u64 = 4 << 30;
 
 static WAITING: PerProcess<AtomicU64> = PerProcess::new();
@@ -55,7 +55,7 @@ fn parse(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// The memory that this process may have.
+/// The memory that this process may use.
 fn memory() -> u64 {
     let kilobytes = |line: &str| {
         line.strip_prefix("MemTotal:")?
@@ -70,8 +70,8 @@ fn memory() -> u64 {
         .and_then(|text| text.lines().find_map(kilobytes))
         .map_or(UNKNOWN, |kb| kb.saturating_mul(1024));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    // `0::/path` in version 2, `4:memory:/path` in version 1; inside of a container the path may be
-    // that outside of it.
+    // `0::/path` in version 2, `4:memory:/path` in version 1; inside a container the path may be
+    // the one outside of it.
     let files = groups.lines().filter_map(|line| {
         match line.splitn(3, ':').collect::<Vec<_>>().as_slice() {
             [_, "", path] => Some(("/sys/fs/cgroup", *path, "memory.max")),
@@ -90,7 +90,7 @@ fn memory() -> u64 {
 pub(super) struct BudgetGuard(Option<(&'static AtomicU64, u64)>);
 
 impl BudgetGuard {
-    /// Takes `bytes` from the budget, which may be overdrawn.
+    /// Reserves `bytes` of the budget, which may be exceeded.
     pub(super) fn new(bytes: u64) -> Self {
         if bytes == 0 {
             return Self(None);
@@ -106,7 +106,7 @@ impl BudgetGuard {
         )
     }
 
-    /// Whether nothing is left of the budget.
+    /// Whether the budget is exhausted.
     pub(super) fn is_last(&self) -> bool {
         self.0.as_ref().is_some_and(|(waiting, _)| {
             waiting.load(Ordering::Relaxed) >= memory_limit().unwrap_or(UNKNOWN / 4)

@@ -1,6 +1,6 @@
-//! Buffers that are used again: pages are read and decompressed, and arrays made of them, by the
-//! megabyte, and memory fresh from the system costs more (it is zeroed and mapped page by page)
-//! than what is put into it.
+//! Reusable buffers: pages are read and decompressed, and arrays are built, by the megabyte, and
+//! new memory from the operating system costs more (it is zeroed and mapped page by page) than
+//! filling it.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -15,19 +15,19 @@ use bytes::Bytes;
 use crate::error::{Error, Result};
 use crate::process::PerProcess;
 
-/// Smaller buffers are the allocator's.
+/// Smaller buffers are not pooled.
 const LEAST: usize = 16 << 10;
-/// Larger ones are not kept.
+/// Larger buffers are not pooled.
 const MOST: usize = 16 << 20;
-/// Bytes that wait for their next use, at most.
+/// The most bytes of idle buffers.
 const KEPT: usize = 32 << 20;
-/// How long they wait: pages of a log that grows are a little larger each time, and would fill all
-/// of it for ever.
+/// The time after which an idle buffer is freed: pages of a growing log are slightly larger each
+/// time, and their old buffers would otherwise fill the pool for ever.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 static IDLE: PerProcess<Mutex<IdleBuffers>> = PerProcess::new();
 
-/// Buffers without a user and since when, the last used ones at the end.
+/// Idle buffers with the time of their release, the most recent at the end.
 #[derive(Default)]
 struct IdleBuffers {
     buffers: VecDeque<(Instant, MutableBuffer)>,
@@ -38,7 +38,7 @@ fn idle() -> MutexGuard<'static, IdleBuffers> {
     let idle = IDLE
         .get(|| Ok::<_, Infallible>(Mutex::default()))
         .unwrap_or_else(|never| match never {});
-    // Nothing panics while the lock is held.
+    // No thread panics while it holds the lock.
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -54,7 +54,7 @@ impl IdleBuffers {
         Some(buffer)
     }
 
-    /// Takes a buffer in; gives those back that have waited enough.
+    /// Adds a buffer; returns those that have been idle for too long.
     fn put(&mut self, buffer: MutableBuffer, now: Instant) -> Vec<MutableBuffer> {
         self.bytes += buffer.len();
         self.buffers.push_back((now, buffer));
@@ -72,16 +72,17 @@ impl IdleBuffers {
     }
 }
 
-/// A buffer that comes back when it is dropped.
+/// A buffer that returns to the pool when it is dropped.
 struct PooledBuffer {
     buffer: MutableBuffer,
     size: usize,
 }
 
 impl PooledBuffer {
-    /// One of at least `size` arbitrary bytes.
+    /// A buffer of at least `size` arbitrary bytes.
     fn new(size: usize) -> Result<Self> {
-        /// Numbers of any type fill a buffer without a rest.
+        /// Buffer sizes are multiples of this, so that numbers of any type fill a buffer without a
+        /// remainder.
         const UNIT: usize = 64;
         let known = if (LEAST..=MOST).contains(&size) {
             idle().take(size)
@@ -119,17 +120,17 @@ impl Drop for PooledBuffer {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
         if (LEAST..=MOST).contains(&buffer.len()) {
-            // What has no room is freed after the lock.
+            // Buffers that do not fit are freed after the lock is released.
             let surplus = idle().put(buffer, Instant::now());
             drop(surplus);
         }
     }
 }
 
-/// `size` bytes as `fill` leaves them; it finds arbitrary ones.
+/// `size` bytes written by `fill`, which receives arbitrary bytes.
 ///
 /// # Errors
-/// Those of `fill`; [`Error::Resource`] where the process cannot have so much memory.
+/// Those of `fill`; [`Error::Resource`] if the process cannot allocate the memory.
 pub fn filled(size: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Bytes> {
     let mut lent = PooledBuffer::new(size)?;
     if let Some(bytes) = lent.buffer.get_mut(..size) {
@@ -138,7 +139,7 @@ pub fn filled(size: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result
     Ok(Bytes::from_owner(lent))
 }
 
-/// Numbers that become a buffer of an array.
+/// A builder of numbers that become a buffer of an array.
 pub struct PooledBuilder<T> {
     pooled_buffer: PooledBuffer,
     length: usize,
@@ -146,11 +147,11 @@ pub struct PooledBuilder<T> {
 }
 
 impl<T: ArrowNativeType> PooledBuilder<T> {
-    /// None yet, with room for `room` of them.
+    /// An empty builder with capacity for `room` numbers.
     ///
     /// # Panics
-    /// With an [`Error::Resource`] as payload where the process cannot have so much memory, here
-    /// and when it grows.
+    /// With an [`Error::Resource`] as payload if the process cannot allocate the memory, here and
+    /// when the builder grows.
     #[must_use]
     pub fn new(room: usize) -> Self {
         Self {
@@ -160,19 +161,19 @@ impl<T: ArrowNativeType> PooledBuilder<T> {
         }
     }
 
-    /// How many there are.
+    /// Number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there are none.
+    /// Whether the builder is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Those from `from` on.
+    /// The values from `from` on.
     pub fn tail(&mut self, from: usize) -> &mut [T] {
         let length = self.length;
         self.pooled_buffer
@@ -182,7 +183,7 @@ impl<T: ArrowNativeType> PooledBuilder<T> {
             .unwrap_or_default()
     }
 
-    /// `count` more, arbitrary ones as yet.
+    /// Appends `count` values with arbitrary content.
     pub fn more(&mut self, count: usize) -> &mut [T] {
         let from = self.length;
         self.length += count;

@@ -1,12 +1,12 @@
-//! Stopping long work and watching it: two atomics shared by caller and worker.
+//! Cancellation and progress of long work: two atomics shared by caller and worker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// A flag that long work looks at between steps, and the count of what it has done. Clones share
-/// both; children also stop with their parent, and count with it.
+/// A cancellation flag that long work checks between steps, and its progress. Clones share both;
+/// children are also cancelled with their parent, and add to its progress.
 #[derive(Debug, Clone, Default)]
 pub struct CancellationToken(Arc<CancellationState>);
 
@@ -18,7 +18,7 @@ struct CancellationState {
 }
 
 impl CancellationToken {
-    /// A flag of work that somebody watches.
+    /// A token for work with observed progress.
     #[must_use]
     pub fn with_progress(progress: ProgressCounter) -> Self {
         Self(Arc::new(CancellationState {
@@ -27,13 +27,13 @@ impl CancellationToken {
         }))
     }
 
-    /// A flag for a part of the work: set with this one, or alone.
+    /// A token for a part of the work: cancelled with this one, or alone.
     #[must_use]
     pub fn child(&self) -> Self {
         self.child_with_progress(self.0.progress.clone())
     }
 
-    /// The same for a part whose own units are not those that are counted here.
+    /// The same for a part whose units are not counted in this token's progress.
     #[must_use]
     pub fn without_progress(&self) -> Self {
         self.child_with_progress(ProgressCounter::default())
@@ -47,18 +47,18 @@ impl CancellationToken {
         }))
     }
 
-    /// What the work has done.
+    /// The progress of the work.
     #[must_use]
     pub fn progress(&self) -> &ProgressCounter {
         &self.0.progress
     }
 
-    /// Asks the work to stop.
+    /// Requests the work to stop.
     pub fn cancel(&self) {
         self.0.set.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the work was asked to stop.
+    /// Whether the work was requested to stop.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.set.load(Ordering::Relaxed) || self.0.parent.as_ref().is_some_and(Self::is_cancelled)
@@ -75,8 +75,7 @@ impl CancellationToken {
     }
 }
 
-/// Done and total units of a piece of work (files, unless its maker says otherwise). Clones share
-/// it; Python polls it.
+/// Done and total units of a piece of work (files by default). Clones share it; Python polls it.
 #[derive(Debug, Clone, Default)]
 pub struct ProgressCounter(Arc<(AtomicU64, AtomicU64)>);
 

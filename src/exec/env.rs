@@ -1,11 +1,11 @@
-//! Clock, sleep and randomness as values, so that tests can bring their own and replay a run.
+//! Clock, sleep and randomness as values, so that tests can replace them and replay a run.
 
 use std::fmt::Debug;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::random;
 
-/// What code takes from its surroundings.
+/// The environment of code: clock, sleep and randomness.
 pub trait RuntimeEnv: Debug + Send + Sync {
     /// Milliseconds since the epoch.
     fn now_ms(&self) -> i64;
@@ -14,7 +14,7 @@ pub trait RuntimeEnv: Debug + Send + Sync {
     /// 64 random bits.
     fn random(&self) -> u64;
 
-    /// A random UUID as text.
+    /// A random UUID as a string.
     fn uuid(&self) -> String {
         random::uuid_of(self.random(), self.random())
     }
@@ -29,7 +29,7 @@ pub fn now_ms() -> i64 {
     })
 }
 
-/// The real ones.
+/// The real clock, sleep and randomness.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemEnv;
 

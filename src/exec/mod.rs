@@ -1,12 +1,12 @@
 //! Threads: one small tokio runtime for remote input and output, one pool for decoding and
 //! encoding.
 //!
-//! Both are made when first needed and belong to a process id, so that a forked child gets its own.
-//! No CPU work runs on tokio's threads and nothing on the pool waits for other pool work: a job
-//! that waits for a store lends its place, and one that has filled its output queue is *parked* and
-//! put back when its consumer has taken something. So any number of streams can be open, pulled in
-//! any order, by any threads, without one starving another (blocking senders would deadlock a join
-//! that drains one side first).
+//! Both are created when first needed and belong to a process id, so that a forked child gets its
+//! own. No CPU work runs on tokio's threads and nothing on the pool waits for other pool work: a
+//! job that waits for a store releases its slot, and one that has filled its output queue is
+//! *parked* and queued again when its consumer has taken an item. So any number of streams can be
+//! open, pulled in any order, by any threads, without one starving another (blocking senders would
+//! deadlock a join that drains one side first).
 
 mod budget;
 mod buffers;

@@ -1,8 +1,8 @@
 //! The worker pool and the I/O runtime, each owned by the process that made it.
 //!
-//! As many jobs compute at once as there are processors. A job that waits for a remote store
-//! ([`blocking`]) lends its place to another one, on another thread where needed, so that many
-//! requests are under way while no processor is promised twice.
+//! The number of running jobs is at most the number of processors. A job that waits for a remote
+//! store ([`blocking`]) releases its slot to another one, on another thread where needed, so that
+//! many requests are in flight while no processor is assigned twice.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -22,7 +22,8 @@ type PoolJob = Box<dyn FnOnce() + Send>;
 static POOL: PerProcess<ThreadPool> = PerProcess::new();
 static RUNTIME: PerProcess<Runtime> = PerProcess::new();
 
-/// How many jobs run at once: `DELTAFAST_THREADS`, else the processors this process may use.
+/// The number of concurrent jobs: `DELTAFAST_THREADS`, else the number of processors that this
+/// process may use.
 #[must_use]
 pub fn parallelism() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -39,14 +40,14 @@ pub fn parallelism() -> usize {
     count
 }
 
-/// How many jobs may wait for remote stores at once.
+/// The number of jobs that may wait for remote stores at once.
 pub const IN_FLIGHT: usize = 32;
 
 struct ThreadPool {
     state: Mutex<PoolState>,
-    /// There is a job, and a place to compute.
+    /// Notified when there is a job and a free slot.
     job_ready: Condvar,
-    /// A place to compute was left while a job waits to have its own back.
+    /// Notified when a slot becomes free while a job waits to get its slot back.
     slot_freed: Condvar,
 }
 
@@ -54,13 +55,13 @@ struct ThreadPool {
 struct PoolState {
     jobs: VecDeque<PoolJob>,
     threads: usize,
-    /// Threads that wait for a job.
+    /// Number of idle threads.
     idle: usize,
-    /// Of these, threads that were told of one and have not come for it yet.
+    /// Of these, threads that were notified of a job and have not taken it yet.
     called: usize,
-    /// Jobs that compute.
+    /// Number of running jobs.
     running: usize,
-    /// Jobs that have waited for a store and want their place back; they go before new ones.
+    /// Jobs that have waited for a store and want their slot back; they go before new ones.
     returning: usize,
 }
 
@@ -99,13 +100,12 @@ impl ThreadPool {
         if crew.returning > 0 {
             self.slot_freed.notify_one();
         }
-        // Without another thread there is only less at once.
+        // Without another thread there is only less parallelism.
         let _ = self.wake_or_spawn(&mut crew);
     }
 
-    /// Calls a thread, or starts one, where a job could compute and no thread comes to take it by
-    /// itself: one that computes takes the next job when it is done, which costs no change of
-    /// threads.
+    /// Wakes or starts a thread if a job could run and no thread will take it by itself: a running
+    /// thread takes the next job when it is done, without a thread switch.
     fn wake_or_spawn(&'static self, crew: &mut PoolState) -> std::io::Result<()> {
         if crew.jobs.len() <= crew.called
             || crew.running + crew.returning + crew.called >= parallelism()
@@ -175,13 +175,13 @@ pub fn spawn(job: impl FnOnce() + Send + 'static) -> Result<()> {
             crew.jobs.pop_back();
             Err(Error::no_thread(&error))
         }
-        // Otherwise a thread that computes takes it later.
+        // Otherwise a running thread takes it later.
         _ => Ok(()),
     }
 }
 
-/// Runs `wait`, which computes nothing; where the calling thread is one of the pool's, another job
-/// computes in its place.
+/// Runs `wait`, which must not compute; if the calling thread belongs to the pool, another job runs
+/// in its slot.
 pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
     struct Away(&'static ThreadPool);
     impl Drop for Away {
@@ -189,7 +189,7 @@ pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
             self.0.enter();
         }
     }
-    // The only thread of a forked child works for no pool.
+    // The only thread of a forked child does not belong to a pool.
     let Some((_, pool)) = EMPLOYER
         .get()
         .filter(|(process, _)| *process == std::process::id())
@@ -204,8 +204,8 @@ pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
 /// Threads of the I/O runtime.
 const IO_THREADS: usize = 2;
 
-/// Whether so many threads can be started: they are, all at once, and end. Their stacks are kept
-/// for those that come next.
+/// Checks that this many threads can be started, by starting all of them at once. Their stacks are
+/// kept for the next threads.
 fn check_threads(count: usize) -> Result<()> {
     let gate = RwLock::new(());
     thread::scope(|scope| {
@@ -230,11 +230,11 @@ fn check_threads(count: usize) -> Result<()> {
 /// The runtime for remote stores. Only awaits run here, no computation.
 ///
 /// # Errors
-/// [`Error::Resource`] when its threads or its file descriptors cannot be had.
+/// [`Error::Resource`] if its threads or file descriptors cannot be created.
 pub fn runtime() -> Result<&'static Runtime> {
     RUNTIME.get(|| {
-        // The runtime panics where the system refuses a thread, and waits for ever for those that
-        // it has started by then.
+        // The runtime panics if the system refuses a thread, and then waits for ever for the
+        // threads that it has already started.
         check_threads(IO_THREADS)?;
         let build = || {
             Builder::new_multi_thread()
@@ -270,7 +270,7 @@ mod tests {
             thread::sleep(std::time::Duration::from_millis(2));
             RUNNING.fetch_sub(1, Ordering::SeqCst);
         };
-        // Nobody passes before all of them wait at once.
+        // No thread passes before all of them wait at once.
         let together = Arc::new(Barrier::new(IN_FLIGHT));
         let (done, all) = unbounded();
         for _ in 0..IN_FLIGHT {

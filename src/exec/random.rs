@@ -1,4 +1,4 @@
-//! Random names, from the seeds that the operating system gives to hash maps.
+//! Random names, from the seeds that the operating system supplies for hash maps.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -9,8 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[must_use]
 pub fn random() -> u64 {
     static DRAWN: AtomicU64 = AtomicU64::new(0);
-    // The seed is drawn once a thread and a forked child inherits it: process and time keep the two
-    // apart.
+    // The seed is drawn once per thread and a forked child inherits it: process id and time
+    // distinguish the two.
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());
     hasher.write_u128(
@@ -22,13 +22,13 @@ pub fn random() -> u64 {
     hasher.finish()
 }
 
-/// A random UUID (version 4) as text.
+/// A random UUID (version 4) as a string.
 #[must_use]
 pub fn uuid() -> String {
     uuid_of(random(), random())
 }
 
-/// The UUID (version 4) of 128 bits, six of which are its own.
+/// The UUID (version 4) from 128 bits, six of which are replaced.
 #[must_use]
 pub(super) fn uuid_of(high: u64, low: u64) -> String {
     format!(

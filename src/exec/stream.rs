@@ -1,9 +1,10 @@
-//! Ordered, bounded, parallel pulling: many sources in, one iterator out.
+//! Ordered, bounded, parallel prefetch: many sources in, one iterator out.
 //!
 //! Each *lane* is an iterator that runs on the pool until its queue is full, then parks. The
-//! consumer drains the lanes in order, so the output order is that of the sources whatever thread
-//! ran them; memory is lanes in flight x queue length, and for items that are weighed
-//! ([`OrderedPrefetch::with_byte_budget`]) no more than the process's byte budget and an item a lane.
+//! consumer drains the lanes in order, so the output order is that of the sources, independent of
+//! the threads; memory is lanes in flight x queue length, and for items with a weight
+//! ([`OrderedPrefetch::with_byte_budget`]) no more than the process's byte budget and one item per
+//! lane.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +14,7 @@ use super::budget::BudgetGuard;
 use super::{CancellationToken, IN_FLIGHT, parallelism, spawn};
 use crate::error::{Error, Result};
 
-/// The error of a stream that a forked child has from its parent.
+/// The error of a stream that a forked child inherited from its parent.
 pub(crate) const AFTER_FORK: &str =
     "the stream was opened before the process was forked; open one in the child";
 
@@ -40,7 +41,7 @@ type ItemSizer<T> = Option<fn(&T) -> usize>;
 
 impl<T: Send + 'static> PrefetchLane<T> {
     fn lock(&self) -> MutexGuard<'_, LaneState<T>> {
-        // A panic while holding the lock is impossible: sources run outside of it.
+        // No thread panics while it holds the lock: sources run outside of it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -110,7 +111,7 @@ impl<T: Send + 'static> PrefetchLane<T> {
     }
 }
 
-/// The text of a panic's payload.
+/// The message of a panic's payload.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
@@ -126,7 +127,7 @@ pub(crate) fn panic_error(who: &str, panic: &(dyn std::any::Any + Send)) -> Erro
         return error.clone();
     }
     let text = panic_text(panic);
-    // Panics of libraries where the system refuses a thread; they return no error for it.
+    // Panics of libraries if the system refuses a thread; they do not return an error.
     let no_thread = ["failed to spawn thread", "can't spawn worker thread"]
         .iter()
         .any(|what| text.contains(what));
@@ -139,7 +140,7 @@ pub(crate) fn panic_error(who: &str, panic: &(dyn std::any::Any + Send)) -> Erro
     )
 }
 
-/// The size of the buffer that Arrow could not allocate, from the text of its panic.
+/// The size of the buffer that Arrow could not allocate, from the message of its panic.
 fn allocation(text: &str) -> Option<u64> {
     let (_, layout) = text.split_once("failed to allocate memory for layout")?;
     let (_, size) = layout.split_once("size: ")?;
@@ -149,7 +150,8 @@ fn allocation(text: &str) -> Option<u64> {
         .ok()
 }
 
-/// An iterator over the items of many sources, in the order of the sources. See [`ordered_prefetch`].
+/// An iterator over the items of many sources, in the order of the sources. See
+/// [`ordered_prefetch`].
 pub struct OrderedPrefetch<T> {
     waiting: Box<dyn Iterator<Item = ItemSource<T>> + Send>,
     running: VecDeque<Arc<PrefetchLane<T>>>,
@@ -162,7 +164,8 @@ pub struct OrderedPrefetch<T> {
 }
 
 impl<T> OrderedPrefetch<T> {
-    /// Also keeps what waits within the process's byte budget; `weigh` gives the bytes of an item.
+    /// Also keeps queued items within the process's byte budget; `weigh` returns the bytes of an
+    /// item.
     #[must_use]
     pub fn with_byte_budget(mut self, weigh: fn(&T) -> usize) -> Self {
         self.item_size = Some(weigh);
@@ -173,7 +176,7 @@ impl<T> OrderedPrefetch<T> {
 /// Pulls `sources` in parallel, `window` of them at once, each at most `capacity` items ahead; ends
 /// at the first error.
 ///
-/// Dropping the iterator cancels what still runs.
+/// Dropping the iterator cancels running work.
 pub fn ordered_prefetch<T: Send + 'static>(
     sources: impl Iterator<Item = ItemSource<T>> + Send + 'static,
     window: usize,
@@ -200,7 +203,7 @@ impl<T: Send + 'static> Iterator for OrderedPrefetch<T> {
             return None;
         }
         if self.process != std::process::id() {
-            // The threads that fill the lanes are the parent's.
+            // The threads that fill the lanes belong to the parent.
             self.failed = true;
             return Some(Err(Error::invalid(AFTER_FORK)));
         }

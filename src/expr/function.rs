@@ -1,8 +1,9 @@
-//! The table of functions: name -> [`Function`], and the argument and result types that each takes.
+//! The table of functions: name -> [`Function`], and the argument and result types of each
+//! function.
 //!
 //! A tree whose types do not match this table is refused while it is read. The table is closed on
-//! purpose: the same name means different things in different engines, so what is not here is
-//! refused by name.
+//! purpose: the same name means different things in different engines, so a function that is not in
+//! the table is refused by name.
 
 use crate::protocol::schema::{DataType, MapType, StructType};
 
@@ -35,7 +36,7 @@ macro_rules! functions {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// Every function, for tests and for the list of what the core knows.
+            /// Every function, for tests and for the list of supported functions.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
         }
     };
@@ -96,7 +97,7 @@ fn is_ordered(t: &DataType) -> bool {
     }
 }
 
-/// Equality of two types, whatever they say about nulls inside.
+/// Equality of two types, ignoring the nullability of their parts.
 #[must_use]
 pub fn same(a: &DataType, b: &DataType) -> bool {
     match (a, b) {
@@ -114,7 +115,7 @@ pub fn same(a: &DataType, b: &DataType) -> bool {
 }
 
 impl Function {
-    /// Whether the function takes arguments of these types and gives this result.
+    /// Whether the function accepts arguments of these types and returns this type.
     #[must_use]
     pub fn accepts(self, args: &[&DataType], result: &DataType) -> bool {
         use DataType as T;
@@ -279,7 +280,7 @@ impl Function {
                     args.chunks(2)
                         .all(|pair| matches!(pair, [k, v] if same(k, &m.key) && same(v, &m.value)))
                 };
-                // Arrow has no keys of no type.
+                // Arrow does not support map keys of the null type.
                 matches!(result, T::Map(m) if is_ordered(&m.key) && !matches!(m.key, T::Void) && pairs(m))
             }
             (F::NamedStruct, [_, _, ..]) => {
@@ -335,7 +336,7 @@ impl Function {
             | F::TimestampAddMonths
             | F::TimestampAddMicros
             | F::SplitPart => true,
-            // The value may be longer than a row may have.
+            // The value may exceed the memory limit of a row.
             F::Repeat | F::LeftPad | F::RightPad | F::Replace => true,
             // A pattern that is a literal is checked while the tree is read.
             F::Like => true,
@@ -344,7 +345,7 @@ impl Function {
         }
     }
 
-    /// The operator's sign where Spark SQL writes the function between its arguments.
+    /// The operator's symbol, if the function is an infix operator in Spark SQL.
     #[must_use]
     pub fn infix(self) -> Option<&'static str> {
         use Function as F;

@@ -20,12 +20,12 @@ use crate::error::{Error, Result, shown};
 use crate::expr::text::number;
 use crate::protocol::schema::{DataType, StringLayout};
 
-/// A value; its type stands beside it in the tree.
+/// A value; the tree holds its type separately.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scalar {
     /// Null of any type.
     Null,
-    /// A truth value.
+    /// A boolean.
     Boolean(bool),
     /// Any integer, the days of a date, the microseconds of a timestamp.
     Long(i64),
@@ -33,9 +33,9 @@ pub enum Scalar {
     Double(f64),
     /// The unscaled value of a decimal.
     Decimal(i128),
-    /// Text.
+    /// A string.
     Text(Arc<str>),
-    /// Bytes.
+    /// A binary value.
     Bytes(Arc<[u8]>),
 }
 
@@ -47,7 +47,7 @@ pub fn compare_doubles(a: f64, b: f64) -> Ordering {
 }
 
 impl Scalar {
-    /// A value of an array in one of the plain layouts; `None` for types that are no scalars.
+    /// A value of an array in one of the plain layouts; `None` for types that are not scalar.
     #[must_use]
     pub fn of(array: &ArrayRef, row: usize) -> Option<Self> {
         if array.is_null(row) {
@@ -97,7 +97,7 @@ impl Scalar {
     /// Reads the value of a literal of a type.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when the JSON value is not of the type.
+    /// [`Error::Invalid`] if the JSON value is not of the type.
     pub fn from_json(value: &Value, data_type: &DataType) -> Result<Self> {
         let wrong = || {
             Error::invalid(format!(
@@ -166,7 +166,7 @@ impl Scalar {
     /// The value as an array of one row, in the plain layout.
     ///
     /// # Errors
-    /// [`Error::Internal`] when value and type do not belong together.
+    /// [`Error::Internal`] if the value is not of the type.
     pub fn to_array(&self, data_type: &DataType) -> Result<ArrayRef> {
         let array: ArrayRef = match (self, data_type) {
             (Self::Null, _) => new_null_array(&data_type.to_arrow(StringLayout::Plain), 1),
@@ -199,7 +199,7 @@ impl Scalar {
     }
 }
 
-/// Bytes of a hex text of even length.
+/// Bytes of a hex string of even length.
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     if !digits.len().is_multiple_of(2) {

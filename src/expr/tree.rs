@@ -1,12 +1,12 @@
-//! The tree: JSON of the binder -> [`BoundExpr`], checked; and back to Spark SQL for messages.
+//! The tree: JSON of the binder -> checked [`BoundExpr`], and back to Spark SQL for messages.
 //!
-//! Everything that does not depend on rows is settled here: names, argument types, literal values,
+//! Everything that does not depend on rows is resolved here: names, argument types, literal values,
 //! sets of IN lists, patterns. After [`BoundExpr::from_json`] an evaluation fails only because of a
 //! value or because a batch lacks a column.
 //!
-//! Cost: linear in the text. Depth is capped by the JSON parser (128 levels, about 60 nested
-//! calls); chains of AND and OR are flattened here and may arrive as one call of many arguments, so
-//! long conditions are not deep.
+//! Cost: linear in the JSON text. The JSON parser limits depth (128 levels, about 60 nested calls);
+//! chains of AND and OR are flattened here and may arrive as one call of many arguments, so long
+//! conditions are not deep.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -24,14 +24,14 @@ use crate::expr::text::{datetime as datetime_text, number};
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{DataType, StructType};
 
-/// What a cast does with a value that has no counterpart.
+/// The behaviour of a cast for a value that the target type cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CastMode {
     /// Raise.
     Ansi,
     /// Spark's older rules: null or wrap around.
     Legacy,
-    /// ANSI's rules, null in place of an error (`try_cast`).
+    /// ANSI's rules with null instead of an error (`try_cast`).
     Try,
 }
 
@@ -52,27 +52,27 @@ pub enum Expr {
         /// Its type.
         data_type: DataType,
     },
-    /// A function's call.
+    /// A function call.
     Call {
         /// The function.
         function: Function,
-        /// Its arguments, of exactly the types that it takes.
+        /// Its arguments, of exactly the types that it accepts.
         args: Vec<Expr>,
         /// Type of the result.
         data_type: DataType,
     },
     /// A conversion.
     Cast {
-        /// What is converted.
+        /// The operand.
         arg: Box<Expr>,
         /// The type of the result.
         to: DataType,
-        /// What happens to values without a counterpart.
+        /// The behaviour for values that the target type cannot hold.
         mode: CastMode,
     },
     /// `arg IN (values)`.
     InList {
-        /// What is looked for.
+        /// The operand.
         arg: Box<Expr>,
         /// The values as written.
         values: Arc<[Scalar]>,
@@ -81,7 +81,7 @@ pub enum Expr {
     },
 }
 
-/// An expression with what it needs to be evaluated.
+/// An expression with the settings that its evaluation needs.
 #[derive(Debug, Clone)]
 pub struct BoundExpr {
     /// The expression.
@@ -92,8 +92,8 @@ pub struct BoundExpr {
     pub zone: TimeZoneSpec,
 }
 
-/// Nested calls that a tree may have. The JSON parser's own cap is lower; trees built in Rust are
-/// held to this one.
+/// The limit of nested calls. The JSON parser's own limit is lower; this one applies to trees built
+/// in Rust.
 const MAX_DEPTH: usize = 200;
 
 impl Expr {
@@ -109,7 +109,7 @@ impl Expr {
         }
     }
 
-    /// A truth value as a literal.
+    /// A boolean literal.
     #[must_use]
     pub fn boolean(value: Option<bool>) -> Self {
         Self::Literal {
@@ -121,7 +121,7 @@ impl Expr {
     /// A call, checked against the table of functions.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for argument types that the function does not take here.
+    /// [`Error::Unsupported`] for argument types that the function does not accept.
     pub fn call(function: Function, args: Vec<Self>, data_type: DataType) -> Result<Self> {
         let types: Vec<&DataType> = args.iter().map(Self::data_type).collect();
         if !function.accepts(&types, &data_type) {
@@ -217,7 +217,7 @@ impl Expr {
         }
     }
 
-    /// Whether a row can make the evaluation fail.
+    /// Whether the evaluation can fail for some row.
     #[must_use]
     pub fn can_fail(&self, ansi: bool) -> bool {
         let own = match self {
@@ -372,7 +372,7 @@ fn check_field(arg: &Expr, name: &Expr, data_type: &DataType) -> Result<()> {
     }
 }
 
-/// The names of a struct that is made are literals, those of its type.
+/// The names in a struct constructor are literals and equal those of its type.
 fn check_names(args: &[Expr], fields: &StructType) -> Result<()> {
     for (pair, field) in args.chunks(2).zip(&fields.fields) {
         if !matches!(pair.first(), Some(Expr::Literal { value: Scalar::Text(name), .. }) if **name == field.name)
@@ -413,7 +413,7 @@ impl BoundExpr {
     ///
     /// # Errors
     /// [`Error::Unsupported`] names a function, a cast or a type that the core does not have;
-    /// [`Error::Invalid`] says what is wrong with the tree.
+    /// [`Error::Invalid`] names the error in the tree.
     pub fn from_json(json: &str) -> Result<Self> {
         let value: Value = serde_json::from_str(json).map_err(|e| {
             let text = e.to_string();
@@ -444,7 +444,7 @@ impl BoundExpr {
         Ok(Self { expr, ansi, zone })
     }
 
-    /// The same settings for another expression.
+    /// Another expression with the same settings.
     #[must_use]
     pub fn with(&self, expr: Expr) -> Self {
         Self {
@@ -521,8 +521,8 @@ fn write_name(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
     f.write_str(&identifier(name))
 }
 
-/// A name as SQL needs it: in backquotes where it is not letters, digits and `_` alone, or begins
-/// with a digit.
+/// A name as an SQL identifier: in backquotes unless it consists of letters, digits and `_` and
+/// does not begin with a digit.
 #[must_use]
 pub fn identifier(name: &str) -> Cow<'_, str> {
     let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
@@ -602,7 +602,7 @@ impl fmt::Display for ParenthesizedOperand<'_> {
     }
 }
 
-/// Values of an IN list that a message shows.
+/// The number of values of an IN list in a message.
 const SHOWN_VALUES: usize = 20;
 
 impl fmt::Display for Expr {

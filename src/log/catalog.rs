@@ -1,4 +1,4 @@
-//! The catalog of a catalog-managed table: it says which commits there are.
+//! The catalog of a catalog-managed table, which decides which commits exist.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use crate::error::{Error, Result};
 use crate::protocol::log_path::{LOG_DIR, STAGED_DIR};
 use crate::store::{PutOutcome, StoreObject, TableStores};
 
-/// A commit that a catalog ratified, or that it is asked to ratify.
+/// A commit that a catalog has ratified, or is requested to ratify.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TailCommit {
     /// Its version.
     pub version: i64,
-    /// Where it is: a name in `_delta_log/_staged_commits`, a path below the table, or a URL.
+    /// Its location: a name in `_delta_log/_staged_commits`, a path below the table, or a URL.
     pub path: String,
     /// Its size in bytes, where known.
     pub size: Option<u64>,
 }
 
 impl TailCommit {
-    /// Where it lies.
+    /// The commit's file.
     ///
     /// # Errors
-    /// [`Error::Storage`] for a place that tables must not point to.
+    /// [`Error::Storage`] for a path that tables must not refer to.
     pub fn file(&self, stores: &TableStores) -> Result<StoreObject> {
         let path = match self.path.split_once('/') {
             None if self.path.ends_with(".json") && self.path.matches('.').count() > 1 => {
@@ -37,7 +37,7 @@ impl TailCommit {
     }
 }
 
-/// What a catalog knows of a table at one moment.
+/// A catalog's view of a table at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogTail {
     /// The newest version; `None` where the catalog knows of no commit.
@@ -47,7 +47,7 @@ pub struct LogTail {
 }
 
 impl LogTail {
-    /// The newest commits as a caller has them.
+    /// A tail from a caller's list of commits.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a tail with gaps.
@@ -64,7 +64,7 @@ impl LogTail {
     /// Whether it is contiguous and ends with the newest version.
     ///
     /// # Errors
-    /// [`Error::Invalid`] says what is wrong with it.
+    /// [`Error::Invalid`] describes the inconsistency.
     pub fn check(&self) -> Result<()> {
         for pair in self.commits.windows(2) {
             if let [a, b] = pair
@@ -90,7 +90,7 @@ impl LogTail {
         }
     }
 
-    /// The commit of a version, if it is named.
+    /// The commit of a version, if it is in the tail.
     #[must_use]
     pub fn get(&self, version: i64) -> Option<&TailCommit> {
         self.commits.iter().find(|commit| commit.version == version)
@@ -104,7 +104,7 @@ pub enum MaintenanceOperation {
     Vacuum,
     /// Deleting commits and checkpoints.
     Cleanup,
-    /// Laying out data files anew.
+    /// Rewriting data files in another layout.
     Optimize,
 }
 
@@ -120,49 +120,49 @@ impl MaintenanceOperation {
     }
 }
 
-/// What a catalog that manages a table's commits must do.
+/// The client of a catalog that manages a table's commits.
 pub trait CatalogClient: Debug + Send + Sync {
-    /// What there is. Whatever it does not name up to `latest` is published.
+    /// The newest commits. All others up to `latest` are published.
     ///
     /// # Errors
-    /// What the catalog says.
+    /// Errors of the catalog.
     fn tail(&self) -> Result<LogTail>;
 
-    /// Makes the staged commit, whose text this is, the one of its version, if the version before
-    /// it is the newest. Of any number of calls for one version one succeeds.
+    /// Ratifies the staged commit with the content `text` as its version, if the version before it
+    /// is the newest. Of any number of calls for one version one succeeds.
     ///
     /// # Errors
-    /// When it is certain that it was not made.
+    /// Only if the commit was certainly not ratified.
     fn ratify(&self, commit: &TailCommit, text: &Bytes) -> Result<PutOutcome>;
 
-    /// Told that all commits up to this one are published.
+    /// Notifies the catalog that all commits up to this one are published.
     ///
     /// # Errors
-    /// What the catalog says.
+    /// Errors of the catalog.
     fn published(&self, version: i64) -> Result<()>;
 
     /// Whether writers may do this to the table.
     ///
     /// # Errors
-    /// What the catalog says.
+    /// Errors of the catalog.
     fn permits(&self, _work: MaintenanceOperation) -> Result<bool> {
         Ok(false)
     }
 }
 
-/// Who knows the newest versions of a table beside its log.
+/// The source of a table's newest versions in addition to its log.
 #[derive(Debug, Clone)]
 pub(super) enum RatifiedCommitSource {
-    /// Nobody: the log says it all.
+    /// None: the log alone is authoritative.
     Log,
     /// A caller, once.
     Caller(LogTail),
-    /// A catalog, whenever it is asked.
+    /// A catalog, queried every time.
     Catalog(Arc<dyn CatalogClient>),
 }
 
 impl RatifiedCommitSource {
-    /// What is said of the newest versions; `None` where the log says it all.
+    /// The newest versions; `None` if the log alone is authoritative.
     pub(super) fn tail(&self) -> Result<Option<LogTail>> {
         match self {
             Self::Log => Ok(None),

@@ -1,9 +1,9 @@
-//! `n.crc`: JSON -> [`ChecksumFileContents`], what a writer said of the table at a version, and where the log
-//! says otherwise.
+//! Version checksums, `n.crc`: JSON -> [`ChecksumFileContents`], the writer's summary of a version,
+//! and its comparison with the log.
 //!
-//! Fields are compared when what they sum up is known anyway: protocol and metadata when the table
-//! is opened, numbers of files and bytes when all files were read, transactions and domains when
-//! somebody asks for them. `allFiles` and the histograms are neither used nor compared.
+//! Fields are compared when their source is loaded anyway: protocol and metadata when the table is
+//! opened, numbers of files and bytes when all files were read, transactions and domains when a
+//! caller requests them. `allFiles` and the histograms are neither used nor compared.
 //!
 //! Protocol: "Version Checksum File".
 
@@ -26,38 +26,38 @@ pub struct ChecksumFileContents {
     pub metadata: Metadata,
     /// The protocol.
     pub protocol: Protocol,
-    /// Number of files with a deletion vector, where the writer keeps it.
+    /// Number of files with a deletion vector, if the writer records it.
     #[serde(default)]
     pub num_deletion_vectors_opt: Option<i64>,
-    /// Number of rows that these delete, where the writer keeps it.
+    /// Number of rows that these delete, if the writer records it.
     #[serde(default)]
     pub num_deleted_records_opt: Option<i64>,
-    /// The in-commit timestamp, where enabled.
+    /// The in-commit timestamp, if enabled.
     #[serde(default)]
     pub in_commit_timestamp_opt: Option<i64>,
-    /// Application transactions, where the writer keeps them.
+    /// Application transactions, if the writer records them.
     #[serde(default)]
     pub set_transactions: Option<Vec<SetTransaction>>,
-    /// Domains, where the writer keeps them.
+    /// Domains, if the writer records them.
     #[serde(default)]
     pub domain_metadata: Option<Vec<DomainMetadata>>,
 }
 
 impl ChecksumFileContents {
-    /// Parses the file; a damaged one says nothing.
+    /// Parses the file; `None` if it is damaged.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
 
     /// The fields in which it contradicts the log's protocol and metadata. Order in feature lists
-    /// and the layout of the schema's text do not count.
+    /// and the formatting of the schema's JSON are ignored.
     #[must_use]
     pub fn against_table(&self, protocol: &Protocol, metadata: &Metadata) -> Vec<&'static str> {
         Self::differences((&self.protocol, &self.metadata), (protocol, metadata))
     }
 
-    /// The fields in which two protocols and metadata differ, as above.
+    /// The fields in which two protocols and metadata differ, with the same exceptions.
     #[must_use]
     pub fn differences(
         (own, meta): (&Protocol, &Metadata),
@@ -175,7 +175,7 @@ impl ChecksumFileContents {
     }
 }
 
-/// The names of those fields that do not agree.
+/// The names of the fields that differ.
 fn differing_fields<const N: usize>(fields: [(&'static str, bool); N]) -> Vec<&'static str> {
     fields
         .into_iter()
@@ -184,21 +184,21 @@ fn differing_fields<const N: usize>(fields: [(&'static str, bool); N]) -> Vec<&'
         .collect()
 }
 
-/// What all live files of a version come to.
+/// Totals of all live files of a version.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LiveFileTotals {
     /// Number of files.
     pub files: i64,
     /// Their bytes.
     pub bytes: i64,
-    /// How many of them have a deletion vector.
+    /// Number of files with a deletion vector.
     pub vectors: i64,
     /// Rows that these delete.
     pub deleted: i64,
 }
 
 impl LiveFileTotals {
-    /// Adds what more files come to.
+    /// Adds the totals of more files.
     pub fn add(&mut self, more: &Self) {
         self.files = self.files.saturating_add(more.files);
         self.bytes = self.bytes.saturating_add(more.bytes);

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::protocol::canonical_json;
 
-/// Where the newest checkpoint is said to be.
+/// The checkpoint that `_last_checkpoint` names.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LastCheckpointHint {
@@ -25,7 +25,7 @@ pub struct LastCheckpointHint {
     /// The MD5 of the file's canonical form.
     #[serde(default)]
     checksum: Option<String>,
-    /// What a V2 checkpoint's writer adds.
+    /// Further fields for a V2 checkpoint.
     #[serde(default)]
     pub v2_checkpoint: Option<V2CheckpointHint>,
 }
@@ -37,12 +37,12 @@ pub struct V2CheckpointHint {
     pub path: String,
 }
 
-/// Bytes that a hint may have: the actions that some writers put into it come to kilobytes.
+/// The most bytes of a hint: the actions that some writers include take kilobytes.
 pub(super) const LONGEST: u64 = 16 << 20;
 
 impl LastCheckpointHint {
-    /// Parses the file. A file that is damaged or beyond reason, has a wrong checksum or duplicate
-    /// keys says nothing.
+    /// Parses the file; `None` if it is damaged, too long, or has a wrong checksum or duplicate
+    /// keys.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         if bytes.len() as u64 > LONGEST {

@@ -1,4 +1,4 @@
-//! Listing the log, and choosing the files of a version from it.
+//! Listing of the log, and selection of a version's files from it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::error::{Error, NotFoundKind, Result};
 use crate::protocol::log_path::{self, LAST_CHECKPOINT, LOG_DIR, LogFile};
 use crate::store::{ObjectMeta, Store, StoreObject, TableStores};
 
-/// Where a table's log is.
+/// The log of a table.
 #[derive(Debug, Clone)]
 pub struct DeltaLog {
     stores: Arc<TableStores>,
     authority: RatifiedCommitSource,
-    /// Whether a warning about a commit through this log, or a clone of it, was given already.
+    /// Whether a warning about a commit through this log, or a clone of it, was already issued.
     is_warned: Arc<AtomicBool>,
 }
 
@@ -41,8 +41,8 @@ impl DeltaLog {
         })
     }
 
-    /// The log below the root of a table whose commits `catalog` manages: it is asked for the
-    /// newest ones, and to ratify new ones.
+    /// The log below the root of a table whose commits `catalog` manages: it names the newest ones,
+    /// and ratifies new ones.
     #[must_use]
     pub fn managed(stores: Arc<TableStores>, catalog: Arc<dyn CatalogClient>) -> Self {
         Self {
@@ -61,14 +61,14 @@ impl DeltaLog {
         }
     }
 
-    /// Whether no such warning was given yet; true once for a log and its clones, which belong to
+    /// Whether no such warning was issued yet; true once for a log and its clones, which belong to
     /// one handle.
     #[must_use]
     pub fn take_first_warning(&self) -> bool {
         !self.is_warned.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether the log alone says which versions there are, and no catalog or caller.
+    /// Whether the log alone determines the existing versions, without a catalog or caller.
     #[must_use]
     pub fn is_authority(&self) -> bool {
         matches!(self.authority, RatifiedCommitSource::Log)
@@ -77,7 +77,7 @@ impl DeltaLog {
     /// The commit that the catalog names, as a file.
     ///
     /// # Errors
-    /// [`Error::Storage`] for a place that tables must not point to.
+    /// [`Error::Storage`] for a path that tables must not refer to.
     pub fn tail_file(&self, commit: &TailCommit) -> Result<CommitFile> {
         Ok(CommitFile {
             first: commit.version,
@@ -105,14 +105,14 @@ impl DeltaLog {
         }
     }
 
-    /// The hint, when there is one that can be read and trusted. A store that is down fails the
-    /// listing that follows.
+    /// The hint, if there is one that can be read and trusted. If the store is unavailable, the
+    /// following listing fails.
     #[must_use]
     pub fn hint(&self) -> Option<LastCheckpointHint> {
         self.needed_hint().ok().flatten()
     }
 
-    /// The hint, for callers that cannot do without it.
+    /// The hint, for callers that require it.
     ///
     /// # Errors
     /// [`Error::Storage`] for an error that may be temporary.
@@ -140,9 +140,10 @@ impl DeltaLog {
         self.list_with_hint(from, None)
     }
 
-    /// The same; `hint` says what lies at `from`.
+    /// The same; `hint` describes the checkpoint at `from`.
     fn list_with_hint(&self, from: i64, hint: Option<&LastCheckpointHint>) -> Result<LogListing> {
-        // Asked before the listing: what is published in between is in both then, never in neither.
+        // Requested before the listing: a commit published in between is then in both, never in
+        // neither.
         let tail = self.authority.tail()?;
         let mut listing = if self.store().can_list() {
             let after = if from <= 0 {
@@ -178,14 +179,14 @@ impl DeltaLog {
                 .commits
                 .insert(commit.version, self.tail_file(commit)?);
         }
-        // The catalog's latest version wins over whatever else was published or left behind.
+        // The catalog's latest version takes precedence over other published or remaining files.
         listing.commits.split_off(&(latest + 1));
         listing.checksums.split_off(&(latest + 1));
         listing.checkpoints.retain(|c| c.version <= latest);
         listing.compactions.retain(|c| c.version <= latest);
         match listing.newest() {
             Some(newest) if newest >= latest => Ok(()),
-            // A listing that begins behind it, where a hint lies, says nothing of it.
+            // A listing that begins after it, at a hint's version, does not include it.
             _ if listing.from > latest => Ok(()),
             _ => Err(Error::corrupt(format!("version {latest}, which is the newest by the catalog, is neither in its `log_tail` nor published"))
                 .at_version(latest)
@@ -193,7 +194,7 @@ impl DeltaLog {
         }
     }
 
-    /// For stores that cannot list: asks for one version after the other.
+    /// For stores that cannot list: requests one version after the other.
     fn probe(&self, from: i64, hint: Option<&LastCheckpointHint>) -> Result<LogListing> {
         let mut found = Vec::new();
         let mut ask = |path: String| match self.store().head(&path) {
@@ -210,7 +211,7 @@ impl DeltaLog {
         } else if ask(log_path::commit(0))? {
             (0, false, None)
         } else {
-            // The first commits were cleaned up, if this is a table at all: only the hint knows
+            // The first commits were cleaned up, if this is a table at all: only the hint shows
             // where the log begins.
             own = self.needed_hint()?;
             let Some(hint) = &own else {
@@ -238,10 +239,10 @@ impl DeltaLog {
         }))
     }
 
-    /// The version checksum, when it can be read.
+    /// The version checksum, if it can be read.
     #[must_use]
     pub fn checksum(&self, file: &StoreObject) -> Option<ChecksumFileContents> {
-        /// A summary is no larger than this.
+        /// The largest version checksum that is read.
         const LARGEST: u64 = 16 << 20;
         if file.size.is_some_and(|size| size > LARGEST) {
             return None;
@@ -250,8 +251,8 @@ impl DeltaLog {
         ChecksumFileContents::parse(&bytes)
     }
 
-    /// The files of `version` (the newest if `None`), starting the listing where the hint says if
-    /// that helps.
+    /// The files of `version` (the newest if `None`), listing from the hint's version if that
+    /// helps.
     ///
     /// # Errors
     /// [`Error::NotFound`] for no table or no such version, [`Error::Corrupt`] for a log with gaps.
@@ -263,7 +264,7 @@ impl DeltaLog {
             && hint.version > 0
         {
             let listing = self.list_with_hint(hint.version, Some(&hint))?;
-            // A hint that points at nothing usable is a lie; the whole listing decides.
+            // A hint without a usable checkpoint is wrong; the whole listing decides.
             if listing
                 .checkpoints
                 .iter()
@@ -292,7 +293,7 @@ impl DeltaLog {
     /// Refuses locations inside of a log, where no table can be.
     ///
     /// # Errors
-    /// [`Error::Invalid`], naming the folder that was meant.
+    /// [`Error::Invalid`], naming the folder that was probably meant.
     pub fn check_location(&self) -> Result<()> {
         match self.folder_of_log() {
             Some(folder) => Err(Error::invalid(format!(
@@ -316,7 +317,7 @@ impl DeltaLog {
             .and_then(|(at, _)| url.get(..at))
     }
 
-    /// The error for a missing table, with what the location has instead.
+    /// The error for a missing table, with a description of the location's content.
     #[must_use]
     pub fn with_table_diagnosis(&self, error: Error) -> Error {
         let Error::NotFound {
@@ -372,7 +373,7 @@ impl DeltaLog {
     }
 }
 
-/// The files that a checkpoint of `version` consists of, by the hint where it is about this one.
+/// The files of a checkpoint of `version`, from the hint if it is about this one.
 fn checkpoint_names(version: i64, hint: Option<&LastCheckpointHint>) -> Vec<String> {
     match hint.filter(|hint| hint.version == version) {
         Some(LastCheckpointHint {
@@ -391,12 +392,12 @@ fn checkpoint_names(version: i64, hint: Option<&LastCheckpointHint>) -> Vec<Stri
 /// The known files of a log from some version on.
 #[derive(Debug, Clone, Default)]
 pub struct LogListing {
-    /// Versions below this one were not looked at.
+    /// Versions below this one were not listed.
     pub from: i64,
     url: String,
     /// Commits by version.
     pub commits: BTreeMap<i64, CommitFile>,
-    /// Complete checkpoints, ascending by version, the one to prefer last.
+    /// Complete checkpoints, ascending by version, the preferred one last.
     pub checkpoints: Vec<CheckpointInstance>,
     /// Log compactions.
     pub compactions: Vec<CommitFile>,
@@ -470,7 +471,7 @@ impl LogListing {
         out
     }
 
-    /// The newest version that the listing knows of.
+    /// The newest version in the listing.
     #[must_use]
     pub fn newest(&self) -> Option<i64> {
         let commit = self.commits.keys().next_back().copied();
@@ -490,7 +491,8 @@ impl LogListing {
         .at_version(version)
     }
 
-    /// Chooses the files of `version` (the newest if `None`), doing without what `skip` says.
+    /// Chooses the files of `version` (the newest if `None`), without the hints that `skip`
+    /// excludes.
     ///
     /// # Errors
     /// [`Error::NotFound`] for no table or no such version, [`Error::Corrupt`] for a log with gaps.
@@ -544,8 +546,8 @@ impl LogListing {
             expected += 1;
         }
         if expected <= version {
-            // Without a checkpoint below, a log whose first versions were cleaned up has no such
-            // version any more.
+            // Without an earlier checkpoint, a log whose first versions were cleaned up no longer
+            // has this version.
             let oldest = self.checkpoints.iter().map(|c| c.version).min();
             return Err(match (&checkpoint, oldest) {
                 (None, Some(oldest)) if skip.checkpoints == 0 && oldest > version => {
@@ -578,7 +580,7 @@ impl LogListing {
         })
     }
 
-    /// Puts the longest compactions in the place of the commits that they hold.
+    /// Replaces commits by the longest compactions that contain them.
     fn with_compactions(&self, commits: &[CommitFile], version: i64) -> Vec<CommitFile> {
         let mut out = Vec::with_capacity(commits.len());
         let mut next = commits.first().map_or(0, |c| c.version);

@@ -1,10 +1,10 @@
 //! LIST: a table's location -> the files that make up a version.
 //!
 //! A listing starts at the version that `_last_checkpoint` names, so opening costs a handful of
-//! requests however long the log is. The hint is only a hint: when it lies, is damaged or stale,
-//! everything is listed. Checkpoints and compactions are hints as well, as long as the commits are
-//! there: [`LogListing::segment`] takes how many of them to do without, and the snapshot asks again
-//! with more of them left out whenever one turns out to be damaged.
+//! requests however long the log is. The hint is only a hint: when it is wrong, damaged or stale,
+//! everything is listed. Checkpoints and compactions are hints as well, as long as the commits
+//! exist: [`LogListing::segment`] takes the number of those to skip, and the snapshot calls it
+//! again with more of them skipped whenever one proves damaged.
 //!
 //! The newest versions of a catalog-managed table are those that its catalog names, see
 //! [`CatalogClient`].

@@ -1,15 +1,15 @@
-//! A version's files, with what must hold of them in the type.
+//! The files of a version; the type guarantees their invariants.
 
 use crate::store::StoreObject;
 
-/// One commit, published or staged, or a compaction that stands for several.
+/// One commit, published or staged, or a compaction that replaces several.
 #[derive(Debug, Clone)]
 pub struct CommitFile {
     /// First version that the file holds.
     pub first: i64,
     /// Last version that the file holds; equal to `first` for a commit.
     pub version: i64,
-    /// Where it is.
+    /// Its location.
     pub file: StoreObject,
     /// Time of its last change, milliseconds since the epoch; 0 where unknown.
     pub modified_ms: i64,
@@ -23,7 +23,7 @@ impl CommitFile {
     }
 }
 
-/// The form of a checkpoint. All of them may follow the V2 spec but the multi-part one.
+/// The form of a checkpoint. All of them except the multi-part one may follow the V2 spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CheckpointKind {
     /// One Parquet file named by version.
@@ -39,7 +39,7 @@ pub enum CheckpointKind {
 /// A complete checkpoint.
 #[derive(Debug, Clone)]
 pub struct CheckpointInstance {
-    /// The version that it holds.
+    /// Its version.
     pub version: i64,
     /// Its form.
     pub kind: CheckpointKind,
@@ -47,7 +47,7 @@ pub struct CheckpointInstance {
     pub files: Vec<StoreObject>,
 }
 
-/// What `_last_checkpoint` says of the checkpoint that it names.
+/// The counts in `_last_checkpoint` of its checkpoint.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CheckpointCounts {
     /// Number of live files in it.
@@ -57,9 +57,9 @@ pub struct CheckpointCounts {
 }
 
 impl CheckpointCounts {
-    /// Whether a checkpoint of so many live files and actions (where known) is the one meant. The
-    /// number of actions counts only where that of files is missing: writers do not agree on
-    /// what it means for V2 checkpoints.
+    /// Whether a checkpoint with these numbers of live files and actions (if known) matches the
+    /// counts. The number of actions is compared only if that of files is missing: writers disagree
+    /// about its meaning for V2 checkpoints.
     #[must_use]
     pub fn agree(&self, adds: u64, actions: Option<u64>) -> bool {
         let same = |said: i64, found: u64| u64::try_from(said) == Ok(found);
@@ -71,12 +71,12 @@ impl CheckpointCounts {
     }
 }
 
-/// Which hints a segment does without.
+/// The hints that a segment must not use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SegmentOptions {
-    /// How many checkpoints, from the newest.
+    /// Number of checkpoints to skip, from the newest.
     pub checkpoints: usize,
-    /// Compactions.
+    /// Whether to skip compactions.
     pub compactions: bool,
 }
 
@@ -91,27 +91,26 @@ pub struct LogSegment {
     pub checkpoint: Option<CheckpointInstance>,
     /// Commits after it, one for each version.
     pub commits: Vec<CommitFile>,
-    /// The same with compactions in the place of the commits they hold.
+    /// The same with compactions in place of the commits that they contain.
     pub replay: Vec<CommitFile>,
-    /// Commits that the checkpoint holds and that were read before it was written: ascending and
-    /// without gaps, right before the others. Readers that have the files of an older version
-    /// go on from there.
+    /// Listed commits that the checkpoint contains: ascending and without gaps, right before the
+    /// others. Readers that have the files of an older version continue from there.
     pub earlier: Vec<CommitFile>,
-    /// The commit of `version` itself, also when the checkpoint holds it.
+    /// The commit of `version` itself, also if the checkpoint contains it.
     pub last_commit: Option<CommitFile>,
     /// The version checksum of `version`.
     pub checksum: Option<StoreObject>,
-    /// What the hint says of the checkpoint, where it is about this one.
+    /// The hint's counts, if the hint is about this checkpoint.
     pub counts: Option<CheckpointCounts>,
-    /// What was left out.
+    /// The hints that were skipped.
     pub skip: SegmentOptions,
 }
 
-/// Commits of versions that a checkpoint holds which are kept at most.
+/// The most commits before a checkpoint that are kept.
 const MOST_EARLIER: usize = 128;
 
 impl LogSegment {
-    /// The same version read from a checkpoint of it.
+    /// The same version, read from its own checkpoint.
     #[must_use]
     pub fn on_checkpoint(&self, checkpoint: CheckpointInstance) -> Self {
         let known = self.earlier.len() + self.commits.len();

@@ -1,4 +1,4 @@
-//! The one columnar shape of file actions, whatever file they came from.
+//! The columnar form of file actions, the same for commits and checkpoints.
 
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Int32Array, Int64Array, StringViewArray, StructArray,
@@ -9,14 +9,14 @@ use arrow_select::filter::{FilterBuilder, FilterPredicate};
 use crate::error::Result;
 use crate::protocol::commit_line::DeletionVectorDescriptor;
 
-/// Which columns of file actions are wanted, beyond path and deletion vector, which are the key.
+/// The wanted columns of file actions, in addition to path and deletion vector, which are the key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileActionProjection {
     /// Physical names of partition columns.
     pub partition: Vec<String>,
-    /// Statistics, as text or as the checkpoint's struct.
+    /// Statistics, as JSON text or as the checkpoint's struct.
     pub stats: bool,
-    /// Statistics as text wherever there is text, even where the checkpoint's struct is there too.
+    /// Statistics as JSON text if there is any, even if the checkpoint's struct exists too.
     pub stats_text: bool,
     /// Physical paths of the leaves whose statistics are wanted; of the checkpoint's struct only
     /// these are read.
@@ -31,33 +31,33 @@ pub struct FileActionProjection {
     pub data_change: bool,
     /// `clusteringProvider`.
     pub clustering: bool,
-    /// Rows of a checkpoint that are decoded at once; unless said, as many as are read fastest.
+    /// Rows of a checkpoint that are decoded at once; by default the number that is read fastest.
     pub batch_rows: Option<usize>,
 }
 
 /// Deletion vector descriptors; null where a file has none.
 #[derive(Debug, Clone)]
 pub struct DvColumns {
-    /// Which rows have one.
+    /// The rows that have one.
     pub present: BooleanBuffer,
     /// `u`, `i` or `p`.
     pub storage_type: StringViewArray,
-    /// Where it is, or what it is.
+    /// Its location, or the inline vector.
     pub path_or_inline: StringViewArray,
     /// Start in its file.
     pub offset: Int32Array,
     /// Size in bytes.
     pub size_in_bytes: Int32Array,
-    /// Rows it deletes.
+    /// Number of rows that it deletes.
     pub cardinality: Int64Array,
 }
 
-/// Statistics of a batch as they came.
+/// Statistics of a batch in their original form.
 #[derive(Debug, Clone)]
 pub enum StatsColumn {
     /// JSON text.
     Json(StringViewArray),
-    /// JSON text inside of a JSON string, escapes unresolved.
+    /// JSON text inside a JSON string, escapes unresolved.
     EscapedJson(StringViewArray),
     /// The checkpoint's `stats_parsed`.
     Parsed(StructArray),
@@ -79,13 +79,13 @@ impl DvColumns {
 /// `add`, `remove` or `cdc` actions in columns. All columns have the same length.
 #[derive(Debug, Clone)]
 pub struct FileBatch {
-    /// As in the log: escapes of JSON resolved, URI encoding not.
+    /// As in the log: JSON escapes resolved, URI encoding kept.
     pub path: StringViewArray,
     /// `None` when no row has a deletion vector.
     pub dv: Option<DvColumns>,
     /// One column for each wanted partition column; a missing key is null.
     pub partition: Vec<StringViewArray>,
-    /// Size in bytes; null where the log does not say.
+    /// Size in bytes; null where the log does not have it.
     pub size: Int64Array,
     /// See [`FileActionProjection::time`].
     pub time: Option<Int64Array>,
@@ -101,7 +101,7 @@ pub struct FileBatch {
     pub data_change: Option<BooleanArray>,
     /// See [`FileActionProjection::clustering`].
     pub clustering: Option<StringViewArray>,
-    /// Positions of the rows among all actions of their file, where the order matters.
+    /// Positions of the rows among all actions of their log file, where the order matters.
     pub order: Vec<u32>,
 }
 
@@ -112,7 +112,7 @@ impl FileBatch {
         self.path.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no actions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.path.is_empty()
@@ -210,7 +210,7 @@ impl FileBatch {
         })
     }
 
-    /// The `len` rows from `start` on, or those of them that there are; nothing is copied.
+    /// At most `len` rows from `start` on; nothing is copied.
     #[must_use]
     pub fn slice(&self, start: usize, len: usize) -> Self {
         let start = start.min(self.len());
@@ -246,7 +246,7 @@ impl FileBatch {
         }
     }
 
-    /// Batches of the same columns, one after the other.
+    /// Concatenates batches with the same columns.
     ///
     /// # Errors
     /// [`crate::error::Error::Internal`] for different columns.
@@ -260,7 +260,7 @@ impl FileBatch {
                     join(&arrays).map(Some)
                 }
             };
-        // A column that one batch has and another lacks is null there.
+        // A column that only some batches have is null in the others.
         let ints = |pick: &dyn Fn(&Self) -> Option<Int64Array>| -> Result<Option<Int64Array>> {
             if all.iter().all(|b| pick(b).is_none()) {
                 return Ok(None);

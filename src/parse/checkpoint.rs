@@ -1,10 +1,10 @@
-//! Checkpoints: Parquet files and V2 manifests -> the same columns that commits become.
+//! Checkpoints: Parquet files and V2 manifests -> the same columns as those of commits.
 //!
-//! Only the columns that somebody wants are decoded, and row groups without such actions are
-//! skipped by the footer's null counts. Strings stay views of the decoded pages. Each row group is
-//! a source of its own, so that all cores decode.
+//! Only the columns that are needed are decoded, and the footer's null counts exclude row groups
+//! without actions of the wanted kind. Strings stay views of the decoded pages. Each row group is a
+//! source of its own, so that all cores decode.
 //!
-//! Protocol: "Checkpoints", "V2 Spec", "Sidecar Files", "Checkpoint Schema". Cost: one footer a
+//! Protocol: "Checkpoints", "V2 Spec", "Sidecar Files", "Checkpoint Schema". Cost: one footer per
 //! file at opening, then the wanted column chunks.
 
 use std::sync::Arc;
@@ -34,12 +34,12 @@ use crate::protocol::log_path::SIDECAR_DIR;
 use crate::protocol::schema::StringLayout;
 use crate::store::{Store, StoreObject};
 
-/// Rows decoded at once: fewer pay more for each batch, more leave the caches.
+/// Rows decoded at once: fewer cost more per batch, more do not fit into the caches.
 const BATCH_ROWS: usize = 8 * 1024;
-/// Text of one batch.
+/// Bytes of strings in one batch.
 const BATCH_BYTES: u64 = 64 << 20;
 
-/// Which file actions of a checkpoint.
+/// The kind of file actions to read of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileActionKind {
     /// Live files.
@@ -57,7 +57,7 @@ impl FileActionKind {
     }
 }
 
-/// A checkpoint whose files have been looked at: manifest read, footers read.
+/// An open checkpoint: its manifest and footers are read.
 #[derive(Debug, Clone)]
 pub struct CheckpointReader {
     version: i64,
@@ -112,13 +112,13 @@ impl CheckpointReader {
         Ok(out)
     }
 
-    /// The version that the checkpoint holds.
+    /// The checkpoint's version.
     #[must_use]
     pub fn version(&self) -> i64 {
         self.version
     }
 
-    /// At most this many files are live in it.
+    /// The largest possible number of live files in it.
     #[must_use]
     pub fn max_file_count(&self) -> u64 {
         let live = |group: RawGroup<'_>| {
@@ -141,7 +141,7 @@ impl CheckpointReader {
                 .sum::<u64>()
     }
 
-    /// The number of actions in it, where it is the number of rows: not in a V2 checkpoint, whose
+    /// The number of actions in it if it equals the number of rows: not for a V2 checkpoint, whose
     /// actions writers count differently.
     #[must_use]
     pub fn num_actions(&self) -> Option<u64> {
@@ -166,7 +166,7 @@ impl CheckpointReader {
                 .sum::<u64>()
     }
 
-    /// Whether it has statistics of live files as text only.
+    /// Whether it has statistics of live files only as JSON text.
     #[must_use]
     pub fn has_json_stats_only(&self) -> bool {
         self.own.iter().chain(&self.sidecars).all(|raw| {
@@ -175,7 +175,7 @@ impl CheckpointReader {
         })
     }
 
-    /// Whether it is one of V2, whatever its name.
+    /// Whether it is a V2 checkpoint, whatever its name.
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the file.
@@ -191,7 +191,7 @@ impl CheckpointReader {
         Ok(false)
     }
 
-    /// Actions that stand alone, of the kinds that `take` names.
+    /// Actions other than file actions, of the kinds in `take`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the file.
@@ -302,7 +302,7 @@ impl CheckpointReader {
 /// A sidecar on its own.
 #[derive(Debug, Clone)]
 pub struct SidecarReader {
-    /// The action that names it.
+    /// The sidecar action.
     pub action: Sidecar,
     /// The file.
     pub raw: Arc<RawFile>,
@@ -310,7 +310,7 @@ pub struct SidecarReader {
 }
 
 impl SidecarReader {
-    /// Opens the sidecars of a checkpoint; none where it holds its file actions itself.
+    /// Opens the sidecars of a checkpoint; an empty list if it holds its file actions itself.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file that is damaged or missing.
@@ -349,7 +349,7 @@ impl SidecarReader {
     }
 }
 
-/// The names of a checkpoint's sidecars, which are not looked at.
+/// The names of a checkpoint's sidecars, which are not opened.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::NotFound`] name the file that is damaged or missing.
@@ -414,7 +414,8 @@ fn sidecars_of_parquet(files: &[Arc<RawFile>]) -> Result<Vec<Sidecar>> {
 /// Damage to a checkpoint is damage to the log.
 fn with_log_error<T>(result: Result<T>) -> Result<T> {
     result.map_err(|error| match error {
-        // What the decoder does not know makes this checkpoint as useless as a damaged one.
+        // A checkpoint with features that the decoder does not support is as useless as a damaged
+        // one.
         Error::Corrupt {
             what,
             context: place,
@@ -433,7 +434,7 @@ fn with_log_error<T>(result: Result<T>) -> Result<T> {
     })
 }
 
-/// Sidecars are always in their own folder, whatever else a full URI says.
+/// Sidecars are always in their own folder, whatever the rest of a full URI.
 fn sidecar_name(sidecar: &Sidecar) -> Result<String> {
     let path = data_path::canonical(&sidecar.path)?;
     let name = path
@@ -453,8 +454,8 @@ fn sidecar_file(sidecar: &Sidecar, store: &Arc<dyn Store>) -> Result<StoreObject
     })
 }
 
-/// Whether `stats_parsed` knows of every file of a row group of which the text knows; with
-/// `text_first`, whether it knows of one of which the text does not.
+/// Whether `stats_parsed` covers every file of a row group that `stats` covers; with `text_first`,
+/// whether it covers one that `stats` does not.
 fn stats_are_parsed(group: &RawGroup<'_>, kind: FileActionKind, text_first: bool) -> bool {
     let nulls = |path: &[&str]| group.statistics(path).map(|s| s.null_count);
     let parsed = nulls(&[kind.column(), "stats_parsed", "numRecords"]);
@@ -467,7 +468,7 @@ fn stats_are_parsed(group: &RawGroup<'_>, kind: FileActionKind, text_first: bool
     }
 }
 
-/// An iterator made when first pulled.
+/// An iterator that is created when first pulled.
 struct LazyIterator<F, I> {
     make: Option<F>,
     made: Option<I>,
@@ -695,7 +696,7 @@ fn column_of_type(
     }
 }
 
-/// Whether a column of one type may stand for another: only the width may differ.
+/// Whether a column of one type may replace another: only the width may differ.
 fn is_compatible_type(found: &Arrow, wanted: &Arrow) -> bool {
     match wanted {
         Arrow::Utf8View => matches!(found, Arrow::Utf8 | Arrow::LargeUtf8 | Arrow::Null),
@@ -725,7 +726,7 @@ fn dv_columns(actions: &StructArray) -> Result<Option<DvColumns>> {
         .ok_or_else(|| wrong_type("deletionVector"))?;
     let rows = dv.len();
     let storage_type = string_column(dv, "storageType", rows)?;
-    // Some writers write a struct of nulls for none.
+    // Some writers write a struct of nulls for a missing action.
     let present = NullBuffer::union(dv.nulls(), storage_type.nulls())
         .map_or_else(|| BooleanBuffer::new_set(rows), NullBuffer::into_inner);
     if present.count_set_bits() == 0 {
@@ -876,7 +877,7 @@ pub fn json_value(array: &ArrayRef, row: usize) -> Value {
             }
             Value::Object(out)
         }
-        // No column that becomes JSON has another type.
+        // Columns that are converted to JSON have no other type.
         _ => Value::Null,
     }
 }

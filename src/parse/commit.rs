@@ -1,11 +1,11 @@
-//! Commit files: JSON lines -> columns of file actions, and the few actions that stand alone.
+//! Commit files: JSON lines -> columns of file actions, and the other actions.
 //!
 //! A line goes straight into views of the text: no struct, no copy, no allocation for an `add` of
-//! the usual form. Statistics stay where they are, still escaped, until somebody wants them. Large
-//! files are parsed in pieces, split at newlines, on all cores.
+//! the usual form. Statistics stay in the text, still escaped, until they are needed. Large files
+//! are split at newlines and parsed in pieces, on all cores.
 //!
-//! Protocol: "Delta Log Entries", "Actions". Cost: one pass; 24 bytes a value beside the text
-//! itself.
+//! Protocol: "Delta Log Entries", "Actions". Cost: one pass; 24 bytes per value in addition to the
+//! text itself.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ use super::views::{JsonStringViewBuilder, StringViewError, Utf8BufferSlice};
 use crate::error::{Error, Result};
 use crate::protocol::action::{self, DomainMetadata, Metadata, Protocol, SetTransaction, Sidecar};
 
-/// What to take from a commit; the rest is skipped.
+/// The actions to parse of a commit; the others are skipped.
 #[derive(Debug, Clone, Default)]
 pub struct ActionSelection {
     /// Adds, with these columns.
@@ -38,7 +38,7 @@ pub struct ActionSelection {
     pub sidecars: bool,
 }
 
-/// Actions that stand alone.
+/// Actions other than file actions.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum NonFileAction {
@@ -65,9 +65,9 @@ pub struct ParsedActions {
     pub removes: FileBatch,
     /// `cdc`
     pub cdc: FileBatch,
-    /// Everything else that was asked for, in order.
+    /// All other requested actions, in order.
     pub non_file_actions: Vec<NonFileAction>,
-    /// For each mark given, how many actions came before it.
+    /// For each given mark, the number of actions before it.
     pub actions_before_mark: Vec<u32>,
 }
 
@@ -121,7 +121,7 @@ pub fn parse(
     })
 }
 
-/// About how many adds a text of so many bytes may hold.
+/// Estimates the number of adds in a text of this many bytes.
 #[must_use]
 pub fn estimated_adds(bytes: u64) -> u64 {
     bytes / 256
@@ -377,7 +377,7 @@ impl<'a> FileActionBuilders<'a> {
                 b"deletionTimestamp" if !is_add => time = c.opt_i64()?,
                 b"stats" => {
                     c.skip_blanks();
-                    // Statistics of any other form than text say nothing.
+                    // Statistics that are not a string are unknown.
                     stats = if c.peek() == Some(b'"') {
                         Some(c.quoted_json()?)
                     } else {
@@ -495,8 +495,8 @@ impl<'a> FileActionBuilders<'a> {
 }
 
 impl DvBuilders {
-    /// Appends the descriptor of the row that makes the column `rows` long. Nothing is kept until
-    /// the first one comes.
+    /// Appends the descriptor of the last of `rows` rows. Nothing is allocated until the first
+    /// descriptor.
     fn push(
         &mut self,
         dv: Option<DvDescriptorFields>,
@@ -561,8 +561,8 @@ impl DvBuilders {
     }
 }
 
-/// Protocol and metadata of a commit, and its times, without looking into file actions: only lines
-/// that begin with the names asked for are parsed.
+/// Protocol and metadata of a commit, and its times, without parsing file actions: only lines that
+/// begin with the requested names are parsed.
 ///
 /// # Errors
 /// [`Error::Corrupt`] with the line.

@@ -1,12 +1,13 @@
 //! A forward-only reader of JSON text that has been checked to be UTF-8.
 //!
-//! The JSON library builds values; a commit of a hundred thousand lines needs spans of the text it
-//! already has. So this reader only finds where things begin and end, and checks the grammar on the
-//! way. Nesting costs one bit a level, not stack, so no input can overflow it.
+//! A JSON library builds values; a commit of a hundred thousand lines needs spans of the text that
+//! is already in memory. So this reader only finds where values begin and end, and checks the
+//! grammar at the same time. Nesting costs one bit per level instead of stack, so no input can
+//! overflow the stack.
 
 use std::borrow::Cow;
 
-/// Where a string's content is, between its quotes.
+/// The span of a string's content, between its quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StringSpan {
     pub(super) start: usize,
@@ -15,7 +16,7 @@ pub(super) struct StringSpan {
     pub(super) escaped: bool,
 }
 
-/// What a JSON text does wrong, in a few words.
+/// The syntax error of a JSON text, in a few words.
 pub(super) type JsonSyntaxError = &'static str;
 
 pub(super) struct JsonCursor<'a> {
@@ -23,7 +24,7 @@ pub(super) struct JsonCursor<'a> {
     at: usize,
 }
 
-/// Deeper nesting than this is refused.
+/// The greatest nesting depth that is accepted.
 const DEPTH_LIMIT: usize = 1 << 20;
 
 impl<'a> JsonCursor<'a> {
@@ -51,7 +52,7 @@ impl<'a> JsonCursor<'a> {
         }
     }
 
-    /// Takes `byte` if it is next, after blanks.
+    /// Consumes `byte` if it is next, after blanks.
     #[inline]
     pub(super) fn consume(&mut self, byte: u8) -> bool {
         self.skip_blanks();
@@ -60,7 +61,7 @@ impl<'a> JsonCursor<'a> {
         found
     }
 
-    /// Takes `literal` if it is next, with no blanks before it.
+    /// Consumes `literal` if it is next, with no blanks before it.
     #[inline]
     pub(super) fn consume_literal(&mut self, literal: &[u8]) -> bool {
         let found = self
@@ -105,7 +106,7 @@ impl<'a> JsonCursor<'a> {
         }
     }
 
-    /// A string in which escaped quotes are the rule, such as JSON text inside of JSON text.
+    /// A string with many escaped quotes, such as JSON text inside JSON text.
     #[inline]
     pub(super) fn quoted_json(&mut self) -> Result<StringSpan, JsonSyntaxError> {
         if !self.consume(b'"') {
@@ -134,8 +135,8 @@ impl<'a> JsonCursor<'a> {
         }
     }
 
-    /// `null` or a string; numbers and truth values, which some writers put into string maps, count
-    /// as their text.
+    /// `null` or a string; numbers and booleans, which some writers put into string maps, become
+    /// strings.
     #[inline]
     pub(super) fn opt_string_lossy(&mut self) -> Result<Option<StringSpan>, JsonSyntaxError> {
         self.skip_blanks();
@@ -203,7 +204,7 @@ impl<'a> JsonCursor<'a> {
         }
     }
 
-    /// Any value, skipped; gives the span of its text.
+    /// Skips any value; returns the span of its text.
     pub(super) fn skip_value(&mut self) -> Result<(usize, usize), JsonSyntaxError> {
         self.skip_blanks();
         let start = self.at;
@@ -250,7 +251,7 @@ impl<'a> JsonCursor<'a> {
                 }
                 _ => return Err("expected a value"),
             }
-            // A value has ended: close what it was the last part of.
+            // A value has ended: close the containers of which it was the last element.
             loop {
                 let Some(object) = open.last().copied() else {
                     return Ok((start, self.at));
@@ -280,7 +281,7 @@ impl<'a> JsonCursor<'a> {
         }
     }
 
-    /// The members of an object, or `null`: `member` is called after each key and must take the
+    /// The members of an object, or `null`: `member` is called after each key and must consume the
     /// value.
     #[inline]
     pub(super) fn object(
@@ -354,10 +355,10 @@ pub(super) fn number_length(text: &[u8]) -> Option<usize> {
     Some(end)
 }
 
-/// Where the first quote is that may end a string: one not after a backslash, or after an even run
-/// of them.
+/// The position of the first quote that may end a string: one after an even number of backslashes,
+/// or none.
 ///
-/// Eight bytes at a time: in each, the high bit of a byte tells whether it is a quote or a
+/// Eight bytes at a time: in the result, the high bit of a byte is set if the byte is a quote or a
 /// backslash.
 fn find_unescaped_quote(text: &[u8]) -> Option<usize> {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -374,7 +375,7 @@ fn find_unescaped_quote(text: &[u8]) -> Option<usize> {
         let quotes = equal(word, b'"');
         let backslashes = equal(word, b'\\');
         let candidates = quotes & !((backslashes << 8) | after_backslash);
-        // Two backslashes in a row are rare; the quote after them is looked at one by one.
+        // Two backslashes in a row are rare; the quote after them is checked byte by byte.
         let doubled = backslashes & ((backslashes << 8) | after_backslash);
         if candidates | doubled != 0 {
             let from = n * 8;
@@ -385,7 +386,7 @@ fn find_unescaped_quote(text: &[u8]) -> Option<usize> {
     find_quote_bytewise(text, text.len() - tail.len())
 }
 
-/// The same byte by byte from `from` on, with a look back at the backslashes before.
+/// The same byte by byte from `from` on, counting the backslashes before.
 fn find_quote_bytewise(text: &[u8], from: usize) -> Option<usize> {
     let before = text.get(..from)?;
     let mut odd = before.iter().rev().take_while(|b| **b == b'\\').count() % 2 == 1;
@@ -472,7 +473,7 @@ mod tests {
                 found
             })
         };
-        // Every text of ten bytes over the three kinds that matter.
+        // Every string of ten bytes of the three relevant kinds.
         for n in 0..3_usize.pow(10) {
             let text: Vec<u8> = (0..10)
                 .scan(n, |left, _| {

@@ -1,9 +1,9 @@
 //! JSON files of the log, read whole: [`StoreObject`] -> bytes.
 //!
-//! A long file is read in pieces, and the first piece with a byte that no JSON has ends the
-//! reading: a file of zeros, which a crash or a sparse copy leaves behind, costs one piece however
-//! long it is. A file that is shorter than its listing said is an error, for its lines may end
-//! where it was cut.
+//! A long file is read in pieces, and reading ends at the first piece with a byte that JSON never
+//! contains: a file of zeros, which a crash or a sparse copy leaves behind, costs one piece however
+//! long it is. A file shorter than its listed size is an error, because the cut may be at the end
+//! of a line.
 //!
 //! Cost: one request for a file of usual length.
 
@@ -17,7 +17,7 @@ pub const LONGEST: u64 = LONGEST_OBJECT;
 /// Longer files are read in pieces of this size.
 pub const PIECE: u64 = 64 << 20;
 
-/// Begins to read a file.
+/// Starts to read a file.
 #[must_use]
 pub fn start_read(file: &StoreObject) -> PendingResult<Bytes> {
     let file = file.clone();
@@ -63,7 +63,7 @@ pub fn read_range(file: &StoreObject, start: u64, end: u64) -> Result<Bytes> {
     }
 }
 
-/// Refuses bytes that no JSON text has.
+/// Refuses bytes that are not allowed in JSON text.
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the file.

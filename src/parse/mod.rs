@@ -1,5 +1,4 @@
-//! PARSE: log files -> [`FileBatch`], the one columnar shape of file actions, and the actions that
-//! stand alone.
+//! PARSE: log files -> [`FileBatch`], the columnar form of file actions, and the other actions.
 //!
 //! `json_lines` reads files, `commit` parses JSON lines, `checkpoint` reads Parquet and V2
 //! manifests, `stats` turns statistics into typed columns.

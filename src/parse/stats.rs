@@ -1,16 +1,16 @@
-//! Statistics: text of a million files -> typed columns of the leaves that somebody asks for.
+//! Statistics: JSON text of a million files -> typed columns of the leaves that are needed.
 //!
-//! The texts of a table repeat one template: the same keys in the same order, only values differ.
-//! So the first text is read by the JSON reader, and the literal pieces between its values become a
-//! template against which the next ones are compared, piece by piece; what lies between the pieces
-//! is a value, read where it stands. Any difference falls back to the reader for that text, whose
-//! shape becomes one more template. Statistics may be escaped, as they stand in a commit: the
-//! template is then escaped too, and no text is ever unescaped on the fast way.
+//! The statistics of a table's files share a template: the same keys in the same order, only values
+//! differ. The JSON reader reads the first string, and the literal pieces between its values become
+//! a template. The next strings are compared with it piece by piece; the text between the pieces is
+//! a value, which is parsed in place. A string that differs is read by the JSON reader, and its
+//! shape becomes another template. Statistics may be escaped, as they are in a commit: the template
+//! is then escaped too, and no string is ever unescaped on the fast path.
 //!
-//! Statistics never make a table unreadable: what cannot be understood is null, as if it were not
-//! there.
+//! Statistics never make a table unreadable: statistics that cannot be parsed are null, as if they
+//! were absent.
 //!
-//! Protocol: "Per-file Statistics". Cost: one pass over the text, no allocation a file.
+//! Protocol: "Per-file Statistics". Cost: one pass over the text, no allocation per file.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -44,11 +44,11 @@ pub struct StatsLeafColumn {
     pub path: Vec<String>,
     /// Type of the column.
     pub data_type: DataType,
-    /// Whether minimum and maximum are wanted, beside the null count.
+    /// Whether minimum and maximum are wanted, in addition to the null count.
     pub bounds: bool,
 }
 
-/// Statistics of one leaf, one value a file, null where unknown.
+/// Statistics of one leaf, one value per file, null where unknown.
 #[derive(Debug, Clone)]
 pub struct LeafStats {
     /// Lower bound, of the column's type.
@@ -66,7 +66,7 @@ pub struct FileStatsBatch {
     pub num_records: Int64Array,
     /// Whether bounds are tight; null counts as true.
     pub tight_bounds: BooleanArray,
-    /// In the order asked for.
+    /// In the requested order.
     pub leaves: Vec<LeafStats>,
 }
 
@@ -85,7 +85,7 @@ impl FileStatsBatch {
         )
     }
 
-    /// Statistics of the same leaves, one after the other; `None` of none.
+    /// Concatenates statistics of the same leaves; `None` for an empty input.
     ///
     /// # Errors
     /// [`Error::Internal`] for different leaves.
@@ -105,7 +105,7 @@ impl FileStatsBatch {
             .map(Some)
     }
 
-    /// Makes every column of the columns in its place.
+    /// Builds every column from the columns at the same position.
     fn map_arrays(
         &self,
         make: impl Fn(&[ArrayRef]) -> Result<ArrayRef>,
@@ -157,7 +157,7 @@ pub fn has_bounds(data_type: &DataType) -> bool {
         )
 }
 
-/// About how many bytes the statistics of a leaf take for each file.
+/// Approximate bytes of a leaf's statistics per file.
 #[must_use]
 pub fn width(leaf: &StatsLeafColumn) -> u64 {
     let bound = match leaf.data_type {
@@ -166,7 +166,7 @@ pub fn width(leaf: &StatsLeafColumn) -> u64 {
         DataType::Short => 2,
         DataType::Integer | DataType::Float | DataType::Date => 4,
         DataType::Decimal(..) => 16,
-        // Offset and a text of the usual length.
+        // An offset and a string of the usual length.
         DataType::String => 20,
         _ => 8,
     };
@@ -222,7 +222,7 @@ fn from_struct(parsed: &StructArray, leaves: &[StatsLeafColumn]) -> Result<FileS
             }) else {
                 return Ok(new_null_array(&wanted, rows));
             };
-            // A null parent hides whatever its children hold.
+            // A null parent hides the values of its children.
             array = match next.1 {
                 Some(nulls) if nulls.null_count() > 0 => {
                     let keep = BooleanArray::new(nulls.inner().clone(), None);
@@ -231,7 +231,7 @@ fn from_struct(parsed: &StructArray, leaves: &[StatsLeafColumn]) -> Result<FileS
                 _ => next.0,
             };
         }
-        // A type that does not cast is a lie of the checkpoint's, which counts as nothing known.
+        // A checkpoint's column of a type that does not cast is wrong and counts as unknown.
         Ok(as_type(&array, &wanted).unwrap_or_else(|_| new_null_array(&wanted, rows)))
     };
     let leaves = leaves
@@ -270,7 +270,8 @@ fn from_struct(parsed: &StructArray, leaves: &[StatsLeafColumn]) -> Result<FileS
     })
 }
 
-/// Casts; zones of timestamps are put aside, for statistics are instants in any of them.
+/// Casts; zones of timestamps are ignored, because statistics are instants, independent of the
+/// zone.
 fn as_type(array: &ArrayRef, wanted: &Arrow) -> Result<ArrayRef> {
     let retyped = |array: ArrayRef, data_type: Arrow| -> Result<ArrayRef> {
         Ok(make_array(
@@ -304,13 +305,13 @@ fn arrow_arith_not(mask: &BooleanArray) -> BooleanArray {
     BooleanArray::new(!mask.values(), None)
 }
 
-/// Where a value of the text goes.
+/// The slot for a value of the string.
 type StatsSlot = usize;
 const NUM_RECORDS: StatsSlot = 0;
 const TIGHT_BOUNDS: StatsSlot = 1;
 const FIRST_LEAF: StatsSlot = 2;
 
-/// The keys of statistics as a tree, so that a text is walked once.
+/// The keys of statistics as a tree, so that a string is walked once.
 #[derive(Default)]
 struct StatsKeyNode {
     children: Vec<(String, StatsKeyNode)>,
@@ -339,14 +340,14 @@ impl StatsKeyNode {
     }
 }
 
-/// What is between the values of a text.
+/// The literal pieces between the values of a string.
 struct JsonTemplate {
     /// Literal before each value, and the value's slot where it is wanted.
     pieces: Vec<(TemplateLiteral, Option<StatsSlot>)>,
     tail: Vec<u8>,
 }
 
-/// Templates that are remembered: files of one table differ in which columns have no value at all.
+/// Number of templates kept: files of one table differ in the columns without any value.
 const TEMPLATES: usize = 8;
 
 fn from_json(
@@ -406,7 +407,7 @@ fn from_json(
 struct StatsJsonReader {
     root: StatsKeyNode,
     columns: Vec<StatsColumnBuilder>,
-    /// The last used first.
+    /// The most recently used first.
     templates: VecDeque<JsonTemplate>,
     escaped: bool,
 }
@@ -434,7 +435,7 @@ impl StatsJsonReader {
         }
     }
 
-    /// Makes everything of a row unknown again.
+    /// Resets all values of a row to unknown.
     #[cold]
     fn set_null(&mut self, row: usize) {
         for column in &mut self.columns {
@@ -442,7 +443,7 @@ impl StatsJsonReader {
         }
     }
 
-    /// Reads a text with the JSON reader and makes a template of it.
+    /// Parses a string with the JSON reader and makes a template of it.
     fn parse_row(&mut self, row: usize, text: &[u8]) -> Result<(), JsonSyntaxError> {
         let resolved;
         let json = if self.escaped {
@@ -466,7 +467,7 @@ impl StatsJsonReader {
             else {
                 continue;
             };
-            // Of a key that occurs twice the first value stands.
+            // The first value of a duplicate key is used.
             if std::mem::replace(filled, true) {
                 continue;
             }
@@ -479,7 +480,7 @@ impl StatsJsonReader {
                 column.put(row, content, value.is_string);
             }
         }
-        // A key that occurs twice would be put twice by a template.
+        // A template would set a duplicate key twice.
         let mut slots: Vec<StatsSlot> = found.iter().filter_map(|value| value.slot).collect();
         slots.sort_unstable();
         if slots.windows(2).all(|pair| pair.first() != pair.last())
@@ -521,14 +522,14 @@ impl StatsJsonReader {
     }
 }
 
-/// A scalar of a text.
+/// A scalar of the JSON.
 struct StatsJsonScalar {
     span: StringSpan,
     is_string: bool,
     slot: Option<StatsSlot>,
 }
 
-/// More levels than any schema has; what is deeper is not looked at.
+/// More levels than any schema has; deeper values are ignored.
 const DEPTH: usize = 64;
 
 /// Collects every scalar below an object: its content, whether it is a string, and its slot.
@@ -605,8 +606,8 @@ impl JsonTemplate {
         })
     }
 
-    /// Puts the values of a text of this shape into row `row`; `None`, with some of them put, for a
-    /// text of another.
+    /// Sets row `row` to the values of a string that matches this template; `None`, with some of
+    /// them set, for other strings.
     #[inline]
     fn read(
         &self,
@@ -634,14 +635,14 @@ impl JsonTemplate {
     }
 }
 
-/// The value at the front: its content, whether it is a string, what follows. What is neither a
-/// string without escapes nor a number or word as the reader takes it is `None`.
+/// The value at the front: its content, whether it is a string, the rest. `None` for a value that
+/// is neither a string without escapes nor a number or word that the reader accepts.
 #[inline]
 fn value(text: &[u8], escaped: bool) -> Option<(&[u8], bool, &[u8])> {
     let quote: &[u8] = if escaped { b"\\\"" } else { b"\"" };
     if let Some(content) = text.strip_prefix(quote) {
-        // The first backslash or quote must be the closing one: a value with escapes goes the slow
-        // way.
+        // The first backslash or quote must be the closing quote: a value with escapes takes the
+        // slow path.
         let end = if escaped {
             memchr::memchr(b'\\', content)
         } else {
@@ -666,7 +667,7 @@ fn is_value_end(byte: u8) -> bool {
     matches!(byte, b',' | b'}' | b'"' | b'\\' | b'{' | b'[' | b' ')
 }
 
-/// A piece of JSON as it looks inside of a JSON string.
+/// A piece of JSON, escaped as in a JSON string.
 fn escape_json(piece: &[u8], escaped: bool) -> Vec<u8> {
     if !escaped {
         return piece.to_vec();
@@ -681,7 +682,7 @@ fn escape_json(piece: &[u8], escaped: bool) -> Vec<u8> {
     out
 }
 
-/// A text to be found at the front of others, its beginning compared in one step.
+/// A literal to match at the front of strings; its beginning is compared in one step.
 struct TemplateLiteral {
     head: u128,
     mask: u128,
@@ -703,7 +704,7 @@ impl TemplateLiteral {
         }
     }
 
-    /// What follows the literal in `text`.
+    /// The rest of `text` after the literal.
     #[inline]
     fn strip<'a>(&self, text: &'a [u8]) -> Option<&'a [u8]> {
         let Some(front) = text.first_chunk::<{ Self::HEAD }>() else {
@@ -719,16 +720,16 @@ impl TemplateLiteral {
     }
 }
 
-/// A number without exponent: digits with a point somewhere among them.
+/// A number without exponent: digits, possibly with a decimal point among them.
 struct JsonNumber {
     negative: bool,
     /// The digits, fewer than twenty.
     digits: u64,
-    /// How many of them are behind the point.
+    /// The number of digits after the point.
     fraction: usize,
 }
 
-/// Reads a number that something ends; `None` for any other form.
+/// Parses a number that is followed by a delimiter; `None` for any other form.
 #[inline]
 fn number(text: &[u8]) -> Option<(JsonNumber, &[u8])> {
     let (negative, digits) = match text.strip_prefix(b"-") {
@@ -751,11 +752,11 @@ fn number(text: &[u8]) -> Option<(JsonNumber, &[u8])> {
         }
         end += 1;
     }
-    // A leading zero has no digits after it.
+    // No digit may follow a leading zero.
     if digits.first() == Some(&b'0') && end > 1 && point != Some(1) {
         return None;
     }
-    // The point is no digit, and neither the first nor the last.
+    // The point is not counted as a digit, and is neither first nor last.
     let fraction = point.map_or(0, |point| end - point - 1);
     let count = end - usize::from(point.is_some());
     if count == 0 || count > 19 || (point.is_some() && fraction == 0) {
@@ -771,7 +772,7 @@ fn number(text: &[u8]) -> Option<(JsonNumber, &[u8])> {
     ))
 }
 
-/// Values of one type and which of them are known.
+/// Values of one type and their validity.
 struct PrimitiveStatsBuilder<T: ArrowPrimitiveType> {
     values: Vec<T::Native>,
     known: BooleanBufferBuilder,
@@ -804,7 +805,7 @@ fn unset_bits(rows: usize) -> BooleanBufferBuilder {
     bits
 }
 
-/// Texts, one after the other; the ends of those that no row has are filled in later.
+/// Strings, one after the other; the end offsets of rows without a string are filled in later.
 struct StringStatsBuilder {
     offsets: Vec<i32>,
     bytes: Vec<u8>,
@@ -829,12 +830,12 @@ impl StringStatsBuilder {
 
     #[inline]
     fn put(&mut self, row: usize, rows: usize, text: &[u8]) {
-        // Beyond what offsets can say nothing is known.
+        // Values beyond the range of offsets are unknown.
         if i32::try_from(self.bytes.len() + text.len()).is_err() {
             return;
         }
         if self.bytes.is_empty() {
-            // The first one tells about how long they are.
+            // The length of the first string is an estimate for the others.
             self.bytes.reserve((rows - row) * (text.len() + 1).min(64));
         }
         self.offsets.resize(row + 1, self.end());
@@ -860,7 +861,7 @@ impl StringStatsBuilder {
             OffsetBuffer::new(self.offsets.into()),
             Buffer::from_vec(self.bytes),
         );
-        // What is cut out of a text at quotes is text.
+        // A substring of a valid string that is cut at quotes is valid UTF-8.
         StringArray::try_new(offsets, bytes, validity(self.known.build()))
             .unwrap_or_else(|_| StringArray::new_null(rows))
     }
@@ -883,7 +884,7 @@ enum StatsColumnBuilder {
         TimeZoneSpec,
     ),
     TimestampNtz(PrimitiveStatsBuilder<TimestampMicrosecondType>),
-    /// Not asked for.
+    /// Not requested.
     Absent,
 }
 
@@ -927,7 +928,7 @@ fn float(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// Powers of ten that a double holds exactly.
+/// Powers of ten that a double represents exactly.
 const POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
@@ -942,7 +943,7 @@ impl JsonNumber {
         Some(if self.negative { -value } else { value })
     }
 
-    /// The nearest double, where one rounding of exact operands gives it.
+    /// The nearest double, if a single rounding of exact operands gives it.
     #[inline]
     #[allow(clippy::cast_precision_loss)]
     fn double(&self) -> Option<f64> {
@@ -984,8 +985,8 @@ impl StatsColumnBuilder {
         }
     }
 
-    /// Takes a value of the usual form from the front of `text`; what follows it. `None`, and
-    /// nothing taken, for any other.
+    /// Consumes a value of the usual form at the front of `text`; returns the rest. `None`, with
+    /// nothing consumed, for any other form.
     #[inline]
     fn take<'a>(&mut self, row: usize, text: &'a [u8], escaped: bool) -> Option<&'a [u8]> {
         match self {
@@ -1018,7 +1019,7 @@ impl StatsColumnBuilder {
         }
     }
 
-    /// Puts the content of a value into its row.
+    /// Sets a row to the content of a value.
     #[inline]
     #[allow(clippy::cast_possible_truncation)]
     fn put(&mut self, row: usize, text: &[u8], is_string: bool) {
@@ -1054,7 +1055,7 @@ impl StatsColumnBuilder {
         }
     }
 
-    /// Makes the value of a row, which is the last, unknown.
+    /// Sets the value of the last row to unknown.
     fn set_null(&mut self, row: usize) {
         match self {
             Self::Byte(cells) => cells.known.set_bit(row, false),
@@ -1106,8 +1107,7 @@ impl StatsColumnBuilder {
     }
 }
 
-/// A string of exactly `N` bytes in quotes, and what follows. The caller makes sure that it holds
-/// no quote.
+/// A quoted string of exactly `N` bytes, and the rest. The caller checks that it contains no quote.
 #[inline]
 fn quoted_bytes<const N: usize>(text: &[u8], escaped: bool) -> Option<(&[u8; N], &[u8])> {
     let quote: &[u8] = if escaped { b"\\\"" } else { b"\"" };
@@ -1330,7 +1330,8 @@ mod tests {
                 let tight = if *tight { r#","tightBounds":false"# } else { "" };
                 format!(r#"{{"numRecords":3,"minValues":{{"i":{i},"s":{s},"x":{s}}},"maxValues":{{"i":{i},"s":{s}}},"nullCount":{{"i":{nulls},"s":1}}{tight}}}"#)
             }).collect();
-            // One text at a time never meets a template of another shape, so it always goes the slow way.
+            // A single string never meets a template of another shape, so it always takes the slow
+            // path.
             let alone: Vec<Vec<String>> = rows.iter().map(|row| show(&from_json(&texts(&[Some(row)]), &leaves(), TimeZoneSpec::UTC, false))).collect();
             let escaped: Vec<String> = rows.iter().map(|row| { let q = serde_json::to_string(row).unwrap(); q[1..q.len() - 1].to_owned() }).collect();
             let all = from_json(&rows.iter().map(|r| Some(r.as_str())).collect(), &leaves(), TimeZoneSpec::UTC, false);

@@ -1,8 +1,8 @@
 //! String views into a text that is already in memory: no byte is copied.
 //!
-//! Views are made without the checks of Arrow, so everything that they rely on is checked here:
-//! [`Utf8BufferSlice`] is UTF-8, a value begins and ends at characters of it, and offsets and lengths
-//! fit the 32 bits that a view has for them.
+//! Views are made without Arrow's checks, so every precondition is checked here:
+//! [`Utf8BufferSlice`] is UTF-8, a value begins and ends at character boundaries, and offsets and
+//! lengths fit the 32 bits that a view has for them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use bytes::Bytes;
 
 use super::cursor::{JsonSyntaxError, StringSpan, unescape};
 
-/// Why a text cannot be viewed.
+/// The reason that a text cannot be viewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StringViewError {
-    /// It stops being UTF-8 at this byte.
+    /// It is not UTF-8 from this byte on.
     NotUtf8(usize),
-    /// It ends beyond what a view can address.
+    /// It ends beyond the range that a view can address.
     TooLong,
 }
 
-/// A piece of a text, checked to be UTF-8 and short enough to be addressed by views. Positions are
-/// those of the whole text.
+/// A piece of a text, checked to be UTF-8 and short enough for views. Positions are those in the
+/// whole text.
 #[derive(Clone)]
 pub(super) struct Utf8BufferSlice {
     buffer: Buffer,
@@ -50,11 +50,11 @@ impl Utf8BufferSlice {
         })
     }
 
-    /// The text from `start` to `end`, if these are characters of the piece.
+    /// The string from `start` to `end`, if these are character boundaries within the piece.
     #[inline]
     fn get(&self, start: usize, end: usize) -> Option<&str> {
         let bytes = self.buffer.get(self.piece.clone())?;
-        // SAFETY: `new` checked these bytes, and nobody can change them.
+        // SAFETY: `new` checked these bytes, and they are immutable.
         let piece = unsafe { std::str::from_utf8_unchecked(bytes) };
         piece.get(start.checked_sub(self.piece.start)?..end.checked_sub(self.piece.start)?)
     }
@@ -70,7 +70,7 @@ pub(super) struct JsonStringViewBuilder {
 }
 
 /// The error for a value that cannot be addressed.
-const TOO_LONG: JsonSyntaxError = "a string lies beyond the 4 GiB that can be addressed";
+const TOO_LONG: JsonSyntaxError = "a string is beyond the 4 GiB that can be addressed";
 
 /// The offset and length of a value, if a view can hold them.
 #[inline]
@@ -137,7 +137,7 @@ impl JsonStringViewBuilder {
         }
     }
 
-    /// Appends a span of the text as it is.
+    /// Appends a span of the text unchanged.
     #[inline]
     pub(super) fn push_raw(&mut self, start: usize, end: usize) -> Result<(), JsonSyntaxError> {
         let content = self
@@ -178,9 +178,9 @@ impl JsonStringViewBuilder {
     /// The column.
     pub(super) fn finish(mut self) -> StringViewArray {
         let buffers: Arc<[Buffer]> = Arc::from([self.text.buffer, Buffer::from_vec(self.resolved)]);
-        // SAFETY: a view is made of a `str` that lies in one of the two buffers, with its length
-        // and offset there, which `address` found to fit; a null has the view of the empty
-        // string. Nothing is taken out of the buffers.
+        // SAFETY: a view is made of a `str` that is in one of the two buffers, with its length and
+        // offset there, which `address` found to fit; a null has the view of the empty string.
+        // Nothing is removed from the buffers.
         unsafe {
             StringViewArray::new_unchecked(
                 ScalarBuffer::from(self.views),
@@ -310,7 +310,7 @@ mod tests {
         );
         assert!(Utf8BufferSlice::new(&bytes, 0..3).is_ok());
         assert!(Utf8BufferSlice::new(&bytes, 4..7).is_ok());
-        // A piece that the text does not have is empty.
+        // A piece outside of the text is empty.
         assert!(
             JsonStringViewBuilder::new(&Utf8BufferSlice::new(&bytes, 5..9).unwrap())
                 .push_raw(5, 6)

@@ -18,8 +18,8 @@ thread_local! {
 /// Runs `work`, which calls into the decoder; names the file in its errors and turns its panics
 /// into errors.
 pub(super) fn catch_decoder_panic<T>(file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // A panic over a damaged file is an error like others and is not to be told on the process's
-    // error stream too.
+    // A panic over a damaged file becomes an error like others and is not also printed to the
+    // process's standard error.
     static HOOKED: AtomicBool = AtomicBool::new(false);
     if !HOOKED.load(Ordering::Relaxed) && !HOOKED.swap(true, Ordering::Relaxed) {
         let before = std::panic::take_hook();
@@ -44,7 +44,7 @@ pub(super) fn catch_decoder_panic<T>(file: &str, work: impl FnOnce() -> Result<T
         .at_file(file)
 }
 
-/// What the decoder says of a file: damage, unless our own error is inside.
+/// The error for a decoder's failure: a damaged file, unless the cause is an error of this crate.
 pub(super) fn decode_error(error: ParquetError) -> Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<Error>() {
@@ -60,7 +60,7 @@ pub(super) fn decode_error(error: ParquetError) -> Error {
     }
 }
 
-/// The same for errors that come out of the batch reader as Arrow's.
+/// The same for Arrow errors of the batch reader.
 pub(super) fn batch_error(error: arrow_schema::ArrowError) -> Error {
     match error {
         arrow_schema::ArrowError::ExternalError(inner) => match inner.downcast::<Error>() {

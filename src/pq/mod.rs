@@ -1,21 +1,20 @@
-//! Parquet bytes: the crate's only user of the `parquet` crate.
+//! Parquet files: the crate's only user of the `parquet` crate.
 //!
 //! [`read`] turns one data file into batches of exactly the table's logical schema; [`RawFile`]
-//! gives a file (a checkpoint) as it is. [`encode`] makes new files. Both readers share the way
-//! from bytes to arrays. In [`input`]: `footer` (metadata within limits, cached) and
+//! reads a file (a checkpoint) with its own schema. [`encode`] makes new files. Both readers share
+//! the path from bytes to arrays. In [`input`]: `footer` (metadata within limits, cached) and
 //! `column_chunks` (bytes of column chunks, fetched whole or by windows; every page header is
-//! checked before it is used). In [`decode`]: `projection` (which columns of the file, as a pruned
-//! Parquet schema of their own), then `flat_column` for flat columns and arrow-rs' array readers for
-//! others.
+//! checked before it is used). In [`decode`]: `projection` (the columns to decode, as a pruned
+//! Parquet schema), then `flat_column` for flat columns and arrow-rs' array readers for others.
 //!
 //! Rejected: `ParquetRecordBatchReaderBuilder`, because it projects by mask over the file's whole
-//! schema (one odd column spoils a file of which it is not even read) and opens pages without a
-//! look at their announced sizes. The readers below it take our pages and our schema, and are the
-//! same code, so that nothing is slower.
+//! schema (one unsupported column makes the file unreadable even where that column is not read) and
+//! opens pages without a check of their announced sizes. The array readers below it take our pages
+//! and our schema, and are the same code, so nothing is slower.
 //!
-//! Nothing that a file holds may hurt the process: sizes are compared with the bytes that are
-//! there, expansion is bounded, and a panic inside the decoder is caught at the boundary of a call
-//! and becomes a [`Error::Corrupt`] that names the file.
+//! No file can harm the process: sizes are compared with the bytes that are there, expansion is
+//! bounded, and a panic inside the decoder is caught at the boundary of a call and becomes an
+//! [`Error::Corrupt`] that names the file.
 
 #![cfg_attr(
     not(test),

@@ -1,4 +1,4 @@
-//! Reading data files: types, evolution, mapping, deletions, damage.
+//! Tests of reading data files: types, evolution, mapping, deletions, damage.
 
 use std::sync::Arc;
 
@@ -1120,7 +1120,7 @@ fn flipped_bytes_under_a_page_checksum_are_found() {
         let mut bad = bytes.to_vec();
         bad[at] ^= 0x10;
         match all(spec(&bad, columns())) {
-            // A flip in a page's header may leave its values as they are.
+            // A flip in a page's header may leave its values unchanged.
             Ok(batch) => assert_eq!(batch, whole, "at {at}"),
             Err(error) => {
                 assert!(
@@ -1168,7 +1168,7 @@ fn every_flipped_byte_is_an_error_or_rows_but_never_a_panic() {
     }
 }
 
-/// What is refused, with `text` in the message and the file's name.
+/// Checks that reading is refused, with `text` and the file's name in the message.
 fn refused(bytes: &[u8], data_type: &str, text: &str) {
     for url in ["memory:///", "file:///"] {
         let error = all(FileSpec::new(
@@ -1206,7 +1206,7 @@ fn pages_that_expand_beyond_reason_are_refused() {
         Some(zstd().set_dictionary_page_size_limit(1 << 30).build()),
     );
     refused(&bomb, "string", "dictionary");
-    // The same size is fine where the bytes are there.
+    // The same size is accepted if the bytes exist.
     let mut state = 1_u64;
     let mut next = || {
         state ^= state << 13;
@@ -1275,7 +1275,7 @@ fn pages_of_every_codec_are_read_and_damage_in_them_is_found() {
                     batch.columns(),
                     "{codec}"
                 );
-                // Pages passed over, and a dictionary that is needed after its page was.
+                // Skipped pages, and a dictionary that is needed after its page was skipped.
                 let late = filter(call("=", vec![column("n", "long"), literal(4321, "long")]));
                 let found = read(FileSpec {
                     filter: late,
@@ -1377,7 +1377,8 @@ fn a_row_group_that_ends_early_is_an_error() {
         ],
         &[],
     );
-    // The footer's number of rows, zigzag 4, made 6: once for the file, once for the row group.
+    // The footer's number of rows, zigzag 4, is changed to 6: once for the file, once for the row
+    // group.
     let mut bad = bytes.clone();
     let footer = bytes.len()
         - 8
@@ -1477,7 +1478,7 @@ fn variants_pass_and_shredded_ones_are_put_together() {
     }
 }
 
-/// A store that notes what is read of it.
+/// A store that records the reads.
 #[derive(Debug)]
 struct Watched(
     crate::dv::tests::Memory,
@@ -1556,7 +1557,7 @@ fn searched(bloom: bool, index: bool) -> (RecordBatch, Vec<u8>) {
     (batch, bytes)
 }
 
-/// What reading with a filter gives, and how many bytes were read for it.
+/// The result of reading with a filter, and the number of bytes that were read.
 fn filtered(
     url: &'static str,
     bytes: &[u8],

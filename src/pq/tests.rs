@@ -20,8 +20,8 @@ pub(crate) fn write(batch: &RecordBatch, properties: Option<WriterProperties>) -
     out
 }
 
-/// Flips each bit of all pages of a file with checksums, headers included, one after the other:
-/// what `rows` reads stays the same, or it is an error.
+/// Flips each bit of all pages of a file with checksums, headers included, one at a time: the
+/// result of `rows` stays the same, or is an error.
 pub(crate) fn flipped_bits(
     bytes: &[u8],
     rows: impl Fn(&[u8]) -> crate::error::Result<Vec<RecordBatch>>,

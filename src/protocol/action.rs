@@ -1,8 +1,8 @@
-//! Actions that stand alone: protocol, metadata, application transactions, domains, commit
-//! information.
+//! Actions other than file actions: protocol, metadata, application transactions, domain metadata,
+//! commit information.
 //!
-//! File actions (`add`, `remove`, `cdc`) come by the million and are never structs: they live in
-//! Arrow columns, see `parse`.
+//! File actions (`add`, `remove`, `cdc`) come by the million and are never structs: they are stored
+//! in Arrow columns, see `parse`.
 //!
 //! Protocol: "Actions".
 
@@ -20,10 +20,10 @@ pub struct Protocol {
     pub min_reader_version: i32,
     /// Lowest writer version that may write the table.
     pub min_writer_version: i32,
-    /// Features a reader must know; there is a list exactly at reader version 3.
+    /// Features that a reader must support; the list exists exactly at reader version 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reader_features: Option<Vec<String>>,
-    /// Features a writer must know; there is a list exactly at writer version 7.
+    /// Features that a writer must support; the list exists exactly at writer version 7.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writer_features: Option<Vec<String>>,
 }
@@ -130,7 +130,7 @@ pub struct SetTransaction {
 pub struct DomainMetadata {
     /// Name of the domain.
     pub domain: String,
-    /// Its configuration, text of the domain's own form.
+    /// Its configuration, a string in the domain's own format.
     #[serde(default, deserialize_with = "or_default")]
     pub configuration: String,
     /// True for a tombstone.
@@ -151,7 +151,7 @@ pub struct Sidecar {
     pub modification_time: Option<i64>,
 }
 
-/// What time travel and the change feed need of `commitInfo`.
+/// The fields of `commitInfo` that time travel and the change data feed need.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommitTimes {
@@ -169,7 +169,7 @@ pub(super) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// String maps of other writers hold nulls, numbers and truth values; a null is as good as absent.
+/// Some writers put nulls, numbers and booleans into string maps; a null counts as absent.
 fn string_map<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<BTreeMap<String, String>, D::Error> {
@@ -185,12 +185,12 @@ fn string_map<'de, D: Deserializer<'de>>(
         .collect())
 }
 
-/// Parses one standing-alone action from the JSON of its body.
+/// Parses an action other than a file action from the JSON of its body.
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the action and the JSON problem.
 pub fn from_json<'a, T: Deserialize<'a>>(name: &str, json: &'a str) -> Result<T> {
-    // The library would take an array for a struct.
+    // The library would accept an array as a struct.
     if !json.trim_start().starts_with('{') {
         return Err(Error::corrupt(format!(
             "the action `{name}` is not an object"
@@ -204,8 +204,8 @@ pub fn from_json<'a, T: Deserialize<'a>>(name: &str, json: &'a str) -> Result<T>
     })
 }
 
-/// The library counts lines and columns within the action's body, which would mislead: our place
-/// names file and line.
+/// The library counts lines and columns within the action's body, which would mislead: the error's
+/// context names file and line.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or(&text).to_owned()

@@ -1,13 +1,13 @@
-//! Calendar and zones: microseconds and days since the epoch <-> civil fields, as `java.time` has
-//! them.
+//! Calendar and time zones: microseconds and days since the epoch <-> calendar fields, as in
+//! `java.time`.
 //!
 //! The calendar is the proleptic Gregorian one over the whole range of 64-bit microseconds (years
 //! -290308 to 294247), which chrono's own date type does not cover; so days and years are computed
-//! here and chrono-tz is only asked for offsets. chrono-tz's tables end in 2099 while Java applies
-//! the last rule for ever, so later years are looked up at a year of the same shape (leap or not,
+//! here and chrono-tz only supplies offsets. chrono-tz's tables end in 2099 while Java applies the
+//! last rule for ever, so the offset of a later year is that of an equivalent year (leap or not,
 //! same weekday on 1 January).
 //!
-//! Cost: a handful of integer operations a value; a zone look-up is a binary search.
+//! Cost: a handful of integer operations per value; a zone look-up is a binary search.
 
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;
@@ -55,7 +55,7 @@ pub fn civil(days: i64) -> CivilDate {
     }
 }
 
-/// The day number of a date, which is taken to be valid.
+/// The day number of a date, which must be valid.
 #[must_use]
 pub fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
@@ -84,7 +84,7 @@ pub fn days_in_month(year: i64, month: u32) -> u32 {
     }
 }
 
-/// The day number of a date, if there is such a date.
+/// The day number of a date, if the date exists.
 #[must_use]
 pub fn checked_days(year: i64, month: i64, day: i64) -> Option<i64> {
     let month = u32::try_from(month).ok().filter(|m| (1..=12).contains(m))?;
@@ -117,7 +117,7 @@ pub fn iso_week(days: i64) -> (i64, i64) {
     (year, (thursday - days_from_civil(year, 1, 1)) / 7 + 1)
 }
 
-/// `days` moved by whole months; the day is cut to the length of the month.
+/// Adds whole months to `days`; the day is limited to the length of the month.
 #[must_use]
 pub fn add_months(days: i64, months: i64) -> i64 {
     let CivilDate { year, month, day } = civil(days);
@@ -135,7 +135,7 @@ pub fn split_days(micros: i64) -> (i64, i64) {
     )
 }
 
-/// A time zone, for whatever has none of its own.
+/// A time zone, for values without a zone of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeZoneSpec {
     /// Seconds east of UTC.
@@ -154,8 +154,8 @@ impl TimeZoneSpec {
     /// Coordinated universal time.
     pub const UTC: Self = Self::Fixed(0);
 
-    /// Reads a zone as Spark does: a region (`Europe/Paris`), an offset (`+01:00`, `UTC+1`, `Z`) or
-    /// one of Java's short names.
+    /// Parses a zone as Spark does: a region (`Europe/Paris`), an offset (`+01:00`, `UTC+1`, `Z`)
+    /// or one of Java's short names.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the zone.
@@ -168,7 +168,7 @@ impl TimeZoneSpec {
         })
     }
 
-    /// [`TimeZoneSpec::parse`] without a message, for zones within text values.
+    /// [`TimeZoneSpec::parse`] without a message, for zones within string values.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         let short = match name {
@@ -236,7 +236,7 @@ impl TimeZoneSpec {
         }
     }
 
-    /// The wall clock at an instant, as microseconds.
+    /// The local time at an instant, as microseconds.
     #[must_use]
     pub fn to_local(&self, micros: i64) -> i64 {
         if matches!(self, Self::Fixed(0)) {
@@ -247,8 +247,8 @@ impl TimeZoneSpec {
         )
     }
 
-    /// The instant of a wall clock: in an overlap the earlier one, in a gap as much later as the
-    /// gap is long. `None` where 64 bits do not reach.
+    /// The instant of a local time: in an overlap the earlier one, in a gap later by the length of
+    /// the gap. `None` if it does not fit into 64 bits.
     #[must_use]
     pub fn to_utc(&self, local: i64) -> Option<i64> {
         let tz = match self {
@@ -258,8 +258,8 @@ impl TimeZoneSpec {
             Self::Named(tz) => *tz,
         };
         let seconds = local.div_euclid(MICROS_PER_SECOND);
-        // The offsets in force a day before and after bracket any single change around this wall
-        // clock.
+        // The offsets in force a day before and after bracket any single change around this local
+        // time.
         let before = region_offset(tz, seconds - SECONDS_PER_DAY);
         let after = region_offset(tz, seconds + SECONDS_PER_DAY);
         let offset = if region_offset(tz, seconds - before) == before {
@@ -267,7 +267,7 @@ impl TimeZoneSpec {
         } else if region_offset(tz, seconds - after) == after {
             after
         } else {
-            // A gap, or two changes within two days: the offset in force before the change counts.
+            // A gap, or two changes within two days: the offset before the change applies.
             let near = region_offset(tz, seconds - before.max(after));
             if region_offset(tz, seconds - near) == near {
                 near
@@ -280,8 +280,8 @@ impl TimeZoneSpec {
 }
 
 impl TimeZoneSpec {
-    /// [`TimeZoneSpec::to_utc`], but in an overlap the instant with this offset, as `ZonedDateTime` keeps
-    /// it through arithmetic.
+    /// [`TimeZoneSpec::to_utc`], but in an overlap the instant with this offset, as
+    /// `ZonedDateTime` keeps it through arithmetic.
     #[must_use]
     pub fn to_utc_preferring(&self, local: i64, offset: i64) -> Option<i64> {
         let utc = local.checked_sub(offset * MICROS_PER_SECOND)?;
@@ -292,7 +292,7 @@ impl TimeZoneSpec {
         }
     }
 
-    /// The first instant of a day: midnight, or the end of the gap that midnight lies in.
+    /// The first instant of a day: midnight, or the end of the gap that contains midnight.
     #[must_use]
     pub fn start_of_day(&self, days: i64) -> Option<i64> {
         let midnight = days.checked_mul(MICROS_PER_DAY)?;
@@ -300,8 +300,8 @@ impl TimeZoneSpec {
         if matches!(self, Self::Fixed(_)) || self.to_local(utc) == midnight {
             return Some(utc);
         }
-        // In a gap: the change of the offset lies between the instants that the two offsets give
-        // midnight.
+        // In a gap: the change of the offset is between the two instants of midnight under the two
+        // offsets.
         let seconds = midnight.div_euclid(MICROS_PER_SECOND);
         let (before, after) = (
             self.offset_at(seconds - SECONDS_PER_DAY),
@@ -342,18 +342,19 @@ impl std::fmt::Display for TimeZoneSpec {
     }
 }
 
-/// First instant that is looked up at an earlier year of the same shape: 2090-01-01.
+/// First instant that is looked up at an earlier, equivalent year: 2090-01-01.
 const REPEATS_FROM: i64 = 3_786_912_000;
 
 /// The changes of a region's offset since 1970, as columns: first second, offset from then on. A
-/// few hundred entries found by bisection, five times as fast as asking chrono-tz for every value.
+/// few hundred entries with binary search, five times as fast as a chrono-tz look-up for every
+/// value.
 struct OffsetTransitions {
     from: Vec<i64>,
     offsets: Vec<i64>,
 }
 
 impl OffsetTransitions {
-    /// Looks at every day, and closer at those in which the offset changes.
+    /// Samples every day, and searches within those in which the offset changes.
     fn of(tz: Tz) -> Self {
         let mut out = Self {
             from: vec![0],
@@ -418,14 +419,14 @@ fn table_offset(tz: Tz, utc_seconds: i64) -> i64 {
         let year = civil(days).year;
         let first = days_from_civil(year, 1, 1);
         let (leap, weekday) = (is_leap(year), iso_weekday(first));
-        // Every shape of year occurs within any 28 years without an irregular century.
+        // Every kind of year occurs within any 28 years without an irregular century.
         let twin = (2060..2088)
             .find(|y| is_leap(*y) == leap && iso_weekday(days_from_civil(*y, 1, 1)) == weekday)
             .unwrap_or(2060);
         utc_seconds + (days_from_civil(twin, 1, 1) - first) * SECONDS_PER_DAY
     };
-    // Before the table starts local mean time is in force, so the earliest date that chrono has
-    // will do.
+    // Before the start of the table local mean time is in force, so the earliest date that chrono
+    // supports is used.
     let seconds = seconds.clamp(-8_000_000_000_000, 8_000_000_000_000);
     match DateTime::from_timestamp(seconds, 0) {
         Some(utc) => i64::from(
@@ -437,7 +438,7 @@ fn table_offset(tz: Tz, utc_seconds: i64) -> i64 {
     }
 }
 
-/// `+h:` and `+hh:m` in the form that Java reads.
+/// `+h:` and `+hh:m` in the form that Java parses.
 fn padded(text: &str) -> String {
     let (sign, rest) = text.split_at(1);
     let (hours, tail) = rest

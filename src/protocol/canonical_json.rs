@@ -1,7 +1,7 @@
 //! The checksum of `_last_checkpoint`: JSON text -> canonical form -> MD5.
 //!
-//! Parsed by hand because the canonical form keeps numbers as they are written and refuses
-//! duplicate keys, both of which the JSON library hides.
+//! The parser is written by hand because the canonical form keeps numbers as they are written and
+//! refuses duplicate keys, both of which the JSON library hides.
 //!
 //! Protocol: "JSON checksum".
 
@@ -12,8 +12,8 @@ use md5::{Digest, Md5};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The MD5 (lower-case hex) of the canonical form of a JSON object, its top-level `checksum` left
-/// out; `None` for invalid JSON or duplicate keys.
+/// The MD5 (lower-case hex) of the canonical form of a JSON object without its top-level
+/// `checksum`; `None` for invalid JSON or duplicate keys.
 #[must_use]
 pub fn checksum(json: &str) -> Option<String> {
     let canonical = canonical(json)?;

@@ -1,8 +1,8 @@
-//! Actions as a writer makes them: structs -> the JSON lines of a commit.
+//! Actions of a writer: structs -> the JSON lines of a commit.
 //!
-//! Reading stays columnar (see `parse`); a writer has its few actions as structs. Fields are in the
-//! order of delta-spark, what has no value is left out (some readers stumble over an explicit
-//! null), and the only nulls ever written are those of partition values, which mean null.
+//! Reading is columnar (see `parse`); a writer has its few actions as structs. Fields are in the
+//! order of delta-spark. Fields without a value are omitted (some readers fail on an explicit
+//! null); the only nulls ever written are those of partition values, which mean null.
 //!
 //! Protocol: "Actions". Cost: one pass over the actions.
 
@@ -23,7 +23,7 @@ pub type PartitionValues = BTreeMap<String, Option<String>>;
 pub struct DeletionVectorDescriptor {
     /// `u`, `i` or `p`.
     pub storage_type: String,
-    /// Where it is, or what it is.
+    /// Its location, or the inline vector.
     pub path_or_inline_dv: String,
     /// Start in its file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub struct DeletionVectorDescriptor {
 }
 
 impl DeletionVectorDescriptor {
-    /// What tells it from other vectors of the same file.
+    /// The id that distinguishes it from other vectors of the same file.
     #[must_use]
     pub fn unique_id(&self) -> String {
         match self.offset {
@@ -58,12 +58,12 @@ pub struct Add {
     pub size: i64,
     /// Time of the file's creation, milliseconds since the epoch.
     pub modification_time: i64,
-    /// False when the rows were in the table before.
+    /// False if the rows were in the table before.
     pub data_change: bool,
     /// Statistics, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stats: Option<String>,
-    /// Whatever else a writer wants to say of the file.
+    /// Further metadata of the file by the writer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<BTreeMap<String, Option<String>>>,
     /// The rows that are deleted.
@@ -73,10 +73,10 @@ pub struct Add {
     /// tracks rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_row_id: Option<i64>,
-    /// Version in which the file was first added; `None` for a new file, as above.
+    /// Version in which the file was first added; `None` for a new file, as for the row id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_row_commit_version: Option<i64>,
-    /// Who clustered the file.
+    /// The implementation that clustered the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clustering_provider: Option<String>,
 }
@@ -123,9 +123,9 @@ pub struct Remove {
     /// Milliseconds since the epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<i64>,
-    /// False when the rows stay in the table.
+    /// False if the rows stay in the table.
     pub data_change: bool,
-    /// Whether partition values and size are there.
+    /// Whether partition values and size are present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extended_file_metadata: Option<bool>,
     /// As in the add.
@@ -162,7 +162,7 @@ pub struct Cdc {
     pub partition_values: PartitionValues,
     /// Size in bytes.
     pub size: i64,
-    /// Whatever else a writer wants to say of the file.
+    /// Further metadata of the file by the writer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<BTreeMap<String, Option<String>>>,
     /// Always false.
@@ -170,7 +170,7 @@ pub struct Cdc {
     pub data_change: bool,
 }
 
-/// `commitInfo`, as deltafast writes it.
+/// `commitInfo`, with the keys that deltafast writes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommitInfo {
@@ -179,39 +179,39 @@ pub struct CommitInfo {
     pub in_commit_timestamp: Option<i64>,
     /// The writer's clock, milliseconds since the epoch.
     pub timestamp: i64,
-    /// What was done, `WRITE` for example.
+    /// The operation, for example `WRITE`.
     pub operation: String,
     /// Its parameters.
     pub operation_parameters: Map<String, Value>,
-    /// The version that was read; none for the first commit.
+    /// The version that was read; `None` for the first commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_version: Option<i64>,
     /// `Serializable`, `WriteSerializable` or `SnapshotIsolation`.
     pub isolation_level: String,
-    /// Whether the commit only adds files and read none.
+    /// Whether the commit only adds files and has read no files.
     pub is_blind_append: bool,
     /// Whether the commit changes rows: adds or removes a file with `dataChange`.
     pub data_change: bool,
-    /// What it did, in figures.
+    /// The operation's metrics.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub operation_metrics: Map<String, Value>,
-    /// Text of the user's.
+    /// The user's metadata string.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_metadata: Option<String>,
     /// Tags that other writers' conflict checks read.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
-    /// Who wrote it.
+    /// The engine that wrote it.
     pub engine_info: String,
-    /// Unique to the transaction; by it a writer knows its own commit again.
+    /// Unique id of the transaction, by which a writer recognises its own commit.
     pub txn_id: String,
-    /// Further keys of the user's.
+    /// Further keys of the user.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl CommitInfo {
-    /// Whether a key of the user's would stand for one of the protocol's.
+    /// Whether a user's key would collide with one of the protocol.
     #[must_use]
     pub fn is_reserved(key: &str) -> bool {
         const OURS: &[&str] = &[
@@ -255,8 +255,8 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether the action changes the table's rows. Change data files repeat what other actions
-    /// say.
+    /// Whether the action changes the table's rows. Change data files repeat the changes of other
+    /// actions.
     #[must_use]
     pub fn changes_rows(&self) -> bool {
         match self {
@@ -266,7 +266,7 @@ impl Action {
         }
     }
 
-    /// Reads actions from JSON lines, as a caller in another language hands them over.
+    /// Parses actions from JSON lines, the form in which a caller in another language passes them.
     ///
     /// # Errors
     /// [`Error::Invalid`] with the line, counted from 1.

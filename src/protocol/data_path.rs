@@ -1,7 +1,8 @@
-//! Paths of data files in the log -> canonical paths.
+//! Canonical paths of data files in the log.
 //!
 //! The log holds URI-encoded paths, relative to the table or absolute. Two spellings of one file
-//! must be one key: percent-encodings are decoded, and `/a`, `file:/a`, `file:///a` all become `/a`.
+//! must be one key: percent-encodings are decoded, and `/a`, `file:/a`, `file:///a` all become
+//! `/a`.
 //!
 //! Protocol: "Add File and Remove File" (`path`). Cost: nothing for the usual path, which is its
 //! own canonical form.
@@ -44,7 +45,8 @@ pub fn canonical(path: &str) -> Result<Cow<'_, str>> {
     Ok(Cow::Owned(format!("/{}", absolute.trim_start_matches('/'))))
 }
 
-/// Whether canonical form and text may differ: an encoding, a scheme, or a zero byte.
+/// Whether the canonical form may differ from the path: it has an encoding, a scheme, or a zero
+/// byte.
 #[must_use]
 pub fn needs_canonicalization(path: &[u8]) -> bool {
     memchr::memchr2(b'%', 0, path).is_some() || path.starts_with(b"file:")

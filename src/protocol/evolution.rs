@@ -1,9 +1,9 @@
-//! (table's schema, schema of the data) -> the schema that holds both. Pure; append, overwrite and
-//! merge share it.
+//! Schema evolution: (table's schema, schema of the data) -> the schema that holds both. Pure;
+//! append, overwrite and merge share it.
 //!
 //! Names are compared without case and keep the table's spelling. The table's types stay, since
-//! data is cast to them; what is new comes after what was there, at every depth. Only where the
-//! table widens types does a field take a wider one.
+//! data is cast to them; new fields come after existing ones, at every depth. A field takes a wider
+//! type only where the table allows type widening.
 //!
 //! Protocol: "Schema Serialization Format", "Type Widening", "Writer Requirements for Type
 //! Widening". Cost: a walk over both schemas.
@@ -22,8 +22,8 @@ use crate::error::{Error, Result, shown};
 /// Field metadata that lists the types a column had.
 pub const TYPE_CHANGES: &str = "delta.typeChanges";
 
-/// The schema of Arrow data as a table would have it. Unsigned integers take the signed type of
-/// their width, as in the `deltalake` package: their values are checked when they are written.
+/// The table schema for Arrow data. Unsigned integers become the signed type of their width, as in
+/// the `deltalake` package: their values are checked when they are written.
 ///
 /// # Errors
 /// [`Error::Invalid`] names the column whose type Delta does not have.
@@ -55,7 +55,7 @@ fn to_delta_field(field: &Field) -> Field {
         .with_data_type(to_delta_type(field.data_type()))
 }
 
-/// The type that stands for an Arrow type of which Delta has none of exactly that meaning.
+/// The Delta type for an Arrow type without an exact counterpart in Delta.
 fn to_delta_type(data_type: &Arrow) -> Arrow {
     let part = |field: &Field| Arc::new(to_delta_field(field));
     match data_type {
@@ -82,8 +82,8 @@ fn to_delta_type(data_type: &Arrow) -> Arrow {
     }
 }
 
-/// The table's schema with what the data has beside. `widens` says whether the table may take wider
-/// types.
+/// The table's schema with the additional fields of the data. `widens` says whether the table may
+/// take wider types.
 #[must_use]
 pub fn merge(table: &StructType, data: &StructType, widens: bool) -> StructType {
     let mut fields: Vec<StructField> = table
@@ -117,7 +117,8 @@ fn find<'a>(schema: &'a StructType, name: &str) -> Option<&'a StructField> {
         })
 }
 
-/// A field that a table gets later: its older rows have no value, so it can be null at every depth.
+/// A field that is added to a table: its older rows have no value, so it is nullable at every
+/// depth.
 fn added_field(field: &StructField) -> StructField {
     StructField {
         nullable: true,
@@ -163,7 +164,7 @@ fn merge_field(field: &StructField, data: &DataType, widens: bool) -> StructFiel
     out
 }
 
-/// Notes that the type of a field, or of the element of it at `path`, was widened.
+/// Records that the type of a field, or of its element at `path`, was widened.
 pub fn record_type_change(field: &mut StructField, from: &DataType, to: &DataType, path: &str) {
     let mut change = json!({"fromType": from.to_string(), "toType": to.to_string()});
     if let (false, Some(change)) = (path.is_empty(), change.as_object_mut()) {
@@ -220,7 +221,7 @@ fn merge_type(
     }
 }
 
-/// Whether a type may become a wider one without anybody asking for just that.
+/// Whether a type may be widened to the other one automatically by schema evolution.
 fn is_implicit_widening(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (DataType::Byte, DataType::Short | DataType::Integer | DataType::Long)
@@ -237,7 +238,8 @@ fn is_implicit_widening(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Whether the protocol lets a column of one type become the other without rewriting its files.
+/// Whether the protocol allows a column to change from one type to the other without rewriting its
+/// files.
 #[must_use]
 pub fn can_widen(from: &DataType, to: &DataType) -> bool {
     let digits = match from {
@@ -252,8 +254,8 @@ pub fn can_widen(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Checks that every change of a type that a schema lists is one that files may need: readers have
-/// to refuse a table with any other, whatever types its files have.
+/// Checks that every type change in a schema is one of the protocol's: readers must refuse a table
+/// with any other, whatever types its files have.
 ///
 /// # Errors
 /// [`Error::Unsupported`] names the column and the change; [`Error::Corrupt`] for an entry that
@@ -304,7 +306,7 @@ fn check_field_changes(feature: &str, changes: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Whether Iceberg knows that step from one type to the other, too.
+/// Whether Iceberg also supports the change from one type to the other.
 #[must_use]
 pub fn widens_in_iceberg(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
@@ -317,8 +319,8 @@ pub fn widens_in_iceberg(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// The schema of data that replaces a table's: columns that keep name and type keep what the table
-/// says of them (ids, physical names, comments).
+/// The schema of data that replaces a table's data: columns that keep name and type keep the
+/// table's metadata (ids, physical names, comments).
 #[must_use]
 pub fn replace(table: &StructType, data: &StructType) -> StructType {
     let field = |new: &StructField| match find(table, &new.name) {

@@ -1,4 +1,5 @@
-//! Table features: what a table needs from its readers and writers, against what deltafast can do.
+//! Table features: the features that a table requires of readers and writers, and those that
+//! deltafast supports.
 //!
 //! Protocol: "Table Features", "Reader Version Requirements", "Writer Version Requirements", "Valid
 //! Feature Names in Table Features".
@@ -8,17 +9,16 @@ use std::collections::BTreeSet;
 use super::action::{Metadata, Protocol};
 use crate::error::{Error, Result};
 
-/// A table feature that deltafast writes.
+/// A table feature that deltafast supports for writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableFeature {
     /// Its name in the log.
     pub name: &'static str,
-    /// The reader version from which it can be there; 0 for a feature of writers only.
+    /// The lowest reader version that supports it; 0 for a writer feature.
     pub reader: i32,
-    /// The writer version from which it is there without being listed; 7 for features that are
-    /// always listed.
+    /// The writer version that implies it without a list; 7 for features that are always listed.
     pub writer: i32,
-    /// Features that it needs beside it.
+    /// Features that it requires.
     pub dependencies: &'static [&'static str],
 }
 
@@ -57,7 +57,7 @@ const fn of_both(name: &'static str, needs: &'static [&'static str]) -> TableFea
     }
 }
 
-/// Every feature that deltafast writes, legacy ones first, in the order of their versions.
+/// Every feature that deltafast supports for writing, legacy ones first, ordered by version.
 pub const FEATURES: &[TableFeature] = &[
     legacy("appendOnly", 0, 2),
     legacy("invariants", 0, 2),
@@ -133,7 +133,7 @@ pub fn supported(protocol: &Protocol) -> BTreeSet<String> {
     implied.map(|f| f.name.to_owned()).collect()
 }
 
-/// `names` and what they need.
+/// `names` and the features that they require.
 #[must_use]
 pub fn with_dependencies(names: &BTreeSet<String>) -> BTreeSet<String> {
     let mut out = names.clone();
@@ -148,7 +148,7 @@ pub fn with_dependencies(names: &BTreeSet<String>) -> BTreeSet<String> {
     out
 }
 
-/// A protocol with lists of exactly these features, as low as they allow.
+/// The lowest protocol with feature lists of exactly these features.
 fn with_feature_list(names: &BTreeSet<String>, min_reader_version: i32) -> Protocol {
     let of_readers: Vec<String> = names
         .iter()
@@ -169,9 +169,9 @@ fn with_feature_list(names: &BTreeSet<String>, min_reader_version: i32) -> Proto
     }
 }
 
-/// `protocol` raised to support `names` and what they need: by version numbers while old numbers
-/// can say it, else feature by feature, all that the old numbers implied listed too. What is
-/// supported already leaves it as it is.
+/// `protocol` raised to support `names` and the features that they require: by legacy version
+/// numbers if these suffice, else with feature lists that include all features that the old
+/// versions implied. Features that are already supported change nothing.
 #[must_use]
 pub fn with_features(protocol: &Protocol, names: &BTreeSet<String>) -> Protocol {
     let before = supported(protocol);
@@ -203,8 +203,8 @@ pub fn with_features(protocol: &Protocol, names: &BTreeSet<String>) -> Protocol 
     with_feature_list(&all, protocol.min_reader_version)
 }
 
-/// The lowest protocol that supports exactly what `protocol` does without `name`: old version
-/// numbers where they imply just that, lists otherwise.
+/// The lowest protocol that supports exactly the features of `protocol` except `name`: legacy
+/// version numbers where they imply exactly these, feature lists otherwise.
 #[must_use]
 pub fn without_feature(protocol: &Protocol, name: &str) -> Protocol {
     let mut left = supported(protocol);
@@ -331,7 +331,7 @@ pub fn check_writable(protocol: &Protocol) -> Result<()> {
     Ok(())
 }
 
-/// Reader features that deltafast reads, by the names that stand in the log.
+/// Reader features that deltafast supports, by their names in the log.
 pub const READER_FEATURES: &[&str] = &[
     "catalogManaged",
     "columnMapping",
@@ -347,9 +347,9 @@ pub const READER_FEATURES: &[&str] = &[
     "variantType-preview",
 ];
 
-/// The newest reader version there is.
+/// The newest reader version.
 pub const MAX_READER_VERSION: i32 = 3;
-/// The newest writer version there is.
+/// The newest writer version.
 pub const MAX_WRITER_VERSION: i32 = 7;
 
 /// Checks that a table with this protocol can be read.
@@ -420,7 +420,7 @@ pub fn check_readable(protocol: &Protocol) -> Result<()> {
     Ok(())
 }
 
-/// How columns of data files are found.
+/// The key by which columns of data files are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ColumnMapping {
     /// By logical name.
@@ -432,13 +432,13 @@ pub enum ColumnMapping {
     Id,
 }
 
-/// The column mapping mode in force: the property counts only where the protocol supports the
+/// The effective column mapping mode: the property applies only if the protocol supports the
 /// feature.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a mode that does not exist.
 pub fn column_mapping(protocol: &Protocol, metadata: &Metadata) -> Result<ColumnMapping> {
-    // Some writers list the feature for writers only.
+    // Some writers list the feature only for writers.
     let supported = protocol.min_reader_version == 2
         || protocol.has_reader_feature("columnMapping")
         || protocol.has_writer_feature("columnMapping");

@@ -1,11 +1,11 @@
-//! What a table promises those who read it as Iceberg: files that fit one of two versions, and
-//! Iceberg's metadata beside the log.
+//! Compatibility of a table with Iceberg readers: data files that satisfy IcebergCompatV1 or V2,
+//! and Iceberg metadata alongside the log (UniForm).
 //!
-//! Whoever commits to a table with the second promise need not keep it: an engine that has a
-//! converter makes the metadata up to its own commit.
+//! A writer that commits to a table with Iceberg metadata need not write that metadata: an engine
+//! that has a converter generates it up to its own commit.
 //!
-//! Protocol: "Iceberg Compatibility V1", "Iceberg Compatibility V2". The second promise and the tag
-//! are delta-spark's.
+//! Protocol: "Iceberg Compatibility V1", "Iceberg Compatibility V2". The metadata's property and
+//! the tag are delta-spark's.
 
 use std::collections::BTreeMap;
 
@@ -19,25 +19,25 @@ use super::schema::{DataType, StructField, StructType};
 use super::schema_change;
 use crate::error::{Error, Result, shown};
 
-/// Properties that promise files which fit, by their versions.
+/// The IcebergCompat properties and their versions.
 const COMPAT: [(&str, u64); 2] = [
     ("delta.enableIcebergCompatV1", 1),
     ("delta.enableIcebergCompatV2", 2),
 ];
-/// The property that promises metadata.
+/// The property that enables metadata of other formats.
 pub const FORMATS: &str = "delta.universalFormat.enabledFormats";
-/// Set where a table is made for Iceberg or upgraded, and never taken away.
+/// Set when a table is created for Iceberg or upgraded, and never removed.
 pub const ATOMIC: &str = "delta.universalFormat.iceberg.atomicConversion.supported";
-/// The tag of files that were written for a version, from the second on.
+/// The tag of files that were written for an IcebergCompat version, from V2 on.
 pub const TAG: &str = "ICEBERG_COMPAT_VERSION";
 
-/// The property that promises fitting files, and its version.
+/// The enabled IcebergCompat property and its version.
 #[must_use]
 pub fn enabled_iceberg_compat(metadata: &Metadata) -> Option<(&'static str, u64)> {
     COMPAT.into_iter().find(|(key, _)| metadata.flag(key))
 }
 
-/// The property of a version.
+/// The property of an IcebergCompat version.
 #[must_use]
 pub fn property_of(version: u64) -> Option<&'static str> {
     COMPAT
@@ -46,7 +46,7 @@ pub fn property_of(version: u64) -> Option<&'static str> {
         .map(|(key, _)| key)
 }
 
-/// The other formats whose metadata the table promises.
+/// The other formats whose metadata is enabled for the table.
 #[must_use]
 pub fn formats(metadata: &Metadata) -> Vec<String> {
     let listed = metadata
@@ -56,7 +56,7 @@ pub fn formats(metadata: &Metadata) -> Vec<String> {
     listed.unwrap_or_default()
 }
 
-/// Whether the table promises metadata.
+/// Whether metadata of another format is enabled.
 #[must_use]
 pub fn has_metadata(metadata: &Metadata) -> bool {
     metadata
@@ -65,11 +65,12 @@ pub fn has_metadata(metadata: &Metadata) -> bool {
         .is_some_and(|text| properties::formats(text).any(|name| name == "iceberg"))
 }
 
-/// Makes the promises agree after `changes`; the version of files that fit. The second promise
-/// needs the first, and ends with it.
+/// Makes the Iceberg properties consistent after `changes`; returns the IcebergCompat version.
+/// Iceberg metadata requires IcebergCompat, and is disabled with it.
 ///
 /// # Errors
-/// [`Error::Invalid`] for promises that exclude each other, and for the second one alone.
+/// [`Error::Invalid`] for properties that exclude each other, and for Iceberg metadata without
+/// IcebergCompat.
 pub fn resolve_iceberg_compat(
     metadata: &mut Metadata,
     changes: &BTreeMap<String, String>,
@@ -99,18 +100,18 @@ pub fn resolve_iceberg_compat(
     Ok(version)
 }
 
-/// Whether Iceberg may read a table of this protocol, metadata and schema, where the table promises
-/// that it may.
+/// Checks that a table with this protocol, metadata and schema satisfies its IcebergCompat version,
+/// if one is enabled.
 ///
 /// # Errors
-/// [`Error::Invalid`] says what is in the way, and what to do.
+/// [`Error::Invalid`] names the obstacle, and what to do.
 pub fn check(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> Result<()> {
     let Some((key, version)) = enabled_iceberg_compat(metadata) else {
         return Ok(());
     };
     let is_first = version == 1;
     let refuse = |what: String| Err(Error::invalid(format!("`{key}` cannot be true: {what}")));
-    // The first version knows no vectors at all, the second one only none that writers make.
+    // V1 allows no deletion vectors at all, V2 only no new ones.
     if metadata.flag("delta.enableDeletionVectors") {
         return refuse(
             "the table deletes rows by vectors; set `delta.enableDeletionVectors` to `false` first"
@@ -167,8 +168,8 @@ pub fn check(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> R
     wrong.map_or(Ok(()), refuse)
 }
 
-/// Whether a table may get these partition columns: Iceberg follows other types of them, and
-/// partitions of a table that had none, but no other names.
+/// Checks a change of partition columns: Iceberg supports changed types, and partitioning of an
+/// unpartitioned table, but no other columns.
 ///
 /// # Errors
 /// [`Error::Invalid`] names both.
@@ -245,7 +246,7 @@ mod tests {
                 .to_string()
                 .contains("UPGRADE UNIFORM")
         );
-        // Whoever set another format is not spoken for.
+        // Other formats are not affected.
         assert_eq!(
             settled(&[(FORMATS, "hudi")], &[]).unwrap(),
             (None, vec![FORMATS.to_owned()])

@@ -1,7 +1,6 @@
-//! Names of the files in `_delta_log`: text -> [`LogFile`].
+//! Names of the files in `_delta_log`: string -> [`LogFile`].
 //!
-//! Anything that is not one of these names is none of ours and ignored: temporary files, hidden
-//! files, other tools' files.
+//! Files with any other name are ignored: temporary files, hidden files, other tools' files.
 //!
 //! Protocol: "File Types" (delta log entries, checkpoints, log compaction, version checksum).
 
@@ -11,10 +10,10 @@ pub const LOG_DIR: &str = "_delta_log";
 pub const LAST_CHECKPOINT: &str = "_delta_log/_last_checkpoint";
 /// The folder of checkpoint sidecars.
 pub const SIDECAR_DIR: &str = "_delta_log/_sidecars";
-/// The folder of commits that are up to a catalog.
+/// The folder of staged commits, which a catalog ratifies.
 pub const STAGED_DIR: &str = "_delta_log/_staged_commits";
 
-/// What kind of file a name in the log stands for.
+/// The kind of a file in the log, from its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogFile {
     /// `n.json`

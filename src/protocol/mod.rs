@@ -1,6 +1,6 @@
-//! The nouns of the Delta protocol: pure data, no input or output.
+//! The types of the Delta protocol: pure data, no input or output.
 //!
-//! Names follow the protocol text; each file's doc names the section it stands for.
+//! Names follow the protocol text; the doc of each file names its section.
 
 pub mod action;
 pub mod calendar;

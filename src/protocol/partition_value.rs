@@ -1,7 +1,7 @@
 //! Partition values: strings of the log -> typed Arrow arrays.
 //!
 //! Values repeat from file to file, so the last one parsed is kept. An empty string is null for
-//! every type, and so is `__HIVE_DEFAULT_PARTITION__` where a writer let it into the log.
+//! every type, and so is `__HIVE_DEFAULT_PARTITION__`, which some writers put into the log.
 //!
 //! Protocol: "Partition Value Serialization".
 
@@ -19,12 +19,12 @@ use super::schema::DataType;
 use super::time;
 use crate::error::{Error, Result, shown};
 
-/// What Hive's layout writes for null.
+/// The representation of null in Hive's layout.
 pub const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Parses a column of partition values.
 ///
-/// Nulls and empty strings become null. `zone` is where timestamps without an offset are read.
+/// Nulls and empty strings become null. `zone` is the zone of timestamps without an offset.
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the first value that its type cannot hold.
@@ -114,7 +114,7 @@ fn date_of_timestamp(text: &str) -> Option<i32> {
     i32::try_from(wall.div_euclid(MICROS_PER_DAY)).ok()
 }
 
-/// Gives a primitive array the zone, precision or scale of its Delta type.
+/// Sets the zone, precision or scale of a primitive array to those of its Delta type.
 fn with_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     let data = array
         .to_data()
@@ -145,7 +145,7 @@ fn primitive<T: ArrowPrimitiveType>(
     Ok(Arc::new(out.finish()))
 }
 
-/// The unscaled value of decimal text at `scale`; digits beyond it must be zero.
+/// The unscaled value of a decimal string at `scale`; further digits must be zero.
 #[must_use]
 pub fn decimal(text: &str, scale: i8) -> Option<i128> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -191,8 +191,8 @@ pub fn decimal(text: &str, scale: i8) -> Option<i128> {
     Some(if negative { -unscaled } else { unscaled })
 }
 
-/// Binary values are text whose characters are the bytes; what is beyond a byte stands for its
-/// UTF-8.
+/// Binary values are strings whose characters are the bytes; a character beyond one byte represents
+/// its UTF-8 bytes.
 fn binary(text: &str) -> Vec<u8> {
     text.as_bytes().to_vec()
 }

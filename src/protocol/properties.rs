@@ -1,20 +1,20 @@
-//! Table properties: names, types, defaults; text -> what it means.
+//! Table properties: names, types and defaults; parsing of their values.
 //!
-//! Protocol: "Table Properties" and the sections of the features that they switch; types and
+//! Protocol: "Table Properties" and the sections of the features that they enable; types and
 //! defaults are delta-spark's.
 
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result, shown};
 
-/// What values a property takes.
+/// The kind of a property's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PropertyValueKind {
     /// `true` or `false`.
     Boolean,
     /// A whole number of at least this.
     Integer(i64),
-    /// A length of time without months or years.
+    /// A duration without months or years.
     Interval,
     /// One of these, compared without case.
     OneOf(&'static [&'static str]),
@@ -24,9 +24,9 @@ pub enum PropertyValueKind {
     Version,
     /// Column names separated by commas.
     Columns,
-    /// Names of other table formats, separated by commas, that tables are prepared for.
+    /// Names of other table formats whose metadata is written, separated by commas.
     Formats,
-    /// Any text.
+    /// Any string.
     Text,
 }
 
@@ -35,11 +35,11 @@ pub enum PropertyValueKind {
 pub struct TableProperty {
     /// Its key.
     pub key: &'static str,
-    /// What values it takes.
+    /// The kind of its values.
     pub kind: PropertyValueKind,
-    /// What holds when it is not set.
+    /// Its default.
     pub default: Option<&'static str>,
-    /// Whether users may set it; the others belong to the protocol.
+    /// Whether users may set it; the others are set by writers.
     pub settable: bool,
 }
 
@@ -361,7 +361,7 @@ pub fn property(key: &str) -> Option<&'static TableProperty> {
     PROPERTIES.iter().find(|p| p.key.eq_ignore_ascii_case(key))
 }
 
-/// The value in force: what is set, else the default.
+/// The effective value: the one that is set, else the default.
 #[must_use]
 pub fn value<'a>(configuration: &'a BTreeMap<String, String>, key: &str) -> Option<&'a str> {
     configuration
@@ -370,7 +370,7 @@ pub fn value<'a>(configuration: &'a BTreeMap<String, String>, key: &str) -> Opti
         .or_else(|| property(key).and_then(|p| p.default))
 }
 
-/// Whether a boolean property is in force.
+/// Whether a boolean property is effectively true.
 #[must_use]
 pub fn flag(configuration: &BTreeMap<String, String>, key: &str) -> bool {
     value(configuration, key).is_some_and(|text| text.eq_ignore_ascii_case("true"))
@@ -402,7 +402,7 @@ impl TableProperty {
         }
     }
 
-    /// What values it takes, in words.
+    /// A description of its values.
     #[must_use]
     pub fn expected(&self) -> String {
         match self.kind {
@@ -421,7 +421,8 @@ impl TableProperty {
     /// Checks a value that a user sets.
     ///
     /// # Errors
-    /// [`Error::Invalid`] says what is expected; [`Error::Unsupported`] for what users cannot set.
+    /// [`Error::Invalid`] names the expected values; [`Error::Unsupported`] for properties that
+    /// users cannot set.
     pub fn check(&self, text: &str) -> Result<()> {
         if !self.settable {
             return Err(match self.key {
@@ -450,12 +451,12 @@ impl TableProperty {
     }
 }
 
-/// What a user may newly set, under the key's proper spelling. `allow_unknown` lets unknown
-/// `delta.` keys pass.
+/// The canonical spelling of a key that a user may set. `allow_unknown` allows unknown `delta.`
+/// keys.
 ///
 /// # Errors
-/// [`Error::Invalid`] for an unknown key or a wrong value, [`Error::Unsupported`] for what
-/// deltafast has not.
+/// [`Error::Invalid`] for an unknown key or a wrong value, [`Error::Unsupported`] for features that
+/// deltafast does not support.
 pub fn canonical_property_key(key: &str, text: &str, allow_unknown: bool) -> Result<String> {
     let lower = key.to_ascii_lowercase();
     if !lower.starts_with("delta.") {
@@ -486,7 +487,7 @@ pub fn canonical_property_key(key: &str, text: &str, allow_unknown: bool) -> Res
     )))
 }
 
-/// Names of table formats out of a list such as `iceberg,hudi`.
+/// Names of table formats in a list such as `iceberg,hudi`.
 pub fn formats(text: &str) -> impl Iterator<Item = &str> {
     text.split(',')
         .map(str::trim)
@@ -512,8 +513,8 @@ pub fn bytes(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// Column names (paths of nested ones) out of a list such as `a, b.c, `odd,name``; `None` for one
-/// that is malformed.
+/// Column names (paths of nested ones) in a list such as `a, b.c, `odd,name``; `None` for one that
+/// is malformed.
 #[must_use]
 pub fn columns(text: &str) -> Option<Vec<Vec<String>>> {
     let mut out: Vec<Vec<String>> = Vec::new();
@@ -556,7 +557,8 @@ pub fn columns(text: &str) -> Option<Vec<Vec<String>>> {
 }
 
 /// Refuses properties set together that keep commits for a shorter time than removed files, as
-/// delta-spark does: what one of the two is not set to is its default, whatever the table has.
+/// delta-spark does: if only one of the two is set, the other one has its default, whatever the
+/// table has.
 ///
 /// # Errors
 /// [`Error::Invalid`] names both.
@@ -592,7 +594,8 @@ pub fn check_retention(changes: &BTreeMap<String, String>) -> Result<()> {
 }
 
 /// Milliseconds of a calendar interval such as `interval 1 week` or `INTERVAL 2 days 12 hours`;
-/// `None` for months and years, which have no fixed length, and for text that is no interval.
+/// `None` for months and years, which have no fixed length, and for strings that are not an
+/// interval.
 #[must_use]
 pub fn duration_ms(text: &str) -> Option<i64> {
     let lower = text.trim().to_ascii_lowercase();
@@ -784,7 +787,7 @@ mod tests {
         };
         assert_eq!(list("a, b.c ,`d.e`.f").unwrap(), ["a", "b|c", "d.e|f"]);
         assert_eq!(list("`a``,b`").unwrap(), ["a`,b"]);
-        // As the reference has it, no name at all is a list too.
+        // As in delta-spark, an empty list is valid.
         assert_eq!(list(" ").unwrap(), [""; 0]);
         for text in ["a,,b", "a.", "`a", "a`b`", "`a`b"] {
             assert_eq!(list(text), None, "{text}");

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result, shown};
 
-/// Metadata of a field: JSON object, kept as it is in the log.
+/// Metadata of a field: a JSON object, kept unchanged from the log.
 pub type FieldMetadata = Map<String, Value>;
 
 /// Extension name that marks a variant struct in Arrow.
@@ -41,10 +41,10 @@ pub enum DataType {
     Double,
     /// Exact decimal, precision 1 to 38, scale 0 to precision.
     Decimal(u8, i8),
-    /// Truth value.
+    /// Boolean.
     Boolean,
-    /// UTF-8 text; `char(n)` and `varchar(n)` are text too. The collation is empty for the binary
-    /// default.
+    /// UTF-8 string; `char(n)` and `varchar(n)` are strings too. The collation is empty for the
+    /// binary default.
     String,
     /// Bytes.
     Binary,
@@ -52,13 +52,13 @@ pub enum DataType {
     Date,
     /// Microseconds since the epoch, an instant.
     Timestamp,
-    /// Microseconds since the epoch, a wall clock.
+    /// Microseconds since the epoch, a local time.
     TimestampNtz,
     /// A semi-structured value.
     Variant,
-    /// No value but null.
+    /// Only null.
     Void,
-    /// A type of Spark that the protocol does not have; read as the integer that files hold, never
+    /// A Spark type that the protocol does not have; read as the integer in the files, never
     /// written.
     Spark(SparkType),
     /// Fields by name.
@@ -69,24 +69,24 @@ pub enum DataType {
     Map(Arc<MapType>),
 }
 
-/// A type that Spark lets into schemas although the protocol does not have it, with its name in
+/// A type that Spark allows in schemas although the protocol does not have it, with its name in
 /// `schemaString`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SparkType {
-    /// Years and months: an `int` of months in files.
+    /// Year-month interval: an `int` of months in files.
     YearMonthInterval(&'static str),
-    /// Days to microseconds: a `long` of microseconds in files.
+    /// Day-time interval: a `long` of microseconds in files.
     DayTimeInterval(&'static str),
-    /// A time of day with so many digits of a second: a `long` in files.
+    /// A time of day with this number of fractional digits: a `long` in files.
     Time(&'static str),
-    /// Months, days and microseconds, which files cannot hold.
+    /// Calendar interval of months, days and microseconds, which files cannot hold.
     CalendarInterval,
 }
 
-/// Names of the intervals of years and months.
+/// Names of the year-month intervals.
 const YEAR_MONTH_INTERVALS: &[&str] =
     &["interval year", "interval month", "interval year to month"];
-/// Names of the intervals of days and shorter units.
+/// Names of the day-time intervals.
 const DAY_TIME_INTERVALS: &[&str] = &[
     "interval day",
     "interval hour",
@@ -170,10 +170,10 @@ pub struct StructType {
     pub fields: Vec<StructField>,
 }
 
-/// How strings and bytes look in Arrow.
+/// The Arrow layout of strings and binary values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StringLayout {
-    /// `Utf8` and `Binary`, which every consumer knows.
+    /// `Utf8` and `Binary`, which every consumer supports.
     #[default]
     Plain,
     /// `Utf8View` and `BinaryView`, which cost no copy when decoded.
@@ -191,7 +191,7 @@ impl StructField {
         }
     }
 
-    /// `delta.columnMapping.physicalName`, or the logical name where there is none.
+    /// `delta.columnMapping.physicalName`, or the logical name if it is absent.
     #[must_use]
     pub fn physical_name(&self) -> &str {
         self.metadata
@@ -209,8 +209,7 @@ impl StructField {
             .and_then(|id| i32::try_from(id).ok())
     }
 
-    /// Whether values of this column compare by a collation, so that binary order says nothing
-    /// about them.
+    /// Whether values of this column compare by a collation, so that binary order does not apply.
     #[must_use]
     pub fn is_collated(&self) -> bool {
         self.metadata.contains_key("__COLLATIONS")
@@ -235,7 +234,7 @@ impl StructField {
             .find(|name| !is_binary(name))
     }
 
-    /// Refuses a field whose collation is not the order of bytes.
+    /// Refuses a field whose collation is not byte order.
     ///
     /// # Errors
     /// [`Error::Unsupported`] names the field and the collation; `what` names the operation.
@@ -250,7 +249,7 @@ impl StructField {
         }
     }
 
-    /// The Arrow field, without metadata but a variant's extension name.
+    /// The Arrow field, without metadata except a variant's extension name.
     #[must_use]
     pub fn to_arrow(&self, layout: StringLayout) -> ArrowField {
         arrow_field(&self.name, &self.data_type, self.nullable, layout)
@@ -342,8 +341,8 @@ impl DataType {
         }
     }
 
-    /// The type of an Arrow type, if Delta has one of exactly this meaning (any text or time layout
-    /// is taken).
+    /// The Delta type of an Arrow type, if one has exactly the same meaning (any string layout or
+    /// time unit is accepted).
     #[must_use]
     pub fn from_arrow(arrow: &Arrow) -> Option<Self> {
         Some(match arrow {
@@ -400,7 +399,7 @@ impl DataType {
         })
     }
 
-    /// True for types without parts.
+    /// True for types that are not nested.
     #[must_use]
     pub fn is_primitive(&self) -> bool {
         !matches!(
@@ -409,12 +408,11 @@ impl DataType {
         )
     }
 
-    /// Parses a type as it stands in `schemaString`: a name, or an object for structs, arrays and
-    /// maps.
+    /// Parses a type of `schemaString`: a name, or an object for structs, arrays and maps.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] names the offending text; [`Error::Unsupported`] names a type that
-    /// deltafast does not know.
+    /// [`Error::Corrupt`] names the invalid text; [`Error::Unsupported`] names a type that
+    /// deltafast does not support.
     pub fn from_json(value: &Value) -> Result<Self> {
         match value {
             Value::String(name) => Self::from_name(name),
@@ -597,8 +595,8 @@ fn decimal(inner: &str) -> Option<DataType> {
         .then_some(DataType::Decimal(precision, scale))
 }
 
-/// Flags default to true: a reader that wrongly expects nulls is right, one that wrongly rules them
-/// out is not.
+/// Flags default to true: a reader that unnecessarily expects nulls is correct, one that wrongly
+/// excludes them is not.
 fn flag(object: &Map<String, Value>, name: &str) -> bool {
     object.get(name).and_then(Value::as_bool).unwrap_or(true)
 }
@@ -620,8 +618,8 @@ fn from_arrow_field(field: &ArrowField) -> Option<StructField> {
     })
 }
 
-/// What Arrow's metadata of a field says that means something to Delta and holds for any table. Ids
-/// and physical names are those of one table, and other libraries leave notes of their own there.
+/// The parts of an Arrow field's metadata that are Delta's and valid for any table. Ids and
+/// physical names belong to one table, and other libraries store their own keys there.
 fn from_arrow_metadata(field: &ArrowField) -> FieldMetadata {
     const TEXTS: [&str; 5] = [
         "comment",
@@ -655,7 +653,7 @@ impl StructType {
     /// Parses `schemaString`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for text that is no schema, [`Error::Unsupported`] for unknown types.
+    /// [`Error::Corrupt`] for text that is not a schema, [`Error::Unsupported`] for unknown types.
     pub fn parse(schema_string: &str) -> Result<Self> {
         let value: Value = serde_json::from_str(schema_string)
             .map_err(|e| Error::corrupt(format!("`schemaString` is not JSON: {e}")))?;
@@ -722,7 +720,7 @@ impl StructType {
         serde_json::json!({"type": "struct", "fields": fields})
     }
 
-    /// The schema as `schemaString` has it, keys in the order of every other writer.
+    /// The schema as `schemaString`, with keys in the same order as other writers.
     #[must_use]
     pub fn to_json_string(&self) -> String {
         let mut out = String::new();

@@ -1,5 +1,5 @@
-//! What a new or changed schema must satisfy, and the ids and physical names that column mapping
-//! gives its fields.
+//! Validation of a new or changed schema, and assignment of the ids and physical names of column
+//! mapping.
 //!
 //! Protocol: "Column Mapping", "Schema Serialization Format", "Writer Requirements for
 //! IcebergCompatV2" (nested ids). Cost: a walk over the schema.
@@ -54,8 +54,7 @@ pub fn for_each_field(schema: &StructType, visit: &mut dyn FnMut(&StructField)) 
     });
 }
 
-/// The schema without the keys of its fields' metadata for which `drops` is true, nested fields
-/// included.
+/// The schema without the metadata keys for which `drops` is true, nested fields included.
 #[must_use]
 pub fn without_metadata(schema: &StructType, drops: &dyn Fn(&str) -> bool) -> StructType {
     fn within(data_type: &DataType, drops: &dyn Fn(&str) -> bool) -> DataType {
@@ -86,7 +85,7 @@ pub fn without_metadata(schema: &StructType, drops: &dyn Fn(&str) -> bool) -> St
     }
 }
 
-/// Whether a key of a field's metadata is the column mapping's.
+/// Whether a key of a field's metadata belongs to column mapping.
 #[must_use]
 pub fn is_mapping(key: &str) -> bool {
     key.starts_with("delta.columnMapping.") || key.starts_with("parquet.field.")
@@ -273,7 +272,7 @@ fn field_at<'a>(schema: &'a StructType, path: &[String]) -> Option<&'a StructFie
     }
 }
 
-/// Paths of the columns that a column is made of.
+/// Paths of the leaf columns of a column.
 fn leaves_of(data_type: &DataType, path: Vec<String>, out: &mut Vec<Vec<String>>) {
     match data_type {
         DataType::Struct(inner) => {
@@ -305,20 +304,20 @@ pub fn max_column_id(schema: &StructType) -> i64 {
     max
 }
 
-/// How fields without a column mapping get theirs.
+/// Assigns column mapping ids and names to fields without them.
 pub struct ColumnMappingAssigner<'a> {
-    /// The highest id given so far; raised for each new one.
+    /// The highest id assigned so far; raised for each new one.
     pub max_id: i64,
-    /// Whether the physical name is the logical one: the table has files under that name already.
+    /// Whether the physical name is the logical one: the table already has files with that name.
     pub keep_names: bool,
-    /// Whether elements of arrays and maps get ids too, as IcebergCompatV2 asks.
+    /// Whether elements of arrays and maps get ids too, as IcebergCompatV2 requires.
     pub nested: bool,
-    /// Text that is unique in the world.
+    /// A globally unique string.
     pub generate_id: &'a mut dyn FnMut() -> String,
 }
 
 impl ColumnMappingAssigner<'_> {
-    /// The schema with an id and a physical name for every field; those that are there stay.
+    /// The schema with an id and a physical name for every field; existing ones stay.
     pub fn schema(&mut self, schema: &StructType) -> StructType {
         StructType {
             fields: schema.fields.iter().map(|f| self.field(f)).collect(),

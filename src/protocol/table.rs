@@ -1,8 +1,7 @@
-//! A table's protocol and metadata as users change them: created, with properties set and unset.
-//! Pure.
+//! Changes of a table's protocol and metadata: creation, properties set and unset. Pure.
 //!
-//! Setting a property, using a type or marking a column raises the protocol in the same step by
-//! what it needs; nothing ever lowers it here.
+//! Setting a property, using a type or marking a column raises the protocol to the required level
+//! in the same step; nothing here ever lowers it.
 //!
 //! Protocol: "Table Features for New and Existing Tables", "Protocol Evolution", "Column Mapping".
 
@@ -22,7 +21,7 @@ const MIN_READER: &str = "delta.minReaderVersion";
 const MIN_WRITER: &str = "delta.minWriterVersion";
 const IGNORE_DEFAULTS: &str = "delta.ignoreProtocolDefaults";
 
-/// A table that is to be made.
+/// A table to create.
 #[derive(Debug, Clone, Default)]
 pub struct NewTable {
     /// Its schema.
@@ -35,21 +34,21 @@ pub struct NewTable {
     pub description: Option<String>,
     /// Table properties, `delta.feature.*` and `delta.min*Version` among them.
     pub configuration: BTreeMap<String, String>,
-    /// Features that the caller needs beside, `clustering` for example.
+    /// Further features that the caller needs, for example `clustering`.
     pub features: BTreeSet<String>,
 }
 
-/// What a change may use from outside.
+/// The context of a change.
 pub struct TableChangeContext<'a> {
     /// Whether unknown `delta.` keys may be set.
     pub allow_unknown: bool,
     /// Milliseconds since the epoch.
     pub now_ms: i64,
-    /// Text that is unique in the world.
+    /// A globally unique string.
     pub generate_id: &'a mut dyn FnMut() -> String,
 }
 
-/// Features that metadata and schema cannot do without.
+/// Features that metadata and schema require.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a column mapping mode that does not exist.
@@ -109,14 +108,14 @@ pub fn required_features(metadata: &Metadata, schema: &StructType) -> Result<BTr
     Ok(out)
 }
 
-/// Names of features that were in use before they got their final name stand for it.
+/// Preview names of features stand for the final names.
 fn without_previews(protocol: &Protocol, mut required: BTreeSet<String>) -> BTreeSet<String> {
     let supported = features::supported(protocol);
     required.retain(|name| !supported.contains(&format!("{name}-preview")));
     required
 }
 
-/// The protocol raised to what metadata and schema need.
+/// The protocol raised to the requirements of metadata and schema.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a column mapping mode that does not exist.
@@ -129,7 +128,7 @@ pub fn sufficient(
     Ok(features::with_features(protocol, &required))
 }
 
-/// The mode that the properties ask for, whatever the protocol.
+/// The mode in the properties, whatever the protocol.
 fn mode(metadata: &Metadata) -> Result<ColumnMapping> {
     let all = Protocol {
         min_reader_version: 2,
@@ -154,8 +153,8 @@ pub fn base_protocol() -> Protocol {
 /// Protocol and metadata of a new table.
 ///
 /// # Errors
-/// [`Error::Invalid`] names the column or property that is wrong, [`Error::Unsupported`] what
-/// deltafast has not.
+/// [`Error::Invalid`] names the column or property that is wrong, [`Error::Unsupported`] a feature
+/// that deltafast does not support.
 pub fn create(
     table: &NewTable,
     context: &mut TableChangeContext<'_>,
@@ -185,7 +184,7 @@ pub fn create(
 /// The property by which each commit updates the symlink manifests.
 pub const SYMLINK_MANIFESTS: &str = "delta.compatibility.symlinkFormatManifest.enabled";
 
-/// Properties that are about a table's own log.
+/// Properties that concern a table's own log.
 const OF_THE_LOG: [&str; 3] = [
     "delta.inCommitTimestampEnablementVersion",
     "delta.inCommitTimestampEnablementTimestamp",
@@ -195,8 +194,8 @@ const OF_THE_LOG: [&str; 3] = [
 /// Properties that a table keeps when everything else about it is replaced.
 const KEPT: &[&str] = &[MAX_ID, ROW_TRACKING_COLUMNS[0].0, ROW_TRACKING_COLUMNS[1].0];
 
-/// Protocol and metadata of a table that takes the place of another: its id stays, column ids go on
-/// growing, and what the protocol supported it supports on.
+/// Protocol and metadata of a table that replaces another: the id stays, column ids continue to
+/// grow, and the supported features remain supported.
 ///
 /// # Errors
 /// As [`create`].
@@ -232,9 +231,9 @@ pub fn replace(
     )
 }
 
-/// Protocol and metadata of a table that has the columns and properties of another one, and rows
-/// with ids of its own. An `old` one without files, in whose place it comes, stays what it is by
-/// id, name and description, and keeps what [`replace`] does.
+/// Protocol and metadata of a clone: the columns and properties of another table, and its own row
+/// ids. If the clone replaces an `old` table without files, that table keeps its id, name and
+/// description, and everything that [`replace`] keeps.
 ///
 /// # Errors
 /// As [`create`]; [`Error::Invalid`] where the mode of column mapping would change.
@@ -301,7 +300,7 @@ pub fn clone(
     set_properties(&protocol, &metadata, changes, context)
 }
 
-/// Protocol and metadata of a table with properties newly set.
+/// Protocol and metadata of a table after setting properties.
 ///
 /// # Errors
 /// As [`create`].
@@ -323,8 +322,8 @@ pub fn set_properties(
     )
 }
 
-/// Metadata of a table with another schema: column mapping given to new fields, `maxColumnId`
-/// raised.
+/// Metadata of a table with another schema: column mapping is assigned to new fields, `maxColumnId`
+/// is raised.
 ///
 /// # Errors
 /// As [`create`].
@@ -370,7 +369,7 @@ pub fn unset_properties(metadata: &Metadata, keys: &[String], if_exists: bool) -
     Ok(out)
 }
 
-/// Columns that row tracking writes beside the table's own.
+/// Columns that row tracking writes in addition to the table's own.
 const ROW_TRACKING_COLUMNS: [(&str, &str); 2] = [
     (
         "delta.rowTracking.materializedRowIdColumnName",
@@ -405,7 +404,7 @@ fn apply(
             )?);
             continue;
         }
-        // A value that is there already is no news: tables hold keys that no user may set.
+        // An unchanged value is always accepted: tables have keys that users may not set.
         if metadata.configuration.get(key) == Some(value) {
             continue;
         }
@@ -491,7 +490,7 @@ fn apply(
             metadata.configuration.entry(key.to_owned()).or_insert(name);
         }
     }
-    // A table that has such columns keeps them; none are added.
+    // A table that has such columns keeps them; no new ones are added.
     let is_spark = |data_type: &DataType| matches!(data_type, DataType::Spark(_));
     if is_new || !schema_change::any_type(&StructType::parse(&metadata.schema_string)?, &is_spark) {
         let holds = |field: &&StructField| {
@@ -513,7 +512,7 @@ fn apply(
     let change_feed = on(&metadata, "delta.enableChangeDataFeed")
         || on(&metadata, "delta.enableChangeDataCapture");
     schema_change::check(&schema, &metadata.partition_columns, change_feed)?;
-    // A schema that stays is kept to the letter.
+    // An unchanged schema is kept verbatim.
     let has_new_schema = StructType::parse(&metadata.schema_string)? != schema;
     if has_new_schema {
         metadata.schema_string = schema.to_json_string();
@@ -540,7 +539,7 @@ fn apply(
     }
     features::check_writable(&protocol)?;
     iceberg::check(&protocol, &metadata, &schema)?;
-    // As delta-spark: readers of manifests see no deletion vectors.
+    // As in delta-spark: readers of manifests do not see deletion vectors.
     if on(&metadata, SYMLINK_MANIFESTS) && on(&metadata, "delta.enableDeletionVectors") {
         return Err(Error::invalid(format!(
             "`{SYMLINK_MANIFESTS}` and `delta.enableDeletionVectors` cannot both be true: readers of \
@@ -855,7 +854,7 @@ mod tests {
             });
             assert_eq!(made.is_ok(), fits, "{from} to {to}: {made:?}");
         }
-        // A table that is there says by itself how columns are found.
+        // An existing table determines its column mapping mode itself.
         let (protocol, metadata) = made(&table(&[("a", "long")], &[])).unwrap();
         let on: BTreeMap<String, String> = [(V2.0.to_owned(), V2.1.to_owned())].into();
         let error = with_context(|c| set_properties(&protocol, &metadata, &on, c))

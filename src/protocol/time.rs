@@ -1,8 +1,8 @@
-//! Dates and timestamps as the log writes them: text -> days or microseconds since the epoch.
+//! Dates and timestamps in the log's format: string -> days or microseconds since the epoch.
 //!
-//! By hand because a million statistics are parsed at a time and only these few shapes exist:
-//! `YYYY-MM-DD`, followed by `T` or a blank and `HH:MM:SS`, a fraction of up to nine digits, and
-//! `Z` or an offset. The calendar is the proleptic Gregorian one.
+//! The parser is written by hand because a million statistics are parsed at a time and only these
+//! few forms exist: `YYYY-MM-DD`, followed by `T` or a blank and `HH:MM:SS`, a fraction of up to
+//! nine digits, and `Z` or an offset. The calendar is the proleptic Gregorian one.
 //!
 //! Protocol: "Partition Value Serialization", "Per-file Statistics".
 
@@ -58,7 +58,7 @@ fn pair(tens: u8, ones: u8) -> Option<u32> {
     (tens < 10 && ones < 10).then(|| u32::from(tens) * 10 + u32::from(ones))
 }
 
-/// [`parse_date`] of a date of the usual form; `None` says nothing of others.
+/// [`parse_date`] for a date of the usual form; `None` for other forms, which may be valid.
 #[inline]
 #[must_use]
 pub fn parse_fixed_date(text: &[u8; 10]) -> Option<i32> {
@@ -74,8 +74,8 @@ pub fn parse_fixed_date(text: &[u8; 10]) -> Option<i32> {
     .ok()
 }
 
-/// [`parse_timestamp`] of `YYYY-MM-DDTHH:MM:SS.mmmZ`, which needs no zone; `None` says nothing of
-/// other forms.
+/// [`parse_timestamp`] of `YYYY-MM-DDTHH:MM:SS.mmmZ`, which needs no zone; `None` for other forms,
+/// which may be valid.
 #[inline]
 #[must_use]
 pub fn parse_fixed_timestamp(text: &[u8; 24]) -> Option<i64> {
@@ -109,8 +109,8 @@ pub fn parse_fixed_timestamp(text: &[u8; 24]) -> Option<i64> {
     Some(i64::from(parse_fixed_date(date)?) * MICROS_PER_DAY + clock)
 }
 
-/// A timestamp as written: microseconds of its wall clock, and its offset from UTC in microseconds
-/// where it has one. Digits beyond microseconds are cut off.
+/// A timestamp as written: microseconds of its local time, and its offset from UTC in microseconds
+/// if it has one. Digits beyond microseconds are truncated.
 #[must_use]
 pub fn parse_wall_clock(text: &[u8]) -> Option<(i64, Option<i64>)> {
     let (days, rest) = parse_date_prefix(text)?;
@@ -167,7 +167,8 @@ fn offset(text: &[u8]) -> Option<Option<i64>> {
         .then_some(Some(sign * (hours * 60 + minutes) * 60_000_000))
 }
 
-/// Microseconds since the epoch of an instant; text without an offset is a wall clock in `zone`.
+/// Microseconds since the epoch of an instant; a string without an offset is a local time in
+/// `zone`.
 #[must_use]
 pub fn parse_timestamp(text: &[u8], zone: TimeZoneSpec) -> Option<i64> {
     match parse_wall_clock(text)? {
@@ -176,7 +177,7 @@ pub fn parse_timestamp(text: &[u8], zone: TimeZoneSpec) -> Option<i64> {
     }
 }
 
-/// Microseconds since the epoch of a wall clock, which an offset in the text does not shift.
+/// Microseconds since the epoch of a local time; an offset in the string is ignored.
 #[must_use]
 pub fn parse_timestamp_ntz(text: &[u8]) -> Option<i64> {
     match parse_wall_clock(text)? {

@@ -1,4 +1,4 @@
-//! The judge: walks the tree and settles each leaf from the ranges of its sides.
+//! The pruning evaluator: walks the tree and decides each leaf from the ranges of its operands.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) struct PruningEvaluator<'a> {
     bound: &'a BoundExpr,
     statistics: &'a dyn PruningStatistics,
     rows: usize,
-    /// The partition columns that the predicate names.
+    /// The partition columns in the predicate.
     partitions: RecordBatch,
     /// Their paths.
     exact: BTreeSet<Vec<String>>,
@@ -64,7 +64,7 @@ impl<'a> PruningEvaluator<'a> {
         BooleanBuffer::new_unset(self.rows)
     }
 
-    /// Whether only partition columns and literals decide the value.
+    /// Whether the value depends only on partition columns and literals.
     fn is_exact(&self, expr: &Expr) -> bool {
         let mut columns = BTreeSet::new();
         expr.collect_columns(&mut columns);
@@ -79,7 +79,8 @@ impl<'a> PruningEvaluator<'a> {
                 scalar: true,
             });
         }
-        // An error is some row's, whose file is unknown: the scan will raise it or not need it.
+        // An error belongs to a row of an unknown file: the scan will raise it or not evaluate the
+        // row.
         self.bound
             .with(expr.clone())
             .evaluate(&self.partitions)
@@ -172,7 +173,7 @@ impl<'a> PruningEvaluator<'a> {
         }
     }
 
-    /// A truth value that stands for itself.
+    /// A boolean used as a predicate.
     fn truth(&self, range: &ValueRange) -> PredicateOutcomes {
         let is = |operand: &Option<ColumnarValue>, wanted: bool| {
             let Some(operand) = operand else {
@@ -185,7 +186,7 @@ impl<'a> PruningEvaluator<'a> {
                 !operand.is_null(row) && values.value(operand.row(row)) == wanted
             })
         };
-        // A greatest value of false rules out true, a least value of true rules out false.
+        // A maximum of false excludes true, a minimum of true excludes false.
         PredicateOutcomes {
             may_be_true: &range.may_have_value & &!&is(&range.high, false),
             may_be_false: &range.may_have_value & &!&is(&range.low, true),
@@ -234,7 +235,7 @@ impl<'a> PruningEvaluator<'a> {
         let range = self.range(arg);
         let has_null = values.iter().any(Scalar::is_null);
         let inside = self.any_in_range(&range, values, arg.data_type());
-        // The one value of a file is in the list.
+        // The single value of a file is in the list.
         let certain = range.one_value(self.rows).and_then(|one| {
             let low = range.low.as_ref()?;
             let found = true_bits(&set.contains(&low.array).ok()?);
@@ -387,7 +388,7 @@ impl<'a> PruningEvaluator<'a> {
         self.starts_with(&range, &prefix, is_all)
     }
 
-    /// Text that begins with `prefix`, and, unless `is_all`, has more to satisfy.
+    /// A string that begins with `prefix`, and, unless `is_all`, must satisfy a further condition.
     fn starts_with(&self, range: &ValueRange, prefix: &str, is_all: bool) -> PredicateOutcomes {
         let test = |operand: &Option<ColumnarValue>, unknown: bool, test: &dyn Fn(&str) -> bool| {
             let texts = operand
@@ -405,7 +406,8 @@ impl<'a> PruningEvaluator<'a> {
                 None => self.none(),
             }
         };
-        // Texts with the prefix lie between the prefix itself and everything that begins with it.
+        // Strings with the prefix sort from the prefix itself to the last string that begins with
+        // it.
         let low = test(&range.low, true, &|low| {
             low <= prefix || low.starts_with(prefix)
         });
@@ -428,7 +430,7 @@ impl<'a> PruningEvaluator<'a> {
         }
     }
 
-    /// What a value may be in each file.
+    /// The range of an expression's values in each file.
     fn range(&self, expr: &Expr) -> ValueRange {
         let data_type = expr.data_type();
         if self.is_exact(expr) {
@@ -461,8 +463,8 @@ impl<'a> PruningEvaluator<'a> {
         }
     }
 
-    /// All that is known of a function's value: null when an argument is, for the functions of
-    /// which that holds.
+    /// The range of a function about which only nullness is known: null if an argument is null, for
+    /// null-intolerant functions.
     fn nullness(&self, function: Function, args: &[Expr], data_type: &DataType) -> ValueRange {
         let mut out = ValueRange::unknown(self.rows, data_type);
         let known = is_null_intolerant(function)
@@ -484,8 +486,8 @@ impl<'a> PruningEvaluator<'a> {
         out
     }
 
-    /// Functions that keep the order and are null for null alone: the bounds of the value are the
-    /// values of the bounds.
+    /// Functions that are monotonic and null only for null: the bounds of the value are the values
+    /// of the bounds.
     fn monotonic(
         &self,
         function: Function,
@@ -519,8 +521,8 @@ impl<'a> PruningEvaluator<'a> {
         Some(self.range(argument).map(apply, apply, false))
     }
 
-    /// Which argument's order the function keeps, the others being constant. What overflows must
-    /// raise: wrapping around turns the order.
+    /// The argument in which the function is monotonic if the others are constant. Overflow must
+    /// raise, because wrapping around breaks the order.
     fn ordered_argument(&self, function: Function, args: &[Expr]) -> Option<usize> {
         let is_exact_number =
             |e: &Expr| !matches!(e.data_type(), DataType::Float | DataType::Double);
@@ -547,7 +549,7 @@ impl<'a> PruningEvaluator<'a> {
                 [a],
             ) => is_exact_number(a).then_some(0),
             (Function::Trunc, [_, unit]) if unit_is_known(unit) => Some(0),
-            // In a region's zone the clock goes back now and then.
+            // In a region's zone local time sometimes goes back.
             (Function::DateTrunc, [unit, a]) if unit_is_known(unit) => {
                 (matches!(self.bound.zone, TimeZoneSpec::Fixed(_))
                     || matches!(a.data_type(), DataType::TimestampNtz))
@@ -606,7 +608,8 @@ impl<'a> PruningEvaluator<'a> {
     }
 }
 
-/// Casts between numbers that have a result for every value and never turn two values around.
+/// Casts between numbers that have a result for every value and never reverse the order of two
+/// values.
 fn keeps_order(from: &DataType, to: &DataType) -> bool {
     use DataType as T;
     let number = |t: &DataType| {
@@ -618,15 +621,15 @@ fn keeps_order(from: &DataType, to: &DataType) -> bool {
     if !number(from) || !number(to) || cast::can_fail(from, to, CastMode::Ansi) {
         return false;
     }
-    // From double to float is rounding, which keeps the order too; to integers some values have no
-    // result.
+    // A cast from double to float rounds, which keeps the order too; in a cast to integers some
+    // values have no result.
     match (from, to) {
         (T::Float | T::Double, to) => matches!(to, T::Float | T::Double),
         _ => true,
     }
 }
 
-/// The path of a field taken out of a struct column.
+/// The path of a field of a struct column.
 fn field_path(args: &[Expr]) -> Option<Vec<String>> {
     let [
         arg,

@@ -1,20 +1,20 @@
-//! PRUNE: the expression tree read a second way. (tree, facts about files) -> which files may or
-//! must hold matching rows.
+//! PRUNE: the expression tree evaluated over statistics. (tree, statistics of files) -> which files
+//! may or must hold matching rows.
 //!
-//! For every file the outcomes that its rows may have are kept as three bits (true, false, null),
-//! each a superset of the truth. NOT swaps the first two, AND and OR combine them, and every leaf
-//! is settled from bounds: `may_match` reads the first bit, `always_matches` asks that the other two be clear.
-//! So pruning needs no rewriting of NOT, and an unknown part can only make the answer wider.
-//! Whatever depends on partition values alone is evaluated exactly, by the evaluator itself.
+//! For every file the possible outcomes of its rows are three bits (true, false, null), each a
+//! superset of the real outcomes. NOT swaps the first two, AND and OR combine them, and bounds
+//! decide every leaf: `may_match` reads the first bit, `always_matches` requires the other two to
+//! be clear. So pruning needs no rewriting of NOT, and an unknown part can only make the answer
+//! less selective. The evaluator itself computes expressions of partition values alone exactly.
 //!
-//! Facts may be absent, null, wide or cut short; all of that means "unknown", never an error:
-//! statistics are hints. A file is dropped only when its bounds prove it.
+//! Statistics may be absent, null, wide or truncated; all of that means "unknown", never an error:
+//! statistics are hints. A file is dropped only when its bounds prove that it has no matching rows.
 //!
 //! Rejected: rewriting a predicate into another predicate over `min`/`max` columns, as the other
 //! implementations do: it has to treat NOT, null and `NaN` case by case, and cannot answer
 //! `always_matches`.
 //!
-//! Protocol: "Per-file Statistics", "Partition Value Serialization". Cost: a few kernels a leaf
+//! Protocol: "Per-file Statistics", "Partition Value Serialization". Cost: a few kernels per leaf
 //! over as many rows as files.
 
 use arrow_array::{ArrayRef, BooleanArray, Int64Array};
@@ -30,24 +30,23 @@ mod range;
 #[cfg(test)]
 mod tests;
 
-/// What is known about some files (or row groups, or pages): one row each. Null or `None` is
-/// unknown.
+/// Statistics of files (or row groups, or pages): one row each. Null or `None` is unknown.
 ///
 /// Paths are logical. A column whose values compare by a collation must be absent.
 pub trait PruningStatistics {
-    /// How many files.
+    /// Number of files.
     fn rows(&self) -> usize;
     /// A lower bound of the column's values.
     fn min(&self, path: &[String]) -> Option<ArrayRef>;
     /// An upper bound of the column's values.
     fn max(&self, path: &[String]) -> Option<ArrayRef>;
-    /// How many rows have null in the column.
+    /// Number of rows with null in the column.
     fn null_count(&self, path: &[String]) -> Option<Int64Array>;
-    /// How many rows there are, deleted ones included.
+    /// Number of rows, deleted ones included.
     fn num_records(&self) -> Option<Int64Array>;
     /// Whether the bounds are values of rows that are not deleted. Absent is true. Wide bounds are
-    /// bounds all the same, and of the null counts only "none" and "all" are ever used, which
-    /// hold for wide ones too; so nothing here depends on it yet.
+    /// valid bounds, and of the null counts only "none" and "all" are used, which hold for wide
+    /// ones too; so nothing here depends on it yet.
     fn tight_bounds(&self) -> Option<BooleanArray> {
         None
     }
@@ -58,7 +57,7 @@ pub trait PruningStatistics {
 /// The files that may hold a row for which the predicate is true.
 ///
 /// # Errors
-/// [`Error::Invalid`] when the expression is no predicate; never because of the facts.
+/// [`Error::Invalid`] if the expression is not a predicate; never because of the statistics.
 pub fn may_match(predicate: &BoundExpr, facts: &dyn PruningStatistics) -> Result<BooleanArray> {
     Ok(BooleanArray::new(
         outcomes(predicate, facts)?.may_be_true,
@@ -91,8 +90,8 @@ fn outcomes(predicate: &BoundExpr, facts: &dyn PruningStatistics) -> Result<Pred
     Ok(evaluator::PruningEvaluator::new(predicate, facts).predicate(&predicate.expr))
 }
 
-/// Splits a predicate at its top-level ANDs into the part that only partition columns decide and
-/// the rest.
+/// Splits a predicate at its top-level ANDs into the part that depends only on partition columns
+/// and the rest.
 #[must_use]
 pub fn partition_only(
     predicate: &BoundExpr,

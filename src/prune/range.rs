@@ -1,5 +1,5 @@
-//! What a value may be in each file: bounds, whether it may be null, whether it may be anything
-//! else.
+//! The range of an expression's values in each file: bounds, whether it may be null, whether it may
+//! have a value.
 
 use std::sync::Arc;
 
@@ -25,21 +25,21 @@ pub(super) struct ValueRange {
     pub(super) high: Option<ColumnarValue>,
     /// Rows may be null.
     pub(super) may_be_null: BooleanBuffer,
-    /// Rows may be something else.
+    /// Rows may have a value.
     pub(super) may_have_value: BooleanBuffer,
-    /// Rows may be `NaN`, which no upper bound tells.
+    /// Rows may be `NaN`, which upper bounds do not include.
     pub(super) may_be_nan: bool,
     /// The bounds are the value itself, not statistics.
     pub(super) is_exact: bool,
 }
 
-/// Text statistics of at least this many bytes may have been cut.
+/// String statistics of at least this many bytes may be truncated.
 const CUT_LENGTH: usize = 32;
 
-/// What writers append to a cut maximum so that it stays one.
+/// The characters that writers append to a truncated maximum to keep it an upper bound.
 const TIE_BREAKERS: [char; 3] = ['\u{fffd}', '\u{10ffff}', '\u{7fff}'];
 
-/// Statistics of timestamps are cut to milliseconds.
+/// Statistics of timestamps are truncated to milliseconds.
 const CUT_MICROS: i64 = 1000;
 
 fn is_float(data_type: &DataType) -> bool {
@@ -105,7 +105,7 @@ impl ValueRange {
             range.may_be_null =
                 BooleanBuffer::collect_bool(rows, |row| known(&nulls, row) != Some(0));
             if let Some(records) = records {
-                // A file without rows proves nothing worth having, and the number may be a writer's
+                // A file without rows gives no useful bounds, and the number may be a writer's
                 // default.
                 range.may_have_value = BooleanBuffer::collect_bool(rows, |row| {
                     match (known(&nulls, row), known(&records, row)) {
@@ -162,7 +162,7 @@ impl ValueRange {
             rows,
         ));
         Some(match StringColumn::new(&high.array) {
-            // Both may be the same cut text of different values.
+            // Both may be the same truncation of different strings.
             Ok(texts) => {
                 &equal
                     & &BooleanBuffer::collect_bool(rows, |row| {
@@ -174,8 +174,8 @@ impl ValueRange {
     }
 }
 
-/// Types whose statistics say something about the order of values. Bounds of booleans are left
-/// alone, as by delta-spark: it writes none, and what older writers wrote may be wrong.
+/// Types whose bounds are used. Bounds of booleans are ignored, as by delta-spark: it writes none,
+/// and those of older writers may be wrong.
 fn has_bounds(data_type: &DataType) -> bool {
     data_type.is_primitive()
         && !matches!(
@@ -200,7 +200,7 @@ fn has_nan(array: &ArrayRef) -> bool {
     }
 }
 
-/// `NaN` as a bound says nothing.
+/// `NaN` as a bound means unknown.
 fn without_nan(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
         Arrow::Float64 => Arc::new(
@@ -221,8 +221,8 @@ fn without_nan(array: ArrayRef) -> ArrayRef {
     }
 }
 
-/// Timestamps moved by what cutting may have taken. A minimum is only moved before the epoch, where
-/// cutting towards zero raises it.
+/// Timestamps widened by the possible truncation. A minimum is only widened before the epoch, where
+/// truncation towards zero raises it.
 fn widened(array: ArrayRef, by: i64) -> ArrayRef {
     match array.data_type() {
         Arrow::Timestamp(_, zone) => {
@@ -269,8 +269,8 @@ fn expand(array: BooleanArray, rows: usize) -> BooleanArray {
     }
 }
 
-/// The text that every value may begin with though it is greater than this maximum: the maximum
-/// itself where it may have been cut, without what was appended to it.
+/// The prefix of values that may exceed this maximum: the maximum itself if it may be truncated,
+/// without the appended characters.
 pub(super) fn truncated_prefix(max: &str) -> Option<&str> {
     (max.len() >= CUT_LENGTH).then(|| max.strip_suffix(TIE_BREAKERS).unwrap_or(max))
 }
@@ -331,7 +331,7 @@ pub(super) fn may_be_equal(a: &ValueRange, b: &ValueRange, rows: usize) -> Boole
     &reaches(Function::LessEqual, a, b, rows) & &reaches(Function::LessEqual, b, a, rows)
 }
 
-/// A range of instants as wall clocks (`to_local`) or of wall clocks as instants, then as the
+/// A range of instants as local times (`to_local`) or of local times as instants, then as the
 /// target type.
 pub(super) fn shift_zone(
     range: &ValueRange,
@@ -342,7 +342,7 @@ pub(super) fn shift_zone(
     let moved = |operand: &ColumnarValue, upper: bool| {
         let micros = to_micros(&operand.array)?;
         let shifted: PrimitiveArray<TimestampMicrosecondType> = micros.unary(|m| {
-            // Around a change of the zone's offset wall clocks go back and forth: both offsets
+            // Around a change of the zone's offset local times are not monotonic: both offsets
             // bound them.
             let near = m.div_euclid(MICROS_PER_SECOND);
             let (before, after) = (

@@ -261,7 +261,7 @@ fn partition_values_are_exact_whatever_the_function() {
         sure(call(Function::Contains, vec![p(), text("a")]), &facts),
         [true, false, false, true]
     );
-    // An error of some partition value leaves everything open.
+    // An error of some partition value makes every outcome possible.
     let cast = Expr::cast(p(), DataType::Integer, CastMode::Ansi).unwrap();
     assert_eq!(
         kept(call(Function::Equal, vec![cast, int(1)]), &facts),
@@ -379,7 +379,7 @@ fn cut_statistics_bound_what_was_cut() {
         kept(call(Function::Like, vec![s(), text("y%")]), &facts),
         [false, false, false]
     );
-    // A cut minimum that equals a cut maximum proves nothing.
+    // A truncated minimum that equals a truncated maximum proves nothing.
     assert_eq!(
         sure(call(Function::Equal, vec![s(), text(&long)]), &facts),
         [false, false, false]
@@ -442,7 +442,7 @@ fn casts_that_keep_the_order_keep_the_bounds() {
             [false, false]
         );
     }
-    // Text has another order than the numbers it shows.
+    // Strings have another order than the numbers that they represent.
     let shown = Expr::cast(i(), DataType::String, CastMode::Ansi).unwrap();
     assert_eq!(
         kept(call(Function::Equal, vec![shown, text("7")]), &facts),
@@ -501,7 +501,7 @@ fn functions_that_keep_the_order_keep_the_bounds() {
         kept(call(Function::IsNull, vec![day("bogus")]), &facts)[..2],
         [true, true]
     );
-    // Without errors sums wrap around.
+    // Without ANSI errors sums wrap around.
     let sum = Expr::call(Function::Add, vec![i(), int(1)], DataType::Integer).unwrap();
     let wrapping = BoundExpr {
         expr: call(Function::Less, vec![sum, int(0)]),
@@ -594,7 +594,7 @@ fn row() -> impl Strategy<Value = Row> + Clone {
     )
 }
 
-/// A file: its rows, the value of its partition column, and how its statistics are spoilt.
+/// A file: its rows, the value of its partition column, and the damage to its statistics.
 type Made = (Vec<Row>, Option<i32>, u8);
 
 fn batch(rows: &[Row], partition: Option<i32>) -> RecordBatch {

@@ -1,4 +1,4 @@
-//! The file list as Arrow: `get_add_actions` in all its forms, distinct partitions, tombstones.
+//! The file list as Arrow: all forms of `get_add_actions`, distinct partitions, tombstones.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::parse::{DvColumns, FileActionProjection, FileBatch};
 use crate::protocol::schema::StringLayout;
 use crate::snapshot::Snapshot;
 
-/// Which columns of the file list are wanted.
+/// The requested columns of the file list.
 #[derive(Debug, Clone, Default)]
 pub struct ActionColumns {
     /// Names of columns (`min`) or of parts of them (`min.x`); the usual ones if `None`.
@@ -82,7 +82,7 @@ enum ActionColumn {
     DataChange,
 }
 
-/// A tree of statistics leaves, as the schema nests them.
+/// A tree of statistics leaves, nested as in the schema.
 #[derive(Debug, Clone)]
 enum StatsColumnNode {
     Leaf(String, usize),
@@ -231,7 +231,7 @@ pub fn actions(
             _ => {}
         }
     }
-    // Leaves that nobody wants are not parsed; the positions stay those of all leaves.
+    // Leaves that are not needed are not parsed; positions stay those among all leaves.
     let wanted_leaves = Arc::new(every.filter(|path| {
         needed
             .iter()
@@ -325,7 +325,7 @@ pub fn actions(
     })
 }
 
-/// Small commits give small batches; consumers pay for each, so they are joined.
+/// Small commits give small batches; each batch has a cost for consumers, so they are joined.
 fn coalesced(
     batches: impl Iterator<Item = Result<RecordBatch>> + Send,
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send {
@@ -636,7 +636,7 @@ fn struct_of(parts: Vec<NamedArray>, rows: usize) -> Result<ArrayRef> {
     Ok(Arc::new(StructArray::try_new(fields.into(), arrays, None)?))
 }
 
-/// The distinct partition values of the files that a predicate leaves: one typed column for each
+/// The distinct partition values of the files that may match a predicate: one typed column for each
 /// partition column.
 ///
 /// # Errors

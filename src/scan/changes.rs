@@ -1,9 +1,9 @@
 //! The change data feed: a range of versions -> inserted, updated and deleted rows.
 //!
-//! A version with change data files is read from these alone. Any other one's adds are inserts and
-//! its removes deletes; where both name one data file, the difference of their deletion vectors
-//! tells which rows. The columns are those of the newest schema, or of the range's last version
-//! where columns are mapped, as in delta-spark.
+//! A version with change data files is read from these alone. In any other version adds are inserts
+//! and removes are deletes; where both name one data file, the changed rows are the difference of
+//! their deletion vectors. The columns are those of the newest schema, or of the range's last
+//! version where column mapping is on, as in delta-spark.
 //!
 //! Protocol: "Add CDC File", "Reader Requirements for AddCDCFile". Cost: the commits of the range,
 //! then their files.
@@ -43,28 +43,29 @@ const COMMIT_VERSION: &str = "_commit_version";
 /// The time of that version.
 const COMMIT_TIMESTAMP: &str = "_commit_timestamp";
 
-/// What to read of the feed.
+/// The part of the change data feed to read.
 #[derive(Debug, Clone, Default)]
 pub struct ChangeRequest {
     /// First version; wins over `starting_timestamp_ms`.
     pub starting_version: Option<i64>,
     /// Last version, included; the newest if neither it nor `ending_timestamp_ms` is given.
     pub ending_version: Option<i64>,
-    /// Begins with the first version at or after this time.
+    /// Starts with the first version at or after this time.
     pub starting_timestamp_ms: Option<i64>,
     /// Ends with the last version at or before this time.
     pub ending_timestamp_ms: Option<i64>,
-    /// Columns in output order, the feed's own included; all if `None`.
+    /// Columns in output order, including those of the change data feed; all if `None`.
     pub columns: Option<Vec<String>>,
-    /// Rows for which this is not true are left out; may speak of the feed's own columns.
+    /// Rows for which this is not true are left out; may refer to the columns of the change data
+    /// feed.
     pub predicate: Option<BoundExpr>,
     /// A range beyond the newest version is empty instead of an error.
     pub allow_out_of_range: bool,
-    /// The columns are the snapshot's, also where they are mapped.
+    /// The columns are those of the snapshot, also if columns are mapped.
     pub as_opened: bool,
-    /// How text looks.
+    /// The layout of strings.
     pub layout: StringLayout,
-    /// Stops the work.
+    /// Cancels the work.
     pub cancel: CancellationToken,
 }
 
@@ -80,7 +81,7 @@ fn change_data_fields(layout: StringLayout) -> Vec<Field> {
     ]
 }
 
-/// The versions of a range; `None` when it is empty by the caller's leave.
+/// The versions of a range; `None` if it is empty and the caller allows that.
 fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i64)>> {
     let newest = snapshot.version();
     let out_of_range = |error: Error| {
@@ -142,8 +143,8 @@ fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i6
     Ok(Some((start, end)))
 }
 
-/// The versions that a request asks for, the last included; `None` when there are none by the
-/// caller's leave.
+/// The requested versions, the last included; `None` if the range is empty and the caller allows
+/// that.
 ///
 /// # Errors
 /// As [`changes`].
@@ -161,7 +162,7 @@ pub fn change_range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Opti
     Ok(Some((start, end)))
 }
 
-/// The version whose schema the feed has.
+/// The version whose schema the change data feed has.
 fn names_of(
     snapshot: &Snapshot,
     range: Option<(i64, i64)>,
@@ -184,7 +185,7 @@ struct VersionActions {
     metadata: Option<Metadata>,
 }
 
-/// Commits that are read by one job: what a job costs is more than what a small commit does.
+/// Commits that are read by one job: a job costs more than a small commit.
 const JOB: usize = 8;
 
 fn read_versions(
@@ -251,14 +252,15 @@ fn read_versions(
     Ok(versions.into_iter().flatten().collect())
 }
 
-/// Refuses versions whose changes were not recorded, and schemas that do not read as the feed's.
+/// Refuses versions whose changes were not recorded, and schemas that cannot be read as the feed's
+/// schema.
 fn check_recorded(
     snapshot: &Snapshot,
     start: i64,
     end: i64,
     versions: &[VersionActions],
 ) -> Result<()> {
-    // Where nothing of the table changed after the start, it was then what it is.
+    // If no later commit changed the metadata, it was the same at the start as now.
     let changed = snapshot.version() > end
         || versions
             .iter()
@@ -321,7 +323,8 @@ fn compatible(schema: &StructType, snapshot: &Snapshot, version: i64) -> Result<
     Ok(())
 }
 
-/// Whether values of an older type read as the newer one: equal, or wider, nested fields by name.
+/// Whether values of an older type can be read as the newer one: equal, or wider, nested fields by
+/// name.
 fn is_widening(older: &DataType, newer: &DataType) -> bool {
     use DataType as D;
     match (older, newer) {
@@ -349,8 +352,8 @@ fn is_widening(older: &DataType, newer: &DataType) -> bool {
 /// int64, `_commit_timestamp` timestamp\[us, UTC\].
 ///
 /// # Errors
-/// [`Error::NotRecorded`] for versions at which the feed was off, [`Error::NotFound`] for versions
-/// that do not exist (any more), [`Error::Invalid`] for an impossible range.
+/// [`Error::NotRecorded`] for versions at which the change data feed was off, [`Error::NotFound`]
+/// for versions that do not exist (any more), [`Error::Invalid`] for an impossible range.
 pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<BatchStream> {
     let range = range(snapshot, request)?;
     let at_end = names_of(snapshot, range, request)?;
@@ -403,7 +406,7 @@ pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<BatchStre
     let from_files = Arc::new(reading()?.with_raw(0, CHANGE_TYPE, DataType::String));
     let mut tasks: Vec<(Arc<ScanContext>, FileTask)> = Vec::new();
     if let Some((start, end)) = range {
-        // Of the whole log, since the time of a version depends on those before it.
+        // The history of the whole log, since the time of a version depends on earlier ones.
         let listing = at_end.log().list(0)?;
         let versions = read_versions(&at_end, &listing, start, end)?;
         check_recorded(&at_end, start, end, &versions)?;

@@ -1,4 +1,4 @@
-//! Logical columns <-> what the log calls them.
+//! Mapping of logical columns to their names in the log and back.
 
 use crate::parse::stats::{StatsLeafColumn, has_bounds};
 use crate::protocol::schema::{DataType, StructField, StructType};
@@ -13,14 +13,14 @@ pub struct LeafColumns {
     pub physical: Vec<StatsLeafColumn>,
 }
 
-/// All leaves but those of partition columns, arrays and maps.
+/// All leaves except those of partition columns, arrays and maps.
 #[must_use]
 pub fn leaves(snapshot: &Snapshot) -> LeafColumns {
     with_null_counts(snapshot).only(|leaf| leaf.data_type.is_primitive())
 }
 
-/// The same with arrays, maps and variants, whose nulls are counted too. Nothing prunes by these:
-/// writers count differently.
+/// The same with arrays, maps and variants, whose nulls are counted too. These are not used for
+/// pruning: writers count differently.
 #[must_use]
 pub fn with_null_counts(snapshot: &Snapshot) -> LeafColumns {
     let mut out = LeafColumns::default();
@@ -53,7 +53,7 @@ fn collect(
         }
         leaf => {
             out.logical.push(logical.clone());
-            // Bounds of collated text are in another order than the bytes.
+            // Bounds of collated strings are not in byte order.
             let bounds = has_bounds(leaf) && !field.is_collated();
             out.physical.push(StatsLeafColumn {
                 path: physical.clone(),
@@ -73,7 +73,7 @@ impl LeafColumns {
         self.logical.iter().position(|p| p == path)
     }
 
-    /// Only those that `keep` takes.
+    /// Only those for which `keep` is true.
     #[must_use]
     pub fn filter(&self, keep: impl Fn(&[String]) -> bool) -> Self {
         let both = self

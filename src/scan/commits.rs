@@ -1,10 +1,11 @@
-//! What single commits added and took away, for whoever follows a table commit by commit.
+//! The files that single commits added and removed, for readers that follow a table commit by
+//! commit.
 //!
-//! One listing from a version on serves all commits behind it; a commit is read when it is asked
-//! for. Published commits, a log tail and those that only a committer knows of are alike.
+//! One listing from a version on serves all later commits; a commit is read when it is requested.
+//! Published commits, a log tail and commits that only a committer knows are treated alike.
 //!
 //! Protocol: "Add File and Remove File" (`dataChange`), "Add CDC File". Cost: a listing, then one
-//! read a commit.
+//! read per commit.
 
 use arrow_array::Array;
 
@@ -21,16 +22,17 @@ pub struct CommitRange {
     listing: std::sync::Arc<LogListing>,
 }
 
-/// What of a commit a follower needs to know. Files whose rows are only laid out anew do not count.
+/// The changes of a commit that matter to a follower. Files that only rearrange existing rows do
+/// not count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommitFileChanges {
-    /// Path, as in the log, and bytes of each file whose rows are new.
+    /// Path, as in the log, and size in bytes of each file with new rows.
     pub adds: Vec<(String, i64)>,
-    /// Whether rows that were there ended.
+    /// Whether existing rows were removed.
     pub removes: bool,
-    /// The table's id, where the commit says what the table is.
+    /// The table's id, if the commit has metadata.
     pub table_id: Option<String>,
-    /// Files that the change data feed of this version is read from.
+    /// Number of files that the change data feed of this version is read from.
     pub change_data_files: u64,
     /// Their bytes.
     pub change_data_bytes: i64,
@@ -55,7 +57,7 @@ impl CommitRange {
     pub fn read(&self, version: i64) -> Result<CommitFileChanges> {
         let url = self.snapshot.stores().root().url();
         let gone = || {
-            Error::not_found(NotFoundKind::Version, format!("the commit of version {version} is gone from the log: begin anew without a cursor"))
+            Error::not_found(NotFoundKind::Version, format!("the commit of version {version} is gone from the log: start again without a cursor"))
                 .at_version(version)
                 .at_file(url)
         };
@@ -119,7 +121,7 @@ impl CommitRange {
     }
 }
 
-/// The rows whose files change what the table holds.
+/// The rows of files with `dataChange`.
 fn data_change_rows(files: &FileBatch) -> impl Iterator<Item = usize> {
     (0..files.len()).filter(|row| {
         files
@@ -129,7 +131,7 @@ fn data_change_rows(files: &FileBatch) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Bytes, none where the log does not say.
+/// Size in bytes; 0 if the log does not have it.
 fn size(files: &FileBatch, row: usize) -> i64 {
     if files.size.is_valid(row) {
         files.size.value(row)

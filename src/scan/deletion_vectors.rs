@@ -1,4 +1,4 @@
-//! Deletion vectors as selection vectors or as bitmaps, for readers of their own.
+//! Deletion vectors as selection vectors or as bitmaps, for external readers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,16 +24,16 @@ use crate::snapshot::Snapshot;
 /// Vectors loaded together, so that those of one file are read at once.
 const TOGETHER: usize = 32;
 
-/// A file's own word on its number of rows is believed up to here: what lies beyond its last
-/// deleted row is only courtesy.
+/// The largest row count from the log that is used: rows after the last deleted row need not be in
+/// the selection vector.
 const MOST_ROWS: i64 = 1 << 28;
 
-/// A bitmap that reaches further would take more than half a gigabyte.
+/// The largest bitmap: a longer one would take more than half a gigabyte.
 const MOST_BITS: u64 = 1 << 32;
 
 /// Streams (`path` utf8 as in the log, `words` list<int64>: a bit for each deleted row, the lowest
-/// first, up to the last that is deleted) for every file that has a deletion vector; of those at
-/// some paths of the log, if any are said.
+/// first, up to the last that is deleted) for every file that has a deletion vector; only for those
+/// at the given paths of the log, if any are given.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a damaged vector.
@@ -93,12 +93,12 @@ pub fn deletion_bitmaps(
     ))
 }
 
-/// A file with a vector: its path in the log, its vector, its rows as far as the log tells.
+/// A file with a vector: its path in the log, its vector, its number of rows if the log has it.
 type WithVector = (String, dv::Descriptor, u64);
 
 /// Streams (`filepath` utf8, `selection_vector` list<bool>: true keeps the row, rows beyond its end
-/// are kept) for every file that has a deletion vector. It is as long as the file where the log
-/// tells how many rows that has.
+/// are kept) for every file that has a deletion vector. It is as long as the file where the log has
+/// the file's row count.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a damaged vector.
@@ -151,7 +151,8 @@ pub fn deletion_vectors(snapshot: &Snapshot, cancel: &CancellationToken) -> Resu
     ))
 }
 
-/// The live files that have a deletion vector; of those at some paths of the log, if any are said.
+/// The live files that have a deletion vector; only those at the given paths of the log, if any are
+/// given.
 fn with_vectors(
     snapshot: &Snapshot,
     paths: Option<BTreeSet<String>>,
@@ -196,7 +197,7 @@ fn with_vectors(
     Ok(found.collect::<Result<Vec<_>>>()?.concat())
 }
 
-/// Loads vectors on the pool, those of some files at a time, and makes a batch of each lot.
+/// Loads vectors on the pool, for several files at a time, and makes one batch for each chunk.
 fn by_chunk(
     snapshot: &Snapshot,
     schema: &SchemaRef,
@@ -263,12 +264,12 @@ pub fn checked<'a>(snapshot: &Snapshot, path: &'a str) -> Result<&'a str> {
     Ok(path)
 }
 
-/// Whether every live file has the columns' physical names at the very ids by which column mapping
-/// mode `id` finds them, so that a reader which only knows names finds the same. Costs one footer a
-/// file.
+/// Whether in every live file the columns' physical names and field ids identify the same columns,
+/// so that a reader that only supports names finds the same data as column mapping mode `id`. Costs
+/// one footer per file.
 ///
 /// # Errors
-/// What reading the log and the files meets.
+/// Errors of reading the log and the files.
 pub fn ids_agree(snapshot: &Snapshot, cancel: &CancellationToken) -> Result<bool> {
     let plan = plan(snapshot, None, cancel)?;
     let partition = &snapshot.metadata().partition_columns;

@@ -1,4 +1,4 @@
-//! Predicates looked at files with that no plan knows: the adds of another writer's commit.
+//! Evaluation of predicates on files that are in no plan: the adds of another writer's commit.
 
 use arrow_array::BooleanArray;
 
@@ -9,7 +9,7 @@ use crate::expr::BoundExpr;
 use crate::parse::{FileActionProjection, FileBatch};
 use crate::snapshot::Snapshot;
 
-/// Predicates over a table's columns, as a snapshot knows these.
+/// Predicates over the columns of a snapshot's table.
 #[derive(Debug, Clone)]
 pub struct FileMatcher {
     snapshot: Snapshot,
@@ -18,7 +18,7 @@ pub struct FileMatcher {
 }
 
 impl FileMatcher {
-    /// The predicates, which are bound to the snapshot's schema.
+    /// A matcher for predicates that are bound to the snapshot's schema.
     #[must_use]
     pub fn new(snapshot: &Snapshot, predicates: Vec<BoundExpr>) -> Self {
         let columns: Vec<Vec<String>> = predicates
@@ -45,11 +45,11 @@ impl FileMatcher {
         !self.leaves.logical.is_empty()
     }
 
-    /// Which of these files may hold a row for which the first predicate is true; all where there
-    /// is none.
+    /// Which of these files may hold a row for which the first predicate is true; all if there is
+    /// no predicate.
     ///
     /// # Errors
-    /// [`crate::error::Error::Corrupt`] for partition values that are none.
+    /// [`crate::error::Error::Corrupt`] for partition values that are not of their type.
     pub fn matching(&self, files: &FileBatch) -> Result<BooleanArray> {
         let Some(predicate) = self.predicates.first() else {
             return Ok(BooleanArray::from(vec![true; files.len()]));
@@ -66,7 +66,7 @@ impl FileMatcher {
     /// The first of these files that may hold a row for which one of the predicates is true.
     ///
     /// # Errors
-    /// [`crate::error::Error::Corrupt`] for partition values that are none.
+    /// [`crate::error::Error::Corrupt`] for partition values that are not of their type.
     pub fn first_match(&self, files: &FileBatch) -> Result<Option<usize>> {
         let batch = PlanBatch::new(
             &self.snapshot,

@@ -1,8 +1,8 @@
-//! SCAN: a snapshot -> its files as Arrow, the files that a predicate leaves, their rows, its
+//! SCAN: a snapshot -> its files as Arrow, the files that may match a predicate, their rows, its
 //! changes.
 //!
-//! `actions` exports the file list, `plan` prunes it, `read` reads the rows of what is left,
-//! `changes` the change data feed; `commits` tells followers what single commits added.
+//! `actions` exports the file list, `plan` prunes it, `read` reads the rows of the remaining files,
+//! `changes` the change data feed; `commits` lists what single commits added, for followers.
 
 mod actions;
 mod changes;
@@ -35,7 +35,7 @@ pub struct BatchStream {
     pub schema: SchemaRef,
     /// The batches.
     pub batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
-    /// Files done and in all, for whoever watches.
+    /// Number of files done and in total.
     pub progress: crate::exec::ProgressCounter,
 }
 

@@ -1,12 +1,12 @@
 //! Pruning: the live files that may hold rows for which a predicate is true.
 //!
-//! Partition values and statistics become typed Arrow columns on the pool, batch by batch, and the
-//! verdict on a batch is one vectorised evaluation. What a plan has parsed is kept with the
-//! snapshot (up to a limit), so the next plan only evaluates. Since a text of statistics is walked
-//! whole for any of its columns, a plan that needs one of them parses the others too, as far as
-//! they fit, for the plans to come. Beyond the limit nothing is kept but the surviving files.
+//! Partition values and statistics become typed Arrow columns on the pool, batch by batch, and one
+//! vectorised evaluation decides about a batch. The parsed columns of a plan are kept with the
+//! snapshot (up to a limit), so the next plan only evaluates. Since the JSON of statistics is
+//! walked whole for any of its columns, a plan that needs one of them parses the others too, as far
+//! as they fit, for later plans. Beyond the limit only the remaining files are kept.
 //!
-//! Cost: the wanted columns of the file list, once; then a few nanoseconds a file and comparison.
+//! Cost: the wanted columns of the file list, once; then a few nanoseconds per file and comparison.
 
 use std::sync::Arc;
 
@@ -30,48 +30,47 @@ use crate::snapshot::Snapshot;
 
 /// The most files whose columns a snapshot keeps.
 const KEPT_FILES: usize = 2_000_000;
-/// The most bytes of statistics that it keeps beyond what a plan asked for.
+/// The most bytes of statistics that it keeps beyond those that a plan needs.
 const KEPT_BYTES: u64 = 256 << 20;
-/// The most leaves of which it does: writers gather statistics of the first 32, unless told
-/// otherwise.
+/// The most leaves whose statistics it keeps: writers gather statistics of the first 32 by default.
 const KEPT_LEAVES: usize = 32;
 
-/// Files of one batch, with typed partition values and the statistics that were asked for.
+/// Files of one batch, with typed partition values and the requested statistics.
 #[derive(Debug, Clone)]
 pub struct PlanBatch {
     /// Paths, sizes, deletion vectors, row ids.
     pub files: FileBatch,
     /// Partition values, in the order of the metadata's partition columns.
     pub partition: Vec<ArrayRef>,
-    /// Statistics of the plan's leaves, where any were asked for.
+    /// Statistics of the plan's leaves, if any were requested.
     pub stats: Option<FileStatsBatch>,
 }
 
 /// The outcome of planning.
 #[derive(Debug, Clone, Default)]
 pub struct ScanPlan {
-    /// Batches with their surviving rows.
+    /// Batches with the rows that were not pruned.
     pub batches: Vec<(Arc<PlanBatch>, BooleanArray)>,
-    /// Live files.
+    /// Number of live files.
     pub files_total: u64,
-    /// Files left by partition values alone.
+    /// Number of files that remain after pruning by partition values alone.
     pub files_after_partition: u64,
-    /// Files left.
+    /// Number of files that remain.
     pub files: u64,
 }
 
-/// What a snapshot keeps of a plan, and hands on to newer snapshots.
+/// The part of a plan that a snapshot caches, and passes on to newer snapshots.
 #[derive(Clone)]
 struct CachedPlan {
-    /// The version that the batches stand for.
+    /// The version of the batches.
     version: i64,
     logical: Vec<Vec<String>>,
     with_stats: bool,
     /// Batches, each with the rows that are still live (all if `None`).
     batches: Vec<(Arc<PlanBatch>, Option<BooleanArray>)>,
-    /// How many of them, from the front, are in the index.
+    /// The number of batches, from the front, that are in the index.
     indexed: usize,
-    /// Where each file's key is: (batch, row). Made when the first file is removed.
+    /// The position of each file's key: (batch, row). Built when the first file is removed.
     index: Option<Arc<FileKeyIndex>>,
 }
 
@@ -80,11 +79,11 @@ struct FileKeyIndex {
     rows: HashMap<u128, (u32, u32)>,
 }
 
-/// Small batches that newer commits brought are joined when there are so many.
+/// Small batches of newer commits are joined when there are this many.
 const MOST_TAIL: usize = 16;
 
 impl CachedPlan {
-    /// Applies the commits up to `snapshot`'s version; `None` if they are not all there or change
+    /// Applies the commits up to `snapshot`'s version; `None` if some are missing or they change
     /// too much.
     fn advance(
         &self,
@@ -186,7 +185,7 @@ impl CachedPlan {
         Ok(())
     }
 
-    /// Joins the batches that came after the index was made, dead rows left out.
+    /// Joins the batches that came after the index was made, without dead rows.
     fn fold(&mut self) -> Result<()> {
         let base = if self.index.is_some() {
             self.indexed
@@ -252,8 +251,8 @@ impl PruningStatistics for PlanFileStatistics<'_> {
 
     fn tight_bounds(&self) -> Option<BooleanArray> {
         let stats = self.batch.stats.as_ref()?;
-        // Bounds of a file with a deletion vector are only tight if the writer says so; a writer
-        // that says nothing may have left the bounds of the whole file.
+        // Bounds of a file with a deletion vector are only tight if the writer says so; otherwise
+        // they may be the bounds of the whole file.
         Some(match &self.batch.files.dv {
             None => stats.tight_bounds.clone(),
             Some(dv) => (0..self.rows())
@@ -274,8 +273,8 @@ impl PruningStatistics for PlanFileStatistics<'_> {
     }
 }
 
-/// Copies views whose buffers hold much more than they show, so that a file list does not keep
-/// whole commits in memory.
+/// Copies views whose buffers are much larger than the viewed bytes, so that a file list does not
+/// keep whole commits in memory.
 fn compact(array: &StringViewArray) -> StringViewArray {
     let held: usize = array
         .data_buffers()
@@ -311,7 +310,7 @@ fn compact_files(files: FileBatch) -> FileBatch {
 }
 
 impl PlanBatch {
-    /// Types partition values and parses the statistics of `leaves`; their text is dropped.
+    /// Types partition values and parses the statistics of `leaves`; their JSON is dropped.
     pub(super) fn new(
         snapshot: &Snapshot,
         mut files: FileBatch,
@@ -340,7 +339,7 @@ impl PlanBatch {
         })
     }
 
-    /// The same without memory of the log behind it.
+    /// The same without references to the log's memory.
     fn compacted(self) -> Self {
         Self {
             files: compact_files(self.files),
@@ -368,7 +367,7 @@ impl PlanBatch {
         })
     }
 
-    /// Batches of one shape, joined.
+    /// Joins batches with the same columns.
     fn concat(batches: &[Arc<Self>]) -> Result<Option<Self>> {
         let Some(first) = batches.first() else {
             return Ok(None);
@@ -434,7 +433,7 @@ fn all(rows: usize) -> BooleanArray {
     BooleanArray::new(BooleanBuffer::new_set(rows), None)
 }
 
-/// Verdicts on a batch: (left by partition values, left by everything).
+/// The rows of a batch that remain: (after pruning by partition values, after all pruning).
 fn prune_batch(
     snapshot: &Snapshot,
     predicate: Option<&(Option<BoundExpr>, BoundExpr)>,
@@ -477,7 +476,7 @@ pub(super) fn keep(
     )
 }
 
-/// Plans a scan. Without a predicate every live file is left.
+/// Plans a scan. Without a predicate every live file remains.
 ///
 /// # Errors
 /// [`crate::error::Error::Corrupt`] names the file of the log; a predicate that cannot be decided
@@ -526,7 +525,7 @@ pub fn plan(
     }
     let leaves = Arc::new(wanted_leaves);
     let split = split.map(Arc::new);
-    // A checkpoint that turns out damaged on the way is done without, from the beginning.
+    // If a checkpoint proves damaged, planning starts again without it.
     let (plan, kept) = snapshot.with_segment(|segment| {
         from_log(
             snapshot,
@@ -581,7 +580,7 @@ impl ScanPlan {
     }
 }
 
-/// `asked` and whatever other leaves fit into what is kept of about `files` files.
+/// `asked` and the other leaves that fit into the cache for about `files` files.
 fn with_others(snapshot: &Snapshot, asked: &LeafColumns, files: u64) -> LeafColumns {
     let every = leaves(snapshot);
     let mut left = KEPT_BYTES;
@@ -605,17 +604,17 @@ fn with_others(snapshot: &Snapshot, asked: &LeafColumns, files: u64) -> LeafColu
     every.filter(|path| chosen.iter().any(|c| c.as_slice() == path))
 }
 
-/// A batch with the verdict on it.
+/// A batch with the result of pruning.
 struct PrunedBatch {
     batch: Arc<PlanBatch>,
-    /// Files of the batch before any of them were left out.
+    /// Number of files of the batch before pruning.
     rows: u64,
     by_partition: u64,
     keep: BooleanArray,
 }
 
 impl PrunedBatch {
-    /// Only the survivors, in memory of their own.
+    /// Only the remaining rows, in memory of their own.
     fn compact_rows(self) -> Result<Self> {
         let batch = self.batch.filter(&self.keep)?;
         let keep = all(batch.files.len());
@@ -671,7 +670,7 @@ fn from_log(
             batches.push((Arc::clone(&judged.batch), None));
             if out.files_total as usize + judged.batch.files.len() > KEPT_FILES {
                 kept = None;
-                // From here on only survivors stay in memory.
+                // From here on only remaining rows stay in memory.
                 for (batch, keep) in &mut out.batches {
                     *batch = Arc::new(batch.filter(keep)?);
                     *keep = all(batch.files.len());

@@ -1,9 +1,8 @@
 //! Reading rows: planned files -> batches of the table's logical columns.
 //!
 //! Every file (every piece of a large one) is a lane of its own, so decoding uses all cores and
-//! memory is bounded by lanes in flight x batch size. What a file itself decides (deletions, the
-//! predicate) is done where it is decoded; here partition columns and metadata columns are put
-//! beside what it holds.
+//! memory is bounded by lanes in flight x batch size. Deletions and the predicate are applied where
+//! a file is decoded; partition columns and metadata columns are added here.
 //!
 //! Protocol: "Requirements for Readers", "Reader Requirements for Row Tracking", "Reader
 //! Requirements for Deletion Vectors".
@@ -41,7 +40,7 @@ use crate::protocol::{data_path, evolution};
 use crate::snapshot::Snapshot;
 use crate::store::TableStores;
 
-/// Columns that no file holds.
+/// Columns that are not in the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetadataColumn {
     /// `file_path` utf8: path of the data file as in the log.
@@ -52,9 +51,9 @@ pub enum MetadataColumn {
     RowId,
     /// `row_commit_version` int64: version that last changed the row.
     RowCommitVersion,
-    /// `base_row_id` int64: of the file.
+    /// `base_row_id` int64: the file's base row id.
     BaseRowId,
-    /// `file_number` int32: place of the file in [`ScanRequest::files`], for our own use.
+    /// `file_number` int32: index of the file in [`ScanRequest::files`], for internal use.
     FileNumber,
 }
 
@@ -100,39 +99,39 @@ impl MetadataColumn {
     }
 }
 
-/// Rows chosen by their positions: by the path of their file in the log.
+/// Rows selected by position, keyed by the path of their file in the log.
 #[derive(Debug, Clone)]
 pub enum PositionSelection {
-    /// These rows, which must be live, of files that are named.
+    /// Only these rows, which must be live, of the given files.
     Only(Arc<HashMap<String, RoaringBitmapArray>>),
     /// All rows but these.
     Without(Arc<HashMap<String, RoaringBitmapArray>>),
 }
 
-/// What to read.
+/// The parts of a table to read.
 #[derive(Debug, Clone)]
 pub struct ScanRequest {
     /// Top-level columns in output order; all if `None`.
     pub columns: Option<Vec<String>>,
     /// Rows for which this is not true are left out.
     pub predicate: Option<BoundExpr>,
-    /// Ends after so many rows.
+    /// Ends after this many rows.
     pub limit: Option<usize>,
     /// Rows of a batch.
     pub batch_rows: Option<usize>,
-    /// How text looks.
+    /// The layout of strings.
     pub layout: StringLayout,
-    /// More columns, after the table's.
+    /// Further columns, after the table's.
     pub metadata: Vec<MetadataColumn>,
     /// Only these files, by their path in the log, in this order.
     pub files: Option<Vec<String>>,
-    /// Only some rows of them, too.
+    /// Only some rows of these files.
     pub chosen: Option<PositionSelection>,
     /// Whether the predicate is applied to rows, or only prunes files and row groups.
     pub filter_rows: bool,
-    /// Batches of a file that may wait for their turn.
+    /// Number of batches of a file that may be queued.
     pub ahead: usize,
-    /// Stops the work.
+    /// Cancels the work.
     pub cancel: CancellationToken,
 }
 
@@ -154,14 +153,14 @@ impl Default for ScanRequest {
     }
 }
 
-/// Where an output column comes from.
+/// The source of an output column.
 #[derive(Debug, Clone)]
 enum ColumnSource {
     /// Position among the columns read from the file.
     File(usize),
     /// Position among the partition columns.
     Partition(usize),
-    /// Made here.
+    /// Created here.
     Metadata(MetadataColumn),
     /// One value for all rows of a file: a column of [`FileTask::constants`].
     Constant(usize),
@@ -169,7 +168,7 @@ enum ColumnSource {
     Raw(usize),
 }
 
-/// How every file of a scan is read.
+/// The settings shared by all files of a scan.
 #[derive(Debug)]
 pub(super) struct ScanContext {
     snapshot: Snapshot,
@@ -179,7 +178,7 @@ pub(super) struct ScanContext {
     read: Vec<StructField>,
     /// Partition columns that the filter needs.
     filter_partition: Vec<usize>,
-    /// Columns of the files that the filter needs and the output lacks.
+    /// Columns of the files that only the filter needs.
     filter_columns: Vec<StructField>,
     filter: Option<Arc<BoundExpr>>,
     filter_rows: bool,
@@ -196,38 +195,38 @@ pub(super) struct FileTask {
     pub(super) batch: Arc<PlanBatch>,
     pub(super) row: usize,
     pub(super) range: Option<Range<u64>>,
-    /// Rows to leave out, or to take only, beyond what the log's deletion vector says.
+    /// Rows to exclude, or the only rows to read, in addition to the log's deletion vector.
     pub(super) rows: LiveRows,
     /// Values of [`ColumnSource::Constant`] columns.
     pub(super) constants: Arc<Vec<ArrayRef>>,
-    /// Place of the file among those that were asked for.
+    /// Index of the file among the requested ones.
     pub(super) place: usize,
 }
 
-/// Which rows of a file are live.
+/// The live rows of a file.
 #[derive(Debug, Clone)]
 pub(super) enum LiveRows {
-    /// Those that the file's own deletion vector does not delete.
+    /// The rows that the file's own deletion vector does not delete.
     Live,
     /// These positions; the scan must read row indices.
     Only(Arc<RoaringBitmapArray>),
-    /// Those that neither the file's deletion vector nor these positions delete.
+    /// The rows that neither the file's deletion vector nor these positions delete.
     Without(Arc<RoaringBitmapArray>),
     /// All, whatever the log's deletion vector says: change data files have none.
     All,
 }
 
-/// Batches that may wait: lanes are drained in order, and one that waits for its turn can go on for
-/// about a file.
+/// Batches that may be queued: lanes are drained in order, and one that waits for its turn can
+/// continue for about a file.
 pub(super) const AHEAD: usize = 16;
 
 /// Bytes of footers kept for the pieces of one scan's files.
 const FOOTERS: usize = 16 << 20;
 
-/// The rows of a batch by default, at least and at most: large enough to amortise what a batch
-/// costs on its way, small enough for the caches.
+/// The rows of a batch by default, at least and at most: large enough to amortise the cost per
+/// batch, small enough for the caches.
 const BATCH_ROWS: Range<usize> = 32 << 10..128 << 10;
-/// How large a batch should get within these bounds.
+/// The target size of a batch within these limits.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// The rows of a batch of these columns.
@@ -236,7 +235,7 @@ fn batch_rows(columns: &[StructField], bytes: usize) -> usize {
     (bytes / width.max(1)).clamp(BATCH_ROWS.start, BATCH_ROWS.end)
 }
 
-/// The bytes of a value, guessed where they vary.
+/// The bytes of a value, estimated where they vary.
 fn width(data_type: &DataType) -> usize {
     match data_type {
         DataType::Boolean | DataType::Byte | DataType::Void => 1,
@@ -379,14 +378,14 @@ impl ScanContext {
         self
     }
 
-    /// Gives batches of up to twice the bytes, so that most files of a few megabytes are one: where
-    /// no encoder holds some.
+    /// Allows batches of up to twice the bytes, so that most files of a few megabytes are one
+    /// batch; for use where no encoder holds batches.
     pub(super) fn in_large_batches(mut self) -> Self {
         self.batch_rows = batch_rows(&self.read, 2 * BATCH_BYTES);
         self
     }
 
-    /// Takes the `n`th constant column from the file instead, by its name there.
+    /// Reads the `n`th constant column from the file instead, by its name there.
     pub(super) fn with_raw(mut self, n: usize, name: &str, data_type: DataType) -> Self {
         for column in &mut self.columns {
             match column {
@@ -401,7 +400,7 @@ impl ScanContext {
         self
     }
 
-    /// How many rows of small files may be one batch; `None` where a column tells of a batch's
+    /// How many rows of small files may be one batch; `None` where a column identifies a batch's
     /// file.
     fn joined_rows(&self) -> Option<usize> {
         const ROWS: usize = 8 << 10;
@@ -481,7 +480,7 @@ impl ScanContext {
             .filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0)))
     }
 
-    /// Puts partition, metadata and constant columns beside a file's own.
+    /// Adds partition, metadata and constant columns to a file's own columns.
     fn shape(&self, batch: &RecordBatch, constants: &FileConstants) -> Result<RecordBatch> {
         let chosen;
         let batch = match &constants.only {
@@ -544,7 +543,7 @@ impl ScanContext {
         constants: &FileConstants,
     ) -> Result<ArrayRef> {
         let rows = batch.num_rows();
-        // The row index stands right after the table's columns, raw columns after it.
+        // The row index follows the table's columns, raw columns follow it.
         let index = || nth(batch, self.read.len());
         let materialised = |property: &str| -> Result<Option<Int64Array>> {
             let Some(name) = self.snapshot.metadata().configuration.get(property) else {
@@ -593,7 +592,7 @@ impl ScanContext {
     }
 }
 
-/// Which of these rows of a file are at the positions; rows come in ascending order.
+/// Which of these rows of a file are at the positions; rows are in ascending order.
 #[must_use]
 pub fn at_positions(rows: &[i64], positions: &RoaringBitmapArray) -> BooleanBuffer {
     let ends = rows
@@ -623,7 +622,7 @@ fn nth(batch: &RecordBatch, at: usize) -> Result<ArrayRef> {
         .ok_or_else(|| Error::internal("a column is missing from a file's batch"))
 }
 
-/// What all rows of a file share.
+/// The values that all rows of a file share.
 struct FileConstants {
     path: String,
     /// One value of each partition column.
@@ -766,10 +765,10 @@ pub fn vector_file(stores: &TableStores, path: &DvPath) -> Result<crate::store::
     }
 }
 
-/// Larger files are read in pieces of this size, by whole row groups.
+/// Larger files are read in pieces of about this size, in whole row groups.
 const PIECE: u64 = 64 << 20;
 
-/// More pieces than this no file gets, however large the log says it is.
+/// The most pieces of a file, however large it is in the log.
 const MOST_PIECES: u64 = 256;
 
 /// The files of a plan, large ones in pieces.
@@ -824,7 +823,7 @@ fn tasks(plan: &ScanPlan, request: &ScanRequest) -> Vec<FileTask> {
             let piece = PIECE.max(size / MOST_PIECES);
             let mut start: u64 = 0;
             while start < size {
-                // The last piece is open, in case the log's size is too small.
+                // The last piece is open-ended, in case the log's size is too small.
                 let end = if size - start <= piece {
                     u64::MAX
                 } else {
@@ -845,15 +844,15 @@ fn tasks(plan: &ScanPlan, request: &ScanRequest) -> Vec<FileTask> {
     out.into_iter().map(|(_, task)| task).collect()
 }
 
-/// Reads the files of tasks, in order. All readings give `schema`.
+/// Reads the files of tasks, in order. All batches have `schema`.
 pub(super) fn read_tasks(
     schema: SchemaRef,
     tasks: Vec<(Arc<ScanContext>, FileTask)>,
     ahead: usize,
     cancel: &CancellationToken,
 ) -> BatchStream {
-    // Whoever reads the batches may look at this reading, whoever waits for the whole work at all
-    // of its files.
+    // A consumer of the batches may watch the progress of this scan; a caller that waits for the
+    // whole operation watches all of its files.
     let progress = ProgressCounter::default();
     let done = [progress.clone(), cancel.progress().clone()];
     for progress in &done {
@@ -880,7 +879,7 @@ pub(super) fn read_tasks(
     }
 }
 
-/// Tasks, small local files in runs: what a lane costs is more than what such a file does.
+/// Tasks, with small local files grouped into runs: a lane costs more than such a file.
 fn runs(tasks: Vec<(Arc<ScanContext>, FileTask)>) -> Vec<Vec<(Arc<ScanContext>, FileTask)>> {
     const BYTES: u64 = 2 << 20;
     const FILES: usize = 64;
@@ -912,7 +911,7 @@ fn runs(tasks: Vec<(Arc<ScanContext>, FileTask)>) -> Vec<Vec<(Arc<ScanContext>, 
     out
 }
 
-/// The bytes of a task, about; `u64::MAX` where nobody says.
+/// The approximate bytes of a task; `u64::MAX` if unknown.
 fn size(task: &FileTask) -> u64 {
     let of_file = || {
         task.batch
@@ -959,7 +958,7 @@ fn one_after_the_other(
     })
 }
 
-/// The same rows, those of small batches in batches of `rows` and few bytes.
+/// The same rows, with small batches joined up to `rows` rows and a few bytes.
 fn join(
     mut batches: impl Iterator<Item = Result<RecordBatch>> + Send,
     rows: usize,
@@ -992,10 +991,10 @@ fn join(
     })
 }
 
-/// How many files are read at once. Of local ones somewhat more than processors: small ones take as
-/// long as it takes to be woken, so there must be some that wait for a thread, not threads that
-/// wait for one. From remote stores as many more as make up for waiting, as long as their bytes
-/// would fit in a moment's memory.
+/// How many files are read at once. For local files this is somewhat more than the number of
+/// processors: reading a small file takes as long as waking a thread, so files should wait for
+/// threads, not threads for files. For remote stores it is larger, to hide their latency, as long
+/// as the bytes in flight fit into memory.
 fn window(tasks: &[(Arc<ScanContext>, FileTask)]) -> usize {
     const BYTES: u64 = 256 << 20;
     const SMALL: u64 = 8 << 20;
@@ -1029,7 +1028,7 @@ fn window(tasks: &[(Arc<ScanContext>, FileTask)]) -> usize {
 /// Scans a table.
 ///
 /// # Errors
-/// [`Error::Invalid`] for columns that do not exist; what reading meets comes out of the stream.
+/// [`Error::Invalid`] for columns that do not exist; the stream returns errors of reading.
 pub fn scan(snapshot: &Snapshot, request: &ScanRequest) -> Result<BatchStream> {
     let reading = ScanContext::new(snapshot, request, &[])?;
     let reading = Arc::new(
@@ -1067,7 +1066,7 @@ fn limited(
     let mut left = limit;
     std::iter::from_fn(move || {
         if left == 0 {
-            // Nothing more is wanted: what still runs is cancelled.
+            // No more rows are wanted: running work is cancelled.
             batches = Box::new(std::iter::empty());
             return None;
         }

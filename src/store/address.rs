@@ -1,4 +1,4 @@
-//! Addresses of tables: which are URLs, which are local paths, and how they appear in messages.
+//! Addresses of tables: classification as URL or local path, and their form in messages.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub enum TableAddress {
     Url(Url),
 }
 
-/// The scheme of a URL: what stands before `:/`, and a known one before `:` alone. One letter is a
+/// The scheme of a URL: the part before `:/`, or a known scheme before `:` alone. One letter is a
 /// drive.
 fn scheme_of(address: &str) -> Option<&str> {
     let (scheme, rest) = address.split_once(':')?;
@@ -46,7 +46,7 @@ pub fn is_url(address: &str) -> bool {
     scheme_of(address).is_some() || malformed()
 }
 
-/// An address with `~` expanded where it is a local path; a URL as it is.
+/// Expands `~` in a local path; returns a URL unchanged.
 ///
 /// # Errors
 /// [`Error::Invalid`] where there is no such home folder.
@@ -77,8 +77,8 @@ pub fn expand(address: &str) -> Result<String> {
 }
 
 impl TableAddress {
-    /// Reads an address. Whatever has a scheme is a URL of that scheme or an error, never a folder
-    /// of that name.
+    /// Parses an address. An address with a scheme is a URL of that scheme or an error, never a
+    /// folder of that name.
     ///
     /// # Errors
     /// [`Error::Invalid`] for addresses that cannot be used.
@@ -153,7 +153,8 @@ fn parse_url(address: &str) -> Result<Url> {
     Ok(url)
 }
 
-/// An address for messages, even if it is malformed: without the parts that may be a password.
+/// The form of an address in messages, even if it is malformed: without the parts that may be a
+/// password.
 #[must_use]
 pub fn safe(address: &str) -> String {
     let address = address.trim();

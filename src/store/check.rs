@@ -1,12 +1,12 @@
-//! Is a store safe to commit to? Tried, not believed: emulators and gateways that ignore the
-//! condition of a request, or meet it only while one writer is there, look right until the day they
-//! lose a commit.
+//! Probes whether commits to a store are safe. Emulators and gateways that ignore the condition of
+//! a request, or honor it only for a single writer, look correct until the day they lose a commit,
+//! so the store is tested instead of trusted.
 //!
-//! Everything that deltafast rests on is done once under a folder of its own, which is removed
-//! afterwards: objects made only if they are absent, by many writers at once; whole or not at all;
-//! read and listed as soon as they are written; names, ranges, parts, deletions. What is tried is
-//! this crate's way to the store, so a weakness that it makes up for (an offset that a listing
-//! ignores) is none.
+//! Every property that deltafast relies on is tested once in a folder of its own, which is removed
+//! afterwards: put-if-absent, also by many concurrent writers; atomic objects; reads and listings
+//! that see objects as soon as they are written; names, ranges, multipart uploads, deletions. The
+//! tests access the store through this crate's client, so a weakness that the client works around
+//! (a store that ignores the offset of a listing) is not reported.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -21,13 +21,13 @@ use super::{ObjectRole, PutOutcome, Store, replace};
 use crate::error::{Error, Result};
 use crate::exec::{self, CancellationToken, panic_error};
 
-/// How much is tried.
+/// The extent of the check.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CheckOptions {
-    /// Races for one object.
+    /// Number of races for one object.
     pub rounds: u32,
-    /// Writers in each.
+    /// Writers in each race.
     pub writers: u32,
     /// Objects in a folder that is listed. The default is more than a page of any service but
     /// Azure's.
@@ -44,45 +44,45 @@ impl Default for CheckOptions {
     }
 }
 
-/// What came of one trial.
+/// The verdict of one probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProbeVerdict {
-    /// As it must be.
+    /// The store behaves correctly.
     Passed,
-    /// Commits may be lost or made twice, or other bytes be read than were written.
+    /// Commits may be lost or duplicated, or the bytes read may differ from those written.
     Unsafe,
-    /// It does not work, and nothing is lost by that: upkeep that needs it fails or does less.
+    /// It does not work, but no data is at risk: maintenance that needs it fails or does less.
     Failed,
 }
 
-/// One trial.
+/// The result of one probe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProbeFinding {
-    /// What was tried.
+    /// The property that was probed.
     pub name: &'static str,
-    /// What came of it.
+    /// The verdict.
     pub verdict: ProbeVerdict,
-    /// What was seen.
+    /// The observation.
     pub detail: String,
 }
 
-/// All trials of a store.
+/// The results of all probes of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoreCheckReport {
-    /// Where, without credentials.
+    /// URL of the store, without credentials.
     pub url: String,
-    /// Whether nothing was found to be unsafe.
+    /// Whether no probe found the store unsafe.
     pub safe: bool,
-    /// The trials in their order. After a store that refuses commits there is only the first.
+    /// The probes in their order. For a store that refuses commits there is only the first.
     pub findings: Vec<ProbeFinding>,
 }
 
-/// Why a trial is not passed.
+/// The reason that a probe failed.
 enum ProbeFailure {
-    /// The store did something else than it must.
+    /// The store behaved incorrectly.
     Wrong(String),
-    /// It gave an error.
+    /// The store returned an error.
     Error(Error),
 }
 
@@ -96,10 +96,10 @@ fn probe_failed<T>(text: impl Into<String>) -> Result<T, ProbeFailure> {
     Err(ProbeFailure::Wrong(text.into()))
 }
 
-/// What was seen where all went well.
+/// A probe; returns its observation on success.
 type StoreProbe = fn(&ScratchFolder<'_>) -> Result<String, ProbeFailure>;
 
-/// Trials by their names, and whether commits and reads rest on them: then an error is as bad as a
+/// Probes by name, and whether commits and reads depend on them: then an error is as serious as a
 /// wrong answer.
 const TRIALS: [(&str, bool, StoreProbe); 12] = [
     ("put-if-absent", true, put_if_absent),
@@ -116,15 +116,15 @@ const TRIALS: [(&str, bool, StoreProbe); 12] = [
     ("delete", false, delete),
 ];
 
-/// How often a request is made whose answer is lost.
+/// Attempts of a request whose answer is lost.
 const TRIES: usize = 3;
 
-/// Tries everything at the root of `store`.
+/// Runs all probes at the root of `store`.
 ///
 /// # Errors
-/// [`Error::Invalid`] for options; [`Error::Storage`] where the very first object cannot be
-/// written, so that nothing is found out; [`Error::Cancelled`]. A store that cannot commit is an
-/// answer and no error.
+/// [`Error::Invalid`] for options; [`Error::Storage`] if the very first object cannot be written,
+/// so that nothing can be probed; [`Error::Cancelled`]. A store that cannot commit is a result, not
+/// an error.
 pub fn check(
     store: &Arc<dyn Store>,
     options: &CheckOptions,
@@ -172,14 +172,14 @@ pub fn check(
     })
 }
 
-/// The folder in which everything happens.
+/// The folder for all objects of the check.
 struct ScratchFolder<'a> {
     store: &'a dyn Store,
     folder: String,
     rounds: usize,
     writers: usize,
     objects: usize,
-    /// What may have been made and not deleted.
+    /// Objects that may exist and are not deleted yet.
     made: Mutex<BTreeSet<String>>,
     cancel: &'a CancellationToken,
 }
@@ -200,8 +200,7 @@ impl ScratchFolder<'_> {
                     detail,
                 ),
                 Err(ProbeFailure::Error(Error::Cancelled)) => return Err(Error::Cancelled),
-                // Whether a store is safe cannot be said where it cannot be reached or written at
-                // all.
+                // The safety of a store that cannot be reached or written cannot be determined.
                 Err(ProbeFailure::Error(
                     error
                     @ (Error::Storage { .. } | Error::NotFound { .. } | Error::Invalid { .. }),
@@ -248,14 +247,14 @@ impl ScratchFolder<'_> {
         put
     }
 
-    /// Makes an object that nobody else makes. An answer that was lost is looked for, as for a
+    /// Creates an object with a unique name. If the answer is lost, the object is read, as for a
     /// commit.
     fn make(&self, path: &str, bytes: Bytes, role: ObjectRole) -> Result<(), ProbeFailure> {
         let mut lost = None;
         for _ in 0..TRIES {
             match self.put(path, bytes.clone(), role)? {
                 PutOutcome::Created | PutOutcome::Unsynced(_) => return Ok(()),
-                // Perhaps ours: the client below may have sent it twice.
+                // Perhaps our own: the client may have sent the request twice.
                 PutOutcome::Exists if self.read(path)?.is_some_and(|found| found == bytes) => {
                     return Ok(());
                 }
@@ -315,8 +314,7 @@ impl ScratchFolder<'_> {
             .collect())
     }
 
-    /// `work` on every number below `count`, by as many threads as there are writers, all of which
-    /// begin together.
+    /// Runs `work` on every number below `count`, on one thread per writer, all started together.
     fn together<T: Send>(
         &self,
         count: usize,
@@ -352,7 +350,7 @@ impl ScratchFolder<'_> {
                     }
                 });
                 if let Err(error) = writer {
-                    // Those that wait at the gate have nothing to do.
+                    // Threads that wait at the gate are idle.
                     next.store(count, Ordering::Relaxed);
                     drop(closed);
                     return Err(ProbeFailure::Error(Error::no_thread(&error)));
@@ -366,7 +364,7 @@ impl ScratchFolder<'_> {
         done.into_iter().map(|(_, result)| result).collect()
     }
 
-    /// Deletes what was made, and folders where there are such things.
+    /// Deletes all created objects, and folders if the store has them.
     fn sweep(&self) -> Result<()> {
         let paths: Vec<String> = std::mem::take(&mut *self.made()).into_iter().collect();
         if paths.is_empty() {
@@ -386,7 +384,7 @@ impl ScratchFolder<'_> {
                 path = folder;
             }
         }
-        // Deeper ones first: a path sorts before what lies below it.
+        // Deeper ones first: a path sorts before the paths below it.
         folders
             .into_iter()
             .rev()
@@ -394,7 +392,7 @@ impl ScratchFolder<'_> {
     }
 }
 
-/// Bytes in which no two places look alike.
+/// Bytes in which no two ranges are equal.
 fn pattern(length: usize, seed: usize) -> Bytes {
     (0..length)
         .map(|n| ((n.wrapping_mul(31) >> 3) ^ n ^ seed.wrapping_mul(77)) as u8)
@@ -416,7 +414,7 @@ fn put_if_absent(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
         PutOutcome::Unknown(error) | PutOutcome::Refused(error) => return Err(error.into()),
         PutOutcome::Created | PutOutcome::Unsynced(_) => {
             return probe_failed(
-                "a second writer was told that it made an object that was there: the condition of the request is ignored",
+                "the store reported success for a conditional put of an existing object: it ignores the condition of the request",
             );
         }
     }
@@ -424,7 +422,7 @@ fn put_if_absent(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     Ok("a second put of an object is refused and changes nothing".to_owned())
 }
 
-/// What a writer puts: as long as a small commit, no two alike nor of one length.
+/// The body of a writer's put: as long as a small commit, all different and of different lengths.
 fn commit_body(round: usize, writer: usize) -> Bytes {
     format!(
         "{{\"commitInfo\":{{\"txnId\":\"{round}-{writer}\",\"padding\":\"{}\"}}}}\n",
@@ -468,13 +466,13 @@ fn mutual_exclusion(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure>
             }
             None => {
                 return probe_failed(format!(
-                    "of {writers} writers at once {} were told that they had won, and nothing is there",
+                    "of {writers} concurrent puts of one object the store reported success to {}, and the object does not exist",
                     winners.len()
                 ));
             }
         };
         match winners.as_slice() {
-            // Its answer was lost, or the client below sent it twice.
+            // The answer was lost, or the client sent the request twice.
             [] => {}
             [winner] if *winner == owner => {}
             [_] => replaced += 1,
@@ -484,7 +482,7 @@ fn mutual_exclusion(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure>
     }
     if doubled > 0 {
         return probe_failed(format!(
-            "in {doubled} of {rounds} rounds more than one of {writers} writers was told that it had won"
+            "in {doubled} of {rounds} rounds the store reported success to more than one of {writers} concurrent writers"
         ));
     }
     if replaced > 0 {
@@ -540,7 +538,7 @@ fn atomic_visibility(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure
                     .find(|meta| meta.path == path && meta.size != size as u64)
                 {
                     return probe_failed(format!(
-                        "a listing told {} of {size} bytes of an object that was being written",
+                        "a listing reported {} of {size} bytes of an object that was being written",
                         meta.size
                     ));
                 }
@@ -580,7 +578,7 @@ fn read_after_write(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure>
             scratch.path(&format!("read/{n:020}.json")),
             commit_body(n, n),
         );
-        // Some stores remember for a while that there was nothing.
+        // Some stores cache for a while that an object does not exist.
         if scratch.read(&path)?.is_some() {
             return probe_failed(format!("{path} is there before it was written"));
         }
@@ -622,7 +620,7 @@ fn list_after_write(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure>
         }
     })?;
     let last = format!("{:020}.json", count - 1);
-    // Whether deleting works is another trial's.
+    // Deletion has a probe of its own.
     let deleted = scratch
         .store
         .delete_batch(&[scratch.path(&format!("list/{last}"))])
@@ -693,7 +691,8 @@ fn folder_listing(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
     Ok("a folder's objects and folders".to_owned())
 }
 
-/// Names that writers make of partition values, and others that a layer may take for escapes.
+/// Names that writers derive from partition values, and others that a layer may mistake for
+/// escapes.
 const KEYS: [&str; 15] = [
     "a b",
     "%20",
@@ -754,7 +753,7 @@ fn range_reads(scratch: &ScratchFolder<'_>) -> Result<String, ProbeFailure> {
         0..size,
     ];
     let due = |range: &Range<u64>| bytes.get(range.start as usize..range.end as usize);
-    // One by one, and together: neighbours are asked for as one.
+    // One by one, and together: neighbouring ranges become one request.
     let mut found = scratch.store.get_ranges(&path, ranges.clone()).wait()?;
     for range in &ranges {
         found.extend(

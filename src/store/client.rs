@@ -1,9 +1,9 @@
-//! HTTP clients of object stores: which redirects they follow, and how long they wait for the
-//! metadata service of a machine.
+//! HTTP clients of object stores: the redirects that they follow, and the timeout of a machine's
+//! metadata service.
 //!
-//! The default client follows redirects to any host and sends along what identifies the caller
-//! beyond the header `Authorization`: session tokens, keys of customers, signed queries as a
-//! referer, the bodies of commits.
+//! The default client follows redirects to any host and, apart from the header `Authorization`,
+//! sends along everything that identifies the caller: session tokens, customer keys, signed queries
+//! as a referer, the bodies of commits.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -23,9 +23,9 @@ use super::options::{parse_duration, parse_flag};
 
 /// Redirects of one request.
 const MOST_REDIRECTS: usize = 10;
-/// A metadata service answers at once, or the machine has none.
+/// Timeout: a metadata service answers at once, or the machine has none.
 const METADATA_WAIT: Duration = Duration::from_secs(2);
-/// Where clouds have their metadata services, and the paths of their credentials.
+/// The clouds' metadata services, and the paths of their credentials.
 const METADATA_HOSTS: [&str; 4] = [
     "169.254.169.254",
     "[fd00:ec2::254]",
@@ -39,18 +39,17 @@ const METADATA_PATHS: [&str; 4] = [
     "/computeMetadata/v1/",
 ];
 
-/// Whether a client's message is about a request for the credentials of the machine.
+/// Whether a client's error message concerns a request for the credentials of the machine.
 pub(super) fn is_about_metadata(text: &str) -> bool {
     text.contains(NO_CREDENTIALS) || METADATA_PATHS.iter().any(|path| text.contains(path))
 }
 
 const NO_CREDENTIALS: &str = "the metadata service of this machine gives no credentials";
 
-/// Makes the clients of one store.
+/// The factory of one store's clients.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ClientFactory {
-    /// Whether requests hold nothing that identifies the caller, so that redirects may lead to
-    /// other origins.
+    /// Whether requests are anonymous, so that redirects may lead to other origins.
     pub(super) is_anonymous: bool,
     /// Metadata services that the options name.
     pub(super) metadata_endpoints: Vec<Url>,
@@ -74,14 +73,14 @@ impl HttpConnector for ClientFactory {
 
 type BoxedError = Box<dyn StdError + Send + Sync>;
 
-/// The library's client with other redirects: the library gives its settings, but no way to change
-/// the client.
+/// The library's client with another redirect policy: the library exposes its settings, but not the
+/// client.
 fn build(options: &ClientOptions, is_anonymous: bool) -> Result<reqwest::Client, BoxedError> {
     use ClientConfigKey as Key;
     let text = |key: Key| options.get_config_value(&key);
     let flag = |key: Key| text(key).is_some_and(|value| parse_flag(&value) == Some(true));
     let time = |key: Key| text(key).and_then(|value| parse_duration(&value));
-    // An error means that the program chose a provider before.
+    // An error means that the program has already chosen a provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::ClientBuilder::new()
         .redirect(redirects(is_anonymous))
@@ -172,7 +171,7 @@ fn redirects(is_anonymous: bool) -> Policy {
     })
 }
 
-/// Gives the addresses of a host in any order, so that requests spread over the machines of a
+/// Resolves a host to its addresses in random order, so that requests spread over the machines of a
 /// service.
 struct ShuffledAddresses;
 
@@ -190,7 +189,7 @@ impl reqwest::dns::Resolve for ShuffledAddresses {
     }
 }
 
-/// A client that checks what the library takes for granted, and bounds requests for metadata.
+/// A client that checks the library's assumptions, and limits the time of requests for metadata.
 #[derive(Debug)]
 struct GuardedClient {
     inner: HttpClient,

@@ -1,9 +1,9 @@
-//! Which files outside of the table's own store may be read.
+//! The files outside of the table's own store that may be read.
 
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-/// Which files outside of the table's own store a caller allows.
+/// The files outside of the table's own store that a caller allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ExternalPaths {
     /// None.
@@ -88,7 +88,7 @@ impl StoreOrigin {
             });
         }
         let url = Url::parse(&format!("{scheme}://{authority}/")).ok()?;
-        // Two `@`, or one that is encoded away: parsers differ in where the host begins.
+        // Two `@`, or one that is percent-encoded: parsers disagree about the start of the host.
         let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
         if user.contains('@') {
             return None;
@@ -101,7 +101,7 @@ impl StoreOrigin {
         })
     }
 
-    /// That of a URL.
+    /// The origin of a URL.
     pub(super) fn of_url(url: &str) -> Option<Self> {
         let (scheme, rest) = scheme_of(url)?;
         Self::parse(scheme, rest.split('/').next().unwrap_or_default())

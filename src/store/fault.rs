@@ -1,7 +1,8 @@
-//! A store that fails on demand, for tests: what networks and services do, at a chosen call.
+//! A store that fails on demand, for tests: the failures of networks and services, at a chosen
+//! call.
 //!
-//! Wraps any store. A plan is asked before every call and may name a [`InjectedFault`] for it; the call log
-//! lets a test fail "at call n, for every n". Nothing outside of tests makes one.
+//! It wraps any store. A plan is consulted before every call and may return an [`InjectedFault`]
+//! for it; the call log lets a test fail "at call n, for every n". It is used only in tests.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,7 +18,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// What a call is.
+/// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StoreOperation {
     /// [`Store::list_from`]
@@ -32,7 +33,7 @@ pub enum StoreOperation {
     PutIfAbsent,
     /// [`Store::upload`]
     Upload,
-    /// [`Upload::finish`]
+    /// [`ObjectUpload::finish`]
     Finish,
     /// [`Store::delete_batch`]
     Delete,
@@ -43,43 +44,43 @@ pub enum StoreOperation {
 pub struct StoreCall {
     /// Its number, from 0.
     pub number: usize,
-    /// What it is.
+    /// Its kind.
     pub operation: StoreOperation,
     /// Its path.
     pub path: String,
 }
 
-/// What goes wrong.
+/// The injected failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectedFault {
     /// The request never arrives.
     ErrorBefore,
-    /// The request is done, and its answer says that it failed.
+    /// The request is executed, and its answer reports a failure.
     ErrorAfter,
-    /// The request is done, and the connection breaks before the answer.
+    /// The request is executed, and the connection breaks before the answer.
     LostAnswer,
     /// The service answers with this status (429, 503) and does nothing.
     Status(u16),
-    /// The request is done, and the answer has this status all the same: a client or a gateway
-    /// below sent it twice.
+    /// The request is executed, and the answer has this status all the same: a client or a gateway
+    /// sent it twice.
     StatusAfter(u16),
-    /// Reads give half of the bytes, under the right size.
+    /// Reads return half of the bytes, with the right size.
     TornRead,
-    /// Reads give half of the bytes, and say that this is all.
+    /// Reads return half of the bytes, with the size of this half.
     ShortBody,
-    /// A byte in the middle of what is read is another one.
+    /// A byte in the middle of the data read is changed.
     CorruptByte,
-    /// Listings lack their newest entry; an object that was made a moment ago is not found.
+    /// Listings lack their newest entry; an object that was just made is not found.
     Stale,
     /// Listings come in reverse order.
     Reordered,
-    /// The call takes this long, then goes well.
+    /// The call takes this long, then succeeds.
     Delay(Duration),
 }
 
 type FaultPlan = dyn FnMut(&StoreCall) -> Option<InjectedFault> + Send;
 
-/// See the module's text.
+/// A store that fails as planned, see the module's documentation.
 pub struct FaultStore {
     inner: Arc<dyn Store>,
     plan: Mutex<Box<FaultPlan>>,
@@ -96,7 +97,7 @@ impl fmt::Debug for FaultStore {
 }
 
 impl FaultStore {
-    /// `inner`, failing as `plan` says.
+    /// Wraps `inner`; calls fail according to `plan`.
     pub fn new(
         inner: Arc<dyn Store>,
         plan: impl FnMut(&StoreCall) -> Option<InjectedFault> + Send + 'static,
@@ -109,7 +110,7 @@ impl FaultStore {
         }
     }
 
-    /// `inner`, failing at call `n` only.
+    /// Wraps `inner`; only call `n` fails.
     pub fn at_call(inner: Arc<dyn Store>, n: usize, fault: InjectedFault) -> Self {
         Self::new(inner, move |call| (call.number == n).then_some(fault))
     }
@@ -158,7 +159,7 @@ fn error(fault: InjectedFault, path: &str) -> Error {
     Error::storage(what, true)
 }
 
-/// What happens to the bytes of a read.
+/// Applies a fault to the bytes of a read.
 fn apply_read_fault(fault: Option<InjectedFault>, bytes: Bytes) -> Bytes {
     match fault {
         Some(InjectedFault::TornRead | InjectedFault::ShortBody) => bytes.slice(..bytes.len() / 2),
@@ -295,7 +296,7 @@ impl Store for FaultStore {
 
     fn put_if_absent(&self, path: &str, bytes: Bytes, role: ObjectRole) -> Result<PutOutcome> {
         match self.fault(StoreOperation::PutIfAbsent, path) {
-            // From here a request that never arrived looks like one that did.
+            // The caller cannot distinguish a request that never arrived from one that did.
             Some(fault @ (InjectedFault::ErrorBefore | InjectedFault::Status(_))) => {
                 Ok(put_failure(fault, path))
             }
@@ -315,8 +316,7 @@ impl Store for FaultStore {
         match ends_read(self.fault(StoreOperation::Upload, path)) {
             Some(fault) => Err(error(fault, path)),
             None => {
-                // What goes wrong at the end is known at the beginning; only then there is
-                // something to go wrong with.
+                // The fault at the end is chosen at the beginning.
                 let end = ends_read(self.fault(StoreOperation::Finish, path));
                 Ok(Box::new(FaultUpload {
                     inner: self.inner.upload(path, role)?,
@@ -357,7 +357,7 @@ impl Store for FaultStore {
     }
 }
 
-/// An upload that fails at its end.
+/// An upload that fails in [`ObjectUpload::finish`].
 struct FaultUpload {
     inner: Box<dyn ObjectUpload>,
     end: Option<InjectedFault>,

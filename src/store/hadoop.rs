@@ -1,10 +1,10 @@
-//! Hadoop's file systems (HDFS, and whatever else has a class in Java), by way of the Java of a
-//! Spark driver.
+//! Hadoop's file systems (HDFS, and every other one with a Java class), through the JVM of a Spark
+//! driver.
 //!
-//! The other end is `python/deltafast/spark/gateway.java`, which listens on the loopback interface:
-//! a connection shows a secret, then carries one request after another. Idle connections are kept;
-//! each request has one for itself, so many are under way at once. Numbers are big-endian, texts
-//! and blocks have their length before them.
+//! The server is `python/deltafast/spark/gateway.java`, which listens on the loopback interface: a
+//! connection sends a secret, then carries one request after another. Idle connections are kept;
+//! each request has a connection of its own, so many can be in flight at once. Numbers are
+//! big-endian; strings and blocks are prefixed with their length.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -21,17 +21,17 @@ use crate::error::{Error, NotFoundKind, Result};
 use crate::exec;
 use crate::process::ProcessMutex;
 
-/// Connections that are kept while nobody needs them.
+/// Idle connections that are kept.
 const IDLE: usize = 16;
 /// The largest piece that is sent at once.
 const PIECE: usize = 1 << 20;
-/// Files that are deleted by one request, and requests at once.
+/// Files that are deleted by one request, and concurrent requests.
 const BATCH: usize = 64;
 const BATCHES_AT_ONCE: usize = 8;
-/// The length that says that what follows is an error.
+/// The length that marks the following bytes as an error.
 const BROKEN: u32 = u32::MAX;
 
-/// What the driver's Java says, by the first byte of an answer.
+/// Statuses of the gateway: the first byte of an answer.
 mod status {
     pub(super) const OK: u8 = 0;
     pub(super) const MISSING: u8 = 1;
@@ -43,17 +43,17 @@ mod status {
     pub(super) const REFUSED: u8 = 8;
 }
 
-/// Where the driver's Java listens, and what it must be told.
+/// The address of the driver's Java gateway, and the parameters that requests to it need.
 #[derive(Debug)]
 struct JavaGateway {
     address: String,
     secret: SecretString,
-    /// Which of its configurations file systems are made with.
+    /// The configuration with which the gateway opens file systems.
     configuration: String,
     idle: ProcessMutex<Vec<GatewayConnection>>,
 }
 
-/// A text that is never shown.
+/// A string that is never shown.
 struct SecretString(String);
 
 impl std::fmt::Debug for SecretString {
@@ -62,14 +62,14 @@ impl std::fmt::Debug for SecretString {
     }
 }
 
-/// How the options name a gateway: its address, its secret, and a configuration.
+/// The names of the options for a gateway: its address, its secret, and a configuration.
 pub(super) const OPTIONS: [&str; 3] = [
     "hadoop_gateway",
     "hadoop_gateway_secret",
     "hadoop_gateway_configuration",
 ];
 
-/// A folder of a file system of Hadoop.
+/// A folder of a Hadoop file system.
 #[derive(Debug, Clone)]
 pub(super) struct HadoopStore {
     gateway: Arc<JavaGateway>,
@@ -78,13 +78,13 @@ pub(super) struct HadoopStore {
     /// Decoded, without a slash at either end.
     root: String,
     url: String,
-    /// Whether files may be made by looking first.
+    /// Whether files may be created by an existence check first.
     risk: bool,
 }
 
 impl HadoopStore {
-    /// The folder at `uri`, spelt as Hadoop does: nothing in it is encoded. The other arguments are
-    /// the values of [`OPTIONS`].
+    /// The folder at `uri` in Hadoop's form: nothing in it is encoded. The other arguments are the
+    /// values of [`OPTIONS`].
     pub(super) fn new(
         uri: &str,
         [address, secret, configuration]: [&str; 3],
@@ -149,8 +149,7 @@ impl HadoopStore {
         }
     }
 
-    /// A request that writes; it says too whether that may be by looking first, and whether the
-    /// file must last.
+    /// A write request; it also has the flags for an existence check first and for durability.
     fn write_request(&self, operation: u8, path: &str, role: ObjectRole) -> GatewayRequest {
         let mut request = self.request(operation, path);
         request
@@ -160,7 +159,7 @@ impl HadoopStore {
         request
     }
 
-    /// Sends a request and has `read` take what follows the status of its answer.
+    /// Sends a request and lets `read` read the rest of the answer after the status.
     fn send_request<T>(
         &self,
         request: &GatewayRequest,
@@ -177,7 +176,7 @@ impl HadoopStore {
         let mut connection = self.gateway.send(&request.bytes)?;
         connection.status()?;
         let found = read(&mut connection);
-        // After an error that was told in good order the connection is as good as before.
+        // After an error that was reported in a complete response the connection can be used again.
         if !matches!(found, Err(GatewayError::Torn(_))) {
             self.gateway.return_connection(connection);
         }
@@ -237,7 +236,7 @@ impl HadoopStore {
     }
 
     fn delete_some(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
-        // The request's own path is the root, below which Java follows no links.
+        // The request's own path is the root, below which the gateway follows no links.
         let mut request = self.request(b'D', "");
         request.action = "delete";
         put_length(&mut request.bytes, paths.len());
@@ -269,7 +268,7 @@ impl HadoopStore {
     }
 }
 
-/// A request, and how errors of it are told.
+/// A request, with the context for its error messages.
 struct GatewayRequest {
     bytes: Vec<u8>,
     url: String,
@@ -347,14 +346,14 @@ fn without_secrets(text: &str) -> String {
     out
 }
 
-/// Why there is no answer.
+/// The reason that there is no answer.
 #[derive(Debug)]
 enum GatewayError {
-    /// Java says so; the connection can be used again.
+    /// The gateway reported an error; the connection can be used again.
     Told(u8, String),
-    /// There was no connection, so nothing was asked.
+    /// There was no connection, so nothing was requested.
     Unreachable(String),
-    /// The connection broke off after the request was sent, at least in part.
+    /// The connection broke after the request was sent, at least in part.
     Torn(io::Error),
 }
 
@@ -381,11 +380,11 @@ impl JavaGateway {
         Ok(connection)
     }
 
-    /// A connection that has sent `bytes`, and whose answer has begun to come or will.
+    /// A connection that has sent `bytes` and waits for the answer.
     fn send(&self, bytes: &[u8]) -> GatewayResult<GatewayConnection> {
         while let Some(mut connection) = self.idle.lock().pop() {
-            // One that was inherited by a fork is another process's; one that Java has closed has
-            // ended.
+            // A connection inherited by a fork belongs to another process; one that the gateway has
+            // closed is at its end.
             if connection.process == std::process::id() && connection.is_alive() {
                 connection.send(bytes)?;
                 return Ok(connection);
@@ -415,7 +414,7 @@ impl GatewayConnection {
         self.stream.get_mut().write_all(bytes)
     }
 
-    /// Whether nothing has come that was not asked for, the end above all.
+    /// Whether the connection has no unexpected data, in particular not its end.
     fn is_alive(&self) -> bool {
         let stream = self.stream.get_ref();
         if stream.set_nonblocking(true).is_err() {
@@ -460,7 +459,7 @@ impl GatewayConnection {
         String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
     }
 
-    /// The first byte of an answer, and the reason that follows it when it is bad news.
+    /// The first byte of an answer, and the message after it if it is an error.
     fn status(&mut self) -> GatewayResult<()> {
         match self.byte()? {
             status::OK => Ok(()),
@@ -468,7 +467,7 @@ impl GatewayConnection {
         }
     }
 
-    /// Blocks up to the empty one.
+    /// Blocks up to the empty one, which ends the sequence.
     fn blocks(&mut self) -> GatewayResult<Vec<u8>> {
         let mut out = Vec::new();
         loop {
@@ -518,7 +517,7 @@ impl Store for HadoopStore {
             .filter(|(is_folder, _)| !is_folder)
             .map(|(_, meta)| meta)
             .collect();
-        // Java compares texts by UTF-16, and file systems list in orders of their own.
+        // Java compares strings by UTF-16, and file systems list in orders of their own.
         let folder = if dir.is_empty() { 0 } else { dir.len() + 1 };
         out.retain(|meta| meta.path.get(folder..).is_some_and(|name| name > after));
         out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -606,7 +605,7 @@ impl Store for HadoopStore {
             Err(fault @ GatewayError::Told(status::REFUSED, _)) => {
                 Ok(PutOutcome::Refused(request.failed(fault)))
             }
-            // The name was not requested yet, or Java was not reached.
+            // The name was not requested yet, or the gateway was not reached.
             Err(fault) => Err(request.failed(fault)),
         }
     }
@@ -664,7 +663,7 @@ impl Store for HadoopStore {
     }
 }
 
-/// A new file, of which Java undoes everything when the connection ends before the file does.
+/// A new file, which the gateway removes if the connection ends before the file is complete.
 struct HadoopUpload {
     store: HadoopStore,
     path: String,

@@ -1,13 +1,13 @@
 //! Files on local disks, by plain reads and writes of the calling thread.
 //!
-//! A commit is made so that a crash at any instant leaves it whole or absent: written under a
-//! hidden name beside its place, synced, linked to its name (which fails if the name is taken), and
-//! the directory synced before success is reported. Where a file system has no links, a rename that
-//! refuses to replace does the same.
+//! A commit is atomic across a crash at any instant: it is written under a hidden name next to its
+//! destination, synced, linked to its name (which fails if the name is taken), and the directory is
+//! synced before success is reported. Where a file system has no links, a rename that refuses to
+//! replace is used instead.
 //!
-//! A network file system may give a file its name and answer with an error all the same. So after
-//! an error the file under the name is compared with the one that was written; where they are not
-//! surely the same, the result is unknown.
+//! A network file system may create the name of a file and still answer with an error. So after an
+//! error the file with that name is compared with the one that was written; where they are not
+//! certainly the same, the result is unknown.
 
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -38,15 +38,15 @@ pub enum LocalPutStep {
     Sync,
     /// It is about to get its name.
     Link,
-    /// It has got its name, by a link or a rename, and the system is about to say so.
+    /// It has its name, by a link or a rename, and the call is about to return.
     Linked,
     /// The directory is about to be synced.
     SyncDirectory,
-    /// The hidden name is about to go.
+    /// The hidden name is about to be removed.
     Unlink,
 }
 
-/// Sees every step before it is done, and may make it fail.
+/// Called before every step; may make it fail.
 type LocalPutObserver = Arc<dyn Fn(LocalPutStep) -> io::Result<()> + Send + Sync>;
 
 /// A directory as a store.
@@ -82,9 +82,8 @@ impl LocalStore {
         }
     }
 
-    /// The same, allowed to rename over its head where the file system has neither links nor
-    /// renames that refuse to replace: two writers at once may then both believe that they have
-    /// committed.
+    /// The same, with plain renames where the file system has neither links nor renames that refuse
+    /// to replace: two concurrent writers may then both believe that they have committed.
     #[must_use]
     pub fn allow_unsafe_rename(self, allow: bool) -> Self {
         Self {
@@ -110,7 +109,7 @@ impl LocalStore {
         self.observer.as_ref().map_or(Ok(()), |watch| watch(step))
     }
 
-    /// Writes the hidden file, and syncs it where it must last; gives its identity.
+    /// Writes the hidden file, and syncs it if it is essential; returns its identity.
     fn write_staged(
         &self,
         staged: &Path,
@@ -129,7 +128,7 @@ impl LocalStore {
         Ok(identity)
     }
 
-    /// What a file that has its name has come to.
+    /// The outcome for a file that has its name.
     fn put_outcome(&self, directory: &Path, role: ObjectRole) -> PutOutcome {
         if role == ObjectRole::Derived {
             return PutOutcome::Created;
@@ -175,15 +174,15 @@ impl LocalStore {
 /// The result of giving a file its name.
 enum NamingResult {
     Named,
-    /// There is another file of that name.
+    /// Another file has that name.
     Taken,
-    /// The file system says that it does not do this.
+    /// The file system does not support the operation.
     NoSuchOperation(io::Error),
-    /// An error, though the file may have its name.
+    /// An error; the file may have its name nevertheless.
     Unconfirmed(io::Error),
 }
 
-/// Which file of which disk: the same for all names of a file.
+/// Device and inode of a file: the same for all names of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileIdentity {
     device: u64,
@@ -191,7 +190,7 @@ pub(super) struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// That of a file; `None` where the system has none.
+    /// The identity of a file; `None` where the system has none.
     pub(super) fn of(metadata: &Metadata) -> Option<Self> {
         #[cfg(unix)]
         {
@@ -208,15 +207,15 @@ impl FileIdentity {
         }
     }
 
-    /// Whether the file of this name is surely this one.
+    /// Whether the file of this name is certainly this one.
     pub(super) fn is_at(self, path: &Path) -> bool {
         fs::symlink_metadata(path).is_ok_and(|metadata| Self::of(&metadata) == Some(self))
     }
 }
 
-/// Whether an error says that the file system has no such operation.
+/// Whether an error means that the file system does not support the operation.
 pub(super) fn has_no_links(error: &io::Error) -> bool {
-    // EPERM is what Linux gives for hard links on file systems without them.
+    // Linux returns EPERM for hard links on file systems without them.
     matches!(
         error.kind(),
         io::ErrorKind::Unsupported
@@ -226,7 +225,7 @@ pub(super) fn has_no_links(error: &io::Error) -> bool {
     )
 }
 
-/// Whether an error of giving a file its name is a refusal, and not a failure on the way.
+/// Whether an error of naming a file is a refusal, and not a failure during the operation.
 fn is_refusal(error: &io::Error) -> bool {
     use io::ErrorKind as K;
     matches!(
@@ -300,7 +299,7 @@ fn make_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// An error of writing, of which it is certain that nothing came.
+/// An error of writing that certainly had no effect.
 pub(super) fn write_failure(path: &Path, error: &io::Error) -> Error {
     let shown = path.display();
     if let Some(exhausted) = Error::exhausted(&shown.to_string(), error) {
@@ -361,7 +360,7 @@ fn modified_ms(metadata: &Metadata) -> i64 {
         return 0;
     };
     match time.duration_since(UNIX_EPOCH) {
-        // 0 would say that the time is not known.
+        // 0 would mean that the time is not known.
         Ok(since) => i64::try_from(since.as_millis()).map_or(i64::MAX, |ms| ms.max(1)),
         Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |ms| -ms),
     }
@@ -381,8 +380,8 @@ pub(super) fn object_meta(path: &str, file: &Path, metadata: &Metadata) -> Resul
     })
 }
 
-/// Reads `range`, checked against the file's length first: a lying footer must not make us
-/// allocate.
+/// Reads `range`, checked against the file's length first: a false footer must not cause an
+/// allocation.
 fn read_range(file: &fs::File, length: u64, range: &Range<u64>) -> io::Result<Bytes> {
     if range.start > range.end || range.end > length {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -504,8 +503,8 @@ impl Store for LocalStore {
                     size: metadata.len(),
                     modified_ms: modified_ms(&metadata),
                 }),
-                // Something under the name of a file that is none is listed all the same, so that
-                // reading it fails by its name instead of the log ending silently
+                // An entry with the name of a log file that is not a regular file is listed all the
+                // same, so that reading it fails by its name; otherwise the log would silently end
                 // before it.
                 _ if path.contains('.') => out.push(ObjectMeta {
                     path,
@@ -529,7 +528,7 @@ impl Store for LocalStore {
         };
         for entry in entries {
             let entry = entry.map_err(|e| failure(&folder, &e))?;
-            // A name that is no text is none of the table's, whose names are all text.
+            // A name that is not valid UTF-8 is not one of the table's: all of these are UTF-8.
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
@@ -544,7 +543,7 @@ impl Store for LocalStore {
             } else if kind.is_symlink()
                 && fs::metadata(entry.path()).is_ok_and(|target| target.is_dir())
             {
-                // Not looked into, and never given out: files of the table may lie behind it.
+                // Not followed, and never returned: it may lead to files of the table.
             } else if (kind.is_file() || kind.is_symlink()) && take(&name) {
                 // Of a link this is the link itself, not what it leads to.
                 match entry.metadata() {
@@ -603,7 +602,7 @@ impl Store for LocalStore {
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
-        // Looked at first only to spare a write and a sync; the link decides.
+        // Checked first only to save a write and a sync; the link decides.
         if fs::symlink_metadata(&target).is_ok() {
             return Ok(PutOutcome::Exists);
         }
@@ -636,7 +635,7 @@ impl Store for LocalStore {
             // The name was never requested.
             Err(error) => Err(write_failure(&target, &error)),
         };
-        // Whatever happens to the hidden file now, it means nothing to anybody.
+        // A hidden file that remains has no effect.
         let _ = self
             .step(LocalPutStep::Unlink)
             .and_then(|()| fs::remove_file(&staged));

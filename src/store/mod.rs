@@ -1,9 +1,10 @@
-//! Bytes: where a table lives. Paths in, ranges of bytes and listings out; new objects in.
+//! Byte storage: where a table is stored. Paths in, ranges of bytes and listings out; new objects
+//! in.
 //!
 //! [`Store`] is synchronous on purpose: the rest of the crate is plain code on its own threads, and
-//! what must overlap (remote reads) returns a [`PendingResult`] that is already under way. Files on local
-//! disks are read by the calling thread with positioned reads, everything else goes through
-//! `object_store` on the I/O runtime.
+//! operations that must overlap (remote reads) return a [`PendingResult`] that is already in
+//! progress. The calling thread reads files on local disks with positioned reads; all other stores
+//! go through `object_store` on the I/O runtime.
 //!
 //! Paths are relative to the store's root, decoded, with `/` between parts.
 
@@ -46,7 +47,7 @@ pub use writer_queue::WriterQueueLock;
 use crate::error::{Error, Result};
 use crate::exec::{self, CancellationToken, RuntimeEnv, SystemEnv};
 
-/// What a listing knows of an object.
+/// Metadata of an object in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectMeta {
     /// Path below the store's root.
@@ -75,7 +76,7 @@ impl<T> PendingResult<T> {
         Self(PendingState::Task(task))
     }
 
-    /// The same with `then` done to it, by whoever waits.
+    /// The result with `then` applied to it by the waiting thread.
     pub(crate) fn map<U>(
         self,
         then: impl FnOnce(T) -> Result<U> + Send + 'static,
@@ -89,7 +90,7 @@ impl<T> PendingResult<T> {
     /// Waits for the result. Never called on a thread of the I/O runtime.
     ///
     /// # Errors
-    /// Whatever the fetch met.
+    /// The error of the fetch.
     pub fn wait(self) -> Result<T> {
         match self.0 {
             PendingState::Lazy(work) => work(),
@@ -99,36 +100,36 @@ impl<T> PendingResult<T> {
     }
 }
 
-/// What came of a [`Store::put_if_absent`].
+/// The outcome of a [`Store::put_if_absent`].
 #[derive(Debug)]
 pub enum PutOutcome {
-    /// The object is there, whole, and survives a crash.
+    /// The object exists, whole, and survives a crash.
     Created,
-    /// There was one already. Possibly our own: a client below may have sent the request twice.
+    /// The object existed already. It may be our own: the client may have sent the request twice.
     Exists,
-    /// Nobody knows: the request was sent and its answer is missing or says nothing. The object may
-    /// still appear.
+    /// The outcome is unknown: the request was sent and its answer is missing or inconclusive. The
+    /// object may still appear.
     Unknown(Error),
     /// The store refused the request (no permission, no such bucket) after it was sent. A gateway
-    /// or a client below may have sent it before, so only a read says whether the object is
-    /// there; nothing more is under way.
+    /// or the client may have sent it before, so only a read shows whether the object exists; no
+    /// request is still in flight.
     Refused(Error),
-    /// The object is there for all to see, but whether it survives a loss of power is not known.
+    /// The object is visible, but it is not known whether it survives a power failure.
     Unsynced(Error),
 }
 
-/// What an object is to its table.
+/// The role of an object in its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectRole {
-    /// The table is not right without it: commits, data files, deletion vectors. On stable storage
-    /// before it is said to be there.
+    /// The table is incorrect without it: commits, data files, deletion vectors. It is on stable
+    /// storage before success is reported.
     Essential,
-    /// It can be made again from the rest, and readers do without it: checkpoints, hints,
+    /// It can be made again from the rest, and readers do not need it: checkpoints, hints,
     /// checksums. Not synced to disk.
     Derived,
 }
 
-/// What lies directly in a folder.
+/// The direct entries of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FolderListing {
     /// Objects.
@@ -137,7 +138,7 @@ pub struct FolderListing {
     pub folders: Vec<String>,
 }
 
-/// An object that was opened, from which any thread may read.
+/// An open object, from which any thread may read.
 pub trait ObjectReader: Debug + Send + Sync {
     /// The bytes of a range, which must not go beyond the end.
     ///
@@ -146,7 +147,7 @@ pub trait ObjectReader: Debug + Send + Sync {
     fn range(&self, range: Range<u64>) -> Result<Bytes>;
 }
 
-/// Where bytes are. Implementations are shared between threads.
+/// A store of objects. Implementations are shared between threads.
 pub trait Store: Debug + Send + Sync {
     /// URL of the root, without credentials, ending in `/`.
     fn url(&self) -> &str;
@@ -158,9 +159,9 @@ pub trait Store: Debug + Send + Sync {
     /// [`Error::Storage`].
     fn list_from(&self, dir: &str, after: &str) -> Result<Vec<ObjectMeta>>;
 
-    /// What lies directly in directory `dir`, in no order. Objects whose name `take` does not want
-    /// are left out, and cost less than those that it wants. Links to directories are no
-    /// folders: what they lead to is not the table's.
+    /// The direct entries of directory `dir`, in no order. Objects whose name `take` rejects are
+    /// left out, and cost less than the others. Links to directories are not folders: their targets
+    /// do not belong to the table.
     ///
     /// # Errors
     /// [`Error::Storage`]; [`Error::Unsupported`] for a store that cannot list folders.
@@ -177,17 +178,17 @@ pub trait Store: Debug + Send + Sync {
         true
     }
 
-    /// The object opened for many reads, where that spares work; `None` where each stands alone and
-    /// is a [`Store::get_ranges`].
+    /// The object opened for many reads, where that saves work; `None` where each read is a
+    /// separate [`Store::get_ranges`].
     ///
     /// # Errors
-    /// As reading.
+    /// As for reading.
     fn open_reader(&self, path: &str) -> Result<Option<Arc<dyn ObjectReader>>> {
         let _ = path;
         Ok(None)
     }
 
-    /// Whether reading is mostly waiting, so that many requests should be under way at once.
+    /// Whether reading is mostly waiting, so that many requests should be in flight at once.
     fn is_remote(&self) -> bool {
         false
     }
@@ -201,11 +202,11 @@ pub trait Store: Debug + Send + Sync {
     /// The whole object, with its metadata; one longer than [`LONGEST_OBJECT`] is an error.
     fn get(&self, path: &str) -> PendingResult<(Bytes, ObjectMeta)>;
 
-    /// The whole object, unless it is longer than `limit` bytes, which costs no reading to find
-    /// out.
+    /// The whole object, unless it is longer than `limit` bytes, which is checked without reading
+    /// it.
     ///
     /// # Errors
-    /// [`Error::Storage`] for a longer one, and as reading.
+    /// [`Error::Storage`] for a longer one, and as for reading.
     fn get_within(&self, path: &str, limit: u64) -> Result<(Bytes, ObjectMeta)> {
         check_length(path, self.head(path)?.size, limit)?;
         self.get(path).wait()
@@ -214,43 +215,43 @@ pub trait Store: Debug + Send + Sync {
     /// Several ranges of one object. Ranges beyond its end are an error.
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> PendingResult<Vec<Bytes>>;
 
-    /// Waits for a turn among the writers of this machine that want to make the next object in
-    /// `dir`, where they can queue. Nothing depends on it.
+    /// Waits for the queue lock among the writers of this machine that want to make the next object
+    /// in `dir`, where the store supports it. Correctness does not depend on it.
     fn lock_writer_queue(&self, dir: &str, cancel: &CancellationToken) -> Option<WriterQueueLock> {
         let _ = (dir, cancel);
         None
     }
 
-    /// Makes the object, whole or not at all, if there is none at `path`: of any number of writers
-    /// at once, one succeeds.
+    /// Creates the object atomically if none exists at `path`: of any number of concurrent writers,
+    /// one succeeds.
     ///
     /// # Errors
-    /// When the object's name was never requested, so that certainly nothing was made:
-    /// [`Error::Unsupported`] for a store that cannot do this, [`Error::Storage`] for a full
-    /// disk and the like. Every error after the request may have been sent is [`PutOutcome::Unknown`]
-    /// or [`PutOutcome::Refused`].
+    /// Only if the object's name was never requested, so that certainly nothing was created:
+    /// [`Error::Unsupported`] for a store that cannot do this, [`Error::Storage`] for a full disk
+    /// and the like. Every error after the request may have been sent is [`PutOutcome::Unknown`] or
+    /// [`PutOutcome::Refused`].
     fn put_if_absent(&self, path: &str, bytes: Bytes, role: ObjectRole) -> Result<PutOutcome> {
         let _ = (bytes, role);
         Err(read_only(self.url(), path))
     }
 
-    /// Begins a new object, which appears under its name, whole or not at all, when its [`ObjectUpload`]
-    /// is finished.
+    /// Begins a new object, which appears under its name atomically when its [`ObjectUpload`] is
+    /// finished.
     ///
-    /// The name of an essential one must be one that nobody else uses: a local file is never
-    /// replaced, other stores cannot promise that. A derived one replaces what is there.
+    /// The name of an essential object must be unique: a local file is never replaced, but other
+    /// stores cannot guarantee that. A derived object replaces an existing one.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for stores that are only read, [`Error::Storage`].
+    /// [`Error::Unsupported`] for read-only stores, [`Error::Storage`].
     fn upload(&self, path: &str, role: ObjectRole) -> Result<Box<dyn ObjectUpload>> {
         let _ = role;
         Err(read_only(self.url(), path))
     }
 
-    /// Deletes these objects; those that are not there count as deleted. Gives what could not be
-    /// deleted, with the reason.
+    /// Deletes these objects; missing ones count as deleted. Returns the objects that could not be
+    /// deleted, with the reasons.
     ///
-    /// All deletions go through here: a path that is not inside the root is refused, and
+    /// All deletions go through this function: a path that is not inside the root is refused, and
     /// implementations of [`Store::delete_inside`] follow no links.
     ///
     /// # Errors
@@ -280,14 +281,14 @@ pub trait Store: Debug + Send + Sync {
         })
     }
 
-    /// Whether the objects of directory `dir` are the table's own, to be deleted: no link on the
-    /// way leads elsewhere.
+    /// Whether the objects of directory `dir` belong to the table and may be deleted: the path
+    /// contains no links.
     fn owns(&self, dir: &str) -> bool {
         dir.is_empty() || TablePath::new(dir).is_some()
     }
 
-    /// Removes a folder that has become empty, where folders are something of their own; one that
-    /// is not empty stays, as does one outside of the root.
+    /// Removes an empty folder, if the store has folders; one that is not empty stays, as does one
+    /// outside of the root.
     ///
     /// # Errors
     /// [`Error::Storage`].
@@ -296,8 +297,7 @@ pub trait Store: Debug + Send + Sync {
         Ok(())
     }
 
-    /// The same store seen from the root of its disk, bucket or container, where absolute paths
-    /// begin.
+    /// The same store at the root of its disk, bucket or container, where absolute paths begin.
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
         None
     }
@@ -317,7 +317,7 @@ pub(crate) fn check_length(path: &str, size: u64, limit: u64) -> Result<()> {
     ))
 }
 
-/// Writes a derived object over what is there.
+/// Writes a derived object, replacing an existing one.
 ///
 /// # Errors
 /// As [`Store::upload`].
@@ -361,7 +361,7 @@ pub fn put_with_retries(
     store.put_if_absent(path, bytes.clone(), role)
 }
 
-/// Makes an essential object under a name that nobody else uses.
+/// Creates an essential object under a unique name.
 ///
 /// # Errors
 /// As [`Store::put_if_absent`], and the error of an unknown result.
@@ -383,7 +383,7 @@ pub fn make_unique(store: &dyn Store, path: &str, bytes: &Bytes) -> Result<()> {
     }
 }
 
-/// Makes a derived object where there is none; false where there is one.
+/// Creates a derived object if none exists; false if one exists.
 ///
 /// # Errors
 /// As [`Store::put_if_absent`], and the error of an unknown result.
@@ -412,16 +412,16 @@ fn read_only(url: &str, path: &str) -> Error {
 /// One object of a store.
 #[derive(Debug, Clone)]
 pub struct StoreObject {
-    /// The store it is in.
+    /// Its store.
     pub store: Arc<dyn Store>,
-    /// Its path there.
+    /// Its path in the store.
     pub path: String,
     /// Its size in bytes, where the caller knows it.
     pub size: Option<u64>,
 }
 
 impl StoreObject {
-    /// Its size, asked for if unknown.
+    /// Its size, requested from the store if unknown.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Storage`].

@@ -1,8 +1,8 @@
-//! Storage options: their names, the values they take, and the messages for wrong ones.
+//! Storage options: their names, their values, and the messages for wrong values.
 //!
-//! The client libraries check values late or not at all: a line end behind a key panics where a
-//! header is made of it, and a message about a wrong value repeats the value. So every value is
-//! checked here, and a message names the option alone.
+//! The client libraries check values late or not at all: a key that ends with a line break panics
+//! when it becomes a header, and a message about a wrong value repeats the value. So every value is
+//! checked here, and a message names only the option.
 
 #![cfg_attr(
     not(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http")),
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// `storage_options` of the caller: keys as `object_store` and `deltalake` take them.
+/// `storage_options` of the caller: keys as in `object_store` and `deltalake`.
 pub type StorageOptions = HashMap<String, String>;
 
 /// Options of the HTTP clients of all services.
@@ -78,7 +78,7 @@ const S3: &[&str] = &[
     "web_identity_token_file",
 ];
 
-/// Options of Azure as they are spelt.
+/// Options of Azure in full.
 const AZURE: &[&str] = &[
     "access_key",
     "account_key",
@@ -173,7 +173,7 @@ const GCS: &[&str] = &[
     "skip_signature",
 ];
 
-/// Options that other parts of deltafast read, and options of `deltalake` that change nothing here.
+/// Options that other parts of deltafast read, and options of `deltalake` without effect here.
 const OTHER: &[&str] = &[
     "max_buffer_size",
     "allow_unsafe_rename",
@@ -212,7 +212,7 @@ const OTHER: &[&str] = &[
     "via_hadoop",
 ];
 
-/// Options of `deltalake` that ask for something that is not done here.
+/// Options of `deltalake` for features that deltafast does not have.
 const WITHOUT_EFFECT: &[&str] = &[
     "aws_profile",
     "aws_iam_role_arn",
@@ -308,10 +308,10 @@ pub(super) fn flag(options: &StorageOptions, names: &[&str]) -> bool {
     option(options, names).is_some_and(|text| matches!(parse_flag(text), Some(true)))
 }
 
-/// What an option's value may be.
+/// The kind of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ValueKind {
-    /// Something that is sent in a header.
+    /// A value that is sent in a header.
     Text,
     /// A part of a host's name.
     Name,
@@ -326,7 +326,7 @@ enum ValueKind {
 }
 
 impl ValueKind {
-    /// By the canonical name of an option.
+    /// The kind of the option with this canonical name.
     fn of(name: &str) -> Self {
         match name {
             "aws_region" | "aws_default_region" | "azure_storage_account_name" => Self::Name,
@@ -387,7 +387,7 @@ impl ValueKind {
         )
     }
 
-    /// The value as the client takes it. `what` is the option, for the message.
+    /// The value for the client. `what` is the option, for the message.
     fn check(self, what: &str, value: &str) -> Result<String> {
         let value = value.trim();
         let bad = |why: &str| Error::invalid(format!("{what} {why}"));
@@ -475,7 +475,7 @@ mod cloud {
         Duration, Error, Result, StorageOptions, ValueKind, option, parse_duration, parse_flag,
     };
 
-    /// An option that is a time.
+    /// An option that is a duration.
     pub(in super::super) fn time(options: &StorageOptions, name: &str) -> Result<Option<Duration>> {
         let parse = |text| {
             parse_duration(text).ok_or_else(|| {
@@ -550,7 +550,7 @@ mod cloud {
             Ok(Self { values })
         }
 
-        /// The value that counts.
+        /// The effective value of a setting.
         pub(in super::super) fn get(&self, name: &str) -> Option<&str> {
             self.values
                 .iter()
@@ -582,7 +582,7 @@ mod cloud {
         }
     }
 
-    /// An option as the service's library knows it; `None` for one of something else.
+    /// An option in the service's library; `None` for other options.
     fn setting<K: FromStr + AsRef<str>>(
         name: &str,
         value: &str,
@@ -821,7 +821,7 @@ mod tests {
         }
     }
 
-    /// All names that the client library has are known here, so that none is warned of.
+    /// All names of the client library are known here, so that none causes a warning.
     #[test]
     fn every_name_of_every_service_is_known() {
         assert!(known_names().count() > 200);

@@ -1,8 +1,8 @@
-//! Everything that `object_store` reaches: S3, Azure, GCS, HTTP, memory.
+//! All stores that `object_store` supports: S3, Azure, GCS, HTTP, memory.
 //!
-//! S3, Azure and GCS list a folder alone, from a name on. Directory buckets of S3 and stores in
-//! memory have no such request here, and list what lies in its folders too (`_sidecars`, say), to
-//! be left out afterwards.
+//! S3, Azure and GCS can list a single folder, from a name on. Directory buckets of S3 and stores
+//! in memory do not support such a request here: their listing includes subfolders (such as
+//! `_sidecars`), whose objects are filtered out afterwards.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use super::{
 use crate::error::{Error, NotFoundKind, Result};
 use crate::exec;
 
-/// A service, as far as it is one for listings too.
+/// A service with its capabilities for listings.
 #[derive(Clone)]
 pub(super) struct ObjectService {
     pub(super) store: Arc<dyn ObjectStore>,
-    /// Lists a folder alone, where the service can.
+    /// Lists a single folder, if the service supports it.
     pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
     /// Objects that are deleted by one request.
     pub(super) batch: usize,
@@ -38,7 +38,7 @@ impl std::fmt::Debug for ObjectService {
     }
 }
 
-/// Requests to delete that are under way at once.
+/// Delete requests in flight at once.
 const BATCHES_AT_ONCE: usize = 4;
 /// The wait before one is repeated.
 const DELETE_AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
@@ -48,7 +48,8 @@ const DELETE_AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
 pub(super) enum PutIfAbsentSupport {
     /// By a conditional request.
     Conditional,
-    /// By looking first: two writers at once may both believe that they have committed.
+    /// By an existence check first: two concurrent writers may both believe that they have
+    /// committed.
     Unsafe,
     /// Not at all, for this reason.
     Refused(String),
@@ -84,7 +85,7 @@ impl RemoteStore {
         }
     }
 
-    /// The same store seen from its own root; `url` is that root.
+    /// The same store at its own root; `url` is that root.
     pub(super) fn at_root(&self, url: String) -> Self {
         Self::new(
             self.inner.clone(),
@@ -109,13 +110,13 @@ impl RemoteStore {
     }
 }
 
-/// One line for an `object_store` error. Its text can hold request URLs (redacted when shown) but
-/// never keys.
+/// One line for an `object_store` error. Its message can contain request URLs (redacted when shown)
+/// but never keys.
 pub(super) fn failure(path: &str, error: &object_store::Error) -> Error {
     failed("read", path, error)
 }
 
-/// The same for whatever is done to `path`.
+/// The same for an operation on `path`.
 pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error {
     use object_store::Error as E;
     if let E::NotFound { .. } = error {
@@ -143,7 +144,7 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
             false,
         );
     }
-    // A listing that is refused comes as a general error, so its status is looked for in the text.
+    // A refused listing is a generic error, so its status is taken from the message.
     let refused = matches!(
         error,
         E::PermissionDenied { .. } | E::Unauthenticated { .. }
@@ -240,7 +241,7 @@ fn object_meta(path: String, meta: &object_store::ObjectMeta) -> ObjectMeta {
     }
 }
 
-/// What lies directly in `prefix` under names after `after`, in the order of the service.
+/// The objects directly in `prefix` whose names sort after `after`, in the order of the service.
 async fn names(
     service: &ObjectService,
     prefix: &Path,
@@ -248,7 +249,7 @@ async fn names(
     after: &str,
 ) -> object_store::Result<Vec<ObjectMeta>> {
     let mut out = Vec::new();
-    // The offset only spares pages: not every service honours it, so names are compared again here.
+    // The offset only saves pages: not every service honours it, so names are compared again here.
     let mut take = |meta: &object_store::ObjectMeta| {
         let Some(mut parts) = meta.location.prefix_match(prefix) else {
             return;
@@ -305,7 +306,7 @@ async fn names(
     Ok(out)
 }
 
-/// Deletes a batch; gives what is left of it, with the reasons.
+/// Deletes a batch; returns the objects that remain, with the reasons.
 async fn delete_once(
     service: &ObjectService,
     batch: Vec<(String, Path)>,
@@ -315,7 +316,7 @@ async fn delete_once(
         .iter()
         .map(|(_, location)| Ok(location.clone()))
         .collect();
-    // In the order that was asked for.
+    // In the requested order.
     let mut results: Vec<Option<Error>> = service
         .store
         .delete_stream(futures::stream::iter(locations).boxed())
@@ -358,13 +359,13 @@ impl RemoteStore {
         PendingResult::task(runtime.spawn(async move { work.await.map_err(|e| failure(&url, &e)) }))
     }
 
-    /// Begins to read an object of at most `limit` bytes.
+    /// Starts to read an object of at most `limit` bytes.
     fn whole(&self, path: &str, limit: u64) -> PendingResult<(Bytes, ObjectMeta)> {
         let name = path.to_owned();
         let read = self.begin(path, move |service, location| async move {
             let result = service.store.get(&location).await?;
             let meta = object_meta(name, &result.meta);
-            // The size comes before the bytes.
+            // The size arrives before the bytes.
             let bytes = if meta.size <= limit {
                 result.bytes().await?
             } else {
@@ -392,8 +393,8 @@ impl Store for RemoteStore {
         let folder = dir.to_owned();
         let mut found = self
             .begin(dir, |service, prefix| async move {
-                // The client repeats a request that fails, but not a listing whose answer breaks
-                // off.
+                // The client repeats a request that fails, but not a listing whose answer is
+                // incomplete.
                 let mut again = 3;
                 loop {
                     match names(&service, &prefix, &folder, &after_name).await {
@@ -466,7 +467,7 @@ impl Store for RemoteStore {
             service.store.get_ranges(&location, &ranges).await
         });
         found.map(move |found| {
-            // A service gives as much as there is of a range that goes beyond the end.
+            // A service truncates a range that goes beyond the end.
             if found.iter().map(|bytes| bytes.len() as u64).eq(wanted) {
                 Ok(found)
             } else {
@@ -496,12 +497,12 @@ impl Store for RemoteStore {
         };
         let url = format!("{}{path}", self.url);
         let put = self.begin(path, |service, location| async move {
-            // The client must not repeat it: the answer to a repeated request says nothing of the first. The caller reads the
-            // object and repeats the request.
+            // The client must not repeat it: the answer to a repeated request does not show the
+            // result of the first. The caller reads the object and repeats the request.
             let mut extensions = object_store::Extensions::new();
             extensions.insert(SingleAttempt);
             let options = PutOptions { mode, extensions, ..PutOptions::default() };
-            // Settled here and not in the error of the request, which only knows reading.
+            // Decided here, because the error of the request assumes a read.
             Ok(match service.store.put_opts(&location, bytes.into(), options).await {
                 Ok(_) => Ok(PutOutcome::Created),
                 Err(E::AlreadyExists { .. } | E::Precondition { .. } | E::NotModified { .. }) => Ok(PutOutcome::Exists),
@@ -556,8 +557,7 @@ impl Store for RemoteStore {
             let delete = |batch: Vec<(String, Path)>| {
                 let (service, url) = (service.clone(), url.clone());
                 async move {
-                    // Clients do not repeat requests that delete, though deleting twice is
-                    // deleting.
+                    // Clients do not repeat delete requests, although deletion is idempotent.
                     let first = delete_once(&service, batch, &url).await;
                     let (again, mut failed): (Vec<_>, Vec<_>) =
                         first.into_iter().partition(|(_, _, error)| {

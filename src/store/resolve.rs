@@ -1,8 +1,8 @@
-//! Addresses -> stores: a table's URL, and the paths that its log names.
+//! Resolves addresses to stores: a table's URL, and the paths in its log.
 //!
 //! A log may name files anywhere. Relative paths that climb out of the table, and stores other than
-//! the table's own, are refused here, when they would be opened and not before: a foreign path of a
-//! removed file must not stop a snapshot.
+//! the table's own, are refused when they are opened, not before: an external path of a removed
+//! file must not make a snapshot fail.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -26,13 +26,12 @@ use crate::error::{Error, Result};
 use crate::process::ProcessMutex;
 
 /// Opens the store whose root is `uri`: a path, or a `file:`, `s3:`, `gs:`, `az:`, `abfss:`,
-/// `http(s):`, `memory:` URL; any URL of Hadoop where the options say how its file systems are
-/// reached.
+/// `http(s):`, `memory:` URL; any Hadoop URL if the options name a gateway to its file systems.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a URL or option that cannot be used.
 pub fn open(uri: &str, options: &StorageOptions) -> Result<Arc<dyn Store>> {
-    // Whoever gives the address of a driver's Java wants all files by way of it.
+    // With the address of a driver's JVM all files are accessed through it.
     if let ([Some(address), Some(secret), Some(configuration)], Some(_)) = (
         hadoop::OPTIONS.map(|name| option(options, &[name])),
         scheme_of(uri),
@@ -60,7 +59,7 @@ fn unsafe_rename(options: &StorageOptions) -> bool {
     )
 }
 
-/// How commits are made in an object store.
+/// The support for put-if-absent in an object store.
 fn commits(
     url: &Url,
     options: &StorageOptions,
@@ -114,7 +113,7 @@ fn open_url(url: &Url, options: &StorageOptions) -> Result<Arc<dyn Store>> {
     }
     let (inner, prefix) = build(url, options)?;
     let mut shown = url.clone();
-    // Neither can fail for a URL with an authority; without one there is nothing to hide.
+    // Neither can fail for a URL with an authority; a URL without one has no credentials.
     let _ = shown.set_username(if matches!(url.scheme(), "az" | "abfs" | "abfss") {
         url.username()
     } else {
@@ -316,7 +315,7 @@ fn plain(store: Arc<dyn object_store::ObjectStore>) -> ObjectService {
     }
 }
 
-/// Enough for a throttled service, not so much that a wrong address seems to hang.
+/// Enough for a throttled service, but not so many that a wrong address seems to hang.
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 fn retries(options: &StorageOptions) -> Result<object_store::RetryConfig> {
     let usual = object_store::BackoffConfig::default();
@@ -339,7 +338,7 @@ fn retries(options: &StorageOptions) -> Result<object_store::RetryConfig> {
     })
 }
 
-/// `memory://name/…`: one store for each name, alive as long as the process. For tests and
+/// `memory://name/…`: one store for each name, for the lifetime of the process. For tests and
 /// examples.
 fn memory(url: &Url) -> Arc<dyn object_store::ObjectStore> {
     static STORES: Mutex<Option<HashMap<String, Arc<object_store::memory::InMemory>>>> =
@@ -352,7 +351,7 @@ fn memory(url: &Url) -> Arc<dyn object_store::ObjectStore> {
     Arc::<object_store::memory::InMemory>::clone(store)
 }
 
-/// The stores of one table: its own, and those that its log leads to.
+/// The stores of one table: its own, and those that its log refers to.
 #[derive(Debug)]
 pub struct TableStores {
     root: Arc<dyn Store>,
@@ -381,8 +380,7 @@ impl TableStores {
         &self.root
     }
 
-    /// The file that a canonical path of the log means: relative to the table, an absolute path, or
-    /// a URL.
+    /// The file at a canonical path of the log: relative to the table, an absolute path, or a URL.
     ///
     /// # Errors
     /// [`Error::Storage`] for a path that is refused, naming the option that would allow it.
@@ -419,7 +417,7 @@ impl TableStores {
             if !allowed(&file) {
                 return Err(Self::path_refused(
                     path,
-                    "it lies in another store than the table",
+                    "it is in another store than the table",
                 ));
             }
             return self.other(

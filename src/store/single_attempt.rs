@@ -1,10 +1,11 @@
-//! Requests that the HTTP client sends once.
+//! Requests that the HTTP client sends only once.
 //!
 //! `object_store` repeats a request after a lost connection, 429 and 5xx by itself. The answer to a
-//! repeated conditional put says nothing of the first one: it may be refused because of the first
-//! (412), or for reasons that arose since (an expired token). A request with [`SingleAttempt`]
-//! among its extensions is not repeated: every answer and every broken connection that the client
-//! would repeat becomes an error that it does not. Connections and credentials stay the store's.
+//! repeated conditional put does not show the result of the first one: it may be refused because
+//! the first one succeeded (412), or for reasons that arose since (an expired token). A request
+//! with [`SingleAttempt`] among its extensions is not repeated: every answer and every broken
+//! connection that the client would repeat becomes an error that it does not repeat. Connections
+//! and credentials remain the store's.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -17,7 +18,7 @@ pub(super) struct SingleAttempt;
 #[derive(Debug)]
 pub(super) struct RejectedRequest {
     status: u16,
-    /// The status as it is written, and the body.
+    /// The status line and the body.
     message: String,
 }
 
@@ -64,7 +65,7 @@ mod http {
 
     use super::{RejectedRequest, SingleAttempt};
 
-    /// Makes the clients of another connector, which send marked requests once.
+    /// Wraps the clients of another connector, so that they send marked requests once.
     #[derive(Debug)]
     pub(in crate::store) struct SingleAttemptConnector<C>(pub(in crate::store) C);
 
@@ -85,7 +86,7 @@ mod http {
             let failed = |error: HttpError| HttpError::new(HttpErrorKind::Unknown, error);
             let response = self.0.execute(request).await.map_err(failed)?;
             let status = response.status();
-            // The client makes errors of redirects and these statuses, and does not repeat the
+            // The client returns errors for redirects and these statuses, and does not repeat the
             // request.
             if status.is_success()
                 || status.is_redirection()
@@ -93,7 +94,7 @@ mod http {
             {
                 return Ok(response);
             }
-            // The status is enough where the body breaks off.
+            // The status is enough if the body is incomplete.
             let body = response.into_body().bytes().await.unwrap_or_default();
             let text = format!("{status}: {}", String::from_utf8_lossy(&body));
             Err(HttpError::new(

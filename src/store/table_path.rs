@@ -1,7 +1,7 @@
-//! Paths of deletions: below a store's root by their names alone.
+//! Paths that may be deleted: below a store's root, by their names alone.
 //!
-//! A log can name any path, and `..`, an absolute path or an empty part would lead a deletion out
-//! of the table. The type says that this was checked: stores delete nothing else.
+//! A log can name any path, and `..`, an absolute path or an empty part would direct a deletion out
+//! of the table. The type proves that this was checked: stores delete nothing else.
 
 /// A path below a store's root, each part of which is a name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,11 +14,11 @@ impl TablePath {
         Self::is_inside(path).then(|| Self(path.to_owned()))
     }
 
-    /// Whether [`TablePath::new`] takes a path.
+    /// Whether [`TablePath::new`] accepts a path.
     #[must_use]
     pub fn is_inside(path: &str) -> bool {
         let is_name = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
-        // A drive, a server or a backslash means something on Windows alone.
+        // A drive, a server or a backslash has a meaning on Windows only.
         let is_local_name = |part: &str| {
             let mut parts = std::path::Path::new(part).components();
             matches!(parts.next(), Some(std::path::Component::Normal(_))) && parts.next().is_none()

@@ -99,7 +99,7 @@ fn a_local_directory_lists_sorted_from_a_name() {
     std::fs::remove_dir_all(root).unwrap();
 }
 
-/// A folder of its own, gone when dropped.
+/// A temporary folder, removed when dropped.
 struct Folder(std::path::PathBuf);
 
 impl Folder {
@@ -708,7 +708,7 @@ fn a_check_tells_what_a_store_does_wrong() {
             && verdict(&lists_badly, "ordered listing") == ProbeVerdict::Unsafe
             && verdict(&lists_badly, "put-if-absent") == ProbeVerdict::Passed
     );
-    // Lost answers are what commits are made for.
+    // Commits are designed for lost answers.
     let losing = run(|call| {
         (call.operation == StoreOperation::PutIfAbsent && call.number % 3 == 0)
             .then_some(InjectedFault::LostAnswer)

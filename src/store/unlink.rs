@@ -1,8 +1,8 @@
-//! Deleting below a directory without following links.
+//! Deletion below a directory without following links.
 //!
-//! Each folder on the way is opened from the one above it and must be a folder itself, so that
-//! neither a link in the table nor one that appears meanwhile leads a deletion elsewhere. The root
-//! may be reached through links.
+//! Each folder on the path is opened relative to its parent and must be a real folder, so that
+//! neither a link in the table nor one that appears meanwhile redirects a deletion. The root may be
+//! reached through links.
 
 use std::ffi::CString;
 use std::io;
@@ -37,7 +37,7 @@ impl DeletionRoot {
         Ok(Self { root, last: None })
     }
 
-    /// Deletes a file, or a link but not what it leads to.
+    /// Deletes a file, or a link but not its target.
     pub(super) fn unlink(&mut self, path: &TablePath) -> io::Result<()> {
         self.remove(path, 0)
     }
@@ -94,7 +94,7 @@ fn open_at(from: RawFd, name: &CString, flags: libc::c_int) -> io::Result<OwnedF
             )
         };
         if opened >= 0 {
-            // SAFETY: the descriptor was just opened and belongs to nobody else.
+            // SAFETY: the descriptor was just opened and has no other owner.
             return Ok(unsafe { OwnedFd::from_raw_fd(opened) });
         }
         let error = io::Error::last_os_error();

@@ -1,14 +1,14 @@
-//! New objects, written as a stream: bytes in, an object under its name when all is well, nothing
-//! under it otherwise.
+//! New objects, written as a stream: the object exists under its name after success, and nothing
+//! exists under it otherwise.
 //!
-//! Essential local files are written beside their place under another name, synced, linked to their
-//! own name (which fails where there is a file already), and the directories that changed are
-//! synced: after [`ObjectUpload::finish`] a power cut cannot take them back. Derived ones are only
-//! renamed. Elsewhere an object is put whole when it is small and in parts, some at once, when it
-//! is not.
+//! Essential local files are written next to their destination under another name, synced, linked
+//! to their own name (which fails if a file exists there), and the directories that changed are
+//! synced: after [`ObjectUpload::finish`] the file survives a power failure. Derived files are only
+//! renamed. In other stores a small object is put in one request, a larger one in parts, some of
+//! them in parallel.
 //!
-//! The other name of an essential file does not begin with a dot or an underscore: what a killed
-//! process leaves behind is for vacuum to find.
+//! The temporary name of an essential file does not begin with a dot or an underscore, so that
+//! vacuum finds the file if the process is killed.
 
 use std::fs;
 use std::io::{self, Write};
@@ -25,21 +25,21 @@ use super::{ObjectMeta, ObjectRole, PendingResult};
 use crate::error::{Error, Result};
 use crate::exec::{self, RuntimeEnv, SystemEnv};
 
-/// A new object on its way. Dropping it unfinished leaves nothing behind, as far as that can be
-/// had.
+/// A new object that is being uploaded. Dropping it unfinished leaves nothing behind, as far as
+/// possible.
 pub trait ObjectUpload: Send {
-    /// Appends bytes; waits when too many are on their way.
+    /// Appends bytes; waits when too many are in flight.
     ///
     /// # Errors
-    /// [`Error::Storage`], perhaps of bytes given before.
+    /// [`Error::Storage`], perhaps for bytes written earlier.
     fn write(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// Makes the object durable and visible. The work is under way when this returns.
+    /// Makes the object durable and visible. The work is in progress when this returns.
     fn finish(self: Box<Self>) -> PendingResult<ObjectMeta>;
 }
 
-/// Bytes of a local file after which the system is told to begin writing them to the disk, so that
-/// the sync at the end finds little to do.
+/// Bytes of a local file after which the operating system is asked to begin writing them to the
+/// disk, so that little is left for the sync at the end.
 const SYNC_AHEAD: u64 = 32 << 20;
 
 /// A new local file.
@@ -112,14 +112,14 @@ impl LocalUpload {
         for directory in &self.changed {
             sync_directory(directory).map_err(|e| write_failure(directory, &e))?;
         }
-        // A file system's time may lie some milliseconds behind the clock: before the write began.
+        // A file system's time may be some milliseconds behind the clock: before the write began.
         Ok(ObjectMeta {
             modified_ms: SystemEnv.now_ms(),
             ..object_meta(&self.path, &self.target, &meta)?
         })
     }
 
-    /// Whether the file that was written is surely the one under the name.
+    /// Whether the file with the name is certainly the one that was written.
     fn has_name(&self) -> bool {
         self.file
             .metadata()
@@ -135,15 +135,14 @@ impl LocalUpload {
             return fs::rename(staged, &self.target).map_err(failed);
         }
         let linked = fs::hard_link(staged, &self.target);
-        // A network file system may have done it and answer with an error.
+        // A network file system may have done it and still answer with an error.
         if linked.is_ok() || self.has_name() {
             // The file has its name; a hidden file that cannot be removed does no harm.
             let _ = fs::remove_file(staged);
             return Ok(());
         }
         match linked {
-            // A file system without links. Names are not used twice, so nothing can come in
-            // between.
+            // A file system without links. Names are unique, so no other writer can interfere.
             Err(error) if has_no_links(&error) && !self.target.exists() => {
                 fs::rename(staged, &self.target).map_err(failed)
             }
@@ -175,7 +174,7 @@ impl ObjectUpload for LocalUpload {
                 .file
                 .try_clone()
                 .map_err(|e| write_failure(&self.target, &e))?;
-            // An error shows again at the end.
+            // An error is reported at the end.
             self.syncing = Some(exec::runtime()?.spawn_blocking(move || drop(file.sync_data())));
         }
         Ok(())
@@ -183,7 +182,7 @@ impl ObjectUpload for LocalUpload {
 
     fn finish(mut self: Box<Self>) -> PendingResult<ObjectMeta> {
         match exec::runtime() {
-            // Only a sync is worth another thread.
+            // Only a sync needs another thread.
             Ok(runtime) if self.role == ObjectRole::Essential => {
                 PendingResult::task(runtime.spawn_blocking(move || self.publish()))
             }
@@ -195,15 +194,15 @@ impl ObjectUpload for LocalUpload {
 impl Drop for LocalUpload {
     fn drop(&mut self) {
         if let Some(staged) = self.staged.take() {
-            // Nothing can be done about a file that stays; it is not part of any table.
+            // A file that cannot be removed is not part of any table.
             let _ = fs::remove_file(staged);
         }
     }
 }
 
-/// Bytes of a part. Some services want all parts but the last to be equally large.
+/// Bytes of a part. Some services require all parts except the last to be equally large.
 const PART: usize = 8 << 20;
-/// Parts on their way at once.
+/// Parts in flight at once.
 const PARTS_AT_ONCE: usize = 4;
 
 /// A new object of a remote store.
@@ -288,7 +287,7 @@ impl ObjectUpload for RemoteUpload {
     fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
         self.size += bytes.len() as u64;
         while !bytes.is_empty() {
-            // A full buffer is sent when more comes: the last part is never empty.
+            // A full buffer is sent when more bytes follow: the last part is never empty.
             if self.buffer.len() >= PART {
                 self.send()?;
             }
@@ -347,7 +346,7 @@ impl Drop for RemoteUpload {
         {
             runtime.spawn(async move {
                 sending.shutdown().await;
-                // Services also forget unfinished uploads by themselves, when told to.
+                // Services also delete unfinished uploads by themselves, if they are configured to.
                 let _ = upload.abort().await;
             });
         }

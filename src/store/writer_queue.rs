@@ -1,11 +1,11 @@
-//! Turns: writers of one machine queue for the next version instead of racing for it again and
-//! again.
+//! Writer queue: writers of one machine queue for the next version instead of racing for it again
+//! and again.
 //!
-//! Advisory: who does not queue, on this machine or another, is no danger, since an object is made
-//! if absent or not at all. A turn only spares others the work of losing. It is a lock on the
-//! folder itself (`flock`), so it leaves no file behind and ends with its process. Whoever waits
-//! longer looks more often, so that nobody waits for ever; and a turn that does not come (its owner
-//! is stopped, the file system has no locks) is done without.
+//! The queue is advisory. A writer that does not queue, on this machine or another, does no harm,
+//! since a commit is a put-if-absent; a queue lock only saves others a lost attempt. It is a lock
+//! on the folder itself (`flock`), so it leaves no file behind and ends with its process. The
+//! longer a writer waits, the more often it tries, so that no writer starves; a writer that does
+//! not get the lock (its owner is stopped, the file system has no locks) continues without it.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 
 use crate::exec::{self, CancellationToken};
 
-/// The longest wait: a writer that was stopped in its turn must not hold up the others.
+/// The longest wait: a writer that was stopped while it held the lock must not block the others.
 const LONGEST: Duration = Duration::from_secs(3);
 
-/// A turn; over when dropped.
+/// A queue lock; released when dropped.
 #[derive(Debug)]
 pub struct WriterQueueLock(File);
 
 impl WriterQueueLock {
-    /// Waits for a turn in a local folder.
+    /// Waits for the queue lock of a local folder.
     pub(super) fn wait(folder: &Path, cancel: &CancellationToken) -> Option<Self> {
         if !cfg!(unix) {
             // Elsewhere folders cannot be opened.
@@ -52,7 +52,8 @@ fn backoff_delay(waited: Duration, random: u64) -> Duration {
 
 impl Drop for WriterQueueLock {
     fn drop(&mut self) {
-        // Said, not left to closing: a process that was forked meanwhile has the file open, too.
+        // Unlocked explicitly, not by closing: a process that was forked meanwhile has the file
+        // open, too.
         let _ = self.0.unlock();
     }
 }

@@ -1,9 +1,7 @@
 //! Arithmetic on integers and floats, and the functions of doubles.
 //!
-//! ANSI raises where legacy wraps around (overflow) or gives null (division by zero). Decimals are
-//! in `decimal`.
-//!
-//! `exp`, `ln`, `log`, `log10` and `pow` are in `math`.
+//! Where ANSI raises, legacy wraps around (overflow) or gives null (division by zero). Decimals are
+//! in `decimal`; `exp`, `ln`, `log`, `log10` and `pow` are in `math`.
 
 use std::sync::Arc;
 
@@ -22,7 +20,7 @@ use crate::expr::text::number::RoundingMode;
 use crate::protocol::schema::DataType;
 
 fn overflow(what: &str) -> EvalError {
-    // Spark has a condition of its own for what Java computes as ints.
+    // Spark has a separate error condition for types that Java computes as ints.
     let condition = if matches!(what, "byte" | "short") {
         "BINARY_ARITHMETIC_OVERFLOW"
     } else {
@@ -43,12 +41,12 @@ pub(crate) fn division_by_zero(function: Function) -> EvalError {
     )
 }
 
-/// An integer or float as arithmetic needs it.
+/// An integer or float type with the operations of arithmetic.
 trait ArithmeticType: Sized + ArrowPrimitiveType<Native: PartialEq + Default + Copy> {
     const NAME: &'static str;
     fn wrapping(function: Function, a: Self::Native, b: Self::Native) -> Self::Native;
     fn modulo(a: Self::Native, b: Self::Native) -> Self::Native;
-    /// What is left of each value after a division by one number, which is not zero.
+    /// The remainder of each value after division by one number, which is not zero.
     fn remainders(values: &PrimitiveArray<Self>, by: Self::Native) -> PrimitiveArray<Self> {
         values.unary(|a| Self::wrapping(Function::Remainder, a, by))
     }
@@ -57,11 +55,11 @@ trait ArithmeticType: Sized + ArrowPrimitiveType<Native: PartialEq + Default + C
     fn is_negative(a: Self::Native) -> bool;
 }
 
-/// A divisor of numbers below 2^32, for which two multiplications stand in for a division (Lemire,
-/// Kaser and Kurz, "Faster remainder by direct computation", 2019).
+/// A divisor of numbers below 2^32, for which two multiplications replace a division (Lemire, Kaser
+/// and Kurz, "Faster remainder by direct computation", 2019).
 struct ReciprocalDivisor {
     by: u32,
-    /// 2^64 / `by`, rounded up; 0 stands for 2^64.
+    /// 2^64 / `by`, rounded up; 0 means 2^64.
     inverse: u64,
 }
 
@@ -257,7 +255,7 @@ fn arithmetic<T: ArithmeticType>(call: &FunctionCall<'_>) -> EvalResult {
         function,
         Function::Add | Function::Subtract | Function::Multiply
     ) {
-        // Whole columns at once; arrow looks only at values that are not null.
+        // Whole columns at once; arrow reads only values that are not null.
         let (a, b) = if a.scalar && b.scalar {
             (
                 ColumnarValue::column(a.array.clone()),

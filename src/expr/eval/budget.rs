@@ -1,15 +1,14 @@
-//! The bytes that an evaluation may hold: a table's constraints come from its authors, who may be
-//! hostile, and a few rows of `repeat(s, 200000)` are larger than any memory.
+//! Memory limit of an evaluation: a table's constraints come from its authors, who may be hostile,
+//! and a few rows of `repeat(s, 200000)` are larger than any memory.
 //!
-//! Rows are evaluated piece by piece (`in_pieces`). A piece whose values exceed its limit is
-//! divided, down to one row, which has a larger limit of its own; beyond that the row has no value,
-//! and the error names the expression. What is computed from constants alone stands for all rows
+//! Rows are evaluated in pieces (`in_pieces`). A piece whose values exceed its limit is divided,
+//! down to one row, which has a larger limit of its own; beyond that limit the row has no value,
+//! and the error names the expression. A value computed from constants alone is shared by all rows
 //! and counts against the limit of a row.
 //!
-//! The count is of the values that are alive: a node's arguments are given back when it has its
+//! The count covers the values that are alive: a node's arguments are released when it has its
 //! value (`node`). Functions whose value can be larger than their arguments reserve its bytes first
-//! (`reserve`, `room`). The count is kept for each thread, as an evaluation does not change
-//! threads.
+//! (`reserve`, `room`). The count is kept per thread, as an evaluation does not change threads.
 
 use std::cell::Cell;
 
@@ -25,15 +24,15 @@ use crate::expr::eval::{ColumnarValue, EvalError, EvalResult};
 const PIECE: u64 = 128 << 20;
 /// Bytes that one row may hold, unless the process's budget is small.
 const ROW: u64 = 1 << 30;
-/// Neither is less than this, however small the budget.
+/// Neither limit is less than this, however small the budget.
 const LEAST: u64 = 8 << 20;
 
-/// Bytes that values of rows, and values of constants, may still take.
+/// The remaining bytes for values of rows, and for values of constants.
 #[derive(Debug, Clone, Copy)]
 struct RemainingBytes {
     rows: u64,
     constants: u64,
-    /// Whether the function that runs now has constants as its only arguments.
+    /// Whether the function that runs now has only constant arguments.
     constant: bool,
 }
 
@@ -47,7 +46,7 @@ thread_local! {
     static LEFT: Cell<RemainingBytes> = const { Cell::new(UNBOUNDED) };
 }
 
-/// How many bytes a piece, a row, and the values of all rows of a batch may take.
+/// Limits of the bytes of a piece, of a row, and of the values of all rows of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct EvaluationLimits {
     /// Bytes of more than one row that are evaluated at once.
@@ -59,13 +58,13 @@ pub struct EvaluationLimits {
 }
 
 impl EvaluationLimits {
-    /// Those of the process, by its memory limit.
+    /// The limits of the process, from its memory limit.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a `DELTAFAST_MEMORY_LIMIT` that is not a number of bytes.
     pub fn of_process() -> Result<Self, Error> {
         let budget = exec::memory_limit()?;
-        // Beyond 2 GiB, arrays of text have no offsets.
+        // Offsets of string arrays end at 2 GiB.
         Ok(Self {
             piece: (budget / 8).clamp(LEAST, PIECE),
             row: (budget / 2).clamp(LEAST, ROW),
@@ -74,8 +73,8 @@ impl EvaluationLimits {
     }
 }
 
-/// Evaluates `rows` rows piece by piece: `evaluate` gets the first row and the number of rows of
-/// each.
+/// Evaluates `rows` rows piece by piece: `evaluate` receives the first row and the number of rows
+/// of each piece.
 pub(crate) fn in_pieces<T>(
     rows: usize,
     limits: EvaluationLimits,
@@ -166,7 +165,7 @@ pub(crate) fn function(of_constants: bool, run: impl FnOnce() -> EvalResult) -> 
     result
 }
 
-/// Bytes that a value may still take.
+/// The remaining bytes for a value.
 pub(crate) fn room() -> u64 {
     let left = LEFT.get();
     if left.constant {
@@ -176,7 +175,7 @@ pub(crate) fn room() -> u64 {
     }
 }
 
-/// Checks that a value of so many bytes fits; they are counted once the value exists.
+/// Checks that a value of this many bytes fits; they are counted once the value exists.
 pub(crate) fn reserve(bytes: u64) -> EvalResult<()> {
     if bytes <= room() {
         Ok(())

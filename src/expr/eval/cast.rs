@@ -1,10 +1,10 @@
 //! Casts: every pair of primitive types that Spark allows, in its three modes.
 //!
-//! ANSI raises where a value has no counterpart, legacy gives null or wraps around as Java does,
-//! try gives null by ANSI's rules. Text is read and written by `expr::text`; a cast from a nested
-//! value to text is written as Spark shows it.
+//! ANSI raises where the target type cannot hold a value, legacy gives null or wraps around as Java
+//! does, try gives null where ANSI raises. `expr::text` reads and writes strings; a cast from a
+//! nested value to a string has Spark's format.
 //!
-//! Cost: one loop a column; widening goes through arrow's kernels.
+//! Cost: one loop per column; widening goes through arrow's kernels.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn is_numeric(t: &DataType) -> bool {
         )
 }
 
-/// Whether values of a type can be written as text.
+/// Whether values of a type can be cast to strings.
 fn has_text(t: &DataType) -> bool {
     match t {
         DataType::Variant => false,
@@ -115,10 +115,10 @@ pub fn can_fail(from: &DataType, to: &DataType, mode: CastMode) -> bool {
             .iter()
             .zip(&b.fields)
             .any(|(a, b)| can_fail(&a.data_type, &b.data_type, mode)),
-        // Bytes need not be text.
+        // Binary values may not be valid UTF-8.
         (T::Binary, T::String) => true,
         (_, T::String) => false,
-        // A time without a date has no value here in any mode.
+        // A time without a date has no value in any mode.
         (T::String, T::Timestamp) => true,
         // Days and local times beyond the range of microseconds raise in every mode.
         (T::Date, T::Timestamp | T::TimestampNtz) | (T::TimestampNtz, T::Timestamp) => true,
@@ -190,7 +190,7 @@ struct CastInput<'a> {
 }
 
 impl CastInput<'_> {
-    /// What a value without a counterpart gives: null, or the error.
+    /// The result for a value that the target type cannot hold: null, or the error.
     fn none<T>(&self, fault: impl FnOnce() -> String) -> EvalResult<Option<T>> {
         if self.mode == CastMode::Ansi {
             Err(EvalError::Value(fault()))
@@ -253,8 +253,8 @@ impl CastInput<'_> {
         }
     }
 
-    /// Casts the parts of nested values. What stands under a null is no value: it is taken out
-    /// first, lest it raise.
+    /// Casts the elements of nested values. Elements under a null are removed first, so that they
+    /// cannot raise.
     fn list(&self, from: &DataType, to: &DataType) -> EvalResult {
         let list = self
             .array
@@ -620,7 +620,7 @@ impl CastInput<'_> {
         Ok(Arc::new(out.finish_binary()))
     }
 
-    /// Integers, truth values or microseconds as 64-bit integers.
+    /// Integers, booleans or microseconds as 64-bit integers.
     fn longs(&self) -> EvalResult<Int64Array> {
         Ok(arrow_cast::cast(self.array, &Arrow::Int64)?
             .as_primitive::<Int64Type>()
@@ -662,7 +662,7 @@ impl CastInput<'_> {
             )?),
             T::Double => Arc::new(self.to_double()?),
             T::Float => {
-                // An integer is rounded once, not by way of a double.
+                // An integer is rounded once, not through a double.
                 if is_integral(self.from) {
                     arrow_cast::cast(self.array, &Arrow::Float32)?
                 } else if let T::Decimal(_, scale) = self.from {
@@ -714,7 +714,7 @@ impl CastInput<'_> {
                     if legacy {
                         return Ok(Some(wrap(whole as i64)));
                     }
-                    // Spark takes decimals of more than 18 digits to small integers by way of a
+                    // Spark casts decimals of more than 18 digits to small integers through a
                     // double, which may round up.
                     let fits = if *precision > 18 && high < 1e15 {
                         let double = decimal_to_double(value, *scale);
@@ -791,7 +791,7 @@ impl CastInput<'_> {
                         .filter(|v| fits(*v, precision));
                     match decimal {
                         Some(value) => Ok(Some(value)),
-                        // Java has no decimal for these, which Spark takes for null in every mode.
+                        // Java has no decimal for these; Spark returns null in every mode.
                         None if !value.is_finite() => Ok(None),
                         None => self.none(|| {
                             let mut text = String::new();
@@ -803,7 +803,7 @@ impl CastInput<'_> {
             }
             _ => {
                 let values = self.longs()?;
-                // A timestamp is its seconds, exactly.
+                // A timestamp is cast to its exact seconds.
                 let from = if matches!(self.from, DataType::Timestamp) {
                     6
                 } else {
@@ -868,7 +868,8 @@ fn nullable(field: &FieldRef, needed: bool) -> FieldRef {
     )
 }
 
-/// Whether a list or map array has all of these elements: a slice has those of other rows, too.
+/// Whether a list or map array uses all of its elements: those of a slice include elements of other
+/// rows.
 fn is_whole(offsets: &[i32], elements: &ArrayRef) -> bool {
     offsets.first() == Some(&0)
         && offsets
@@ -884,7 +885,7 @@ fn compacted(array: &ArrayRef) -> EvalResult {
     Ok(arrow_select::take::take(array, &indices, None)?)
 }
 
-/// Text as a truth value.
+/// A string as a boolean.
 fn truth(text: &str) -> Option<bool> {
     let trimmed = number::trim_blanks(text);
     let is = |words: [&str; 5]| words.iter().any(|w| trimmed.eq_ignore_ascii_case(w));
@@ -898,11 +899,11 @@ fn truth(text: &str) -> Option<bool> {
 }
 
 /// The microseconds of decimal seconds as Scala computes them: a product of 34 digits, then the low
-/// 64 bits of its whole part.
+/// 64 bits of its integer part.
 fn decimal_micros(value: i128, scale: i8) -> i64 {
     let digits = value.unsigned_abs().checked_ilog10().map_or(0, |n| n + 1);
     let over = (digits + 6).saturating_sub(34);
-    // The product has six zeros at its end, so as many digits may go without loss.
+    // The product ends in six zeros, so six digits may be dropped without loss.
     let value = if over > 6 {
         round_to(value, over - 6, RoundingMode::HalfEven)
     } else {
@@ -920,7 +921,7 @@ fn decimal_micros(value: i128, scale: i8) -> i64 {
         .wrapping_add(fraction as i64)
 }
 
-/// The decimal number that a double is written as; `None` for what has none.
+/// The decimal number that a double is written as; `None` for infinities and `NaN`.
 pub(crate) fn double_digits(value: f64) -> Option<DecimalDigits> {
     if !value.is_finite() {
         return None;
@@ -941,7 +942,7 @@ fn decimal_to_float(unscaled: i128, scale: i8) -> f32 {
     format!("{unscaled}e-{scale}").parse().unwrap_or(f32::NAN)
 }
 
-/// An unscaled value moved to another scale, rounded half up; `None` when 128 bits do not hold it.
+/// An unscaled value converted to another scale, rounded half up; `None` if it exceeds 128 bits.
 pub(crate) fn rescale(unscaled: i128, from: i8, to: i8) -> Option<i128> {
     if to >= from {
         return unscaled.checked_mul(power_of_ten(u32::from((to - from).unsigned_abs())));
@@ -958,7 +959,7 @@ pub(crate) fn rescale(unscaled: i128, from: i8, to: i8) -> Option<i128> {
     })
 }
 
-/// Writes values of one array as text.
+/// Formats values of one array as strings.
 enum CastFormatter<'a> {
     Longs(Int64Array),
     Double(Float64Array),

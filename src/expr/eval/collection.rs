@@ -57,8 +57,8 @@ fn taken(values: &ArrayRef, indices: &UInt64Array, data_type: &DataType) -> Eval
     plain(&canonical(&array, data_type)?, data_type)
 }
 
-/// Checks that the elements taken for all rows fit: one element of a constant collection may be
-/// taken for each row.
+/// Checks that the elements taken for all rows fit into memory: one element of a constant
+/// collection may be taken for each row.
 fn reserve_taken(
     collection: &ColumnarValue,
     values: &ArrayRef,
@@ -97,7 +97,7 @@ pub(crate) fn size(call: &FunctionCall<'_>) -> EvalResult {
     Ok(Arc::new(out.finish()))
 }
 
-/// ARRAY_CONTAINS: unknown when not found beside a null.
+/// ARRAY_CONTAINS: null when the value is not found and the array has a null.
 pub(crate) fn contains(call: &FunctionCall<'_>) -> EvalResult {
     let (array, wanted) = (call.arg(0)?, call.arg(1)?);
     let items = CollectionItems::of(array)?;
@@ -137,7 +137,7 @@ pub(crate) fn element(call: &FunctionCall<'_>) -> EvalResult {
         let order = comparator(&keys, &needles)?;
         for row in 0..call.rows {
             let needle = key.row(row);
-            // The first of equal keys counts.
+            // The first of equal keys is used.
             let found = items
                 .get(row)
                 .filter(|_| !key.is_null(row))
@@ -205,7 +205,7 @@ pub(crate) fn field(call: &FunctionCall<'_>) -> EvalResult {
     operand.into_array(call.rows)
 }
 
-/// MAP_KEYS and MAP_VALUES: the offsets stay, the entries' column is taken.
+/// MAP_KEYS and MAP_VALUES: the map's offsets with the entries' column.
 pub(crate) fn map_part(call: &FunctionCall<'_>) -> EvalResult {
     let operand = call.arg(0)?;
     let map = operand
@@ -305,7 +305,7 @@ fn list_of(
     plain(&(Arc::new(list) as ArrayRef), result)
 }
 
-/// The values of some arguments, those of a row side by side.
+/// The values of some arguments, interleaved by row.
 fn interleaved_by_row<'a>(
     call: &FunctionCall<'a>,
     arguments: impl Iterator<Item = &'a ColumnarValue>,
@@ -337,7 +337,7 @@ fn interleaved_by_row<'a>(
     Ok(arrow_select::interleave::interleave(&columns, &places)?)
 }
 
-/// Offsets of rows that all have so many entries.
+/// Offsets of rows that all have this many entries.
 fn even_offsets(rows: usize, entries: usize) -> EvalResult<Vec<i32>> {
     (0..=rows)
         .map(|row| i32::try_from(row * entries).map_err(|_| budget::too_large()))
@@ -358,7 +358,7 @@ pub(crate) fn make_array(call: &FunctionCall<'_>) -> EvalResult {
     )
 }
 
-/// MAP: keys and values in turn. Keys are never null and never twice there; -0.0 is 0.0.
+/// MAP: alternating keys and values. Keys are never null and never duplicated; -0.0 becomes 0.0.
 pub(crate) fn make_map(call: &FunctionCall<'_>) -> EvalResult {
     let (DataType::Map(map), Arrow::Map(entries, sorted)) =
         (call.result, call.result.to_arrow(StringLayout::Plain))
@@ -414,7 +414,7 @@ fn unsigned_zeros(keys: ArrayRef) -> ArrayRef {
     }
 }
 
-/// `NAMED_STRUCT`: names and values in turn; the names are the type's.
+/// `NAMED_STRUCT`: alternating names and values; the names are those of the type.
 pub(crate) fn make_struct(call: &FunctionCall<'_>) -> EvalResult {
     let (DataType::Struct(made), Arrow::Struct(fields)) =
         (call.result, call.result.to_arrow(StringLayout::Plain))

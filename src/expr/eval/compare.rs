@@ -1,8 +1,8 @@
-//! Comparisons in Spark's order, and what is built on them: GREATEST, LEAST, NULLIF, ISNAN.
+//! Comparisons in Spark's order, and the functions built on them: GREATEST, LEAST, NULLIF, ISNAN.
 //!
 //! Arrow's kernels order doubles by their bits (`-0.0 < 0.0`, negative `NaN` first), so floats are
-//! compared here; everything else is theirs. Nested values are compared element by element, nulls
-//! first, as Spark does within arrays and structs.
+//! compared here; kernels compare everything else. Nested values are compared element by element,
+//! nulls first, as in Spark's arrays and structs.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -81,8 +81,8 @@ pub(crate) fn compare(
     Ok(kernel(&a, &b)?)
 }
 
-/// The operands in the same layout: the kernels do not mix `Utf8` and `Utf8View`. A scalar takes
-/// the column's.
+/// The operands in the same layout: the kernels do not mix `Utf8` and `Utf8View`. A scalar is
+/// converted to the column's layout.
 fn aligned(a: &ColumnarValue, b: &ColumnarValue) -> EvalResult<(ColumnarValue, ColumnarValue)> {
     if a.array.data_type() == b.array.data_type() {
         return Ok((a.clone(), b.clone()));
@@ -107,7 +107,7 @@ fn aligned(a: &ColumnarValue, b: &ColumnarValue) -> EvalResult<(ColumnarValue, C
     ))
 }
 
-/// The nulls of a function that is null when an argument is.
+/// The nulls of a null-intolerant function: null where any argument is.
 pub(crate) fn joint_nulls(operands: &[&ColumnarValue], rows: usize) -> Option<NullBuffer> {
     let mut out: Option<NullBuffer> = None;
     for operand in operands {
@@ -300,7 +300,7 @@ pub(crate) fn is_nan(call: &FunctionCall<'_>) -> EvalResult {
     ))))
 }
 
-/// GREATEST and LEAST: nulls are passed over.
+/// GREATEST and LEAST: nulls are ignored.
 pub(crate) fn extreme(call: &FunctionCall<'_>) -> EvalResult {
     let mut best: Option<ColumnarValue> = None;
     for n in 0..call.operands.len() {

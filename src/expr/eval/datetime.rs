@@ -1,7 +1,8 @@
 //! Functions of dates and timestamps, in the session's zone.
 //!
-//! Dates are day numbers, timestamps microseconds; fields come from `protocol::calendar`. Where
-//! Java's `ZonedDateTime` keeps the offset in force through arithmetic in an overlap, so do these.
+//! Dates are day numbers, timestamps microseconds; fields come from `protocol::calendar`. Java's
+//! `ZonedDateTime` keeps the offset in force through arithmetic in an overlap; so do these
+//! functions.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use crate::protocol::calendar::{
 };
 use crate::protocol::schema::DataType;
 
-/// Refuses calls whose literal arguments ask for what the core lacks.
+/// Refuses calls whose literal arguments need a feature that the core does not have.
 pub(crate) fn check(function: Function, args: &[Expr]) -> Result<()> {
     match (function, args) {
         (
@@ -66,7 +67,7 @@ fn out_of_range(what: &str) -> EvalError {
 /// Days and microseconds within the day, by row.
 type WallClocks<'a> = Box<dyn Fn(usize) -> Option<(i64, i64)> + 'a>;
 
-/// The wall clock of the first argument by row, as days and microseconds within the day.
+/// The local time of the first argument by row, as days and microseconds within the day.
 fn wall_clocks<'a>(call: &'a FunctionCall<'_>) -> EvalResult<WallClocks<'a>> {
     let operand = call.arg(0)?;
     Ok(match call.arg_type(0)? {
@@ -120,7 +121,7 @@ pub(crate) fn field(call: &FunctionCall<'_>) -> EvalResult {
     Ok(Arc::new(out.finish()))
 }
 
-/// What DATE_TRUNC and TRUNC cut to.
+/// The unit that DATE_TRUNC and TRUNC truncate to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum TruncationUnit {
     Microsecond,
@@ -152,7 +153,7 @@ impl TruncationUnit {
         })
     }
 
-    /// The first day of the unit that a day lies in.
+    /// The first day of the unit that contains a day.
     fn first_day(self, days: i64) -> i64 {
         let date = civil(days);
         match self {
@@ -165,7 +166,7 @@ impl TruncationUnit {
     }
 }
 
-/// Whether TRUNC or DATE_TRUNC knows the unit; else they are null.
+/// Whether TRUNC or DATE_TRUNC supports the unit; otherwise they return null.
 pub(crate) fn truncates(function: Function, unit: &str) -> bool {
     TruncationUnit::parse(unit)
         .is_some_and(|unit| function == Function::DateTrunc || unit >= TruncationUnit::Week)
@@ -258,7 +259,7 @@ where
         |days, n| {
             let n = i32::from(n);
             Ok(Some(match call.function {
-                // Java's sums of days wrap around.
+                // Java's addition of days wraps around.
                 Function::DateAdd => days.wrapping_add(n),
                 Function::DateSub => days.wrapping_sub(n),
                 _ => i32::try_from(add_months(i64::from(days), i64::from(n)))
@@ -268,7 +269,7 @@ where
     )?))
 }
 
-/// A timestamp moved by months or by microseconds (whole days by the calendar).
+/// Adds months or microseconds to a timestamp (whole days by the calendar).
 pub(crate) fn add_to_timestamp(call: &FunctionCall<'_>) -> EvalResult {
     let zoned = matches!(call.result, DataType::Timestamp);
     let zone = if zoned {
@@ -316,7 +317,7 @@ pub(crate) fn add_to_timestamp(call: &FunctionCall<'_>) -> EvalResult {
     })
 }
 
-/// DATEDIFF: end less start.
+/// DATEDIFF: end minus start.
 pub(crate) fn date_diff(call: &FunctionCall<'_>) -> EvalResult {
     Ok(Arc::new(zip_with::<Date32Type, Date32Type, Int32Type>(
         call,
@@ -523,7 +524,7 @@ pub(crate) fn from_unix(call: &FunctionCall<'_>) -> EvalResult {
             let by = power_of_ten(u32::from(scale.unsigned_abs()));
             map_with::<Decimal128Type, Micros>(operand, call.rows, |v| {
                 let (whole, rest) = (v / by, v % by);
-                // What is finer than a microsecond has no place.
+                // Fractions of a microsecond cannot be represented.
                 let fraction = match i128::from(unit)
                     .checked_rem(by)
                     .filter(|r| *r == 0)
@@ -598,7 +599,7 @@ pub(crate) fn format(call: &FunctionCall<'_>) -> EvalResult {
     Ok(Arc::new(out.finish_text()?))
 }
 
-/// A `DateTimeFormatter` pattern: runs of letters, and text between.
+/// A `DateTimeFormatter` pattern: runs of letters, and literal text between them.
 #[derive(Debug)]
 pub(crate) struct DateTimePattern {
     items: Vec<PatternItem>,
@@ -635,7 +636,7 @@ const DAYS: [&str; 7] = [
 ];
 
 impl DateTimePattern {
-    /// Reads a pattern; letters that the core does not write are refused by name.
+    /// Parses a pattern; letters that the core does not support are refused by name.
     pub(crate) fn parse(pattern: &str) -> Result<Self> {
         let refuse = |what: &str| {
             Error::unsupported(format!(
@@ -652,7 +653,7 @@ impl DateTimePattern {
         while let Some(c) = chars.next() {
             match c {
                 '\'' => {
-                    // Two quotes are one quote, within quoted text too.
+                    // Two quotes are one quote, also within quoted text.
                     if chars.next_if_eq(&'\'').is_some() {
                         text(&mut items, '\'');
                         continue;
@@ -765,7 +766,7 @@ impl DateTimePattern {
 }
 
 fn write_offset(out: &mut String, letter: char, count: usize, offset: i64) {
-    // `Z` alone has no short form for UTC, but with five letters.
+    // `Z` has a short form for UTC only with five letters.
     if offset == 0 && (letter == 'X' || (letter == 'Z' && count == 5)) {
         out.push('Z');
         return;

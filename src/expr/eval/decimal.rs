@@ -1,9 +1,9 @@
-//! Decimal arithmetic with the precision that Java's `BigDecimal` has in Spark, then brought to the
-//! result's type.
+//! Decimal arithmetic with the precision that Java's `BigDecimal` has in Spark, then converted to
+//! the result's type.
 //!
 //! Spark multiplies to 38 significant digits and divides to 39 places before it rounds to the
-//! result's scale; rounding twice shows in the last digit, so both steps are made here too. A
-//! result that does not fit raises in ANSI mode and is null else.
+//! result's scale; rounding twice changes the last digit, so both roundings are done here too. A
+//! result that does not fit raises in ANSI mode and is null otherwise.
 //!
 //! Cost: 128 bits where both sides have the same scale, else 256.
 
@@ -55,7 +55,7 @@ fn divide_half_up(value: i256, places: u32) -> Option<i256> {
     }
 }
 
-/// An unscaled value moved from one scale to another, rounded half up.
+/// An unscaled value converted from one scale to another, rounded half up.
 fn move_scale(value: i256, from: i32, to: i32) -> Option<i256> {
     match to.cmp(&from) {
         Ordering::Equal => Some(value),
@@ -94,7 +94,7 @@ pub(crate) fn binary(call: &FunctionCall<'_>) -> EvalResult {
                 };
             }
             let quotient = integral_quotient(a, s1, b, s2);
-            // The low 64 bits, as `BigDecimal.longValue` gives.
+            // The low 64 bits, as `BigDecimal.longValue` returns them.
             match quotient
                 .and_then(i256::to_i128)
                 .and_then(|q| i64::try_from(q).ok())
@@ -132,7 +132,8 @@ pub(crate) fn binary(call: &FunctionCall<'_>) -> EvalResult {
     Ok(Arc::new(values.with_precision_and_scale(precision, scale)?))
 }
 
-/// The result at scale `to` in 128 bits, which is the usual case; `None` says to compute it in 256.
+/// The result at scale `to` in 128 bits, which is the usual case; `None` means that 256 bits are
+/// needed.
 fn narrow(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Option<i128> {
     let scaled = |value: i128, by: i32| {
         10_i128
@@ -163,7 +164,7 @@ fn narrow(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Op
             );
             let (twice, divisor) = (rest.checked_mul(2)?, divisor.unsigned_abs());
             if twice < divisor {
-                // Rounding to 39 places first may make a half of a little less.
+                // Rounding to 39 places first may turn slightly less than a half into a half.
                 let reach = 10_u128.checked_pow(u32::try_from(QUOTIENT_PLACES - to).ok()?);
                 if reach.is_some_and(|reach| {
                     (divisor - twice)
@@ -217,7 +218,7 @@ fn exact(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Opt
             let mut rounded = divide_half_up(product, over)?;
             let mut scale = s1 + s2 - over.cast_signed();
             if self::digits(rounded) > PRODUCT_DIGITS {
-                // Rounding carried into one more digit, which is a zero at the end.
+                // Rounding carried into one more digit, so the last digit is a zero.
                 rounded = divide_half_up(rounded, 1)?;
                 scale -= 1;
             }
@@ -228,7 +229,7 @@ fn exact(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Opt
             move_scale(quotient, QUOTIENT_PLACES, to)
         }
         _ => {
-            // Java cannot tell the remainder when the quotient has more digits than the context.
+            // Java cannot compute the remainder when the quotient has more digits than the context.
             let remainder = |x: i256, y: i256| {
                 let quotient = x.checked_div(y)?;
                 if self::digits(quotient) > PRODUCT_DIGITS {
@@ -249,7 +250,7 @@ fn exact(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Opt
     }
 }
 
-/// How many digits a value has.
+/// The number of digits of a value.
 fn digits(value: i256) -> u32 {
     let magnitude = if value < i256::ZERO {
         value.wrapping_neg()
@@ -270,8 +271,8 @@ fn quotient(a: i128, b: i128, places: i32) -> Option<i256> {
     let (dividend, divisor) = (a.unsigned_abs(), b.unsigned_abs());
     let (mut value, mut rest) = (i256::from_parts(dividend / divisor, 0), dividend % divisor);
     if places < 0 {
-        // Fewer places than none: whole digits are rounded away. The rest below decides nothing but
-        // a tie.
+        // A negative number of places: integer digits are rounded away. The remainder below only
+        // decides ties.
         let unit = wide_power(places.unsigned_abs())?;
         let (whole, below) = (value.checked_div(unit)?, value.checked_rem(unit)?);
         let up = below.checked_mul(wide(2))? >= unit;
@@ -287,8 +288,8 @@ fn quotient(a: i128, b: i128, places: i32) -> Option<i256> {
         };
     }
     for _ in 0..places {
-        // The divisor has at most 38 digits, so ten times the rest fits in 128 bits without a sign
-        // nearly always; else in 256.
+        // The divisor has at most 38 digits, so ten times the remainder nearly always fits in
+        // unsigned 128 bits; otherwise in 256.
         let (digit, next) = match rest.checked_mul(10) {
             Some(ten) => (ten / divisor, ten % divisor),
             None => {
@@ -315,14 +316,14 @@ fn quotient(a: i128, b: i128, places: i32) -> Option<i256> {
     }
 }
 
-/// `a div b`: the whole part of the quotient.
+/// `a div b`: the integer part of the quotient.
 fn integral_quotient(a: i128, s1: i32, b: i128, s2: i32) -> Option<i256> {
     let common = s1.max(s2);
     move_scale(wide(a), s1, common)?.checked_div(move_scale(wide(b), s2, common)?)
 }
 
-/// Digits that a sign's change keeps: Scala negates in a context of 34 digits, and Spark's results
-/// show it.
+/// Digits that negation keeps: Scala negates in a context of 34 digits, which is visible in Spark's
+/// results.
 const NEGATION_DIGITS: u32 = 34;
 
 /// NEGATIVE and ABS.
@@ -390,7 +391,7 @@ pub(crate) fn round(call: &FunctionCall<'_>, places: i32, rounding: RoundingMode
     let (_, from) = parameters(call.arg_type(0)?)?;
     let (precision, to) = parameters(call.result)?;
     let ansi = call.settings.ansi;
-    // With places behind the point the result's scale says where to round.
+    // With places after the point, the result's scale is the rounding position.
     let kept = if places < 0 { places } else { i32::from(to) };
     let shed = u32::try_from(i32::from(from) - kept).unwrap_or(0);
     let values = map_with::<Decimal128Type, Decimal128Type>(call.arg(0)?, call.rows, |v| {

@@ -55,7 +55,7 @@ fn timestamp(value: &str) -> String {
     cast(&text(value), "timestamp", "ansi")
 }
 
-/// The text of a value, or the condition of the error it raises.
+/// The string form of a value, or the condition of the error that it raises.
 fn shown_in(expr: &str, ansi: bool, zone: &str) -> String {
     let batch = RecordBatch::try_new(
         Arc::new(Schema::new(vec![Field::new("n", Arrow::Int32, true)])),
@@ -66,7 +66,7 @@ fn shown_in(expr: &str, ansi: bool, zone: &str) -> String {
         r#"{{"expr":{expr},"ansi":{ansi},"zone":"{zone}"}}"#
     ))
     .unwrap();
-    // Evaluated by itself first, so that the wrapped text below is not all that is tested.
+    // Evaluated on its own first, so that not only the expression wrapped below is tested.
     if let Err(error) = bound.evaluate(&batch) {
         let message = error.to_string();
         return message
@@ -130,7 +130,7 @@ fn division_by_zero_raises_or_is_null() {
         shown(&call("%", &[int(1), int(0)], "integer")),
         "REMAINDER_BY_ZERO"
     );
-    // The divisor is looked at first.
+    // The divisor is evaluated first.
     assert_eq!(
         shown(&call(
             "/",
@@ -367,8 +367,8 @@ fn regular_expressions_are_javas() {
     };
     assert!(matches("xabcx", "b"));
     assert!(matches("a1", r"^\w\d$") && !matches("a١", r"\d"));
-    // A final line end does not keep `$` from matching, and the dot stops at more line ends than
-    // `\n`.
+    // `$` also matches before a final line terminator, and the dot excludes more line terminators
+    // than `\n`.
     assert!(matches("a\n", "a$") && !matches("a\nb", "a$") && !matches("a\u{2028}b", "a.b"));
     assert!(matches("a\u{0b}", r"\s$"));
 }
@@ -461,7 +461,7 @@ fn times_are_cast_in_the_zone() {
         shown_in(&cast(&ts(), "timestamp_ntz", "ansi"), true, zone),
         "2024-03-09 23:30:00"
     );
-    // There is no 02:30 on that day.
+    // 02:30 does not exist on that day.
     assert_eq!(
         shown_in(&timestamp("2024-03-10 02:30:00"), true, zone),
         "2024-03-10 03:30:00"

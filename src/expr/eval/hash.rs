@@ -1,5 +1,5 @@
-//! Digests: MD5 by its crate, SHA-2 (FIPS 180-4) here, which saves a dependency for two small
-//! loops.
+//! Digests: MD5 from its crate, SHA-2 (FIPS 180-4) implemented here, which saves a dependency for
+//! two small loops.
 
 use md5::{Digest, Md5};
 

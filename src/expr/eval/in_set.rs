@@ -1,6 +1,6 @@
-//! The values of an IN list as a set, made once while the tree is read.
+//! The values of an IN list as a set, built once while the tree is read.
 //!
-//! Cost: one look-up a row; lists of a few numbers are compared one by one, which is faster than
+//! Cost: one look-up per row; lists of a few numbers are compared one by one, which is faster than
 //! hashing.
 
 use arrow_array::cast::AsArray;
@@ -36,7 +36,7 @@ enum InSetValues {
     Bytes(FxHashSet<Box<[u8]>>),
 }
 
-/// Lists up to this length are searched.
+/// Lists up to this length are searched linearly.
 const FEW: usize = 8;
 
 /// One pattern for every `NaN` and one for both zeros.
@@ -137,7 +137,7 @@ impl InSet {
                 }
             }
         };
-        // Not found beside a null is unknown.
+        // A value that is not found is unknown if the list has a null.
         let nulls = if self.has_null {
             NullBuffer::union(array.nulls(), Some(&NullBuffer::new(found.clone())))
         } else {

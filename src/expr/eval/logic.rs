@@ -1,7 +1,7 @@
-//! AND, OR and the functions that choose: three-valued and lazy by row.
+//! AND, OR and the conditional functions: three-valued and lazy by row.
 //!
-//! Rows that are decided are not evaluated further when the rest can fail, nor when few rows are
-//! left; else whole columns are combined by kernels.
+//! Rows whose result is known are not evaluated further when the other operands can fail, or when
+//! few rows remain; otherwise kernels combine whole columns.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::expr::function::Function;
 use crate::expr::tree::Expr;
 use crate::protocol::schema::DataType;
 
-/// When fewer than one row in so many is undecided, only those rows are evaluated.
+/// When fewer than one row in this many is undecided, only those rows are evaluated.
 const WORTH_SELECTING: usize = 8;
 
 /// AND (`conjunction`) or OR of any number of arguments.
@@ -54,7 +54,7 @@ pub(crate) fn junction(
             let next = evaluate(arg, &selected)?.into_array(selected.len())?;
             let next = ColumnarValue::column(scatter(&next, &open)?);
             // Null where the row was decided: `false AND null` is false and `true OR null` is true,
-            // so nothing is lost.
+            // so the result is the same.
             so_far = combine(so_far, next, rows.len(), conjunction)?;
         } else {
             let next = evaluate(arg, rows)?;
@@ -87,7 +87,7 @@ fn combine(
     })
 }
 
-/// One way to a value: taken for the rows where the condition holds.
+/// One branch: its value is used for the rows where its condition holds.
 enum CaseBranch<'a> {
     /// The value where a predicate is true.
     When(&'a Expr, &'a Expr),
@@ -95,7 +95,7 @@ enum CaseBranch<'a> {
     WhenNotNull(&'a Expr, &'a Expr),
     /// The value where it is not null itself.
     IfNotNull(&'a Expr),
-    /// The value for all rows that are left.
+    /// The value for all remaining rows.
     Else(&'a Expr),
 }
 
@@ -148,7 +148,7 @@ fn not_null(operand: &ColumnarValue) -> EvalResult<ColumnarValue> {
     })
 }
 
-/// Evaluates everything for all rows and picks, from the last way to the first.
+/// Evaluates every branch for all rows and combines them, from the last branch to the first.
 fn evaluate_eagerly(
     ways: &[CaseBranch<'_>],
     result: &DataType,
@@ -193,14 +193,14 @@ fn evaluate_eagerly(
     Ok(chosen)
 }
 
-/// Evaluates each way only for the rows that take it.
+/// Evaluates each branch only for the rows that use it.
 fn evaluate_lazily(
     ways: &[CaseBranch<'_>],
     result: &DataType,
     rows: &EvalContext,
 ) -> EvalResult<ColumnarValue> {
-    // Where each row's value is: an array and an index in it. Array 0 is the null of rows that no
-    // way takes.
+    // The location of each row's value: an array and an index in it. Array 0 is the null for rows
+    // without a branch.
     let mut values: Vec<ArrayRef> = vec![nulls(result, 1)];
     let mut places = vec![(0_usize, 0_usize); rows.len()];
     let mut left: Vec<usize> = (0..rows.len()).collect();

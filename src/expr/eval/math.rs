@@ -1,4 +1,4 @@
-//! `exp`, `ln`, `log10` and `pow` to the last bit as Java's `StrictMath` has them.
+//! `exp`, `ln`, `log10` and `pow`, bit for bit as Java's `StrictMath` computes them.
 //!
 //! Spark calls `StrictMath`, which is specified to be fdlibm (Sun Microsystems, freely
 //! distributable): a set of algorithms whose results are within one unit in the last place, not the
@@ -6,10 +6,10 @@
 //! Spark wrote must compare equal here, so the same reductions and polynomials are evaluated in the
 //! same order, on every platform; the names of the coefficients are fdlibm's.
 //!
-//! Rejected: the platform's functions, which are nearer to the truth but differ in one of ten
+//! Rejected: the platform's functions, which are more accurate but differ from Spark in one of ten
 //! results, and between platforms.
 
-// The coefficients are written as fdlibm gives them, with more digits than a double has.
+// The coefficients are written as in fdlibm, with more digits than a double has.
 #![allow(
     clippy::excessive_precision,
     clippy::many_single_char_names,
@@ -29,7 +29,7 @@ const P3: f64 = 6.61375632143793436117e-05;
 const P4: f64 = -1.65339022054652515390e-06;
 const P5: f64 = 4.13813679705723846039e-08;
 
-/// The upper half of the bits, as fdlibm looks at doubles.
+/// The upper half of the bits, by which fdlibm classifies doubles.
 fn high(x: f64) -> i32 {
     (x.to_bits() >> 32) as i32
 }
@@ -47,7 +47,7 @@ fn head(x: f64) -> f64 {
     f64::from_bits(x.to_bits() & 0xffff_ffff_0000_0000)
 }
 
-/// The polynomial that both `exp` and `pow` end with.
+/// The polynomial at the end of both `exp` and `pow`.
 fn tail(t: f64) -> f64 {
     t * (P1 + t * (P2 + t * (P3 + t * (P4 + t * P5))))
 }
@@ -58,7 +58,7 @@ fn scale(x: f64, n: i32) -> f64 {
     if exponent > 0 {
         with_high(x, high(x).wrapping_add(n << 20))
     } else {
-        // 54 more, taken away by an exact power of two.
+        // The exponent plus 54, removed again by an exact power of two.
         with_high(x, high(x).wrapping_add((n + 54) << 20)) * (1.0 / TWO_54)
     }
 }
@@ -99,7 +99,7 @@ pub(crate) fn exp(x: f64) -> f64 {
     }
     let y = 1.0 - ((lo - (reduced * c) / (2.0 - c)) - hi);
     if k >= -1021 {
-        // 2^1024 does not exist, but half of it twice does.
+        // 2^1024 is not a double, so 2^1023 is multiplied by two.
         if k == 1024 {
             y * 2.0 * f64::from_bits(0x7fe0_0000_0000_0000)
         } else {
@@ -110,8 +110,8 @@ pub(crate) fn exp(x: f64) -> f64 {
     }
 }
 
-/// A number above zero, made a normal one where it is not, with its power of two; the logarithm
-/// itself where it is a limit.
+/// A positive number, normalised if it is subnormal, with its exponent; the logarithm itself for
+/// limiting values.
 fn exponent(x: f64) -> Result<(f64, i32), f64> {
     if x == 0.0 {
         return Err(f64::NEG_INFINITY);
@@ -204,7 +204,7 @@ pub(crate) fn log10(x: f64) -> f64 {
     z + y * LOG10_2_HIGH
 }
 
-/// Whether a double is a whole number: 1 for odd, 2 for even, 0 for none.
+/// Parity of a double: 1 for an odd integer, 2 for an even one, 0 for any other number.
 fn integer_parity(y: f64) -> i32 {
     let magnitude = y.abs();
     if magnitude >= TWO_53 {

@@ -1,11 +1,11 @@
 //! The evaluator: [`BoundExpr`] x `RecordBatch` -> one array, a column at a time.
 //!
-//! Rows are never looped over per node where a kernel does: comparisons, logic and lists run over
-//! whole columns. What makes this an evaluator of Spark's expressions rather than of arrow's is
-//! laziness: an error must not surface for a row whose value does not depend on it. So the right
-//! side of AND and OR, the branches of CASE and the later arguments of a function whose earlier
-//! argument is null are evaluated only for the rows that need them, whenever they can fail at all;
-//! what cannot fail is evaluated for all rows, which is faster than selecting.
+//! Kernels process whole columns wherever possible: comparisons, logic and lists never loop over
+//! rows. Unlike arrow's kernels, Spark's expressions are lazy: an error must not surface for a row
+//! whose value does not depend on it. So the right side of AND and OR, the branches of CASE and the
+//! later arguments of a function whose earlier argument is null are evaluated only for the rows
+//! that need them, whenever they can fail at all; expressions that cannot fail are evaluated for
+//! all rows, which is faster than selecting.
 //!
 //! Rejected: row-at-a-time interpretation (10 to 50 times slower in a scan's filter); evaluating
 //! everything and discarding errors (an error is raised for a batch, its row is not known).
@@ -50,18 +50,18 @@ mod sweep_tests;
 #[cfg(test)]
 mod tests;
 
-/// What stops an evaluation.
+/// The error that ends an evaluation.
 #[derive(Debug)]
 pub(crate) enum EvalError {
-    /// A value of some row has no result. The node that raised it is named on the way out.
+    /// A value of some row has no result. The error receives the node that raised it while it
+    /// propagates.
     Value(String),
-    /// The values take more bytes than there may be; `what` is the node that has them, once it is
-    /// known.
+    /// The values exceed the memory limit; `what` is the node with these values, once it is known.
     TooLarge {
         what: Option<String>,
         of_constants: bool,
     },
-    /// Anything else.
+    /// Any other error.
     Error(Error),
 }
 
@@ -78,7 +78,7 @@ impl From<ArrowError> for EvalError {
 }
 
 impl EvalError {
-    /// The same with the expression that raised it.
+    /// The error with the expression that raised it.
     fn named(self, expr: &Expr) -> Self {
         match self {
             Self::Value(what) => Self::Error(Error::invalid(format!(
@@ -123,7 +123,7 @@ fn expression_summary(expr: &Expr) -> String {
 
 pub(crate) type EvalResult<T = ArrayRef> = std::result::Result<T, EvalError>;
 
-/// A column of values, or one value that stands for every row.
+/// A column of values, or one value for all rows.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnarValue {
     pub(crate) array: ArrayRef,
@@ -182,8 +182,8 @@ impl ColumnarValue {
     }
 }
 
-/// A tree that promised another type: the binder and the batch disagree in a way that [`canonical`]
-/// should have caught.
+/// The error for a value of another type than the tree declares: the binder and the batch disagree
+/// in a way that [`canonical`] should have detected.
 pub(crate) fn unexpected(found: &Arrow) -> EvalError {
     Error::internal(format!(
         "the evaluator met an unexpected array of type {found}"
@@ -191,7 +191,7 @@ pub(crate) fn unexpected(found: &Arrow) -> EvalError {
     .into()
 }
 
-/// The rows under evaluation and the settings.
+/// The rows to evaluate and the settings.
 #[derive(Debug, Clone)]
 pub(crate) struct EvalContext {
     batch: RecordBatch,
@@ -266,7 +266,7 @@ impl EvalContext {
     }
 }
 
-/// A field of a struct array, null where the struct is.
+/// A field of a struct array, null where the struct is null.
 pub(crate) fn child(parent: &StructArray, name: &str) -> Option<ArrayRef> {
     let array = parent.column_by_name(name)?;
     match parent.nulls() {
@@ -302,9 +302,9 @@ fn is_canonical(arrow: &Arrow, data_type: &DataType) -> bool {
     }
 }
 
-/// `array` in the form that the evaluator computes with: text and bytes in any of the three
-/// layouts, timestamps in microseconds, decimals in 128 bits, dictionaries unpacked, nested values
-/// as `DataType::to_arrow` has them.
+/// `array` in the form that the evaluator computes with: strings and binary values in any of the
+/// three layouts, timestamps in microseconds, decimals in 128 bits, dictionaries unpacked, nested
+/// values in the types of `DataType::to_arrow`.
 pub(crate) fn canonical(array: &ArrayRef, data_type: &DataType) -> EvalResult {
     if is_canonical(array.data_type(), data_type) {
         return Ok(array.clone());
@@ -339,13 +339,13 @@ pub(crate) fn canonical(array: &ArrayRef, data_type: &DataType) -> EvalResult {
             | Arrow::Decimal128(_, s)
             | Arrow::Decimal256(_, s),
         ) => s <= scale,
-        // Older files of a table whose column has been widened since.
+        // Older files of a table whose column was widened later.
         (DataType::Short, Arrow::Int8)
         | (DataType::Integer, Arrow::Int8 | Arrow::Int16)
         | (DataType::Long, Arrow::Int8 | Arrow::Int16 | Arrow::Int32)
         | (DataType::Double, Arrow::Float32 | Arrow::Int8 | Arrow::Int16 | Arrow::Int32) => true,
         (DataType::Struct(_) | DataType::Array(_) | DataType::Map(_), found) => {
-            // Only the layout of what is inside may differ, which arrow casts without changing a
+            // Only the layout of the nested values may differ, which arrow casts without changing a
             // value.
             DataType::from_arrow(found)
                 .is_some_and(|found| crate::expr::function::same(&found, data_type))
@@ -401,7 +401,7 @@ pub(crate) fn plain(array: &ArrayRef, data_type: &DataType) -> EvalResult {
     Ok(arrow_cast::cast_with_options(array, &wanted, &options)?)
 }
 
-/// The rows where a truth value is true, without nulls.
+/// The rows where a boolean is true, without nulls.
 pub(crate) fn is_true(array: &BooleanArray) -> BooleanArray {
     match array.nulls() {
         None => array.clone(),
@@ -409,7 +409,7 @@ pub(crate) fn is_true(array: &BooleanArray) -> BooleanArray {
     }
 }
 
-/// The rows where a truth value is false, without nulls.
+/// The rows where a boolean is false, without nulls.
 pub(crate) fn is_false(array: &BooleanArray) -> BooleanArray {
     let not = !array.values();
     match array.nulls() {
@@ -422,7 +422,7 @@ pub(crate) fn negated(mask: &BooleanArray) -> BooleanArray {
     BooleanArray::new(!mask.values(), None)
 }
 
-/// `array`, which holds one value for each true of `mask`, spread over the length of `mask` with
+/// `array`, which has one value for each true bit of `mask`, spread over the length of `mask` with
 /// nulls elsewhere.
 pub(crate) fn scatter(array: &ArrayRef, mask: &BooleanArray) -> EvalResult {
     let mut next = 0_u64;
@@ -442,7 +442,7 @@ pub(crate) fn scatter(array: &ArrayRef, mask: &BooleanArray) -> EvalResult {
 /// Evaluates a node.
 pub(crate) fn evaluate(expr: &Expr, rows: &EvalContext) -> EvalResult<ColumnarValue> {
     match expr {
-        // The batch has it already.
+        // The batch has the column already.
         Expr::Column { path, data_type } => Ok(ColumnarValue::column(
             rows.column(path, data_type)
                 .map_err(|fault| fault.named(expr))?,
@@ -506,8 +506,8 @@ fn compute(expr: &Expr, rows: &EvalContext) -> EvalResult<ColumnarValue> {
 }
 
 /// Evaluates arguments in Spark's order: from the left, but the divisor before the dividend and
-/// LOCATE's start first. A function that is null when an argument is does not look at the arguments
-/// behind a null, so those are not evaluated there when they can fail.
+/// LOCATE's start first. A null-intolerant function ignores the arguments after a null, so these
+/// are not evaluated for such rows when they can fail.
 fn arguments(
     function: Function,
     args: &[Expr],
@@ -569,8 +569,8 @@ fn evaluate_null_intolerant(
     }
 }
 
-/// Whether the function does not look further once an argument is null: it is null then, whatever
-/// the others (LOCATE without a start is 0).
+/// Whether the function is null-intolerant: once an argument is null the result is null, whatever
+/// the others (LOCATE with a null start is 0).
 pub(crate) fn is_null_intolerant(function: Function) -> bool {
     use Function as F;
     !matches!(
@@ -708,15 +708,15 @@ impl BoundExpr {
     /// The value of every row, in the plain layout of the expression's type.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the expression and the value that has no result, or is larger than
-    /// a row's may be; [`Error::SchemaMismatch`] names a column that is missing from the batch
-    /// or has another type; [`Error::Resource`] says that the values of all rows together are
-    /// too large.
+    /// [`Error::Invalid`] names the expression and the value that has no result, or exceeds the
+    /// memory limit of a row; [`Error::SchemaMismatch`] names a column that is missing from the
+    /// batch or has another type; [`Error::Resource`] if the values of all rows together are too
+    /// large.
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
         self.evaluate_within(batch, EvaluationLimits::of_process()?)
     }
 
-    /// The same within other limits than those of the process.
+    /// The same with limits that differ from those of the process.
     ///
     /// # Errors
     /// As [`BoundExpr::evaluate`].
@@ -761,7 +761,7 @@ impl BoundExpr {
     /// The rows for which a predicate is true; null counts as false.
     ///
     /// # Errors
-    /// As [`BoundExpr::evaluate`]; [`Error::Invalid`] when the expression is no predicate.
+    /// As [`BoundExpr::evaluate`]; [`Error::Invalid`] if the expression is not a predicate.
     pub fn filter_mask(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         if !matches!(self.data_type(), DataType::Boolean | DataType::Void) {
             return Err(Error::invalid(format!(

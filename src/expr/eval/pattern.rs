@@ -1,9 +1,9 @@
-//! Text patterns: LIKE, RLIKE and the searches for a piece of text.
+//! String patterns: LIKE, RLIKE and substring searches.
 //!
-//! LIKE is split at its `%` once a pattern; the common shapes (`a%`, `%a`, `%a%`, no wildcard)
+//! LIKE is split at its `%` once per pattern; the common shapes (`a%`, `%a`, `%a%`, no wildcard)
 //! become byte searches. RLIKE takes literal patterns that mean the same in Java and in the `regex`
-//! crate: a pattern that does not is refused by name while the tree is read, since a pattern that
-//! nearly matches is worse than none.
+//! crate. A pattern with another meaning is refused by name while the tree is read, since a pattern
+//! that nearly matches is worse than an error.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::expr::function::Function;
 use crate::expr::scalar::Scalar;
 use crate::expr::tree::Expr;
 
-/// Refuses patterns that are wrong or that the core cannot match as Spark does.
+/// Refuses patterns that are invalid or that the core cannot match as Spark does.
 pub(crate) fn check(function: Function, args: &[Expr]) -> Result<()> {
     match (function, args) {
         (
@@ -99,7 +99,7 @@ fn escape_char(text: &str) -> std::result::Result<char, String> {
 #[derive(Debug)]
 pub(crate) struct LikePattern {
     pieces: Vec<Vec<LikeToken>>,
-    /// The text of each piece that has no `_`.
+    /// The literal string of each piece that has no `_`.
     literals: Vec<Option<String>>,
 }
 
@@ -165,8 +165,8 @@ impl LikePattern {
         })
     }
 
-    /// The text that every match begins with, and whether the pattern is that text and one `%`
-    /// behind it.
+    /// The literal prefix of every match, and whether the pattern is this prefix followed by one
+    /// `%`.
     pub(crate) fn prefix(&self) -> (String, bool) {
         let mut out = String::new();
         let first = self.pieces.first().map_or(&[][..], Vec::as_slice);
@@ -180,7 +180,7 @@ impl LikePattern {
         (out, only)
     }
 
-    /// The one text that matches, when there are no wildcards.
+    /// The only string that matches, if there are no wildcards.
     pub(crate) fn exact(&self) -> Option<&str> {
         match self.literals.as_slice() {
             [Some(text)] => Some(text),
@@ -212,7 +212,7 @@ impl LikePattern {
                         None => return false,
                     }
                 }
-                // The last piece must end the text.
+                // The last piece must end the string.
                 let length = last.len();
                 let mut starts = rest.char_indices().rev().map(|(at, _)| at);
                 let start = if length == 0 {
@@ -230,7 +230,7 @@ impl LikePattern {
     }
 }
 
-/// What is behind a piece that the text starts with.
+/// The rest of the string after a piece that it starts with.
 fn matches_here<'a>(piece: &[LikeToken], text: &'a str) -> Option<&'a str> {
     let mut chars = text.chars();
     for token in piece {
@@ -253,9 +253,10 @@ fn first_match<'a>(piece: &[LikeToken], text: &'a str) -> Option<&'a str> {
 
 /// A Java regular expression in the dialect of the `regex` crate.
 ///
-/// Taken are literals, `.`, anchors at the ends of the whole pattern, groups, alternatives, classes
-/// of ASCII characters and ranges, the classes `\d \w \s` and their negations, and greedy or lazy
-/// quantifiers. All else means something else or nothing there.
+/// Accepted are literals, `.`, anchors at the ends of the whole pattern, groups, alternatives,
+/// classes of ASCII characters and ranges, the classes `\d \w \s` and their negations, and greedy
+/// or lazy quantifiers. Everything else has another meaning in that crate, or is not supported by
+/// it.
 fn translate(pattern: &str) -> Result<String> {
     let refuse = |what: &str| {
         Error::unsupported(format!(
@@ -306,7 +307,7 @@ fn translate(pattern: &str) -> Result<String> {
                 out.push(']');
             }
             (true, '[') => return Err(refuse("`[` within a class")),
-            // Doubled they are operators, of one side or the other.
+            // Doubled, they are set operators in one of the two dialects.
             (true, '&' | '~' | '-') if chars.peek() == Some(&c) => {
                 return Err(refuse(&format!("`{c}{c}` within a class")));
             }
@@ -320,7 +321,7 @@ fn translate(pattern: &str) -> Result<String> {
                 class_start = true;
                 out.push('[');
             }
-            // Java's dot stops at more line ends.
+            // Java's dot excludes more line terminators.
             (false, '.') => out.push_str(r"[^\n\r\x{85}\x{2028}\x{2029}]"),
             (false, '(') => {
                 out.push('(');
@@ -336,7 +337,7 @@ fn translate(pattern: &str) -> Result<String> {
                 if chars.peek().is_some_and(|next| !matches!(next, ')' | '|')) {
                     return Err(refuse("`$` before the end"));
                 }
-                // Java's `$` also matches before a final line end.
+                // Java's `$` also matches before a final line terminator.
                 out.push_str(r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?\z");
             }
             (false, '^') => out.push_str(r"\A"),
@@ -462,8 +463,8 @@ pub(crate) fn call(call: &FunctionCall<'_>) -> EvalResult {
     Ok(Arc::new(masked(bits, nulls)))
 }
 
-/// The patterns that are one search: whole columns at once, which for views mostly looks at their
-/// first bytes alone.
+/// Patterns that are a single search: kernels process whole columns, and for views mostly read only
+/// the first bytes.
 fn by_kernel(like: &LikePattern, value: &ColumnarValue) -> EvalResult<Option<BooleanArray>> {
     type Kernel =
         fn(&dyn Datum, &dyn Datum) -> std::result::Result<BooleanArray, arrow_schema::ArrowError>;

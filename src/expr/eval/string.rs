@@ -1,4 +1,4 @@
-//! Functions of text and bytes. Positions and lengths of text count code points.
+//! Functions of strings and binary values. Positions and lengths of strings count code points.
 //!
 //! Cost: one pass over the values; results are built in one buffer, whose size is checked before it
 //! grows.
@@ -20,7 +20,7 @@ use crate::expr::function::Function;
 use crate::expr::scalar::hex_digit;
 use crate::protocol::schema::DataType;
 
-/// Builds text row by row; `None` is null.
+/// Builds strings row by row; `None` is null.
 fn build_text(
     call: &FunctionCall<'_>,
     mut value: impl FnMut(usize, &mut BytesBuilder) -> EvalResult<Option<()>>,
@@ -34,7 +34,7 @@ fn build_text(
     Ok(Arc::new(out.finish_text()?))
 }
 
-/// Maps one string to another, in which no code point takes more than `WIDEST` times its bytes.
+/// Maps strings to strings in which each code point takes at most `WIDEST` times its bytes.
 fn map_text(call: &FunctionCall<'_>, write: impl Fn(&str, &mut Vec<u8>)) -> EvalResult {
     let texts = StringArg::new(call.arg(0)?)?;
     build_text(call, |row, out| {
@@ -48,8 +48,8 @@ fn map_text(call: &FunctionCall<'_>, write: impl Fn(&str, &mut Vec<u8>)) -> Eval
     })
 }
 
-/// The most bytes that a byte of text becomes when its letters are changed: U+0390 has two, its
-/// upper case has six.
+/// The largest growth of a string, in bytes per byte, when its case is changed: U+0390 has two
+/// bytes, its upper case has six.
 const WIDEST: usize = 3;
 
 /// An integer argument by row.
@@ -81,7 +81,7 @@ fn integers(call: &FunctionCall<'_>, mut value: impl FnMut(usize) -> Option<i64>
     Arc::new(out.finish())
 }
 
-/// How many code points a text has.
+/// The number of code points of a string.
 fn count(text: &str) -> usize {
     if text.is_ascii() {
         text.len()
@@ -124,7 +124,7 @@ pub(crate) fn length(call: &FunctionCall<'_>) -> EvalResult {
     }))
 }
 
-/// LOWER, UPPER, INITCAP, REVERSE of text.
+/// LOWER, UPPER, INITCAP, REVERSE of strings.
 pub(crate) fn letters(call: &FunctionCall<'_>) -> EvalResult {
     match call.function {
         Function::Lower => map_text(call, |text, out| {
@@ -150,8 +150,8 @@ pub(crate) fn letters(call: &FunctionCall<'_>) -> EvalResult {
                 if let Some(first) = chars.next() {
                     let mut scratch = String::new();
                     push_title_case(first, &mut scratch);
-                    // The rest in the context of the word, for the final sigma; its first letter is
-                    // replaced.
+                    // The rest is converted in the context of the word, for the final sigma; its
+                    // first letter is replaced.
                     let lower = word.to_lowercase();
                     let skipped: usize = first.to_lowercase().map(char::len_utf8).sum();
                     scratch.push_str(lower.get(skipped..).unwrap_or_default());
@@ -168,8 +168,8 @@ pub(crate) fn letters(call: &FunctionCall<'_>) -> EvalResult {
     }
 }
 
-/// The title case of a letter: the upper case, but for digraphs, ligatures and scripts that know no
-/// titles.
+/// The title case of a letter: the upper case, except for digraphs, ligatures and scripts without
+/// title case.
 fn push_title_case(c: char, out: &mut String) {
     match c {
         'ŉ' => out.push_str("ʼN"),
@@ -227,7 +227,7 @@ fn cut(function: Function, text: &str, blank: impl Fn(char) -> bool) -> &str {
     }
 }
 
-/// SUBSTRING, LEFT, RIGHT of text or bytes.
+/// SUBSTRING, LEFT, RIGHT of strings or binary values.
 pub(crate) fn substring(call: &FunctionCall<'_>) -> EvalResult {
     let operand = call.arg(0)?;
     let first = IntArg::new(call, 1)?;
@@ -236,7 +236,7 @@ pub(crate) fn substring(call: &FunctionCall<'_>) -> EvalResult {
     } else {
         None
     };
-    // Position and length as SUBSTRING has them.
+    // Position and length as in SUBSTRING.
     let window = |row: usize| -> Option<(i64, i64)> {
         let n = i64::from(first.get(row)?);
         Some(match call.function {
@@ -285,7 +285,7 @@ pub(crate) fn substring(call: &FunctionCall<'_>) -> EvalResult {
     Ok(Arc::new(out.finish_binary()))
 }
 
-/// SUBSTRING of bytes, in Java's 32-bit arithmetic.
+/// SUBSTRING of binary values, in Java's 32-bit arithmetic.
 fn slice(bytes: &[u8], position: i32, length: i32) -> &[u8] {
     let total = i32::try_from(bytes.len()).unwrap_or(i32::MAX);
     let start = match position {
@@ -303,7 +303,7 @@ fn slice(bytes: &[u8], position: i32, length: i32) -> &[u8] {
     bytes.get(at(start)..at(end)).unwrap_or_default()
 }
 
-/// CONCAT of text or bytes.
+/// CONCAT of strings or binary values.
 pub(crate) fn concat(call: &FunctionCall<'_>) -> EvalResult {
     let blobs = call
         .operands
@@ -335,7 +335,7 @@ pub(crate) fn concat(call: &FunctionCall<'_>) -> EvalResult {
     })
 }
 
-/// CONCAT_WS: nulls are passed over, elements of arrays stand for themselves.
+/// CONCAT_WS: nulls are ignored, elements of arrays are separate arguments.
 pub(crate) fn concat_ws(call: &FunctionCall<'_>) -> EvalResult {
     enum Part<'a> {
         Text(StringArg<'a>),
@@ -507,7 +507,7 @@ fn repeat_into(out: &mut Vec<u8>, text: &str, times: usize) {
     if length > 0 {
         out.extend_from_slice(text.as_bytes());
     }
-    // Doubled: a short text that is repeated often is copied by the block.
+    // By doubling: a short string that is repeated often is copied in blocks.
     while out.len() - start < length {
         let made = out.len() - start;
         out.extend_from_within(start..start + made.min(length - made));
@@ -539,7 +539,7 @@ pub(crate) fn find(call: &FunctionCall<'_>) -> EvalResult {
         None
     };
     Ok(integers(call, |row| {
-        // A null start is no start at all: 0, whatever the rest.
+        // A null start gives 0, whatever the other arguments.
         let Some(start) = starts.as_ref().map_or(Some(1), |s| s.get(row)) else {
             return Some(0);
         };
@@ -578,7 +578,7 @@ pub(crate) fn split_part(call: &FunctionCall<'_>) -> EvalResult {
         let part = match (separator.is_empty(), number > 0) {
             (true, _) => (nth == 0).then_some(text),
             (false, true) => text.split(separator).nth(nth),
-            // Parts are cut from the left in either case, which shows when separators overlap.
+            // Parts are cut from the left in either case, which matters when separators overlap.
             (false, false) => text
                 .split(separator)
                 .count()
@@ -626,7 +626,7 @@ fn hex_into(out: &mut Vec<u8>, bytes: &[u8], digits: &[u8; 16]) {
     }
 }
 
-/// UNHEX: null for what is no hex text.
+/// UNHEX: null for a string that is not hexadecimal.
 pub(crate) fn unhex(call: &FunctionCall<'_>) -> EvalResult {
     let texts = StringArg::new(call.arg(0)?)?;
     let mut out = BytesBuilder::new(call.rows);
@@ -641,7 +641,7 @@ pub(crate) fn unhex(call: &FunctionCall<'_>) -> EvalResult {
 
 fn unhexed(text: &str) -> Option<Vec<u8>> {
     let digits = text.bytes().map(hex_digit).collect::<Option<Vec<u8>>>()?;
-    // An odd first digit stands alone.
+    // With an odd number of digits the first one is a byte of its own.
     let (first, rest) = digits.split_at(digits.len() % 2);
     let mut out = first.to_vec();
     for pair in rest.chunks_exact(2) {

@@ -324,7 +324,7 @@ fn every_function_takes_edge_values_of_every_type_that_it_accepts() {
                     function,
                     Function::Repeat | Function::LeftPad | Function::RightPad
                 ) {
-                    // Two billion characters are refused or made, but not here.
+                    // A small length, because these could produce two billion characters.
                     args[1] = Expr::Literal {
                         value: Scalar::Long(5),
                         data_type: DataType::Integer,

@@ -88,7 +88,8 @@ fn an_error_does_not_surface_where_the_left_side_decides() {
     let positive = call(">", &[&number, &lit("0", "integer")], "boolean");
     let is_one = call("=", &[I, &lit("1", "integer")], "boolean");
     let guarded = call("and", &[&is_one, &positive], "boolean");
-    // Row 2 has a null on the left, which does not decide, so its text is read: an error.
+    // Row 2 has a null on the left, which does not decide the result, so its string is parsed: an
+    // error.
     let error = bind(&guarded).evaluate(&sample()).unwrap_err();
     assert!(matches!(error, Error::Invalid { .. }), "{error}");
     assert!(

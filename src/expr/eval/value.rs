@@ -1,4 +1,5 @@
-//! Text and bytes of any layout read by row, and text built with its size checked.
+//! Row access to strings and binary values of any layout, and string builders that check their
+//! size.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
@@ -11,7 +12,7 @@ use arrow_schema::DataType as Arrow;
 use crate::error::Error;
 use crate::expr::eval::{ColumnarValue, EvalError, EvalResult, budget, unexpected};
 
-/// One bit a value, 64 at a time, which the compiler turns into vector instructions.
+/// Packs one bit per value, 64 at a time, which the compiler turns into vector instructions.
 pub(crate) fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBuffer {
     let words = values.chunks(64).map(|chunk| {
         chunk
@@ -29,7 +30,7 @@ pub(crate) fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBu
     )
 }
 
-/// A text column.
+/// A string column.
 pub(crate) enum StringColumn<'a> {
     Plain(&'a StringArray),
     Large(&'a LargeStringArray),
@@ -46,7 +47,7 @@ impl<'a> StringColumn<'a> {
         })
     }
 
-    /// The text at an index, which must not be null.
+    /// The string at an index, which must not be null.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> &'a str {
         match self {
@@ -57,7 +58,7 @@ impl<'a> StringColumn<'a> {
     }
 }
 
-/// A column of text or bytes, read as bytes.
+/// A column of strings or binary values, read as bytes.
 pub(crate) enum BinaryColumn<'a> {
     Plain(&'a BinaryArray),
     Large(&'a LargeBinaryArray),
@@ -87,7 +88,7 @@ impl<'a> BinaryColumn<'a> {
     }
 }
 
-/// A text argument by row.
+/// A string argument by row.
 pub(crate) struct StringArg<'a> {
     strings: StringColumn<'a>,
     operand: &'a ColumnarValue,
@@ -112,8 +113,8 @@ impl<'a> StringArg<'a> {
     }
 }
 
-/// Builds text or bytes; refuses to grow beyond what the evaluation may hold and what 32-bit
-/// offsets reach.
+/// Builds strings or binary values; refuses to grow beyond the evaluation's memory limit and the
+/// range of 32-bit offsets.
 pub(crate) struct BytesBuilder {
     data: Vec<u8>,
     offsets: Vec<i32>,
@@ -136,8 +137,7 @@ impl BytesBuilder {
         }
     }
 
-    /// Adds a value made of what `write` appends, which is no more than `bound` bytes; nothing may
-    /// be removed.
+    /// Adds the value that `write` appends, at most `bound` bytes; nothing may be removed.
     pub(crate) fn push_with(
         &mut self,
         bound: usize,
@@ -165,7 +165,7 @@ impl BytesBuilder {
         Ok(())
     }
 
-    /// Makes sure that so many bytes may be added.
+    /// Checks that this many bytes may be added.
     pub(crate) fn make_room(&mut self, bytes: usize) -> EvalResult<()> {
         if bytes > self.most.saturating_sub(self.data.len()) {
             return Err(budget::too_large());

@@ -1,10 +1,10 @@
-//! Dates and times <-> text in Spark's forms.
+//! Conversion of dates and timestamps to and from Spark's string formats.
 //!
-//! Read are `[+-]yyyy[yyy][-[m]m[-[d]d]]` and, for timestamps,
-//! `[ |T][h]h:[m]m[:[s]s[.fraction]][zone]` behind it. Written are `yyyy-MM-dd` and
+//! Accepted are `[+-]yyyy[yyy][-[m]m[-[d]d]]` and, for timestamps,
+//! `[ |T][h]h:[m]m[:[s]s[.fraction]][zone]` after it. The output is `yyyy-MM-dd` and
 //! `yyyy-MM-dd HH:mm:ss[.ffffff]` without trailing zeros.
 //!
-//! Cost: one pass over the bytes, no allocation but for a zone.
+//! Cost: one pass over the bytes, no allocation except for a zone.
 
 use std::fmt::Write;
 
@@ -67,11 +67,11 @@ pub fn date(text: &str) -> Option<i32> {
     i32::try_from(checked_days(sign * year, month, day)?).ok()
 }
 
-/// A timestamp that cannot be told from the text alone.
+/// A timestamp that the string alone does not determine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeOnly;
 
-/// Parts of a timestamp text.
+/// Parts of a timestamp string.
 struct TimestampFields {
     /// Year, month, day, hour, minute, second, microsecond.
     fields: [i64; 7],
@@ -113,7 +113,7 @@ fn parts(text: &str) -> Option<Result<TimestampFields, TimeOnly>> {
                 if segment == 6 {
                     fraction_digits += 1;
                 }
-                // Digits behind the microseconds are dropped.
+                // Digits after the microseconds are dropped.
                 if segment != 6 || digits < 6 {
                     value = value
                         .saturating_mul(10)
@@ -182,14 +182,15 @@ fn wall_clock(fields: [i64; 7]) -> Option<i64> {
     let seconds = checked_days(year, month, day)?
         .checked_mul(86_400)?
         .checked_add(hour * 3600 + minute * 60 + second)?;
-    // Through 128 bits, for the first second of the range only fits together with its fraction.
+    // Computed with 128 bits, because the first second of the range only fits together with its
+    // fraction.
     i64::try_from(i128::from(seconds) * i128::from(MICROS_PER_SECOND) + i128::from(micros)).ok()
 }
 
-/// Reads a timestamp; texts without a zone are in `zone`. `None` when it is no timestamp.
+/// Reads a timestamp; strings without a zone are in `zone`. `None` when it is not a timestamp.
 ///
 /// # Errors
-/// [`TimeOnly`] for a time without a date, whose meaning depends on the day it is read.
+/// [`TimeOnly`] for a time without a date, whose value depends on the current day.
 pub fn timestamp(text: &str, zone: &TimeZoneSpec) -> Result<Option<i64>, TimeOnly> {
     match parts(text) {
         None => Ok(None),
@@ -201,8 +202,8 @@ pub fn timestamp(text: &str, zone: &TimeZoneSpec) -> Result<Option<i64>, TimeOnl
     }
 }
 
-/// Reads a timestamp without zone; a zone in the text is ignored, a time without a date is no such
-/// timestamp.
+/// Reads a timestamp without zone; a zone in the string is ignored, a time without a date is not
+/// accepted.
 #[must_use]
 pub fn timestamp_ntz(text: &str) -> Option<i64> {
     match parts(text) {
@@ -229,7 +230,7 @@ fn write_year(out: &mut String, year: i64) {
     };
 }
 
-/// Appends a wall clock.
+/// Appends a local time.
 pub fn write_timestamp(out: &mut String, local: i64) {
     let (days, micros) = split_days(local);
     write_date(out, days);
@@ -247,13 +248,13 @@ pub fn write_timestamp(out: &mut String, local: i64) {
     }
 }
 
-/// The date that a wall clock shows.
+/// The date of a local time.
 #[must_use]
 pub fn date_of(local: i64) -> i64 {
     split_days(local).0
 }
 
-/// Midnight of a date as a wall clock, if 64 bits reach.
+/// Midnight of a date as a local time, if it fits into 64 bits.
 #[must_use]
 pub fn midnight(days: i64) -> Option<i64> {
     days.checked_mul(crate::protocol::calendar::MICROS_PER_DAY)

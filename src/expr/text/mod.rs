@@ -1,7 +1,7 @@
-//! Values <-> text exactly as Spark's casts write and read them.
+//! Conversion between values and strings exactly as in Spark's casts.
 //!
-//! Rejected: arrow-cast's text conversions, which differ in number formats (`1e10`), in what they
-//! read (`2024-3-1`, `1.`, blanks) and in time zones.
+//! Rejected: arrow-cast's string conversions, which differ in number formats (`1e10`), in the input
+//! that they accept (`2024-3-1`, `1.`, blanks) and in time zones.
 
 pub mod datetime;
 pub mod number;

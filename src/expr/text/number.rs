@@ -1,21 +1,21 @@
-//! Numbers <-> text in Java's forms: `Double.toString`, `BigDecimal`, and Spark's own integer
-//! parser.
+//! Conversion of numbers to and from strings in Java's forms: `Double.toString`, `BigDecimal`, and
+//! Spark's own integer parser.
 //!
-//! Cost: one pass over the text, no allocation on the way in.
+//! Cost: one pass over the string, no allocation when reading.
 
 use std::fmt::Write;
 
-/// Why a text is no value of a type.
+/// The reason that a string is not a value of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiteralParseError {
-    /// It does not have the form.
+    /// It does not have the type's form.
     Malformed,
-    /// It has the form but lies outside the type.
+    /// It has the form but is out of the type's range.
     OutOfRange,
 }
 
-/// `Character.isWhitespace` or `isISOControl` for one byte, which is what Spark trims before it
-/// reads a number or a time.
+/// `Character.isWhitespace` or `isISOControl` for one byte: the bytes that Spark trims before it
+/// parses a number or a time.
 #[must_use]
 pub fn is_blank(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f
@@ -47,7 +47,7 @@ pub fn integer(text: &str, fraction_allowed: bool) -> Result<i64, LiteralParseEr
     if digits.is_empty() {
         return Err(LiteralParseError::Malformed);
     }
-    // Counted downwards, for the smallest value has no positive twin.
+    // Accumulated as a negative number, because the smallest value has no positive counterpart.
     let mut value: i64 = 0;
     let mut bytes = digits.iter();
     for byte in bytes.by_ref() {
@@ -122,7 +122,7 @@ fn hexadecimal(trimmed: &str) -> Option<f64> {
         .ok()
         .filter(|v| *v < (1 << 53) && joined.bytes().all(|b| b.is_ascii_hexdigit()))?;
     let power = exponent.checked_sub(4 * i32::try_from(fraction.len()).ok()?)?;
-    // Within the normal doubles a power of two is exact.
+    // Multiplication by a power of two is exact within the normal doubles.
     (-1000..=900)
         .contains(&power)
         .then(|| sign * value as f64 * 2_f64.powi(power))
@@ -133,7 +133,7 @@ fn finite<T>(trimmed: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         .strip_suffix(['d', 'D', 'f', 'F'])
         .unwrap_or(trimmed);
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    // Rust reads `inf` and `nan` where Java does not, so the form is checked first.
+    // Rust parses `inf` and `nan` but Java does not, so the form is checked first.
     let plain = unsigned
         .bytes()
         .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
@@ -141,11 +141,11 @@ fn finite<T>(trimmed: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
     if plain { parse(text) } else { None }
 }
 
-/// Digits up to which no two decimals of that length are the same double, or float: there the
-/// shortest is the nearest.
+/// The most digits at which two different decimals are never the same double, or float: the
+/// shortest form is then the nearest.
 const SAFE_DIGITS: (usize, usize) = (15, 6);
 
-/// `short`, or the exact form of as many digits (at least two) where that may be another number.
+/// `short`, or the exact form with the same number of digits (at least two) where these may differ.
 fn nearest(short: String, safe: usize, exact: impl Fn(usize) -> String) -> String {
     let digits = short
         .split('e')
@@ -161,9 +161,9 @@ fn nearest(short: String, safe: usize, exact: impl Fn(usize) -> String) -> Strin
     }
 }
 
-/// The digits that `Double.toString` shows, as `[-]d[.ddd]e[-]n`: as few as tell the double from
-/// its neighbours but at least two, of those the nearest, of two equally near the even one (so from
-/// Java 19 on; older ones sometimes show more).
+/// The digits that `Double.toString` shows, as `[-]d[.ddd]e[-]n`: the fewest that distinguish the
+/// double from its neighbours but at least two, of those the nearest, of two equally near the even
+/// one (since Java 19; older versions sometimes show more).
 #[must_use]
 pub fn double_digits(value: f64) -> String {
     nearest(format!("{value:e}"), SAFE_DIGITS.0, |places| {
@@ -265,7 +265,7 @@ pub fn fits(unscaled: i128, precision: u8) -> bool {
     unscaled.unsigned_abs() < power_of_ten(u32::from(precision)).unsigned_abs()
 }
 
-/// A decimal number as written: digits without leading zeros, and how many of them stand before the
+/// A decimal number as written: digits without leading zeros, and the number of digits before the
 /// point.
 #[derive(Debug)]
 pub struct DecimalDigits {
@@ -348,7 +348,8 @@ impl DecimalDigits {
         Some(if self.negative { -value } else { value })
     }
 
-    /// The number rounded to a number of places (tens where negative), in a form that Rust reads.
+    /// The number rounded to a number of places (powers of ten where negative), in a form that Rust
+    /// parses.
     #[must_use]
     pub fn rounded(&self, places: i64, rounding: RoundingMode) -> String {
         let wanted = self.point + places;
@@ -371,7 +372,8 @@ impl DecimalDigits {
         };
         let mut point = self.point;
         if up {
-            // Carried through nines, by one more digit in front when all are.
+            // The carry goes through nines, with an additional leading digit if all digits are
+            // nines.
             let mut at = digits.len();
             loop {
                 match at.checked_sub(1) {
@@ -393,7 +395,7 @@ impl DecimalDigits {
                 }
             }
         }
-        // Java's decimals have one zero.
+        // Java's decimals have no negative zero.
         if digits.iter().all(|d| *d == 0) {
             return "0".to_owned();
         }
@@ -404,7 +406,7 @@ impl DecimalDigits {
         out
     }
 
-    /// Whether no digit but zeros stands behind `scale` places.
+    /// Whether all digits after `scale` places are zeros.
     #[must_use]
     pub fn fits_scale(&self, scale: i8) -> bool {
         let kept = usize::try_from(self.point + i64::from(scale)).unwrap_or(0);
@@ -412,7 +414,7 @@ impl DecimalDigits {
     }
 }
 
-/// How a number is rounded to a scale.
+/// The rounding of a number to a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoundingMode {
     /// Half away from zero.

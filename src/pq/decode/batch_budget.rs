@@ -1,5 +1,5 @@
-//! How much text a batch holds: arrays -> bytes as if every value were copied, batches cut to a
-//! budget, pages let go.
+//! Memory budget of batches: array sizes as if every value were copied, batches cut to a budget,
+//! release of pages.
 //!
 //! Views of one dictionary entry cost nothing however often it is repeated; the first copy into
 //! offsets and bytes does. A file of a few kilobytes can repeat a long string a million times, so
@@ -13,7 +13,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray}
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 
-/// The most bytes of a value that stands in its view.
+/// The most bytes of a value that is stored inline in its view.
 const INLINE: u64 = 12;
 
 /// Bytes of all strings and byte strings in `columns`, at any depth; short ones may count as the
@@ -78,11 +78,11 @@ fn sliced_string_bytes(values: &ArrayRef, offsets: &[i32]) -> u64 {
     ))
 }
 
-/// Text that may be kept alive for nothing, whatever is used of it.
+/// Bytes of unused strings that may be kept alive, however little of them is used.
 const SLACK: usize = 64 << 10;
 
-/// Copies the strings that a filter left out of the pages that they alone keep alive, where these
-/// are much larger.
+/// Copies the strings that remain after a filter out of their pages, where the pages that they keep
+/// alive are much larger.
 pub(in crate::pq) fn compact_batch(batch: RecordBatch) -> RecordBatch {
     let columns: Vec<ArrayRef> = batch
         .columns()
@@ -93,7 +93,7 @@ pub(in crate::pq) fn compact_batch(batch: RecordBatch) -> RecordBatch {
     RecordBatch::try_new_with_options(batch.schema(), columns, &options).unwrap_or(batch)
 }
 
-/// The array without bytes that it does not use; `None` where that saves little. Lists keep theirs.
+/// The array without its unused bytes; `None` where that saves little. Lists are not compacted.
 fn compact_array(array: &ArrayRef) -> Option<ArrayRef> {
     let wasteful = |buffers: &[Buffer], used: usize| {
         buffers.iter().map(Buffer::len).sum::<usize>() > used * 2 + SLACK

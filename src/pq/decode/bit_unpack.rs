@@ -6,7 +6,7 @@
 /// The widest values.
 pub(in crate::pq) const WIDEST: usize = 32;
 
-/// Unpacks whole groups of eight; bytes that are not there count as zero.
+/// Unpacks whole groups of eight; missing bytes count as zero.
 pub(in crate::pq) fn unpack_groups(bytes: &[u8], width: usize, out: &mut [u32]) {
     macro_rules! by_width {
         ($($w:literal)*) => {
@@ -20,7 +20,7 @@ pub(in crate::pq) fn unpack_groups(bytes: &[u8], width: usize, out: &mut [u32]) 
 }
 
 fn groups<const W: usize>(bytes: &[u8], out: &mut [u32]) {
-    // Values of whole bytes stand there as they are.
+    // Values of whole bytes need no unpacking.
     match W {
         8 if bytes.len() >= out.len() => {
             return out
@@ -72,13 +72,12 @@ fn group<const W: usize>(window: &[u8], eight: &mut [u32]) {
     }
 }
 
-/// Unpacks the first groups, where the processor can take a group at once; says how many values
-/// these have.
+/// Unpacks the first groups, where the processor supports it; returns the number of their values.
 #[inline]
 fn unpack_vectorized<const W: usize>(bytes: &[u8], out: &mut [u32]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if W <= avx2::WIDEST && std::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has it.
+        // SAFETY: the processor supports AVX2.
         return unsafe { avx2::groups::<W>(bytes, out) };
     }
     let _ = (bytes, out);
@@ -97,7 +96,7 @@ mod avx2 {
     /// Bytes of half a register, which holds half of a group.
     const HALF: usize = 16;
 
-    /// Where the four bytes of each value are in its half, and how far it is to be shifted there.
+    /// The positions of each value's four bytes in its half, and the shift to apply.
     struct Places {
         bytes: [u8; 2 * HALF],
         shifts: [u32; 8],
@@ -132,7 +131,8 @@ mod avx2 {
         places
     }
 
-    /// Unpacks groups as long as their registers lie in `bytes`; says how many values these have.
+    /// Unpacks groups as long as their registers are within `bytes`; returns the number of their
+    /// values.
     #[target_feature(enable = "avx2")]
     pub(in crate::pq) fn groups<const W: usize>(bytes: &[u8], out: &mut [u32]) -> usize {
         let places = const { &places(W) };

@@ -21,7 +21,7 @@ use crate::protocol::calendar::TimeZoneSpec;
 
 /// The first day of the Gregorian calendar, 1582-10-15.
 const GREGORIAN: i32 = -141_427;
-/// 1900-01-01T00:00:00Z. Both ways to compute agree from here on.
+/// 1900-01-01T00:00:00Z. Both computations agree from here on.
 const AGREED: i64 = -2_208_988_800_000_000;
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
@@ -37,7 +37,8 @@ pub(in crate::pq) struct CalendarRebase {
 }
 
 impl CalendarRebase {
-    /// What the footer says; `session` is the zone of writers that did not name theirs.
+    /// The rebase that the footer requires; `session` is the zone for writers that did not record
+    /// theirs.
     pub fn from_footer(footer: &ParquetFooter, session: TimeZoneSpec) -> Self {
         let older = |limit: &str| {
             footer
@@ -45,7 +46,8 @@ impl CalendarRebase {
                 .map(|version| version < limit)
         };
         let marked = |key: &str| footer.key_value(key).is_some();
-        // As in Spark, the marks count only beside a version, and versions are compared as text.
+        // As in Spark, the marks count only together with a version, and versions are compared as
+        // strings.
         Self {
             datetime: older("3.0.0")
                 .is_some_and(|older| older || marked("org.apache.spark.legacyDateTime")),
@@ -106,8 +108,8 @@ impl CalendarRebase {
     }
 }
 
-/// The day number that has in the Gregorian calendar the date that `day` has in the Julian one. A
-/// 29 February that only the Julian calendar has becomes 1 March.
+/// The day number whose Gregorian date equals the Julian date of `day`. A 29 February that only the
+/// Julian calendar has becomes 1 March.
 fn rebased_day(day: i64) -> i64 {
     // Julian: eras of four years, which begin in March of a year before a leap year.
     let shifted = day + 719_470;
@@ -139,8 +141,8 @@ fn standard_offset(zone: &TimeZoneSpec) -> i64 {
     }
 }
 
-/// The instant of a wall clock: the later one where there are two, as much later as the gap where
-/// there is none.
+/// The instant of a local time: in an overlap the later one, in a gap later by the length of the
+/// gap.
 fn local_to_utc_micros(zone: &TimeZoneSpec, local: i64) -> Option<i64> {
     let seconds = local.div_euclid(MICROS_PER_SECOND);
     let (before, after) = (

@@ -1,10 +1,10 @@
-//! Files as they are, for checkpoints: [`StoreObject`] -> its own schema, row groups with statistics,
-//! batches of chosen leaves.
+//! Parquet files with their own schema, for checkpoints: [`StoreObject`] -> schema, row groups with
+//! statistics, batches of selected leaves.
 //!
-//! Decoding is arrow-rs' own on views; [`StringLayout::Plain`] casts afterwards. Batches are cut so
-//! that their text (counted as if copied, since whoever reads it will) stays within
-//! `max_batch_bytes`, and a file whose text or rows outgrow its bytes beyond reason is refused: a
-//! checkpoint has a path of its own in every row, so it cannot compress without limit.
+//! arrow-rs decodes to views; [`StringLayout::Plain`] casts afterwards. Batches are cut so that
+//! their strings (counted as if copied, since the reader will copy them) stay within
+//! `max_batch_bytes`. A file whose strings or rows expand its bytes beyond reason is refused: a
+//! checkpoint has a different path in every row, so it cannot compress without limit.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::pq::input::header_check::renamed_column;
 use crate::protocol::schema::StringLayout;
 use crate::store::StoreObject;
 
-/// Rows that any file may have, and rows for each of its bytes beyond that.
+/// Number of rows that every file may have, and the number of further rows per byte.
 const ROWS: (u64, u64) = (1 << 20, 256);
-/// The same for bytes of text.
+/// The same limits for bytes of strings.
 const TEXT: (u64, u64) = (64 << 20, 4096);
 
-/// A Parquet file as it is.
+/// A Parquet file, read with its own schema.
 #[derive(Debug, Clone)]
 pub struct RawFile {
     file: StoreObject,
@@ -42,10 +42,10 @@ pub struct RawGroup<'a> {
     metadata: &'a parquet::file::metadata::RowGroupMetaData,
 }
 
-/// What the footer says of a leaf column in a row group. Absent parts are unknown.
+/// Footer statistics of a leaf column in a row group. Absent parts are unknown.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LeafStatistics {
-    /// How many values are null, or lie in a parent that is.
+    /// The number of values that are null or have a parent that is null.
     pub null_count: Option<u64>,
     /// A lower bound.
     pub min: Option<LeafBound>,
@@ -129,9 +129,9 @@ impl RawGroup<'_> {
             .is_none_or(|statistics| statistics.null_count == Some(self.num_rows()))
     }
 
-    /// Whether the null counts of all columns together leave a value for every row. Where each row
-    /// has one, as in a checkpoint, null counts that leave fewer are wrong or incomplete, and
-    /// prove nothing.
+    /// Whether the null counts of all columns leave at least one value per row. Where each row has
+    /// one, as in a checkpoint, null counts that leave fewer are wrong or incomplete, and prove
+    /// nothing.
     #[must_use]
     pub fn accounts_for_rows(&self) -> bool {
         let mut values = 0_u64;
@@ -153,9 +153,9 @@ impl RawGroup<'_> {
     }
 }
 
-/// Refuses a footer whose parts contradict each other: names of columns and numbers of rows are in
-/// it twice, so one flipped bit in either place shows, where the other copy alone would make a
-/// column vanish.
+/// Refuses a footer whose parts contradict each other: it has the names of columns and the numbers
+/// of rows twice, so one flipped bit in either copy is detected; without this check it could make a
+/// column disappear.
 fn check_consistent(footer: &ParquetFooter, bytes: Option<&[u8]>) -> Result<()> {
     let contradiction = |what: String| {
         Err(Error::corrupt_data(format!(
@@ -305,10 +305,10 @@ impl RawFile {
             .map(|column| column.path().parts().iter().map(String::as_str).collect())
     }
 
-    /// The Arrow schema of the leaves that `leaf` takes, as [`RawFile::read`] gives them.
+    /// The Arrow schema of the leaves that `leaf` accepts, as returned by [`RawFile::read`].
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for types that make no sense.
+    /// [`Error::Corrupt`] for invalid types.
     pub fn schema(
         &self,
         leaf: impl Fn(&[&str]) -> bool,
@@ -338,11 +338,11 @@ impl RawFile {
         ParquetProjection::new(schema, |n| kept.get(n).copied().unwrap_or(false))
     }
 
-    /// Reads row groups `groups`, only the leaves that `leaf` takes (both of a map's), at most
-    /// `batch_rows` rows and `max_batch_bytes` of text at once (but one row at least).
+    /// Reads row groups `groups`, only the leaves that `leaf` accepts (both of a map's), at most
+    /// `batch_rows` rows and `max_batch_bytes` of strings at once (but at least one row).
     ///
     /// # Errors
-    /// As [`RawFile::schema`]. What is wrong with the data comes out of the iterator.
+    /// As [`RawFile::schema`]. The iterator returns errors of the data.
     pub fn read(
         &self,
         groups: &[usize],
@@ -367,7 +367,7 @@ impl RawFile {
                 batches: None,
                 ready: VecDeque::new(),
                 batch_rows,
-                // Offsets of plain text have 31 bits.
+                // Offsets of the plain layout have 31 bits.
                 max_batch_bytes: max_batch_bytes.min(1 << 30),
                 text_left: limit,
             })
@@ -375,7 +375,7 @@ impl RawFile {
     }
 }
 
-/// The schema of `shape` in the layout asked for.
+/// The schema of `shape` in the requested layout.
 fn with_text_layout(shape: &ParquetProjection, layout: StringLayout) -> SchemaRef {
     fn plain(field: &Arc<Field>) -> Arc<Field> {
         let data_type = match field.data_type() {
@@ -400,7 +400,7 @@ pub struct RawBatches {
     projection: ParquetProjection,
     schema: SchemaRef,
     groups: VecDeque<usize>,
-    /// The next row group, on its way while the current one is decoded.
+    /// The next row group, being fetched while the current one is decoded.
     prefetched: Option<(usize, RowGroupFetch)>,
     batches: Option<RowGroupBatches>,
     ready: VecDeque<RecordBatch>,

@@ -1,13 +1,13 @@
-//! Which columns of a file are which columns of the table, and how the ones become the others:
-//! table fields x footer -> [`ProjectedColumns`], the leaves to decode and a [`ArrayConversion`] for each column.
+//! Mapping of a file's columns to the table's columns: table fields x footer ->
+//! [`ProjectedColumns`], the leaves to decode and an [`ArrayConversion`] for each column.
 //!
-//! Resolution happens on the Arrow types that the file's own schema decodes to, in which lists and
-//! maps of every legacy form look alike; an `ARROW:schema` in the footer is ignored. Names are
+//! Columns are resolved on the Arrow types that the file's own schema decodes to, in which lists
+//! and maps of every legacy form look alike; an `ARROW:schema` in the footer is ignored. Names are
 //! matched exactly first and then without case (an ambiguity is an error), ids by `field_id` at
 //! every level of structs. A column that the file lacks is null, also where the table says NOT
-//! NULL, as delta-spark has it. Types must be equal or one of the protocol's widenings; some
-//! narrower annotations that writers leave out (`INT32` for a short, bytes for a string) are read
-//! with a check of every value.
+//! NULL, as in delta-spark. Types must be equal or one of the protocol's widenings; some narrower
+//! annotations that writers leave out (`INT32` for a short, bytes for a string) are read with a
+//! check of every value.
 //!
 //! Protocol: "Column Mapping", "Delta Data Type to Parquet Type Mappings", "Type Widening",
 //! "Variant Shredding".
@@ -26,26 +26,26 @@ use crate::pq::decode::projection::ParquetProjection;
 use crate::pq::leaf_count::leaf_count;
 use crate::protocol::schema::{DataType, SparkType, StringLayout, StructField};
 
-/// How the table's columns are found in its files.
+/// The key by which the table's columns are found in its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ColumnMappingMode {
-    /// By their names.
+    /// Names.
     #[default]
     None,
-    /// By their physical names.
+    /// Physical names.
     Name,
-    /// By their field ids.
+    /// Field ids.
     Id,
 }
 
-/// How a decoded array becomes one of the table's.
+/// The conversion of a decoded array to the table's type.
 #[derive(Debug, Clone)]
 pub(in crate::pq) enum ArrayConversion {
     /// The file has no such field.
     Absent,
     /// A primitive.
     Leaf(LeafConversion),
-    /// The target's fields, each with the place of its source among the decoded fields.
+    /// The target's fields, each with the position of its source among the decoded fields.
     Struct(Vec<(Option<usize>, ArrayConversion)>),
     /// The elements.
     List(Box<ArrayConversion>),
@@ -55,46 +55,46 @@ pub(in crate::pq) enum ArrayConversion {
     Variant,
 }
 
-/// What is done to a primitive array. The comments say what may fail.
+/// The conversion of a primitive array. Parentheses contain the possible error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::pq) enum LeafConversion {
-    /// Nothing, or another layout of the same text.
+    /// None, or another layout of the same strings.
     Same,
     /// A conversion of Arrow's: widenings, or narrower integers (out of range).
     Cast,
     /// Any unit of time to microseconds, rounded down (overflow).
     Micros,
-    /// The same with the hybrid calendar made proleptic.
+    /// The same, rebased from the hybrid to the proleptic calendar.
     RebasedMicros,
     /// Days of the hybrid calendar.
     RebasedDays,
     /// Days to microseconds (overflow).
     Midnight,
-    /// Bytes to text (not UTF-8).
+    /// Bytes to strings (not UTF-8).
     Text,
 }
 
-/// A column to give.
+/// A column of the output.
 #[derive(Debug, Clone)]
 pub(in crate::pq) struct OutputColumn {
     /// Its field, as the table has it.
     pub field: Arc<Field>,
-    /// Its place among the decoded columns.
+    /// Its position among the decoded columns.
     pub source: Option<usize>,
     pub plan: ArrayConversion,
 }
 
-/// What to decode of a file and what to make of it.
+/// The columns to decode of a file and their conversions.
 pub(in crate::pq) struct ProjectedColumns {
     pub projection: ParquetProjection,
     pub columns: Vec<OutputColumn>,
 }
 
-/// One column that is wanted.
+/// A requested column.
 pub(in crate::pq) struct RequestedColumn<'a> {
     /// Its name in the output.
     pub field: &'a StructField,
-    /// How to find it.
+    /// The key to find it by.
     pub mapping: ColumnMappingMode,
 }
 
@@ -232,7 +232,7 @@ impl ProjectedColumns {
                 columns,
             });
         }
-        // Only parts of structs are wanted: the same again over what is left.
+        // Only parts of structs are wanted: plan again over the pruned schema.
         let leaves: Vec<usize> = whole
             .leaves
             .iter()
@@ -249,7 +249,7 @@ impl ProjectedColumns {
     }
 }
 
-/// Plans every column over `shape`, and says which of its leaves are used.
+/// Plans every column over `shape`, and marks the leaves that are used.
 fn plan(
     shape: &ParquetProjection,
     wanted: &[RequestedColumn<'_>],
@@ -400,7 +400,7 @@ impl ConversionPlanner<'_> {
                     children.push((source, plan));
                 }
                 if !any {
-                    // Some leaf must tell which structs are null.
+                    // At least one leaf must be read to see which structs are null.
                     self.mark_used(leaf, 1);
                 }
                 Ok(ArrayConversion::Struct(children))
@@ -482,7 +482,7 @@ impl ConversionPlanner<'_> {
             .map(|column| column.physical_type())
     }
 
-    /// How a primitive of the file becomes one of the table, if it may.
+    /// The conversion of a file's primitive type to the table's, if it is allowed.
     fn leaf(&self, to: &DataType, from: &Arrow, leaf: usize) -> Option<LeafConversion> {
         use DataType as D;
         let int96 = self.physical(leaf) == Some(Physical::INT96);
@@ -504,8 +504,8 @@ impl ConversionPlanner<'_> {
                     LeafConversion::Micros
                 }
             }
-            // A wall clock and an instant are the same number in Spark's eyes, which ignores
-            // `isAdjustedToUTC` here.
+            // Spark ignores `isAdjustedToUTC` here: a local time and an instant are the same
+            // number.
             (D::Timestamp | D::TimestampNtz, Arrow::Timestamp(..)) => LeafConversion::Micros,
             (D::TimestampNtz, Arrow::Date32) => LeafConversion::Midnight,
             (D::String, Arrow::Utf8View) | (D::Binary, Arrow::BinaryView) => LeafConversion::Same,

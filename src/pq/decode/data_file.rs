@@ -1,17 +1,17 @@
 //! One data file: [`FileSpec`] -> batches of the table's logical schema.
 //!
-//! Lazy: nothing is read before the first batch is asked for. Then: footer (cached), columns
-//! resolved, row groups chosen (by byte range, by what is not deleted, by the filter), and row
-//! group by row group the wanted chunks are fetched, decoded, deletions filtered out, and what is
-//! left turned into the table's types. The next row group of a remote file is on its way meanwhile.
+//! Lazy: nothing is read before the first batch is requested. Then the footer is read (cached),
+//! columns are resolved and row groups chosen (by byte range, by deletions, by the filter). For
+//! each row group the wanted chunks are fetched and decoded, deleted rows are filtered out, and the
+//! remaining rows are converted to the table's types. The next row group of a remote file is
+//! fetched meanwhile.
 //!
 //! Deletions are filtered *after* decoding: measured faster than row selections at every density.
-//! With a filter whose rows are to be dropped here, its columns are decoded first where the others
-//! cost more; if few rows match, the others are then decoded for the neighbourhood of these rows
-//! alone, and not at all if none does. A filter that turns out to let much through is applied to
-//! whole batches instead.
+//! With a filter that drops rows here, its columns are decoded first where the others cost more; if
+//! few rows match, the other columns are decoded only around these rows, and not at all if no row
+//! matches. A filter that proves unselective is applied to whole batches instead.
 //!
-//! Batches are cut so that their text stays within bounds, see `text`.
+//! Batches are cut so that their strings stay within the byte budget, see `batch_budget`.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -49,36 +49,36 @@ use crate::store::StoreObject;
 
 /// Name of the column that [`FileSpec::row_index`] adds.
 pub const ROW_INDEX: &str = "__row_index";
-/// Rows of a batch, unless asked otherwise.
+/// Default number of rows of a batch.
 pub const BATCH_ROWS: usize = 32 << 10;
-/// Bytes of decoded values at once, a guess by the footer.
+/// Bytes of values decoded at once, estimated from the footer.
 const BATCH_BYTES: u64 = 64 << 20;
-/// Bytes of text in a batch, counted as if copied.
+/// Bytes of strings in a batch, counted as if copied.
 const TEXT_BYTES: u64 = 128 << 20;
-/// Rows that any file may have, and rows for each of its bytes beyond that.
+/// Number of rows that every file may have, and the number of further rows per byte.
 const ROWS: (u64, u64) = (1 << 31, 1 << 20);
-/// The same for bytes of text.
+/// The same limits for bytes of strings.
 const TEXT: (u64, u64) = (4 << 30, 1 << 20);
 
 /// Batches of a filter's columns after which it is known whether few rows match.
 const PROBED_BATCHES: usize = 4;
 /// Few rows are less than one in this many.
 const FEW: u64 = 5;
-/// Rows to decode for nothing rather than to interrupt decoding.
+/// Unneeded rows to decode rather than to interrupt decoding.
 const GAP: u64 = 128;
 
-/// What to read of a file, and how.
+/// The parts of a file to read, and the options.
 #[derive(Debug, Clone)]
 pub struct FileSpec {
     /// The file.
     pub file: StoreObject,
-    /// The table's columns to give, in this order; no partition columns.
+    /// The table's columns to return, in this order; no partition columns.
     pub columns: Vec<StructField>,
-    /// How the table's columns are found in the file.
+    /// The key by which the table's columns are found in the file.
     pub mapping: ColumnMappingMode,
-    /// How text looks in the batches.
+    /// The layout of strings in the batches.
     pub layout: StringLayout,
-    /// Rows to leave out.
+    /// Rows to skip.
     pub deleted: Option<Arc<DeletionVector>>,
     /// Whether to add [`ROW_INDEX`], each row's position in the file.
     pub row_index: bool,
@@ -88,12 +88,12 @@ pub struct FileSpec {
     pub batch_rows: usize,
     /// Only row groups that begin in this range of bytes.
     pub range: Option<Range<u64>>,
-    /// The session's time zone, for files of old writers that did not name theirs.
+    /// The session's time zone, for files of old writers that did not record theirs.
     pub zone: TimeZoneSpec,
-    /// Row groups and pages that cannot hold a row for which this is true are left out. Logical
+    /// Row groups and pages that cannot hold a row for which this is true are skipped. Logical
     /// names.
     pub filter: Option<Arc<BoundExpr>>,
-    /// Whether to drop every single row for which `filter` is not true, too.
+    /// Whether to also drop every single row for which `filter` is not true.
     pub filter_rows: bool,
     /// Columns of the file that `filter` reads and `columns` lacks.
     pub filter_columns: Vec<StructField>,
@@ -103,7 +103,7 @@ pub struct FileSpec {
 }
 
 impl FileSpec {
-    /// A plain reading of `columns`.
+    /// Reads `columns` with default options.
     #[must_use]
     pub fn new(file: StoreObject, columns: Vec<StructField>) -> Self {
         Self {
@@ -157,7 +157,7 @@ enum FileReadState {
     Done,
 }
 
-/// Reads a file; see [`FileSpec`]. Nothing happens before the first batch is asked for.
+/// Reads a file; see [`FileSpec`]. Nothing is read before the first batch is requested.
 #[must_use]
 pub fn read(spec: FileSpec, footers: &Arc<FooterCache>) -> FileBatches {
     FileBatches {
@@ -212,7 +212,7 @@ struct SelectedRowGroup {
     rows: u64,
     /// The rows that may match, within the group.
     ranges: Vec<Range<u64>>,
-    /// Where the pages are, if only some are wanted.
+    /// The locations of the pages, if only some are wanted.
     pages: Option<SelectedPageLocations>,
 }
 
@@ -232,19 +232,19 @@ impl SelectedRowGroup {
     }
 }
 
-/// A file under reading.
+/// A file that is being read.
 struct OpenDataFile {
     footer: Arc<ParquetFooter>,
     file_tail: Option<FileTail>,
     legacy: CalendarRebase,
-    /// The columns to give, and behind them those that only the filter reads.
+    /// The columns to return, followed by those that only the filter reads.
     all_columns: ProjectedColumns,
-    /// The columns to give.
+    /// The columns to return.
     output: Option<ProjectedColumns>,
     /// The filter's columns, if they are to be decoded first.
     filter_projection: Option<ProjectedColumns>,
     groups: VecDeque<SelectedRowGroup>,
-    /// The next row group, on its way.
+    /// The next row group, being fetched.
     prefetched: Option<(SelectedRowGroup, RowGroupFetch)>,
     current: Option<RowGroupInDecode>,
     ready: VecDeque<RecordBatch>,
@@ -253,15 +253,15 @@ struct OpenDataFile {
     schema: Arc<Schema>,
 }
 
-/// A row group under decoding.
+/// A row group that is being decoded.
 struct RowGroupInDecode {
     batches: RowGroupSource,
-    /// Positions in the file of the rows to come, and how many they are.
+    /// The position in the file of the next rows, and their number.
     rows: VecDeque<Range<u64>>,
     left: u64,
-    /// Which rows to give, by position from the group's first row, if that is settled.
+    /// The rows to return, by position from the group's first row, if known.
     matching_rows: Option<(u64, BooleanBuffer)>,
-    /// Whether what comes has the filter's columns too.
+    /// Whether decoded batches have the filter's columns too.
     has_filter_columns: bool,
 }
 
@@ -427,7 +427,7 @@ impl OpenDataFile {
         Ok(())
     }
 
-    /// Begins the next row group, if there is one.
+    /// Starts the next row group, if there is one.
     fn start(&mut self, spec: &FileSpec) -> Result<bool> {
         self.fetch_next(spec)?;
         let Some((mut chosen, fetch)) = self.prefetched.take() else {
@@ -449,7 +449,7 @@ impl OpenDataFile {
             }
             None => {
                 self.filter_projection = None;
-                // The next row group was asked for the filter's columns alone.
+                // Only the filter's columns of the next row group were requested.
                 if let Some((next, _)) = self.prefetched.take() {
                     self.groups.push_front(next);
                 }
@@ -525,8 +525,8 @@ impl OpenDataFile {
         )?))
     }
 
-    /// Decodes the filter's columns of a row group and says which rows match and are not deleted;
-    /// `None` if they are many.
+    /// Decodes the filter's columns of a row group and returns the rows that match and are not
+    /// deleted; `None` if they are many.
     fn evaluate_filter(
         &self,
         spec: &FileSpec,
@@ -557,7 +557,7 @@ impl OpenDataFile {
             seen += batch.num_rows() as u64;
             matched += mask.count_set_bits() as u64;
             let mask = match &kept {
-                // What is deleted was not asked about.
+                // The filter was not evaluated on deleted rows.
                 Some(kept) => {
                     let mut answers = mask.iter();
                     BooleanBuffer::collect_bool(kept.len(), |n| {
@@ -623,7 +623,7 @@ impl OpenDataFile {
         Ok(filter.filter_mask(&batch)?.values().clone())
     }
 
-    /// Drops the rows of a decoded batch that are not wanted, cuts it and makes it the table's.
+    /// Drops the unwanted rows of a decoded batch, cuts it and converts it to the table's types.
     fn take(&mut self, spec: &FileSpec, rows: &[Range<u64>], batch: RecordBatch) -> Result<()> {
         let Some(current) = &self.current else {
             return Ok(());
@@ -652,7 +652,7 @@ impl OpenDataFile {
         }
         let is_full = current.has_filter_columns;
         if spec.filter_rows && is_full && spec.filter.is_some() {
-            // Raw columns stand between; the filter does not know them.
+            // Raw columns are in between; the filter does not use them.
             let (given, rest) = self
                 .all_columns
                 .columns
@@ -693,7 +693,7 @@ impl OpenDataFile {
         Ok(())
     }
 
-    /// The table's batch of a decoded one.
+    /// Converts a decoded batch to the table's types.
     fn convert_batch(
         &mut self,
         spec: &FileSpec,
@@ -746,8 +746,8 @@ impl RowGroupInDecode {
             RowGroupSource::Decoded(batches) => match batches.next().transpose()? {
                 Some(batch) => batch,
                 None if left == 0 => return Ok(None),
-                // Positions count for deletions: a row group that ends early would shift those of
-                // the next.
+                // Deletions are by position: a row group that ends early would shift the positions
+                // of the next one.
                 None => {
                     return Err(Error::corrupt_data(format!(
                         "a row group ends {left} rows too early"
@@ -790,7 +790,7 @@ impl RowGroupInDecode {
     }
 }
 
-/// Which of these rows are not deleted; `None` if all are.
+/// The rows among these that are not deleted; `None` if none is deleted.
 fn not_deleted(spec: &FileSpec, rows: &[Range<u64>]) -> Option<BooleanBuffer> {
     let deleted = spec.deleted.as_ref()?;
     if let [range] = rows {
@@ -842,7 +842,7 @@ fn merge_close_ranges(bits: &BooleanBuffer) -> Vec<Range<u64>> {
     out
 }
 
-/// The row groups that are in the wanted range of bytes and not wholly deleted.
+/// The row groups in the wanted byte range that are not entirely deleted.
 fn select_row_groups(
     spec: &FileSpec,
     footer: &ParquetFooter,
@@ -880,8 +880,7 @@ fn select_row_groups(
     Ok(out)
 }
 
-/// Leaves out what cannot match: row groups by their statistics and bloom filters, rows by the page
-/// index.
+/// Excludes row groups by their statistics and bloom filters, and rows by the page index.
 fn prune_row_groups(
     spec: &FileSpec,
     selector: &RowGroupPruner<'_>,
@@ -914,7 +913,7 @@ fn prune_row_groups(
     Ok(())
 }
 
-/// Whether decoding `first` alone before the rest of `leaves` may save something worth having.
+/// Whether decoding `first` before the rest of `leaves` may pay.
 fn prefers_late_decoding(
     footer: &ParquetFooter,
     first: &[usize],

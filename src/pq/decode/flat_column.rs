@@ -1,11 +1,11 @@
-//! The straight way for flat columns of numbers, dates, times, decimals and strings: pages -> Arrow
+//! The fast path for flat columns of numbers, dates, times, decimals and strings: pages -> Arrow
 //! arrays.
 //!
-//! Most columns of most tables are flat and plain or dictionary encoded. Here their values go from
+//! Most columns of most tables are flat, and plain or dictionary encoded. Here their values go from
 //! the page into the array once: no level is expanded, no buffer zeroed before it is written, a
-//! dictionary is converted once and its indices are unpacked by the thousand. Everything else
-//! (lists, structs, other encodings, old physical types) is arrow-rs' as before; both give the same
-//! arrays, which a property test holds.
+//! dictionary is converted once and its indices are unpacked by the thousand. arrow-rs decodes
+//! everything else (lists, structs, other encodings, old physical types); both give the same
+//! arrays, which a property test verifies.
 //!
 //! Format: "Data Pages", "Encodings" of the Parquet format. Cost: one pass; a copy for numbers,
 //! views for strings.
@@ -45,7 +45,7 @@ pub(in crate::pq) struct FlatColumn {
     validity: Option<BooleanBufferBuilder>,
 }
 
-/// What is left of a page.
+/// The remaining part of a page.
 struct DataPage {
     left: usize,
     levels: Option<HybridRleDecoder>,
@@ -93,7 +93,7 @@ fn corrupt_levels_error(_: RleDecodeError) -> Error {
     Error::corrupt_data("the levels or indices of a Parquet page are damaged")
 }
 
-/// Values on their way into an array.
+/// A builder of an array from page values.
 trait FlatArrayBuilder: Send {
     fn reserve(&mut self, rows: usize);
     fn dictionary(&mut self, bytes: Bytes, values: usize) -> Result<()>;
@@ -107,12 +107,12 @@ trait FlatArrayBuilder: Send {
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef>;
 }
 
-/// A number as it stands in a page.
+/// A number in plain encoding.
 trait PlainEncodedNumber: Copy + Send + 'static {
     const SIZE: usize;
     /// Its bytes.
     type Bytes: Copy;
-    /// The numbers in `bytes`, of which the last ones may be no whole number.
+    /// The numbers in `bytes`, whose end may be an incomplete number.
     fn plain_values(bytes: &[u8]) -> &[Self::Bytes];
     fn read(bytes: Self::Bytes) -> Self;
 }
@@ -136,8 +136,8 @@ stored!(i32, i64, f32, f64);
 
 /// The values of an array under construction.
 struct ArrayValueBuffer<T> {
-    /// Entries of the dictionary that are the array, as long as nothing else is: values that do
-    /// not repeat are written in the order of their entries, and need no copy.
+    /// The range of dictionary entries that the array consists of, as long as it has no other
+    /// values: values that do not repeat are in the order of their entries, and need no copy.
     dictionary_range: Range<usize>,
     out: Option<PooledBuilder<T>>,
     rows: usize,
@@ -152,7 +152,8 @@ impl<T: ArrowNativeType> ArrayValueBuffer<T> {
         }
     }
 
-    /// Takes entries of the dictionary as they stand; `false` where something else was before them.
+    /// Appends a range of dictionary entries without a copy; `false` if other values come before
+    /// them.
     fn join(&mut self, run: &Range<usize>) -> bool {
         let joined = match self.dictionary_range.len() {
             0 => self
@@ -168,7 +169,7 @@ impl<T: ArrowNativeType> ArrayValueBuffer<T> {
             .is_some()
     }
 
-    /// Where values go that are not `entries` of the dictionary as it stands.
+    /// The buffer for values that are not in `entries`.
     fn out<I: ExactSizeIterator<Item = T>>(
         &mut self,
         entries: impl FnOnce(Range<usize>) -> I,
@@ -183,16 +184,16 @@ impl<T: ArrowNativeType> ArrayValueBuffer<T> {
         out
     }
 
-    /// The entries that are the array as they stand, and not few of them: the array keeps all of
-    /// the dictionary.
+    /// The entries that the array can share with the dictionary, unless they are few: the array
+    /// keeps the whole dictionary alive.
     fn shared(&self, dictionary: usize) -> Option<Range<usize>> {
-        /// How many times what it needs of a dictionary an array may keep.
+        /// How many times the bytes that it needs of a dictionary an array may keep alive.
         const KEPT: usize = 4;
         (!self.dictionary_range.is_empty() && self.dictionary_range.len() * KEPT >= dictionary)
             .then(|| self.dictionary_range.clone())
     }
 
-    /// All values, none being left.
+    /// All values; the builder is empty afterwards.
     fn finish<I: ExactSizeIterator<Item = T>>(
         &mut self,
         entries: impl FnOnce(Range<usize>) -> I,
@@ -204,7 +205,7 @@ impl<T: ArrowNativeType> ArrayValueBuffer<T> {
 
 /// Numbers: `S` in the page, `T` in the array.
 struct NumberArrayBuilder<S, T> {
-    /// As it stands in its page.
+    /// The value in its page.
     dictionary: Bytes,
     values: ArrayValueBuffer<T>,
     data_type: DataType,
@@ -242,7 +243,7 @@ impl<S: PlainEncodedNumber, T: ArrowNativeType + From<S>> NumberArrayBuilder<S, 
             .out(|whole| numbers::<S, T>(&self.dictionary, whole))
     }
 
-    /// The array where it is entries of the dictionary as they stand.
+    /// The array that shares entries of the dictionary, where possible.
     fn shared(&self) -> Option<(usize, Buffer)> {
         let whole = self.values.shared(self.entries())?;
         let bytes = self
@@ -348,7 +349,7 @@ fn dictionary_index_error() -> Error {
 /// The entries at `indices`, if each follows the one before it.
 fn consecutive_range(indices: &[u32]) -> Option<Range<usize>> {
     let (first, last) = (*indices.first()?, *indices.last()?);
-    // Most that are not say so here.
+    // Most that are not consecutive are detected here.
     if last.wrapping_sub(first) as usize != indices.len() - 1 {
         return None;
     }
@@ -366,9 +367,9 @@ fn gather<E: Copy, T: ArrowNativeType>(
     out: &mut PooledBuilder<T>,
     value: impl Fn(E) -> T,
 ) -> Result<()> {
-    // One bit says of all indices at once whether any is negative, seen as signed, or above the
-    // last entry: two instructions for four indices on any processor, which a maximum of
-    // unsigned numbers is not.
+    // One bit shows for all indices at once whether any is negative, as a signed number, or above
+    // the last entry: two instructions for four indices on any processor, unlike a maximum of
+    // unsigned numbers.
     let last = i32::try_from(dictionary.len()).map_err(|_| dictionary_index_error())? - 1;
     let outside = indices.iter().fold(0, |outside, index| {
         outside | last.wrapping_sub(index.cast_signed()) | index.cast_signed()
@@ -383,8 +384,8 @@ fn gather<E: Copy, T: ArrowNativeType>(
     Ok(())
 }
 
-/// Moves the last values of `out` apart, so that each stands where its bit is; nothing is said of
-/// the slots between.
+/// Spreads the last values of `out`, so that each is at the position of its bit; the slots between
+/// are unspecified.
 fn spread<T: ArrowNativeType>(out: &mut PooledBuilder<T>, valid: &BooleanBuffer) {
     let values = valid.count_set_bits();
     let Some(from) = out.len().checked_sub(values) else {
@@ -395,7 +396,7 @@ fn spread<T: ArrowNativeType>(out: &mut PooledBuilder<T>, valid: &BooleanBuffer)
     let mut next = values;
     for slot in (0..valid.len()).rev() {
         if next == 0 || next == slot + 1 {
-            // What is left stands right already.
+            // The remaining values are at their positions already.
             break;
         }
         if valid.value(slot) {
@@ -411,17 +412,17 @@ struct ByteViewArrayBuilder {
     dictionary: ScalarBuffer<u128>,
     values: ArrayValueBuffer<u128>,
     dictionary_bytes: Option<Buffer>,
-    /// The dictionary's number among the buffers, and the one that its views name.
+    /// The dictionary's number among the buffers, and the buffer number in its views.
     dictionary_buffer: Option<u32>,
     named: u32,
     buffers: Vec<Buffer>,
 }
 
-/// Where a view names its buffer.
+/// The position of the buffer number in a view.
 const BUFFER_BITS: u32 = 64;
-/// Where it says at which byte of it the value begins.
+/// The position of the offset in a view.
 const OFFSET_BITS: u32 = 96;
-/// Text of this length and less stands in the view itself.
+/// Strings of at most this length are stored inline in the view.
 const INLINE: u32 = 12;
 
 fn view_length(view: u128) -> u32 {
@@ -451,7 +452,7 @@ impl ByteViewArrayBuilder {
         self.values.out(|whole| entries(&self.dictionary, whole))
     }
 
-    /// Puts the dictionary among the array's buffers and makes its views name it there.
+    /// Adds the dictionary to the array's buffers and updates the buffer number of its views.
     fn use_dictionary(&mut self) {
         if self.dictionary_buffer.is_some() {
             return;
@@ -484,11 +485,11 @@ fn entries(dictionary: &[u128], range: Range<usize>) -> impl ExactSizeIterator<I
     dictionary.get(range).unwrap_or_default().iter().copied()
 }
 
-/// Makes views of values that stand one after the other, each behind its length, and name `buffer`;
-/// says where they end and whether any is too long to stand in its view.
+/// Makes views into `buffer` of consecutive values, each prefixed with its length; returns where
+/// they end and whether any is too long to be inline.
 ///
-/// A short value with its length before it looks as its view does, but for what follows it; a long
-/// one as the first half.
+/// A short value with its length prefix equals its view, except for the bytes that follow; a long
+/// one equals its first half.
 fn read_views(
     bytes: &[u8],
     from: usize,
@@ -524,8 +525,8 @@ fn read_views(
                 | u128::from(buffer) << BUFFER_BITS
                 | u128::from(u32::try_from(start).unwrap_or(u32::MAX)) << OFFSET_BITS
         };
-        // Lengths below 128 are ASCII, so that runs of values are validated at once, lengths and
-        // all: no character can reach across a length. Others are left out.
+        // Lengths below 128 are ASCII, so runs of values are validated at once, including the
+        // lengths: no character can extend across a length. Other lengths are left out.
         if text && length >= 128 {
             check(bytes.get(unchecked..at))?;
             check(bytes.get(start..end))?;
@@ -539,7 +540,7 @@ fn read_views(
     Ok((at, long))
 }
 
-/// The first 16 bytes of what is left, and zeros.
+/// The first 16 of the remaining bytes, padded with zeros.
 #[cold]
 fn last_head(bytes: &[u8]) -> Result<u128> {
     let mut head = [0; 16];
@@ -617,7 +618,7 @@ impl FlatArrayBuilder for ByteViewArrayBuilder {
         let out = self.out();
         let from = out.len() - valid.count_set_bits();
         spread(out, valid);
-        // Whoever sums up lengths does not look at validity.
+        // Code that sums up lengths does not check validity.
         for (slot, valid) in out.tail(from).iter_mut().zip(valid.iter()) {
             if !valid {
                 *slot = 0;
@@ -635,9 +636,8 @@ impl FlatArrayBuilder for ByteViewArrayBuilder {
         };
         let buffers = std::mem::take(&mut self.buffers);
         self.dictionary_buffer = None;
-        // SAFETY: every view was made of a value that stands at its place in the buffer that it
-        // names, buffers are only appended within one array, and text was validated; views
-        // of nulls are empty.
+        // SAFETY: every view was made of a value at that offset of that buffer, buffers are only
+        // appended within one array, and text was validated; views of nulls are empty.
         Ok(unsafe {
             if self.text {
                 Arc::new(StringViewArray::new_unchecked(views, buffers.into(), nulls)) as ArrayRef
@@ -648,7 +648,7 @@ impl FlatArrayBuilder for ByteViewArrayBuilder {
     }
 }
 
-/// Where values of this column go; `None` if the column is not for this way.
+/// The array builder of a column; `None` if the column is not on the fast path.
 fn array_builder(column: &ColumnChunkMetaData, field: &Field) -> Option<Box<dyn FlatArrayBuilder>> {
     let described = column.column_descr();
     if described.max_rep_level() > 0 || described.max_def_level() > 1 {
@@ -685,7 +685,7 @@ fn array_builder(column: &ColumnChunkMetaData, field: &Field) -> Option<Box<dyn 
     })
 }
 
-/// Whether the column is for this way.
+/// Whether the column can be decoded on the fast path.
 pub(in crate::pq) fn is_flat(column: &ColumnChunkMetaData, field: &Field) -> bool {
     array_builder(column, field).is_some()
 }
@@ -983,7 +983,7 @@ mod tests {
         }
     }
 
-    /// The batches of every row group, and how many of them the straight way gave.
+    /// The batches of every row group, and how many of them the fast path decoded.
     fn ours(bytes: &[u8], batch_rows: usize) -> (Vec<RecordBatch>, usize) {
         let file = file_of(bytes);
         let (footer, end) = footer::read_with_tail(&file).unwrap();
@@ -1051,11 +1051,11 @@ mod tests {
             let (batch_rows, page_rows, group_rows) = rows;
             let field = Field::new("c", array.data_type().clone(), !required);
             let batch = RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(vec![field])), vec![array]).unwrap();
-            // Miri runs no C, which Zstandard is, and takes long over Gzip.
+            // Miri cannot run Zstandard, which is C code, and is slow with Gzip.
             let codec = if cfg!(miri) { codec % 2 } else { codec };
             let properties = WriterProperties::builder()
                 .set_dictionary_enabled(dictionary)
-                // Small enough that some chunks begin with a dictionary and go on without.
+                // Small enough that some chunks begin with a dictionary and continue without one.
                 .set_dictionary_page_size_limit(300)
                 .set_encoding(Encoding::PLAIN)
                 .set_write_batch_size(16)

@@ -1,10 +1,10 @@
-//! What a file's footer says, for a table that takes the file over: its schema in Delta's types,
-//! its rows, its statistics.
+//! Schema, row count and statistics of a file from its footer, for a table that takes the file
+//! over.
 //!
-//! Only what holds for certain becomes a statistic: bounds of floating point numbers are left out
-//! (footers do not tell of `NaN`), those of columns in an order that old writers got wrong, those
-//! of times that a legacy calendar counted, and counts of nulls of lists and maps (the footer
-//! counts what is in them).
+//! Only exact values become statistics. Left out are bounds of floating point numbers (a footer
+//! does not show whether there are `NaN`s), of columns in an order that old writers got wrong, and
+//! of times in a legacy calendar, and null counts of lists and maps (the footer counts their
+//! elements).
 //!
 //! Cost: one footer, in one or two reads.
 
@@ -27,10 +27,10 @@ use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType};
 use crate::store::StoreObject;
 
-/// A file that was looked at.
+/// A file whose footer was read.
 #[derive(Debug, Clone)]
 pub struct FooterSchema {
-    /// Its columns; all of them may be null, whatever the file says.
+    /// Its columns, all nullable, whatever the file declares.
     pub schema: StructType,
     footer: Arc<ParquetFooter>,
     legacy: bool,
@@ -39,8 +39,8 @@ pub struct FooterSchema {
 /// Reads a file's footer.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for a file that is no Parquet, [`Error::Unsupported`] for a type that Delta
-/// has not; both name the file.
+/// [`Error::Corrupt`] for a file that is not Parquet, [`Error::Unsupported`] for a type that Delta
+/// does not have; both name the file.
 pub fn infer_schema(file: &StoreObject) -> Result<FooterSchema> {
     let footer = read_footer(file)?;
     let schema = catch_decoder_panic(&file.path, || {
@@ -67,11 +67,11 @@ pub fn infer_schema(file: &StoreObject) -> Result<FooterSchema> {
     })
 }
 
-/// Whether the file has each of `fields` by its physical name where it has it by its id: both ways
-/// of looking find the same column, or none, at every level of structs.
+/// Whether looking up each of `fields` by its physical name and by its id finds the same column, or
+/// none, at every level of structs.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for a file that is no Parquet.
+/// [`Error::Corrupt`] for a file that is not Parquet.
 pub fn names_have_ids(file: &StoreObject, fields: &[StructField]) -> Result<bool> {
     let footer = read_footer(file)?;
     ids_match_names(file, &footer, fields)
@@ -114,8 +114,7 @@ fn group_ids_match(group: &Type, fields: &[StructField]) -> bool {
     })
 }
 
-/// The same for what is in a column; lists and maps of another shape than usual count as
-/// disagreeing.
+/// The same for the type of a column; lists and maps with an unusual structure count as different.
 fn type_ids_match(node: &Type, of: &DataType) -> bool {
     let child = |node: &Type, n: usize| {
         if node.is_group() {
@@ -140,7 +139,7 @@ fn type_ids_match(node: &Type, of: &DataType) -> bool {
     }
 }
 
-/// Whether no struct is in it.
+/// Whether the type contains no struct.
 fn contains_no_struct(of: &DataType) -> bool {
     match of {
         DataType::Struct(_) => false,
@@ -192,7 +191,7 @@ fn data_type(field: &Field, leaves: &mut dyn Iterator<Item = Physical>) -> Resul
                 Arrow::UInt8 => DataType::Short,
                 Arrow::UInt16 => DataType::Integer,
                 Arrow::UInt32 => DataType::Long,
-                // What old writers call a timestamp has no type but that.
+                // Old writers mark a timestamp only by this physical type.
                 Arrow::Timestamp(..) if physical == Some(Physical::INT96) => DataType::Timestamp,
                 Arrow::UInt64 => return Err(unsupported_type_error(primitive)),
                 other => {
@@ -214,16 +213,16 @@ impl FooterSchema {
         self.footer.num_rows()
     }
 
-    /// As [`names_have_ids`], of the file that was looked at.
+    /// As [`names_have_ids`], for this file.
     ///
     /// # Errors
-    /// As there.
+    /// As [`names_have_ids`].
     pub fn names_have_ids(&self, file: &StoreObject, fields: &[StructField]) -> Result<bool> {
         ids_match_names(file, &self.footer, fields)
     }
 
-    /// What is known of each leaf of `columns` that has statistics, in order; `wanted` says what
-    /// of. Columns that the file lacks are null in every row.
+    /// The statistics of each leaf of `columns` that has any, in order, at the levels in `wanted`.
+    /// Columns that the file lacks are null in every row.
     #[must_use]
     pub fn column_statistics(
         &self,
@@ -332,7 +331,7 @@ impl FooterSchema {
                 | ConvertedType::UINT_32
                 | ConvertedType::UINT_64
         );
-        // Old writers compared bytes as signed numbers, and told no order.
+        // Old writers compared bytes as signed numbers, and recorded no order.
         let misordered = statistics.is_min_max_deprecated()
             && !matches!(statistics, Statistics::Int32(_) | Statistics::Int64(_));
         if unsigned || misordered || (is_time && self.legacy) {

@@ -1,4 +1,5 @@
-//! From pages to batches: of a data file in the table's types, of a checkpoint as it is.
+//! Decoding of pages to batches: of a data file in the table's types, of a checkpoint in its own
+//! types.
 
 pub(super) mod batch_budget;
 pub(super) mod bit_unpack;

@@ -1,13 +1,13 @@
-//! The columns to decode: a set of leaves -> a pruned Parquet schema and the Arrow types its arrays
-//! come in.
+//! The columns to decode: a set of leaves -> a pruned Parquet schema and the Arrow types of its
+//! arrays.
 //!
-//! Pruning makes a schema of its own in place of a mask over the file's: what is not read is not
-//! even converted, so an odd type elsewhere in the file cannot spoil anything. Group structure is
-//! kept where lists and maps are recognised by it.
+//! Pruning builds a new schema instead of a mask over the file's schema: columns that are not read
+//! are not even converted, so an unsupported type elsewhere in the file cannot cause an error.
+//! Group structure is kept where lists and maps are recognised by it.
 //!
 //! Strings and bytes decode to views (no copy out of pages and dictionaries), INT96 to microseconds
-//! (nanoseconds overflow outside of 1677 to 2262); everything else as arrow-rs has it. Flat columns
-//! are decoded by `flat`, the others by arrow-rs.
+//! (nanoseconds overflow outside of 1677 to 2262), everything else to arrow-rs' types.
+//! `flat_column` decodes flat columns, arrow-rs the others.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::pq::decoder_errors::{batch_error, catch_decoder_panic, decode_error};
 use crate::pq::input::column_chunks::{FetchedRowGroup, GroupFailure};
 use crate::pq::leaf_count::leaf_count;
 
-/// What to decode of a file.
+/// The leaves to decode of a file.
 pub(in crate::pq) struct ParquetProjection {
     /// Indexes of the leaves in the file, in order.
     pub leaves: Vec<usize>,
@@ -38,7 +38,7 @@ pub(in crate::pq) struct ParquetProjection {
 }
 
 impl ParquetProjection {
-    /// Keeps the leaves of `schema` for which `keep` says so.
+    /// Keeps the leaves of `schema` for which `keep` is true.
     pub fn new(schema: &SchemaDescriptor, keep: impl Fn(usize) -> bool) -> Result<Self> {
         let mut pruner = SchemaPruner {
             keep: &keep,
@@ -93,9 +93,9 @@ impl SchemaPruner<'_> {
             return Ok(Some(Arc::clone(node)));
         }
         let info = node.get_basic_info();
-        // The two children of a map's entries tell it from a list, as several children of a list's
-        // repeated group tell a two-level list from a three-level one: such groups are kept
-        // whole if at all.
+        // A map differs from a list by the two children of its entries, and a two-level list from a
+        // three-level one by the children of its repeated group: such groups are kept whole or not
+        // at all.
         let whole = all
             || is_map(info)
             || (is_list(info)
@@ -159,7 +159,7 @@ fn has_many_children(node: &Type) -> bool {
     node.is_group() && node.get_fields().len() > 1
 }
 
-/// The type that a field's arrays are decoded to.
+/// The Arrow type that a field is decoded to.
 fn decoded_field(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> Field {
     let mut child = |field: &Arc<Field>| Arc::new(decoded_field(field, schema, leaf));
     let data_type = match field.data_type() {
@@ -189,13 +189,13 @@ fn decoded_field(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> 
 
 /// Batches of one row group, as they come from the decoder.
 pub(in crate::pq) struct RowGroupBatches {
-    /// Columns that go the straight way, with their position among the fields, until they have
-    /// given all their rows.
+    /// Columns on the fast path, with their position among the fields, until all their rows are
+    /// returned.
     flat: Vec<(usize, Option<FlatColumn>)>,
     /// The others, in order.
     rest: Option<ParquetRecordBatchReader>,
     schema: SchemaRef,
-    /// Rows that the row group still has; only counted for flat columns.
+    /// Remaining rows of the row group; only counted for flat columns.
     left: usize,
     batch_rows: usize,
     failure: GroupFailure,
@@ -214,7 +214,7 @@ pub(in crate::pq) fn decode(
     let failure = group.failure();
     let batch_rows = batch_rows.max(1);
     catch_decoder_panic(file, || {
-        // Parts of a column are passed over by arrow-rs' readers, which know how.
+        // arrow-rs' readers skip parts of a column.
         let flat = if selection.is_none() {
             flat_columns(shape, group).map_err(|e| failure.or(e))?
         } else {
@@ -253,7 +253,7 @@ pub(in crate::pq) fn decode(
     })
 }
 
-/// The columns of `shape` that go the straight way: position among the fields, leaf, column.
+/// The columns of `shape` on the fast path: position among the fields, leaf, column.
 fn flat_columns(
     shape: &ParquetProjection,
     group: &FetchedRowGroup,
@@ -332,8 +332,8 @@ impl RowGroupBatches {
     }
 }
 
-/// The next rows of a column. With the last ones it gives back what it holds, before the next
-/// column takes as much.
+/// The next rows of a column. After the last ones it releases its memory, before the next column
+/// allocates as much.
 fn read_flat_column(
     column: &mut Option<FlatColumn>,
     rows: usize,

@@ -1,36 +1,37 @@
 //! Parquet's run-length and bit-packing hybrid: levels and dictionary indices.
 //!
-//! Format: "RLE/Bit-Packing Hybrid" of the Parquet format's encodings. Runs are given out as they
-//! stand, so that a repeated value is never expanded to be looked at again.
+//! Format: "RLE/Bit-Packing Hybrid" of the Parquet format's encodings. Runs are returned as runs,
+//! so that a repeated value is never expanded and examined again.
 
 use bytes::Bytes;
 
 use crate::pq::decode::bit_unpack::{WIDEST, unpack_groups};
 
-/// The text ends before the values do, or is no hybrid.
+/// The bytes end before the values do, or are not in the hybrid encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::pq) struct RleDecodeError;
 
-/// What comes next.
+/// The next run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::pq) enum RleRun {
-    /// So many times this value; it is taken.
+    /// A repeated value with its count; already consumed.
     Repeated(u32, usize),
-    /// So many packed values, which [`HybridRleDecoder::unpack`] or [`HybridRleDecoder::bits`] takes.
+    /// A number of packed values, which [`HybridRleDecoder::unpack`] or [`HybridRleDecoder::bits`]
+    /// consumes.
     BitPacked(usize),
 }
 
-/// A text of runs.
+/// A sequence of encoded runs.
 #[derive(Debug, Clone)]
 pub(in crate::pq) struct HybridRleDecoder {
     bytes: Bytes,
-    /// Where the next run begins.
+    /// The start of the next run.
     at: usize,
     width: usize,
-    /// Of a run of one value: which, and how many are left.
+    /// The value and remaining count of a run of one value.
     value: u32,
     repeats_left: usize,
-    /// Of a packed run: where it begins, the next value's place in it, and how many are left.
+    /// The start of a packed run, the index of the next value in it, and the remaining count.
     begins: usize,
     next: usize,
     packed: usize,
@@ -100,7 +101,7 @@ impl HybridRleDecoder {
             self.at += bytes.len();
             self.repeats_left = count;
         } else {
-            // Some writers leave out what no value of the last group needs.
+            // Some writers omit trailing bytes of the last group that no value needs.
             let bytes = count
                 .checked_mul(self.width)
                 .ok_or(RleDecodeError)?
@@ -115,7 +116,7 @@ impl HybridRleDecoder {
         Ok(())
     }
 
-    /// The bits of `count` values of one bit, of the packed run under way, and the first's place in
+    /// The bits of `count` one-bit values of the current packed run, and the first one's index in
     /// them.
     pub fn bits(&mut self, count: usize) -> (&[u8], usize) {
         let from = self.next;
@@ -127,7 +128,7 @@ impl HybridRleDecoder {
         )
     }
 
-    /// Takes values of the packed run under way, which has enough of them.
+    /// Unpacks values of the current packed run, which has enough of them.
     pub fn unpack(&mut self, out: &mut [u32]) {
         self.packed -= out.len().min(self.packed);
         let run = self.bytes.get(self.begins..self.at).unwrap_or_default();

@@ -1,13 +1,13 @@
-//! What a filter leaves of a file: predicate x footer, bloom filters and page index -> row groups
-//! and ranges of rows.
+//! Row groups and row ranges of a file that may match a filter: predicate x footer, bloom filters
+//! and page index -> row groups and ranges of rows.
 //!
-//! The expression is read by `prune` over row groups first, then over pages, exactly as over whole
-//! files. Pages of different columns end at different rows, so the verdict is taken over the pieces
-//! between all their ends. Bloom filters are asked about top-level `column = literal` and `column
-//! IN (literals)`.
+//! `prune` evaluates the expression over row groups first, then over pages, exactly as over whole
+//! files. Pages of different columns end at different rows, so pages are evaluated in the pieces
+//! between all their ends. Bloom filters are checked for top-level `column = literal` and
+//! `column IN (literals)`.
 //!
-//! Statistics are hints: whatever is missing, deprecated, damaged or of a calendar that is rebased
-//! means "unknown".
+//! Statistics are hints: statistics that are missing, deprecated, damaged or of a calendar that is
+//! rebased mean "unknown".
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,13 +42,13 @@ use crate::store::StoreObject;
 /// The longest index or bloom filter that is read.
 const INDEX_LIMIT: u64 = 64 << 20;
 
-/// A leaf that the filter looks at.
+/// A leaf that the filter reads.
 struct PredicateLeaf {
     path: Vec<String>,
     data_type: DataType,
     /// Index in the file; `None` for a field that the file lacks.
     leaf: Option<usize>,
-    /// As it is decoded.
+    /// The type that it is decoded to.
     decoded: Field,
     conversion: LeafConversion,
 }
@@ -68,7 +68,7 @@ type LeafBoundArrays = (Option<ArrayRef>, Option<ArrayRef>, Option<Int64Array>);
 /// The rows of a row group that may match, and where its pages are.
 pub(in crate::pq) type RowRangesAndPages = (Vec<Range<u64>>, SelectedPageLocations);
 
-/// Facts about row groups or pieces of one.
+/// Statistics of row groups or of pieces of one.
 struct ContainerStatistics<'a> {
     rows: usize,
     records: Int64Array,
@@ -134,7 +134,7 @@ fn resolve_leaf(
             conversion: LeafConversion::Same,
         };
         let Some(n) = source else {
-            // Below a field that is not there, nothing is.
+            // A missing field has no children.
             let mut to = &to.data_type;
             for name in rest {
                 let DataType::Struct(inner) = to else {
@@ -293,7 +293,7 @@ impl<'a> RowGroupPruner<'a> {
         (min, max, nulls)
     }
 
-    /// Bounds as decoded, made the table's.
+    /// Decoded bounds, converted to the table's type.
     fn bound(&self, watched: &PredicateLeaf, array: &ArrayRef) -> Option<ArrayRef> {
         let to = watched
             .data_type
@@ -301,7 +301,7 @@ impl<'a> RowGroupPruner<'a> {
         to_table_types::convert_leaf(watched.conversion, array, &to, self.legacy).ok()
     }
 
-    /// For which of `groups` bloom filters leave it possible that a row matches.
+    /// Which of `groups` may have a matching row according to their bloom filters.
     pub fn bloom_filters(
         &self,
         file: &StoreObject,
@@ -358,7 +358,7 @@ impl<'a> RowGroupPruner<'a> {
                 let length = column
                     .bloom_filter_length()
                     .and_then(|n| u64::try_from(n).ok());
-                // Without a length its header, which gives it, is read first.
+                // If the length is unknown, the header, which contains it, is read first.
                 let range = start..start + length.unwrap_or(HEADER).min(self.footer.size - start);
                 asked.push(BloomFilterProbe {
                     n,
@@ -420,8 +420,8 @@ impl<'a> RowGroupPruner<'a> {
         Ok(may)
     }
 
-    /// The rows of each of `groups` that may match, and where the pages of `leaves` are; `None` for
-    /// a group where the page index says nothing.
+    /// The rows of each of `groups` that may match, and the locations of the pages of `leaves`;
+    /// `None` for a group without a usable page index.
     pub fn select_pages(
         &self,
         file: &StoreObject,
@@ -626,8 +626,8 @@ impl<'a> RowGroupPruner<'a> {
             .data_page_null_counts(index, [&group])
             .ok()
             .and_then(|array| spread(Arc::new(array)));
-        // A page's nulls may lie in any of its pieces: "none" and "all" hold for each, other
-        // numbers for none.
+        // A page's nulls may be in any of its pieces: "none" and "all" hold for each, other numbers
+        // for none.
         let pages_rows: Vec<u64> = first_rows
             .iter()
             .zip(first_rows.iter().skip(1).copied().chain([u64::MAX]))
@@ -668,7 +668,7 @@ impl<'a> RowGroupPruner<'a> {
     }
 }
 
-/// Bounds without those of which the lower is above the upper, which cannot be.
+/// Bounds without pairs whose lower bound is above the upper one, which are invalid.
 fn without_crossed_bounds(
     min: Option<ArrayRef>,
     max: Option<ArrayRef>,
@@ -690,7 +690,7 @@ enum PageIndexKind {
     OffsetIndex,
 }
 
-/// A question to the bloom filter of row group `n`: has it one of these values?
+/// A probe of the bloom filter of row group `n` for any of these values.
 struct BloomFilterProbe {
     n: usize,
     values: Vec<Vec<u8>>,
@@ -709,7 +709,7 @@ fn null_counts(counts: UInt64Array) -> Int64Array {
 }
 
 impl PredicateLeaf {
-    /// Whether stored bounds are bounds of the table's values.
+    /// Whether stored bounds are also bounds of the table's values.
     fn has_bounds(&self, physical: Physical) -> bool {
         physical != Physical::INT96
             && !matches!(
@@ -760,7 +760,7 @@ impl PredicateLeaf {
     }
 }
 
-/// A column and the values of which it must have one, if that is what the conjunct says.
+/// A column and the values to which the conjunct restricts it, if it has this form.
 fn equality_values(conjunct: &Expr) -> Option<(&[String], Vec<&Scalar>)> {
     match conjunct {
         Expr::Call {

@@ -1,9 +1,9 @@
 //! Decoded arrays -> the table's arrays, by [`ArrayConversion`].
 //!
-//! What fits is passed on as it is; nested arrays get the table's field names around the same
-//! buffers. Flags follow the table, but a field that is NOT NULL in the table and null in the file
-//! becomes nullable in that batch: the rows are what they are, and an array that contradicts its
-//! own type must not exist.
+//! Arrays that already fit are passed through; nested arrays get the table's field names around the
+//! same buffers. Nullability follows the table, but a field that is NOT NULL in the table and null
+//! in the file becomes nullable in that batch: the rows are returned as they are, and an array that
+//! contradicts its own type must not exist.
 
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ fn nesting_error() -> Error {
     Error::internal("a decoded column has not the type that was planned")
 }
 
-/// Puts a shredded variant together; what is not shredded passes.
+/// Assembles a shredded variant; others are passed through.
 fn convert_variant(array: &ArrayRef, fields: &Fields) -> Result<ArrayRef> {
     let damaged = |error: ArrowError| Error::corrupt_data(format!("damaged variant: {error}"));
     let from = array.as_struct_opt().ok_or_else(nesting_error)?;
@@ -205,7 +205,7 @@ fn cast(array: &ArrayRef, to: &Arrow) -> Result<ArrayRef> {
     })
 }
 
-/// A primitive array made the table's.
+/// A primitive array converted to the table's type.
 pub(in crate::pq) fn convert_leaf(
     how: LeafConversion,
     array: &ArrayRef,
@@ -241,7 +241,7 @@ pub(in crate::pq) fn convert_leaf(
 
 fn out_of_range(what: &str) -> Error {
     Error::corrupt_data(format!(
-        "a {what} lies beyond the years that microseconds reach"
+        "a {what} is out of the range of microseconds since the epoch"
     ))
 }
 

@@ -1,8 +1,8 @@
-//! Views -> offsets and bytes, for those who take text plain.
+//! String views -> offsets and bytes, for consumers that need the plain layout.
 //!
-//! Values are copied in blocks of a fixed size, which run into the next value's place and are
-//! written over by it: a copy of known length is an instruction or two, one of unknown length is a
-//! call.
+//! Values are copied in blocks of a fixed size. A block may extend into the next value's place,
+//! which that value then overwrites: a copy of known length takes an instruction or two, one of
+//! unknown length is a call.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use arrow_array::{Array, ArrayRef, GenericByteArray, GenericByteViewArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 
-/// The longest value that stands in its view.
+/// The longest value that is stored inline in its view.
 const INLINE: usize = 12;
 /// Longer values up to this length are copied as one block.
 const BLOCK: usize = 64;
 
 /// The array of views with offsets; `None` for other arrays, other types, and more bytes than
-/// offsets can tell.
+/// offsets can address.
 pub(in crate::pq) fn to_offset_layout(array: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
     let any = array.as_any();
     match to {
@@ -107,8 +107,8 @@ mod tests {
     use super::*;
     use arrow_array::{BinaryViewArray, StringViewArray};
 
-    /// Values of all lengths about the two limits, in an order in which each stands before a
-    /// shorter and a longer one.
+    /// Values of all lengths around the two limits, ordered so that each precedes a shorter and a
+    /// longer one.
     fn values() -> Vec<Option<String>> {
         let lengths = [0, 1, 11, 12, 13, 16, 63, 64, 65, 200, 12, 64, 0, 70, 3];
         let mut out: Vec<Option<String>> = lengths

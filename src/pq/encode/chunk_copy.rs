@@ -2,9 +2,9 @@
 //! decoded.
 //!
 //! A chunk can be copied where the new file has exactly its column: path, physical and logical
-//! type, levels, field id. What readers find their way by goes along: statistics, column index,
-//! offset index, bloom filter. The bytes are read piece by piece while they are written, some
-//! pieces ahead, so a chunk of any size takes no more memory than these.
+//! type, levels, field id. The structures that readers use to skip data are copied too: statistics,
+//! column index, offset index, bloom filter. The bytes are read in pieces while they are written,
+//! some pieces ahead, so memory is bounded by these pieces whatever the size of the chunk.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -32,9 +32,9 @@ use crate::store::{PendingResult, StoreObject};
 
 /// Bytes read at a time.
 const PIECE: u64 = 4 << 20;
-/// Pieces asked for before they are needed.
+/// Pieces requested before they are needed.
 const AHEAD: usize = 4;
-/// The longest index or bloom filter that is carried over.
+/// The longest index or bloom filter that is copied.
 const INDEX_LIMIT: u64 = 64 << 20;
 
 /// A file whose column chunks may be copied.
@@ -85,7 +85,7 @@ impl SpliceSource {
     pub fn is_compressed_with(&self, codec: crate::pq::ParquetCompression) -> bool {
         let same = |chunk: &ColumnChunkMetaData| {
             let (of_chunk, wanted) = (chunk.compression(), codec.compression);
-            // The level is the writer's business.
+            // The compression level does not matter.
             std::mem::discriminant(&of_chunk) == std::mem::discriminant(&wanted)
                 || of_chunk == Compression::UNCOMPRESSED
         };
@@ -94,7 +94,8 @@ impl SpliceSource {
             .all(|group| group.columns().iter().all(same))
     }
 
-    /// Whether its values are what the new file would hold, column by column.
+    /// Whether its leaves are exactly `leaves` and their values can be copied unchanged: no INT96,
+    /// no legacy calendar.
     pub(in crate::pq) fn matches_leaves(&self, leaves: &[ColumnDescPtr]) -> bool {
         let schema = self.footer.metadata.file_metadata().schema_descr();
         let legacy = CalendarRebase::from_footer(&self.footer, TimeZoneSpec::UTC);
@@ -155,7 +156,7 @@ impl CopiedChunk {
             .at_file(&path)
     }
 
-    /// What is said of the chunk in the footer and beside it.
+    /// The chunk's metadata in the footer, and its column index, offset index and bloom filter.
     fn close(&self) -> Result<ColumnCloseResult> {
         let column = &self.column;
         let part = |offset: Option<i64>, length: Option<i32>| -> Result<Option<Bytes>> {
@@ -177,7 +178,7 @@ impl CopiedChunk {
                 .pop()
                 .filter(|bytes| bytes.len() as u64 == length))
         };
-        // Both are hints; one that cannot be read is left behind.
+        // Both are hints; one that cannot be read is not copied.
         let bounds = part(column.column_index_offset(), column.column_index_length())?;
         let places = part(column.offset_index_offset(), column.offset_index_length())?;
         let bloom = part(column.bloom_filter_offset(), column.bloom_filter_length())?;
@@ -193,7 +194,7 @@ impl CopiedChunk {
     }
 }
 
-/// The bytes of a chunk, as the writer asks for them.
+/// The bytes of a chunk, as the writer requests them.
 struct CopiedChunkReader<'a> {
     file: &'a StoreObject,
     range: Range<u64>,
@@ -228,7 +229,7 @@ impl ChunkReader for CopiedChunkReader<'_> {
 /// Bytes of a file one after the other.
 struct ReadAheadBytes {
     file: StoreObject,
-    /// The first byte that nobody asked for yet.
+    /// The first byte that was not requested yet.
     next: u64,
     end: u64,
     read_ahead: VecDeque<PendingResult<Vec<Bytes>>>,

@@ -1,10 +1,11 @@
-//! What is learned about a file's columns while they are encoded: nulls, least and greatest value.
+//! Statistics of a file's columns, gathered while they are encoded: null count, minimum and
+//! maximum.
 //!
 //! Columns are followed into structs, not into lists, maps and variants: each such *stop* has its
-//! own [`ColumnStatistics`]. Nulls are counted on the arrays; bounds are the encoder's own, so that
-//! nothing is looked at twice, but those of floating point numbers, of which the encoder leaves out
-//! `NaN`. Where there is one, the file keeps no bounds either: Spark, for which `NaN`
-//! is the greatest, would pass over it.
+//! own [`ColumnStatistics`]. Nulls are counted on the arrays. Bounds are the encoder's own, so that
+//! values are compared only once; only bounds of floating point numbers are computed here, because
+//! the encoder ignores `NaN`. The file has no bounds either for a column with a `NaN`: Spark, for
+//! which `NaN` is the greatest value, would skip rows with it.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Float64Type};
@@ -17,35 +18,35 @@ use crate::expr::Scalar;
 use crate::pq::leaf_count::leaf_count;
 use crate::protocol::schema::VARIANT_EXTENSION;
 
-/// What is wanted of a leaf.
+/// The statistics wanted of a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatisticsLevel {
     /// Nothing.
     Nothing,
     /// The number of nulls.
     Nulls,
-    /// That, and the least and the greatest value.
+    /// The number of nulls, minimum and maximum.
     Bounds,
 }
 
-/// What is known of a leaf.
+/// The statistics of a leaf.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ColumnStatistics {
     /// Rows in which it is null, also because a struct around it is.
     pub nulls: u64,
-    /// The least value, or one a little less where text is very long. `None`: there is none, or it
-    /// is not known.
+    /// The least value, or a slightly smaller one for a very long string. `None`: there is no
+    /// value, or it is not known.
     pub min: Option<Scalar>,
     /// The greatest value; `NaN` is greater than all others.
     pub max: Option<Scalar>,
     /// Whether the number of nulls is not known.
     pub nulls_unknown: bool,
-    /// Whether the bounds are lost: some part of the file has values and none.
+    /// Whether the bounds are lost: some part of the file has values but no bounds.
     pub(in crate::pq) bounds_unknown: bool,
 }
 
 impl ColumnStatistics {
-    /// What somebody else knows of a leaf of so many rows: nulls, the least and the greatest value.
+    /// Statistics of a leaf from known parts: number of rows, nulls, minimum and maximum.
     #[must_use]
     pub fn from_parts(
         rows: u64,
@@ -63,7 +64,7 @@ impl ColumnStatistics {
         out
     }
 
-    /// Adds what is known of more rows.
+    /// Adds the statistics of more rows.
     pub(in crate::pq) fn merge(&mut self, other: Self) {
         self.nulls += other.nulls;
         self.bounds_unknown |= other.bounds_unknown;
@@ -92,8 +93,8 @@ fn preferred_bound(
     }
 }
 
-/// Whether `a` is less than `b`; the two zeros are told apart, so that bounds hold for readers who
-/// do so and who do not.
+/// Whether `a` is less than `b`. `-0.0` is less than `0.0`, so that bounds are right for readers
+/// that distinguish the two zeros and for readers that do not.
 fn is_lower_bound(a: &Scalar, b: &Scalar) -> bool {
     match (a, b) {
         (Scalar::Double(x), Scalar::Double(y)) if x == y => {
@@ -103,7 +104,7 @@ fn is_lower_bound(a: &Scalar, b: &Scalar) -> bool {
     }
 }
 
-/// How the encoder's statistics of a leaf are read.
+/// The interpretation of the encoder's statistics of a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::pq) enum BoundsType {
     /// Not at all.
@@ -114,7 +115,7 @@ pub(in crate::pq) enum BoundsType {
     Decimal,
     /// As UTF-8.
     Text,
-    /// Looked at here.
+    /// Computed here.
     Double,
 }
 
@@ -122,7 +123,7 @@ pub(in crate::pq) enum BoundsType {
 #[derive(Debug, Clone)]
 enum StatisticsNode {
     Struct(Vec<StatisticsNode>),
-    /// Its place among the column's stops.
+    /// Its index among the column's stops.
     Leaf(usize),
 }
 
@@ -153,7 +154,7 @@ fn is_variant(field: &Field) -> bool {
 }
 
 impl StatisticsCollector {
-    /// The plan for `field`; `wanted` gives what is wanted of one stop after the other.
+    /// The plan for `field`; `wanted` yields the statistics wanted of each stop in order.
     pub(in crate::pq) fn new(
         field: &Field,
         wanted: &mut impl Iterator<Item = StatisticsLevel>,
@@ -203,7 +204,7 @@ impl StatisticsCollector {
         StatisticsNode::Leaf(self.leaf_columns.len() - 1)
     }
 
-    /// Facts of no rows.
+    /// Statistics of no rows.
     pub(in crate::pq) fn empty_statistics(&self) -> Vec<ColumnStatistics> {
         vec![ColumnStatistics::default(); self.leaf_columns.len()]
     }
@@ -217,7 +218,7 @@ impl StatisticsCollector {
         })
     }
 
-    /// Looks at rows that are about to be encoded.
+    /// Observes rows that are about to be encoded.
     pub(in crate::pq) fn observe(&self, array: &ArrayRef, facts: &mut [ColumnStatistics]) {
         self.walk(&self.root, array, None, facts);
     }
@@ -271,8 +272,7 @@ impl StatisticsCollector {
         }
     }
 
-    /// Takes over the encoder's statistics of the column's leaves; `rows` is how many rows were
-    /// encoded.
+    /// Adds the encoder's statistics of the column's leaves; `rows` is the number of rows encoded.
     pub(in crate::pq) fn add_chunk_statistics(
         &self,
         leaves: &[Option<&Statistics>],
@@ -297,7 +297,7 @@ impl StatisticsCollector {
 }
 
 impl StatisticsCollector {
-    /// The leaves of the column that have a `NaN`, by what was observed.
+    /// The leaves of the column in which a `NaN` was observed.
     pub(in crate::pq) fn leaves_with_nan<'a>(
         &'a self,
         facts: &'a [ColumnStatistics],
@@ -331,7 +331,7 @@ fn floating_point_bounds<T: ArrowPrimitiveType>(
     };
     let mut look = |values: &[T::Native]| {
         seen.any |= !values.is_empty();
-        // Plain comparisons pass over `NaN` and become vector instructions.
+        // Plain comparisons ignore `NaN` and compile to vector instructions.
         for value in values {
             let value = wide(*value);
             seen.min = if value < seen.min { value } else { seen.min };

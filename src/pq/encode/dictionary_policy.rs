@@ -1,12 +1,12 @@
-//! Whether a dictionary pays for a column, by a sample of its rows.
+//! Whether dictionary encoding pays for a column, estimated from a sample of its rows.
 //!
-//! The encoder fills a dictionary until it is too large and only then goes on without: with values
-//! that hardly repeat most of its time went into hashing, and in files of some ten thousand rows
-//! the dictionary was larger than the values alone. From the distinct values among the first rows
-//! the number of all is estimated, as if values came at random; values that come in order look more
+//! The encoder fills a dictionary until it is too large and only then continues without it: for
+//! values that hardly repeat most of its time went into hashing, and in files of some ten thousand
+//! rows the dictionary was larger than the values alone. The number of distinct values is estimated
+//! from those among the first rows, as if values came in random order; sorted values look more
 //! repetitive than they are and keep their dictionary.
 //!
-//! Cost: one hash a row of the sample, once a write.
+//! Cost: one hash for each row of the sample, once per write.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -15,14 +15,14 @@ use parquet::file::properties::DEFAULT_DICTIONARY_PAGE_SIZE_LIMIT;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use std::hash::BuildHasher;
 
-/// Rows that are looked at.
+/// Rows in the sample.
 const SAMPLE: usize = 16 << 10;
-/// Fewer say nothing.
+/// Fewer rows are not conclusive.
 const LEAST: usize = 1 << 10;
 /// Rows of a small file: with more of them a dictionary that pays here pays more, or grows beyond
 /// its limit.
 const ROWS: f64 = (128 << 10) as f64;
-/// What a dictionary must save to be worth its making.
+/// The greatest ratio of encoded to plain size at which a dictionary pays.
 const WORTH: f64 = 0.8;
 
 /// For each leaf of the column whether to make a dictionary, in the order of the file.
@@ -61,8 +61,8 @@ fn dictionary_pays(array: &ArrayRef) -> bool {
     fits && dictionary + codes < WORTH * ROWS * width
 }
 
-/// Values, how many of them differ, bytes of all when they are written plainly; `None` for types
-/// whose values are not told apart here.
+/// Number of values, number of distinct values, and bytes of all values in plain encoding; `None`
+/// for types whose distinct values are not counted here.
 fn sample_counts(array: &ArrayRef) -> Option<(usize, usize, usize)> {
     let hasher = FxBuildHasher;
     let mut seen: FxHashSet<u64> = FxHashSet::default();
@@ -72,7 +72,7 @@ fn sample_counts(array: &ArrayRef) -> Option<(usize, usize, usize)> {
         bytes += value.len() + length;
         seen.insert(hasher.hash_one(value));
     };
-    // Text has its length before it.
+    // Strings are prefixed with their length.
     match array.data_type() {
         Arrow::Utf8 => array
             .as_string::<i32>()
@@ -123,7 +123,7 @@ fn sample_counts(array: &ArrayRef) -> Option<(usize, usize, usize)> {
     Some((rows, seen.len(), bytes))
 }
 
-/// How many values there are if a sample of so many rows had so many of them.
+/// Estimates the number of distinct values from a sample's rows and distinct values.
 fn estimated_distinct(rows: f64, distinct: f64) -> f64 {
     let (mut low, mut high) = (distinct, 1e12);
     if expected_distinct(high, rows) <= distinct {
@@ -141,7 +141,7 @@ fn estimated_distinct(rows: f64, distinct: f64) -> f64 {
     high
 }
 
-/// How many of so many values are met in so many rows, if each comes as often as the others.
+/// The expected number of distinct values in a number of rows, if all values are equally frequent.
 fn expected_distinct(population: f64, rows: f64) -> f64 {
     -population * (-rows / population).exp_m1()
 }

@@ -1,15 +1,15 @@
 //! Arrays -> new Parquet files, on all cores.
 //!
-//! A file's columns are encoded side by side: each column of a row group is a *lane*, a queue of
+//! A file's columns are encoded in parallel: each column of a row group is a *lane*, a queue of
 //! arrays that one pool job at a time works off, so one file alone keeps all cores busy and nothing
-//! on the pool waits. Whoever pushes waits instead, when too much is queued. A row group that is
-//! complete goes to one thread that writes files; the next one is encoded meanwhile.
+//! on the pool waits. The thread that pushes arrays waits instead when too much is queued. A row
+//! group that is complete goes to one thread that writes files; the next one is encoded meanwhile.
 //!
-//! Memory is what is queued and what is encoded but not written; [`ParallelFileWriter::memory`] says how much
-//! that is, so that the caller can end row groups early. The size of a file is known while it grows
-//! ([`FileEncoder::bytes`]).
+//! Memory holds what is queued and what is encoded but not written; [`ParallelFileWriter::memory`]
+//! returns its size, so that the caller can end row groups early. The size of a file is known while
+//! it grows ([`FileEncoder::bytes`]).
 //!
-//! Rejected: one job a file or a row group, which leaves cores idle where there is one file, or
+//! Rejected: one job per file or row group, which leaves cores idle when there is one file, or
 //! holds whole row groups as plain arrays; `ArrowWriter`, which encodes on the thread that writes.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -44,7 +44,7 @@ use crate::pq::encode::writer_properties::{ParquetCompression, WriterProperties}
 use crate::pq::input::page_checksum::{ChunkWriter, ChunkWriterFactory, EncodedChunk};
 use crate::store::{ObjectMeta, ObjectRole, ObjectUpload, PendingResult, Store};
 
-/// What all files of a write have in common: columns, encodings, what is to be learned on the way.
+/// The format of all files of a write: columns, encodings, statistics to gather.
 pub struct DataFileFormat {
     schema: SchemaRef,
     root: TypePtr,
@@ -56,15 +56,16 @@ pub struct DataFileFormat {
 
 impl DataFileFormat {
     /// Files with the columns of `schema`, whose types are those of `DataType::to_arrow` in the
-    /// plain layout; field ids stand in the fields' metadata under `PARQUET:field_id`.
+    /// plain layout; field ids are in the fields' metadata under `PARQUET:field_id`.
     ///
-    /// `wanted` says what is to be learned of each stop (a column or a field of a struct column
-    /// that is no struct itself), in order; `named` finds the path in the file that a name in
-    /// `properties.column_properties` means; `text_bytes` is how much of a long text its bounds
-    /// must keep. `sample` are first rows, by which is seen where dictionaries pay.
+    /// `wanted` has the statistics to gather for each stop (a column or a field of a struct column
+    /// that is not itself a struct), in order; `named` finds the path in the file for a name in
+    /// `properties.column_properties`; `text_bytes` is the number of bytes that bounds must keep of
+    /// a long string. `sample` are the first rows, from which the columns with a dictionary are
+    /// chosen.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for properties that cannot be.
+    /// [`Error::Invalid`] for invalid properties.
     pub fn new(
         schema: SchemaRef,
         properties: &WriterProperties,
@@ -169,8 +170,8 @@ fn without_extension_types(schema: &Schema) -> Schema {
     Schema::new(schema.fields().iter().map(field).collect::<Fields>())
 }
 
-/// What the encoder says: our own error if one is inside, else a defect, since what it is given has
-/// been checked.
+/// The error for an encoder's failure: an error of this crate if it is the cause, else a defect,
+/// since the input has been checked.
 fn encode_error(error: &ParquetError) -> Error {
     if let ParquetError::External(inner) = error {
         if let Some(own) = inner.downcast_ref::<Error>() {
@@ -190,35 +191,35 @@ fn encode_error(error: &ParquetError) -> Error {
 /// A file that was written.
 #[derive(Debug)]
 pub struct EncodedFile {
-    /// Number that [`ParallelFileWriter::open`] gave it.
+    /// The number returned by [`ParallelFileWriter::open`].
     pub id: u64,
     /// Path, size and time.
     pub meta: ObjectMeta,
     /// Rows.
     pub rows: u64,
-    /// What was wanted, one after the other.
+    /// The wanted statistics, in order.
     pub facts: Vec<ColumnStatistics>,
 }
 
-/// How long a waiting caller goes without looking whether it was cancelled.
+/// The interval at which a waiting caller checks for cancellation.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Bytes in memory, and the first failure.
 #[derive(Default)]
 struct MemoryGauge {
-    /// All of it.
+    /// All bytes.
     bytes: AtomicU64,
-    /// Those of arrays in queues.
+    /// Bytes of arrays in queues.
     queued: AtomicU64,
     failed: AtomicBool,
     failure: Mutex<Option<Error>>,
-    /// Guards nothing but the waiting.
+    /// Guards only the waiting.
     waiting: Mutex<()>,
     changed: Condvar,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds one of our locks.
+    // No thread panics while it holds one of these locks.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -256,17 +257,17 @@ impl MemoryGauge {
     }
 }
 
-/// What lanes and files share.
+/// State shared by lanes and files.
 struct EncoderContext {
     format: DataFileFormat,
     memory_gauge: MemoryGauge,
     done: Sender<FileWriterEvent>,
-    /// Whether the writing thread has come to its end.
+    /// Whether the writing thread has ended.
     ended: AtomicBool,
 }
 
 impl EncoderContext {
-    /// Ends everything with an error; the first one stands.
+    /// Stops the write with an error; the first one is kept.
     fn fail(&self, error: Error) {
         self.memory_gauge.fail(error);
         // The receiver is gone when the thread has ended already.
@@ -274,7 +275,7 @@ impl EncoderContext {
     }
 }
 
-/// What the writing thread is told.
+/// A message to the thread that writes files.
 enum FileWriterEvent {
     /// A file begins.
     File { id: u64, path: String },
@@ -282,7 +283,7 @@ enum FileWriterEvent {
     Group { file: u64, group: FinishedRowGroup },
     /// A file has this many row groups.
     End { file: u64, groups: usize },
-    /// Nothing new comes.
+    /// No further message follows.
     Stop,
 }
 
@@ -301,7 +302,7 @@ struct FileSizeCounters {
     queued: AtomicU64,
     /// Bytes of arrays that were encoded.
     done: AtomicU64,
-    /// What became of them, partly estimated.
+    /// Their encoded bytes, partly estimated.
     encoded: AtomicU64,
 }
 
@@ -311,10 +312,10 @@ enum OutputChunk {
     Copied(Box<CopiedChunk>),
 }
 
-/// The chunks of a column, and what is known of its leaves.
+/// The chunks of a column, and the statistics of its leaves.
 type EncodedColumn = (Vec<OutputChunk>, Vec<ColumnStatistics>);
 
-/// A row group under way.
+/// A row group that is being encoded.
 struct OpenRowGroup {
     file: u64,
     index: usize,
@@ -322,7 +323,7 @@ struct OpenRowGroup {
     memory: AtomicU64,
     sizes: Arc<FileSizeCounters>,
     column_queues: Vec<Mutex<ColumnEncodeQueue>>,
-    /// Lanes that are not closed.
+    /// Number of open lanes.
     open: AtomicUsize,
     shared: Arc<EncoderContext>,
 }
@@ -347,8 +348,8 @@ struct ColumnEncoder {
 }
 
 impl OpenRowGroup {
-    /// A row group whose columns are to be encoded, but for those that are `copied`: by place,
-    /// `None` or absent otherwise.
+    /// A row group whose columns are encoded except for those in `copied`, which is indexed by
+    /// column and has `None` or no entry for the others.
     fn new(
         shared: &Arc<EncoderContext>,
         file: u64,
@@ -412,7 +413,7 @@ impl OpenRowGroup {
             Some(pieces) => state.queue.push_back(pieces),
             None => state.closing = true,
         }
-        // Without an encoder there is a job that will see what was queued.
+        // If the encoder is absent, a running job has it and will process the queue.
         let Some(encoder) = state.encoder.take() else {
             return Ok(());
         };
@@ -475,7 +476,7 @@ impl OpenRowGroup {
                 (Some(field), Some(observer)) => (field, observer),
                 _ => return Err(Error::internal("a file has fewer columns than its data")),
             };
-        // Small pieces cost more than putting them together.
+        // Encoding small pieces costs more than concatenating them.
         let rows: usize = pieces.iter().map(|array| array.len()).sum();
         let joined = if pieces.len() > 1 && rows / pieces.len() < SMALL {
             concat_arrays(pieces)?
@@ -508,7 +509,7 @@ impl OpenRowGroup {
         Ok(())
     }
 
-    /// Tells how large a lane is now.
+    /// Records the present size of a lane.
     fn update_memory(&self, encoder: &mut ColumnEncoder, memory: u64, encoded: u64) {
         // Wrapping sums of differences: each lane only ever takes back what it gave.
         self.memory
@@ -581,7 +582,7 @@ impl OpenRowGroup {
     }
 }
 
-/// Rows below which pieces are put together.
+/// Rows below which pieces are concatenated.
 const SMALL: usize = 4096;
 
 /// Pieces as one array, where they have one type.
@@ -600,7 +601,7 @@ fn concat_arrays(pieces: &[ArrayRef]) -> Result<Option<ArrayRef>> {
     )?))
 }
 
-/// Takes the bounds of floating point numbers out of a chunk.
+/// Removes the bounds of floating point numbers from a chunk.
 fn without_bounds(chunk: &mut ColumnCloseResult) -> std::result::Result<(), ParquetError> {
     let nulls = chunk
         .metadata
@@ -625,7 +626,7 @@ fn without_bounds(chunk: &mut ColumnCloseResult) -> std::result::Result<(), Parq
     Ok(())
 }
 
-/// A file under way.
+/// A file that is being written.
 pub struct FileEncoder {
     id: u64,
     shared: Arc<EncoderContext>,
@@ -636,13 +637,13 @@ pub struct FileEncoder {
 }
 
 impl FileEncoder {
-    /// Appends rows: for each piece one array of every column. Text and bytes may come in any
-    /// layout, other types are those of the format's schema.
+    /// Appends rows: each piece has one array for every column. Strings and binary values may have
+    /// any layout, other types are those of the format's schema.
     ///
     /// # Errors
     /// [`Error::Internal`] for columns that do not fit.
     pub fn push(&mut self, pieces: &[Vec<ArrayRef>]) -> Result<()> {
-        // Pieces that fit into the row group go as one; one that does not is cut.
+        // Pieces that fit into the row group are queued together; one that does not is cut.
         let mut rest: VecDeque<Vec<ArrayRef>> = pieces
             .iter()
             .filter(|piece| row_count(piece) > 0)
@@ -709,7 +710,7 @@ impl FileEncoder {
         self.shared.memory_gauge.check()
     }
 
-    /// Has a lane encode arrays; they count until it has.
+    /// Queues arrays for a lane; their bytes count until they are encoded.
     fn queue(&self, group: &Arc<OpenRowGroup>, lane: usize, arrays: Vec<ArrayRef>) -> Result<()> {
         let bytes: u64 = arrays.iter().map(array_bytes).sum();
         self.sizes.queued.fetch_add(bytes, Ordering::Relaxed);
@@ -721,9 +722,9 @@ impl FileEncoder {
         group.enqueue(lane, Some((arrays, bytes)))
     }
 
-    /// Appends a row group of another file as it is: columns whose bytes are copied, and what is
-    /// known of each column's stops. `columns` are new arrays of some columns, by place, which
-    /// are encoded instead.
+    /// Appends a row group of another file: columns whose bytes are copied, and the statistics of
+    /// each column's stops. `columns` are new arrays of some columns, by index, which are encoded
+    /// instead.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a file whose chunks are not where its footer says,
@@ -784,10 +785,10 @@ impl FileEncoder {
         self.shared.memory_gauge.check()
     }
 
-    /// Ends the row group; there is none of no rows.
+    /// Ends the row group, unless it has no rows.
     ///
     /// # Errors
-    /// [`Error::Internal`] when no thread can be had.
+    /// [`Error::Internal`] when no thread can be started.
     pub fn end_group(&mut self) -> Result<()> {
         let Some(group) = self.group.take() else {
             return Ok(());
@@ -810,8 +811,8 @@ impl FileEncoder {
         Ok(())
     }
 
-    /// Bytes that the rows given so far take in the file: encoded ones, and a guess for those in
-    /// queues. Without the footer.
+    /// Bytes of the rows in the file so far: encoded ones, and an estimate for those in queues.
+    /// Without the footer.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let (encoded, done) = (
@@ -841,7 +842,7 @@ fn row_count(piece: &[ArrayRef]) -> usize {
     piece.first().map_or(0, |array| array.len())
 }
 
-/// Bytes that the rows of an array take, whatever buffers they share with others.
+/// Bytes of an array's own rows, even if its buffers are shared with other arrays.
 #[must_use]
 pub fn array_bytes(array: &ArrayRef) -> u64 {
     array
@@ -868,7 +869,7 @@ pub struct ParallelFileWriter {
     next: u64,
 }
 
-/// What the thread leaves: files, and whether it failed.
+/// The result of the thread: files, and its error if it failed.
 type EncodedFilesOutcome = (Vec<EncodedFile>, Result<()>);
 
 impl ParallelFileWriter {
@@ -920,7 +921,7 @@ impl ParallelFileWriter {
     /// Begins a file.
     ///
     /// # Errors
-    /// Whatever made the write fail before.
+    /// The error that made the write fail before.
     pub fn open(&mut self, path: String) -> Result<FileEncoder> {
         self.shared.memory_gauge.check()?;
         let id = self.next;
@@ -955,10 +956,10 @@ impl ParallelFileWriter {
         self.shared.memory_gauge.queued.load(Ordering::Relaxed)
     }
 
-    /// Waits until `enough` holds, which is asked whenever memory was set free.
+    /// Waits until `enough` is true, which is checked whenever memory was freed.
     ///
     /// # Errors
-    /// Whatever made the write fail; [`Error::Cancelled`].
+    /// The error that made the write fail; [`Error::Cancelled`].
     pub fn wait(&self, enough: impl Fn(&Self) -> bool) -> Result<()> {
         let gauge = &self.shared.memory_gauge;
         let mut guard = lock(&gauge.waiting);
@@ -979,7 +980,7 @@ impl ParallelFileWriter {
     /// Waits until every file is written and durable. All must be closed.
     ///
     /// # Errors
-    /// Whatever went wrong anywhere; then no file is left behind, as far as that can be had.
+    /// The first error of the write; then files are deleted as far as possible.
     pub fn finish(mut self) -> Result<Vec<EncodedFile>> {
         let _ = self.shared.done.send(FileWriterEvent::Stop);
         let ended = |encoders: &Self| {
@@ -993,7 +994,7 @@ impl ParallelFileWriter {
         self.end(outcome)
     }
 
-    /// Gives everything up and deletes what was written.
+    /// Aborts the write and deletes the files written so far.
     fn end(&mut self, outcome: Result<()>) -> Result<Vec<EncodedFile>> {
         let Some(thread) = self.thread.take() else {
             return Err(Error::internal("a write ended twice"));
@@ -1008,7 +1009,7 @@ impl ParallelFileWriter {
             Ok(()) => Ok(files),
             Err(error) => {
                 let paths: Vec<String> = files.into_iter().map(|file| file.meta.path).collect();
-                // What stays is in no table and vacuum's to find.
+                // A file that remains is not part of a table, and vacuum will find it.
                 let _ = self.store.delete_batch(&paths);
                 Err(error)
             }
@@ -1019,7 +1020,7 @@ impl ParallelFileWriter {
 impl Drop for ParallelFileWriter {
     fn drop(&mut self) {
         if self.thread.is_some() {
-            // Whoever drops this unfinished has an error of his own to report.
+            // A caller that drops this unfinished has an error of its own to report.
             let _ = self.end(Err(Error::Cancelled));
         }
     }
@@ -1036,12 +1037,12 @@ struct FileWriterThread {
 
 struct OpenOutputFile {
     path: String,
-    /// Made with the first row group.
+    /// Created with the first row group.
     writer: Option<SerializedFileWriter<FileUploadWriter>>,
-    /// Row groups that came before their turn.
+    /// Row groups that were complete before their predecessors.
     out_of_order: BTreeMap<usize, FinishedRowGroup>,
     written: usize,
-    /// How many there are, once known.
+    /// The number of row groups, once known.
     groups: Option<usize>,
     facts: EncodedFileStatistics,
 }
@@ -1097,7 +1098,7 @@ impl io::Write for FileUploadWriter {
 }
 
 impl FileWriterThread {
-    /// Writes what comes until all is written, or something failed.
+    /// Writes row groups until all are written, or an error occurs.
     fn run(&mut self, events: &Receiver<FileWriterEvent>) -> Result<()> {
         let mut stopping = false;
         for event in events {
@@ -1174,7 +1175,7 @@ impl FileWriterThread {
         let Some(mut writer) = file.writer else {
             return Ok(());
         };
-        // Not `into_inner`, which forgets what the store said.
+        // Not `into_inner`, which would lose the store's error.
         writer
             .finish()
             .map_err(|e| encode_error(&e))
@@ -1190,7 +1191,7 @@ impl FileWriterThread {
         Ok(())
     }
 
-    /// Waits for the files under way; gives up those that are not complete.
+    /// Waits for uploads in progress; aborts those of incomplete files.
     fn await_uploads(&mut self, mut result: Result<()>) -> EncodedFilesOutcome {
         self.open.clear();
         let mut files = Vec::new();

@@ -1,12 +1,12 @@
-//! Parquet files made of row groups: batches -> encoded row groups on any thread -> one file after
+//! Parquet files made of row groups: batches -> row groups encoded on any thread -> one file after
 //! the other.
 //!
-//! [`RowGroupEncoderFactory`] knows a schema and how its columns are written, and turns batches into the bytes of
-//! a row group; many of them work at once. [`ParquetSink`] puts row groups behind each other into an
-//! upload, so a file of any size costs the memory of the row groups in flight.
+//! [`RowGroupEncoderFactory`] holds a schema and the writer properties of its columns, and turns
+//! batches into the bytes of a row group; many encoders work at once. [`ParquetSink`] appends row
+//! groups to an upload, so a file of any size costs the memory of the row groups in flight.
 //!
-//! The file's schema is Parquet's alone: Arrow's own would tell readers of string views, which some
-//! of them lack.
+//! The file has a Parquet schema alone: Arrow's schema would announce string views, which some
+//! readers do not support.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use crate::pq::decode::checkpoint_file::RawFile;
 use crate::pq::input::page_checksum::{ChunkWriter, ChunkWriterFactory, EncodedChunk};
 use crate::store::ObjectUpload;
 
-/// How the pages of a file are compressed.
+/// The compression of a file's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SinkCodec {
-    /// What every reader has.
+    /// Supported by every reader.
     #[default]
     Snappy,
-    /// Half the size for twice the work; level 1.
+    /// Half the size at twice the CPU time; level 1.
     Zstd,
 }
 
-/// Bytes of a page, about: each column holds one while a row group is encoded, and its reader the
-/// pages of a batch.
+/// Approximate bytes of a page: each column holds one while a row group is encoded, and a reader
+/// holds the pages of a batch.
 const PAGE_BYTES: usize = 64 << 10;
 
 /// Encodes row groups of one schema. Clones share everything.
@@ -53,9 +53,8 @@ pub struct RowGroupEncoderFactory {
 pub struct EncodedRowGroup(Vec<EncodedChunk>);
 
 impl RowGroupEncoderFactory {
-    /// An encoder of `schema`. `repeats` says of a leaf's path (Parquet's: `add`,
-    /// `partitionValues`, `key_value`, `key`) whether its values repeat, so that a dictionary
-    /// pays.
+    /// An encoder of `schema`. `repeats` returns for a leaf's path (Parquet's: `add`,
+    /// `partitionValues`, `key_value`, `key`) whether its values repeat, so that a dictionary pays.
     ///
     /// # Errors
     /// [`Error::Internal`] for a schema that Parquet cannot hold.
@@ -106,7 +105,7 @@ impl RowGroupEncoderFactory {
         &self.schema
     }
 
-    /// Whether a file has exactly the columns that this one writes.
+    /// Whether a file has exactly the columns that this factory writes.
     #[must_use]
     pub fn has_schema_of(&self, file: &RawFile) -> bool {
         file.has_schema(&self.root)
@@ -134,7 +133,7 @@ impl RowGroupEncoderFactory {
     }
 }
 
-/// A row group under way.
+/// A row group that is being encoded.
 pub struct RowGroupEncoder<'a> {
     schema: &'a SchemaRef,
     writers: Vec<ChunkWriter>,
@@ -175,7 +174,7 @@ fn internal(error: ParquetError) -> Error {
     Error::internal(format!("a Parquet file cannot be encoded: {error}"))
 }
 
-/// A Parquet file on its way into a store.
+/// A Parquet file that is being uploaded.
 pub struct ParquetSink {
     writer: SerializedFileWriter<SinkUploadWriter>,
 }
@@ -215,7 +214,7 @@ impl ParquetSink {
         append().map_err(|error| self.failure(error))
     }
 
-    /// Ends the file and makes it visible; gives its size in bytes.
+    /// Ends the file and makes it visible; returns its size in bytes.
     ///
     /// # Errors
     /// [`Error::Storage`].
@@ -232,7 +231,7 @@ impl ParquetSink {
         upload.finish().wait().map(|meta| meta.size)
     }
 
-    /// What the store said, where it was the store that failed.
+    /// The store's error, if the store failed.
     fn failure(&mut self, error: ParquetError) -> Error {
         self.writer
             .inner_mut()
@@ -242,7 +241,7 @@ impl ParquetSink {
     }
 }
 
-/// Gathers what the writer gives, which comes in crumbs, into pieces worth sending.
+/// Buffers the writer's small writes and sends them in larger pieces.
 struct SinkUploadWriter {
     /// Present until the file is finished.
     upload: Option<Box<dyn ObjectUpload>>,

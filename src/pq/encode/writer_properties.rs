@@ -1,5 +1,5 @@
-//! How files are encoded, in the words of the `deltalake` package: compression, pages, encodings,
-//! bloom filters.
+//! Encoding options of files, under the names of the `deltalake` package: compression, pages,
+//! encodings, bloom filters.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result, shown};
 
-/// Settings of the Parquet writer; what is absent has the writer's default.
+/// Settings of the Parquet writer; an absent setting has the writer's default.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WriterProperties {
@@ -31,14 +31,14 @@ pub struct WriterProperties {
     /// `ZSTD(3)`, `SNAPPY`, `GZIP(6)`, `BROTLI(1)`, `LZ4`, `LZ4_RAW`, `UNCOMPRESSED`; the level
     /// may be left out.
     pub compression: Option<String>,
-    /// Bytes of text that bounds in the footer and the page index keep (64). The footer's keep
-    /// more where the table's own statistics need it.
+    /// Bytes of strings that bounds in the footer and the page index keep (64). Bounds in the
+    /// footer keep more where the table's own statistics need it.
     pub statistics_truncate_length: Option<usize>,
     /// For all columns.
     pub default_column_properties: Option<ColumnProperties>,
     /// By column; a nested field is named with dots.
     pub column_properties: Option<BTreeMap<String, Option<ColumnProperties>>>,
-    /// Whether files have data pages of version 2, and the encodings that came with them.
+    /// Whether files have data pages of version 2 and the encodings of that version.
     #[serde(skip)]
     pub has_v2_pages: bool,
 }
@@ -47,14 +47,14 @@ pub struct WriterProperties {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ColumnProperties {
-    /// Whether a dictionary is tried.
+    /// Whether dictionary encoding is tried.
     pub dictionary_enabled: Option<bool>,
     /// `NONE`, `CHUNK` or `PAGE`: the statistics inside of the file. Those of the table do not
     /// depend on it.
     pub statistics_enabled: Option<String>,
     /// A bloom filter.
     pub bloom_filter_properties: Option<BloomFilterProperties>,
-    /// Encoding of values that are in no dictionary.
+    /// Encoding of values that are not in a dictionary.
     pub encoding: Option<String>,
 }
 
@@ -70,9 +70,9 @@ pub struct BloomFilterProperties {
     pub ndv: Option<u64>,
 }
 
-/// Rows of a row group, unless asked otherwise.
+/// Default number of rows of a row group.
 const GROUP_ROWS: usize = 1 << 20;
-/// Bytes of text that bounds keep, unless asked otherwise.
+/// Default number of bytes of strings that bounds keep.
 const TRUNCATE: usize = 64;
 
 impl WriterProperties {
@@ -82,10 +82,10 @@ impl WriterProperties {
         self.max_row_group_size.unwrap_or(GROUP_ROWS).max(1)
     }
 
-    /// The properties as the `parquet` crate has them. `leaves` are the paths of the file's leaves,
-    /// `named` finds those that a key of `column_properties` means, `bounds` says of which
-    /// leaves the footer must have bounds, of at least `keep` bytes, `repeats` of which a
-    /// dictionary is worth trying, unless the properties say.
+    /// The properties for the `parquet` crate. `leaves` are the paths of the file's leaves, `named`
+    /// finds those that a key of `column_properties` refers to, `bounds` selects the leaves whose
+    /// bounds the footer must have, with at least `keep` bytes, `repeats` those for which a
+    /// dictionary is tried unless the properties decide.
     pub(in crate::pq) fn build(
         &self,
         compression: Compression,
@@ -249,7 +249,7 @@ impl BloomFilterProperties {
     }
 }
 
-/// A codec with its level, and what file names say of it.
+/// A codec with its level, and its suffix in file names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParquetCompression {
     pub(in crate::pq) compression: Compression,

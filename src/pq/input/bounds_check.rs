@@ -1,9 +1,9 @@
 //! Drops footer statistics that cannot be true before they are used.
 //!
 //! Statistics prune row groups, find the actions of a checkpoint and become the log's statistics of
-//! a converted file. A lower bound above the upper one, a bound of another size than the column's
-//! values or more nulls than values say that a writer or a disk erred: such a column counts as one
-//! without statistics, so its rows are read instead of being skipped.
+//! a converted file. A lower bound above the upper one, a bound whose size differs from that of the
+//! column's values, or more nulls than values prove an error of the writer or the disk: such a
+//! column counts as one without statistics, so its rows are read instead of being skipped.
 //!
 //! Cost: one pass over the footer's bytes and one comparison for each chunk; nothing is copied
 //! unless something is dropped.
@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::pq::decoder_errors::decode_error;
 use crate::pq::input::header_check::missized_bound_columns;
 
-/// Bytes of a value of `physical`, where all have as many.
+/// Bytes of a value of `physical`, if the type has a fixed size.
 pub(in crate::pq) fn value_size(physical: Physical) -> Option<u64> {
     match physical {
         Physical::BOOLEAN => Some(1),
@@ -30,14 +30,14 @@ pub(in crate::pq) fn value_size(physical: Physical) -> Option<u64> {
     }
 }
 
-/// What is wrong with the statistics of a chunk.
+/// The defect in the statistics of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StatisticsFault {
     Bounds,
     Counts,
 }
 
-/// `metadata` without statistics that cannot be; `bytes` are those that it was decoded from.
+/// `metadata` without invalid statistics; it was decoded from `bytes`.
 pub(in crate::pq) fn drop_invalid_statistics(
     metadata: ParquetMetaData,
     bytes: &[u8],
@@ -131,7 +131,7 @@ fn statistics_fault(column: &ColumnChunkMetaData) -> Option<StatisticsFault> {
     is_crossed(statistics, column.column_descr()).then_some(StatisticsFault::Bounds)
 }
 
-/// Whether the lower bound is above the upper one, or is no bound.
+/// Whether the lower bound is above the upper one, or is not a valid bound.
 fn is_crossed(statistics: &Statistics, column: &ColumnDescriptor) -> bool {
     fn above<T: PartialOrd>(min: Option<&T>, max: Option<&T>) -> bool {
         min.zip(max).is_some_and(|(min, max)| min > max)
@@ -172,7 +172,7 @@ fn is_crossed(statistics: &Statistics, column: &ColumnDescriptor) -> bool {
                 return false;
             };
             match order {
-                // Old writers compared these as signed numbers, and nobody reads such bounds.
+                // Old writers compared these as signed numbers, and readers ignore such bounds.
                 _ if statistics.is_min_max_deprecated() => false,
                 SortOrder::UNSIGNED => min > max,
                 SortOrder::SIGNED

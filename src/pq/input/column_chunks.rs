@@ -1,21 +1,21 @@
 //! Bytes of column chunks: footer and wanted leaves -> pages for the decoder.
 //!
 //! A remote row group's chunks are fetched whole in one call (`get_ranges` joins neighbours and
-//! runs the rest at once) that can be under way while the row group before it is decoded. On local
-//! disks small chunks are read at once and others by windows, as the decoder gets to them: memory
-//! stays at a window a column however large the row group is, a limit or a skipped page saves the
-//! reading, and the buffers are used again while still in the processor's cache.
+//! runs the rest at once), which can be under way while the previous row group is decoded. On local
+//! disks small chunks are read at once and others by windows, as the decoder reaches them: memory
+//! is bounded by one window per column however large the row group is, a limit or a skipped page
+//! saves the reading, and the buffers are reused while still in the processor's cache.
 //!
-//! Where a filter leaves only parts of a row group, the offset index says which pages hold them:
-//! only those are fetched from a remote store, and others are passed over without a look at them.
+//! Where a filter selects only parts of a row group, the offset index says which pages hold them:
+//! only those are fetched from a remote store, and other pages are skipped unread.
 //!
 //! Every page header is read here before the decoder sees the page. Decompression allocates what
-//! the header announces, so what a row group holds at once is bounded: the largest page and the
-//! dictionary of each column together may exceed [`HELD`] only as long as they expand their bytes
-//! less than [`RATIO`] times. Real dictionaries do not repeat themselves, so a large one that
-//! compresses a thousandfold is refused; so is a row whose lists have more elements than bytes can
-//! say. Pages are inflated here: the decoder's own way does not stop at the announced size with
-//! Gzip and Brotli, and takes new zeroed memory for every page with the others.
+//! the header announces, so the bytes that a row group holds at once are bounded: the largest page
+//! and the dictionary of each column together may exceed [`HELD`] only as long as they expand their
+//! bytes less than [`RATIO`] times. Entries of a real dictionary do not repeat, so a large one that
+//! compresses a thousandfold is refused; so is a row whose lists have more elements than the bytes
+//! can encode. Pages are decompressed here: the decoder does not stop at the announced size with
+//! Gzip and Brotli, and allocates new zeroed memory for every page with the other codecs.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -42,27 +42,28 @@ use crate::pq::input::decompress::PageDecompressor;
 use crate::pq::input::header_check::{PageHead, PageKind, page_head};
 use crate::store::{ObjectReader, PendingResult, StoreObject};
 
-/// A local column chunk up to this size is read at once, which fits in the processor's cache.
+/// A local column chunk up to this size, which fits into the processor's cache, is read at once.
 const WHOLE: u64 = 1 << 20;
-/// Bytes read at once of a larger one where pages are small.
+/// Bytes read at once of a larger chunk with small pages.
 const WINDOW: u64 = 128 << 10;
 /// Bytes read beyond a larger page, for the next page's header: then each page costs one read and
 /// none is read twice.
 const LOOK_AHEAD: u64 = 1 << 10;
-/// The longest page header that is looked for; statistics inside it can make it long.
+/// The longest page header that is read; statistics inside it can make it long.
 const HEADER_LIMIT: usize = 4 << 20;
-/// What the pages under decoding of one row group may take together without being asked how.
+/// Bytes that the pages of one row group may take while they are decoded, regardless of their
+/// compression ratio.
 const HELD: u64 = if cfg!(test) { 8 << 20 } else { 256 << 20 };
-/// How many times its stored bytes a row group may hold beyond [`HELD`].
+/// The highest ratio of held to stored bytes of a row group beyond [`HELD`].
 const RATIO: u64 = 64;
-/// A dictionary up to this size may compress as well as it likes.
+/// A dictionary up to this size may have any compression ratio.
 const DICTIONARY: u64 = if cfg!(test) { 2 << 20 } else { 16 << 20 };
-/// How many times its stored bytes a larger dictionary may be.
+/// The highest compression ratio of a larger dictionary.
 const DICTIONARY_RATIO: u64 = 1000;
 /// List elements that a row group may have beyond its rows, whatever its bytes.
 const ELEMENTS: u64 = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 
-/// Checks where a column chunk says it is.
+/// The checked byte range of a column chunk.
 pub(in crate::pq) fn chunk_range(column: &ColumnChunkMetaData, size: u64) -> Result<Range<u64>> {
     // As the decoder does: a dictionary page, where there is one, comes first.
     let start = column
@@ -82,7 +83,7 @@ pub(in crate::pq) fn chunk_range(column: &ColumnChunkMetaData, size: u64) -> Res
     }
 }
 
-/// An error that went through the decoder, which keeps only its text.
+/// An error that passed through the decoder, which keeps only its message.
 type SharedDecodeError = Arc<Mutex<Option<Error>>>;
 
 /// One column chunk.
@@ -96,7 +97,7 @@ enum ChunkBytes {
     Whole(Bytes),
     /// The pages that are wanted, by offset.
     Pages(Vec<(u64, Bytes)>),
-    /// The bytes around the place of the last read.
+    /// The bytes around the position of the last read.
     Window {
         opened: Arc<dyn ObjectReader>,
         held: Mutex<(u64, Bytes)>,
@@ -108,7 +109,7 @@ impl ColumnChunkData {
     fn bytes_from(&self, start: u64, least: usize) -> Result<Bytes> {
         let outside = || {
             Error::corrupt_data(format!(
-                "a page lies outside of its column's bytes ({start} of {} to {})",
+                "a page is outside of its column's bytes ({start} of {} to {})",
                 self.range.start, self.range.end
             ))
         };
@@ -143,18 +144,18 @@ impl ColumnChunkData {
                 let (from, size) = if whole {
                     (self.range.start, WHOLE)
                 } else if start < held.0 {
-                    // The decoder passes a page's header once more when the page is read: what
-                    // follows is still wanted.
+                    // The decoder reads a page's header again when it reads the page: the bytes
+                    // after it are still needed.
                     return opened.range(start..start + left.min(enough.max(LOOK_AHEAD)));
                 } else if held.1.is_empty() {
-                    // Nobody knows yet how large pages are.
+                    // The size of pages is not known yet.
                     (start, enough.max(LOOK_AHEAD))
                 } else if enough * 2 < WINDOW {
                     (start, WINDOW)
                 } else {
                     (start, enough + LOOK_AHEAD)
                 };
-                // What was held is given back before more is taken.
+                // The old buffer is released before a new one is allocated.
                 *held = (from, Bytes::new());
                 let bytes = opened.range(from..from.saturating_add(size).min(self.range.end))?;
                 *held = (from, bytes.clone());
@@ -163,7 +164,7 @@ impl ColumnChunkData {
         }
     }
 
-    /// Keeps `error` for [`FetchedRowGroup::failed`] and gives the decoder its text.
+    /// Keeps `error` for [`FetchedRowGroup::failed`] and gives the decoder its message.
     fn fail(&self, error: Error) -> ParquetError {
         let text = error.to_string();
         self.failure
@@ -200,9 +201,9 @@ impl ChunkReader for ColumnChunkData {
     type T = ChunkRead;
 
     fn get_read(&self, start: u64) -> ParquetResult<ChunkRead> {
-        // Only headers are read this way, and what is held has each whole, since it was looked at
-        // just before. (The decoder asks also when it has the header already, and then at
-        // the page's body.)
+        // Only headers are read this way, and the buffer contains each whole, since it was checked
+        // just before. (The decoder also asks when it has the header already, and then at the
+        // page's body.)
         self.bytes_from(start, 1)
             .map(ChunkRead)
             .map_err(|e| self.fail(e))
@@ -232,14 +233,14 @@ impl Read for ChunkRead {
     }
 }
 
-/// What the columns of a row group hold while they are decoded.
+/// The memory of a row group's columns while they are decoded.
 #[derive(Debug, Default)]
 struct DecodeMemoryUse {
     bytes: AtomicU64,
     stored: u64,
 }
 
-/// The page at `start`, inflated to the size that it announces and not a byte further.
+/// The page at `start`, decompressed to exactly the size that it announces.
 fn decompress_page(
     chunk: &ColumnChunkData,
     start: u64,
@@ -260,7 +261,7 @@ fn decompress_page(
         return Err(Error::corrupt_data("Page CRC checksum mismatch"));
     }
     let details = head.details;
-    // The levels of a page V2 stand before its values and are never compressed.
+    // The levels of a page V2 precede its values and are never compressed.
     let levels = match head.kind {
         PageKind::DataV2 => details.definition_length as usize + details.repetition_length as usize,
         _ => 0,
@@ -332,21 +333,21 @@ fn encoding(number: i32) -> Result<Encoding> {
     })
 }
 
-/// A decoder's page reader that looks at every page header first.
+/// A page reader for the decoder that checks every page header first.
 struct CheckedPages {
     inner: SerializedPageReader<ColumnChunkData>,
     chunk: Arc<ColumnChunkData>,
-    /// Set where this reader inflates pages itself.
+    /// Set where this reader decompresses pages itself.
     inflates: Option<PageDecompressor>,
     /// Offset of the next page, as the inner reader will find it.
     next: u64,
-    /// Offsets of the pages after it, where an offset index gives them.
+    /// Offsets of the pages after it, from the offset index if there is one.
     listed_offsets: Option<VecDeque<u64>>,
     /// Whether the next of these is a dictionary, which no offset index lists.
     dictionary_next: bool,
     /// Whether a dictionary was seen.
     has_dictionary: bool,
-    /// Its header, once looked at.
+    /// Its header, once read.
     next_header: Option<PageHead>,
     held: Arc<DecodeMemoryUse>,
     largest_page: u64,
@@ -361,7 +362,7 @@ struct CheckedPages {
 }
 
 impl CheckedPages {
-    /// Makes sure that the next page, if any, is one that may be decoded.
+    /// Checks that the next page, if any, may be decoded.
     fn check(&mut self) -> ParquetResult<()> {
         self.check_next_header().map_err(|e| self.chunk.fail(e))
     }
@@ -419,7 +420,7 @@ impl CheckedPages {
             }
             self.next_header = Some(head);
         }
-        // Without all pages having been seen there is nothing to compare.
+        // The counts can be compared only if all pages were seen.
         if self.next_header.is_none()
             && self.listed_offsets.is_none()
             && let Some(announced) = self.footer_value_count.take()
@@ -448,7 +449,7 @@ impl CheckedPages {
         Ok(())
     }
 
-    /// The inner reader went over the next page.
+    /// Advances past a page that the inner reader has read or skipped.
     fn advance_page(&mut self) {
         let looked = self.next_header.take();
         self.dictionary_next = false;
@@ -459,8 +460,8 @@ impl CheckedPages {
         }
     }
 
-    /// Whether the inner reader can pass the next page by without reading of it. A dictionary is
-    /// looked at in any case, since it may be decoded after it was passed.
+    /// Whether the inner reader can skip the next page without reading it. A dictionary is always
+    /// checked, since it may be decoded after it was skipped.
     fn can_skip_unread(&self) -> bool {
         self.listed_offsets.is_some() && !self.dictionary_next
     }
@@ -520,13 +521,13 @@ impl PageReader for CheckedPages {
     }
 
     fn supports_deferred_dictionary(&self) -> bool {
-        // A dictionary that is to be inflated here cannot be left to the inner reader.
+        // A dictionary that must be decompressed here cannot be left to the inner reader.
         self.inflates.is_none() && self.inner.supports_deferred_dictionary()
     }
 
     fn take_deferred_dictionary(&mut self) -> ParquetResult<Option<Page>> {
         match self.inflates {
-            // The inner reader passed it by, but it was given.
+            // The inner reader skipped it, but it has been returned.
             Some(_) => Ok(None),
             None => self.inner.take_deferred_dictionary(),
         }
@@ -543,13 +544,13 @@ impl PageReader for CheckedPages {
 /// The part of a row group that is wanted.
 #[derive(Debug, Clone, Default)]
 pub(in crate::pq) struct SelectedPageLocations {
-    /// Where the pages of a leaf are, checked by [`Pages::add`]. Leaves without are read as if all
-    /// were wanted.
+    /// The page locations of a leaf, checked by [`SelectedPageLocations::add`]. Leaves without
+    /// locations are read whole.
     locations: FxHashMap<usize, Vec<PageLocation>>,
 }
 
 impl SelectedPageLocations {
-    /// Adds the pages of a leaf, unless they cannot be right.
+    /// Adds the pages of a leaf, unless the locations are invalid.
     pub fn add(&mut self, leaf: usize, chunk: &Range<u64>, rows: u64, locations: &[PageLocation]) {
         let offset = |page: &PageLocation| u64::try_from(page.offset).unwrap_or(u64::MAX);
         let row = |page: &PageLocation| u64::try_from(page.first_row_index).unwrap_or(u64::MAX);
@@ -629,23 +630,23 @@ pub(in crate::pq) struct RowGroupFetch {
 }
 
 enum FetchBytes {
-    /// In the end of the file, which is known already.
+    /// The bytes are in the end of the file, which was read already.
     Known(Vec<Bytes>),
     Remote(PendingResult<Vec<Bytes>>),
-    /// For each leaf the ranges that are fetched, one after the other.
+    /// The ranges that are fetched, in order, for each leaf.
     Parts(Vec<Vec<Range<u64>>>, PendingResult<Vec<Bytes>>),
     Windows(Arc<dyn ObjectReader>),
 }
 
-/// Which leaves (column indexes of the file) of a row group to fetch.
+/// The leaves (column indexes of the file) of a row group to fetch.
 pub(in crate::pq) struct ChunkRequest<'a> {
     pub group: usize,
     pub leaves: &'a [usize],
-    /// Rows of the group, ascending, and where the pages are that hold them; `None` for all.
+    /// Rows of the group, ascending, and the locations of their pages; `None` for all.
     pub part: Option<(&'a [Range<u64>], &'a SelectedPageLocations)>,
 }
 
-/// Begins to fetch chunks of a row group.
+/// Starts to fetch chunks of a row group.
 pub(in crate::pq) fn fetch(
     file: &StoreObject,
     footer: &Arc<ParquetFooter>,
@@ -798,8 +799,8 @@ impl RowGroupFetch {
     }
 }
 
-/// A row group whose bytes can be read: what arrow-rs' readers pull pages from. Column `i` is leaf
-/// `leaves[i]` of the file.
+/// A row group whose bytes can be read: the source of pages for arrow-rs' readers. Column `i` is
+/// leaf `leaves[i]` of the file.
 pub(in crate::pq) struct FetchedRowGroup {
     footer: Arc<ParquetFooter>,
     group: usize,
@@ -815,7 +816,7 @@ impl FetchedRowGroup {
         self.footer.metadata.row_groups().get(self.group)
     }
 
-    /// What the footer says of column `i`.
+    /// The footer's metadata of column `i`.
     pub fn column(&self, i: usize) -> Option<&ColumnChunkMetaData> {
         self.metadata()?.columns().get(*self.leaves.get(i)?)
     }
@@ -838,7 +839,7 @@ impl FetchedRowGroup {
                 .map(|page| u64::try_from(page.offset).unwrap_or(u64::MAX))
                 .collect()
         });
-        // What lies before the first listed page is a dictionary.
+        // The bytes before the first listed page are a dictionary.
         let dictionary_next = listed
             .as_ref()
             .is_some_and(|listed| listed.front() != Some(&chunk.range.start));
@@ -866,7 +867,7 @@ impl FetchedRowGroup {
         })
     }
 
-    /// The group with these of its columns only.
+    /// The group with only these of its columns.
     pub fn project(&self, columns: &[usize]) -> Self {
         Self {
             footer: Arc::clone(&self.footer),
@@ -885,7 +886,7 @@ impl FetchedRowGroup {
         }
     }
 
-    /// What to look at when the decoder fails: our own error that made it fail, if there is one.
+    /// The error of this crate that made the decoder fail, if there is one.
     pub fn failure(&self) -> GroupFailure {
         GroupFailure(Arc::clone(&self.failure))
     }
@@ -896,7 +897,7 @@ impl FetchedRowGroup {
 pub(in crate::pq) struct GroupFailure(SharedDecodeError);
 
 impl GroupFailure {
-    /// `error`, or the error of ours behind it.
+    /// `error`, or the error of this crate that caused it.
     pub fn or(&self, error: Error) -> Error {
         self.0
             .lock()

@@ -8,7 +8,7 @@ use parquet::basic::CompressionCodec;
 use super::snappy;
 use crate::error::{Error, Result};
 
-/// Codecs that are inflated here.
+/// Codecs that are decompressed here.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::pq) enum PageDecompressor {
     Snappy,
@@ -18,12 +18,12 @@ pub(in crate::pq) enum PageDecompressor {
 }
 
 thread_local! {
-    /// A decoder is as large as many a page.
+    /// A decoder takes as much memory as a page.
     static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 impl PageDecompressor {
-    /// How pages of `codec` are inflated, if they are here.
+    /// The decompressor for pages of `codec`, if it is supported here.
     pub fn from_codec(codec: CompressionCodec) -> Option<Self> {
         match codec {
             CompressionCodec::SNAPPY => Some(Self::Snappy),
@@ -34,11 +34,10 @@ impl PageDecompressor {
         }
     }
 
-    /// Inflates `stored` into `out`, which it must fill.
+    /// Decompresses `stored` into `out`, which it must fill.
     pub fn decompress_into(self, stored: &[u8], out: &mut [u8]) -> Result<()> {
         let wanted = out.len();
-        // How many bytes there are, as far as is known: one more than wanted stands for all that is
-        // too much.
+        // The number of bytes, as far as known: one more than wanted means too many.
         let length = match self {
             // A page without values may have no bytes at all.
             _ if wanted == 0 => 0,
@@ -80,7 +79,8 @@ fn expect(length: usize, wanted: usize) -> Result<()> {
     )))
 }
 
-/// Fills `out` and looks whether there is more: the bytes read, one more than asked for if so.
+/// Fills `out` and checks for further bytes: returns the bytes read, one more than requested if
+/// there are any.
 fn fill_from(from: &mut impl Read, out: &mut [u8]) -> std::io::Result<usize> {
     let mut read = 0;
     while let Some(rest) = out.get_mut(read..).filter(|rest| !rest.is_empty()) {

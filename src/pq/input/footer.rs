@@ -1,13 +1,13 @@
 //! Footers: [`StoreObject`] -> [`ParquetFooter`], and a small cache of them.
 //!
-//! One request reads the last 64 KiB, which hold the metadata of most files; a second fetches what
-//! is missing. A size that the log gives wrongly shows itself here (the file does not end in `PAR1`
-//! where it should) and is asked for again. Whatever of the file's end was read is handed on, so
-//! that a small file costs one request in all.
+//! One request reads the last 64 KiB, which hold the metadata of most files; a second one fetches
+//! the rest. A wrong file size in the log shows when the file does not end in `PAR1` at that size;
+//! the store is then asked for the size. The bytes that were read of the file's end are handed on,
+//! so that a small file costs one request in all.
 //!
-//! `ARROW:schema` is never looked at: it is another writer's hint, and Delta's schema rules. Size
-//! statistics are skipped. Limits: metadata up to 256 MiB and no longer than the file; a schema at
-//! most 256 deep.
+//! `ARROW:schema` is ignored: it is a hint of the writer, and Delta's schema decides. Size
+//! statistics are skipped. Limits: metadata of up to 256 MiB and no longer than the file; a schema
+//! at most 256 levels deep.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -26,11 +26,11 @@ use crate::pq::input::header_check::schema_depth;
 use crate::process::ProcessMutex;
 use crate::store::StoreObject;
 
-/// How much of a file's end is read at first.
+/// Bytes of a file's end that are read first.
 const GUESS: u64 = 64 << 10;
 /// The longest metadata that is read.
 const METADATA_LIMIT: u64 = 256 << 20;
-/// The deepest schema that is read: groups inside groups.
+/// The greatest depth of a schema that is read.
 const DEPTH_LIMIT: usize = 256;
 /// Length and magic number at the end of every file.
 const TAIL: u64 = 8;
@@ -38,11 +38,11 @@ const TAIL: u64 = 8;
 /// A file's metadata.
 #[derive(Debug)]
 pub struct ParquetFooter {
-    /// As decoded by the `parquet` crate.
+    /// The metadata as decoded by the `parquet` crate.
     pub(in crate::pq) metadata: ParquetMetaData,
     /// The file's true size.
     pub(in crate::pq) size: u64,
-    /// Length of the serialized metadata, what it costs to keep.
+    /// Length of the serialized metadata, a measure of its memory.
     serialized_bytes: usize,
 }
 
@@ -78,7 +78,7 @@ pub(in crate::pq) struct FileTail {
 }
 
 impl FileTail {
-    /// The serialized metadata, if it is among these bytes.
+    /// The serialized metadata, if these bytes contain it.
     pub fn metadata(&self) -> Option<&[u8]> {
         let (rest, tail) = self.bytes.split_last_chunk::<8>()?;
         let [a, b, c, d, ..] = *tail;
@@ -88,7 +88,7 @@ impl FileTail {
         )
     }
 
-    /// The bytes of `range`, if they are among these.
+    /// The bytes of `range`, if these bytes contain them.
     pub fn get(&self, range: &Range<u64>) -> Option<Bytes> {
         let from = usize::try_from(range.start.checked_sub(self.start)?).ok()?;
         let to = usize::try_from(range.end.checked_sub(self.start)?).ok()?;
@@ -105,14 +105,14 @@ pub fn read_footer(file: &StoreObject) -> Result<Arc<ParquetFooter>> {
     read_with_tail(file).map(|(footer, _)| footer)
 }
 
-/// The same, with the bytes of the file's end that were read on the way.
+/// The same, with the bytes of the file's end that were read.
 pub(in crate::pq) fn read_with_tail(file: &StoreObject) -> Result<(Arc<ParquetFooter>, FileTail)> {
     catch_decoder_panic(&file.path, || {
         let Some(claimed) = file.size else {
             return read_sized(file, file.size()?);
         };
         match read_sized(file, claimed) {
-            // Is it the file or what was said of its size? A file that is not there stays so.
+            // Either the file is damaged or the given size is wrong. A missing file stays an error.
             Err(error) if !error.is_not_found() => match file.store.head(&file.path) {
                 Ok(meta) if meta.size != claimed => read_sized(file, meta.size),
                 Err(missing) if missing.is_not_found() => Err(missing),
@@ -215,7 +215,7 @@ fn decode(bytes: &[u8], size: u64) -> Result<ParquetFooter> {
     {
         Ok(metadata) => metadata,
         Err(error) => {
-            // Rows can be read without statistics, which may be all that is damaged.
+            // Rows can be read without statistics, and perhaps only these are damaged.
             let options = options.with_column_stats_policy(ParquetStatisticsPolicy::SkipAll);
             ParquetMetaDataReader::decode_metadata_with_options(bytes, Some(&options))
                 .map_err(|_| decode_error(error))?
@@ -239,8 +239,7 @@ fn decode(bytes: &[u8], size: u64) -> Result<ParquetFooter> {
     })
 }
 
-/// Footers that were read lately, by file and size. A data file never changes, so none is ever
-/// stale.
+/// Recently read footers, by file and size. A data file never changes, so no entry is ever stale.
 #[derive(Debug)]
 pub struct FooterCache {
     inner: ProcessMutex<FooterCacheState>,
@@ -255,7 +254,7 @@ struct FooterCacheState {
     serialized_bytes: usize,
 }
 
-/// Decoded metadata takes several times the room of its bytes.
+/// Decoded metadata takes several times the memory of its bytes.
 const DECODED: usize = 4;
 
 impl FooterCache {
@@ -272,7 +271,7 @@ impl FooterCache {
         self.inner.lock()
     }
 
-    /// The footer of `file`, read unless known, and the file's end if it was read.
+    /// The footer of `file`, read unless cached, and the file's end if it was read.
     pub(in crate::pq) fn get(
         &self,
         file: &StoreObject,

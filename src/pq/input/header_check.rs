@@ -1,13 +1,13 @@
-//! Just enough of Thrift's compact protocol to look at Parquet headers before a real parser trusts
-//! them.
+//! A minimal reader of Thrift's compact protocol that checks Parquet headers before the full parser
+//! reads them.
 //!
 //! The `parquet` crate builds the schema tree by recursion and allocates what a page header
 //! announces. Both numbers come from the file, and a stack overflow or a failed allocation cannot
 //! be caught. So the schema's depth and each page's sizes are read here first, without recursion
-//! and without allocation; everything else is skipped over.
+//! and without allocation; everything else is skipped.
 
-/// A position in compact-protocol bytes. Every method gives `None` where the bytes end or make no
-/// sense.
+/// A position in compact-protocol bytes. Every method returns `None` where the bytes end or are
+/// invalid.
 pub(in crate::pq) struct CompactProtocolReader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -28,7 +28,7 @@ const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
-/// Values inside values; real metadata needs six.
+/// Levels of nested values; real metadata needs six.
 const NESTING: usize = 16;
 
 impl<'a> CompactProtocolReader<'a> {
@@ -49,7 +49,7 @@ impl<'a> CompactProtocolReader<'a> {
         self.bytes.get(from..self.at)
     }
 
-    /// The bytes that are left.
+    /// The remaining bytes.
     pub(in crate::pq) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
@@ -103,12 +103,12 @@ impl<'a> CompactProtocolReader<'a> {
         } else {
             u64::from(head >> 4)
         };
-        // Every element takes a byte at least, so a count beyond the bytes left is a lie.
+        // Every element takes a byte at least, so a count beyond the remaining bytes is false.
         (count <= self.bytes.len().saturating_sub(self.at) as u64).then_some((head & 0x0f, count))
     }
 
-    /// Skips a value. `element` tells a list's elements, whose booleans take a byte, from a
-    /// field's, which take none.
+    /// Skips a value. `element` is true for a list's elements, whose booleans take a byte; a
+    /// field's booleans take none.
     fn skip(&mut self, kind: u8, element: bool, depth: usize) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match kind {
@@ -154,8 +154,8 @@ impl<'a> CompactProtocolReader<'a> {
         i32::try_from(self.integer()?).ok()
     }
 
-    /// The first leaf that a `RowGroup` has under another name. The outer `None` is for bytes that
-    /// cannot be read.
+    /// The first leaf whose name in a `RowGroup` differs from the schema. The outer `None` means
+    /// that the bytes cannot be read.
     #[allow(clippy::option_option)]
     fn renamed_in_group(&mut self, leaves: &[&[String]]) -> Option<Option<usize>> {
         let (mut renamed, mut last) = (None, 0);
@@ -214,7 +214,8 @@ impl<'a> CompactProtocolReader<'a> {
     }
 }
 
-/// The depth of the schema tree in a serialized `FileMetaData`; `None` where the bytes are none.
+/// The depth of the schema tree in a serialized `FileMetaData`; `None` where the bytes are not a
+/// `FileMetaData`.
 ///
 /// The tree is a flat list in which each group says how many children follow.
 pub(in crate::pq) fn schema_depth(metadata: &[u8]) -> Option<usize> {
@@ -249,7 +250,7 @@ pub(in crate::pq) fn schema_depth(metadata: &[u8]) -> Option<usize> {
             *rest -= 1;
         }
         deepest = deepest.max(open.len() + 1);
-        // Room is made for as many children as are announced, so they must be there.
+        // Memory is allocated for as many children as are announced, so they must exist.
         if u64::try_from(children).ok()? > elements - n - 1 {
             return None;
         }
@@ -260,8 +261,7 @@ pub(in crate::pq) fn schema_depth(metadata: &[u8]) -> Option<usize> {
     Some(deepest)
 }
 
-/// The first leaf of the schema that some row group has under another name, by the `path_in_schema`
-/// of its column chunk.
+/// The first leaf of the schema whose name differs in the `path_in_schema` of some column chunk.
 pub(in crate::pq) fn renamed_column(metadata: &[u8], leaves: &[&[String]]) -> Option<usize> {
     let mut skim = CompactProtocolReader::new(metadata);
     let mut last = 0;
@@ -282,8 +282,8 @@ pub(in crate::pq) fn renamed_column(metadata: &[u8], leaves: &[&[String]]) -> Op
     }
 }
 
-/// Bytes of a bloom filter, header and bits, by its header; `None` where `bytes` holds no whole
-/// one.
+/// Bytes of a bloom filter, header and bits, from its header; `None` where `bytes` does not hold a
+/// whole header.
 pub(in crate::pq) fn bloom_length(bytes: &[u8]) -> Option<u64> {
     let mut skim = CompactProtocolReader::new(bytes);
     let (mut bits, mut last) = (None, 0);
@@ -297,12 +297,12 @@ pub(in crate::pq) fn bloom_length(bytes: &[u8]) -> Option<u64> {
     Some(skim.at as u64 + u64::try_from(bits?).ok()?)
 }
 
-/// What a page says of itself.
+/// The header of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::pq) struct PageHead {
     /// Length of the header itself.
     pub length: usize,
-    /// What it is.
+    /// The kind of page.
     pub kind: PageKind,
     /// Bytes after the header.
     pub compressed: u64,
@@ -310,7 +310,7 @@ pub(in crate::pq) struct PageHead {
     pub uncompressed: u64,
     /// CRC-32 of the bytes after the header.
     pub checksum: Option<u32>,
-    /// What the header of its kind says.
+    /// The details in the header of its kind.
     pub details: PageDetails,
 }
 
@@ -319,11 +319,11 @@ pub(in crate::pq) enum PageKind {
     Data,
     DataV2,
     Dictionary,
-    /// Index pages and unknown ones, which readers pass over.
+    /// Index pages and unknown ones, which readers skip.
     Other,
 }
 
-/// Numbers of the header of one kind of page; those of other kinds stay zero.
+/// The numbers in the header of one kind of page; those of other kinds stay zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::pq) struct PageDetails {
     /// Values (levels) in it, nulls included.
@@ -335,11 +335,12 @@ pub(in crate::pq) struct PageDetails {
     pub rows: u32,
     pub definition_length: u32,
     pub repetition_length: u32,
-    /// The rest of a page V2 is stored as it is.
+    /// Whether the rest of a page V2 is stored uncompressed.
     pub is_plain: bool,
 }
 
-/// Reads a page header; `None` where `bytes` holds no whole one, or where a number is negative.
+/// Reads a page header; `None` where `bytes` does not hold a whole one, or where a number is
+/// negative.
 pub(in crate::pq) fn page_head(bytes: &[u8]) -> Option<PageHead> {
     let mut skim = CompactProtocolReader::new(bytes);
     let (mut kind, mut compressed, mut uncompressed, mut checksum) = (None, None, None, None);
@@ -374,8 +375,8 @@ pub(in crate::pq) fn page_head(bytes: &[u8]) -> Option<PageHead> {
 /// Number of the field of a page header that holds the checksum.
 const CHECKSUM: u8 = 4;
 
-/// The header of a page with these stored bytes, with their checksum, and what kind of page it is;
-/// `None` where the header is not that of a page of so many bytes, or has a checksum already.
+/// The header of a page with the checksum of these stored bytes added, and the kind of page; `None`
+/// where the header does not match the number of bytes, or has a checksum already.
 pub(in crate::pq) fn with_checksum(header: &[u8], body: &[u8]) -> Option<(Vec<u8>, PageKind)> {
     let head = page_head(header)?;
     if head.length != header.len()
@@ -420,8 +421,8 @@ pub(in crate::pq) fn with_checksum(header: &[u8], body: &[u8]) -> Option<(Vec<u8
     Some((out, head.kind))
 }
 
-/// Columns whose bounds have another size than values of their type, by row group and leaf. `size`
-/// gives the size of a leaf's values, where they have one.
+/// Columns whose bounds differ in size from values of their type, by row group and leaf. `size`
+/// returns the size of a leaf's values, if it is fixed.
 pub(in crate::pq) fn missized_bound_columns(
     metadata: &[u8],
     size: impl Fn(usize) -> Option<u64>,
@@ -502,7 +503,8 @@ impl CompactProtocolReader<'_> {
         }
     }
 
-    /// Reads a `ColumnChunk` and says whether the length of each bound in its statistics fits.
+    /// Reads a `ColumnChunk` and returns whether the length of each bound in its statistics is
+    /// right.
     fn chunk_bounds(&mut self, fits: impl Fn(u64) -> bool, bounds: &[i64]) -> Option<bool> {
         // The numbers of `meta_data` and, in it, of `statistics`.
         const PATH: [i64; 2] = [3, 12];

@@ -1,13 +1,14 @@
 //! Checks of pages before the decoder reads them.
 //!
 //! arrow-rs' decoders trust some numbers in a page, and return wrong values where these are wrong:
-//! levels above the column's, byte streams of another length than the values', prefixes longer than
-//! the value they are of. These are errors here, as in other readers. [`crate::pq::decode::flat_column`] checks levels
-//! while it decodes; all other pages are checked here.
+//! levels above the column's maximum, byte streams whose length differs from that of the values,
+//! prefixes longer than the value before. These are errors here, as in other readers.
+//! [`crate::pq::decode::flat_column`] checks levels while it decodes; all other pages are checked
+//! here.
 //!
-//! Cost: nothing for required columns in common encodings; a comparison for each run of levels for
-//! others, and for each level only where the bits of one can hold more than the column's highest.
-//! Lengths in delta encodings are decoded twice.
+//! Cost: nothing for required columns in common encodings; for others one comparison per run of
+//! levels, and one per level only where its bits can hold more than the column's maximum. Lengths
+//! in delta encodings are decoded twice.
 
 use bytes::Bytes;
 use parquet::basic::{Encoding, Type as Physical};
@@ -52,7 +53,7 @@ enum PageLevels {
 }
 
 impl PageCheck {
-    /// The rules for pages of `column`. Levels are only looked at if `checks_levels`.
+    /// The rules for pages of `column`. Levels are only checked if `checks_levels`.
     pub fn new(column: &ColumnDescriptor, checks_levels: bool) -> Self {
         let level = |level: i16| u32::try_from(level).unwrap_or(0);
         Self {
@@ -147,7 +148,7 @@ impl PageCheck {
         }
     }
 
-    /// As many streams as a value has bytes, each with a byte of every value.
+    /// There are as many streams as a value has bytes, each with one byte of every value.
     fn check_streams(&self, bytes: &[u8], present: usize) -> Result<()> {
         let size = match self.physical {
             Physical::INT32 | Physical::FLOAT => 4,
@@ -164,7 +165,7 @@ impl PageCheck {
         )))
     }
 
-    /// Each value has no more in common with the one before it than that one has bytes.
+    /// The prefix that a value shares with the one before is no longer than that value.
     fn check_prefixes(&self, bytes: &[u8], count: usize) -> Result<()> {
         let (prefixes, rest) = delta_lengths(bytes, count)?;
         let (suffixes, rest) = delta_lengths(rest, count)?;
@@ -262,7 +263,7 @@ fn split_levels(
 }
 
 /// Checks that none of `count` levels is above `max`, and with `is_exact`, that nothing follows
-/// them; counts those that are `max`, if that is asked for.
+/// them; counts those equal to `max` on request.
 fn count_highest(
     levels: PageLevels,
     max: u32,
@@ -272,7 +273,7 @@ fn count_highest(
 ) -> Result<usize> {
     let damaged = |_| Error::corrupt_data("the levels of a Parquet page are damaged");
     let width = width(max);
-    // Nothing above it fits into its bits.
+    // A level has too few bits for a value above the maximum.
     let is_full = max == u32::MAX >> (u32::BITS as usize - width);
     let mut highest = 0;
     match levels {
@@ -347,7 +348,7 @@ fn delta_lengths(bytes: &[u8], most: usize) -> Result<(Vec<u64>, &[u8])> {
 fn decode_deltas(from: &mut CompactProtocolReader<'_>, most: usize) -> Option<Vec<i32>> {
     let mut natural = || usize::try_from(from.varint()?).ok();
     let (block, parts, total) = (natural()?, natural()?, natural()?);
-    // Integers are decoded by 32 bits, whatever wraps.
+    // Integers are decoded with 32 bits and wrap around.
     let mut last = from.integer()? as i32;
     let part = block
         .checked_div(parts)
@@ -372,7 +373,7 @@ fn decode_deltas(from: &mut CompactProtocolReader<'_>, most: usize) -> Option<Ve
             if width > WIDEST {
                 return None;
             }
-            // The last part may be cut short by what no value needs.
+            // The last part may lack trailing bytes that no value needs.
             let stored = part.checked_mul(width)? / 8;
             let packed = from.take(stored.min(from.rest().len()))?;
             let wanted = left.min(part);

@@ -2,11 +2,11 @@
 //!
 //! The `parquet` crate verifies checksums but does not write them. Its column writers give each
 //! page, header and body, to a page store. The store here adds the checksum to the header (field 4
-//! of `PageHeader`; it covers the bytes after the header as they are stored: for pages V2 the
-//! levels too) and keeps the pages, and [`EncodedChunk`] corrects the sizes and offsets
-//! that the column writer counted without it.
+//! of `PageHeader`; it covers the bytes after the header as they are stored, for pages V2 the
+//! levels too) and keeps the pages. [`EncodedChunk`] corrects the sizes and offsets, which the
+//! column writer computed without the checksum.
 //!
-//! Cost: six bytes and one pass over the compressed bytes of a page while they are in the
+//! Cost: six bytes per page, and one pass over its compressed bytes while they are in the
 //! processor's cache.
 
 use std::collections::VecDeque;
@@ -37,14 +37,14 @@ struct ChunkPages {
     length: usize,
     /// Bytes that checksums added.
     added: usize,
-    /// Blobs that were given.
+    /// Number of blobs added.
     count: u64,
 }
 
 type SharedPages = Arc<Mutex<ChunkPages>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds one of these locks.
+    // No thread panics while it holds one of these locks.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -112,7 +112,7 @@ impl PageStoreFactory for ChecksumPageStores {
 pub(in crate::pq) struct ChunkWriterFactory {
     inner: ArrowRowGroupWriterFactory,
     stores: Arc<ChecksumPageStores>,
-    /// Held while writers are made, so that the stores are theirs.
+    /// Locked while writers are made, so that the stores belong to them.
     creating: Mutex<()>,
 }
 

@@ -1,18 +1,18 @@
-//! Snappy blocks -> bytes: what the pages of most tables are compressed with.
+//! Decompression of Snappy blocks, the codec of most tables' pages.
 //!
-//! A block is a row of elements: literal bytes, and copies of bytes written before. What costs is
-//! to find where the next element begins, so three loops ask as little as they can: literal and
-//! copy in turn, as numbers are compressed, whose order the processor foresees; any order, by
-//! selection instead of branches; copies from eight bytes before, as sorted numbers are compressed,
-//! out of a register, since the processor waits where it reads what it has only just written. They
-//! run while there is room for the largest elements; near the ends, and what is rare, goes element
-//! by element.
+//! A block is a sequence of elements: literal bytes, and copies of bytes written before. Most of
+//! the cost is in finding where the next element begins, so three loops branch as little as they
+//! can: alternating literals and copies, the pattern of compressed numbers, whose order the
+//! processor predicts; elements in any order, by selection instead of branches; copies from eight
+//! bytes before, the pattern of sorted numbers, out of a register, since the processor waits when
+//! it reads bytes that it has only just written. They run while there is room for the largest
+//! elements; near the ends, and for rare elements, the decoder goes element by element.
 //!
-//! Rejected: two blocks at once, a turn of one and a turn of the other. It takes a quarter less
-//! time where the bytes are in the cache, and none less where pages are read from files.
+//! Rejected: decompressing two blocks in alternation. It takes a quarter less time where the bytes
+//! are in the cache, and no less where pages are read from files.
 //!
 //! Format: "Snappy compressed format description". Cost: 1 to 2 ns an element, half to two thirds
-//! of what the `snap` crate takes, which tests compare with.
+//! of the `snap` crate's time; tests compare with that crate.
 
 #![allow(
     clippy::inline_always,
@@ -26,7 +26,7 @@
 use std::fmt;
 use std::hint::select_unpredictable;
 
-/// The block is not one of Snappy's.
+/// The block is not valid Snappy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::pq) struct SnappyDecodeError;
 
@@ -36,17 +36,16 @@ impl fmt::Display for SnappyDecodeError {
     }
 }
 
-/// The longest copy, and the longest literal that is moved in one go: all of it is moved, and what
-/// an element does not have is written over by the next.
+/// The longest copy, and the longest literal that is moved at once: this many bytes are always
+/// moved, and the next element overwrites the excess.
 const WIDE: usize = 64;
-/// Bytes that a turn of a loop may read or write beyond the begin of its first element: two
-/// elements.
+/// Bytes that one iteration may read or write from the start of its first element: two elements.
 const MARGIN: usize = 160;
-/// Turns after which the loop is chosen anew.
+/// Iterations after which the loop is chosen again.
 const STRETCH: usize = 512;
 
-/// What a tag says of its element. The offset of a copy is `(the two bytes behind the tag & mask) +
-/// high`.
+/// The decoded tag of an element. The offset of a copy is
+/// `(the two bytes after the tag & mask) + high`.
 #[derive(Clone, Copy)]
 struct SnappyTag {
     mask: u16,
@@ -54,8 +53,8 @@ struct SnappyTag {
     length: u32,
 }
 
-/// Long literals and far copies, which the loops leave: nothing is as long, so they look as copies
-/// of a wrong offset do.
+/// Marks long literals and far copies, which the loops do not handle: the length exceeds all valid
+/// ones, so the loops stop as for a copy with an invalid offset.
 const RARE: SnappyTag = SnappyTag {
     mask: 0,
     high: 0,
@@ -69,8 +68,8 @@ static TAGS: [SnappyTag; 256] = {
     while n < 256 {
         let upper = (n >> 2) as u32;
         tags[n] = match n & 3 {
-            // With an offset that is right for any literal, so that a loop need not tell it from a
-            // copy.
+            // With an offset that is valid for any literal, so that a loop need not distinguish it
+            // from a copy.
             0 if upper < 60 => SnappyTag {
                 mask: 0,
                 high: WIDE as u16,
@@ -93,7 +92,7 @@ static TAGS: [SnappyTag; 256] = {
     tags
 };
 
-/// The size that a block says it has once expanded, and where its elements begin.
+/// The decompressed size in a block's header, and where its elements begin.
 fn header(block: &[u8]) -> Result<(usize, usize), SnappyDecodeError> {
     let mut size = 0_u64;
     for (n, byte) in block.iter().enumerate().take(5) {
@@ -107,17 +106,18 @@ fn header(block: &[u8]) -> Result<(usize, usize), SnappyDecodeError> {
     Err(SnappyDecodeError)
 }
 
-/// The size that a block says it has once expanded.
+/// The decompressed size in a block's header.
 pub(in crate::pq) fn decompressed_size(block: &[u8]) -> Result<usize, SnappyDecodeError> {
     header(block).map(|(size, _)| size)
 }
 
-/// Expands a block into `out`, which it must fill.
+/// Decompresses a block into `out`, which it must fill.
 pub(in crate::pq) fn decompress(block: &[u8], out: &mut [u8]) -> Result<(), SnappyDecodeError> {
     SnappyBlockDecoder::new(block, out)?.finish()
 }
 
-/// A block under expansion: the elements up to `read` made the bytes up to `written`.
+/// A block that is being decompressed: the elements up to `read` produced the bytes up to
+/// `written`.
 struct SnappyBlockDecoder<'a> {
     block: &'a [u8],
     read: usize,
@@ -153,11 +153,11 @@ impl<'a> SnappyBlockDecoder<'a> {
         }
     }
 
-    /// Expands an element, and more until a loop can run; `false` when there are no more.
+    /// Decodes at least one element, until a loop can run; `false` at the end of the block.
     fn decode_until_loop(&mut self) -> Result<bool, SnappyDecodeError> {
         while self.read < self.block.len() {
             self.element()?;
-            // The loops also want bytes before what they write.
+            // The loops also need bytes before the output position.
             if self.written >= WIDE
                 && self.block.len() - self.read > MARGIN
                 && self.out.len() - self.written > MARGIN
@@ -168,10 +168,11 @@ impl<'a> SnappyBlockDecoder<'a> {
         Ok(false)
     }
 
-    /// Where loops begin, after [`SnappyBlockDecoder::decode_until_loop`] said so.
+    /// The start position of a loop; only valid after [`SnappyBlockDecoder::decode_until_loop`]
+    /// returned `true`.
     fn cursor(&mut self) -> SnappyCursor {
         let (block, begin) = (self.block.as_ptr(), self.out.as_mut_ptr());
-        // SAFETY: more bytes than the margin follow in both, so that all of these lie in their
+        // SAFETY: more bytes than the margin follow in both, so all of these are within their
         // slices.
         unsafe {
             SnappyCursor {
@@ -186,16 +187,16 @@ impl<'a> SnappyBlockDecoder<'a> {
         }
     }
 
-    /// Goes on where loops ended.
+    /// Continues where the loops ended.
     fn resume_from(&mut self, at: &SnappyCursor) {
-        // SAFETY: loops go forward from where they begin, and stay within the slices.
+        // SAFETY: loops only move forward from their start, and stay within the slices.
         unsafe {
             self.read = at.from.offset_from_unsigned(self.block.as_ptr()) - 1;
             self.written = at.to.offset_from_unsigned(at.begin);
         }
     }
 
-    /// Expands one element, whatever it is.
+    /// Decodes one element of any kind.
     #[inline(never)]
     fn element(&mut self) -> Result<(), SnappyDecodeError> {
         let tag = self.read_length(1)?;
@@ -230,7 +231,7 @@ impl<'a> SnappyBlockDecoder<'a> {
             return Err(SnappyDecodeError);
         }
         for _ in 0..length {
-            // A byte at a time, since a copy may go on with its own bytes.
+            // A byte at a time, since a copy may overlap its own output.
             let from = self.written - offset;
             self.out.copy_within(from..=from, self.written);
             self.written += 1;
@@ -238,7 +239,7 @@ impl<'a> SnappyBlockDecoder<'a> {
         Ok(())
     }
 
-    /// Takes a number of so many bytes.
+    /// Reads a number of this many bytes.
     fn read_length(&mut self, bytes: usize) -> Result<usize, SnappyDecodeError> {
         let text = self
             .block
@@ -252,16 +253,17 @@ impl<'a> SnappyBlockDecoder<'a> {
     }
 }
 
-/// Where loops are. Made by [`SnappyBlockDecoder::cursor`] and moved by [`DecodeLoop::step`] only.
+/// The position of the loops. Made by [`SnappyBlockDecoder::cursor`] and moved by
+/// [`DecodeLoop::step`] only.
 #[derive(Clone, Copy)]
 struct SnappyCursor {
-    /// Behind the tag of the next element.
+    /// After the tag of the next element.
     from: *const u8,
     tag: usize,
     to: *mut u8,
-    /// Of all that is written.
+    /// The end of the output.
     begin: *mut u8,
-    /// Where the margins begin.
+    /// The start of the margins.
     last_from: *const u8,
     last_to: *mut u8,
     way: DecodeLoopKind,
@@ -274,7 +276,7 @@ impl SnappyCursor {
     }
 }
 
-/// Which loop is for the next elements.
+/// The loop for the next elements.
 #[derive(Clone, Copy)]
 enum DecodeLoopKind {
     Alternating,
@@ -282,7 +284,7 @@ enum DecodeLoopKind {
     EightByteCopy,
 }
 
-/// What comes after a turn.
+/// The result of an iteration.
 enum DecodeLoopStep {
     Continue,
     Change(DecodeLoopKind),
@@ -290,7 +292,7 @@ enum DecodeLoopStep {
     Exit,
 }
 
-/// Runs the loop that is for the next elements; `false` when no loop is.
+/// Runs the loop for the next elements; `false` if there is none.
 fn run(at: &mut SnappyCursor) -> bool {
     match at.way {
         DecodeLoopKind::Alternating => run_by::<AlternatingLoop>(at),
@@ -329,21 +331,21 @@ fn run_by<L: DecodeLoop>(at: &mut SnappyCursor) -> bool {
 }
 
 trait DecodeLoop {
-    /// Turns until [`DecodeLoop::next_loop`] is asked.
+    /// Iterations until [`DecodeLoop::next_loop`] is called.
     const TURNS: usize;
     fn new(at: &SnappyCursor) -> Self;
-    /// Expands an element or two; leaves the place at the first that it does not expand.
+    /// Decodes one or two elements; the position stays at the first that it does not decode.
     ///
     /// # Safety
     /// There is room.
     unsafe fn step(&mut self, at: &mut SnappyCursor) -> DecodeLoopStep;
-    /// Which loop to run after these.
+    /// The loop to run after these elements.
     fn next_loop(&self) -> DecodeLoopKind;
 }
 
-/// Literal and copy in turn.
+/// Alternating literals and copies.
 struct AlternatingLoop {
-    /// Turns without a literal, or without a copy.
+    /// Iterations without a literal, or without a copy.
     odd: usize,
 }
 
@@ -408,8 +410,8 @@ impl DecodeLoop for AlternatingLoop {
     }
 }
 
-/// Elements in any order: where one's bytes come from is selected, and so is where the next one
-/// begins.
+/// Elements in any order: the source of the bytes and the start of the next element are selected
+/// without a branch.
 struct AnyOrderLoop;
 
 impl DecodeLoop for AnyOrderLoop {
@@ -565,7 +567,7 @@ unsafe fn repeat(to: *mut u8, offset: usize, length: usize) -> bool {
         // SAFETY: `done` is below 64. What is read begins `offset` bytes before `to` or later.
         unsafe { move_16(to.add(done).sub(period), to.add(done)) };
         if period < 16 {
-            // Only what was there is right; what repeats is twice as long now.
+            // Only the earlier bytes are valid; the repeated pattern is now twice as long.
             done += period;
             period *= 2;
         } else {
@@ -586,12 +588,12 @@ mod tests {
     }
 
     fn expanded(block: &[u8]) -> Result<Vec<u8>, SnappyDecodeError> {
-        // What is there before must not be seen.
+        // The previous content must not be visible.
         let mut out = vec![0xa5; decompressed_size(block)?];
         decompress(block, &mut out).map(|()| out)
     }
 
-    /// Elements as another compressor may write them, and what they stand for.
+    /// Elements as another compressor may write them, and the bytes that they encode.
     #[derive(Debug, Clone)]
     enum Element {
         Literal(Vec<u8>),
@@ -714,7 +716,7 @@ mod tests {
     #[test]
     fn numbers_and_text_are_expanded() {
         let mixed = |n: u64| (n ^ (n >> 7)).wrapping_mul(0x5851_f42d_4c95_7f2d);
-        // An interpreter takes seconds for what takes milliseconds otherwise.
+        // Miri takes seconds where native code takes milliseconds.
         let scale = if cfg!(miri) { 200 } else { 1 };
         let sorted: Vec<u8> = (0..50_000_u64 / scale)
             .flat_map(|n| (n * 37).to_le_bytes())
