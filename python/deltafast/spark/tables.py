@@ -607,7 +607,7 @@ class DeltaOptimizeBuilder:
         return self
 
     def executeCompaction(self) -> Any:  # noqa: N802
-        """Compact small files into large ones; a clustered table has its new files clustered.
+        """Compact small files into large ones; in a clustered table, cluster the new files.
 
         Returns:
             A data frame with `path` and `metrics`, as in delta-spark.

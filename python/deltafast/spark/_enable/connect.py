@@ -61,7 +61,7 @@ class ConnectProvider:
         """Do nothing: the files of a table are kept when its name is dropped."""
 
     def end(self) -> None:
-        """Do nothing: the server cannot unregister a format."""
+        """Forget the enabled sessions; the server itself cannot unregister a format."""
         READ_BY_CLIENT.clear()
 
 

@@ -268,7 +268,7 @@ def enable(spark: Any) -> None:
     Raises:
         InvalidArgumentError: Delta's own jar is in the session, or this Spark does not accept the format.
     """
-    global _now  # noqa: PLW0603 - PySpark's classes are the process', too
+    global _now  # noqa: PLW0603 - PySpark's classes are global, too
     session = Session(spark)
     if not session.is_connect and known_to_delta(session):
         message = (

@@ -81,7 +81,7 @@ def forget_deltas_catalog(session: Session) -> None:
 def _has_class(session: Session, name: str) -> bool:
     try:
         session.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(name)
-    except Exception:  # noqa: BLE001 - whatever py4j makes of it: the class is not there
+    except Exception:  # noqa: BLE001 - py4j's errors for a missing class differ
         return False
     return True
 
@@ -161,7 +161,7 @@ class Provider:
             from pyspark.sql import DataFrame
 
             write_frame(DataFrame(request[4], spark), _MODES[str(request[3])], options, fits=fits_as_stored)
-        except BaseException as error:  # noqa: BLE001 - Java raises it anew
+        except BaseException as error:  # noqa: BLE001 - Java raises it again
             self.failure = error
             if type(error).__name__ in CONFLICTS:
                 return f"conflict:{type(error).__name__}:{error}"

@@ -52,7 +52,7 @@ class _Prune:
                 is_young = time.monotonic() - self._since < _YOUNG
                 return "" if is_young else self._version.ended(self._paths)
             return self._version.verdict(self._paths, filters)
-        except Exception:  # noqa: BLE001 - an error in Java's thread would end the user's query for nothing
+        except Exception:  # noqa: BLE001 - an error in Java's thread would fail the user's query needlessly
             return ""
 
     class Java:
@@ -70,7 +70,8 @@ class _List:
     def apply(self, filters: str) -> str:
         """Spill the files that can match filters: return a path, or `!` and an error message.
 
-        `?` lists them again and returns any string. `#` counts their rows: returns the number, or "" if it is unknown.
+        `?` asks whether to list them again: the result is not empty if so. `#` asks for the number of their rows, which
+        is empty if unknown.
         """
         if filters == "?":
             is_young = time.monotonic() - self._since < _YOUNG

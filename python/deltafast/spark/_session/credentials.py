@@ -88,7 +88,7 @@ def s3(settings: Mapping[str, str], bucket: str) -> dict[str, str] | None:
     return found
 
 
-def _s3_credentials(given: Mapping[str, str]) -> dict[str, str] | None:  # noqa: C901, PLR0911 - one line a class
+def _s3_credentials(given: Mapping[str, str]) -> dict[str, str] | None:  # noqa: C901, PLR0911 - one line per class
     """Return the credentials of the first provider of the list that has some, in Hadoop's order."""
     key, secret, token = (given.get(name) for name in ("access.key", "secret.key", "session.token"))
     for text in re.split(r"[,\s]+", given.get("aws.credentials.provider", "") or _DEFAULT):
@@ -178,7 +178,7 @@ def _s3_proxy(given: Mapping[str, str]) -> dict[str, str] | None:
 _AZURE_HOSTS: Final = (".dfs.core.windows.net", ".blob.core.windows.net", ".dfs.fabric.microsoft.com")
 
 
-def azure(settings: Mapping[str, str], netloc: str) -> dict[str, str] | None:  # noqa: PLR0911 - one line a kind
+def azure(settings: Mapping[str, str], netloc: str) -> dict[str, str] | None:  # noqa: PLR0911 - one line per kind
     """Return the options of a container, whose settings override those of its account, and these the global ones.
 
     Args:

@@ -35,7 +35,7 @@ def _opener() -> Callable[[bytes, str], Any]:
                 f"Install deltafast=={version} on every node, or ship it with spark.archives. deltafast.spark.read by "
                 "index or paths, write, stream, sink and the commands need nothing there"
             )
-        return pickle.loads(payload)  # noqa: S301 - the driver made it
+        return pickle.loads(payload)  # noqa: S301 - pickled by the driver
 
     return opened
 

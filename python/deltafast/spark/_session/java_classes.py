@@ -108,7 +108,7 @@ def on_executors(session: JavaSession, kind: Any, probe: str) -> None:
             numbers.add(1)
             context._jsc.parallelize(numbers, 1).map(function).collect()
             _SENT[asked] = None
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next query need not try again
+        except Exception as error:  # noqa: BLE001 - after any error the next query need not try again
             _SENT[asked] = first_line(error)
     failure = _SENT[asked]
     if failure is not None:

@@ -74,7 +74,7 @@ def commit_of(session: Session) -> CommitProperties | None:
 
 
 def force_vacuum(session: Session) -> str | None:
-    """Return the setting that allows VACUUM a shorter retention than the table's; None if it is set."""
+    """Return how to allow VACUUM a shorter retention than the table's; None if it is allowed."""
     is_forced = str(session.conf(_RETENTION_CHECK, "true")).lower() == "false"
     return None if is_forced else f"set `{_RETENTION_CHECK}` to false"
 
@@ -213,7 +213,7 @@ def _format(session: Session) -> Any:
         conf = session.spark._jsparkSession.sessionState().conf()
         formats = session.jvm.org.apache.spark.sql.execution.datasources
         return formats.DataSource.lookupDataSource("delta", conf)
-    except Exception:  # noqa: BLE001 - whatever it is called: there is none
+    except Exception:  # noqa: BLE001 - there is no such class, whatever the error
         return None
 
 

@@ -129,7 +129,7 @@ class _Renderer:
     def __init__(self, sides: Sides) -> None:
         self.sides = sides
 
-    def call(self, name: str, args: list[str]) -> str:  # noqa: PLR0911 - one line a form
+    def call(self, name: str, args: list[str]) -> str:  # noqa: PLR0911 - one line per form
         """Return a function call or an operator."""
         low = name.lower()
         if low in _INFIX or (low in _INFIX_TOO and len(args) > 1):
@@ -169,7 +169,7 @@ class _Renderer:
 class _Classic(_Renderer):
     """Expressions of classic sessions, which are Java objects."""
 
-    def text(self, node: Any) -> str:  # noqa: PLR0911 - one line a kind
+    def text(self, node: Any) -> str:  # noqa: PLR0911 - one line per kind
         """Return an expression as SQL."""
         kind = str(node.getClass().getSimpleName())
         match kind:
@@ -237,7 +237,7 @@ class _Classic(_Renderer):
 class _Connect(_Renderer):
     """Expressions of Connect sessions, which are Python objects."""
 
-    def text(self, node: Any) -> str:  # noqa: PLR0911 - one line a kind
+    def text(self, node: Any) -> str:  # noqa: PLR0911 - one line per kind
         """Return an expression as SQL."""
         kind = type(node).__name__
         match kind:

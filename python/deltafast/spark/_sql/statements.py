@@ -129,7 +129,7 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
     except InvalidArgumentError:
         named = _TABLE.fullmatch(text)
         if named:
-            text = f"SELECT * FROM {named[1]}"  # noqa: S608 - quoted as it was
+            text = f"SELECT * FROM {named[1]}"  # noqa: S608 - the name is quoted already
             return frame_of(session, _SparkReader(text, session.zone).query(), SparkTables.of(session), args)
         if _OF_DELTA.match(text):
             raise
@@ -288,7 +288,7 @@ def _is_deltas(statement: tree.Statement, tables: SparkTables, text: str) -> boo
             return tables.knows(statement.target) or _OWN.match(text) is not None
 
 
-def _run(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR0911 - one line a statement
+def _run(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR0911 - one line per statement
     """Run a statement of Delta."""
     session, commit = tables.session, tables.commit_properties
     match statement:

@@ -180,7 +180,7 @@ def _by_name(frame: Any) -> dict[str, dict[str, Any]]:
     return found
 
 
-def cast_column(  # noqa: C901 - a case a kind of type
+def cast_column(  # noqa: C901 - one case per kind of type
     session: Session, column: Any, source: Any, target: Any, name: str, functions: Any
 ) -> Any:
     """Cast a column to another type; fields of structs are matched by name, numbers out of range are errors."""

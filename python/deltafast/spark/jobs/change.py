@@ -138,7 +138,7 @@ class _Job:
         self._verb = verb
 
     def find(self) -> tuple[Listing | None, dict[str, Any]]:
-        """Return the files that have rows to change, or None if no file is read, and the core's requirements."""
+        """Return the files that have rows to change, or None if no file is read, and the core's report on them."""
         if self.outlook["is_decided"]:
             found = json.loads(self._core.find("{}"))
             return (None if self._verb == "delete" else self._candidates()), found

@@ -148,7 +148,7 @@ class _Copy:
         return frame.withColumns({self._part: functions.expr(part), _TASK: functions.expr(task)})
 
     def _known(self, frame: Any, words: list[str], parts: list[int]) -> pa.Table:
-        """Return the bounds and boundaries of each bin, and its parts."""
+        """Return the bounds of ranks, the boundaries of parts, and the parts of each bin."""
         import pyarrow as pa
 
         found: Any = RecordBatchReader(self._job.curve(self._sample(frame, words))).read_all()
