@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from deltafast.spark._scan.read_tasks import Piece
     from deltafast.spark._session.storage import Place
 else:
-    # PySpark 4.0 has neither class, 4.1 no batch limits: see `_need`.
+    # PySpark 4.0 has neither class, 4.1 no batch limits: see `follows`.
     DataSourceStreamArrowWriter = getattr(datasource, "DataSourceStreamArrowWriter", object)
     try:
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow

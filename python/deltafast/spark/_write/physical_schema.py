@@ -96,7 +96,8 @@ def logical(
             for which values are generated here.
         demands: Checks, generated columns and defaults, as the core reports them.
         predicate: The condition that rows must match if they replace others.
-        gather: Whether to repartition rows by partition into few tasks; needs the settings of `folder.gathering`.
+        gather: Whether to repartition rows by partition into few tasks; needs the settings of
+            `staging_folder.gathering`.
         by_core: Whether the core writes the rows.
 
     Returns:

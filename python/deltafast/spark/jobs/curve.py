@@ -111,7 +111,7 @@ def ranked(frame: Any, named: dict[str, tuple[str, str]], most: int) -> Any:
 
 
 def _untangled(frame: Any, ranks: Sequence[str], bits: int) -> Any:
-    """Return ranks whose interleaved bits are the Hilbert position: J. Skilling's, as in `src/write/curve.rs`."""
+    """Return ranks whose interleaved bits are the Hilbert position, as in `src/write/space_filling_curve.rs`."""
     from pyspark.sql import functions
 
     def changed(frame: Any, **new: str) -> Any:

@@ -1,4 +1,4 @@
-"""The source of a MERGE: read once, kept by the executors, with the facts about its keys that select files."""
+"""The source of a MERGE: read once, kept by the executors, with statistics of its keys that select files."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Source:
         return functions.broadcast(self.frame) if self.count * width <= most else self.frame
 
     def facts(self, plan: dict[str, Any]) -> tuple[dict[str, Any], pa.Table]:
-        """Return `SourceFacts` and the values or bounds of each key, as `src/ops/external/merge.rs` takes them."""
+        """Return `SourceStatistics` and the values or bounds of each key, as `src/ops/external/merge.rs` takes them."""
         import pyarrow as pa
         from pyspark.sql import functions
 
