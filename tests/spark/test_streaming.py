@@ -231,7 +231,7 @@ def test_options_that_are_wrong_are_refused():
         ("startingVersion", "-3"): "a version or 'latest'",
         ("ignoreDeletes", "perhaps"): "true or false",
         ("excludeRegex", "("): "regular expression",
-        ("schemaTrackingLocation", "/x"): "begin anew",
+        ("schemaTrackingLocation", "/x"): "start over",
         ("versionAsOf", "1"): "startingVersion",
         ("maxFiles", "1"): "no option 'maxFiles'",
     }.items():

@@ -1,12 +1,11 @@
-"""Delta tables through PySpark, without a jar: the core plans and commits, Spark's own reader and writer move the data.
+"""Delta tables through PySpark, without a jar: the core plans and commits, Spark's reader and writer move the data.
 
     >>> import deltafast.spark
     >>> frame = deltafast.spark.read(spark, "/data/events")                        # doctest: +SKIP
     >>> deltafast.spark.write(frame, "/data/copy", mode="append")                  # doctest: +SKIP
 
-`pip install deltafast[spark]` on the driver is all that is needed, with Java 17 and PySpark 4.0 to 4.3,
-classic or Connect.
-What each way of reading and writing can do stands in `docs/spark.md`.
+It needs `pip install deltafast[spark]` on the driver, Java 17 and PySpark 4.0 to 4.3, classic or Connect.
+`docs/spark.md` lists the features of each read and write mode.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ __all__ = [
     "write",
 ]
 
-#: Where names are that need more than they give at once: PySpark, PyArrow.
+#: The modules of names that are imported on first use, because they need PySpark and PyArrow.
 _LATER: Final = {
     "DeltaMergeBuilder": "tables",
     "DeltaOptimizeBuilder": "tables",
@@ -66,7 +65,7 @@ _LATER: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a module when its first name is asked for."""
+    """Import the module of a name on first use."""
     from importlib import import_module
 
     if name not in _LATER:

@@ -1,6 +1,6 @@
 package io.delta.exceptions;
 
-/** Conflicts as programs of the JVM see them, by delta-spark's names; the text says what came in between. */
+/** Conflicts as programs on the JVM catch them, by delta-spark's names; the message describes the conflicting commit. */
 public class DeltaConcurrentModificationException extends java.util.ConcurrentModificationException {
   public DeltaConcurrentModificationException(String message) {
     super(message);

@@ -26,12 +26,12 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Of the optimizer: how many rows a whole table has -> the number that its log tells, without a job.
+ * Optimizer rule: replaces the row count of a whole table by the number from its log, without a job.
  *
- * Spark plans a task for some thirty files, however little each has to do. Plans of other relations stay as they are.
+ * Spark plans a task for about thirty files, however little each has to do. Other relations are not changed.
  */
 public class DeltafastCounting extends Rule {
-  /** Adds the rule to those of a session, which keep it. */
+  /** Adds the rule to a session, if it is not there yet. */
   public static void put(Object session) {
     ExperimentalMethods methods = ((SparkSession) session).experimental();
     ArrayList rules = new ArrayList(CollectionConverters.asJava(methods.extraOptimizations()));
@@ -48,7 +48,7 @@ public class DeltafastCounting extends Rule {
     return ((LogicalPlan) plan).transformDown(new Answered());
   }
 
-  /** An aggregate -> its answer. */
+  /** Replaces an aggregate by its result. */
   static class Answered extends AbstractPartialFunction {
     public boolean isDefinedAt(Object node) {
       return node instanceof Aggregate && counts((Aggregate) node) && relation(((Aggregate) node).child()) != null;
@@ -68,7 +68,7 @@ public class DeltafastCounting extends Rule {
     }
   }
 
-  /** Whether an aggregate asks for nothing but how many rows there are. */
+  /** Whether an aggregate only counts rows. */
   private static boolean counts(Aggregate aggregate) {
     if (!aggregate.groupingExpressions().isEmpty() || aggregate.aggregateExpressions().isEmpty()) {
       return false;
@@ -93,14 +93,14 @@ public class DeltafastCounting extends Rule {
     return true;
   }
 
-  /** Who knows how many rows a plan has that is a table of deltafast, whatever its columns; null where it is none. */
+  /** The source of the row count of a plan that is a table of deltafast, possibly projected; null for other plans. */
   private static LongSupplier relation(LogicalPlan plan) {
     while (plan instanceof Project) {
       plan = ((Project) plan).child();
     }
     Object relation = plan instanceof LogicalRelation ? ((LogicalRelation) plan).relation() : null;
     Object files = relation instanceof HadoopFsRelation ? ((HadoopFsRelation) relation).location() : null;
-    // Compiled by itself, the class of the list is another one in each release of deltafast.
+    // The class of the index is compiled separately, and is a different one in each release of deltafast.
     boolean isOurs = files instanceof LongSupplier && files.getClass().getSimpleName().equals("DeltafastFileIndex");
     return isOurs ? (LongSupplier) files : null;
   }

@@ -1,7 +1,7 @@
-"""What the Spark API raises: deltafast's exceptions under the names that programs for delta-spark catch.
+"""The exceptions of the Spark API: deltafast's exceptions under the names that programs for delta-spark catch.
 
-Each class here is one of `deltafast.exceptions`, with its place, and also what PySpark's users expect: conflicts are a
-`DeltaConcurrentModificationException`, what is wrong with a statement or a table is PySpark's `AnalysisException`.
+Each class here is also one of `deltafast.exceptions`, with its error context, and one that PySpark's users expect:
+conflicts are a `DeltaConcurrentModificationException`, an invalid statement or table is PySpark's `AnalysisException`.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ __all__ = [
 
 
 class _SparkError(ours.DeltaError, PySparkException):
-    """An error of deltafast that is also one of PySpark; its text and place are deltafast's."""
+    """An error of deltafast that is also one of PySpark; message and context are deltafast's."""
 
     @property
     def desc(self) -> str:
-        """The text, as PySpark's captured exceptions call it."""
+        """The message, as PySpark's captured exceptions call it."""
         return str(self._message)
 
     def __str__(self) -> str:
         return self.getMessage()
 
     def getMessage(self) -> str:  # noqa: N802 - PySpark's name
-        """The text, behind delta-spark's name for what is wrong where it has one here."""
+        """The message, after delta-spark's error condition where there is one."""
         condition = self.getCondition()
         return self.desc if condition is None else f"[{condition}] {self.desc}"
 
 
 class DeltaConcurrentModificationException(_SparkError, ours.CommitFailedError):  # noqa: N818 - delta-spark's names
-    """Another writer's commit came first and this one cannot follow it; the base of the conflicts."""
+    """Another writer committed first and this commit conflicts with it; the base class of the conflicts."""
 
 
 class ConcurrentWriteException(DeltaConcurrentModificationException, ours.ConcurrentWriteError):
-    """Other writers were first, again and again."""
+    """Other writers committed first on every attempt."""
 
 
 class MetadataChangedException(DeltaConcurrentModificationException, ours.MetadataChangedError):
@@ -78,11 +78,11 @@ class ConcurrentDeleteReadException(DeltaConcurrentModificationException, ours.C
 
 
 class ConcurrentDeleteDeleteException(DeltaConcurrentModificationException, ours.ConcurrentDeleteDeleteError):
-    """The other commit removed files that this transaction removes, too."""
+    """The other commit removed files that this transaction removes as well."""
 
 
 class ConcurrentTransactionException(DeltaConcurrentModificationException, ours.ConcurrentTransactionError):
-    """The other commit wrote the same application's transaction."""
+    """The other commit wrote a transaction of the same application."""
 
 
 class _TableNotFound(_SparkError, AnalysisException, ours.TableNotFoundError):  # noqa: N818 - shown as it is caught
@@ -94,19 +94,19 @@ class _VersionNotFound(_SparkError, AnalysisException, ours.VersionNotFoundError
 
 
 class _SchemaMismatch(_SparkError, AnalysisException, ours.SchemaMismatchError):  # noqa: N818 - the same
-    """Data and table schema do not fit together."""
+    """The schemas of the data and of the table do not match."""
 
 
 class _ConstraintViolated(_SparkError, AnalysisException, ours.ConstraintViolatedError):  # noqa: N818 - the same
-    """A row breaks a constraint."""
+    """A row violates a constraint."""
 
 
 class _ChangeDataNotRecorded(_SparkError, AnalysisException, ours.ChangeDataNotRecordedError):  # noqa: N818 - the same
-    """The change data feed was not on then."""
+    """The change data feed was not enabled at that version."""
 
 
 class _DataFileNotFound(_SparkError, IllegalArgumentException, ours.DataFileNotFoundError):  # noqa: N818 - the same
-    """A file of the table is gone."""
+    """A data file of the table does not exist."""
 
 
 class _Unsupported(_SparkError, AnalysisException, UnsupportedExpressionError):  # noqa: N818 - the same
@@ -114,22 +114,22 @@ class _Unsupported(_SparkError, AnalysisException, UnsupportedExpressionError): 
 
 
 class _Protocol(_SparkError, ours.DeltaProtocolError):  # noqa: N818 - the same
-    """This release does not have a table feature or a version of the protocol."""
+    """This release does not support a table feature or a protocol version of the table."""
 
 
 class UnsupportedTypeException(_SparkError, UnsupportedOperationException, ours.InvalidArgumentError):  # noqa: N818 - the same
-    """A column that counts has a type that does not."""
+    """The type of an identity column is not supported."""
 
 
 class UnsupportedSchemaException(_SparkError, UnsupportedOperationException, ours.InvalidArgumentError):  # noqa: N818 - the same
-    """A reader was given a schema that is not the table's."""
+    """The schema given to a reader is not the table's."""
 
 
 class _Invalid(_SparkError, AnalysisException, IllegalArgumentException, ours.InvalidArgumentError):  # noqa: N818 - the same
-    """An argument, option or predicate is wrong."""
+    """An argument, option or predicate is invalid."""
 
 
-#: By the exact class: what is not here is raised as it is.
+#: By the exact class; other exceptions are raised unchanged.
 _TRANSLATED: Final[dict[type[object], type[_SparkError]]] = {
     ours.CommitFailedError: DeltaConcurrentModificationException,
     ours.ConcurrentWriteError: ConcurrentWriteException,
@@ -150,7 +150,7 @@ _TRANSLATED: Final[dict[type[object], type[_SparkError]]] = {
     UnsupportedExpressionError: _Unsupported,
 }
 
-#: delta-spark's names for what programs look for, by the words that the core has for it.
+#: delta-spark's error conditions for which programs check, by the core's error message.
 _CONDITIONS: Final = tuple(
     (re.compile(words), condition)
     for words, condition in (
@@ -170,11 +170,11 @@ _CONDITIONS: Final = tuple(
 
 
 def condition_of(error: BaseException) -> str | None:
-    """delta-spark's name for what is wrong, where it has one here."""
+    """Return delta-spark's error condition of an exception, if it has one here."""
     return next((name for words, name in _CONDITIONS if words.match(str(error))), None)
 
 
-#: The conflicts, by delta-spark's names, and the package of its classes in Java.
+#: The conflicts by delta-spark's names, and the package of its Java classes.
 CONFLICTS: Final = tuple(
     kind.__name__ for kind in _TRANSLATED.values() if issubclass(kind, DeltaConcurrentModificationException)
 )
@@ -186,10 +186,10 @@ _R = TypeVar("_R")
 
 
 class translated:  # noqa: N801 - used as a statement and as a decorator
-    """Raise what deltafast raises within, or within a function, under the names of this module.
+    """Raise exceptions of deltafast under the names of this module: a context manager and a decorator.
 
     Raises:
-        DeltaError: What was raised, as the class here that stands for it.
+        DeltaError: The exception that was raised, as the corresponding class of this module.
     """
 
     def __enter__(self) -> None:

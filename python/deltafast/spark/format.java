@@ -34,12 +34,12 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Spark's Parquet reader, which leaves out the rows that a file's deletion vector deletes. It runs on the executors.
+ * Spark's Parquet reader, extended to skip the rows that a file's deletion vector deletes. It runs on the executors.
  *
- * What is known of a file comes with it, from `DeltafastFileIndex`: `deltafast.deleted`, a broadcast of bitmaps (a bit for each
- * deleted row, by its place in the file), `deltafast.number`, which of them is the file's, and `deltafast.rows`, how many rows it
- * has without them; of tables that track rows `base_row_id` and `default_row_commit_version`. Where no column is wanted a file is
- * not opened at all.
+ * The facts about a file come with it, from `DeltafastFileIndex`: `deltafast.deleted`, a broadcast of bitmaps (a bit for each
+ * deleted row, by its position in the file), `deltafast.number`, the number of the file's bitmap, and `deltafast.rows`, the
+ * number of rows that are not deleted; for tables with row tracking also `base_row_id` and `default_row_commit_version`. A file
+ * is not opened if no column of it is read.
  */
 public class DeltafastFormat extends ParquetFileFormat implements java.util.function.Supplier {
   private final boolean hasVectors;
@@ -47,7 +47,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
   private final String versions;
   private final boolean isCompleted;
 
-  /** `ids` and `versions`: the columns that hold the ids and commit versions of rows that moved; empty where rows are not tracked. */
+  /** `ids` and `versions`: the columns that materialize row ids and commit versions; empty without row tracking. */
   public DeltafastFormat(String hasVectors, String ids, String versions) {
     this(hasVectors.equals("true"), ids, versions, false);
   }
@@ -59,12 +59,12 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     this.isCompleted = isCompleted;
   }
 
-  /** The same, for a plan that completes ids and commit versions of rows; null where it is that. */
+  /** The same format for a plan that completes row ids and commit versions; null if this is that format. */
   public Object get() {
     return isCompleted ? null : new DeltafastFormat(hasVectors, ids, versions, true);
   }
 
-  /** Of tables that track rows also what is known of these, as delta-spark has it; `DeltafastTracking` completes it. */
+  /** With row tracking also its metadata columns, as in delta-spark; `DeltafastTracking` completes their values. */
   public Seq metadataSchemaFields() {
     ArrayList fields = new ArrayList(CollectionConverters.asJava(super.metadataSchemaFields()));
     if (!ids.isEmpty()) {
@@ -76,7 +76,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     return CollectionConverters.asScala((java.util.List) fields).toSeq();
   }
 
-  /** Only where rows can be moved within the vectors of every type. */
+  /** Only if rows can be moved within the column vectors of all types. */
   public boolean supportBatch(SparkSession session, StructType schema) {
     return super.supportBatch(session, schema) && (!hasVectors || Moving.isMovable(schema));
   }
@@ -91,7 +91,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     if (!hasVectors) {
       return nothing ? new Reader(plain, null, 0, required, partition, batches, true, true) : plain;
     }
-    // Which row of the file a row is: Spark's readers know it, also where they skip row groups and pages; but they box each number.
+    // Spark's readers provide the row's position in the file, also if they skip row groups and pages; but they box it.
     int place = required.getFieldIndex(ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME()).isEmpty() ? required.length() : -1;
     StructType wider = place < 0 ? required : required.add(ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME(), DataTypes.LongType);
     scala.Function1 placed = super.buildReaderWithPartitionValues(session, data, partition, wider, filters, options,
@@ -100,7 +100,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
         nothing, filters.isEmpty());
   }
 
-  /** Ids and commit versions that nobody completes are null, which would be no error. */
+  /** Rejects row ids and commit versions that no rule completes: they would silently be null. */
   private void checkCompleted(StructType data, StructType required) {
     String[] columns = new String[] {ids, versions};
     for (int i = 0; i < columns.length; i++) {
@@ -112,7 +112,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     }
   }
 
-  /** What an option is that is not given. */
+  /** The default of an option. */
   static class No extends scala.runtime.AbstractFunction0 {
     public Object apply() {
       return "false";
@@ -131,9 +131,9 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     private final boolean all;
 
     /**
-     * `plain` reads the columns `required`, `placed` (null: there are no vectors) these and, at `place`, each row's place in its
-     * file, which is one too many where it comes after the others. `nothing`: only the number of rows matters. `all`: no filter
-     * makes the readers skip rows.
+     * `plain` reads the columns `required`; `placed` (null without deletion vectors) also reads, at `place`, each row's position
+     * in its file, as an additional last column if it is not among the required ones. `nothing`: only the number of rows is
+     * needed. `all`: no filter makes the readers skip rows.
      */
     Reader(scala.Function1 plain, scala.Function1 placed, int place, StructType required, StructType partition, boolean batches,
         boolean nothing, boolean all) {
@@ -151,7 +151,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
       PartitionedFile file = (PartitionedFile) of;
       Map known = file.otherConstantMetadataColumnValues();
       if (nothing && known.contains("deltafast.rows")) {
-        // A file that is read in parts is counted with its first.
+        // A file that is read in splits is counted with its first one.
         return new Repeated(file.start() == 0 ? ((Long) known.apply("deltafast.rows")).longValue() : 0, partition, file.partitionValues(),
             batches);
       }
@@ -161,7 +161,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
       long[][] vectors = (long[][]) ((Broadcast) known.apply("deltafast.deleted")).value();
       long[] words = vectors[((Integer) known.apply("deltafast.number")).intValue()];
       if (batches && all && file.start() == 0) {
-        // The rows from the first one on, whatever is left to others at the end.
+        // The rows from the first one on, even if the end of the file belongs to other splits.
         return new Batches((scala.collection.Iterator) plain.apply(file), words, -1, false);
       }
       scala.collection.Iterator rows = (scala.collection.Iterator) placed.apply(file);
@@ -169,7 +169,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
       return batches ? (Object) new Batches(rows, words, place, isAdded) : new Rows(rows, words, place, isAdded ? projection() : null);
     }
 
-    /** Leaves out the place of a row. */
+    /** Removes the column with the row's position. */
     private UnsafeProjection projection() {
       ArrayList columns = new ArrayList();
       for (int i = 0; i < required.length(); i++) {
@@ -182,7 +182,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     }
   }
 
-  /** Rows of a reader, and its end. */
+  /** Rows of a reader that is closed at the end. */
   abstract static class Closing extends AbstractIterator implements Closeable {
     protected final scala.collection.Iterator of;
 
@@ -197,7 +197,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     }
   }
 
-  /** As many rows as a file has, with the values that they have in common. */
+  /** The number of rows of a file, with its constants as their values. */
   static class Repeated extends AbstractIterator {
     private static final int MOST = 1 << 20;
     private final StructType partition;
@@ -235,7 +235,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     }
   }
 
-  /** Batches whose deleted rows are overwritten by those that follow. */
+  /** Batches in which the remaining rows are moved over the deleted ones. */
   static class Batches extends Closing {
     private final long[] words;
     private final int place;
@@ -246,7 +246,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     private ColumnarBatch next;
     private long row;
 
-    /** `place`: which column says each row's place in the file; -1 where the rows are all there are, from the first one on. */
+    /** `place`: the column with each row's position in the file; -1 if the batches hold all rows from the first one on. */
     Batches(scala.collection.Iterator of, long[] words, int place, boolean isAdded) {
       super(of);
       this.words = words;
@@ -287,7 +287,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
       return new ColumnarBatch(columns);
     }
 
-    /** Moves the rows that are not deleted to the front: how many they are. */
+    /** Moves the rows that are not deleted to the front and returns their number. */
     private int kept(ColumnarBatch batch) {
       int rows = batch.numRows();
       if (rows == 0) {
@@ -296,7 +296,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
       ColumnVector places = place < 0 ? null : batch.column(place);
       long start = places == null ? row : places.getLong(0);
       row = start + rows;
-      // Nothing was skipped: look at 64 rows at once.
+      // No row was skipped: test 64 rows at once.
       boolean dense = places == null || places.getLong(rows - 1) - start == rows - 1;
       int first = dense ? Bitmap.first(words, start, rows) : Bitmap.first(words, places, rows);
       if (first == rows) {
@@ -315,7 +315,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     }
   }
 
-  /** Rows one by one; `projection` is null where they are to stay as they are. */
+  /** Single rows; `projection` is null if they are returned unchanged. */
   static class Rows extends Closing {
     private final long[] words;
     private final int place;
@@ -351,13 +351,13 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
 
   /** The bitmap of a file. */
   static class Bitmap {
-    /** Whether a row is deleted; beyond the last word none is. */
+    /** Whether a row is deleted; after the last word no row is. */
     static boolean isDeleted(long[] words, long row) {
       int word = (int) (row >>> 6);
       return word < words.length && (words[word] >>> row & 1) != 0;
     }
 
-    /** The first deleted row of a batch whose rows follow each other in the file. */
+    /** The first deleted row of a batch whose rows are consecutive in the file. */
     static int first(long[] words, long start, int rows) {
       long end = start + rows;
       long row = start;
@@ -371,7 +371,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
       return rows;
     }
 
-    /** The rows of such a batch that are not deleted, from `first` on, behind as many: how many there are. */
+    /** Writes the rows of such a batch from `first` on that are not deleted to `kept`, from `first` on; returns the new count. */
     static int kept(long[] words, long start, int first, int rows, int[] kept) {
       int count = first;
       for (int i = first; i < rows; i++) {
@@ -381,7 +381,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
       return count;
     }
 
-    /** The same of any batch. */
+    /** The same for any batch. */
     static int kept(long[] words, ColumnVector places, int first, int rows, int[] kept) {
       int count = first;
       for (int i = first; i < rows; i++) {
@@ -401,7 +401,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     }
   }
 
-  /** Moves rows within the vectors that Spark's reader fills, which begin anew with each batch. */
+  /** Moves rows within the column vectors of Spark's reader, which it resets for each batch. */
   static class Moving {
     private static final int STRUCT = 0;
     private static final int BOOLEAN = 1;
@@ -413,7 +413,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     private static final int DOUBLE = 7;
     private static final int ARRAY = 8;
 
-    /** How a vector holds values of a type; -1 where that is not known. */
+    /** How a vector stores values of a type; -1 if that is unknown. */
     static int kind(DataType type) {
       if (type instanceof DecimalType) {
         return DecimalType.is32BitDecimalType(type) ? INT : DecimalType.is64BitDecimalType(type) ? LONG : ARRAY;
@@ -431,7 +431,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
               || name.startsWith("PhysicalMap") ? ARRAY : -1;
     }
 
-    /** Whether `kind` knows a type and what is within it. */
+    /** Whether `kind` supports a type and its nested types. */
     static boolean isMovable(DataType type) {
       if (type instanceof StructType) {
         StructField[] fields = ((StructType) type).fields();
@@ -445,7 +445,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
       return kind(type) >= 0;
     }
 
-    /** Moves values to `first` and on: the one at `kept[i]` to `i`. They only go to the front, so none is lost. */
+    /** Moves the value at `kept[i]` to `i`, for each `i` from `first` on. Values only move to the front, so none is lost. */
     static void move(ColumnVector of, int[] kept, int first, int end) {
       if (!(of instanceof WritableColumnVector) || ((WritableColumnVector) of).isAllNull()) {
         return;
@@ -501,7 +501,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
       }
     }
 
-    // A loop of its own each, which Java compiles well.
+    // Separate loops, which the JIT compiler optimizes well.
 
     private static void nulls(WritableColumnVector column, int[] kept, int first, int end) {
       for (int i = first; i < end; i++) {
@@ -539,7 +539,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
   }
 }
 
-/** What an executor can run that has these classes. */
+/** A function that an executor can only run if it has these classes. */
 public class DeltafastProbe implements org.apache.spark.api.java.function.Function {
   public Object call(Object of) {
     return Boolean.valueOf(new DeltafastFormat("true", "", "").equals(of));

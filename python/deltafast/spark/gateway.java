@@ -42,17 +42,17 @@ import org.apache.hadoop.hdfs.web.WebHdfsFileSystem;
 import org.apache.hadoop.ipc.RemoteException;
 
 /**
- * Hadoop's file systems for the core, which speaks to it over the loopback interface: `src/store/hadoop.rs` is the other end.
+ * Hadoop's file systems for the core, which connects over the loopback interface; `src/store/hadoop.rs` is the client.
  *
- * It lives in the driver. A connection first shows the secret, then carries one request after another; whatever a request has
- * begun and not finished is undone when the connection ends. Numbers are big-endian, texts and blocks have their length before
- * them.
+ * It runs in the driver. A connection first presents the secret, then carries one request after another; what a request has
+ * begun and not finished is undone when the connection ends. Numbers are big-endian; strings and blocks are preceded by their
+ * length.
  */
 public class DeltafastGateway implements Runnable {
   private static final int PIECE = 1 << 20;
   private static final int BROKEN = -1;
   private static final int OK = 0, MISSING = 1, DENIED = 2, UNSUPPORTED = 3, FAILED = 4, SHORT = 5, UNKNOWN = 6, WRONG = 7, REFUSED = 8;
-  /** createFile() option and path capability of file systems whose files are made on close, if there is none. */
+  /** Option of createFile() and path capability of file systems whose conditional put takes effect on close. */
   private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
 
   private final ServerSocket server;
@@ -60,7 +60,7 @@ public class DeltafastGateway implements Runnable {
   private final ClassLoader loader;
   private final Map configurations = new HashMap();
   private final Map opened = new HashMap();
-  /** Null in the gateway itself, else the connection that this serves. */
+  /** Null in the gateway itself, else the connection that is served. */
   private final Socket socket;
   private final DeltafastGateway gateway;
 
@@ -94,7 +94,7 @@ public class DeltafastGateway implements Runnable {
     thread.start();
   }
 
-  /** Where it listens, the secret, and the number of this configuration: equal ones have the same. */
+  /** The port, the secret and the id of a configuration; equal configurations have the same id. */
   public String use(Configuration configuration) throws Exception {
     TreeMap sorted = new TreeMap();
     for (Iterator all = configuration.iterator(); all.hasNext();) {
@@ -114,7 +114,7 @@ public class DeltafastGateway implements Runnable {
     return "127.0.0.1:" + server.getLocalPort() + "\n" + new String(secret, StandardCharsets.UTF_8) + "\n" + id;
   }
 
-  /** The folder that relative paths are below, with scheme and authority. */
+  /** The folder to which relative paths refer, with scheme and authority. */
   public String home(Configuration configuration) throws IOException {
     FileSystem files = FileSystem.get(configuration);
     return files.makeQualified(files.getWorkingDirectory()).toString();
@@ -129,12 +129,12 @@ public class DeltafastGateway implements Runnable {
       try {
         start(new DeltafastGateway(this, server.accept()), "deltafast-gateway-connection");
       } catch (IOException e) {
-        // One connection that came to nothing is no reason to take no more.
+        // A failed connection does not stop the gateway.
       }
     }
   }
 
-  // --- a connection ------------------------------------------------------------------------------
+  // --- connections -------------------------------------------------------------------------------
 
   private DataInputStream in;
   private DataOutputStream out;
@@ -163,12 +163,12 @@ public class DeltafastGateway implements Runnable {
         out.flush();
       }
     } catch (Throwable e) {
-      // The other end sees that the connection is over.
+      // The client sees that the connection is closed.
     } finally {
       try {
         socket.close();
       } catch (IOException e) {
-        // It is gone.
+        // It is closed already.
       }
     }
   }
@@ -194,7 +194,7 @@ public class DeltafastGateway implements Runnable {
     scheme = text();
     authority = text();
     String first = text();
-    // All that was sent is read before anything is done, so that an error leaves the connection usable.
+    // The whole request is read before it is executed, so that an error leaves the connection usable.
     String after = operation == 'L' ? text() : null;
     boolean risk = (operation == 'P' || operation == 'U') && in.readBoolean();
     boolean essential = (operation == 'P' || operation == 'U') && in.readBoolean();
@@ -257,7 +257,7 @@ public class DeltafastGateway implements Runnable {
     }
   }
 
-  /** What was asked for may have been done, or not. */
+  /** The outcome of the request is unknown. */
   static class Unsure extends IOException {
     Unsure(Throwable cause) {
       super(cause);
@@ -316,7 +316,7 @@ public class DeltafastGateway implements Runnable {
     } else {
       found = FileSystem.get(uri, configuration);
     }
-    // Files beside the files, with their checksums, are nothing that other writers know of.
+    // Checksum files next to the data files are unknown to other writers.
     return found instanceof ChecksumFileSystem ? ((ChecksumFileSystem) found).getRawFileSystem() : found;
   }
 
@@ -436,8 +436,8 @@ public class DeltafastGateway implements Runnable {
   // --- writing -----------------------------------------------------------------------------------
 
   /**
-   * How a file of this file system comes to be, whole, where there is none: by `rename`, which does not replace; by `link`; by
-   * `conditional` or `create`, whose files are there when they are closed.
+   * The way in which this file system creates a complete file if it does not exist: `rename`, which does not replace; `link`;
+   * `conditional` or `create`, whose files appear when they are closed.
    */
   private String way(FileSystem files, Path path, boolean risk) throws IOException {
     String scheme = files.getUri().getScheme();
@@ -465,7 +465,7 @@ public class DeltafastGateway implements Runnable {
         + scheme + " to rename, if its create without overwrite does that set it to create, and if there is only ever one writer use the option allow_unsafe_rename");
   }
 
-  /** A path in the file system that a mount of `viewfs` leads to; its folder is made. */
+  /** A path resolved to the file system of its `viewfs` mount; creates its folder. */
   private Path placed(Path path) throws IOException {
     Path folder = path.getParent();
     files.mkdirs(folder);
@@ -494,7 +494,7 @@ public class DeltafastGateway implements Runnable {
     }
   }
 
-  /** Gives a file its name; false where there is one of it. */
+  /** Gives a file its final name; false if the name exists. */
   private boolean name(Path staged, Path path, String way, boolean replace) throws IOException {
     if (way.equals("link")) {
       if (replace) {
@@ -544,11 +544,11 @@ public class DeltafastGateway implements Runnable {
 
   private void put(Path given, byte[] bytes, boolean risk, boolean essential) throws IOException {
     if (files.exists(given)) {
-      // Only to spare the work: what is below decides.
+      // An optimization only: the conditional put below decides.
       answer(false);
       return;
     }
-    // What is refused is refused before a folder is made; of a mount that shows only then.
+    // Unsupported file systems are rejected before a folder is created; behind a mount only afterwards.
     String way = files instanceof ViewFileSystem ? null : way(files, given, risk);
     Path path = placed(given);
     way = way == null ? way(files, path, risk) : way;
@@ -580,12 +580,12 @@ public class DeltafastGateway implements Runnable {
     out.writeBoolean(made);
   }
 
-  /** What stays belongs to no table. */
+  /** Deletes a temporary file; one that remains belongs to no table. */
   private void forget(Path path) {
     try {
       files.delete(path, false);
     } catch (Throwable e) {
-      // As said.
+      // It remains.
     }
   }
 
@@ -598,7 +598,7 @@ public class DeltafastGateway implements Runnable {
     } catch (IOException e) {
       throw new Unsure(e);
     }
-    // A stream takes all bytes or is never closed: closing it would show what it has.
+    // A stream gets all bytes or is never closed: closing it would publish a partial file.
     try {
       stream.write(bytes);
       stream.close();
@@ -618,7 +618,7 @@ public class DeltafastGateway implements Runnable {
     return (FSDataOutputStream) builder.build();
   }
 
-  /** Blocks until one that is empty, which ends the file, or one of -1 bytes or the end of the connection, which undo it. */
+  /** Reads blocks until an empty one, which ends the file, or a length of -1 or the end of the connection, which abort it. */
   private void upload(Path given, boolean risk, boolean essential, Throwable wrong) throws IOException {
     FSDataOutputStream stream = null;
     Path path = given, staged = null;
@@ -627,7 +627,7 @@ public class DeltafastGateway implements Runnable {
     try {
       if (wrong == null) {
         try {
-          // A derived file is replaced, and may be where no commit can be made.
+          // A derived file may be replaced, so that it can be written where no commit is safe.
           way = files instanceof ViewFileSystem ? null : way(files, given, risk || !essential);
           path = placed(given);
           way = way == null ? way(files, path, risk || !essential) : way;
@@ -638,7 +638,7 @@ public class DeltafastGateway implements Runnable {
           wrong = e;
         }
       }
-      // What is wrong is said at once: the other end waits for this before it sends.
+      // An error is reported at once: the client waits for this before it sends.
       if (wrong != null) {
         failed(wrong);
         return;
@@ -700,14 +700,14 @@ public class DeltafastGateway implements Runnable {
       }
       stream.close();
     } catch (Throwable e) {
-      // What was written is deleted, if it is there.
+      // The file is deleted below, if it exists.
     }
     forget(staged);
   }
 
   // --- deleting ----------------------------------------------------------------------------------
 
-  /** Fails for a file of a local disk that a link below the root leads to. */
+  /** Fails for a local file that is reached through a symbolic link below the root. */
   private void checkInside(Path root, Path path) throws IOException {
     if (!(files instanceof RawLocalFileSystem)) {
       return;
@@ -744,10 +744,10 @@ public class DeltafastGateway implements Runnable {
         files.delete(folder, false);
       }
     } catch (FileNotFoundException e) {
-      // It is gone.
+      // It does not exist any more.
     } catch (IOException e) {
       if (files.listStatusIterator(folder).hasNext()) {
-        // Something has come into it.
+        // It is not empty any more.
       } else {
         throw e;
       }

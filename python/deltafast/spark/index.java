@@ -43,21 +43,22 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The files of one version of a table, as Spark's planner asks for them. It lives in the driver only. Of a frame that follows its
- * table it is the newest version, anew for each query.
+ * The file index of one version of a table, as Spark's planner uses it. It runs in the driver only. For a frame that follows its
+ * table it is updated to the newest version for each query.
  *
- * The files come as an Arrow stream: path in the log, size, time, whether the newest version has it no more, how many rows it
- * has, the number of its deletion vector, its base row id and default commit version of rows, then the values of the partition columns, typed. Filters on these are evaluated here,
- * exactly, since Spark drops them; other filters are sent to the core as SQL, which answers with one character a file. Of very
- * many files none comes before a query asks: then the core lists those that its filters leave.
+ * The files come as an Arrow stream: path in the log, size, time, whether the newest version has removed it, number of rows,
+ * number of its deletion vector, its base row id and default row commit version, then the typed values of the partition columns.
+ * Filters on these are evaluated here, exactly, since Spark drops them; other filters are sent to the core as SQL, which answers
+ * with one character per file. If there are very many files, none is listed in advance: for each query the core lists those that
+ * can match its filters.
  *
- * What `DeltafastFormat` needs to know of a file goes with it.
+ * The facts that `DeltafastFormat` needs are passed with each file.
  */
 public class DeltafastFileIndex implements FileIndex, java.util.function.LongSupplier {
   private static final long BLOCK = 134217728L;
-  /** Columns of the stream before those of the partition. */
+  /** Number of columns of the stream before the partition columns. */
   private static final int FIXED = 8;
-  /** So many words of deletion vectors, 4 MiB, go to executors together. */
+  /** Number of words of deletion vectors (4 MiB) that are broadcast together. */
   private static final int TOGETHER = 1 << 19;
   private final String root;
   private final StructType partition;
@@ -66,21 +67,21 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
   private volatile String version;
   private volatile long size;
   private Vectors vectors;
-  /** All files, or null where they are asked for. */
+  /** All files, or null if they are listed for each query. */
   private Files all;
   private java.util.function.Function core;
   private boolean follows;
-  /** What was asked for last, and the answer. */
+  /** The last request for files, and its result. */
   private String asked;
   private Files answer;
 
-  /** Deletion vectors by their numbers, in groups, and where each group begins. */
+  /** Deletion vectors by their numbers, in groups, and the first number of each group. */
   static class Vectors {
     final long[][][] groups;
     final int[] starts;
     final Broadcast[] sent;
 
-    /** `stream` is the file that has them, empty where there are none or where rows are left out otherwise. */
+    /** `stream` is the file that holds them; empty if there are none or a join removes deleted rows. */
     Vectors(String stream) {
       ArrayList found = new ArrayList();
       ArrayList group = new ArrayList();
@@ -108,13 +109,13 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
       sent = new Broadcast[groups.length];
     }
 
-    /** The group in which a number is. */
+    /** The group of a number. */
     int group(int number) {
       int found = Arrays.binarySearch(starts, number);
       return found < 0 ? -found - 2 : found;
     }
 
-    /** A group, for every executor that needs one of it. */
+    /** A group, broadcast to the executors that need a vector of it. */
     synchronized Broadcast sent(int group, SparkContext context) {
       if (sent[group] == null) {
         sent[group] = context.broadcast(groups[group], scala.reflect.ClassTag$.MODULE$.apply(long[][].class));
@@ -123,15 +124,15 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     }
   }
 
-  /** Some files, and of each whether the newest version has it no more, and its constants. */
+  /** Files with their constants, and whether the newest version has removed them. */
   static class Files {
     final FileStatus[] files;
     final boolean[] ended;
     final InternalRow[] values;
-    /** How many rows are there and not deleted, and the number of the deletion vector; -1 where that is not known or there is none. */
+    /** The number of rows that are not deleted, and the number of the deletion vector; -1 if unknown or if there is none. */
     final long[] rows;
     final int[] vectors;
-    /** The id of the first row and the commit version of rows that have not moved; -1 where rows are not tracked. */
+    /** The base row id and the default row commit version; -1 without row tracking. */
     final long[] ids;
     final long[] versions;
     final Vectors deleted;
@@ -164,8 +165,8 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
   }
 
   /**
-   * `stream` is the file that lists all files; where it is empty the core is asked for those that a query needs. `deleted` is
-   * the one with the deletion vectors, empty where there are none or where rows are left out otherwise.
+   * `stream` is the file that lists all files; if empty, the core lists those that a query needs. `deleted` is the file with the
+   * deletion vectors; empty if there are none or a join removes deleted rows.
    */
   public DeltafastFileIndex(String root, String version, StructType partition, String stream, String size, Configuration configuration,
       String deleted, SparkContext context) {
@@ -179,24 +180,24 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     all = stream.isEmpty() ? null : new Files(root, partition, stream, vectors);
   }
 
-  /** Who tells by statistics which files matter, or lists them. */
+  /** Sets the callback that selects files by statistics, or lists them. */
   public void setCore(java.util.function.Function core) {
     this.core = core;
   }
 
-  /** From now on each query sees the newest version. */
+  /** Makes each later query see the newest version. */
   public void follow() {
     follows = true;
   }
 
-  /** Fails as Spark does where a table is wrong, which PySpark raises as one line. */
+  /** Raises an AnalysisException, as Spark does for an invalid table; PySpark shows it as one line. */
   private static void fail(String message) {
     Object error = new org.apache.spark.sql.AnalysisException(message, scala.Option.empty(), scala.Option.empty(),
         scala.Option.empty(), scala.Option.empty(), scala.collection.immutable.Map$.MODULE$.empty(), new org.apache.spark.QueryContext[0]);
     org.apache.spark.unsafe.Platform.throwException((Throwable) error);
   }
 
-  /** Asks the core for a newer version; within one query there is none. */
+  /** Asks the core for a newer version; within one query the version does not change. */
   private void goOn() {
     if (!follows) {
       return;
@@ -209,7 +210,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     if (said.startsWith("!")) {
       fail(said.substring(1));
     }
-    // Two files, of which each may be empty: the files and the deletion vectors; bytes and version.
+    // Two files, each of which may be empty: the files and the deletion vectors; then bytes and version.
     String[] parts = said.split("\n", -1);
     try {
       vectors = new Vectors(parts[1]);
@@ -226,7 +227,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     }
   }
 
-  /** How many rows the log says that there are; -1 where it does not say. */
+  /** The number of rows according to the log; -1 if the log does not have it. */
   public synchronized long getAsLong() {
     goOn();
     if (all == null) {
@@ -243,7 +244,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     return rows;
   }
 
-  /** The files that filters, each with its length in front, leave of those that are asked for. */
+  /** The files that can match filters, each of which is preceded by its length; for an index without a list. */
   private synchronized Files listed(String filters) {
     if (all != null) {
       return all;
@@ -263,7 +264,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     return answer;
   }
 
-  /** Reads the rows of an Arrow stream out of a file. */
+  /** Reads the rows of an Arrow stream from a file. */
   static List rows(String file) {
     ArrayList out = new ArrayList();
     try {
@@ -294,7 +295,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     return out;
   }
 
-  /** A small table out of an Arrow stream in a file. */
+  /** A small table from an Arrow stream in a file. */
   public static Object frame(Object session, StructType schema, String file) {
     scala.collection.immutable.Seq output = DataTypeUtils.toAttributes(schema);
     scala.collection.immutable.Seq rows = CollectionConverters.asScala(rows(file)).toSeq();
@@ -302,7 +303,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows((org.apache.spark.sql.classic.SparkSession) session, plan);
   }
 
-  /** Where a file is whose path in the log is `path`, which is URI-encoded. */
+  /** The location of a file whose path in the log is `path`, which is URI-encoded. */
   static Path place(String root, String path) {
     try {
       String decoded = URLDecoder.decode(path.replace("+", "%2B"), "UTF-8");
@@ -318,7 +319,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     }
   }
 
-  /** Two, so that nothing is ever written below them: INSERT into a relation with one root writes files that no log names. */
+  /** Two paths, so that nothing is ever written below them: INSERT into a relation with one root would write unlogged files. */
   public scala.collection.immutable.Seq rootPaths() {
     ArrayList paths = new ArrayList();
     paths.add(new Path(root));
@@ -354,7 +355,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     return System.identityHashCode(this);
   }
 
-  // What the core says of files is of those that were listed last: nobody may go on between.
+  // The core's results refer to the files that were listed last: the version must not change in between.
   public synchronized scala.collection.immutable.Seq listFiles(scala.collection.immutable.Seq partitionFilters,
       scala.collection.immutable.Seq dataFilters) {
     Object[] exact = CollectionConverters.asJava(partitionFilters).toArray();
@@ -396,7 +397,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     return CollectionConverters.asScala(out).toSeq();
   }
 
-  /** What the reader is to know of a file: see `DeltafastFormat`. */
+  /** The facts about a file that the reader needs: see `DeltafastFormat`. */
   private scala.collection.immutable.Map known(Files listed, int i) {
     java.util.HashMap known = new java.util.HashMap();
     if (listed.rows[i] >= 0) {
@@ -435,7 +436,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     }
   }
 
-  /** Filters as SQL, each with its length in front. */
+  /** Filters as SQL, each preceded by its length. */
   private static String text(Object[] filters) {
     StringBuilder text = new StringBuilder();
     for (int k = 0; k < filters.length; k++) {
@@ -443,7 +444,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
         String sql = ((Expression) filters[k]).sql();
         text.append(sql.length()).append(':').append(sql);
       } catch (RuntimeException error) {
-        // It has no SQL, so the core cannot judge it; files are kept.
+        // It has no SQL form, so the core cannot evaluate it; files are kept.
       }
     }
     return text.toString();
@@ -456,7 +457,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     }
   }
 
-  /** Asks the core, which has an answer where the list is no longer young, which files newer versions have no more. */
+  /** Asks the core which files newer versions have removed; it skips that for a recent list. */
   private synchronized void look() {
     String ended = core == null ? "" : (String) core.apply("?");
     if (all == null && !ended.isEmpty()) {
@@ -467,7 +468,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     }
   }
 
-  /** Whether a file is gone; null where it is not, or where reading it will say what is wrong. */
+  /** Whether a file is missing; null if it exists, or if reading it will report the error. */
   static class Missing implements Callable {
     final Path path;
     final Configuration configuration;
@@ -486,7 +487,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     }
   }
 
-  /** Only files that newer versions have no more can be missing without anybody's fault. */
+  /** Checks files that newer versions have removed: a vacuum may have deleted them. */
   private void check(List ended) {
     if (ended.isEmpty()) {
       return;

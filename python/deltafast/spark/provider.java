@@ -48,16 +48,16 @@ import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The format `delta` of a session: reads and writes go to Python, which answers with frames over Spark's own reader.
+ * The format `delta` of a session: reads and writes go to Python, which returns frames over Spark's own reader.
  *
- * A frame that is nothing but a scan of files becomes that scan's relation; any other is run as it is, with the columns and
- * the filters that Spark asks for. Rows that are inserted go to Python too.
+ * A frame that only scans files becomes that scan's relation; any other is executed as it is, with the columns and the filters
+ * that Spark pushes down. Inserted rows go to Python, too.
  */
 public class DeltafastProvider
     implements DataSourceRegister, RelationProvider, SchemaRelationProvider, CreatableRelationProvider, FileFormat {
   private static volatile java.util.function.Function python;
 
-  /** Who plans and commits, for every instance; null for nobody. */
+  /** Sets the callback that plans and commits, for every instance; null for none. */
   public void setPython(java.util.function.Function function) {
     python = function;
   }
@@ -84,7 +84,7 @@ public class DeltafastProvider
     return answer;
   }
 
-  /** Spark's exception for what is wrong with a query or a table. */
+  /** Spark's exception for an invalid query or table. */
   static RuntimeException wrong(String message) {
     Object error = new AnalysisException(message, scala.Option.empty(), scala.Option.empty(), scala.Option.empty(), scala.Option.empty(),
         scala.collection.immutable.Map$.MODULE$.empty(), new org.apache.spark.QueryContext[0]);
@@ -92,7 +92,7 @@ public class DeltafastProvider
     return null;
   }
 
-  /** A class of `conflicts.java`, which is in a jar of its own. */
+  /** An exception of `conflicts.java`, which is in a jar of its own. */
   private static Throwable conflict(String name, String message) {
     try {
       Class kind = Thread.currentThread().getContextClassLoader().loadClass("io.delta.exceptions." + name);
@@ -110,7 +110,7 @@ public class DeltafastProvider
     return "delta";
   }
 
-  /** Spark takes delta.`path` in its SQL for a table where the format is one of files; it asks for a relation first. */
+  /** Spark resolves delta.`path` in its SQL to a table only for a file format; it requests a relation first. */
   public scala.Option inferSchema(org.apache.spark.sql.SparkSession session, scala.collection.immutable.Map options, scala.collection.immutable.Seq files) {
     throw new UnsupportedOperationException();
   }
@@ -123,7 +123,7 @@ public class DeltafastProvider
     return relation(context, options);
   }
 
-  /** What a catalog remembers of a table's columns says nothing: the log does. */
+  /** The schema that a catalog stores is ignored: the log has it. */
   public BaseRelation createRelation(SQLContext context, scala.collection.immutable.Map options, StructType schema) {
     return relation(context, options);
   }
@@ -138,14 +138,14 @@ public class DeltafastProvider
     Dataset frame = (Dataset) ask(new Object[] {"read", context.sparkSession(), given});
     org.apache.spark.sql.classic.Dataset rows = (org.apache.spark.sql.classic.Dataset) frame;
     HadoopFsRelation scan = scan(rows.queryExecution().optimizedPlan());
-    // Columns in the table's order: where the partition columns are among those of the files, Spark takes these as the order.
+    // Columns in the table's order: if the files contain the partition columns, Spark uses that order.
     if (scan != null && scan.schema().length() == rows.schema().length()) {
       return new Files(scan, rows.schema());
     }
     return new Plan(context, given, rows);
   }
 
-  /** The scan of files that a plan is nothing but; null for any other plan. */
+  /** The scan of a plan that only scans files; null for any other plan. */
   private static HadoopFsRelation scan(LogicalPlan plan) {
     if (plan instanceof Project) {
       Iterator it = CollectionConverters.asJava(((Project) plan).projectList()).iterator();
@@ -162,7 +162,7 @@ public class DeltafastProvider
     return null;
   }
 
-  /** Forgets relations of tables that the session's catalog holds, so that the next query sees their newest version. */
+  /** Drops cached relations of tables of the session's catalog, so that the next query reads their newest version. */
   public void forget(Object catalog) throws Exception {
     Field[] fields = SessionCatalog.class.getDeclaredFields();
     for (int i = 0; i < fields.length; i++) {
@@ -188,7 +188,7 @@ public class DeltafastProvider
     ask(new Object[] {"write", context.sparkSession(), options, overwrite ? "Overwrite" : "Append", rows});
   }
 
-  /** Makes a table that lies where the catalog would put it the catalog's own, which goes when its name is dropped. */
+  /** Makes a table at the catalog's default location a managed one, whose files are deleted with its name. */
   public void manage(org.apache.spark.sql.classic.SparkSession session, String name) throws Exception {
     SessionCatalog catalog = session.sessionState().catalog();
     TableIdentifier identifier = session.sessionState().sqlParser().parseTableIdentifier(name);
@@ -199,7 +199,7 @@ public class DeltafastProvider
     alter(catalog, table, new String[] {"tableType"}, new Object[] {CatalogTableType.MANAGED()});
   }
 
-  /** Makes a table of the catalog, whose files are a Delta table's now, one of Delta; the log says the columns. */
+  /** Changes a table of the catalog whose files were converted to a Delta table; its schema comes from the log. */
   public void become(org.apache.spark.sql.classic.SparkSession session, String name) throws Exception {
     SessionCatalog catalog = session.sessionState().catalog();
     CatalogTable table = catalog.getTableMetadata(session.sessionState().sqlParser().parseTableIdentifier(name));
@@ -226,13 +226,13 @@ public class DeltafastProvider
     }
   }
 
-  /** A scan of files, which Spark refuses to insert into: see `DeltafastFileIndex.rootPaths`. */
+  /** A scan of files into which Spark cannot insert: see `DeltafastFileIndex.rootPaths`. */
   public static class Files extends HadoopFsRelation {
     public Files(HadoopFsRelation of, StructType schema) {
       super(of.location(), of.partitionSchema(), schema, of.bucketSpec(), batches(of.fileFormat()), of.options(), of.sparkSession());
     }
 
-    /** The optimizer has read rows of the whole table, `DeltafastRows`; a query may want something else. */
+    /** The reader of batches: the optimizer may have replaced it by `DeltafastRows`, but a query may need other columns. */
     private static FileFormat batches(FileFormat of) {
       return of.getClass().getSimpleName().equals("DeltafastRows") ? (FileFormat) ((java.util.function.Supplier) of).get() : of;
     }
@@ -254,7 +254,7 @@ public class DeltafastProvider
       return context;
     }
 
-    /** Where the table is. */
+    /** The table's location. */
     public String path() {
       for (Iterator it = given.entrySet().iterator(); it.hasNext();) {
         Map.Entry entry = (Map.Entry) it.next();
@@ -302,7 +302,7 @@ public class DeltafastProvider
       return functions.col("`" + name.replace("`", "``") + "`");
     }
 
-    /** A filter as a column; null where it is not known, since Spark filters again. */
+    /** A filter as a column; null if it is not supported, since Spark filters again. */
     private static Column column(Filter filter) {
       if (filter instanceof And) {
         Column left = column(((And) filter).left());

@@ -57,10 +57,10 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * A reader of batches whose rows are wanted as they are. Spark would make each of them value by value; here a column's values are
- * put into many rows at once. The rows are the same to the byte. It runs on the executors.
+ * A reader of batches that converts them to rows. Spark would build each row value by value; here a column's values are written
+ * to many rows at once. The rows are identical to the byte. It runs on the executors.
  *
- * It is none of Parquet by its type, since Spark makes all rows of those anew.
+ * Its type is not that of a Parquet reader, since Spark would copy all rows of such a reader again.
  */
 public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, Serializable {
   private final FileFormat of;
@@ -69,7 +69,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
     this.of = of;
   }
 
-  /** Adds the rule that uses it to those of a session, which keep it. */
+  /** Adds the rule that uses it to a session, if it is not there yet. */
   public static void put(Object session) {
     ExperimentalMethods methods = ((org.apache.spark.sql.classic.SparkSession) session).experimental();
     ArrayList rules = new ArrayList(CollectionConverters.asJava(methods.extraOptimizations()));
@@ -112,7 +112,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
     for (int i = 0; i < partition.length(); i++) {
       schema = schema.add(partition.fields()[i]);
     }
-    // Settings may be others than when the query was planned.
+    // Settings may have changed since the query was planned.
     boolean batches = of.supportBatch(session, schema);
     Map wanted = (Map) options.updated(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), String.valueOf(batches));
     Function1 reader = of.buildReaderWithPartitionValues(session, data, partition, required, filters, wanted, configuration);
@@ -145,7 +145,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
     private final Function1 of;
     private final StructType schema;
 
-    /** `schema` of the rows that `of` gives; null where it gives batches. */
+    /** `schema` of the rows that `of` returns; null if it returns batches. */
     Reader(Function1 of, StructType schema) {
       this.of = of;
       this.schema = schema;
@@ -157,7 +157,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
     }
   }
 
-  /** Rows or batches of a reader, and its end. */
+  /** Rows or batches of a reader that is closed at the end. */
   abstract static class Closing extends AbstractIterator implements Closeable {
     protected final scala.collection.Iterator of;
 
@@ -172,7 +172,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
     }
   }
 
-  /** Rows, made one by one. */
+  /** Rows that are built one by one. */
   static class Made extends Closing {
     private final UnsafeProjection projection;
 
@@ -190,21 +190,21 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
     }
   }
 
-  /** The rows of batches; each is overwritten by those that follow, as Spark's are. */
+  /** The rows of batches; each is overwritten by later ones, as Spark's are. */
   static class Rows extends Closing {
-    /** Bytes of rows that are made together: they stay within a core's cache. */
+    /** Bytes of rows that are built together: they fit into the cache of a CPU core. */
     private static final int TOGETHER = 1 << 18;
     private Column[] columns = new Column[0];
     private UnsafeRow row = new UnsafeRow(0);
     private int fixed;
-    /** Rows of the batch, their sizes in bytes, and which of them are made: from `begin` until `end`, of which `next` comes next. */
+    /** Number of rows of the batch, their sizes in bytes, and the rows that are built: from `begin` to `end`, next `next`. */
     private int rows;
     private int[] sizes = new int[0];
     private int begin;
     private int end;
     private int next;
     private byte[] bytes = new byte[0];
-    /** Where each row begins in `bytes`, and where its next value of no fixed size goes. */
+    /** The offset of each row in `bytes`, and of its next value of variable size. */
     private int[] starts = new int[0];
     private int[] ends = new int[0];
 
@@ -256,7 +256,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       }
     }
 
-    /** Makes the next rows of the batch. */
+    /** Builds the next rows of the batch. */
     private void make() {
       begin = end;
       long size = 0;
@@ -289,7 +289,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
     }
   }
 
-  /** A column's values -> their places in rows, which are zero before. */
+  /** Writes a column's values to rows, which are zero before. */
   static class Column {
     private static final int BOOLEAN = 1;
     private static final int BYTE = 2;
@@ -299,24 +299,24 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
     private static final int FLOAT = 6;
     private static final int DOUBLE = 7;
     private static final int BYTES = 8;
-    /** Decimals of up to 9 digits, which a vector has as integers and a row as long ones, and those of more than 18. */
+    /** Decimals of up to 9 digits are integers in a vector and longs in a row; those of more than 18 are bytes. */
     private static final int SMALL = 9;
     private static final int DECIMAL = 10;
-    /** Bytes that a large decimal has, whether it needs them or not. */
+    /** Bytes that are reserved for a large decimal. */
     private static final int LARGE = 16;
 
     private final int kind;
     private final boolean isText;
-    /** From where a row begins: the word with this column's bit of those for null, the bit, the column's own word. */
+    /** Offsets and masks in a row: the word with this column's null bit, the bit, the column's own word. */
     private final long word;
     private final long bit;
     private final long field;
     private ColumnVector of;
     private boolean hasNull;
     private boolean isNull;
-    /** The one value of a constant. */
+    /** The value of a constant column. */
     private byte[] constant;
-    /** Values of the batch's dictionary, by their numbers: those of an earlier batch have an earlier mark. */
+    /** Values of the batch's dictionary by number; those of an earlier batch have a smaller mark. */
     private byte[][] known = new byte[0][];
     private int[] marks = new int[0];
     private int mark;
@@ -329,7 +329,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       field = Platform.BYTE_ARRAY_OFFSET + UnsafeRow.calculateBitSetWidthInBytes(columns) + 8 * ordinal;
     }
 
-    /** How a row holds values of a type; -1 where that is not one value. */
+    /** How a row stores values of a type; -1 for nested types. */
     static int kind(DataType type) {
       if (type instanceof DecimalType) {
         return DecimalType.is32BitDecimalType(type) ? SMALL : DecimalType.is64BitDecimalType(type) ? LONG : DECIMAL;
@@ -345,7 +345,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
           : name.startsWith("PhysicalString") || name.startsWith("PhysicalBinary") ? BYTES : -1;
     }
 
-    /** Goes on to another batch, and adds to the rows' sizes. */
+    /** Starts another batch, and adds to the rows' sizes. */
     void take(ColumnVector column, int rows, int[] sizes) {
       of = column;
       hasNull = column.hasNull();
@@ -402,7 +402,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       }
     }
 
-    /** Puts the values of `count` rows of the batch into rows that begin at `starts`, and moves `ends` on by what it puts there. */
+    /** Writes the values of `count` rows of the batch to rows that begin at `starts`, and advances `ends` by their sizes. */
     void put(int begin, int count, byte[] bytes, int[] starts, int[] ends) {
       if (hasNull) {
         nulls(begin, count, bytes, starts);
@@ -451,7 +451,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       }
     }
 
-    /** A value of a fixed size as the word that a row has for it. */
+    /** A value of a fixed size as a word of a row. */
     private long fixed(int row) {
       switch (kind) {
         case BOOLEAN:
@@ -483,7 +483,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       }
     }
 
-    // A loop of its own each, which Java compiles well.
+    // Separate loops, which the JIT compiler optimizes well.
 
     private static void constants(long value, int count, byte[] bytes, int[] starts, long field) {
       for (int i = 0; i < count; i++) {
@@ -535,7 +535,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       if (first == count) {
         return;
       }
-      // All values lie in one place.
+      // All values are located in one buffer.
       UTF8String one = column.getUTF8String(begin + first);
       Object from = one.getBaseObject();
       long offset = one.getBaseOffset() - column.getArrayOffset(begin + first);
@@ -546,7 +546,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       }
     }
 
-    /** Puts a value of no fixed size into row `i`. */
+    /** Writes a value of variable size to row `i`. */
     private void put(Object from, long offset, int length, byte[] bytes, int start, int[] ends, int i) {
       int at = ends[i];
       Platform.putLong(bytes, start + field, (long) (at - start) << 32 | length);
@@ -554,7 +554,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       ends[i] = at + padded(length);
     }
 
-    /** Large decimals, with no more bytes than their values need, as Java has them. */
+    /** Large decimals, with the minimal number of bytes that Java's BigInteger has. */
     private void decimals(int begin, int count, byte[] bytes, int[] starts, int[] ends) {
       DecimalType type = (DecimalType) of.dataType();
       for (int i = 0; i < count; i++) {
@@ -569,7 +569,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       }
     }
 
-    /** For short values a call to copy memory costs more than copying them. */
+    /** Copies bytes: for short values a call of copyMemory is slower than a loop. */
     private static void copy(Object from, long offset, int length, byte[] bytes, long to) {
       if (length > 64) {
         Platform.copyMemory(from, offset, bytes, to, length);
@@ -588,14 +588,14 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
   }
 }
 
-/** Of the optimizer: a table of which nothing but its rows is wanted -> one that is read by `DeltafastRows`. */
+/** Optimizer rule: reads a table with `DeltafastRows` where only its rows are needed. */
 public class DeltafastRowsRule extends Rule {
   public TreeNode apply(TreeNode plan) {
-    // A row's words are put into it as this machine has them.
+    // A row's words are written in the byte order of this machine.
     return ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN ? new Visit(true).of((LogicalPlan) plan) : plan;
   }
 
-  /** Goes down a plan, of which rows are wanted or not. */
+  /** Traverses a plan, with whether rows of it are needed. */
   static class Visit extends AbstractFunction1 {
     private final boolean wanted;
 
@@ -616,7 +616,7 @@ public class DeltafastRowsRule extends Rule {
     }
   }
 
-  /** Whether Spark plans nothing but the scan of a table of deltafast, whose columns rows can be made of. */
+  /** Whether a plan is only the scan of a table of deltafast, with columns from which rows can be built. */
   private static boolean isScan(LogicalPlan plan) {
     LogicalPlan child = plan;
     ArrayList filters = new ArrayList();
@@ -630,7 +630,7 @@ public class DeltafastRowsRule extends Rule {
     }
     Object relation = child instanceof LogicalRelation ? ((LogicalRelation) child).relation() : null;
     HadoopFsRelation files = relation instanceof HadoopFsRelation ? (HadoopFsRelation) relation : null;
-    // Compiled by itself, the class of the reader is another one in each release of deltafast.
+    // The class of the reader is compiled separately, and is a different one in each release of deltafast.
     if (files == null || !files.fileFormat().getClass().getSimpleName().equals("DeltafastFormat")) {
       return false;
     }
@@ -658,7 +658,7 @@ public class DeltafastRowsRule extends Rule {
     return true;
   }
 
-  /** Whether choosing files is all that there is to do for a filter. */
+  /** Whether a filter is evaluated completely by selecting files. */
   private static boolean isOf(List parts, Expression filter) {
     for (Iterator it = CollectionConverters.asJava(filter.references().toSeq()).iterator(); it.hasNext();) {
       if (!parts.contains(((Attribute) it.next()).name())) {
@@ -668,7 +668,7 @@ public class DeltafastRowsRule extends Rule {
     return filter.deterministic() && !SubqueryExpression$.MODULE$.hasSubquery(filter);
   }
 
-  /** Whether a plan wants what a scan gives: columns of files in their order, then all that are constants of files. */
+  /** Whether a plan selects the output of a scan: columns of files in their order, then all constants of files. */
   private static boolean isOutput(LogicalPlan plan, LogicalPlan relation, List parts) {
     List wanted = numbers(plan.output(), null);
     List given = numbers(relation.output(), parts);
@@ -679,7 +679,7 @@ public class DeltafastRowsRule extends Rule {
     return given.equals(wanted);
   }
 
-  /** Which columns there are, but those of some names. */
+  /** The ids of columns, without those of some names. */
   private static List numbers(Seq columns, List but) {
     ArrayList numbers = new ArrayList();
     for (Iterator it = CollectionConverters.asJava(columns).iterator(); it.hasNext();) {
@@ -691,7 +691,7 @@ public class DeltafastRowsRule extends Rule {
     return numbers;
   }
 
-  /** A relation -> the same, read as rows. */
+  /** Replaces a relation by the same one, read as rows. */
   static class Replaced extends AbstractPartialFunction {
     public boolean isDefinedAt(Object node) {
       return node instanceof LogicalRelation;
@@ -705,7 +705,7 @@ public class DeltafastRowsRule extends Rule {
       HadoopFsRelation files = (HadoopFsRelation) relation.relation();
       HadoopFsRelation rows = new HadoopFsRelation(files.location(), files.partitionSchema(), files.dataSchema(), files.bucketSpec(),
           new DeltafastRows(files.fileFormat()), files.options(), files.sparkSession());
-      // How many parameters there are differs between releases of Spark; the relation is the first.
+      // The number of parameters differs between releases of Spark; the relation is the first.
       Object[] parameters = new Object[relation.productArity()];
       for (int i = 0; i < parameters.length; i++) {
         parameters[i] = i == 0 ? rows : relation.productElement(i);
@@ -718,14 +718,14 @@ public class DeltafastRowsRule extends Rule {
           }
         }
       } catch (ReflectiveOperationException error) {
-        // Then Spark makes the rows.
+        // Spark makes the rows instead.
       }
       return relation;
     }
   }
 }
 
-/** What an executor can run that has these classes. */
+/** A function that an executor can only run if it has these classes. */
 public class DeltafastRowsProbe implements org.apache.spark.api.java.function.Function {
   public Object call(Object of) {
     return Boolean.valueOf(new DeltafastRows(null).equals(of));

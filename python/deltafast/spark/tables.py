@@ -1,6 +1,6 @@
 """`DeltaTable` of the Spark API and its builders: delta-spark's classes, by their names, on the core."""
 
-# The builders are parts of their table.
+# The builders access private members of their table.
 # pyright: reportPrivateUsage=false
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTabl
 
 _FEATURES = tuple(feature.value for feature in TableFeatures)
 
-#: How records of statements call the table.
+#: The name of the table in parsed statements.
 _TABLE = tree.TableName("table", by_path=False, pos=0)
 
 
 class DeltaTable:
-    """A Delta table of a Spark session, with the names, arguments and answers of delta-spark's class.
+    """A Delta table of a Spark session, with the names, arguments and results of delta-spark's class.
 
-    Made by `forPath`, `forName`, `convertToDelta` and the builders. Every method speaks of the table's newest
-    version. Conditions and values are SQL text or columns of PySpark. What is wrong is raised as in
+    Created by `forPath`, `forName`, `convertToDelta` and the builders. Every method refers to the table's newest
+    version. Conditions and values are SQL strings or columns of PySpark. Errors are raised as the classes of
     `deltafast.spark.exceptions`.
     """
 
@@ -76,7 +76,7 @@ class DeltaTable:
         self._alias = alias
         self._name = name
 
-    # --- where tables come from ------------------------------------------------------------------
+    # --- creation --------------------------------------------------------------------------------
 
     @classmethod
     @translated()
@@ -86,7 +86,7 @@ class DeltaTable:
         path: str,
         hadoopConf: Mapping[str, str] | None = None,  # noqa: N803
     ) -> DeltaTable:
-        """The table at a path.
+        """Return the table at a path.
 
         Args:
             sparkSession: The session, classic or Connect.
@@ -95,7 +95,7 @@ class DeltaTable:
 
         Raises:
             TableNotFoundError: There is no table.
-            InvalidArgumentError: A setting is none of a file system.
+            InvalidArgumentError: A setting is not one of a file system.
         """
         settings = dict(hadoopConf or {})
         for key in settings:
@@ -109,10 +109,10 @@ class DeltaTable:
     @classmethod
     @translated()
     def forName(cls, sparkSession: Any, tableOrViewName: str) -> DeltaTable:  # noqa: N802, N803
-        """A table of the session's catalog, or ``delta.`path` ``.
+        """Return a table of the session's catalog, or of ``delta.`path` ``.
 
         Raises:
-            TableNotFoundError: The name is none of a Delta table.
+            TableNotFoundError: The name is not that of a Delta table.
         """
         session = Session(sparkSession)
         path = path_in(tableOrViewName) or place_of_name(session, tableOrViewName)
@@ -125,7 +125,7 @@ class DeltaTable:
     @classmethod
     @translated()
     def isDeltaTable(cls, sparkSession: Any, identifier: str) -> bool:  # noqa: N802, N803
-        """Whether there is a table at a path, or ``delta.`path` ``."""
+        """Return whether there is a table at a path, or ``delta.`path` ``."""
         place = place_of(Session(sparkSession), path_in(identifier) or identifier)
         return Handle.is_deltatable(place.uri, place.options or None)
 
@@ -137,7 +137,7 @@ class DeltaTable:
         identifier: str,
         partitionSchema: Any = None,  # noqa: N803
     ) -> DeltaTable:
-        """Make a table of a folder of Parquet files, without writing any.
+        """Convert a folder of Parquet files into a table, without writing data files.
 
         Args:
             sparkSession: The session.
@@ -145,7 +145,7 @@ class DeltaTable:
             partitionSchema: The partition columns with their types, as DDL text or a `StructType`.
 
         Raises:
-            InvalidArgumentError: The files cannot be converted, or the identifier is none.
+            InvalidArgumentError: The files cannot be converted, or the identifier is neither.
         """
         session = Session(sparkSession)
         columns = partitionSchema
@@ -169,47 +169,47 @@ class DeltaTable:
 
     @classmethod
     def create(cls, sparkSession: Any = None) -> DeltaTableBuilder:  # noqa: N803
-        """A builder of a new table; it is an error where there is one."""
+        """Return a builder of a new table, which raises an error if the table exists."""
         return DeltaTableBuilder(session_of(sparkSession), "create", cls)
 
     @classmethod
     def createIfNotExists(cls, sparkSession: Any = None) -> DeltaTableBuilder:  # noqa: N802, N803
-        """A builder of a new table, which leaves one that is there as it is."""
+        """Return a builder of a new table, which leaves an existing table unchanged."""
         return DeltaTableBuilder(session_of(sparkSession), "if_not_exists", cls)
 
     @classmethod
     def replace(cls, sparkSession: Any = None) -> DeltaTableBuilder:  # noqa: N803
-        """A builder of a table in the place of one that is there."""
+        """Return a builder that replaces an existing table."""
         return DeltaTableBuilder(session_of(sparkSession), "replace", cls)
 
     @classmethod
     def createOrReplace(cls, sparkSession: Any = None) -> DeltaTableBuilder:  # noqa: N802, N803
-        """A builder of a table, in the place of one if there is one."""
+        """Return a builder that creates a table, or replaces an existing one."""
         return DeltaTableBuilder(session_of(sparkSession), "create_or_replace", cls)
 
     # --- rows ------------------------------------------------------------------------------------
 
     @translated()
     def toDF(self) -> Any:  # noqa: N802
-        """The rows as a data frame, under the alias if there is one; each query sees the newest version."""
+        """Return the rows as a data frame, under the alias if there is one; each query reads the newest version."""
         frame = followed(self._spark, self._place.hadoop, storage_options=self._place.options)
         return frame if self._alias is None else frame.alias(self._alias)
 
     def alias(self, aliasName: str) -> DeltaTable:  # noqa: N803
-        """The same table under a name, for conditions."""
+        """Return the same table under a name, for use in conditions."""
         return DeltaTable(self._session, self._place, self._handle, aliasName, self._name)
 
     @translated()
     def delete(self, condition: Any = None) -> Any:
-        """Delete the rows for which a condition is true; all rows without one.
+        """Delete the rows for which a condition is true, or all rows without one.
 
         Returns:
-            Nothing; on Connect a data frame with `num_affected_rows`, as in delta-spark.
+            None; on Connect a data frame with `num_affected_rows`, as in delta-spark.
 
         Raises:
-            TypeError: The condition is neither text nor a column.
-            InvalidArgumentError: The condition is wrong, or the table is append-only.
-            CommitFailedError: Another writer changed the same rows meanwhile.
+            TypeError: The condition is neither a string nor a column.
+            InvalidArgumentError: The condition is invalid, or the table is append-only.
+            CommitFailedError: Another writer changed the same rows concurrently.
         """
         where = as_condition(condition)
         table = self._newest()
@@ -219,21 +219,21 @@ class DeltaTable:
 
     @translated()
     def update(self, condition: Any = None, set: Any = None) -> Any:  # noqa: A002
-        """Give columns other values in the rows for which a condition is true; in all rows without one.
+        """Set columns to new values in the rows for which a condition is true, or in all rows without one.
 
         Args:
-            condition: SQL text or a column.
-            set: New values, SQL text or columns, by column.
+            condition: SQL or a column.
+            set: New values, SQL or columns, by column.
 
         Returns:
-            Nothing; on Connect a data frame with `num_affected_rows`, as in delta-spark.
+            None; on Connect a data frame with `num_affected_rows`, as in delta-spark.
 
         Raises:
             ValueError: `set` is missing.
-            TypeError: An argument is neither text nor a column.
-            InvalidArgumentError: A column or an expression is wrong, or the table is append-only.
-            ConstraintViolatedError: A new value breaks a constraint.
-            CommitFailedError: Another writer changed the same rows meanwhile.
+            TypeError: An argument is neither a string nor a column.
+            InvalidArgumentError: A column or an expression is invalid, or the table is append-only.
+            ConstraintViolatedError: A new value violates a constraint.
+            CommitFailedError: Another writer changed the same rows concurrently.
         """
         values, where = as_values(set), as_condition(condition)
         table = self._newest()
@@ -248,15 +248,15 @@ class DeltaTable:
         return self._affected(figures["num_updated_rows"])
 
     def merge(self, source: Any, condition: Any) -> DeltaMergeBuilder:
-        """Match rows of a data frame with rows of the table; the builder takes what is done with them.
+        """Match rows of a data frame with rows of the table; the builder takes the clauses.
 
         Args:
-            source: The data frame; its alias is how conditions call it.
-            condition: SQL text or a column, over both sides.
+            source: The data frame; conditions refer to it by its alias.
+            condition: SQL or a column, over both sides.
 
         Raises:
             ValueError: An argument is missing.
-            TypeError: The source is no data frame, or the condition neither text nor a column.
+            TypeError: The source is not a data frame, or the condition is neither a string nor a column.
         """
         from pyspark.sql import DataFrame
 
@@ -274,31 +274,31 @@ class DeltaTable:
             on = as_condition(condition, sides)
         return DeltaMergeBuilder(self, source, sides, str(on))
 
-    # --- what is known of the table --------------------------------------------------------------
+    # --- metadata --------------------------------------------------------------------------------
 
     @translated()
     def history(self, limit: int | None = None) -> Any:
-        """What was done to the table, newest first, as a data frame with delta-spark's columns."""
+        """Return the commits of the table, newest first, as a data frame with delta-spark's columns."""
         return history_of(self._session, self._place, self._newest(), limit)
 
     @translated()
     def detail(self) -> Any:
-        """The facts of DESCRIBE DETAIL as a data frame with one row."""
+        """Return the result of DESCRIBE DETAIL as a data frame with one row."""
         target = (
             _TABLE if self._name is None or path_in(self._name) else tree.TableName(self._name, by_path=False, pos=0)
         )
         tables = self._tables() if target is _TABLE else SparkTables.of(self._session)
         return answered(self._session, run_describe(tree.Describe(target, "detail"), tables))
 
-    # --- upkeep ----------------------------------------------------------------------------------
+    # --- maintenance -----------------------------------------------------------------------------
 
     @translated()
     def vacuum(self, retentionHours: float | None = None) -> Any:  # noqa: N803
-        """Delete files that no version in the time of retention needs.
+        """Delete files that no version within the retention period needs.
 
         Args:
-            retentionHours: Hours; the table's `delta.deletedFileRetentionDuration` (168) if None. Fewer are refused
-                unless `spark.databricks.delta.retentionDurationCheck.enabled` is false.
+            retentionHours: Retention period in hours; if None, the table's `delta.deletedFileRetentionDuration` (168).
+                A shorter period is an error unless `spark.databricks.delta.retentionDurationCheck.enabled` is false.
 
         Returns:
             An empty data frame.
@@ -309,7 +309,7 @@ class DeltaTable:
 
     @translated()
     def optimize(self) -> DeltaOptimizeBuilder:
-        """A builder that lays files out anew."""
+        """Return a builder that rewrites files."""
         return DeltaOptimizeBuilder(self)
 
     @translated()
@@ -326,23 +326,23 @@ class DeltaTable:
 
     @translated()
     def restoreToVersion(self, version: int) -> Any:  # noqa: N802
-        """Make a new version that is like an older one; its figures as a data frame."""
+        """Restore the table to an older version, as a new version; returns metrics as a data frame."""
         check(version, "version", int)
         return self._restored(tree.TimeTravel(version=version))
 
     @translated()
     def restoreToTimestamp(self, timestamp: str) -> Any:  # noqa: N802
-        """Make a new version like the one that was current at a moment, `yyyy-MM-dd` or `yyyy-MM-dd HH:mm:ss`."""
+        """Restore the table to the version at a timestamp, `yyyy-MM-dd` or `yyyy-MM-dd HH:mm:ss`, as a new version."""
         check(timestamp, "timestamp", str)
         return self._restored(moment_of(timestamp, self._session.zone))
 
     @translated()
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:  # noqa: N802, N803
-        """Raise the protocol's versions; one that is not higher than the table's stays, as in delta-spark.
+        """Raise the protocol versions; one that is not higher than the table's is ignored, as in delta-spark.
 
         Raises:
-            ValueError: A version is no number.
-            InvalidArgumentError: There is no such version.
+            ValueError: A version is not an integer.
+            InvalidArgumentError: The protocol has no such version.
         """
         for value, name in ((readerVersion, "readerVersion"), (writerVersion, "writerVersion")):
             if not isinstance(value, int):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -359,14 +359,14 @@ class DeltaTable:
 
     @translated()
     def addFeatureSupport(self, featureName: str) -> None:  # noqa: N802, N803
-        """Make the table support a feature, raising the protocol's versions where it must be."""
+        """Make the table support a feature, raising the protocol versions where necessary."""
         check(featureName, "featureName", str)
         commit = self._tables().commit_properties
         self._newest().alter.add_feature(featureName, allow_protocol_versions_increase=True, commit_properties=commit)
 
     @translated()
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:  # noqa: N802, N803
-        """Make the table do without a feature; see `TableAlterer.drop_feature`."""
+        """Drop a table feature; see `TableAlterer.drop_feature`."""
         check(featureName, "featureName", str)
         if truncateHistory is not None:
             check(truncateHistory, "truncateHistory", bool)
@@ -386,17 +386,17 @@ class DeltaTable:
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """Make a table at a path that shares the files of the newest version.
+        """Create a table at a path that shares the files of the newest version.
 
         Args:
             target: The path of the new table.
-            isShallow: Must be true: nothing is copied.
-            replace: Let a table at the path become the clone, if it has no rows.
-            properties: Properties of the new table, beside this one's.
+            isShallow: Must be true: no data files are copied.
+            replace: Replace a table at the path by the clone, if it has no rows.
+            properties: Properties of the new table, in addition to those of this one.
 
         Raises:
-            UnsupportedExpressionError: A deep clone is asked for.
-            InvalidArgumentError: There is a table at the path, or one with rows that was to be replaced.
+            UnsupportedExpressionError: `isShallow` is false.
+            InvalidArgumentError: There is a table at the path, or the table to be replaced has rows.
         """
         return self._cloned(None, target, isShallow, replace, properties)
 
@@ -408,7 +408,7 @@ class DeltaTable:
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """As `clone`, of an older version."""
+        """Clone an older version; see `clone`."""
         check(version, "version", int)
         return self._cloned(tree.TimeTravel(version=version), target, isShallow, replace, properties)
 
@@ -420,7 +420,7 @@ class DeltaTable:
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """As `clone`, of the version that was current at a moment."""
+        """Clone the version at a timestamp; see `clone`."""
         check(timestamp, "timestamp", str)
         with translated():
             at = moment_of(timestamp, self._session.zone)
@@ -457,12 +457,12 @@ class DeltaTable:
     # --- helpers ---------------------------------------------------------------------------------
 
     def _newest(self) -> Handle:
-        """The handle, moved to the newest version."""
+        """Return the handle, updated to the newest version."""
         self._handle.update_incremental()
         return self._handle
 
     def _tables(self) -> SparkTables:
-        """What records of statements are run with."""
+        """Return the tables with which parsed statements are executed."""
         return SparkTables.of(self._session, {_TABLE.name: self._newest()})
 
     def _affected(self, rows: int | None) -> Any:
@@ -475,11 +475,11 @@ class DeltaTable:
 
 
 class DeltaMergeBuilder:
-    """The clauses of a MERGE, with delta-spark's names: each row is for the first clause of its kind that wants it.
+    """The clauses of a MERGE, with delta-spark's names: the first of its kind whose condition is true takes a row.
 
-    Made by `DeltaTable.merge`; nothing is read or written before `execute`. Every method gives a new builder.
-    Conditions and values are SQL text or columns of PySpark; clauses for matched rows may use both sides, those for
-    new rows the source, those for rows that the source does not have the target.
+    Created by `DeltaTable.merge`; nothing is read or written before `execute`. Every method returns a new builder.
+    Conditions and values are SQL strings or columns of PySpark. Clauses for matched rows may use both sides, those for
+    rows without a match in the table the source, and those for rows without a match in the source the target.
     """
 
     def __init__(
@@ -500,20 +500,20 @@ class DeltaMergeBuilder:
         self._evolve = evolve
 
     def whenMatchedUpdate(self, condition: Any = None, set: Any = None) -> DeltaMergeBuilder:  # noqa: A002, N802
-        """Give columns of a matched row other values.
+        """Set columns of a matched row to new values.
 
         Args:
-            condition: Only for rows for which it is true.
+            condition: Only rows for which it is true.
             set: New values by column.
 
         Raises:
             ValueError: `set` is missing.
-            TypeError: An argument is neither text nor a column.
+            TypeError: An argument is neither a string nor a column.
         """
         return self._with("matched", "update", condition, set, "'set' in whenMatchedUpdate")
 
     def whenMatchedUpdateAll(self, condition: Any = None) -> DeltaMergeBuilder:  # noqa: N802
-        """Give a matched row the values of the source's columns of the same names."""
+        """Set all columns of a matched row to the values of the source's columns of the same names."""
         return self._with("matched", "update", condition)
 
     def whenMatchedDelete(self, condition: Any = None) -> DeltaMergeBuilder:  # noqa: N802
@@ -521,20 +521,20 @@ class DeltaMergeBuilder:
         return self._with("matched", "delete", condition)
 
     def whenNotMatchedInsert(self, condition: Any = None, values: Any = None) -> DeltaMergeBuilder:  # noqa: N802
-        """Add a row for a row of the source that matches none.
+        """Insert a row for a row of the source without a match.
 
         Args:
-            condition: Only for rows for which it is true.
-            values: Values by column; other columns get their default, are computed or null.
+            condition: Only rows for which it is true.
+            values: Values by column; other columns get their default, are generated or null.
 
         Raises:
             ValueError: `values` is missing.
-            TypeError: An argument is neither text nor a column.
+            TypeError: An argument is neither a string nor a column.
         """
         return self._with("not_matched", "insert", condition, values, "'values' in whenNotMatchedInsert")
 
     def whenNotMatchedInsertAll(self, condition: Any = None) -> DeltaMergeBuilder:  # noqa: N802
-        """Add a row of the source that matches none."""
+        """Insert each row of the source without a match."""
         return self._with("not_matched", "insert", condition)
 
     def whenNotMatchedBySourceUpdate(  # noqa: N802
@@ -542,30 +542,30 @@ class DeltaMergeBuilder:
         condition: Any = None,
         set: Any = None,  # noqa: A002
     ) -> DeltaMergeBuilder:
-        """Give columns of a row that the source does not have other values; as `whenMatchedUpdate`."""
+        """Set columns of a row without a match in the source to new values; see `whenMatchedUpdate`."""
         return self._with("by_source", "update", condition, set, "'set' in whenNotMatchedBySourceUpdate")
 
     def whenNotMatchedBySourceDelete(self, condition: Any = None) -> DeltaMergeBuilder:  # noqa: N802
-        """Delete a row that the source does not have."""
+        """Delete a row without a match in the source."""
         return self._with("by_source", "delete", condition)
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:  # noqa: N802
-        """Let columns and fields of the source that a clause assigns be added to the table."""
+        """Add columns and fields of the source that a clause assigns to the table's schema."""
         return DeltaMergeBuilder(self._table, self._source, self._sides, self._condition, self._clauses, evolve=True)
 
     @translated()
     def execute(self) -> Any:
-        """Merge: one version, or none where no row changes.
+        """Execute the MERGE: one commit, or none if no row changes.
 
         Returns:
             A data frame of `num_affected_rows`, `num_updated_rows`, `num_deleted_rows` and `num_inserted_rows`.
 
         Raises:
-            InvalidArgumentError: There is no clause, one behind the last of its kind, an expression is wrong, or
-                several rows of the source would change one row of the table.
+            InvalidArgumentError: There is no clause, a clause follows an unconditional one of its kind, an expression
+                is invalid, or several rows of the source would change one row of the table.
             SchemaMismatchError: A clause assigns a column that the table does not have.
-            ConstraintViolatedError: A new row breaks a constraint.
-            CommitFailedError: Another writer changed the same rows meanwhile.
+            ConstraintViolatedError: A new row violates a constraint.
+            CommitFailedError: Another writer changed the same rows concurrently.
             PySparkException: Spark cannot compute the source.
         """
         check_order(self._clauses)
@@ -588,17 +588,17 @@ class DeltaMergeBuilder:
 
 
 class DeltaOptimizeBuilder:
-    """Lays the files of a table out anew; made by `DeltaTable.optimize`. No row changes."""
+    """Rewrites the files of a table without changing rows; created by `DeltaTable.optimize`."""
 
     def __init__(self, table: DeltaTable) -> None:
         self._table = table
         self._filters: tuple[str, ...] = ()
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:  # noqa: N803 - delta-spark's names
-        """Only partitions for which SQL over partition columns is true; several filters all hold.
+        """Restrict to partitions for which SQL over partition columns is true; several filters are combined by AND.
 
         Raises:
-            TypeError: The filter is no text.
+            TypeError: The filter is not a string.
         """
         if not isinstance(partitionFilter, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             message = f"partitionFilter must be a string (expression in SQL syntax), not {type(partitionFilter)}"
@@ -607,27 +607,27 @@ class DeltaOptimizeBuilder:
         return self
 
     def executeCompaction(self) -> Any:  # noqa: N802
-        """Pack small files into large ones; of a clustered table cluster what is new.
+        """Compact small files into large ones; in a clustered table, cluster the new files.
 
         Returns:
             A data frame with `path` and `metrics`, as in delta-spark.
 
         Raises:
-            InvalidArgumentError: The filter names other columns than partition columns.
-            CommitFailedError: Another writer changed the same files meanwhile.
+            InvalidArgumentError: The filter names columns other than partition columns.
+            CommitFailedError: Another writer changed the same files concurrently.
         """
         return self._run(())
 
     def executeZOrderBy(self, *cols: Any) -> Any:  # noqa: N802
-        """Lay rows out along the Z-order curve of some columns, given one by one or as a list.
+        """Cluster rows along the Z-order curve of columns, given one by one or as a list.
 
         Returns:
             A data frame with `path` and `metrics`, as in delta-spark.
 
         Raises:
-            TypeError: A column is no text.
-            InvalidArgumentError: A column is not there, has no order or is a partition column.
-            CommitFailedError: Another writer changed the same files meanwhile.
+            TypeError: A column is not a string.
+            InvalidArgumentError: A column does not exist, has a type without an order or is a partition column.
+            CommitFailedError: Another writer changed the same files concurrently.
         """
         names = columns_of(cols, "Z-order column must be str.")
         return self._run(tuple((name,) for name in names))
@@ -646,19 +646,19 @@ class DeltaOptimizeBuilder:
 
 @dataclass
 class IdentityGenerator:
-    """How an identity column counts."""
+    """The sequence of an identity column."""
 
     #: The first value.
     start: int = 1
-    #: What each next one adds; not 0.
+    #: The increment; not 0.
     step: int = 1
 
 
 class DeltaTableBuilder:
-    """What a new table is to be, with delta-spark's names; made by `DeltaTable.create` and its like.
+    """The definition of a new table, with delta-spark's names; created by `DeltaTable.create` and the like.
 
-    A table needs a location or a name. One with a name goes into the session's catalog, which must have something that
-    reads Delta tables.
+    A table needs a location or a name. A named table is registered in the session's catalog, which must have a provider
+    that reads Delta tables.
     """
 
     def __init__(
@@ -679,19 +679,19 @@ class DeltaTableBuilder:
         self._properties: dict[str, str] = {}
 
     def tableName(self, identifier: str) -> DeltaTableBuilder:  # noqa: N802 - delta-spark's names
-        """The table's name in the session's catalog, or ``delta.`path` ``."""
+        """Set the table's name in the session's catalog, or ``delta.`path` ``."""
         self._need_text("Identifier must be str.", identifier)
         self._name = identifier
         return self
 
     def location(self, location: str) -> DeltaTableBuilder:
-        """Where the table is to be."""
+        """Set the table's location."""
         self._need_text("Location must be str.", location)
         self._location = location
         return self
 
     def comment(self, comment: str) -> DeltaTableBuilder:
-        """What the table is."""
+        """Set the table's description."""
         self._need_text("Table comment must be str.", comment)
         self._comment = comment
         return self
@@ -709,17 +709,18 @@ class DeltaTableBuilder:
 
         Args:
             colName: Its name.
-            dataType: DDL text or a type of PySpark.
-            nullable: Whether it may be null.
-            generatedAlwaysAs: SQL that computes it, or how it counts, so that nobody may give it values.
-            generatedByDefaultAs: How it counts where nobody gives it a value.
-            comment: What it is.
+            dataType: DDL or a type of PySpark.
+            nullable: Whether values may be null.
+            generatedAlwaysAs: The SQL expression that generates it, or the sequence of an identity column; writers
+                cannot give it values.
+            generatedByDefaultAs: The sequence of an identity column; writers may give it values.
+            comment: Its description.
 
         Raises:
             TypeError: An argument has the wrong type.
-            ValueError: Both ways of generating are given, or a step is 0.
-            UnsupportedOperationException: A column that counts is no BIGINT.
-            ParseException: The type is none.
+            ValueError: Both kinds of generation are given, or the step is 0.
+            UnsupportedOperationException: An identity column is not BIGINT.
+            ParseException: The type is invalid.
         """
         from pyspark.sql.types import DataType, LongType
 
@@ -746,7 +747,7 @@ class DeltaTableBuilder:
         """Add the columns of a schema, a `StructType` or a list of `StructField`.
 
         Raises:
-            TypeError: It is neither.
+            TypeError: The argument is neither.
         """
         from pyspark.sql.types import StructField, StructType
 
@@ -762,12 +763,12 @@ class DeltaTableBuilder:
         return self
 
     def partitionedBy(self, *cols: Any) -> DeltaTableBuilder:  # noqa: N802
-        """The partition columns, one by one or as a list."""
+        """Set the partition columns, one by one or as a list."""
         self._partition = columns_of(cols, "Partitioning column must be str.")
         return self
 
     def clusterBy(self, *cols: Any) -> DeltaTableBuilder:  # noqa: N802
-        """The columns by which it is clustered, one by one or as a list."""
+        """Set the clustering columns, one by one or as a list."""
         self._cluster = columns_of(cols, "Clustering column must be str.")
         return self
 
@@ -780,14 +781,14 @@ class DeltaTableBuilder:
 
     @translated()
     def execute(self) -> DeltaTable:
-        """Make the table.
+        """Create or replace the table.
 
         Returns:
-            The table; with `createIfNotExists` the one that is there.
+            The table; with `createIfNotExists` the existing one, if there is one.
 
         Raises:
-            InvalidArgumentError: There is a table already, a place is missing, or a column or property is wrong.
-            TableNotFoundError: There is nothing to replace.
+            InvalidArgumentError: The table already exists, a location is missing, or a column or property is invalid.
+            TableNotFoundError: There is no table to replace.
         """
         path, name, _ = create_table.where(self._session, self._name, self._location)
         place = create_table.create(
@@ -811,7 +812,7 @@ class DeltaTableBuilder:
 
 
 def _generated(always: Any, by_default: Any) -> dict[str, Any]:
-    """What the metadata of a column say of how it is generated."""
+    """Return the column metadata that describes how values are generated."""
     metadata: dict[str, Any] = {}
     if isinstance(always, str):
         metadata["delta.generationExpression"] = always

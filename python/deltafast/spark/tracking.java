@@ -34,14 +34,14 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Of the optimizer: ids and commit versions of rows in `_metadata`, which files have only of rows that moved -> these, or else what
- * their place in their file makes of them.
+ * Optimizer rule: completes row ids and commit versions in `_metadata`. Files store only materialized ones; the others are
+ * derived from the file's defaults and the row's position.
  */
 public class DeltafastTracking extends Rule {
   private static final String ROW_ID = "row_id";
   private static final String COMMIT_VERSION = "row_commit_version";
 
-  /** Adds the rule to those of a session, which keep it. */
+  /** Adds the rule to a session, if it is not there yet. */
   public static void put(Object session) {
     ExperimentalMethods methods = ((SparkSession) session).experimental();
     ArrayList rules = new ArrayList(CollectionConverters.asJava(methods.extraOptimizations()));
@@ -58,7 +58,7 @@ public class DeltafastTracking extends Rule {
     return ((LogicalPlan) plan).transformUp(new Told());
   }
 
-  /** A relation that is asked for them -> the same, and how they come about. */
+  /** Replaces a relation from which they are read by the same one and a projection that completes them. */
   static class Told extends AbstractPartialFunction {
     public boolean isDefinedAt(Object node) {
       return asked(node) != null;
@@ -87,11 +87,11 @@ public class DeltafastTracking extends Rule {
     }
   }
 
-  /** The column `_metadata` of a relation of deltafast that has ids or commit versions of rows; null where it has none, or is done. */
+  /** The column `_metadata` of a relation of deltafast with row ids or commit versions; null if it has none or is completed. */
   private static AttributeReference asked(Object node) {
     Object relation = node instanceof LogicalRelation ? ((LogicalRelation) node).relation() : null;
     Object format = relation instanceof HadoopFsRelation ? ((HadoopFsRelation) relation).fileFormat() : null;
-    // Compiled by itself, the class of the reader is another one in each release of deltafast.
+    // The class of the reader is compiled separately, and is a different one in each release of deltafast.
     boolean isOurs = format instanceof Supplier && format.getClass().getSimpleName().equals("DeltafastFormat");
     if (!isOurs || ((Supplier) format).get() == null) {
       return null;
@@ -107,7 +107,7 @@ public class DeltafastTracking extends Rule {
     return null;
   }
 
-  /** What is read of it, under a number of its own: Spark has taken away what nobody asks for, but they may be made of it. */
+  /** The column that is read, under a new id, with the fields that are needed for completion, which Spark may have pruned. */
   private static AttributeReference read(FileFormat format, AttributeReference asked) {
     StructType fields = (StructType) asked.dataType();
     ArrayList needed = new ArrayList();
@@ -128,7 +128,7 @@ public class DeltafastTracking extends Rule {
         asked.qualifier());
   }
 
-  /** What is asked for, under its own number. */
+  /** The completed column, under its original id. */
   private static Alias told(AttributeReference asked, AttributeReference read) {
     StructField[] fields = ((StructType) asked.dataType()).fields();
     ArrayList values = new ArrayList();
@@ -162,7 +162,7 @@ public class DeltafastTracking extends Rule {
     return CollectionConverters.asScala(of).toSeq();
   }
 
-  /** A relation of other files and columns, which are the first parameters; how many there are differs between releases of Spark. */
+  /** A copy of a relation with other files and columns, its first parameters; their number differs between releases of Spark. */
   private static LogicalPlan copied(LogicalRelation relation, HadoopFsRelation files, Seq columns) {
     Object[] parameters = new Object[relation.productArity()];
     for (int i = 0; i < parameters.length; i++) {

@@ -1,1 +1,1 @@
-"""What `deltafast.spark.enable` puts into PySpark's own classes."""
+"""The changes that `deltafast.spark.enable` makes to PySpark's own classes."""

@@ -1,7 +1,7 @@
-"""`enable` over Spark Connect: the client has no Java, so what reads and writes `delta` are PySpark's own classes here.
+"""`enable` over Spark Connect: the client has no Java, so PySpark's own classes are patched to read and write `delta`.
 
-The server gets the Python data source under the name `delta`, so that its catalog keeps tables. It gives such a source
-no place of theirs: queries get frames for the names of tables here.
+The server gets the Python data source under the name `delta`, so that its catalog can hold tables. It does not pass
+their locations to such a source: queries get frames for the names of tables in the client.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ __all__ = ["ConnectProvider", "frame_of", "put"]
 
 
 class ConnectProvider:
-    """What the server knows of the format.
+    """The format as registered on the server.
 
     Args:
         session: A session of Connect.
 
     Raises:
-        InvalidArgumentError: The server has a format `delta` already, or takes no Python data source.
+        InvalidArgumentError: The server already has a format `delta`, or does not accept Python data sources.
     """
 
     def __init__(self, session: Session) -> None:
@@ -50,27 +50,27 @@ class ConnectProvider:
             raise
         except Exception as error:
             message = f"the server does not take deltafast's format delta ({first_line(error)}); "
-            message += "where it has Delta's own jar, use deltafast.spark.read and write beside it"
+            message += "where it has Delta's own jar, use deltafast.spark.read and write alongside it"
             raise InvalidArgumentError(message) from error
         READ_BY_CLIENT.add(session.spark)
 
     def forget(self, spark: Any) -> None:
-        """Nothing is remembered."""
+        """Do nothing: no relations are cached."""
 
     def manage(self, spark: Any, name: str) -> None:
-        """Tables stay where they are when their name is dropped."""
+        """Do nothing: the files of a table are kept when its name is dropped."""
 
     def end(self) -> None:
-        """The server forgets no format."""
+        """Forget the enabled sessions; the server itself cannot unregister a format."""
         READ_BY_CLIENT.clear()
 
 
 def put(replace: Replace) -> None:
-    """Put the methods in place."""
+    """Patch the methods."""
     from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter
     from pyspark.sql.connect.session import SparkSession
 
-    # What a server raises.
+    # The exceptions that a server raises.
     importlib.import_module("deltafast.spark._session.connect_exceptions")
     for name in ("format", "option", "options", "schema"):
         replace(DataFrameReader, name, noting(name))
@@ -116,7 +116,7 @@ def _session_table(before: Any) -> Any:
 
 
 def frame_of(writer: Any) -> Any:
-    """The rows of a writer."""
+    """Return the rows of a writer."""
     from pyspark.sql.connect.dataframe import DataFrame
 
     return DataFrame(writer._df, writer._spark)

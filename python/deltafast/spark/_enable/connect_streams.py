@@ -1,7 +1,7 @@
 """PySpark's streams over Connect while deltafast is enabled: `format("delta")` of `readStream` and `writeStream`.
 
-The server's own Python source of that name follows tables and writes them; what it cannot be told otherwise it is told
-as options. Names of tables are found here.
+The server's Python source of that name reads and writes the streams; whatever Spark does not pass to it is passed as
+options. Names of tables are resolved here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["put"]
 
 
 def put(replace: Replace) -> None:
-    """Put the methods in place."""
+    """Patch the methods."""
     from pyspark.sql.connect.streaming.readwriter import DataStreamReader, DataStreamWriter
 
     replace(DataStreamReader, "table", _reader_table)

@@ -1,7 +1,7 @@
 """PySpark's `DataFrameReader` and `DataFrameWriter` while deltafast is enabled.
 
-The format alone would do for paths; but a frame that is made here is a part of the query's own plan, whatever the
-table's features, and tables of the catalog that are there already are written as delta-spark does it.
+The format alone would be enough for paths; but a frame that is created here is a part of the query's own plan, whatever
+the table's features, and existing tables of the catalog are written as delta-spark does it.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ __all__ = [
     "with_given_schema",
 ]
 
-#: Puts a method of a class in place of PySpark's, which the function that makes it is given.
+#: Replaces a method of a class by the result of a function, which gets PySpark's method.
 Replace: TypeAlias = "Callable[[Any, str, Callable[[Any], Any]], None]"
 
 _KEY = "_deltafast_note"
 
 
 class Note:
-    """What a writer was told; PySpark tells it only to Java."""
+    """The arguments of a reader's or writer's methods, which PySpark passes only to Java."""
 
     def __init__(self) -> None:
         self.format: str | None = None
         self.mode = "errorifexists"
-        #: The schema that the user gave a reader, as text or a type.
+        #: The schema that the user gave a reader, as DDL or a type.
         self.schema: Any = None
         self.is_bucketed = False
         self.options: dict[str, str] = {}
@@ -53,11 +53,11 @@ class Note:
         self.cluster: list[str] = []
 
     def is_delta(self, spark: Any) -> bool:
-        """Whether it reads or writes Delta tables."""
+        """Return whether it reads or writes Delta tables."""
         return (self.format or spark.conf.get("spark.sql.sources.default", "parquet")).lower() == "delta"
 
     def given(self, path: str) -> dict[str, str]:
-        """Everything as options, as Spark gives them to a format."""
+        """Return everything as options, as Spark passes them to a format."""
         found = self.options | {"path": path}
         if self.partition:
             found[PARTITION] = json.dumps(self.partition)
@@ -67,19 +67,19 @@ class Note:
 
 
 def note_of(writer: Any) -> Note:
-    """What a writer was told."""
+    """Return the recorded arguments of a writer."""
     if not hasattr(writer, _KEY):
         setattr(writer, _KEY, Note())
     return getattr(writer, _KEY)
 
 
 def text_of(value: Any) -> str:
-    """An option's value as Spark has it."""
+    """Return an option's value as a string in Spark's form."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def put(replace: Replace) -> None:
-    """Put the methods in place."""
+    """Patch the methods."""
     from pyspark.sql import DataFrameReader, DataFrameWriter
 
     for name in ("format", "option", "options", "schema"):
@@ -92,7 +92,7 @@ def put(replace: Replace) -> None:
 
 
 def noting(name: str) -> Callable[[Any], Any]:
-    """A method of a writer that also keeps what it is told."""
+    """Return a patch of a writer's method that also records its arguments."""
 
     def make(before: Any) -> Any:
         def method(writer: Any, *values: Any, **named: Any) -> Any:
@@ -105,7 +105,7 @@ def noting(name: str) -> Callable[[Any], Any]:
 
 
 def keep(note: Note, name: str, values: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """Keep what one method was told."""
+    """Record the arguments of one method."""
     if name in ("partitionBy", "clusterBy"):
         first: Any = values[0] if len(values) == 1 else values
         columns: list[Any] = list(cast("list[Any]", first)) if isinstance(first, list | tuple) else [first]
@@ -133,7 +133,7 @@ def options_to_load(
     schema: Any,
     options: dict[str, Any],
 ) -> dict[str, str] | None:
-    """Tell a reader what its `load` was given; all options of a table that is read here, else None."""
+    """Record the arguments of a reader's `load`; return all options if it reads a Delta table, else None."""
     if format is not None:
         reader.format(format)
     if schema is not None:
@@ -146,7 +146,7 @@ def options_to_load(
 
 
 def told_to_write(writer: Any, format: Any, mode: Any, partition: Any, options: dict[str, Any]) -> Note:  # noqa: A002
-    """Tell a writer what its last method was given, and give what it knows."""
+    """Record the arguments of a writer's last method, and return all recorded ones."""
     writer.mode(mode).options(**options)
     if partition is not None:
         writer.partitionBy(partition)
@@ -160,10 +160,10 @@ def told_to_write(writer: Any, format: Any, mode: Any, partition: Any, options: 
 
 
 def with_given_schema(frame: Any, note: Note) -> Any:
-    """The frame of a table, where the user gave no schema or the table's.
+    """Check that the user gave no schema or the table's, and return the frame.
 
     Raises:
-        UnsupportedSchemaException: It is another.
+        UnsupportedSchemaException: The user gave another schema.
     """
     from pyspark.sql.types import StructType
 
@@ -179,7 +179,7 @@ def _load(before: Any) -> Any:
     def load(reader: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
         known = options_to_load(reader, reader._spark, path, format, schema, options)
         if known is not None:
-            # What is wrong Spark's own way says as Spark's exceptions.
+            # Spark's own implementation raises Spark's exceptions for errors.
             frame = None
             with suppress(DeltaError):
                 frame = read_frame(reader._spark, known)
@@ -212,7 +212,7 @@ def _save_as_table(before: Any) -> Any:
             if there is not None and note.mode in ("append", "overwrite"):
                 write_frame(writer._df, note.mode, note.given(there))
                 return
-            # The columns that a new table is laid out by are told to the catalog only.
+            # The clustering columns of a new table are only passed to the catalog.
             for key, columns in ((PARTITION, note.partition), (CLUSTER, note.cluster)):
                 if columns:
                     writer._jwrite = writer._jwrite.option(key, json.dumps(columns))
@@ -222,7 +222,7 @@ def _save_as_table(before: Any) -> Any:
 
 
 def columns_of(rows: Any, columns: list[str], name: str, *, evolves: bool) -> Any:
-    """Rows whose columns are a table's by their places, and new ones where it may get some.
+    """Match the columns of rows with those of a table by position; additional ones are accepted with schema evolution.
 
     Raises:
         InvalidArgumentError: There are more columns, or fewer.

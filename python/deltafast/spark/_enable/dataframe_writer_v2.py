@@ -29,7 +29,7 @@ _QUOTED = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 
 
 class _Told:
-    """What a writer was told; PySpark tells it only to Java, or to the server."""
+    """The arguments of a writer's methods, which PySpark passes only to Java, or to the server."""
 
     def __init__(self, table: str) -> None:
         self.table = table
@@ -40,28 +40,28 @@ class _Told:
         self.cluster: list[str] = []
 
     def is_delta(self, spark: Any) -> bool:
-        """Whether a new table would be Delta's."""
+        """Return whether a new table would be a Delta table."""
         provider = self.provider or spark.conf.get("spark.sql.sources.default", "parquet")
         return path_in(self.table) is not None or provider.lower() == "delta"
 
     def location(self) -> str | None:
-        """Where a new table shall be, where that is said."""
+        """The location of a new table, if it is given."""
         given = {key.lower(): value for key, value in self.options.items()}
         return given.get("path", given.get("location"))
 
 
 def put(replace: Replace, kind: Any, frame_of: Callable[[Any], Any], manage: Callable[[Any, str], None]) -> None:
-    """Put the methods in place.
+    """Patch the methods.
 
     Args:
-        replace: Puts a method in a class.
-        kind: The class that `writeTo` gives.
-        frame_of: The rows of such a writer.
-        manage: Makes a new table of the catalog its own.
+        replace: Replaces a method of a class.
+        kind: The class that `writeTo` returns.
+        frame_of: Returns the rows of such a writer.
+        manage: Makes a new table of the catalog a managed one.
     """
     replace(kind, "__init__", _init)
     for name in _TELLS:
-        # PySpark 4.0 has not all of them.
+        # PySpark 4.0 does not have all of them.
         if hasattr(kind, name):
             replace(kind, name, _telling(name))
     for name, mode in _MAKES.items():
@@ -81,7 +81,7 @@ def _init(before: Any) -> Any:
 
 
 def _told(writer: Any) -> _Told | None:
-    """What a writer was told; None of one that was made before deltafast was enabled."""
+    """Return the recorded arguments of a writer; None for one that was created before deltafast was enabled."""
     return getattr(writer, _KEY, None)
 
 

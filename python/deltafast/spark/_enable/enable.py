@@ -1,8 +1,8 @@
-"""`enable`: programs that were written for delta-spark run on deltafast as they are.
+"""`enable`: unchanged programs for delta-spark run on deltafast.
 
-The format `delta` comes from `provider`. What a format of Spark's cannot do is put into PySpark's own classes while it
-is enabled: streams, tables of the catalog that are there already, statements of Delta's SQL, and the modules
-`delta.tables` and `delta.exceptions`. `disable` takes all of it back.
+`provider` implements the format `delta`. While it is enabled, PySpark's own classes are patched for what a Spark format
+cannot do: streams, existing tables of the catalog, statements of Delta's SQL, and the modules `delta.tables` and
+`delta.exceptions`. `disable` reverts everything.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["disable", "enable"]
 
-#: Names of delta-spark's modules, and of ours that have what is in them.
+#: Names of delta-spark's modules, and of the modules here that replace them.
 _MODULES = {
     "delta": "deltafast.spark",
     "delta.tables": "deltafast.spark",
@@ -54,7 +54,7 @@ _MODULES = {
     "delta.connect.exceptions": "deltafast.spark._session.connect_exceptions",
 }
 
-#: Statements that only say what the catalog has, or what it is to have: a table that is there, its name, its place.
+#: Statements that only affect or show the catalog's entry: an existing table, its name, its location.
 _OF_THE_CATALOG: Final = re.compile(
     r"""\s*(?: DESC(?:RIBE)? \s+ (?:TABLE\s+)? EXTENDED \s+ (?!delta\s*\.\s*`)
         | ALTER \s+ TABLE \s+ (?!delta\s*\.\s*`) (?:[\w.]|`[^`]+`)+ \s+ (?: RENAME \s+ TO | SET \s+ LOCATION ) \s
@@ -71,7 +71,7 @@ _SAYS_WHERE: Final = re.compile(r"\bLOCATION\s+['\"]", re.IGNORECASE)
 
 
 class _Enabled:
-    """What is enabled in this process, and how it was before."""
+    """The patches of this process, and the original methods."""
 
     def __init__(self, provider: Provider | ConnectProvider) -> None:
         self.provider = provider
@@ -80,7 +80,7 @@ class _Enabled:
         self._inside = threading.local()
 
     def put(self, kind: Any, name: str, make: Callable[[Any], Any]) -> None:
-        """Put a method of a class, or a function of a module, in place of PySpark's, which it is given."""
+        """Replace a method of a class, or a function of a module, by the result of a function that gets PySpark's."""
         before = getattr(kind, name)
         after = make(before)
         after.__name__, after.__doc__ = name, before.__doc__
@@ -88,13 +88,13 @@ class _Enabled:
         setattr(kind, name, after)
 
     def put_modules(self) -> None:
-        """Let `delta.tables` be deltafast's."""
+        """Make `delta.tables` an alias of deltafast's."""
         for name, ours in _MODULES.items():
             self._modules[name] = sys.modules.get(name)
             sys.modules[name] = _Alias(name, ours)
 
     def take_back(self) -> None:
-        """Have everything as it was."""
+        """Restore everything."""
         for kind, name, before in reversed(self._methods):
             setattr(kind, name, before)
         for name, before in self._modules.items():
@@ -105,7 +105,7 @@ class _Enabled:
         self.provider.end()
 
     def statement(self, before: Any) -> Any:
-        """In place of `SparkSession.sql`: statements of Delta's SQL, and tables at their newest version."""
+        """Patch `SparkSession.sql`: statements of Delta's SQL, and tables at their newest version."""
 
         def sql(spark: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803 - PySpark's name
             if getattr(self._inside, "is_ours", False):
@@ -129,9 +129,9 @@ class _Enabled:
         return sql
 
     def _formatted(self, before: Any, spark: Any, text: Any, args: Any, given: dict[str, Any]) -> Any:
-        """A statement with frames and values in braces, as PySpark puts them in: frames as views that go again."""
+        """Format a statement with frames and values in braces as PySpark does, with frames as temporary views."""
         package = "pyspark.sql.connect" if Session(spark).is_connect else "pyspark.sql"
-        # Over Connect queries are run later than now, when the views would be gone.
+        # Over Connect queries run later, when the views would no longer exist.
         if package != "pyspark.sql" and not _CHANGES.match(str(text)):
             return before(spark, text, args, **given)
         formatter = importlib.import_module(f"{package}.sql_formatter").SQLStringFormatter(spark)
@@ -145,7 +145,7 @@ class _Enabled:
                 spark.catalog.dropTempView(name)
 
     def execute(self, before: Any) -> Any:
-        """In place of a table builder's `execute`: a table without a place of its own is the catalog's."""
+        """Patch a table builder's `execute`: a table without a location is managed by the catalog."""
 
         def execute(builder: Any) -> Any:
             spark, name = builder._session.spark, builder._name if builder._location is None else None
@@ -161,7 +161,7 @@ class _Enabled:
             self.provider.manage(spark, name)
 
     def table(self, before: Any) -> Any:
-        """In place of what reads a table of the catalog or of a path: at its newest version, or as options say."""
+        """Patch methods that read a table by name or path: at its newest version, or according to options."""
 
         def table(reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
             from pyspark.sql import SparkSession
@@ -180,7 +180,7 @@ class _Enabled:
         return table
 
     def table_exists(self, before: Any) -> Any:
-        """In place of `spark.catalog.tableExists`, which knows no paths."""
+        """Patch `spark.catalog.tableExists`, which does not support paths."""
 
         def table_exists(catalog: Any, tableName: str, dbName: str | None = None) -> bool:  # noqa: N803
             path = path_in(tableName) if dbName is None else None
@@ -192,7 +192,7 @@ class _Enabled:
         return table_exists
 
     def create_table(self, before: Any) -> Any:
-        """In place of `spark.catalog.createTable`, which would only tell the catalog."""
+        """Patch `spark.catalog.createTable`, which would only add an entry to the catalog."""
 
         def create_table(
             catalog: Any,
@@ -217,7 +217,7 @@ class _Enabled:
         return create_table
 
     def new_session(self, before: Any) -> Any:
-        """In place of `newSession`, which has the settings that the driver was started with."""
+        """Patch `newSession`, whose result has the settings with which the driver was started."""
 
         def new_session(spark: Any) -> Any:
             made = before(spark)
@@ -228,7 +228,7 @@ class _Enabled:
 
 
 class _Alias(ModuleType):
-    """A module of delta-spark's name with our classes."""
+    """A module of delta-spark's name with deltafast's classes."""
 
     def __init__(self, name: str, ours: str) -> None:
         super().__init__(name, f"{name}, which is {ours} while deltafast.spark.enable holds.")
@@ -254,25 +254,26 @@ _now: _Enabled | None = None
 
 
 def enable(spark: Any) -> None:
-    """Have this process' programs for delta-spark run on deltafast, unchanged.
+    """Run this process' programs for delta-spark on deltafast, unchanged.
 
-    `spark.read.format("delta")`, `frame.write.format("delta")`, `saveAsTable`, `insertInto`, `USING delta` in SQL,
-    `readStream` and `writeStream` with `format("delta")`, `writeTo`, and
-    `from delta.tables import DeltaTable` are deltafast's from now on, with Spark's own Parquet reader and writer.
+    From now on deltafast implements `spark.read.format("delta")`, `frame.write.format("delta")`, `saveAsTable`,
+    `insertInto`, `USING delta` in SQL, `readStream` and `writeStream` with `format("delta")`, `writeTo`, and
+    `from delta.tables import DeltaTable`, with Spark's own Parquet reader and writer.
 
     Args:
-        spark: The session, without Delta's jar; settings that name its extension and catalog may stay. Others of the
-            same process are enabled too; over Connect the server's SQL knows the format in this session only.
+        spark: The session, without Delta's jar; settings that name its extension and catalog may remain. Other
+            sessions of the same process are enabled, too; over Connect the server's SQL supports the format in this
+            session only.
 
     Raises:
-        InvalidArgumentError: Delta's own jar is in the session, or this Spark does not take the format.
+        InvalidArgumentError: Delta's own jar is in the session, or this Spark does not accept the format.
     """
-    global _now  # noqa: PLW0603 - PySpark's classes are the process', too
+    global _now  # noqa: PLW0603 - PySpark's classes are global, too
     session = Session(spark)
     if not session.is_connect and known_to_delta(session):
         message = (
             "Delta's own jar is in this session, so format('delta') is delta-spark's: leave it out of spark.jars and "
-            "spark.jars.packages, or use deltafast.spark.read and write beside it"
+            "spark.jars.packages, or use deltafast.spark.read and write alongside it"
         )
         raise InvalidArgumentError(message)
     if _now is not None:
@@ -289,7 +290,7 @@ def enable(spark: Any) -> None:
 
 
 def _on_classic(session: Session) -> _Enabled:
-    """The format in the driver's Java, and what it cannot do."""
+    """Register the format in the driver's Java, and patch what it cannot do."""
     forget_deltas_catalog(session)
     enabled = _Enabled(Provider(session))
     from pyspark.errors.exceptions import captured
@@ -311,7 +312,7 @@ def _on_classic(session: Session) -> _Enabled:
 
 
 def _on_connect(session: Session) -> _Enabled:
-    """The format in the client's Python, and as a Python data source of the server."""
+    """Patch the format into the client's Python, and register a Python data source on the server."""
     from pyspark.sql.connect.readwriter import DataFrameWriterV2
 
     from deltafast.spark._enable import connect, connect_streams, dataframe_writer_v2
@@ -324,7 +325,7 @@ def _on_connect(session: Session) -> _Enabled:
 
 
 def _conflicts(before: Any) -> Any:
-    """In place of what makes Java's exceptions Python's: conflicts are those of `deltafast.spark.exceptions`."""
+    """Patch the conversion of Java's exceptions: conflicts become those of `deltafast.spark.exceptions`."""
 
     def convert_exception(error: Any) -> Any:
         kind, _, text = str(error.toString()).partition(": ")
@@ -335,7 +336,7 @@ def _conflicts(before: Any) -> Any:
 
 
 def disable(spark: Any) -> None:
-    """Take `enable` back; nothing happens where it was not called.
+    """Revert `enable`; does nothing if it was not called.
 
     Args:
         spark: The session.

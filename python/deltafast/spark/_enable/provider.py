@@ -1,7 +1,7 @@
-"""The format `delta` of a session without Delta's jar: `provider.java`, compiled in the driver, and its answers.
+"""The format `delta` of a session without Delta's jar: `provider.java`, compiled in the driver, and its callback.
 
-Its byte code goes into a jar of a few kilobytes that the session adds, since Spark finds formats by the jars' services.
-The classes are public or internal to Spark; where they are not as expected `enable` says so.
+Its byte code is written to a jar of a few kilobytes that the session adds, since Spark finds formats as services of
+jars. The classes are public or internal ones of Spark; where they differ `enable` raises an error.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SERVICE = "org.apache.spark.sql.sources.DataSourceRegister"
 _THEIRS = "org.apache.spark.sql.delta.sources.DeltaDataSource"
 _CATALOG, _THEIR_CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
-#: What reading takes.
+#: The options of a reader.
 READ = (
     "versionAsOf",
     "timestampAsOf",
@@ -60,20 +60,20 @@ _WRITE = (
     "compression",
     "optimizeWrite",
 )
-#: What delta-spark would do and `write` cannot; other names delta-spark passes over too.
+#: Options of delta-spark that `write` does not support; delta-spark itself ignores other unknown names.
 _REFUSED = ("replaceOn", "replaceUsing", "dataChange", "targetAlias")
 _MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
-#: How a writer's columns come among its options, as Spark names them.
+#: Spark's names of the options that hold a writer's partition and clustering columns.
 PARTITION, CLUSTER = "__partition_columns", "__clustering_columns"
 
 
 def known_to_delta(session: Session) -> bool:
-    """Whether Delta's own jar is in the session."""
+    """Return whether Delta's own jar is in the session."""
     return _has_class(session, _THEIRS)
 
 
 def forget_deltas_catalog(session: Session) -> None:
-    """Let a session have Spark's own catalog where its settings name Delta's, which no jar has."""
+    """Restore Spark's own catalog in a session whose settings name Delta's, if no jar contains that."""
     if session.conf(_CATALOG) == _THEIR_CATALOG and not _has_class(session, _THEIR_CATALOG):
         session.spark.conf.unset(_CATALOG)
 
@@ -81,16 +81,16 @@ def forget_deltas_catalog(session: Session) -> None:
 def _has_class(session: Session, name: str) -> bool:
     try:
         session.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(name)
-    except Exception:  # noqa: BLE001 - whatever py4j makes of it: the class is not there
+    except Exception:  # noqa: BLE001 - py4j's errors for a missing class differ
         return False
     return True
 
 
 def known_options(options: Mapping[str, Any], names: tuple[str, ...] = _WRITE) -> dict[str, Any]:
-    """The options that are delta-spark's; it passes over others, too.
+    """Return the options that are delta-spark's; like delta-spark, it ignores others.
 
     Raises:
-        InvalidArgumentError: One is delta-spark's and not there.
+        InvalidArgumentError: An option of delta-spark is not supported.
     """
     given = {str(key).lower(): value for key, value in options.items()}
     for name in _REFUSED:
@@ -101,28 +101,28 @@ def known_options(options: Mapping[str, Any], names: tuple[str, ...] = _WRITE) -
 
 
 def properties_in(options: Mapping[str, Any]) -> dict[str, str]:
-    """The options that are properties of a new table; the core knows them whatever the case of their letters."""
+    """Return the options that are properties of a new table; the core ignores the case of their names."""
     return {key: value for key, value in options.items() if key.lower().startswith("delta.")}
 
 
 class Provider:
-    """What Java asks.
+    """The callback of Java.
 
     Args:
         session: The session that is enabled; others of the same driver share the format.
 
     Raises:
-        InvalidArgumentError: This Spark does not take the format.
+        InvalidArgumentError: This Spark does not accept the format.
     """
 
     class Java:
-        """The interface, as py4j wants to be told."""
+        """The Java interface that it implements, as py4j expects it."""
 
         implements = ["java.util.function.Function"]  # noqa: RUF012
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        #: What was wrong last, for callers who want it whole.
+        #: The last error, for callers that want the exception object.
         self.failure: BaseException | None = None
         try:
             load(session, "conflicts.java", "DeltaConcurrentModificationException")
@@ -140,19 +140,19 @@ class Provider:
             raise InvalidArgumentError(message) from error
 
     def forget(self, spark: Any) -> None:
-        """Let the next query see the newest versions of tables of the catalog."""
+        """Make the next query read the newest versions of tables of the catalog."""
         self._java.forget(spark._jsparkSession.sessionState().catalog())
 
     def manage(self, spark: Any, name: str) -> None:
-        """Let the files of a table that lies where the catalog would put it go when its name is dropped."""
+        """Make a table at the catalog's default location managed, so that its files are deleted with its name."""
         self._java.manage(spark._jsparkSession, name)
 
     def end(self) -> None:
-        """Answer no more."""
+        """Stop answering requests."""
         self._java.setPython(None)
 
     def apply(self, request: Any) -> Any:
-        """Answer Java: a frame, nothing, or what is wrong as text."""
+        """Answer a request of Java: return a frame, nothing, or an error as a string."""
         try:
             spark = self._spark(request[1])
             options = {str(key): str(value) for key, value in dict(request[2]).items()}
@@ -161,7 +161,7 @@ class Provider:
             from pyspark.sql import DataFrame
 
             write_frame(DataFrame(request[4], spark), _MODES[str(request[3])], options, fits=fits_as_stored)
-        except BaseException as error:  # noqa: BLE001 - Java raises it anew
+        except BaseException as error:  # noqa: BLE001 - Java raises it again
             self.failure = error
             if type(error).__name__ in CONFLICTS:
                 return f"conflict:{type(error).__name__}:{error}"
@@ -180,7 +180,7 @@ class Provider:
 
 
 def read_frame(spark: Any, options: Mapping[str, Any]) -> Any:
-    """A table by the options of `spark.read.format("delta")`."""
+    """Return a table by the options of `spark.read.format("delta")`."""
     given = known_options(options, READ)
     path = _path(options)
     at = re.fullmatch(r"(.+)@v(\d+)", path)
@@ -201,21 +201,21 @@ def write_frame(
 
     Args:
         frame: The rows.
-        mode: What to do where there is a table.
-        options: All that the writer was told.
-        fits: Raises where the frame's schema is not to be cast to the table's; ANSI's store assignment if None.
+        mode: What to do if the table exists.
+        options: All options of the writer.
+        fits: Raises if the frame's schema may not be cast to the table's; ANSI store assignment if None.
     """
     given = {str(key).lower(): value for key, value in options.items()}
     partition, cluster = given.get(PARTITION), given.get(CLUSTER)
     known = known_options(options)
     by: list[str] | None = json.loads(partition) if partition else None
     if by is None and mode == "overwrite" and str(known.get("overwriteSchema", "false")).lower() == "true":
-        # A table that is replaced is partitioned as it is said now.
+        # A replaced table gets the partitioning of this write.
         by = []
     clustered = [part if isinstance(part, str) else ".".join(part) for part in json.loads(cluster)] if cluster else None
     table = described(by, clustered, configuration=properties_in(options))
     if mode != "overwrite":
-        # As delta-spark: such rows replace none.
+        # As in delta-spark: without overwrite these options have no effect.
         known = {key: value for key, value in known.items() if key not in ("replaceWhere", "overwriteSchema")}
     write_rows(frame, _path(options), mode, known.pop("replaceWhere", None), known, table, fits=fits)
 

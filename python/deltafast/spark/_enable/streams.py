@@ -23,7 +23,7 @@ _MODES = {"append": "append", "complete": "overwrite"}
 
 
 def put(replace: Replace) -> None:
-    """Put the methods in place."""
+    """Patch the methods."""
     from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
     replace(DataStreamReader, "format", _reader_format)
@@ -73,7 +73,7 @@ def _noting(name: str) -> Callable[[Any], Any]:
                 keep(note, "mode", values, named)
             else:
                 keep(note, name, values, named)
-            # Batches are written by a function, for which Spark knows neither.
+            # A function writes the batches, for which Spark needs neither.
             is_ours = name == "format" and note.is_delta(writer._spark)
             return writer if is_ours or name == "partitionBy" else before(writer, *values, **named)
 
@@ -135,7 +135,7 @@ def _to_table(before: Any) -> Any:
 
 
 def _need_checkpoint(spark: Any, note: Note) -> None:
-    """Refuse a query that would begin anew each time: a function that writes batches could do without a checkpoint."""
+    """Reject a query that would start over each time: Spark does not require a checkpoint for `foreachBatch`."""
     told = "checkpointlocation" in {key.lower() for key in note.options}
     if not told and not spark.conf.get("spark.sql.streaming.checkpointLocation", None):
         message = (
@@ -146,16 +146,16 @@ def _need_checkpoint(spark: Any, note: Note) -> None:
 
 
 def table_to_write(spark: Any, note: Note, name: str, schema: Callable[[], Any]) -> str | None:
-    """Where the table of the catalog is that a stream writes; it is made where there is none.
+    """Return the location of the catalog's table that a stream writes; it is created if it does not exist.
 
     Args:
         spark: The session, classic or Connect.
-        note: What the writer was told.
+        note: The recorded arguments of the writer.
         name: The table's name.
-        schema: The stream's columns, which a new table gets.
+        schema: Returns the stream's columns, for a new table.
 
     Returns:
-        The place; None of a table that is not Delta's.
+        The location; None for a table that is not a Delta table.
     """
     session = Session(spark)
     there = place_of_name(session, name)
@@ -167,7 +167,7 @@ def table_to_write(spark: Any, note: Note, name: str, schema: Callable[[], Any])
 
 
 def tell(writer: Any, source: Any, mode: Any, partition: Any, name: Any, options: dict[str, Any]) -> None:
-    """Tell a writer what its last method was given."""
+    """Pass the arguments of a writer's last method to it."""
     writer.options(**options)
     if mode is not None:
         writer.outputMode(mode)
@@ -186,7 +186,7 @@ def _names(writer: Any, note: Note) -> Any:
 
 
 def _into(writer: Any, note: Note, path: str) -> Any:
-    """The writer, with a function that writes its batches; it is no more one of the format."""
+    """Return the writer with a function that writes its batches, instead of the format."""
     mode = _MODES.get("append" if note.mode == "errorifexists" else note.mode)
     if mode is None:
         message = f"format('delta') has the output modes append and complete, not {note.mode}"

@@ -1,1 +1,1 @@
-"""Reading: a version's files, and the ways by which Spark reads them."""
+"""Reading: the files of a version, and the modes in which Spark reads them."""

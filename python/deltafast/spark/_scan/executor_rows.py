@@ -1,4 +1,4 @@
-"""Rows of a version as the Python of an executor gives them to Spark: Arrow batches of exactly one schema."""
+"""Rows of a version as the Python of an executor passes them to Spark: Arrow batches of exactly one schema."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FEED_FIELDS", "Opened", "arrow_schema"]
 
-#: What the change data feed adds to a table's columns.
+#: The columns that the change data feed adds to a table's.
 FEED_FIELDS = [
     field_of("_change_type", "string"),
     field_of("_commit_version", "long"),
@@ -32,18 +32,18 @@ FEED_FIELDS = [
 
 
 def arrow_schema(schema: Any) -> pa.Schema:
-    """The schema in which Spark takes batches."""
+    """Return the Arrow schema in which Spark takes batches."""
     import inspect
 
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    # Until PySpark 4.1 moments are in UTC unless somebody wants them otherwise.
+    # Until PySpark 4.1 timestamps are in UTC unless the caller chooses a time zone.
     zone: Any = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
     return to_arrow_schema(schema, **zone)
 
 
 class Opened(NamedTuple):
-    """How an executor opens the table, and the columns that are wanted of it."""
+    """The arguments with which an executor opens the table, and the columns to read."""
 
     uri: str
     options: tuple[tuple[str, str], ...]
@@ -52,24 +52,24 @@ class Opened(NamedTuple):
 
     @classmethod
     def of(cls, place: Place, zone: str, schema: Any) -> Opened:
-        """For a table."""
+        """Return the arguments for a table."""
         return cls(place.uri, tuple(sorted(place.options.items())), zone, schema)
 
     def pieces(self, table: DeltaTable) -> list[Piece]:
-        """All rows of a version, in parts of a task."""
+        """Return all rows of a version, in parts of the size of a task."""
         found = RecordBatchReader(handle_of(table).snapshot.files(columns=["path", "size_bytes"])).read_all()
         listed: Any = zip(found.column("path").to_pylist(), found.column("size_bytes").to_pylist(), strict=True)
         return [Piece(table.version(), part, snapshot=False) for part in cut(listed)]
 
     def changes(self, table: DeltaTable, given: Mapping[str, Any]) -> list[Piece]:
-        """The changes of some versions, a version a task."""
+        """Return the changes of some versions, one version per task."""
         starts = (given.get("startingversion"), given.get("startingtimestamp"))
         ends = (given.get("endingversion"), given.get("endingtimestamp"))
         first, last = feed_range(handle_of(table).snapshot, starts, ends, self.zone)
         return [Piece(version, None, snapshot=False) for version in range(first, last + 1)]
 
     def rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:
-        """The rows of a piece; columns that it had not yet are null."""
+        """Yield the rows of a piece; columns that its version does not have are null."""
         import pyarrow as pa
 
         target: Any = arrow_schema(self.schema)
@@ -104,7 +104,7 @@ def _column(batch: Any, field: Any, constants: dict[str, Any]) -> Any:
 
 @lru_cache(maxsize=8)
 def _snapshot(uri: str, options: tuple[tuple[str, str], ...], zone: str, version: int) -> _core.Snapshot:
-    """Open a version, once in each Python of an executor."""
+    """Open a version, once in each Python process of an executor."""
     from deltafast import _core
 
     return _core.Snapshot.open(uri, version=version, storage_options=dict(options) or None, options={"time_zone": zone})

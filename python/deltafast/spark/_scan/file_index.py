@@ -1,11 +1,11 @@
-"""The first way of reading: a list of files compiled into the driver, over which Spark's own Parquet reader runs.
+"""Read mode `index`: a file index compiled into the driver, over which Spark's own Parquet reader runs.
 
-Files are neither listed nor looked at; their partition values come from the log. When Spark has pushed the
-user's filters down it asks the index, `index.java`, which asks the core. The reader is Spark's own, of which
-`format.java` makes one that leaves out the rows that deletion vectors delete; where executors cannot have that, a
-join with the bitmaps leaves them out. Where nothing but a table's rows is wanted, `rows.java` makes these out of the
-reader's batches faster than Spark does; `tracking.java` completes the ids of rows in `_metadata`. The classes are
-internal to Spark; where they are not as expected, the second way reads the same.
+Files are neither listed nor opened for planning; their partition values come from the log. When Spark has pushed down
+the user's filters it asks the index, `index.java`, which asks the core. The reader is Spark's own; `format.java`
+extends it to skip the rows that deletion vectors delete, and where executors cannot load that, a join with the bitmaps
+removes them. If a query only needs a table's rows, `rows.java` makes rows from the reader's batches faster than Spark
+does; `tracking.java` completes the ids of rows in `_metadata`. The classes use internal interfaces of Spark; where
+those differ, read mode `paths` returns the same rows.
 """
 
 from __future__ import annotations
@@ -26,51 +26,52 @@ if TYPE_CHECKING:
 
 __all__ = ["IndexUnavailableError", "scan"]
 
-#: Seconds for which files are where the log said: no vacuum takes what was just there, and asking costs a listing.
+#: Seconds during which files are assumed to exist: no vacuum deletes files that new, and a check costs a listing.
 _YOUNG = 10.0
 
-#: `auto` (the default): `format.java` and `rows.java` read. `parquet`: Spark's own reader as it is; a join leaves out
+#: `auto` (the default): `format.java` and `rows.java` read. `parquet`: Spark's unmodified reader; a join removes
 #: deleted rows.
 READER = "spark.deltafast.reader"
 _READERS = ("auto", "parquet")
 
 
 class IndexUnavailableError(DeltaError):
-    """This Spark cannot take the index."""
+    """This Spark cannot use the file index."""
 
 
 class _Prune:
-    """What Spark's planner calls where it knows all files."""
+    """The callback for Spark's planner if the file index lists all files."""
 
     def __init__(self, version: Version, paths: Any) -> None:
         self._version, self._paths, self._since = version, paths, time.monotonic()
 
     def apply(self, filters: str) -> str:
-        """Say which files matter, or by `?` which may be gone; whatever goes wrong, all of them are there and do."""
+        """Return which files can match, or for `?` which may be deleted; on an error all files exist and match."""
         try:
             if filters == "?":
                 is_young = time.monotonic() - self._since < _YOUNG
                 return "" if is_young else self._version.ended(self._paths)
             return self._version.verdict(self._paths, filters)
-        except Exception:  # noqa: BLE001 - an error in Java's thread would end the user's query for nothing
+        except Exception:  # noqa: BLE001 - an error in Java's thread would fail the user's query needlessly
             return ""
 
     class Java:
-        """The interface, as py4j wants to be told."""
+        """The Java interface that it implements, as py4j expects it."""
 
         implements = ["java.util.function.Function"]  # noqa: RUF012
 
 
 class _List:
-    """What Spark's planner calls where it knows no file."""
+    """The callback for Spark's planner if the file index lists no files."""
 
     def __init__(self, version: Version, listing: Listing) -> None:
         self._version, self._listing, self._since = version, listing, time.monotonic()
 
     def apply(self, filters: str) -> str:
-        """Spill the files that filters leave: a path; or `!` and what is wrong.
+        """Spill the files that can match filters: return a path, or `!` and an error message.
 
-        `?` is to list them anew: any text. `#` is to count their rows: the number, or nothing where it is not known.
+        `?` asks whether to list them again: the result is not empty if so. `#` asks for the number of their rows, which
+        is empty if unknown.
         """
         if filters == "?":
             is_young = time.monotonic() - self._since < _YOUNG
@@ -87,23 +88,23 @@ class _List:
             return f"!{error}"
 
     class Java:
-        """The interface, as py4j wants to be told."""
+        """The Java interface that it implements, as py4j expects it."""
 
         implements = ["java.util.function.Function"]  # noqa: RUF012
 
 
 class _Follow:
-    """What Spark's planner calls where each query is to see the newest version."""
+    """The callback for Spark's planner if each query reads the newest version."""
 
     def __init__(self, version: Version, core: _Prune | _List, *, leaves_out: bool) -> None:
         self._version, self._core, self._leaves_out = version, core, leaves_out
         self._query = ""
 
     def apply(self, asked: str) -> str:
-        """Answer as the newest version's; `@` and the query's number is to go on to it.
+        """Return the result for the newest version; `@` and the number of the query updates to it.
 
-        Then it is nothing where there is none; else lines: two spilled tables, of the files and of deletion vectors
-        (nothing for none), the bytes of the files, and the version.
+        The result of an update is empty if there is no newer version; else it consists of lines: two spilled tables, of
+        the files and of deletion vectors (empty if there are none), the bytes of the files, and the version.
         """
         if not asked.startswith("@"):
             return self._core.apply(asked)
@@ -122,7 +123,7 @@ class _Follow:
     def _to(self, newer: Version, query: str) -> str:
         listing = newer.listing(None, lazy=True)
         if listing.vectors is not None and not self._leaves_out:
-            message = f"{newer.place.uri} has deletion vectors since version {newer.number}: make the frame anew"
+            message = f"{newer.place.uri} has deletion vectors since version {newer.number}: create the frame again"
             raise DeltaError(message)
         listed = listing._replace(constants=_without_number(listing))
         files = "" if listed.files is None else spilled(_block(listed, listed.files))
@@ -131,24 +132,24 @@ class _Follow:
         return "\n".join((files, vectors, str(listing.size), str(newer.number)))
 
     class Java:
-        """The interface, as py4j wants to be told."""
+        """The Java interface that it implements, as py4j expects it."""
 
         implements = ["java.util.function.Function"]  # noqa: RUF012
 
 
 def _core(version: Version, listing: Listing) -> _Prune | _List:
-    """Who answers for a listing."""
+    """Return the callback for a listing."""
     if listing.files is None:
         return _List(version, listing)
     return _Prune(version, listing.files.column("path").combine_chunks())
 
 
 def _block(listing: Listing, files: Any) -> Any:
-    """Files with their columns in the order in which Java reads them."""
+    """Return the files with their columns in the order in which Java reads them."""
     import pyarrow as pa
 
     constants = [field["name"] for field in listing.constants]
-    # Where the number is a constant the rows are left out by a join.
+    # Where the number is a constant, a join removes the deleted rows.
     is_ours = VECTOR in files.column_names and VECTOR not in constants
     numbers = files.column(VECTOR) if is_ours else pa.nulls(len(files), pa.int32())
     block = files.select(["path", "size", "time", "ended", "rows"]).append_column("vector", numbers)
@@ -161,7 +162,7 @@ def _block(listing: Listing, files: Any) -> Any:
 
 
 def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
-    """A frame of physical columns and constants, deleted rows left out.
+    """Return a frame of physical columns and constants, without deleted rows.
 
     Args:
         version: The version.
@@ -169,7 +170,7 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
         data: The columns of its files, in Delta's JSON.
 
     Raises:
-        IndexUnavailableError: This Spark has not the classes that are needed.
+        IndexUnavailableError: This Spark does not have the required classes.
     """
     from pyspark.sql import DataFrame
 
@@ -198,7 +199,7 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
             arguments[6] = "" if vectors is None else stack.enter_context(spill(vectors))
             arguments[7] = spark._sc._jsc.sc()
             index = kind.getConstructors()[0].newInstance(arguments)
-        # Where a join leaves out deleted rows the frame is of the version whose bitmaps it has.
+        # If a join removes deleted rows, the frame is tied to the version of the joined bitmaps.
         follows = version.follows and reader is not None
         if files is None or len(files) or follows:
             from pyspark import java_gateway
@@ -239,14 +240,14 @@ def _index(session: Session) -> Any:
 
 
 def _count_by_log(session: Session) -> None:
-    """Let Spark's optimizer ask the log how many rows a table has; where it cannot have the rule, tasks count."""
+    """Add an optimizer rule that takes a table's row count from the log; if it cannot be added, tasks count."""
     with contextlib.suppress(UnavailableError):
         kind = load(session, "counting.java", "DeltafastCounting")
         call_static(session, kind, "put", session.spark._jsparkSession)
 
 
 def _make_rows(session: Session) -> None:
-    """Let Spark's optimizer have whole rows made faster; where it cannot have the rule, Spark makes them."""
+    """Add an optimizer rule that makes whole rows faster; if it cannot be added, Spark makes them."""
     with contextlib.suppress(UnavailableError):
         kind = load(session, "rows.java", "DeltafastRows")
         on_executors(session, kind, "DeltafastRowsProbe")
@@ -254,7 +255,7 @@ def _make_rows(session: Session) -> None:
 
 
 def _tell_row_ids(session: Session) -> bool:
-    """Let Spark's optimizer complete ids and commit versions of rows in `_metadata`; whether it can have the rule."""
+    """Add an optimizer rule that completes row ids and commit versions in `_metadata`; return whether it was added."""
     with contextlib.suppress(UnavailableError):
         call_static(session, load(session, "tracking.java", "DeltafastTracking"), "put", session.spark._jsparkSession)
         return True
@@ -262,7 +263,7 @@ def _tell_row_ids(session: Session) -> bool:
 
 
 def _reader(version: Version, listing: Listing, *, leaves_out: bool) -> Any:
-    """The reader that leaves out deleted rows itself; None where Spark's is to be taken as it is."""
+    """Return the reader that skips deleted rows itself; None to use Spark's."""
     session = version.session
     chosen = session.conf(READER, "auto")
     if chosen not in _READERS:
@@ -290,7 +291,7 @@ def _without_number(listing: Listing) -> list[dict[str, Any]]:
 
 
 def without_deleted(frame: Any, vectors: Any) -> Any:
-    """The rows that the bitmaps of `vectors` (`vector`, `words`) do not have, by their place in the file."""
+    """Return the rows that the bitmaps of `vectors` (`vector`, `words`) do not contain, by position in the file."""
     from pyspark.sql import functions
 
     joined = frame.join(functions.broadcast(vectors), functions.col(VECTOR) == functions.col("vector"), "left")
@@ -298,16 +299,16 @@ def without_deleted(frame: Any, vectors: Any) -> Any:
 
 
 def kept(row: str, words: str) -> Any:
-    """Whether a row's bit is not set; beyond the last word, or without words, nothing is deleted."""
+    """Return whether a row's bit is not set; after the last word, or without words, no row is deleted."""
     from pyspark.sql import functions
 
-    # `get` gives null where an index would be an error under ANSI.
+    # `get` returns null where an index out of bounds would be an error under ANSI.
     word = f"get({words}, cast(shiftright({row}, 6) as int))"
     return functions.expr(f"coalesce(getbit({word}, cast({row} & 63 as int)), 0) = 0")
 
 
 def _small(session: Session, kind: Any, table: Any) -> Any:
-    """A table as a frame whose rows are in the plan, so that no job is needed to look at it."""
+    """Return a table as a frame whose rows are in the plan, so that reading it needs no job."""
     from pyspark.sql import DataFrame
 
     fields = [field_of("vector", "integer"), field_of("words", array_of("long"))]

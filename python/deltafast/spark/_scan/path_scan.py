@@ -1,8 +1,7 @@
-"""The second way of reading: Spark's public reader over explicit paths; works in Spark Connect and on any Spark.
+"""Read mode `paths`: Spark's public reader over explicit paths; works in Spark Connect and on any Spark.
 
-Values that the files do not hold (of partition columns, row ids) and deleted rows come by a broadcast join
-on the file's path, as Spark spells it. A row whose file the join does not know is an error, never a row
-with wrong values.
+Values that the files do not hold (partition columns, row ids) and deleted rows come from a broadcast join on the file's
+path, as Spark encodes it. A row whose file the join does not find is an error, never a row with wrong values.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ __all__ = ["PathsUnavailableError", "file_paths", "scan", "spark_uri"]
 
 _KEY, _ROW, _FILE, _KNOWN = "__deltafast_path", "__deltafast_row", "__deltafast_file", "__deltafast_known"
 
-#: Where the encoded and the decoded form are the same, and the same as Java's.
+#: Paths whose encoded and decoded forms are identical, and identical to Java's.
 _PLAIN = r"^[A-Za-z0-9/._=:@&$,;~!*'()-]*$"
-#: What Java leaves as it is in the path of a URI, beside what is not ASCII.
+#: Characters that Java does not encode in the path of a URI, in addition to non-ASCII characters.
 _LEGAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-!.~'()*,;:$&+=@/")
-#: A path of the log that is not below the table's root.
+#: An absolute path or URL in the log, which is not relative to the table's root.
 _ABSOLUTE = r"^(?:/|[A-Za-z][A-Za-z0-9+.-]*:/)"
 _HIDDEN = r"(?i)(?:^|/)(?:[._]|%5f|%2e)[^/]*$"
 
@@ -37,7 +36,7 @@ class PathsUnavailableError(DeltaError):
 
 
 def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
-    """A frame of physical columns and constants, deleted rows left out.
+    """Return a frame of physical columns and constants, without deleted rows.
 
     Args:
         version: The version.
@@ -45,8 +44,8 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
         data: The columns of its files, in Delta's JSON.
 
     Raises:
-        PathsUnavailableError: A file has a name that Spark passes over in silence.
-        DataFileNotFoundError: A file is gone.
+        PathsUnavailableError: A file has a name that Spark silently skips.
+        DataFileNotFoundError: A file does not exist.
     """
     import pyarrow.compute as pc
     from pyspark.errors import AnalysisException
@@ -58,21 +57,21 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
     hidden = compute.match_substring_regex(paths, _HIDDEN)
     if compute.any(hidden).as_py():
         name = paths.filter(hidden)[0].as_py()
-        message = f"the data file {name!r} has a name that Spark passes over in silence; read with read_mode='arrow'"
+        message = f"the data file {name!r} has a name that Spark silently skips; read with read_mode='arrow'"
         raise PathsUnavailableError(message)
     empty = [*data, *listing.constants]
     if not len(paths):
         return session.spark.createDataFrame([], spark_schema(empty))
     places = file_paths(version.place.hadoop, paths)
-    # Where paths may have to be looked at one by one, the driver does that for local files.
+    # If Spark checks paths one by one, the driver does that for local files.
     settings = (
         {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000000"}
         if version.place.hadoop.startswith("file:")
         else {}
     )
     with session.set(settings):
-        # Names are taken as they are, and folders called `column=value` say nothing: where only some files lie in such
-        # folders, Spark 4.2 reads the others twice.
+        # File names are not interpreted, and folders called `column=value` are no partitions: if only some files are
+        # in such folders, Spark 4.2 reads the others twice.
         reader = session.spark.read.schema(spark_schema(data)).options(
             __globPaths__="false", recursiveFileLookup="true"
         )
@@ -122,13 +121,13 @@ def _parquet(version: Version, reader: Any, places: list[str]) -> Any:
         return reader.parquet(*places)
     from pyspark.sql import DataFrame
 
-    # One text instead of a call to Java for each path. No path has a line break: it would be encoded.
+    # One string instead of a call to Java for each path. No path contains a line break: it would be encoded.
     split = session.jvm.java.util.regex.Pattern.compile("\n").split("\n".join(places))
     return DataFrame(reader._jreader.parquet(split), session.spark)
 
 
 def file_paths(root: str, paths: Any) -> list[str]:
-    """Where files are whose paths stand in the log, as Hadoop takes it: decoded."""
+    """Return the locations of files from their paths in the log, as Hadoop takes them: decoded."""
     import pyarrow.compute as pc
 
     compute: Any = pc
@@ -144,7 +143,7 @@ def _place(root: str, path: str) -> str:
 
 
 def _keys(places: list[str]) -> Any:
-    """The paths as `_metadata.file_path` has them."""
+    """Return the paths as in `_metadata.file_path`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -158,7 +157,7 @@ def _keys(places: list[str]) -> Any:
 
 
 def spark_uri(place: str) -> str:
-    """A path as Spark's `_metadata.file_path` has it: encoded as Java's URIs, but for what is not ASCII."""
+    """Return a path as in Spark's `_metadata.file_path`: encoded as Java's URIs, except for non-ASCII characters."""
     scheme, colon, rest = place.partition(":")
     if not colon or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
         scheme, rest = "file", place

@@ -1,8 +1,8 @@
-"""Columns of a table as its files have them, and as its readers know them.
+"""Columns of a table: the physical ones of its files and the logical ones of its readers.
 
-Schemas go in, Spark's schemas and projections come out. A schema is the parsed JSON of the log's `schemaString`,
-which is also Spark's own form. With column mapping, files have physical names; everything else of a table speaks of
-logical ones.
+Schemas are converted into Spark's schemas and projections. A schema is the parsed JSON of the log's `schemaString`,
+which is also Spark's own form. With column mapping, files have physical names; everything else of a table uses logical
+names.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ __all__ = [
     "spark_type",
 ]
 
-#: What Spark's Parquet writer takes in no name of a column.
+#: Characters that Spark's Parquet writer accepts in no column name.
 _WRONG_IN_NAMES = " ,;{}()\n\t="
 
 _PHYSICAL = "delta.columnMapping.physicalName"
 
-#: Of a field's metadata only what readers may see; the rest is the table's own business.
+#: The keys of a field's metadata that readers see; the others are internal to the table.
 _SEEN = ("comment",)
 
 
 def field_of(name: str, of: Any, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A field that may be null, in Delta's JSON."""
+    """Return a nullable field, in Delta's JSON."""
     return {"name": name, "type": of, "nullable": True, "metadata": metadata or {}}
 
 
@@ -47,7 +47,7 @@ def _seen(field: dict[str, Any]) -> dict[str, Any]:
 
 
 def array_of(of: Any) -> dict[str, Any]:
-    """A list that may hold nulls."""
+    """Return an array type that may contain nulls."""
     return {"type": "array", "elementType": of, "containsNull": True}
 
 
@@ -64,15 +64,15 @@ class Columns:
         self.fields: list[dict[str, Any]] = schema["fields"]
         self.is_mapped = is_mapped
         self.partition = [next(f for f in self.fields if f["name"] == name) for name in partition]
-        # Files never hold a `void`.
+        # Files never contain `void` columns.
         self.data = [f for f in self.fields if f["name"] not in partition and f["type"] != "void"]
 
     def name(self, field: dict[str, Any]) -> str:
-        """The name of a field in files."""
+        """Return the physical name of a field."""
         return field.get("metadata", {}).get(_PHYSICAL, field["name"]) if self.is_mapped else field["name"]
 
     def physical(self, fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Fields as files have them; any may be null there, whatever the table says."""
+        """Return physical fields; all of them are nullable, whatever the table's schema says."""
         return [
             field_of(self.name(field), self._physical_type(field["type"]))
             for field in fields
@@ -80,7 +80,7 @@ class Columns:
         ]
 
     def declared(self, fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Physical fields, which may be null only where the table says so."""
+        """Return physical fields, which are nullable only where the table's schema says so."""
         known = {self.name(field): field for field in self.fields}
         return [self._declared(known[field["name"]]) if field["name"] in known else field for field in fields]
 
@@ -89,7 +89,7 @@ class Columns:
         return field_of(self.name(field), of) | {"nullable": field.get("nullable", True)}
 
     def _physical_type(self, of: Any, declared: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> Any:
-        """A type as files have it; with `declared` for its fields nulls are as the table says."""
+        """Return a physical type; with `declared`, the nullability of its fields is that of the table's schema."""
         match of:
             case {"type": "struct"}:
                 fields = [field for field in of["fields"] if field["type"] != "void"]
@@ -104,14 +104,14 @@ class Columns:
                 return of
 
     def seen(self) -> list[dict[str, Any]]:
-        """The table's columns with their comments, which may be null where the table says so."""
+        """Return the table's columns with their comments and nullability."""
         return [
             field_of(field["name"], plain_type(field["type"]), _seen(field)) | {"nullable": field.get("nullable", True)}
             for field in self.fields
         ]
 
     def project(self) -> list[Any]:
-        """The table's columns, made of the physical ones."""
+        """Return the table's columns as expressions over the physical ones."""
         from pyspark.sql import functions
 
         return [self._logical(functions.col(quoted(self.name(field))), field, functions) for field in self.fields]
@@ -133,7 +133,7 @@ class Columns:
         return column.cast(spark_type(plain_type(of)))
 
     def logical_paths(self, node: Node) -> Node:
-        """A bound tree over physical names as one over logical names."""
+        """Convert the physical names of a bound tree to logical ones."""
         from deltafast._expr.tree import Call, Cast, Col, In
 
         match node:
@@ -159,13 +159,13 @@ class Columns:
 
 
 def mapping_mode(min_reader_version: int, features: Iterable[str] | None, properties: Mapping[str, Any]) -> str:
-    """How files name columns: `none`, `name` or `id`. The property counts only where the protocol has the feature."""
+    """Return the column mapping mode: `none`, `name` or `id`; `none` if the protocol does not support the feature."""
     can = min_reader_version == 2 or "columnMapping" in (features or ())  # noqa: PLR2004
     return properties.get("delta.columnMapping.mode", "none").lower() if can else "none"
 
 
 def _names_in(of: Any) -> set[str]:
-    """The names of all fields of a type."""
+    """Return the names of all fields of a type."""
     match of:
         case {"fields": fields}:
             return {field["name"] for field in fields}.union(*(_names_in(field["type"]) for field in fields))
@@ -178,14 +178,14 @@ def _names_in(of: Any) -> set[str]:
 
 
 def check_names(schema: Any, before: Callable[[], Any]) -> None:
-    """Refuse new columns that only column mapping has names for.
+    """Reject new columns whose names need column mapping.
 
     Args:
-        schema: That of a table without column mapping.
-        before: Gives the schema that the table had, or None; columns that are there already may stay.
+        schema: The schema of a table without column mapping.
+        before: Returns the previous schema of the table, or None; its columns are accepted.
 
     Raises:
-        InvalidArgumentError: There is one.
+        InvalidArgumentError: There is such a column.
     """
     wrong = {name for name in _names_in(schema) if any(letter in name for letter in _WRONG_IN_NAMES)}
     wrong = wrong and wrong - _names_in(before())
@@ -198,7 +198,7 @@ def check_names(schema: Any, before: Callable[[], Any]) -> None:
 
 
 def plain_type(of: Any) -> Any:
-    """A type without metadata, where anything may be null: what of it matters to a cast."""
+    """Return a type without metadata whose fields are all nullable: the part of it that matters to a cast."""
     match of:
         case {"type": "struct"}:
             fields = [field_of(f["name"], plain_type(f["type"])) for f in of["fields"]]
@@ -217,17 +217,17 @@ def plain_type(of: Any) -> Any:
 
 
 def spark_schema(fields: Iterable[dict[str, Any]]) -> Any:
-    """Fields as a Spark schema."""
+    """Return fields as a Spark schema."""
     from pyspark.sql.types import StructType
 
     return StructType.fromJson({"type": "struct", "fields": list(fields)})
 
 
 def spark_type(of: Any) -> Any:
-    """A type as Spark's."""
+    """Return a type as a Spark type."""
     return spark_schema([field_of("_", of)]).fields[0].dataType
 
 
 def quoted(name: str) -> str:
-    """A column's name where Spark reads one."""
+    """Return a column's name, quoted where Spark needs that."""
     return "`" + name.replace("`", "``") + "`"

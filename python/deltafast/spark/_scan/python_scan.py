@@ -1,8 +1,8 @@
-"""The third way of reading: executors read with the Rust reader and hand Arrow batches to Spark.
+"""Read mode `arrow`: executors read with the Rust reader and pass Arrow batches to Spark.
 
-For files that the JVM cannot read or would read wrongly (field ids that disagree with names, names that
-Spark hides), and for the change data feed. Executors need deltafast, and access to the store; a filter
-after it does not reach the files.
+It reads the change data feed, and files that the JVM cannot read or would read incorrectly (field ids that disagree
+with names, names that Spark hides). Executors need deltafast and access to the store; filters on the frame do not skip
+files.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["changes", "scan"]
 
-#: Tasks at most; each opens the version for itself.
+#: Maximum number of tasks; each opens the version itself.
 _TASKS = 1000
 
 
 def scan(
     version: Version, predicate: str | None, metadata_columns: tuple[str, ...], only: frozenset[str] | None = None
 ) -> Any:
-    """A frame of the table's columns and the metadata columns that are asked for; of the files of `only` alone."""
+    """Return a frame of the table's columns and the given metadata columns; with `only`, of these files alone."""
     import pyarrow as pa
 
     fields = [field_of(field["name"], plain_type(field["type"])) for field in version.columns.fields]
@@ -59,7 +59,7 @@ def scan(
 
 
 def changes(version: Version, first: int, last: int) -> Any:
-    """The change data feed of some versions: the columns of `version` and the feed's three."""
+    """Return the change data feed of some versions: the columns of `version` and the feed's three."""
     import pyarrow as pa
 
     fields = [field_of(field["name"], plain_type(field["type"])) for field in version.columns.fields]
@@ -89,7 +89,7 @@ def _mapped(version: Version, work: pa.Table, read: Callable[..., Any], fields: 
 
 
 def _opener(version: Version) -> Callable[[], Any]:
-    """Open the version again, once in each Python of an executor's task."""
+    """Return a function that opens the version, once in each Python process of an executor."""
     uri, number, zone = version.place.uri, version.number, version.session.zone
     options = dict(version.place.options)
     held: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Parts of a version's rows, each for one task of an executor that reads with the core."""
+"""Parts of a version's rows, one for each task of an executor that reads with the core."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _TASK_BYTES = 128 << 20
 
 
 class Piece(NamedTuple):
-    """Rows to be read at one version: those of some files, or with `files` None its changes."""
+    """Rows to be read at one version: those of some files, or its changes if `files` is None."""
 
     version: int
     #: Paths as in the log.
     files: tuple[str, ...] | None
-    #: Whether the rows were there when the stream began.
+    #: Whether the rows belong to the initial snapshot of a stream.
     snapshot: bool
 
 
 def cut(files: Iterable[tuple[str, int | None]]) -> list[tuple[str, ...]]:
-    """Files with their bytes, in parts that are enough for a task."""
+    """Split files, given with their bytes, into parts of the size of a task."""
     out: list[list[str]] = []
     held = 0
     for path, size in files:

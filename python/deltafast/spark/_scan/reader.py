@@ -26,10 +26,10 @@ __all__ = ["ReadMode", "files_frame", "followed", "physical_rows", "read", "row_
 ReadMode: TypeAlias = Literal["auto", "index", "paths", "arrow"]
 _READ_MODES = ("auto", "index", "paths", "arrow")
 
-#: Whose columns the feed of a table with column mapping has: the last version's by itself, as in delta-spark.
+#: Which schema the feed of a table with column mapping has; by default the last version's, as in delta-spark.
 _NAMES_OF_FEED = "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable"
 
-#: delta-spark's options, in small letters, and what they are called here.
+#: delta-spark's options in lower case, and their names here.
 _OPTIONS = {
     "versionasof": "version",
     "timestampasof": "timestamp",
@@ -61,22 +61,21 @@ def read(
         spark: The session, classic or Connect.
         path: A path, a URL (`s3a://`, `abfss://`, `gs://`, `hdfs://`), or a handle, which is read at its version.
         version: The version to read; the newest if None.
-        timestamp: Read the version that was current at this moment: a datetime, or ISO 8601 text, in the session's zone
-            where it has none.
+        timestamp: Read the version at this timestamp: a datetime, or an ISO 8601 string, in the session's time zone if
+            it has none.
         options: delta-spark's options by name: `versionAsOf`, `timestampAsOf`; `readChangeFeed` with
             `startingVersion`, `endingVersion`, `startingTimestamp`, `endingTimestamp` for the change data
             feed.
-        filters: Only rows for which it is true: Spark SQL text or tuples in disjunctive normal form. Files
-            are left out when the frame is made; filters on the frame do that too where the mode is `index`.
-        read_mode: How rows are read. `index`: Spark's Parquet reader over a list of files compiled into the
+        filters: Only rows for which it is true: Spark SQL or tuples in disjunctive normal form. Files are
+            skipped when the frame is created; in mode `index`, filters on the frame skip files as well.
+        read_mode: How rows are read. `index`: Spark's Parquet reader over a file index compiled into the
             driver, which asks the core which files the frame's filters need (classic only). `paths`: the
             same reader over explicit paths. `arrow`: executors read with the Rust reader and need
-            deltafast. `auto`: the first of them that can.
-        metadata_columns: `row_id`, `row_commit_version`: columns to add, of tables that track rows.
-            `_metadata` is there as with any file source, but not with `arrow`; with `index` it has them too, and
-            `base_row_id` and `default_row_commit_version`.
-        storage_options: How the core opens the store; made of Hadoop's settings where None, and wins over
-            them.
+            deltafast. `auto`: the first of them that is available.
+        metadata_columns: `row_id`, `row_commit_version`: columns to add, of tables with row tracking.
+            `_metadata` is available as for any file source, except with `arrow`; with `index` it also has these
+            two, and `base_row_id` and `default_row_commit_version`.
+        storage_options: The core's storage options, which override Hadoop's settings; derived from those if None.
         allow_external_paths: See `DeltaTable`.
 
     Returns:
@@ -85,8 +84,8 @@ def read(
     Raises:
         TableNotFoundError: There is no table.
         VersionNotFoundError: There is no such version.
-        InvalidArgumentError: An option or a filter is wrong, or the mode cannot read these files.
-        DeltaProtocolError: The table needs a feature that this release does not have.
+        InvalidArgumentError: An option or a filter is invalid, or the mode cannot read these files.
+        DeltaProtocolError: The table needs a feature that this release does not support.
     """
     session = Session(spark)
     if read_mode not in _READ_MODES:
@@ -132,10 +131,10 @@ def read(
 
 
 def followed(spark: Any, path: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Any:
-    """A table as a frame of which each query sees the version that is the newest then, as delta-spark's frames do.
+    """Return a frame on a table, each query of which reads the newest version at that time, as in delta-spark.
 
-    Where rows are not read by the list of files in the driver (Connect, `spark.deltafast.reader` is `parquet`) it is of
-    the version that is the newest now.
+    If rows are not read through the file index in the driver (Connect, `spark.deltafast.reader` is `parquet`), the
+    frame is pinned to the current version.
 
     Args:
         spark: The session, classic or Connect.
@@ -144,7 +143,7 @@ def followed(spark: Any, path: str | os.PathLike[str], *, storage_options: Mappi
 
     Raises:
         TableNotFoundError: There is no table.
-        DeltaProtocolError: The table needs a feature that this release does not have.
+        DeltaProtocolError: The table needs a feature that this release does not support.
     """
     session = Session(spark)
     place = place_of(session, path, storage_options)
@@ -153,7 +152,7 @@ def followed(spark: Any, path: str | os.PathLike[str], *, storage_options: Mappi
 
 
 def files_frame(version: Version, paths: Sequence[str]) -> Any:
-    """The rows of some files of a version, whose paths are those of the log, by the first way that can."""
+    """Return the rows of some files of a version, given by their paths in the log, in the first available mode."""
     return _frame(version, None, (), "auto", frozenset(paths))
 
 
@@ -164,7 +163,7 @@ def _frame(
     read_mode: ReadMode,
     only: frozenset[str] | None = None,
 ) -> Any:
-    """The table's columns by the first way that can."""
+    """Return the table's columns, read in the first available mode."""
     from deltafast.spark._scan.path_scan import PathsUnavailableError
 
     if version.session.is_connect and read_mode == "index":
@@ -186,13 +185,13 @@ def _frame(
     added = [row_tracking(name, column, constant) for name, column, constant in materialized]
     frame = frame.select(*version.columns.project(), *added)
     if version.session.is_connect and not added:
-        # Files may hold nulls for all that Spark's reader knows. What the table says is told to whoever asks the frame.
+        # Spark's reader regards all columns of files as nullable; the frame's schema is the one of the table.
         frame._cached_schema = spark_schema(version.columns.seen())
     return frame
 
 
 def physical_rows(version: Version, listing: Listing, data: list[dict[str, Any]], read_mode: ReadMode = "auto") -> Any:
-    """The rows of files by Spark's reader: physical columns and constants, deleted rows left out.
+    """Return the rows of files as read by Spark's reader: physical columns and constants, without deleted rows.
 
     Raises:
         PathsUnavailableError: Spark would not read these files.
@@ -212,7 +211,7 @@ def physical_rows(version: Version, listing: Listing, data: list[dict[str, Any]]
 
 
 def _names_will_do(version: Version, read_mode: ReadMode) -> bool:
-    """Whether Spark's reader, which knows only names, finds the table's columns in its files."""
+    """Return whether Spark's reader, which finds columns by name only, finds the table's columns in its files."""
     if version.mapping != "id" or version.snapshot.ids_agree():
         return True
     if read_mode != "auto":
@@ -222,7 +221,7 @@ def _names_will_do(version: Version, read_mode: ReadMode) -> bool:
 
 
 def row_tracking(name: str, column: str | None, constant: str) -> Any:
-    """A row's id or commit version: as its file says where it moved, else by its place."""
+    """Return a row's id or commit version: the one in its file if it is materialized, else the default."""
     from pyspark.sql import functions
 
     value = functions.col(quoted(constant))
@@ -232,7 +231,7 @@ def row_tracking(name: str, column: str | None, constant: str) -> Any:
 
 
 def _changes(version: Version, given: dict[str, Any], number: Any, timestamp: Any) -> Any:
-    """The change data feed."""
+    """Return the change data feed."""
     if number is not None or timestamp is not None:
         message = "a change data feed has startingVersion and endingVersion, not versionAsOf or timestampAsOf"
         raise InvalidArgumentError(message)

@@ -1,4 +1,4 @@
-"""Rows of a version with their places: the number of the file and the position in it."""
+"""Rows of a version with their positions: the number of the file and the row's position in it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["FILE", "ROW", "Rows", "refuse"]
 
-#: Columns beside the table's: a file's number in the listing, a row's position in the file.
+#: Columns in addition to the table's: a file's number in the listing, a row's position in the file.
 FILE, ROW = "__deltafast_file_number", "__deltafast_row"
 
 _TRACKED = ("row_id", "row_commit_version")
 
 
 def refuse(what: str, feature: str | None = None) -> NoReturn:
-    """Refuse a table that only the core can change."""
+    """Reject a table that only the core can change."""
     message = f"{what}, which Spark jobs cannot do: set spark.deltafast.engine to driver, or use deltafast.DeltaTable"
     raise DeltaProtocolError(message, feature=feature)
 
@@ -38,8 +38,8 @@ class Rows:
     Args:
         session: The session.
         table: A handle on the version.
-        tracked: The names in files of the columns that hold a row's id and commit version; none where rows do
-            not keep them.
+        tracked: The physical names of the columns that materialize a row's id and commit version; empty if they are not
+            materialized.
     """
 
     def __init__(self, session: Session, table: DeltaTable, tracked: Sequence[str] = ()) -> None:
@@ -51,7 +51,7 @@ class Rows:
             refuse("field ids and physical names of some files of the table disagree", "columnMapping")
 
     def listing(self, tree: str | None, only: Collection[str] | None = None) -> Listing:
-        """The files that may hold rows for which a bound tree is true, numbered; of some paths, if any are said."""
+        """Return the numbered files that may hold rows for which a bound tree is true; with `only`, of these paths."""
         import pyarrow as pa
 
         found = self.version.listing(tree, _TRACKED if self.tracked else (), only=only)
@@ -60,11 +60,11 @@ class Rows:
         return found._replace(files=files, constants=[*found.constants, field_of(FILE, "integer")])
 
     def frame(self, listing: Listing, constants: Sequence[str] | None = None) -> Any:
-        """The table's columns, and where rows keep them their id and commit version.
+        """Return the table's columns and, if they are materialized, row id and commit version.
 
         Args:
             listing: The files.
-            constants: Constants of the listing that are wanted, too; `FILE` and `ROW` if None.
+            constants: Constants of the listing to add; `FILE` and `ROW` if None.
         """
         from pyspark.sql import functions
 
@@ -84,5 +84,5 @@ class Rows:
         return frame.select(*self.columns.project(), *added)
 
     def names(self) -> list[str]:
-        """The table's columns, quoted."""
+        """Return the table's columns, quoted."""
         return [quoted(field["name"]) for field in self.columns.fields]

@@ -1,4 +1,4 @@
-"""One version of a table as the ways of reading need it: its columns, its files in one block, which of them matter."""
+"""One version of a table for the read modes: its columns, its files as one table, and file skipping."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = ["BASE_ROW_ID", "COMMIT_VERSION", "VECTOR", "Listing", "Version", "feed_range"]
 
-#: Columns that hold one value for all rows of a file, beside the partition columns.
+#: Columns with one value for all rows of a file, in addition to the partition columns.
 VECTOR = "__deltafast_vector"
 BASE_ROW_ID = "__deltafast_base_row_id"
 COMMIT_VERSION = "__deltafast_commit_version"
 
-#: From so many files on only those are listed that a query asks for: each takes Java some microseconds and a kilobyte.
+#: Above this number of files only those that a query needs are listed: each costs Java microseconds and a kilobyte.
 MANY = 20_000
 
 _MATERIALIZED = {
@@ -50,24 +50,24 @@ _MATERIALIZED = {
 class Listing(NamedTuple):
     """The files that are read."""
 
-    #: One row a file: `path` (as in the log), `size`, `time` (ms), `ended`, `rows` (those that are not deleted, null
-    #: where the log does not tell), then the constants; None where they are so many that only those are listed which a
-    #: query asks for (`Version.chosen`).
+    #: One row per file: `path` (as in the log), `size`, `time` (ms), `ended`, `rows` (that are not deleted; null if the
+    #: log has no statistics), then the constants; None if there are so many that only the files that a query needs are
+    #: listed (`Version.chosen`).
     files: Any
-    #: The constants: fields in Delta's JSON, by the names that they have in `files`.
+    #: The constants: fields in Delta's JSON, by their names in `files`.
     constants: list[dict[str, Any]]
-    #: Deleted rows by file: `vector` (its number in the constants) and `words`; None where no file has any.
+    #: Deleted rows by file: `vector` (its number in the constants) and `words`; None if no row is deleted.
     vectors: pa.Table | None
     #: Bytes of all the files.
     size: int
-    #: Which metadata columns are wanted, and the bound tree that leaves out files.
+    #: The metadata columns to read, and the bound tree that skips files.
     wanted: tuple[str, ...]
     predicate: str | None
     #: The files with deletion vectors, by their numbers.
     marked: Any
 
     def only(self, paths: Collection[str], *, others: bool = False) -> Listing:
-        """The files at these paths of the log, or all others."""
+        """Return the files at these paths of the log, or all others."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -81,11 +81,11 @@ class Version:
 
     Args:
         session: The session that reads it.
-        place: Where it is.
+        place: The table's location.
         table: A handle on it.
-        is_past: Whether it was asked for by its number or time, so that newer versions may have ended its
+        is_past: Whether it was selected by version or timestamp, so that newer versions may have removed its
             files.
-        follows: Whether each query is to see the version that is the newest then (`newer`).
+        follows: Whether each query reads the version that is the newest then (`newer`).
     """
 
     def __init__(
@@ -114,14 +114,14 @@ class Version:
 
     @property
     def follows_vectors(self) -> bool:
-        """Whether a version that is followed may have deletion vectors."""
+        """Whether newer versions that are read by the same frame may have deletion vectors."""
         return self.follows and self._has_vectors
 
     def newer(self) -> Version | None:
-        """The newest version, for a frame that was made of this one; None where this is it.
+        """Return the newest version, for a frame that was created for this one; None if this is the newest.
 
         Raises:
-            SchemaMismatchError: A column is not there any more, or is another: a frame of this version cannot show it.
+            SchemaMismatchError: A column was removed or changed, so that a frame of this version cannot show it.
         """
         newest = self.snapshot.update()
         if newest.version == self.number:
@@ -134,16 +134,16 @@ class Version:
             message = (
                 f"the columns of {self.place.uri} have changed since the frame was made of version {self.number}: "
             )
-            message += "make it anew (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS)"
+            message += "create it again (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS)"
             raise SchemaMismatchError(message)
         return found
 
     def materialized(self, name: str) -> tuple[str | None, str]:
-        """The column of files that holds row ids or commit versions of rows that moved, and the constant behind it.
+        """Return the column that materializes row ids or commit versions, and the constant of the default.
 
         Raises:
-            InvalidArgumentError: There is no such column.
-            DeltaProtocolError: The table does not track rows.
+            InvalidArgumentError: There is no such metadata column.
+            DeltaProtocolError: The table does not have row tracking.
         """
         if name not in _MATERIALIZED:
             message = f"there is no metadata column {name!r}; there are {', '.join(_MATERIALIZED)}"
@@ -162,12 +162,12 @@ class Version:
         lazy: bool = False,
         only: Collection[str] | None = None,
     ) -> Listing:
-        """The files, all that Java has to know of them in one block.
+        """Return the files with all that Java needs, as one table.
 
         Args:
-            predicate: A bound tree; files that cannot match are left out.
-            wanted: Metadata columns that are asked for.
-            lazy: List none where there are very many.
+            predicate: A bound tree; files that cannot match are skipped.
+            wanted: Metadata columns to read.
+            lazy: List no files if there are very many.
             only: List only the files at these paths of the log.
         """
         paths = None if only is None else set(only)
@@ -184,7 +184,7 @@ class Version:
         return listing._replace(files=files, size=int(size))
 
     def chosen(self, listing: Listing, filters: str) -> pa.Table:
-        """The files of a listing that has none which filters leave (see `verdict`)."""
+        """Return the files that can match filters (see `verdict`), for a listing without files."""
         from deltafast._expr.tree import Bound
 
         trees = [tree for sql in _split(filters) if (tree := self._bound(sql)) is not None]
@@ -193,12 +193,12 @@ class Version:
         return self._files(listing, self._together(trees))
 
     def _files(self, listing: Listing, predicate: str | None, only: set[str] | None = None) -> pa.Table:
-        """The block of the files that a bound tree leaves; of those at some paths, if any are said."""
+        """Return the table of the files that can match a bound tree; with `only`, of these paths."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         compute: Any = pc
-        # What leads out of the table's store is refused before Spark gets to open it.
+        # Paths that leave the table's store are rejected before Spark opens them.
         RecordBatchReader(self.snapshot.file_uris(predicate, as_in_log=True, paths=only)).read_all()
         names = ["path", "size_bytes", "modification_time", "num_records", "partition", "deletion_vector"]
         tells = bool(listing.wanted) or self.numbers_rows
@@ -233,7 +233,7 @@ class Version:
         return pa.table(data)
 
     def _ended(self, paths: Any, only: set[str] | None = None) -> Any:
-        """Which of these files newer versions have no more; None where there is no newer version."""
+        """Return which of these files newer versions have removed; None if there is no newer version."""
         import pyarrow.compute as pc
 
         compute: Any = pc
@@ -245,12 +245,12 @@ class Version:
         return compute.invert(compute.is_in(paths, live))
 
     def ended(self, paths: Any) -> str:
-        """A character for each file, `1` where newer versions have it no more; nothing where no version is newer."""
+        """Return a character for each file, `1` if newer versions have removed it; empty if no version is newer."""
         found = self._ended(paths)
         return "" if found is None else _digits(found)
 
     def _vectors(self, only: set[str] | None = None) -> tuple[pa.Table | None, Any]:
-        """Which rows the deletion vectors delete, by the numbers of their files, and the files by these numbers."""
+        """Return the deleted rows, by the numbers of their files, and the files by these numbers."""
         import pyarrow as pa
 
         if not self._has_vectors:
@@ -261,18 +261,18 @@ class Version:
         columns: Any = {"vector": pa.array(range(len(words)), pa.int32()), "words": words.column("words")}
         return pa.table(columns), words.column("path").combine_chunks()
 
-    # --- pruning, called back by Spark's planner -------------------------------------------------
+    # --- file skipping, called by Spark's planner ------------------------------------------------
 
     def verdict(self, paths: Any, filters: str) -> str:
-        """Which files may hold matching rows.
+        """Return which files may hold matching rows.
 
         Args:
             paths: The files, as in the log.
-            filters: Spark SQL over physical names, each with its length in front: `5:a = 1`. Those that the
-                core cannot judge keep every file.
+            filters: Spark SQL over physical names, each after its length: `5:a = 1`. Filters that the core does
+                not support skip no file.
 
         Returns:
-            A character for each file, `0` where it need not be read; nothing where all must be.
+            A character for each file, `0` if it can be skipped; empty if all files must be read.
         """
         import pyarrow.compute as pc
 
@@ -307,41 +307,41 @@ class Version:
 
 
 def check_moment(table: DeltaTable, moment: str | datetime) -> None:
-    """Refuse a moment behind the newest version, as delta-spark does: what will be current then is not known.
+    """Reject a timestamp after that of the newest version, as delta-spark does: its version is not known yet.
 
     Args:
-        table: The table, as of that moment or later.
-        moment: The moment.
+        table: The table, as of that timestamp or later.
+        moment: The timestamp.
 
     Raises:
-        VersionNotFoundError: It is.
+        VersionNotFoundError: The timestamp is after that of the newest version.
     """
     newest = handle_of(table).snapshot.update()
     if instant(moment) > newest.timestamp_ms:
         message = f"{moment} is after the newest version of {table.table_uri}, {newest.version}, which was committed "
-        message += f"at {moment_of(newest.timestamp_ms).isoformat()}; give that moment or an earlier one"
+        message += f"at {moment_of(newest.timestamp_ms).isoformat()}; give that timestamp or an earlier one"
         raise VersionNotFoundError(message, version=newest.version, path=table.table_uri)
 
 
 def feed_range(
     snapshot: _core.Snapshot, starts: tuple[Any, Any], ends: tuple[Any, Any], zone: str, *, as_opened: bool = False
 ) -> tuple[int, int]:
-    """The versions of a change data feed, the last included.
+    """Return the versions of a change data feed, with an inclusive end.
 
     Args:
         snapshot: The table.
-        starts: `startingVersion` and `startingTimestamp`, of which one is given.
-        ends: `endingVersion` and `endingTimestamp`, of which at most one is.
-        zone: The session's, for moments that have none.
-        as_opened: Whether the feed has the snapshot's columns also where they are mapped.
+        starts: `startingVersion` and `startingTimestamp`, exactly one of which is given.
+        ends: `endingVersion` and `endingTimestamp`, at most one of which is given.
+        zone: The session's time zone, for timestamps without one.
+        as_opened: Whether the feed has the snapshot's columns also with column mapping.
 
     Raises:
-        InvalidArgumentError: Others are given, or the range is impossible.
+        InvalidArgumentError: The combination of arguments or the range is invalid.
     """
     if starts.count(None) != 1 or None not in ends:
         message = "give one of startingVersion and startingTimestamp, and at most one of the two ends"
         raise InvalidArgumentError(message)
-    # The core settles the range and says at once what is wrong with it.
+    # The core resolves the range and reports at once what is wrong with it.
     found = snapshot.cdf_range(
         starting_version=None if starts[0] is None else int(starts[0]),
         ending_version=None if ends[0] is None else int(ends[0]),

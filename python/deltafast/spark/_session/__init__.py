@@ -1,1 +1,1 @@
-"""A Spark session: its settings and credentials, Java classes compiled for it, code shipped to executors."""
+"""A Spark session: its settings and credentials, the Java classes compiled for it, the code shipped to executors."""

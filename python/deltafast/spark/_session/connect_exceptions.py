@@ -1,6 +1,6 @@
-"""What a server of Spark Connect raises about conflicts, as the exceptions of `deltafast.spark.exceptions`.
+"""Conflicts that a Spark Connect server reports, as the exceptions of `deltafast.spark.exceptions`.
 
-Importing this makes PySpark raise them, as `delta.connect.exceptions` does.
+Importing this module makes PySpark raise them, as `delta.connect.exceptions` does.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ __all__ = list(exceptions.CONFLICTS)  # pyright: ignore[reportUnsupportedDunderA
 
 
 def _init(self: Any, message: str | None = None, **given: Any) -> None:
-    """Keep everything that the server told."""
+    """Keep everything that the server reported."""
     place = {name: given.pop(name) for name in DETAILS if name in given}
     DeltaError.__init__(self, message or "", **place)
     SparkConnectGrpcException.__init__(self, message, **given)
 
 
 def _from_server(name: str) -> type[Any]:
-    """An exception that is what it is on classic sessions, and Connect's."""
+    """Return an exception class that derives from the one of classic sessions and from Connect's."""
     base: type[Any] = getattr(exceptions, name)
     methods = {"__init__": _init, "getMessage": SparkConnectGrpcException.getMessage}
     return type(name, (base, SparkConnectGrpcException), {"__doc__": base.__doc__, "__module__": __name__, **methods})

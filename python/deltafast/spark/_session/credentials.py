@@ -1,7 +1,7 @@
-"""Hadoop's settings of S3A, ABFS and the connector of Google Cloud Storage -> options of the core's own stores.
+"""Hadoop's settings of S3A, ABFS and the Google Cloud Storage connector -> options of the core's own stores.
 
-The keys are those that Hadoop and the connectors document. Where credentials come out of a class, a keystore or a login
-that only Java has, the answer is None: such a store is reached by way of Hadoop.
+The keys are those that Hadoop and the connectors document. The result is None if credentials come from a class, a
+keystore or a login that only Java supports: such a store is accessed through Hadoop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PREFIXES", "azure", "gcs", "s3"]
 
-#: Where the settings are, for those who have to take them along.
+#: Prefixes of the settings, for callers that pass them on.
 PREFIXES: Final = ("fs.s3a.", "fs.azure.", "fs.gs.", "google.cloud.", "hadoop.security.credential.")
 
 _KEYSTORES: Final = "hadoop.security.credential.provider.path"
@@ -29,13 +29,13 @@ def _is(value: str | None, default: bool = False) -> bool:
 
 
 def _class(name: str) -> str:
-    """The name of a class without its package."""
+    """Return the name of a class without its package."""
     return name.strip().rpartition(".")[2].rpartition("$")[2]
 
 
 # --- S3A -----------------------------------------------------------------------------------------
 
-#: What stands for itself in the core's chain: the environment, a web identity, a container or a machine.
+#: Providers that the core's own chain covers: the environment, a web identity, a container or a machine.
 _FOUND_BY_THE_CORE: Final = (
     "IAMInstanceCredentialsProvider",
     "InstanceProfileCredentialsProvider",
@@ -57,19 +57,19 @@ _ENCRYPTED: Final = {
     "DSSE-KMS": "aws:kms:dsse",
     "SSE-C": "sse-c",
 }
-#: Settings with which only Hadoop reaches a bucket.
+#: Settings with which only Hadoop can access a bucket.
 _ONLY_HADOOP: Final = ("accesspoint.arn", "delegation.token.binding", "security.credential.provider.path")
 
 
 def s3(settings: Mapping[str, str], bucket: str) -> dict[str, str] | None:
-    """The options of a bucket, whose own settings win over those of all buckets.
+    """Return the options of a bucket, whose own settings override those of all buckets.
 
     Args:
         settings: Settings of Hadoop, by their full names.
         bucket: The bucket.
 
     Returns:
-        The options; None where only Hadoop can reach it.
+        The options; None if only Hadoop can access it.
     """
     given: dict[str, str] = {}
     for prefix in ("fs.s3a.", f"fs.s3a.bucket.{bucket}."):
@@ -88,8 +88,8 @@ def s3(settings: Mapping[str, str], bucket: str) -> dict[str, str] | None:
     return found
 
 
-def _s3_credentials(given: Mapping[str, str]) -> dict[str, str] | None:  # noqa: C901, PLR0911 - one line a class
-    """What the first class of the list finds, as Hadoop goes through it."""
+def _s3_credentials(given: Mapping[str, str]) -> dict[str, str] | None:  # noqa: C901, PLR0911 - one line per class
+    """Return the credentials of the first provider of the list that has some, in Hadoop's order."""
     key, secret, token = (given.get(name) for name in ("access.key", "secret.key", "session.token"))
     for text in re.split(r"[,\s]+", given.get("aws.credentials.provider", "") or _DEFAULT):
         name = _class(text)
@@ -112,9 +112,9 @@ def _s3_credentials(given: Mapping[str, str]) -> dict[str, str] | None:  # noqa:
 
 
 def _has_profile() -> bool:
-    """Whether the chains of Amazon's library would look into a file with profiles, which the core does not read."""
+    """Return whether the AWS SDK's chains would read a file with profiles, which the core does not read."""
     if os.environ.get("AWS_ACCESS_KEY_ID") or os.environ.get("AWS_WEB_IDENTITY_TOKEN_FILE"):
-        # They look here first.
+        # The environment comes first.
         return False
     folder = Path("~/.aws").expanduser()
     return "AWS_PROFILE" in os.environ or (folder / "credentials").exists() or (folder / "config").exists()
@@ -131,11 +131,11 @@ def _s3_endpoint(given: Mapping[str, str], bucket: str) -> dict[str, str]:
     if region:
         found["AWS_REGION"] = region
     if not endpoint or host.rstrip("/") == "s3.amazonaws.com":
-        # That of the region.
+        # The endpoint is that of the region.
         return found
     scheme = endpoint.partition("://")[0] if "://" in endpoint else ""
     scheme = scheme or ("https" if _is(given.get("connection.ssl.enabled"), default=True) else "http")
-    # Addresses have no names below them, and certificates none below those.
+    # An IP address has no subdomains, and a wildcard certificate does not cover a bucket name with dots.
     plain = re.fullmatch(r"(?:[\d.]+|\[.*\])(?::\d+)?/?", host) or ("." in bucket and scheme == "https")
     virtual = not plain and not _is(given.get("path.style.access"))
     found["AWS_VIRTUAL_HOSTED_STYLE_REQUEST"] = str(virtual).lower()
@@ -152,7 +152,7 @@ def _s3_encryption(given: Mapping[str, str]) -> dict[str, str] | None:
     if not kind:
         return {}
     if kind.upper() not in _ENCRYPTED or given.get("encryption.context"):
-        # By the client, or with a context: only Hadoop writes such objects.
+        # Client-side encryption, or an encryption context: only Hadoop writes such objects.
         return None
     found = {"AWS_SERVER_SIDE_ENCRYPTION": _ENCRYPTED[kind.upper()]}
     if key:
@@ -174,19 +174,19 @@ def _s3_proxy(given: Mapping[str, str]) -> dict[str, str] | None:
 
 # --- ABFS ----------------------------------------------------------------------------------------
 
-#: Hosts that the core knows.
+#: Host suffixes that the core supports.
 _AZURE_HOSTS: Final = (".dfs.core.windows.net", ".blob.core.windows.net", ".dfs.fabric.microsoft.com")
 
 
-def azure(settings: Mapping[str, str], netloc: str) -> dict[str, str] | None:  # noqa: PLR0911 - one line a kind
-    """The options of a container, whose settings win over those of its account, and these over those of all.
+def azure(settings: Mapping[str, str], netloc: str) -> dict[str, str] | None:  # noqa: PLR0911 - one line per kind
+    """Return the options of a container, whose settings override those of its account, and these the global ones.
 
     Args:
         settings: Settings of Hadoop, by their full names.
         netloc: `container@account.dfs.core.windows.net`.
 
     Returns:
-        The options; None where only Hadoop can reach it.
+        The options; None if only Hadoop can access it.
     """
     container, _, host = netloc.rpartition("@")
     account = host.partition(".")[0]
@@ -217,7 +217,7 @@ def azure(settings: Mapping[str, str], netloc: str) -> dict[str, str] | None:  #
 
 
 def _azure_login(setting: Callable[[str], str | None]) -> dict[str, str] | None:
-    """A login at Microsoft's identity platform."""
+    """Return the options of a login at the Microsoft identity platform."""
     client, secret = setting("account.oauth2.client.id"), setting("account.oauth2.client.secret")
     name = _class(setting("account.oauth.provider.type") or ("ClientCredsTokenProvider" if secret else ""))
     tenant = setting("account.oauth2.msi.tenant")
@@ -244,7 +244,7 @@ def _azure_login(setting: Callable[[str], str | None]) -> dict[str, str] | None:
 
 # --- Google Cloud Storage ------------------------------------------------------------------------
 
-#: Settings with which only the connector reaches a bucket.
+#: Settings with which only the connector can access a bucket.
 _ONLY_CONNECTOR: Final = (
     "auth.access.token.provider",
     "auth.access.token.provider.impl",
@@ -258,13 +258,13 @@ _GOOGLE_TYPES: Final = ("", "APPLICATION_DEFAULT", "COMPUTE_ENGINE", "SERVICE_AC
 
 
 def gcs(settings: Mapping[str, str]) -> dict[str, str] | None:
-    """The options of all buckets.
+    """Return the options of all buckets.
 
     Args:
         settings: Settings of Hadoop, by their full names.
 
     Returns:
-        The options; None where only Hadoop can reach them.
+        The options; None if only Hadoop can access them.
     """
 
     def setting(name: str) -> str | None:
@@ -282,7 +282,7 @@ def gcs(settings: Mapping[str, str]) -> dict[str, str] | None:
         return found | {"google_skip_signature": "true"}
     if kind == "APPLICATION_DEFAULT":
         return found
-    # COMPUTE_ENGINE is also what Hadoop says where nobody has said anything.
+    # COMPUTE_ENGINE is also Hadoop's default.
     if file := setting("auth.service.account.json.keyfile"):
         return found | {"google_service_account": file}
     key, email = setting("auth.service.account.private.key"), setting("auth.service.account.email")

@@ -1,7 +1,7 @@
-"""What runs in the Python of executors: shipped so that one that lacks deltafast says so, and what to do.
+"""Code for the Python of executors, shipped so that an executor without deltafast raises a helpful error.
 
-Without this the first thing that an executor heard would be a module that is not there, deep in a pickle of Spark's.
-Functions travel as bytes, which are opened only once it is known that deltafast is there, of the driver's release.
+Without this an executor would fail with a missing module, deep in Spark's unpickling. Functions are shipped as bytes,
+which are unpickled only after a check that deltafast is installed in the driver's release.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Shipped", "register_at_driver", "shipped", "shipped_format"]
 
 
 def _opener() -> Callable[[bytes, str], Any]:
-    """The function that opens what was shipped; made anew, since what has a module's name would travel as that name."""
+    """Return a new function that unpickles shipped bytes; one of this module would be pickled by the module's name."""
 
     def opened(payload: bytes, version: str) -> Any:
         import pickle
@@ -35,7 +35,7 @@ def _opener() -> Callable[[bytes, str], Any]:
                 f"Install deltafast=={version} on every node, or ship it with spark.archives. deltafast.spark.read by "
                 "index or paths, write, stream, sink and the commands need nothing there"
             )
-        return pickle.loads(payload)  # noqa: S301 - the driver made it
+        return pickle.loads(payload)  # noqa: S301 - pickled by the driver
 
     return opened
 
@@ -50,7 +50,7 @@ def _packed(what: Any) -> tuple[bytes, str]:
 
 
 def shipped(function: Callable[[Iterator[Any]], Iterator[Any]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """A function for `mapInArrow`, to be called by executors."""
+    """Return a function for `mapInArrow`, to be called by executors."""
     (payload, version), opened = _packed(function), _opener()
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
@@ -60,10 +60,10 @@ def shipped(function: Callable[[Iterator[Any]], Iterator[Any]]) -> Callable[[Ite
 
 
 class Shipped:
-    """What executors get of a Python data source: pickled so that they open it knowingly."""
+    """A wrapper of a Python data source that executors unpickle only after the check."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Its class and what it holds, as bytes."""
+        """Return its class and its state, as bytes."""
         payload, version = _packed((type(self), self.__getstate__()))
         opened = _opener()
 
@@ -77,7 +77,7 @@ class Shipped:
 
 
 def shipped_format(kind: type[Any]) -> type[Any]:
-    """A Python data source, to be registered."""
+    """Return a Python data source, to be registered."""
     from pyspark.sql.datasource import DataSource
 
     (payload, version), opened, called = _packed(kind), _opener(), kind.name()
@@ -94,7 +94,7 @@ def shipped_format(kind: type[Any]) -> type[Any]:
 
 
 class _Instead:
-    """An object with some other attributes."""
+    """An object with some attributes replaced."""
 
     def __init__(self, of: Any, **attributes: Any) -> None:
         self._of = of
@@ -105,9 +105,9 @@ class _Instead:
 
 
 def register_at_driver(spark: Any, kind: type[Any]) -> None:
-    """Register a Python data source whose code runs beside the driver only, in the driver's own Python.
+    """Register a Python data source whose code runs on the driver only, in the driver's own Python.
 
-    Spark would run it in the executors' Python, which may not be there on the driver's machine, or lack deltafast.
+    Spark would run it in the executors' Python, which may not exist on the driver's machine, or lack deltafast.
 
     Args:
         spark: A classic session.

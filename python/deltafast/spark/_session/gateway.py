@@ -1,8 +1,8 @@
-"""Hadoop's file systems for the core, for stores that it does not know or whose credentials only Java can make.
+"""Hadoop's file systems for the core, for stores that it does not support or whose credentials only Java can provide.
 
-`gateway.java`, compiled in the driver, listens on the loopback interface of the driver's machine; the core
-speaks to it directly, without Python and py4j between. Kerberos, delegation tokens, mounts and classes that make
-credentials are those of the session.
+`gateway.java`, compiled in the driver, listens on the loopback interface of the driver's machine; the core connects to
+it directly, without Python and py4j in between. Kerberos, delegation tokens, mounts and credential provider classes
+are those of the session.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["home", "options"]
 
-#: The gateway, by the Java that it runs in.
+#: The gateways, by Java virtual machine.
 _RUNNING: dict[Any, Any] = {}
 
 
 def options(session: JavaSession) -> dict[str, str]:
-    """How the core reaches the file systems of a session, as storage options.
+    """Return the storage options with which the core accesses the file systems of a session.
 
     Args:
         session: A classic session.
@@ -40,10 +40,10 @@ def options(session: JavaSession) -> dict[str, str]:
 
 
 def home(session: JavaSession) -> str:
-    """The folder that paths without a scheme are relative to, with scheme and authority.
+    """Return the folder to which paths without a scheme are relative, with scheme and authority.
 
     Raises:
-        InvalidArgumentError: Hadoop has no such file system.
+        InvalidArgumentError: Hadoop does not support the file system.
     """
     try:
         return str(_running(session).home(_configuration(session)))

@@ -1,8 +1,8 @@
-"""Classes of Java that are compiled in the driver by Spark's own compiler, Janino, so that nothing is installed.
+"""Java classes that are compiled in the driver by Janino, Spark's own compiler, so that no jar has to be installed.
 
-Their byte code goes into a jar of a few kilobytes, which the driver's class loader takes and, where they are needed
-there, the executors. Their package carries a mark of their source: releases of deltafast that share a driver have
-classes of their own, and processes of Python that share one find a class that another has compiled.
+Their byte code is written to a jar of a few kilobytes, which is added to the driver's class loader and, where they are
+needed there, to the executors. The package name contains a hash of the source: releases of deltafast that share a
+driver have classes of their own, and Python processes that share one find a class that another has compiled.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Any, Protocol
 __all__ = ["JavaSession", "UnavailableError", "call_static", "first_line", "load", "none", "on_executors"]
 
 _PACKAGE = "package deltafast;"
-#: The folder of their source.
+#: The folder of the sources.
 _SOURCES = Path(__file__).parents[1]
 _LOADER = "org.apache.spark.util.MutableURLClassLoader"
 
 
-#: The classes, by the Java that they were loaded into and their source.
+#: The classes, by the Java virtual machine that loaded them and their source.
 _LOADED: dict[tuple[Any, str], Any] = {}
 
 
 class JavaSession(Protocol):
-    """A classic session, which has the driver's Java."""
+    """A classic session, which has access to the driver's Java."""
 
     #: The `SparkSession`.
     spark: Any
@@ -47,20 +47,20 @@ class UnavailableError(Exception):
 
 
 def load(session: JavaSession, source: str, name: str, service: str | None = None) -> Any:
-    """A class, for every thread of the driver.
+    """Load a class for every thread of the driver.
 
     Args:
         session: A session that is not of Connect.
-        source: The file that has it, in the folder `deltafast/spark`, in the package `deltafast`, or in one whose names
-            are another's.
+        source: The file with its source in the folder `deltafast/spark`, in the package `deltafast` or in a package of
+            Spark whose members it accesses.
         name: Its name, without its package.
-        service: What its jar says that it is, for Java's service loader.
+        service: The interface for which its jar registers it with Java's service loader.
 
     Returns:
         The `java.lang.Class`.
 
     Raises:
-        UnavailableError: This Spark cannot have it.
+        UnavailableError: This Spark cannot compile or load it.
     """
     key = (session.spark._sc._gateway, source)
     if key in _LOADED:
@@ -83,15 +83,15 @@ def load(session: JavaSession, source: str, name: str, service: str | None = Non
 
 
 def on_executors(session: JavaSession, kind: Any, probe: str) -> None:
-    """Let the executors have a class, too.
+    """Make a class available to the executors.
 
     Args:
         session: A session.
-        kind: The class, of `load`.
-        probe: The name of a function beside it that an executor runs, to see whether it has it.
+        kind: The class, from `load`.
+        probe: The name of a function in the same package that an executor runs to check that it has the class.
 
     Raises:
-        UnavailableError: They cannot have it.
+        UnavailableError: The executors cannot load it.
     """
     context = session.spark._sc
     if context._jsc.sc().isLocal():
@@ -108,20 +108,20 @@ def on_executors(session: JavaSession, kind: Any, probe: str) -> None:
             numbers.add(1)
             context._jsc.parallelize(numbers, 1).map(function).collect()
             _SENT[asked] = None
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next query need not try again
+        except Exception as error:  # noqa: BLE001 - after any error the next query need not try again
             _SENT[asked] = first_line(error)
     failure = _SENT[asked]
     if failure is not None:
         raise UnavailableError(failure)
 
 
-#: What was sent to the executors, by application and class, and what went wrong.
+#: The error, if any, of sending a class to the executors, by application and class.
 _SENT: dict[tuple[str, str], str | None] = {}
 
 
 def call_static(session: JavaSession, kind: Any, name: str, *arguments: Any) -> Any:
     """Call the one static method of a class that has this name."""
-    # Of the class alone: each name of a method is asked for by a call of its own, and classes of Spark have many.
+    # Of the class alone: py4j asks for the name of each method by a call of its own, and Spark's classes have many.
     method = next(method for method in kind.getDeclaredMethods() if method.getName() == name)
     given = session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, len(arguments))
     for place, argument in enumerate(arguments):
@@ -130,12 +130,12 @@ def call_static(session: JavaSession, kind: Any, name: str, *arguments: Any) -> 
 
 
 def none(session: JavaSession) -> Any:
-    """No arguments."""
+    """Return an empty argument list."""
     return session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 0)
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error, of Java where it is one."""
+    """Return the first line of an error, of the Java error if it is one."""
     cause: Any = getattr(error, "java_exception", None)
     text = str(cause.toString()) if cause is not None else str(error)
     return text.strip().splitlines()[0][:300] if text.strip() else type(error).__name__
@@ -158,7 +158,7 @@ def _found(session: JavaSession, name: str) -> Any:
 def _add(session: JavaSession, jar: str) -> None:
     loader = _loader(session)
     if session.jvm.java.lang.Class.forName(_LOADER).isInstance(loader):
-        # Every thread of the driver has it, and executors need not fetch what they do not use.
+        # This makes it available to every thread of the driver; executors need not fetch what they do not use.
         loader.addURL(session.jvm.java.io.File(jar).toURI().toURL())
     else:
         session.spark._jsparkSession.sessionState().resourceLoader().addJar(jar)

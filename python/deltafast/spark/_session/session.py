@@ -1,6 +1,6 @@
-"""The Spark session: what kind it is, what it is set to, and where it keeps its credentials.
+"""The Spark session: its kind, its settings, and where it keeps its credentials.
 
-Nothing here imports PySpark before somebody hands over a session.
+Nothing here imports PySpark before a session is given.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ ANSI = {"spark.sql.ansi.enabled": "true"}
 
 
 class Session:
-    """A session that was looked at.
+    """A checked session.
 
     Args:
         spark: A `SparkSession`, classic or Connect.
-        hadoop: Settings of Hadoop's file systems that win over the session's.
+        hadoop: Settings of Hadoop's file systems that override the session's.
 
     Raises:
-        InvalidArgumentError: It is none, it was stopped, or its PySpark is too old.
+        InvalidArgumentError: It is not a session, it was stopped, or its PySpark is too old.
     """
 
     def __init__(self, spark: Any, hadoop: Mapping[str, str] | None = None) -> None:
@@ -77,16 +77,16 @@ class Session:
 
     @property
     def merges_schemas(self) -> bool:
-        """Whether what is written may bring columns that a table lacks, without a word of it in the statement."""
+        """Whether writes may add columns to a table without a clause or option for it in the statement."""
         return str(self.conf("spark.databricks.delta.schema.autoMerge.enabled", "false")).lower() == "true"
 
     def conf(self, key: str, default: str | None = None) -> str | None:
-        """A setting of the session."""
+        """Return a setting of the session."""
         return self.spark.conf.get(key, default)
 
     @contextmanager
     def set(self, settings: dict[str, str]) -> Generator[None]:
-        """Set some of the session's settings for a while."""
+        """Set some of the session's settings temporarily."""
         before = {key: self.conf(key) for key in settings}
         try:
             for key, value in settings.items():
@@ -100,7 +100,7 @@ class Session:
                     self.spark.conf.set(key, value)
 
     def hadoop(self, prefix: str) -> dict[str, str]:
-        """The settings of Hadoop's file systems that begin with `prefix`."""
+        """Return the settings of Hadoop's file systems that begin with `prefix`."""
         found: dict[str, str] = {}
         if not self.is_connect:
             there = self.spark._jsc.hadoopConfiguration().getPropsWithPrefix(prefix)
@@ -109,11 +109,11 @@ class Session:
 
     @property
     def via_hadoop(self) -> bool:
-        """Whether the core is to reach all stores by way of Hadoop; the storage option is `via_hadoop`."""
+        """Whether the core is to access all stores through Hadoop; the storage option is `via_hadoop`."""
         return str(self.conf("spark.deltafast.viaHadoop", "false")).lower() == "true"
 
     def home(self) -> str | None:
-        """The folder that paths without a scheme are relative to; None where it is one of this machine."""
+        """The folder to which paths without a scheme are relative; None for a local one."""
         default = self.conf("spark.hadoop.fs.defaultFS")
         if default is None and not self.is_connect:
             default = self.spark._jsc.hadoopConfiguration().get("fs.defaultFS")
@@ -124,36 +124,36 @@ class Session:
         return gateway.home(self)
 
     def gateway(self, path: str) -> dict[str, str]:
-        """How the core reaches a path by way of Hadoop.
+        """Return the options with which the core accesses a path through Hadoop.
 
         Raises:
             InvalidArgumentError: It cannot.
         """
         if self.is_connect:
             message = (
-                f"{path} is reached by way of the Java of the driver, which Spark Connect does not give: use a classic "
+                f"{path} is accessed through the driver's Java, which Spark Connect does not expose: use a classic "
                 "session, or give storage_options for the core's own store"
             )
             raise InvalidArgumentError(message)
         return gateway.options(self)
 
     def settings(self, prefix: str) -> dict[str, str]:
-        """The session's settings that begin with `prefix`, without it."""
+        """Return the session's settings that begin with `prefix`, without it."""
         everything: Any = self.spark.conf.getAll
         everything = everything() if callable(everything) else everything
         return {key[len(prefix) :]: value for key, value in everything.items() if key.startswith(prefix)}
 
     def frame(self, table: pa.Table, schema: Any = None) -> Any:
-        """A small table as a data frame; without its schema timestamps without a zone would be taken for instants."""
+        """Return a small table as a data frame; `schema` keeps timestamps without a zone from becoming instants."""
         with quiet():
             return self.spark.createDataFrame(table, schema=schema)
 
 
 def moment_in(text: str, zone: str) -> str:
-    """A date and time, in the session's zone where it has none.
+    """Return a date and time, in the session's time zone if it has none.
 
     Raises:
-        InvalidArgumentError: It is none.
+        InvalidArgumentError: The string is not a date and time.
     """
     try:
         found = datetime.fromisoformat(text.strip())
@@ -165,7 +165,7 @@ def moment_in(text: str, zone: str) -> str:
 
 @contextmanager
 def quiet() -> Generator[None]:
-    """Do not hear what PySpark thinks of the version of pandas, which is not used here."""
+    """Suppress PySpark's warning about the version of pandas, which is not used here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         yield
@@ -173,7 +173,7 @@ def quiet() -> Generator[None]:
 
 @contextmanager
 def spill(table: pa.Table) -> Generator[str]:
-    """A table as an Arrow stream in a file, which Java reads without a call for each of its rows.
+    """Write a table to a file as an Arrow stream, which Java reads without a call for each row.
 
     Yields:
         The file's path. The driver's Java runs on the machine of its Python.
@@ -186,7 +186,7 @@ def spill(table: pa.Table) -> Generator[str]:
 
 
 def spilled(table: pa.Table) -> str:
-    """As `spill`, for a reader that deletes the file itself."""
+    """Write a table as `spill` does, for a reader that deletes the file itself."""
     import pyarrow as pa
 
     handle, name = tempfile.mkstemp(prefix="deltafast-", suffix=".arrows")

@@ -1,8 +1,8 @@
-"""Where tables are and how stores are opened: Hadoop's schemes and settings -> those of the core.
+"""Locations of tables and access to stores: Hadoop's schemes and settings -> those of the core.
 
-Spark reads and writes the data with its own settings; the core reads and commits the log with what is made
-of them here. What the core has no store for, or no credentials, it reaches by way of Hadoop (`gateway`).
-Options that the caller gives win.
+Spark reads and writes the data with its own settings; the core reads and commits the log with the options that are
+derived from them here. Stores and credentials that the core does not support it accesses through Hadoop (`gateway`).
+Options that the caller gives take precedence.
 """
 
 from __future__ import annotations
@@ -23,49 +23,49 @@ __all__ = ["HadoopSettings", "Place", "is_done", "place_of", "settings_of"]
 
 _S3 = ("s3", "s3a", "s3n")
 _AZURE = ("abfs", "abfss")
-#: An option that is for all kinds of stores.
+#: An option for all kinds of stores.
 _RISK = "allow_unsafe_rename"
 
 
 class HadoopSettings(Protocol):
-    """A session, or what is left of one where there is none."""
+    """A session, or a replacement where there is none."""
 
     def hadoop(self, prefix: str) -> dict[str, str]:
-        """The settings of Hadoop's file systems that begin with `prefix`."""
+        """Return the settings of Hadoop's file systems that begin with `prefix`."""
         ...
 
     def home(self) -> str | None:
-        """The folder that paths without a scheme are relative to; None where that is one of this machine."""
+        """The folder to which paths without a scheme are relative; None for a local one."""
         ...
 
     def gateway(self, path: str) -> dict[str, str]:
-        """How the core reaches a path by way of Hadoop."""
+        """Return the options with which the core accesses a path through Hadoop."""
         ...
 
     @property
     def via_hadoop(self) -> bool:
-        """Whether all stores are reached so."""
+        """Whether all stores are accessed through Hadoop."""
         ...
 
 
 class Place(NamedTuple):
     """A table's location, as Spark and as the core name it."""
 
-    #: For Spark: a URL, or `file:` and an absolute path; without a slash at the end.
+    #: For Spark: a URL, or `file:` and an absolute path, without a trailing slash.
     hadoop: str
     #: For the core.
     uri: str
-    #: How the core opens it.
+    #: The core's storage options.
     options: dict[str, str]
 
     @property
     def folder(self) -> Path | None:
-        """The folder on this machine, where it is one."""
+        """The folder on this machine, if it is local."""
         return Path(self.hadoop.removeprefix("file:")) if self.hadoop.startswith("file:") else None
 
 
 def is_done(place: Place, app_id: str, version: int) -> bool:
-    """Whether the table there has that version of an application, or a later one."""
+    """Return whether the table has committed that version of an application, or a later one."""
     from deltafast.table import DeltaTable
 
     try:
@@ -78,15 +78,15 @@ def is_done(place: Place, app_id: str, version: int) -> bool:
 def place_of(
     session: HadoopSettings, path: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None
 ) -> Place:
-    """Where a table is.
+    """Return the location of a table.
 
     Args:
         session: The session, whose Hadoop settings hold the credentials.
         path: A path, or a URL with a scheme of Hadoop or of the core.
-        storage_options: Options for the core, which win over those of the session.
+        storage_options: Options for the core, which override those of the session.
 
     Raises:
-        InvalidArgumentError: There is no path, or only Hadoop could reach it and is not there.
+        InvalidArgumentError: The path is empty, or only Hadoop could access it and is not available.
     """
     text = os.fspath(path)
     if not text:
@@ -97,15 +97,15 @@ def place_of(
     scheme = urlsplit(text).scheme.lower() if ":/" in text else ""
     home = session.home()
     if scheme == "file" or (not scheme and home is None):
-        # Without `//` Hadoop takes the path as it is, with them as a URL.
+        # Hadoop takes a path without `//` as it is, and with `//` as a URL.
         parts = urlsplit(text)
         plain = text if not scheme else unquote(parts.path) if "://" in text else parts.path
-        # Not resolved: a link is where the user says that the table is.
+        # Symbolic links are not resolved: the path is the one that the user gives.
         local = Path(os.path.abspath(plain))  # noqa: PTH100
         hadoop = f"file:{local.as_posix()}"
         if asked:
             return _by_hadoop(session, hadoop, f"file://{local.as_posix()}", given)
-        # Where paths without a scheme are Hadoop's, that of this machine needs its own.
+        # Where paths without a scheme are Hadoop's, a local path needs its own scheme.
         return Place(hadoop, str(local) if home is None else local.as_uri(), given)
     text = _whole(text, scheme, home)
     scheme, _, rest = text.partition("://")
@@ -118,12 +118,12 @@ def place_of(
 
 
 def settings_of(session: HadoopSettings) -> dict[str, str]:
-    """All settings that credentials are made of."""
+    """Return all settings from which credentials are derived."""
     return {key: value for prefix in credentials.PREFIXES for key, value in session.hadoop(prefix).items()}
 
 
 def _own(session: HadoopSettings, scheme: str, netloc: str, given: Mapping[str, str]) -> dict[str, str] | None:
-    """The options of the core's own store; None where it has none, or only Java has the credentials."""
+    """Return the options of the core's own store; None if it has none, or only Java has the credentials."""
     if scheme not in (*_S3, *_AZURE, "gs"):
         return None
     settings = settings_of(session)
@@ -131,7 +131,7 @@ def _own(session: HadoopSettings, scheme: str, netloc: str, given: Mapping[str, 
         found = credentials.s3(settings, netloc)
     else:
         found = credentials.gcs(settings) if scheme == "gs" else credentials.azure(settings, netloc)
-    # Who gives options for the core's own store wants that.
+    # Options for the core's own store select that store.
     return {} if found is None and given.keys() - {_RISK} else found
 
 
@@ -140,7 +140,7 @@ def _by_hadoop(session: HadoopSettings, hadoop: str, uri: str, given: dict[str, 
 
 
 def _whole(text: str, scheme: str, home: str | None) -> str:
-    """A path with scheme and authority, as Hadoop completes and normalises it."""
+    """Return a path with scheme and authority, as Hadoop completes and normalises it."""
     start, _, rest = (home or "").partition("://")
     authority, slash, folder = rest.partition("/")
     if not scheme:

@@ -1,4 +1,4 @@
-"""Arguments of the Spark API: what they may be, in delta-spark's words."""
+"""Checks of the arguments of the Spark API, with delta-spark's error messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["check", "check_clone", "columns_of", "moment_of", "parts_of", "path_
 
 
 def session_of(spark: Any) -> Session:
-    """A session; the active one for None."""
+    """Return a session; the active one for None."""
     if spark is None:
         from pyspark.sql import SparkSession
 
@@ -26,7 +26,7 @@ def session_of(spark: Any) -> Session:
 
 
 def path_in(identifier: str) -> str | None:
-    """The path in ``delta.`path` ``; None for anything else."""
+    """Return the path in ``delta.`path` ``; None for anything else."""
     text = identifier.strip()
     inside = text[len("delta.`") : -1]
     is_path = text.lower().startswith("delta.`") and text.endswith("`") and inside
@@ -34,7 +34,7 @@ def path_in(identifier: str) -> str | None:
 
 
 def parts_of(name: str, zone: str) -> tree.Path:
-    """The parts of a column's name as SQL has it."""
+    """Return the parts of a column's name in SQL syntax."""
     reader = Reader(name, zone)
     parts = reader.path()
     reader.expect_end()
@@ -42,10 +42,10 @@ def parts_of(name: str, zone: str) -> tree.Path:
 
 
 def columns_of(cols: tuple[Any, ...], what: str) -> list[str]:
-    """Columns that are given one by one, or as a list.
+    """Return columns that are given one by one, or as a list.
 
     Raises:
-        TypeError: One is no text.
+        TypeError: A column is not a string.
     """
     first: Any = cols[0] if len(cols) == 1 else None
     names: list[Any] = list(first) if isinstance(first, (list, tuple)) else list(cols)  # pyright: ignore[reportUnknownArgumentType]
@@ -56,7 +56,7 @@ def columns_of(cols: tuple[Any, ...], what: str) -> list[str]:
 
 
 def refuse(what: str, value: Any) -> NoReturn:
-    """Say that a value has another type."""
+    """Raise a TypeError for a value."""
     message = f"{what} Found {value} with type {type(value)}"
     raise TypeError(message)
 
@@ -65,14 +65,14 @@ _KINDS = {int: "an int", str: "a string", bool: "a boolean", dict: "a dict"}
 
 
 def check(value: Any, name: str, kind: type) -> None:
-    """Refuse another type, in delta-spark's words."""
+    """Reject another type, with delta-spark's message."""
     if not isinstance(value, kind):
         message = f"{name} needs to be {_KINDS[kind]} but got '{type(value)}'."
         raise ValueError(message)  # noqa: TRY004 - as delta-spark
 
 
 def check_clone(target: Any, is_shallow: Any, replace: Any, properties: Mapping[Any, Any] | None) -> None:
-    """Refuse arguments of a clone that have another type."""
+    """Reject arguments of a clone that have another type."""
     check(target, "target", str)
     check(is_shallow, "isShallow", bool)
     check(replace, "replace", bool)
@@ -84,10 +84,10 @@ def check_clone(target: Any, is_shallow: Any, replace: Any, properties: Mapping[
 
 
 def moment_of(timestamp: str, zone: str) -> tree.TimeTravel:
-    """A moment as text, checked.
+    """Check a timestamp.
 
     Raises:
-        InvalidArgumentError: It is none.
+        InvalidArgumentError: The string is not a timestamp.
     """
     spelled = tree.Expression("'" + timestamp.replace("\\", "\\\\").replace("'", "\\'") + "'", 0)
     try:

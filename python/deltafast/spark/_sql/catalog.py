@@ -1,4 +1,4 @@
-"""Where tables are that a session has under a name: registered views, temporary views, tables of its catalog."""
+"""Tables that a session knows by name: registered views, temporary views, tables of its catalog."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ __all__ = [
     "whole_name",
 ]
 
-#: Settings of delta-spark that commands honour.
+#: Settings of delta-spark that commands support.
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
 class View(NamedTuple):
-    """A table under a name of the session."""
+    """A registered view of a table."""
 
     path: str
-    #: The version that it shows: a fixed one, or the newest when it was last made.
+    #: The version that it shows: a fixed one, or the newest when it was last refreshed.
     version: int
     is_fixed: bool
 
@@ -54,12 +54,12 @@ _VIEWS: WeakKeyDictionary[Any, dict[str, View]] = WeakKeyDictionary()
 
 
 def views_of(session: Session) -> dict[str, View]:
-    """The registered views of a session by their names in small letters."""
+    """Return the registered views of a session by their names in lower case."""
     return _VIEWS.setdefault(session.spark, {})
 
 
 def handle(session: Session, place: Place) -> DeltaTable:
-    """A handle on the newest version of a table.
+    """Return a handle on the newest version of a table.
 
     Raises:
         TableNotFoundError: There is no table.
@@ -68,23 +68,23 @@ def handle(session: Session, place: Place) -> DeltaTable:
 
 
 def commit_of(session: Session) -> CommitProperties | None:
-    """How the session wants commands to commit."""
+    """Return the session's commit properties for commands."""
     text = session.conf(_USER_METADATA)
     return None if text is None else CommitProperties(custom_metadata={"userMetadata": text})
 
 
 def force_vacuum(session: Session) -> str | None:
-    """What is to be set for VACUUM to keep files for a shorter time than the table wants; None where it is."""
+    """Return how to allow VACUUM a shorter retention than the table's; None if it is allowed."""
     is_forced = str(session.conf(_RETENTION_CHECK, "true")).lower() == "false"
     return None if is_forced else f"set `{_RETENTION_CHECK}` to false"
 
 
 def place_of_name(session: Session, name: str) -> str | None:
-    """Where the Delta table is that the session's catalog has under a name; None where it has none.
+    """Return the location of the Delta table that the session's catalog has under a name; None if it has none.
 
     Args:
         session: The session.
-        name: The name, as it stands in SQL; of ``delta.`path` `` the path, whether or not there is a table.
+        name: The name in SQL syntax; for ``delta.`path` `` the path is returned, whether or not there is a table.
     """
     inside = path_in(name)
     if inside is not None:
@@ -94,7 +94,7 @@ def place_of_name(session: Session, name: str) -> str | None:
 
 
 def place_of_view(session: Session, name: str) -> str | None:
-    """Where the Delta table is that a temporary view of a classic session shows whole; None for any other name."""
+    """Return the location of the Delta table that a temporary view of a classic session selects completely, or None."""
     if not is_temporary(session, name):
         return None
     frame = session.spark.table(name)
@@ -106,7 +106,7 @@ def place_of_view(session: Session, name: str) -> str | None:
 
 
 def is_temporary(session: Session, name: str) -> bool:
-    """Whether a classic session has a temporary view of this name."""
+    """Return whether a classic session has a temporary view of this name."""
     word = re.fullmatch(r"\s*`?(\w+)`?\s*", name)
     if session.is_connect or word is None:
         return False
@@ -114,7 +114,7 @@ def is_temporary(session: Session, name: str) -> bool:
 
 
 def _shown(plan: Any) -> str | None:
-    """Where the table is that a plan is nothing but, under names of its own and chosen columns."""
+    """Return the location of the table that a plan only selects, renames and reorders columns of, or None."""
     while (kind := plan.getClass().getSimpleName()) in ("SubqueryAlias", "View", "Project"):
         if kind == "Project":
             chosen = plan.projectList()
@@ -135,10 +135,10 @@ def _shown(plan: Any) -> str | None:
 
 
 def _is_column(chosen: Any) -> bool:
-    """Whether it is a column as it is; its name in files is another's."""
+    """Return whether an expression is an unchanged column, possibly under another name."""
     if chosen.getClass().getSimpleName() == "Alias":
         name, chosen = chosen.name(), chosen.child()
-        # What the text of a view gave when it was made, to the same type.
+        # A view casts columns to the types that they had when it was created.
         if chosen.getClass().getSimpleName() == "Cast":
             chosen = chosen.child()
         if chosen.getClass().getSimpleName() != "AttributeReference":
@@ -148,17 +148,17 @@ def _is_column(chosen: Any) -> bool:
 
 
 def others_provider(session: Session, name: str) -> str | None:
-    """The format of the table that the session's catalog has under a name, where it is not Delta's; else None."""
+    """Return the format of a catalog table that is not a Delta table, else None."""
     provider = facts_of_name(session, name).get("Provider", "delta").lower()
     return None if provider == "delta" else provider
 
 
 def facts_of_name(session: Session, name: str) -> dict[str, str]:
-    """What the session's catalog says of a table."""
+    """Return the session catalog's description of a table."""
     from pyspark.errors import AnalysisException, ParseException
 
     try:
-        # Asked first, since PySpark logs what fails.
+        # Checked first, since PySpark logs failed calls.
         if not session.spark.catalog.tableExists(name):
             return {}
         rows = session.spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
@@ -169,14 +169,14 @@ def facts_of_name(session: Session, name: str) -> dict[str, str]:
 
 
 def whole_name(session: Session, name: str) -> str | None:
-    """A table's name with those of its catalog and schema; None where the catalog has no table of that name."""
+    """Return a table's fully qualified name; None if the catalog has no table of that name."""
     facts = facts_of_name(session, name)
     parts = [facts.get(part) for part in ("Catalog", "Database", "Table")]
     return None if None in parts else ".".join(map(str, parts))
 
 
 def _said_of(session: Session, name: str) -> dict[str, str]:
-    """What the catalog keeps of a table; of one that a Python data source reads DESCRIBE does not tell it."""
+    """Return the catalog's description of a table that a Python data source reads, which DESCRIBE does not show."""
     database, _, table = name.rpartition(".")
     of = f" IN {database}" if database else ""
     rows = session.spark.sql(f"SHOW TABLE EXTENDED{of} LIKE '{table.strip('`').lower()}'").collect()
@@ -184,12 +184,12 @@ def _said_of(session: Session, name: str) -> dict[str, str]:
     return {key: value for key, _, value in lines}
 
 
-#: Sessions whose server keeps tables of Delta in its catalog and cannot read them by their names.
+#: Sessions whose server keeps Delta tables in its catalog and cannot read them by name.
 READ_BY_CLIENT: WeakSet[Any] = WeakSet()
 
 
 def default_place(session: Session, name: str) -> str:
-    """Where the session's catalog would put a new table."""
+    """Return the location at which the session's catalog would create a table."""
     parts = name.rsplit(".", 1)
     table = parts[-1].strip("`")
     database = parts[0] if len(parts) > 1 else session.spark.catalog.currentDatabase()
@@ -197,31 +197,31 @@ def default_place(session: Session, name: str) -> str:
 
 
 def takes_tables(session: Session) -> bool:
-    """Whether the session has something that calls itself `delta` and reads tables."""
+    """Return whether the session has a provider called `delta` that reads tables."""
     return session.is_connect or _format(session) is not None
 
 
 def has_own_format(session: Session) -> bool:
-    """Whether what calls itself `delta` in the session's Java is deltafast's, which `enable` puts there."""
+    """Return whether the provider called `delta` in the session's Java is deltafast's, which `enable` registers."""
     kind = None if session.is_connect else _format(session)
     return kind is not None and str(kind.getName()).startswith("deltafast.")
 
 
 def _format(session: Session) -> Any:
-    """The class that calls itself `delta`, or None."""
+    """Return the class of the provider called `delta`, or None."""
     try:
         conf = session.spark._jsparkSession.sessionState().conf()
         formats = session.jvm.org.apache.spark.sql.execution.datasources
         return formats.DataSource.lookupDataSource("delta", conf)
-    except Exception:  # noqa: BLE001 - whatever it is called: there is none
+    except Exception:  # noqa: BLE001 - there is no such class, whatever the error
         return None
 
 
 def put_into_catalog(session: Session, name: str, place: Place) -> None:
-    """Make the session's catalog know a table.
+    """Register a table in the session's catalog.
 
     Raises:
-        InvalidArgumentError: The session has nothing that reads its tables.
+        InvalidArgumentError: The session has no provider that reads the table.
     """
     from pyspark.errors import PySparkException
 
@@ -237,12 +237,13 @@ def put_into_catalog(session: Session, name: str, place: Place) -> None:
 
 
 def become_delta(session: Session, name: str) -> None:
-    """Let the catalog of a classic session know that a table's files are a Delta table's now."""
+    """Change a table of Parquet files in the catalog of a classic session to a Delta table."""
     if not has_own_format(session):
         message = (
             f"the files of {name} are a Delta table now, but the catalog still has them as Parquet: drop the name, "
         )
-        raise InvalidArgumentError(message + "and make it anew USING delta LOCATION ..; enable(spark) does that itself")
+        message += "and create it again USING delta LOCATION ..; enable(spark) does that itself"
+        raise InvalidArgumentError(message)
     _format(session).getConstructors()[0].newInstance(
         session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 0)
     ).become(session.spark._jsparkSession, name)

@@ -1,4 +1,4 @@
-"""Tables of the catalog that are made of what is there: of a table at the place, of another table, of Parquet files."""
+"""Catalog tables created from existing ones: a Delta table at the location, another table, Parquet files."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class Like(NamedTuple):
 
 
 def like_of(text: str) -> Like | None:
-    """What a text says that is a `CREATE TABLE .. LIKE ..`, of tables that Delta may have."""
+    """Parse a `CREATE TABLE .. LIKE ..` statement of tables that Delta may have."""
     match = _LIKE.fullmatch(text)
     return None if match is None else Like(match[2], match[3], match[4], match[1] is not None)
 
 
 def create_like(session: Session, like: Like) -> None:
-    """Make an empty table with the columns, the partitioning and the properties of another.
+    """Create an empty table with the columns, the partitioning and the properties of another.
 
     Raises:
-        InvalidArgumentError: There is a table already.
+        InvalidArgumentError: The table already exists.
     """
     tables = SparkTables.of(session)
     source = handle(session, place_of(session, tables.place(_named(like.source))))
@@ -81,17 +81,17 @@ def _named(name: str) -> TableName:
 
 
 def _bare(node: Any) -> Any:
-    """A field without its name in files, which a new table gives anew."""
+    """Return a field without its physical name and id, which a new table assigns again."""
     return _without(node, lambda key: key.startswith(_MAPPING))
 
 
 def _alike(node: Any) -> Any:
-    """A type without what is said of its fields."""
+    """Return a type without the metadata of its fields."""
     return _without(node, lambda key: key == "metadata")
 
 
 def _without(node: Any, leave: Callable[[str], bool]) -> Any:
-    """JSON without some keys."""
+    """Return JSON without some keys."""
     if isinstance(node, list):
         return [_without(item, leave) for item in cast("list[Any]", node)]
     if not isinstance(node, dict):
@@ -100,14 +100,14 @@ def _without(node: Any, leave: Callable[[str], bool]) -> Any:
 
 
 def adopted(session: Session, table: NewTable) -> NewTable:
-    """What is to be made, where a table lies at the place already that is just so: this only gets a name.
+    """Return the table to create; a table with the same definition at its location is only given a name.
 
     Args:
         session: The session.
-        table: A table with a place of its own.
+        table: A table with an explicit location.
 
     Raises:
-        InvalidArgumentError: The table there has other columns, or other partition columns.
+        InvalidArgumentError: The existing table has other columns, or other partition columns.
     """
     place = place_of(session, table.path)
     if table.mode != "create" or table.name is None or not DeltaTable.is_deltatable(place.uri, place.options or None):
@@ -131,15 +131,15 @@ class OfCatalog(NamedTuple):
     """`CONVERT TO DELTA` of a table of the catalog."""
 
     name: str
-    #: The same of its folder.
+    #: The statement with the table's folder instead.
     text: str
 
 
 def of_catalog(session: Session, text: str) -> OfCatalog | None:
-    """What a text says that converts a table of the catalog; None for any other.
+    """Parse a statement that converts a table of the catalog; None for any other.
 
     Raises:
-        InvalidArgumentError: It is no table of Parquet files.
+        InvalidArgumentError: The table does not consist of Parquet files.
     """
     match = _CONVERT.match(text)
     if match is None:

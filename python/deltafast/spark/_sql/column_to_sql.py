@@ -1,7 +1,7 @@
 """Columns of PySpark -> Spark SQL, which the core binds and evaluates.
 
-A column is a tree that nobody has resolved yet. A classic one is read node by node through Java, one of Connect is
-Python all the way. What has no text that means the same (functions of Python, lambdas, windows) is refused.
+A column is an unresolved expression tree. A classic one is read node by node through Java, one of Connect is a Python
+object. Expressions without an equivalent in SQL (Python functions, lambdas, windows) are rejected.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Sides(NamedTuple):
-    """Whose column one is that was taken from a data frame, `source["id"]`, and says nothing itself."""
+    """The sides of a MERGE, for columns taken from a data frame, `source["id"]`, whose expression names no side."""
 
-    #: How texts call the target and the source; None where there is one table only.
+    #: The aliases of target and source in SQL; None if there is only one table.
     target: str | None = None
     source: str | None = None
     #: Numbers of the source's columns (classic), or of its plan (Connect).
     ids: frozenset[int] = frozenset()
 
     def owner(self, number: int) -> str | None:
-        """The alias of the side that a number belongs to."""
+        """Return the alias of the side that a number belongs to."""
         return self.source if number in self.ids else self.target
 
 
@@ -45,15 +45,15 @@ ONE_TABLE: Final = Sides()
 
 
 def as_condition(condition: Any, sides: Sides = ONE_TABLE, what: str = "'condition'") -> str | None:
-    """A condition as Spark SQL; None for None.
+    """Return a condition as Spark SQL; None for None.
 
     Args:
-        condition: SQL text, or a column of PySpark.
-        sides: Whose columns are meant.
+        condition: SQL, or a column of PySpark.
+        sides: The sides to which columns belong.
         what: The argument's name, for the message.
 
     Raises:
-        TypeError: It is neither.
+        TypeError: The condition is neither.
         UnsupportedExpressionError: The column cannot be written as SQL.
     """
     if condition is None:
@@ -67,11 +67,11 @@ def as_condition(condition: Any, sides: Sides = ONE_TABLE, what: str = "'conditi
 
 
 def as_values(values: Any, sides: Sides = ONE_TABLE, what: str = "'set'") -> dict[str, str]:
-    """New values by column as Spark SQL.
+    """Return new values by column as Spark SQL.
 
     Raises:
-        ValueError: There are none.
-        TypeError: They are no dictionary of columns' names with SQL texts or columns of PySpark.
+        ValueError: There are no values.
+        TypeError: They are not a dictionary from column names to SQL strings or columns of PySpark.
         UnsupportedExpressionError: A column cannot be written as SQL.
     """
     if values is None:
@@ -93,7 +93,7 @@ def as_values(values: Any, sides: Sides = ONE_TABLE, what: str = "'set'") -> dic
 
 
 def sides_of(source: Any, target_alias: str | None) -> Sides:
-    """The two sides of a merge, each with the alias that its data frame has, or `target` and `source`."""
+    """Return the two sides of a merge, each with the alias of its data frame, or `target` and `source`."""
     if hasattr(source, "_jdf"):
         output = source._jdf.queryExecution().analyzed().output()
         attributes = [output.apply(n) for n in range(output.size())]
@@ -124,13 +124,13 @@ def _last(names: Any) -> str | None:
 
 
 class _Renderer:
-    """What both kinds of trees have in common: calls and names."""
+    """The common part for both kinds of trees: calls and names."""
 
     def __init__(self, sides: Sides) -> None:
         self.sides = sides
 
-    def call(self, name: str, args: list[str]) -> str:  # noqa: PLR0911 - one line a form
-        """A function or an operator."""
+    def call(self, name: str, args: list[str]) -> str:  # noqa: PLR0911 - one line per form
+        """Return a function call or an operator."""
         low = name.lower()
         if low in _INFIX or (low in _INFIX_TOO and len(args) > 1):
             return "(" + f" {_INFIX.get(low, low)} ".join(args) + ")"
@@ -156,21 +156,21 @@ class _Renderer:
                 return f"{name}({', '.join(args)})"
 
     def name(self, parts: Collection[str], number: int | None) -> str:
-        """A column, with the alias of its side where its frame says whose it is."""
+        """Return a column, qualified with the alias of its side if its data frame is known."""
         owner = None if number is None else self.sides.owner(number)
         return ".".join(map(quoted, parts if owner is None else (owner, *parts)))
 
     def refuse(self, what: str) -> NoReturn:
-        """Say what cannot be written as SQL."""
+        """Raise an error for an expression that cannot be written as SQL."""
         message = f"{what} of a Column cannot be written as SQL; give the condition or value as SQL text"
         raise UnsupportedExpressionError(message)
 
 
 class _Classic(_Renderer):
-    """Nodes of Java."""
+    """Expressions of classic sessions, which are Java objects."""
 
-    def text(self, node: Any) -> str:  # noqa: PLR0911 - one line a kind
-        """A node as SQL."""
+    def text(self, node: Any) -> str:  # noqa: PLR0911 - one line per kind
+        """Return an expression as SQL."""
         kind = str(node.getClass().getSimpleName())
         match kind:
             case "SqlExpression":
@@ -204,7 +204,7 @@ class _Classic(_Renderer):
         return [self.text(nodes.apply(n)) for n in range(nodes.size())]
 
     def _resolved(self, expression: Any) -> str:
-        """A column that was taken from a data frame."""
+        """Return a column that was taken from a data frame."""
         kind = str(expression.getClass().getSimpleName())
         if kind != "AttributeReference":
             self.refuse(f"the {kind}")
@@ -235,10 +235,10 @@ class _Classic(_Renderer):
 
 
 class _Connect(_Renderer):
-    """Expressions of Python."""
+    """Expressions of Connect sessions, which are Python objects."""
 
-    def text(self, node: Any) -> str:  # noqa: PLR0911 - one line a kind
-        """An expression as SQL."""
+    def text(self, node: Any) -> str:  # noqa: PLR0911 - one line per kind
+        """Return an expression as SQL."""
         kind = type(node).__name__
         match kind:
             case "SQLExpression":

@@ -1,4 +1,4 @@
-"""New tables, by builders and by statements: where they are, what is there already, who gets to know of them."""
+"""Creation of tables by builders and statements: their location, existing tables, and the catalog."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _MAPPING = "delta.columnmapping.mode"
 
 
 class NewTable(NamedTuple):
-    """What a table is to be."""
+    """The definition of a new table."""
 
     mode: Mode
     path: str
-    #: Under which name the session's catalog is to know it.
+    #: Its name in the session's catalog.
     name: str | None
-    #: In Delta's JSON; not looked at where there are rows.
+    #: In Delta's JSON; ignored if there are rows.
     fields: list[dict[str, Any]]
     partition: list[str]
     cluster: list[str]
@@ -49,25 +49,25 @@ class NewTable(NamedTuple):
 
 
 class Where(NamedTuple):
-    """Where a new table is to be."""
+    """The location of a new table."""
 
     path: str
-    #: Its name, where the catalog is to know it.
+    #: Its name, if it is to be registered in the catalog.
     name: str | None
-    #: Whether the catalog has no table of the name, and is to say where this one lies.
+    #: Whether the catalog has no table of the name, and must store the location of this one.
     is_managed: bool
 
 
 def where(session: Session, name: str | None, location: str | None) -> Where:
-    """The path of a new table, and its name where the catalog is to know it.
+    """Return the location of a new table, and its name if it is to be registered in the catalog.
 
     Args:
         session: The session.
         name: Its name, or ``delta.`path` ``.
-        location: Its path, where that is given beside or instead.
+        location: Its path, in addition to the name or instead of it.
 
     Raises:
-        InvalidArgumentError: Neither is given, or they contradict each other, or the catalog cannot hold the table.
+        InvalidArgumentError: Neither is given, they contradict each other, or the catalog cannot hold the table.
     """
     if name is None:
         if location is None:
@@ -96,19 +96,19 @@ def where(session: Session, name: str | None, location: str | None) -> Where:
 
 
 def create(session: Session, table: NewTable, rows: Any = None) -> Place:
-    """Make a table.
+    """Create a table.
 
     Args:
         session: The session.
-        table: What it is to be.
-        rows: A data frame whose columns and rows it gets.
+        table: Its definition.
+        rows: A data frame that provides its columns and rows.
 
     Returns:
-        Where it is; with `if_not_exists` perhaps unchanged.
+        Its location; with `if_not_exists` the existing table may be unchanged.
 
     Raises:
-        InvalidArgumentError: There is a table already, or a column or property is wrong.
-        TableNotFoundError: There is nothing to replace.
+        InvalidArgumentError: The table already exists, or a column or property is invalid.
+        TableNotFoundError: There is no table to replace.
     """
     place = place_of(session, table.path)
     is_there = DeltaTable.is_deltatable(place.uri, place.options or None)

@@ -1,8 +1,8 @@
-"""DELETE, UPDATE, MERGE and OPTIMIZE: the one place where it is chosen how they run.
+"""DELETE, UPDATE, MERGE and OPTIMIZE: selection of the engine that runs them.
 
-In the core, within the driver's process, which is several times as fast where one machine is enough; or as Spark jobs.
-The setting `spark.deltafast.engine` says `driver`, `jobs` or, by itself, `auto`: jobs on a cluster where the files
-that may have to be read are larger than 16 GiB.
+They run in the core, within the driver's process, which is several times as fast where one machine is enough, or as
+Spark jobs. The setting `spark.deltafast.engine` is `driver`, `jobs` or `auto` (the default): jobs on a cluster if the
+files that may have to be read are larger than 16 GiB.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["MergeRequest", "delete", "merge", "optimizer", "update"]
 
 
 _SETTING = "spark.deltafast.engine"
-#: Bytes of files from which on executors change them.
+#: Minimum number of bytes of files that executors change.
 _LARGE = 16 << 30
 
 
 class MergeRequest(NamedTuple):
-    """A MERGE as the user wrote it, but for the rows of its source."""
+    """A MERGE as the user wrote it, without the rows of its source."""
 
     #: Spark SQL over both sides.
     condition: str
@@ -52,12 +52,12 @@ def delete(
 
     Args:
         session: The session.
-        table: A handle at the version that is changed; it moves to the new one.
+        table: A handle at the version that is changed; it is updated to the new one.
         condition: Spark SQL over the table's columns; all rows if None.
-        commit: How to commit.
+        commit: Properties of the commit.
 
     Returns:
-        The figures of `DeltaTable.delete`.
+        The metrics of `DeltaTable.delete`.
 
     Raises:
         DeltaError: As `DeltaTable.delete`.
@@ -74,17 +74,17 @@ def update(
     condition: str | None,
     commit: CommitProperties | None = None,
 ) -> dict[str, Any]:
-    """Give columns other values.
+    """Set columns to new values.
 
     Args:
         session: The session.
-        table: A handle at the version that is changed; it moves to the new one.
+        table: A handle at the version that is changed; it is updated to the new one.
         values: Spark SQL by column.
         condition: Spark SQL over the table's columns; all rows if None.
-        commit: How to commit.
+        commit: Properties of the commit.
 
     Returns:
-        The figures of `DeltaTable.update`.
+        The metrics of `DeltaTable.update`.
 
     Raises:
         DeltaError: As `DeltaTable.update`.
@@ -101,13 +101,13 @@ def merge(
 
     Args:
         session: The session.
-        table: A handle at the version that is changed; it moves to the new one.
+        table: A handle at the version that is changed; it is updated to the new one.
         source: The data frame.
-        request: What is merged how.
-        commit: How to commit.
+        request: The condition and the clauses.
+        commit: Properties of the commit.
 
     Returns:
-        The figures of `TableMerger.execute`.
+        The metrics of `TableMerger.execute`.
 
     Raises:
         DeltaError: As `TableMerger.execute`.
@@ -121,12 +121,12 @@ def merge(
 
 
 def optimizer(session: Session, table: DeltaTable) -> TableOptimizer:
-    """What lays the files of a table out anew: by jobs on a cluster where the whole table is so large."""
+    """Return the object that rewrites a table's files: by jobs on a cluster if the whole table is that large."""
     return jobs.optimize(session.spark, table) if _by_jobs(session, table, None) else table.optimize
 
 
 def _merger(table: DeltaTable, rows: Any, request: MergeRequest, commit: CommitProperties | None) -> TableMerger:
-    """The embedded command, with all clauses."""
+    """Return the embedded command, with all clauses."""
     merger = table.merge(
         rows,
         request.condition,
@@ -141,7 +141,7 @@ def _merger(table: DeltaTable, rows: Any, request: MergeRequest, commit: CommitP
 
 
 def _by_jobs(session: Session, table: DeltaTable, condition: str | None) -> bool:
-    """Whether the command is for the executors."""
+    """Return whether the executors run the command."""
     engine = str(session.conf(_SETTING, "auto")).lower()
     if engine not in ("auto", "driver", "jobs"):
         message = f"{_SETTING} must be auto, driver or jobs, not {engine!r}"

@@ -1,4 +1,4 @@
-"""Parameters of a statement, `:name` and `?`, as literals in its text."""
+"""Parameters of a statement, `:name` and `?`, as literals in the SQL string."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bound", "spelled"]
 
-#: What holds no parameter, though it may look so; and parameters.
+#: Parameters, and the tokens that contain none, though they may look so.
 _PIECE: Final = re.compile(
     r"""--[^\r\n]* | /\*.*?\*/ | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `(?:[^`]|``)*` | ::
     | :(?P<name>[A-Za-z_]\w*) | (?P<mark>\?)""",
@@ -23,11 +23,11 @@ _PIECE: Final = re.compile(
 
 
 def bound(text: str, args: Mapping[str, Any] | Sequence[Any]) -> str:
-    """A statement with literals for its parameters; those stay whose values are no plain ones, or not given.
+    """Replace the parameters of a statement by literals; those without a value or a literal of their type remain.
 
     Args:
         text: The statement.
-        args: Values by names, or in the order of the question marks.
+        args: Values by name, or in the order of the question marks.
     """
     by_name: dict[str, Any] = dict(args) if isinstance(args, dict) else {}
     in_order = iter(() if isinstance(args, dict) else args)
@@ -46,12 +46,12 @@ _NOTHING: Final = object()
 
 
 def spelled(value: Any) -> str | None:
-    """A value as SQL has it; None where it is no plain one."""
+    """Return a value as a SQL literal; None if its type has none."""
     if isinstance(value, datetime):
-        # To PySpark a moment without a zone is one in that of the process.
+        # PySpark takes a timestamp without a time zone to be in that of the process.
         return f"TIMESTAMP'{value.astimezone().isoformat(sep=' ')}'"
     try:
-        # Spark gives bytes that can be changed.
+        # Spark passes bytes as a `bytearray`.
         return literal(bytes(value) if isinstance(value, bytearray) else value)
     except InvalidArgumentError:
         return None

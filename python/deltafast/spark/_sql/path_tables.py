@@ -1,7 +1,7 @@
-"""Spark's own statements over tables that Delta's syntax names: the same text, with every such table in Spark's words.
+"""Spark's own statements over tables in Delta's syntax: the same SQL, with every such table in Spark's syntax.
 
-Where `enable` has put the format into a session, Spark reads ``delta.`path` WITH ('path' = 'path')``; this may stand in
-a view, too, which then shows the newest version whenever it is read.
+If `enable` has registered the format in a session, Spark reads ``delta.`path` WITH ('path' = 'path')``. This also works
+in a view, which then shows the newest version whenever it is read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["is_sparks", "spelled"]
 
-#: Statements of Spark's in which a query, or what stands for one, may name tables.
+#: Spark's statements in which a query, or an equivalent of one, may name tables.
 _SPARKS: Final = re.compile(
     r"""(?:\s|--[^\r\n]*|/\*.*?\*/)*
     (?: EXPLAIN \b
@@ -38,28 +38,28 @@ _SPARKS: Final = re.compile(
 
 
 def is_sparks(text: str) -> bool:
-    """Whether a text begins as a statement of Spark's that may hold a query."""
+    """Return whether a string begins as a statement of Spark's that may contain a query."""
     return _SPARKS.match(text) is not None
 
 
 def spelled(text: str, tables: SparkTables, reader: type[Reader]) -> str:
-    """A statement of Spark's, with the tables that Delta's syntax names in Spark's words.
+    """Return a statement of Spark's, with the tables in Delta's syntax in Spark's syntax.
 
     Args:
         text: The statement.
-        tables: What names mean.
-        reader: Reads moments.
+        tables: The tables of the session.
+        reader: Parses timestamps.
 
     Raises:
-        InvalidArgumentError: It is not written rightly, or the session reads no path.
-        TableNotFoundError: A table that is named with a version is none of Delta.
+        InvalidArgumentError: Its syntax is wrong, or the session cannot read paths.
+        TableNotFoundError: A table that is named with a version is not a Delta table.
     """
     shown = text.rstrip().removesuffix(";").rstrip()
     query, _ = read_query(shown, 0, reader(shown, tables.zone).moment_at, spark=True)
     if all(isinstance(part, str) for part in query.parts):
         return text
     if not has_own_format(tables.session):
-        # Where Delta's own jar is, Spark knows the words.
+        # With Delta's own jar Spark supports the syntax itself.
         if tables.session.is_connect or not takes_tables(tables.session):
             message = (
                 "this statement of Spark's cannot name tables in Delta's syntax in this session: give the query's "

@@ -1,4 +1,4 @@
-"""Queries of Spark over tables that Delta's syntax names, and tables under names of the session."""
+"""Spark queries over tables in Delta's syntax, and tables under names of the session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["alias_of", "files", "frame_of", "refresh_views", "register_view"]
 
-#: What may follow a table without an alias.
+#: Words after a table that are not an alias.
 _NO_ALIAS: Final = frozenset(
     [
         "ANTI",
@@ -73,17 +73,17 @@ def register_view(
     version: int | None = None,
     timestamp: str | datetime | None = None,
 ) -> None:
-    """Make a table known by a name: to queries as a temporary view, to `sql` as a table to change, too.
+    """Register a table under a name: as a temporary view for queries, and as a table to change for `sql`.
 
-    Without a version the view shows the newest one whenever `sql` runs a query that names it; to `spark.sql` it
-    shows the one that was newest then.
+    Without a version the view shows the newest one whenever `sql` runs a query that names it; `spark.sql` sees the
+    version that was the newest at the last refresh.
 
     Args:
         spark: The session, classic or Connect.
         name: The view's name, of one part.
         path: The table's path or URL.
         version: Show this version.
-        timestamp: Show the version that was current at this moment.
+        timestamp: Show the version at this timestamp.
 
     Raises:
         TableNotFoundError: There is no table.
@@ -107,11 +107,11 @@ def _show(session: Session, name: str, view: View) -> None:
 
 
 def refresh_views(session: Session, names: frozenset[str] | None = None) -> None:
-    """Let views without a fixed version show the newest one.
+    """Refresh views without a fixed version to show the newest one.
 
     Args:
         session: The session.
-        names: Only these, in small letters.
+        names: Only these, in lower case.
     """
     for name, view in list(views_of(session).items()):
         if view.is_fixed or (names is not None and name not in names):
@@ -123,19 +123,19 @@ def refresh_views(session: Session, names: frozenset[str] | None = None) -> None
 
 @translated()
 def files(spark: Any, path: str, filters: Any = None) -> Any:
-    """The files of a table's newest version as a data frame, one row each, with partition values and statistics.
+    """Return the files of a table's newest version as a data frame with partition values and statistics, one row each.
 
     Args:
         spark: The session, classic or Connect.
         path: The table's path or URL.
-        filters: Leave out files that cannot hold a matching row: Spark SQL text or tuples.
+        filters: Skip files that cannot hold a matching row: Spark SQL or tuples.
 
     Returns:
-        The columns of `DeltaTable.get_add_actions`, partition values and statistics as columns of their own.
+        The columns of `DeltaTable.get_add_actions`, with a column for each partition value and statistic.
 
     Raises:
         TableNotFoundError: There is no table.
-        InvalidArgumentError: The filter is wrong.
+        InvalidArgumentError: The filter is invalid.
     """
     session = Session(spark)
     table = handle(session, place_of(session, path))
@@ -143,17 +143,17 @@ def files(spark: Any, path: str, filters: Any = None) -> Any:
 
 
 def frame_of(session: Session, query: Query, tables: Tables, args: Any = None) -> Any:
-    """A query as a data frame, its tables pinned to versions of now.
+    """Return a query as a data frame, with its tables pinned to their current versions.
 
     Args:
         session: The session.
         query: The query, whose parts name tables.
-        tables: What names mean.
+        tables: The tables of the session.
         args: Parameters of the query, for Spark.
 
     Raises:
-        AnalysisException: Spark does not take it.
-        TableNotFoundError: A table that is named with a version is none of Delta.
+        AnalysisException: Spark rejects the query.
+        TableNotFoundError: A table that is named with a version is not a Delta table.
     """
     refresh_views(session, query.names)
     given = {} if args is None else {"args": args}
@@ -177,7 +177,7 @@ def frame_of(session: Session, query: Query, tables: Tables, args: Any = None) -
 
 
 def _with_names(session: Session, query: Query) -> Iterator[str | TableName | Changes | Facts]:
-    """The parts of a query, with the tables that only their names say; what the query itself makes is none."""
+    """Yield the parts of a query, with tables that are named only by identifiers, except the query's own CTEs."""
     made = {name.lower() for name in re.findall(r"(?is)[\s,]`?(\w+)`?\s*(?:\([^()]*\)\s*)?AS\s*\(", query.text)}
     known: dict[str, bool] = {}
     for part in query.parts:
@@ -194,7 +194,7 @@ def _with_names(session: Session, query: Query) -> Iterator[str | TableName | Ch
 
 
 def _meaning(part: TableName | Changes | Facts) -> tuple[Any, ...]:
-    """The same for every place in the text that names it."""
+    """Return a key that is equal for all occurrences of the same table."""
     if isinstance(part, Facts):
         return (*_meaning(part.table), part.what, part.limit)
     if isinstance(part, Changes):
@@ -204,13 +204,13 @@ def _meaning(part: TableName | Changes | Facts) -> tuple[Any, ...]:
 
 
 def alias_of(part: TableName | Changes | Facts, rest: tuple[Any, ...]) -> str:
-    """The table's own name, so that columns may go by it, unless the text gives it another."""
+    """Return the table's own name, so that columns can be qualified with it, unless the query has an alias."""
     table = part if isinstance(part, TableName) else part.table
     behind = rest[0] if rest and isinstance(rest[0], str) else ""
     match = _NEXT.match(behind)
     word = match[1] if match else ""
     has_alias = word == "`" or (re.fullmatch(r"[A-Za-z_]\w*", word) and word.upper() not in _NO_ALIAS)
-    # A sample stands before an alias.
+    # TABLESAMPLE comes before an alias.
     if has_alias or word.upper() == "TABLESAMPLE":
         return ""
     if table.by_path and not isinstance(part, Facts):

@@ -1,4 +1,4 @@
-"""What commands answer, as data frames."""
+"""Results of commands as data frames."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
 
 def answered(session: Session, rows: pa.RecordBatchReader) -> Any:
-    """An answer of `deltafast._sql` as a data frame, with locations as Hadoop spells them."""
+    """Return a result of `deltafast._sql` as a data frame, with locations in Hadoop's form."""
     found: Any = rows.read_all()
     if not found.column_names:
         return nothing(session)
@@ -35,10 +35,10 @@ def answered(session: Session, rows: pa.RecordBatchReader) -> Any:
 
 
 def history_of(session: Session, place: Place, table: DeltaTable, limit: int | None) -> Any:
-    """The commits of a table as a data frame, each with the time by which it is found.
+    """Return the commits of a table as a data frame, each with the timestamp by which time travel finds it.
 
-    That is, as in delta-spark, the in-commit timestamp or else the time of the commit's file, not the clock of who
-    wrote it. No commit is older than the one before.
+    As in delta-spark, that is the in-commit timestamp or else the modification time of the commit file, not the clock
+    of the writer. No commit is older than the one before.
     """
     history = table.history(limit)
     log, _ = _core.Files.open(place.uri, place.options or None).list("_delta_log")
@@ -53,14 +53,14 @@ def history_of(session: Session, place: Place, table: DeltaTable, limit: int | N
 
 
 def nothing(session: Session) -> Any:
-    """No rows and no columns."""
+    """Return a frame without rows and columns."""
     from pyspark.sql.types import StructType
 
     return session.spark.createDataFrame([], StructType([]))
 
 
 def plan_of(frame: Any, mode: str) -> str:
-    """What EXPLAIN in a mode says of a frame."""
+    """Return the output of EXPLAIN for a frame in a mode."""
     if hasattr(frame, "_explain_string"):
         return str(frame._explain_string(mode=mode))
     return str(frame._sc._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), mode))

@@ -1,4 +1,4 @@
-"""What names of tables in a statement stand for in a session: what was given, registered views, the catalog, places."""
+"""Resolution of table names in a statement: given tables, registered views, the session's catalog, locations."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ __all__ = ["SparkTables"]
 
 @dataclass(frozen=True)
 class SparkTables(Tables):
-    """Names of one statement, and what the session knows them to be."""
+    """The tables of a session, for the names of one statement."""
 
     session: Session = field(kw_only=True)
 
     @classmethod
     def of(cls, session: Session, given: Mapping[str, object] | None = None) -> SparkTables:
-        """Of a session, with its settings."""
+        """Return the tables of a session, with its settings."""
         return cls(
             given or {},
             None,
@@ -55,7 +55,7 @@ class SparkTables(Tables):
         )
 
     def find(self, name: str) -> object | None:
-        """A table that was given, registered, or is in the catalog."""
+        """Return a given table, a registered view or a table of the catalog."""
         given = super().find(name)
         if given is not None:
             return given
@@ -65,16 +65,16 @@ class SparkTables(Tables):
         return place_of_name(self.session, name) or place_of_view(self.session, name)
 
     def check_moment(self, table: DeltaTable, at: int | datetime) -> None:
-        """As delta-spark: none behind the newest version."""
+        """Reject a timestamp after that of the newest version, as delta-spark does."""
         if not isinstance(at, int):
             check_moment(table, at)
 
     def knows(self, ref: TableName) -> bool:
-        """Whether it is a Delta table."""
+        """Return whether a name is that of a Delta table."""
         return ref.by_path or self.find(ref.name) is not None
 
     def place(self, ref: TableName, location: str | None = None) -> str:
-        """Where the table lies, or will lie, as the core names it."""
+        """Return the location of an existing or new table, as the core names it."""
         if location is None and not self.knows(ref):
             message = (
                 f"there is no Delta table `{ref.name}` in the session; write delta.`path`, or give the table its name "
@@ -84,17 +84,17 @@ class SparkTables(Tables):
         return place_of(self.session, super().place(ref, location), self.storage_options).uri
 
     def catalog_name(self, ref: TableName) -> str | None:
-        """The whole name of a table that the session's catalog keeps; None of any other."""
+        """Return the fully qualified name of a table of the session's catalog; None for any other table."""
         is_known = ref.by_path or super().find(ref.name) is not None or ref.name.lower() in views_of(self.session)
         return None if is_known else whole_name(self.session, ref.name)
 
     def rows(self, query: Query) -> pa.RecordBatchReader:
-        """The rows of a query of Spark, collected."""
+        """Return the rows of a Spark query, collected."""
         with quiet():
             return frame_of(self.session, query, self).toArrow().to_reader()
 
     def optimizer(self, table: DeltaTable) -> TableOptimizer:
-        """What lays the files of a table out anew, in the driver or on the executors."""
+        """Return the object that rewrites a table's files, in the driver or on the executors."""
         return dml.optimizer(self.session, table)
 
     def _open(self, place: str) -> DeltaTable:

@@ -1,4 +1,4 @@
-"""`sql`: Delta's statements on Spark; what is none of them is Spark's."""
+"""`sql`: Delta's statements on Spark; any other statement is passed to Spark."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["sql"]
 
-#: Statements that Spark does not have, so that what is wrong with them is said here.
+#: Statements that Spark does not have, so that their errors are raised here.
 _OWN: Final = re.compile(
     r"(?is)\s*(OPTIMIZE|VACUUM|RESTORE|REORG|CONVERT|GENERATE|DESC(RIBE)?\s+(HISTORY|DETAIL))\b|.*\bdelta\s*\.\s*`"
 )
@@ -65,7 +65,7 @@ _EXPLAIN: Final = re.compile(
 _CHANGES: Final = (tree.Insert, tree.Update, tree.Delete, tree.Merge)
 _TABLE: Final = re.compile(r"(?is)\s*TABLE\s+(delta\s*\.\s*`(?:[^`]|``)+`)\s*;?\s*")
 _DROP: Final = re.compile(r"(?is)\s*DROP\s+TABLE\s+(IF\s+EXISTS\s+)?delta\s*\.\s*`((?:[^`]|``)+)`\s*(?:PURGE\s*)?;?\s*")
-#: Statements of both, about a Delta table.
+#: Statements of both Spark and Delta, which Delta's parser takes for Delta tables.
 _OF_DELTA: Final = re.compile(
     r"(?is)\s*(?:(?:CREATE\s+(?:OR\s+REPLACE\s+)?|REPLACE\s+)TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
     r"|INSERT\s+(?:INTO|OVERWRITE)\s+(?:TABLE\s+)?)delta\s*\.\s*`"
@@ -74,12 +74,12 @@ _USING_DELTA: Final = re.compile(r"(?is)\bUSING\s+`?delta`?(\W|$)")
 
 
 class _SparkReader(Reader):
-    """Reads names of several parts, and queries as Spark does."""
+    """Reads names of several parts, and queries in Spark's syntax."""
 
     spark = True
 
     def table(self) -> TableName:
-        """``delta.`place` ``, or a name of the session."""
+        """Read ``delta.`place` ``, or a name of the session."""
         token = self.token
         if token.upper == "DELTA" and self.ahead().text == "." and self.ahead(2).kind == "quoted":
             return super().table()
@@ -95,6 +95,7 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
     """Run one statement: Delta's by the core and Spark's own reader and writer, any other by Spark.
 
     Delta's statements are those of `deltafast.sql`, on tables that are named by ``delta.`path` ``, by a view of
+    Delta's statements are those of `deltafast.sql`, on tables that are named by ``delta.`path` ``, by a view of
     `register_view`, or by a table of the session's catalog whose provider is `delta`. Queries, also those within
     INSERT, MERGE and CREATE TABLE, run on Spark; in them ``delta.`path` ``, `VERSION AS OF`, `TIMESTAMP AS OF`,
     `t@v5`, `table_changes(..)` and `table_changes_by_path(..)` are read by `deltafast.spark.read`.
@@ -102,18 +103,18 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
     Args:
         spark: The session, classic or Connect.
         text: The statement, in Spark SQL.
-        args: Parameters: values by names, for `:name`, or a list of them, for `?`.
+        args: Parameters: values by name, for `:name`, or a list of them, for `?`.
 
     Returns:
-        A data frame: the rows of a query, lazily; what a command answers, in delta-spark's columns. Commands are done
-        when the call returns.
+        A data frame: the rows of a query, lazily; the result of a command, in delta-spark's columns. Commands are
+        complete when the call returns.
 
     Raises:
-        InvalidArgumentError: The statement is wrong, with the place in the text.
-        UnsupportedExpressionError: It may be right, but this release does not have it.
-        TableNotFoundError: A name is none of a Delta table.
-        DeltaError: As the methods of `DeltaTable` that do the same.
-        PySparkException: Spark does not take a query, or a statement that is its own.
+        InvalidArgumentError: The statement is invalid; the message has the position in the string.
+        UnsupportedExpressionError: The statement may be valid, but this release does not support it.
+        TableNotFoundError: A name is not that of a Delta table.
+        DeltaError: As the corresponding methods of `DeltaTable`.
+        PySparkException: Spark rejects a query, or a statement of its own.
     """
     session = Session(spark)
     given = {} if args is None else {"args": args}
@@ -128,7 +129,7 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
     except InvalidArgumentError:
         named = _TABLE.fullmatch(text)
         if named:
-            text = f"SELECT * FROM {named[1]}"  # noqa: S608 - quoted as it was
+            text = f"SELECT * FROM {named[1]}"  # noqa: S608 - the name is quoted already
             return frame_of(session, _SparkReader(text, session.zone).query(), SparkTables.of(session), args)
         if _OF_DELTA.match(text):
             raise
@@ -149,7 +150,7 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
 
 
 def _by_other_statements(session: Session, text: str, args: Any) -> Any:
-    """Run what is run by way of other statements, or shows them; None for anything else."""
+    """Run a statement that is implemented by other statements, or explains them; None for any other."""
     found = _made_of_others(session, text)
     if found is None:
         found = _explained(session, text, args)
@@ -162,12 +163,12 @@ def _by_other_statements(session: Session, text: str, args: Any) -> Any:
 
 
 def _several(session: Session, text: str) -> list[str]:
-    """The INSERTs that one statement of Spark's is, where one of them is into a Delta table.
+    """Return the INSERTs of a multi-insert statement of Spark's, if one of them is into a Delta table.
 
-    As in delta-spark they are commits of their own, one after the other.
+    As in delta-spark they are separate commits, one after the other.
 
     Raises:
-        InvalidArgumentError: One that names a place is not written rightly; none has been run.
+        InvalidArgumentError: One that names a path has a syntax error; none has been run.
     """
     tables, is_deltas = SparkTables.of(session), False
     inserts = inserts_of(text) if _INSERTS.match(text) else []
@@ -177,19 +178,19 @@ def _several(session: Session, text: str) -> list[str]:
         except InvalidArgumentError:
             if _OF_DELTA.match(one):
                 raise
-            # Spark's, such as into a directory.
+            # One of Spark's own, such as into a directory.
             continue
         is_deltas = is_deltas or (isinstance(statement, tree.Insert) and tables.knows(statement.target))
     return inserts if is_deltas else []
 
 
 def _explained(session: Session, text: str, args: Any) -> Any:
-    """What EXPLAIN shows of a change of a Delta table, which is not run: what is done, and the plan of new rows.
+    """Return the output of EXPLAIN for a change of a Delta table, which is not run: command and plan of new rows.
 
-    None for any other text: it is Spark's.
+    None for any other statement, which is passed to Spark.
 
     Raises:
-        InvalidArgumentError: A statement that names a place is not written rightly.
+        InvalidArgumentError: A statement that names a path has a syntax error.
         TableNotFoundError: There is no table.
     """
     match = _EXPLAIN.match(text)
@@ -219,7 +220,7 @@ def _explained(session: Session, text: str, args: Any) -> Any:
 
 
 def _dropped(session: Session, path: str, *, if_exists: bool) -> Any:
-    """What `DROP TABLE` does to a path, as in delta-spark: no catalog has it, and its files stay."""
+    """Run `DROP TABLE` for a path, as delta-spark does: it is in no catalog, and its files are kept."""
     place = place_of(session, path.replace("``", "`"))
     if not if_exists:
         handle(session, place)
@@ -227,7 +228,7 @@ def _dropped(session: Session, path: str, *, if_exists: bool) -> Any:
 
 
 def _with_values(session: Session, text: str) -> str:
-    """A change of a Delta table with the values of its subqueries."""
+    """Return a change of a Delta table with the values of its subqueries."""
     target = _CHANGED.match(text)
     if target is None:
         return text
@@ -238,7 +239,7 @@ def _with_values(session: Session, text: str) -> str:
 
 
 def _made_of_others(session: Session, text: str) -> Any:
-    """Run what makes a table of what the catalog has, or drops one that it has not; None for anything else."""
+    """Create a table from one of the catalog, or drop one that is not in the catalog; None for any other statement."""
     dropped = _DROP.fullmatch(text)
     if dropped:
         return _dropped(session, dropped[2], if_exists=dropped[1] is not None)
@@ -255,7 +256,7 @@ def _made_of_others(session: Session, text: str) -> Any:
 
 
 def _refuse_view(statement: tree.Statement | None, tables: SparkTables) -> None:
-    """Say in one line that a temporary view cannot be changed, which Spark says by its inner classes' names."""
+    """Raise an error of one line for a change of a temporary view; Spark's error shows its internal classes' names."""
     if not isinstance(statement, tree.Update | tree.Delete | tree.Merge) or tables.knows(statement.target):
         return
     name = statement.target.name
@@ -265,12 +266,12 @@ def _refuse_view(statement: tree.Statement | None, tables: SparkTables) -> None:
 
 
 def _speaks_of(text: str, views: dict[str, Any]) -> bool:
-    """Whether a registered table is named in a text."""
+    """Return whether a string names a registered table."""
     return not views.keys().isdisjoint(word.lower() for word in re.findall(r"\w+", text))
 
 
 def _is_deltas(statement: tree.Statement, tables: SparkTables, text: str) -> bool:
-    """Whether a statement is about a Delta table."""
+    """Return whether a statement refers to a Delta table."""
     match statement:
         case tree.Select() | tree.Convert():
             return True
@@ -287,7 +288,7 @@ def _is_deltas(statement: tree.Statement, tables: SparkTables, text: str) -> boo
             return tables.knows(statement.target) or _OWN.match(text) is not None
 
 
-def _run(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR0911 - one line a statement
+def _run(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR0911 - one line per statement
     """Run a statement of Delta."""
     session, commit = tables.session, tables.commit_properties
     match statement:
@@ -325,7 +326,7 @@ def _run(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR091
 
 
 def _check_new(table: DeltaTable, fields: list[dict[str, Any]]) -> None:
-    """Refuse new columns that only column mapping has names for."""
+    """Reject new columns whose names need column mapping."""
     protocol, properties = table.protocol(), table.metadata().configuration
     if mapping_mode(protocol.min_reader_version, protocol.reader_features, properties) == "none":
         check_names({"fields": fields}, lambda: None)
@@ -336,7 +337,7 @@ def _at(path: str) -> TableName:
 
 
 def _frame(source: tree.Source, tables: SparkTables) -> Any:
-    """The rows of a query or table as a data frame."""
+    """Return the rows of a query or table as a data frame."""
     if isinstance(source, tree.TableName):
         if not source.by_path and source.at is None:
             refresh_views(tables.session, frozenset({source.name.lower()}))
@@ -361,7 +362,7 @@ def _merge(merge: tree.Merge, tables: SparkTables) -> Any:
 
 def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
     session = tables.session
-    # A list of columns says which there are, whatever the session says.
+    # A column list determines the columns, whatever the session's settings.
     if not insert.columns and session.merges_schemas:
         insert = replace(insert, evolve=True)
     if isinstance(insert.source, tree.Values) or insert.mode in ("using", "on"):
@@ -388,7 +389,7 @@ def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
     try:
         version = write(frame, path, mode, replace_where=condition, options=options)
     except DeltaProtocolError:
-        # Nothing was written: binary partition columns, and files that hold partition columns, are the core's to write.
+        # Nothing was written: only the core writes binary partition columns, and files that hold partition columns.
         version = write(frame, path, mode, replace_where=condition, options=options, writer="driver")
     table.update_incremental()
     made = 0 if version is None or version == before else written(table)

@@ -1,4 +1,4 @@
-"""Subqueries in UPDATE and DELETE: one value each in what UPDATE sets, and nowhere else, as in delta-spark."""
+"""Subqueries in UPDATE and DELETE: scalar ones in the values of an UPDATE, as in delta-spark."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _PIECE: Final = re.compile(
 
 
 def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
-    """An UPDATE or DELETE with the values of its subqueries in their places.
+    """Replace the subqueries of an UPDATE or DELETE by their values.
 
     Args:
         text: The statement.
-        tables: What names mean.
-        reader: Reads moments.
+        tables: The tables of the session.
+        reader: Parses timestamps.
 
     Raises:
-        InvalidArgumentError: A condition has a subquery, or one that is to give a value gives something else.
+        InvalidArgumentError: A condition has a subquery, or a subquery for a value does not return a single value.
     """
     found, done, is_condition = list[str](), 0, False
     while (piece := _PIECE.search(text, done)) is not None:
@@ -50,7 +50,7 @@ def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
         frame = frame_of(tables.session, query, tables)
         kinds = [field.dataType.simpleString() for field in frame.schema]
         is_moment = kinds in (["timestamp"], ["timestamp_ntz"])
-        # As text: Python would have it in the zone of the process, not of the session.
+        # As a string: Python would convert it to the time zone of the process instead of the session's.
         shown = frame.selectExpr(f"CAST({quoted(frame.columns[0])} AS STRING)") if is_moment else frame
         rows = shown.limit(2).collect()
         if len(frame.columns) != 1 or len(rows) > 1:

@@ -1,1 +1,1 @@
-"""Spark's streams from and into tables."""
+"""Spark streams that read from and write to tables."""

@@ -1,7 +1,7 @@
-"""Which files the next batch of a stream has: from one place in the log to another.
+"""Planning of the batches of a stream: the files between two positions in the log.
 
-A place is the cursor of `DeltaTable.stream_changes` in plain JSON; Spark keeps it in the query's checkpoint. It holds
-where the stream began too, since Spark does not keep that: a batch that failed is planned anew from its end alone.
+A position is the cursor of `DeltaTable.stream_changes` in plain JSON; Spark keeps it in the query's checkpoint. It also
+holds the beginning of the stream, which Spark does not keep: a failed batch is planned again from its end alone.
 Nothing here needs Spark.
 """
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 __all__ = ["BEGINNING", "StreamPlan"]
 
-#: Where a stream begins that has not begun; the first plan settles where that is.
+#: The position of a stream that has not begun; the first plan determines the actual one.
 BEGINNING: dict[str, Any] = {"begin": None}
 
-#: Versions that are kept open.
+#: Maximum number of versions that are kept open.
 _TABLES = 8
 
 
 class StreamPlan:
-    """A stream through a table.
+    """A stream that reads a table.
 
     Args:
         table: A handle on its newest version.
-        options: How to go through it.
-        schema: The fields that the stream's rows have, in Delta's JSON; the table's where None.
+        options: The options of the stream.
+        schema: The fields of the stream's rows, in Delta's JSON; the table's if None.
 
     Raises:
         SchemaMismatchError: The fields are not the table's.
@@ -65,23 +65,23 @@ class StreamPlan:
         self._held: tuple[int, list[StreamFile]] | None = None
         self._tables: dict[int, TableHandle] = {}
 
-    # --- from place to place ---------------------------------------------------------------------
+    # --- positions -------------------------------------------------------------------------------
 
     def stop_at_newest(self) -> None:
-        """Go no further than the version that is the newest now."""
+        """Stop at the version that is the newest now."""
         self._last = self._newest().version
 
     def next(self, start: Mapping[str, Any], *, limited: bool = True) -> dict[str, Any]:
-        """The place behind the next batch; `start` itself where there is nothing new.
+        """Return the position at the end of the next batch; `start` itself if there is no new data.
 
         Args:
-            start: The place behind the last batch, or `BEGINNING`.
-            limited: Whether the bounds of a batch hold.
+            start: The end of the last batch, or `BEGINNING`.
+            limited: Whether the limits of a batch apply.
 
         Raises:
-            InvalidArgumentError: The place is of another table.
-            VersionNotFoundError: Commits are gone from the log.
-            DeltaProtocolError: A commit changes rows and no option says what to make of it.
+            InvalidArgumentError: The position is one of another table.
+            VersionNotFoundError: Commits were deleted from the log.
+            DeltaProtocolError: A commit changes rows and no option says how to handle it.
             SchemaMismatchError: The schema changed.
         """
         if start.get("begin") is None:
@@ -95,11 +95,11 @@ class StreamPlan:
         return {"begin": self._log.cursor(begin, 0), "at": self._log.cursor(after, 0)}
 
     def pieces(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Piece]:
-        """What is read between two places; parts that are large are cut for several tasks.
+        """Return the data to read between two positions; large parts are split for several tasks.
 
         Raises:
-            VersionNotFoundError: Commits are gone from the log.
-            SchemaMismatchError: The rows are not of the stream's schema.
+            VersionNotFoundError: Commits were deleted from the log.
+            SchemaMismatchError: The rows do not match the stream's schema.
         """
         if end.get("begin") is None:
             return []
@@ -118,13 +118,13 @@ class StreamPlan:
         return pieces
 
     def _changes(self, place: StreamPosition, last: StreamPosition) -> list[_Part]:
-        """The versions that have changes; each is read as a whole."""
+        """Return the versions that have changes; each is read as a whole."""
         commits = self._commits(place.version)
         found = ((version, self._commit(commits, version)) for version in range(place.version, last.version))
         return [_Part(version, None, snapshot=False) for version, commit in found if commit and commit.feed_files]
 
     def _commits_between(self, place: StreamPosition, last: StreamPosition) -> list[_Part]:
-        """Files of commits; those of commits one after the other that only add rows are read as one version."""
+        """Return the files of commits; those of consecutive commits that only add rows are read at one version."""
         commits = self._commits(place.version)
         held: list[_Part] = []
         run: list[_Versioned] = []
@@ -145,7 +145,7 @@ class StreamPlan:
         return held + (self._run(run, end - 1) if run else [])
 
     def _run(self, run: list[_Versioned], version: int) -> list[_Part]:
-        """Files of several commits, at the last of the versions; but for those that it has no more as they were."""
+        """Return files of several commits at the last version, or at their own one if they have changed since."""
         found = RecordBatchReader(self._at(version).snapshot.files(columns=["path", "deletion_vector"])).read_all()
         plain = found.column("deletion_vector").combine_chunks().is_null()
         whole = set(found.column("path").combine_chunks().filter(plain).to_pylist())
@@ -155,11 +155,11 @@ class StreamPlan:
         return [_Part(at, files, snapshot=False) for at, files in sorted(out.items())]
 
     def _cut(self, held: list[_Part]) -> list[Piece]:
-        """Parts of a size for tasks, of versions whose rows can be given."""
+        """Split files into parts of the size of a task, after a check that their versions match the stream's schema."""
         lost: set[int] = set()
         checked: int | None = None
         for version in sorted({part.version for part in held}):
-            # Between two versions without a word of the schema it is the same.
+            # Between two versions without a change of metadata the schema is the same.
             if checked is None or any(self._may_change(between) for between in range(checked + 1, version + 1)):
                 try:
                     self._check_old(version)
@@ -183,10 +183,10 @@ class StreamPlan:
         commit = self._seen.get(version)
         return commit is None or commit.table_id is not None
 
-    # --- what a batch may have -------------------------------------------------------------------
+    # --- contents of a batch ---------------------------------------------------------------------
 
     def _after(self, place: StreamPosition, *, limited: bool) -> StreamPosition:
-        """The place behind the batch that begins at `place`."""
+        """Return the position at the end of the batch that begins at `place`."""
         room = Room(self.options if limited else None)
         if place.snapshot:
             files = self._snapshot(place.version)
@@ -207,7 +207,7 @@ class StreamPlan:
         return place
 
     def _taken(self, commit: _core.CommitFiles, place: StreamPosition, room: Room) -> int | None:
-        """Take of a commit what there is room for: up to which file; None for all."""
+        """Take the files of a commit up to the limits; return the index of the first one not taken, or None."""
         if commit.table_id is not None and place.version > self._base:
             self._check_new(place.version)
         if self.options.feed:
@@ -217,10 +217,10 @@ class StreamPlan:
         return index if index < len(files) else None
 
     def _rows_of(self, commit: _core.CommitFiles, version: int) -> list[StreamFile]:
-        """The files of a commit whose rows are new.
+        """Return the files of a commit whose rows are new.
 
         Raises:
-            DeltaProtocolError: It changes rows and no option says what to make of it.
+            DeltaProtocolError: It changes rows and no option says how to handle it.
         """
         options = self.options
         if commit.removes:
@@ -229,14 +229,14 @@ class StreamPlan:
             if commit.adds and not options.ignores_changes:
                 message = (
                     f"version {version} of {self.table.table_uri} changes rows, which a stream of appended rows cannot "
-                    "tell: read the change feed (readChangeFeed), or pass over such versions (skipChangeCommits), or "
+                    "report: read the change feed (readChangeFeed), skip such versions (skipChangeCommits), or "
                     "take all rows of their files (ignoreChanges)"
                 )
                 raise DeltaProtocolError(message, version=version, path=self.table.table_uri)
             if not commit.adds and not (options.ignores_deletes or options.ignores_changes):
                 message = (
                     f"version {version} of {self.table.table_uri} deletes rows, which a stream of appended rows cannot "
-                    "tell: read the change feed (readChangeFeed), or pass over such versions (ignoreDeletes or "
+                    "report: read the change feed (readChangeFeed), or skip such versions (ignoreDeletes or "
                     "skipChangeCommits)"
                 )
                 raise DeltaProtocolError(message, version=version, path=self.table.table_uri)
@@ -248,7 +248,7 @@ class StreamPlan:
     # --- the log ---------------------------------------------------------------------------------
 
     def _beginning(self) -> StreamPosition:
-        """Where a stream begins."""
+        """Return the position at which the stream begins."""
         newest = self._newest()
         start, moment = self.options.starting_version, self.options.starting_timestamp
         if moment is not None:
@@ -266,7 +266,7 @@ class StreamPlan:
         return StreamPosition(start, 0, snapshot=False)
 
     def _since(self, time: int, newest: _core.Snapshot) -> int:
-        """The first version that was committed then or later."""
+        """Return the first version that was committed at or after a timestamp."""
         if time > newest.timestamp_ms:
             message = f"startingTimestamp is {self.options.starting_timestamp}, but the newest version of "
             message += f"{self.table.table_uri} was committed before it"
@@ -274,7 +274,7 @@ class StreamPlan:
         try:
             found = newest.at_timestamp(time)
         except VersionNotFoundError:
-            # It is before the oldest version that can be read; that is where the commits begin.
+            # It is before the oldest version that can be read; the commits begin there.
             oldest = json.loads(newest.history_json(None)[-1])
             return int(oldest["version"])
         return found.version if found.timestamp_ms == time else found.version + 1
@@ -290,7 +290,7 @@ class StreamPlan:
         return None if version > newest.version else _core.Commits.list(newest, version)
 
     def _commit(self, commits: _core.Commits | None, version: int) -> _core.CommitFiles | None:
-        """A commit of this table; None for one that is gone where that does not matter."""
+        """Return a commit of this table; None for a deleted one if the options tolerate data loss."""
         if version not in self._seen:
             if commits is None:
                 message = f"version {version} of {self.table.table_uri} is not there any more: the table went back"
@@ -301,7 +301,7 @@ class StreamPlan:
                 if self.options.fails_on_loss:
                     message = (
                         f"the commit of version {version} of {self.table.table_uri} is gone from the log, so the "
-                        "stream would lose rows: begin anew with another checkpoint, or go on behind the gap with "
+                        "stream would lose rows: start over with another checkpoint, or go on behind the gap with "
                         "failOnDataLoss=false"
                     )
                     raise VersionNotFoundError(message, version=version, path=self.table.table_uri) from error
@@ -309,7 +309,7 @@ class StreamPlan:
         return self._seen[version]
 
     def _snapshot(self, version: int) -> list[StreamFile]:
-        """The files of a version, the oldest first."""
+        """Return the files of a version, the oldest first."""
         if self._held is None or self._held[0] != version:
             files = [file for file in self._log.snapshot_files(version) if not self._is_excluded(file.path)]
             self._held = version, files
@@ -331,7 +331,7 @@ class StreamPlan:
     # --- the schema ------------------------------------------------------------------------------
 
     def _check_new(self, version: int) -> None:
-        """See that a version later than the stream's schema has it still."""
+        """Check that a version later than the stream's schema still has it."""
         now = {field["name"]: plain_type(field["type"]) for field in fields_of(self._at(version))}
         before = {field["name"]: plain_type(field["type"]) for field in fields_of(self._at(self._base))}
         if list(now.items()) != list(before.items()):
@@ -343,7 +343,7 @@ class StreamPlan:
         self._base = version
 
     def _check_old(self, version: int) -> None:
-        """See that rows of a version can be given with the stream's schema."""
+        """Check that rows of a version can be converted to the stream's schema."""
         if version >= self._base:
             return
         kinds = {field["name"]: field["type"] for field in self.fields}
@@ -353,14 +353,14 @@ class StreamPlan:
         if gone:
             message = (
                 f"version {version} of {self.table.table_uri} has columns that were dropped or renamed since "
-                f"({', '.join(gone)}): begin the stream anew, with a later startingVersion"
+                f"({', '.join(gone)}): start the stream again with a later startingVersion"
             )
             raise SchemaMismatchError(message, version=version, path=self.table.table_uri)
         for field in old:
             if field["name"] in kinds and not fits(field["type"], kinds[field["name"]]):
                 message = (
                     f"the type of the column {field['name']!r} of {self.table.table_uri} has changed since version "
-                    f"{version}: begin the stream anew, with a later startingVersion"
+                    f"{version}: start the stream again with a later startingVersion"
                 )
                 raise SchemaMismatchError(message, version=version, path=self.table.table_uri, column=field["name"])
 

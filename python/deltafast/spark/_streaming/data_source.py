@@ -1,8 +1,8 @@
 """`format("deltafast")`: tables as a Python data source, for reading, writing and streams.
 
-Rows pass through the Python of the executors, all columns of them, and executors need deltafast:
-`deltafast.spark.read`, `write`, `stream` and `sink` are several times as fast. What this is for: `readStream` into any
-sink, and programs that name a format.
+All columns of all rows pass through the Python of the executors, which need deltafast: `deltafast.spark.read`, `write`,
+`stream` and `sink` are several times as fast. The format is for `readStream` into any sink, and for programs that refer
+to a format by name.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from deltafast.spark._scan.read_tasks import Piece
     from deltafast.spark._session.storage import Place
 else:
-    # PySpark 4.0 has neither, 4.1 no limits of batches: see `_need`.
+    # PySpark 4.0 has neither class, 4.1 no batch limits: see `follows`.
     DataSourceStreamArrowWriter = getattr(datasource, "DataSourceStreamArrowWriter", object)
     try:
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
@@ -71,7 +71,7 @@ _WRITE = (
 
 
 class DeltafastDataSource(Shipped, DataSource):
-    """The format; `deltafast.spark.register` makes it known with what the session is set to."""
+    """The format; `deltafast.spark.register` registers it with the settings of the session."""
 
     #: Hadoop's settings of stores, and the session's time zone.
     settings: HadoopSettings
@@ -80,30 +80,30 @@ class DeltafastDataSource(Shipped, DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What users call it."""
+        """Return the name of the format."""
         return "deltafast"
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options, by their names in small letters."""
+        """The options, by their names in lower case."""
         return {str(key).lower(): value for key, value in dict(cast("Any", self.options)).items()}
 
     @property
     def place(self) -> Place:
-        """Where the table is."""
+        """The location of the table."""
         if "path" not in self.given:
             message = "format('deltafast') needs the path of a table: load(path), start(path) or option('path', ...)"
             raise InvalidArgumentError(message)
         return place_of(self.settings, self.given["path"])
 
     def table(self, version: int | None = None, timestamp: str | None = None) -> DeltaTable:
-        """The table at a version."""
+        """Return the table at a version."""
         place = self.place
         options = place.options or None
         return DeltaTable(place.uri, version=version, timestamp=timestamp, storage_options=options, time_zone=self.zone)
 
     def schema(self) -> Any:
-        """The columns of the version that is read, which the frame is pinned to."""
+        """Return the columns of the version that is read, to which the frame is pinned."""
         given = self.given
         version = given.get("versionasof")
         table = self.table(None if version is None else int(version), given.get("timestampasof"))
@@ -114,7 +114,7 @@ class DeltafastDataSource(Shipped, DataSource):
         return spark_schema(fields)
 
     def reader(self, schema: Any) -> DataSourceReader:
-        """Read a version, or the changes of some."""
+        """Return a reader of a version, or of the changes of some versions."""
         given = self.given
         is_feed = is_true(given.get("readchangefeed", given.get("readchangedata")))
         _known(given, _READ + _FEED if is_feed else _READ)
@@ -123,15 +123,15 @@ class DeltafastDataSource(Shipped, DataSource):
         return _Reader(Opened.of(self.place, self.zone, schema), table, given if is_feed else None)
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
-        """Follow the table."""
+        """Return a reader that streams the table."""
         return _StreamReader(self, schema)
 
     def writer(self, schema: Any, overwrite: bool) -> Any:
-        """Append, or overwrite."""
+        """Return a writer that appends, or overwrites."""
         return _Writer(self, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: N802
-        """Append each batch exactly once, or in mode complete overwrite."""
+        """Return a writer that appends each batch exactly once, or in mode complete overwrites."""
         if not hasattr(datasource, "DataSourceStreamArrowWriter"):
             message = "writing streams by format('deltafast') needs PySpark 4.1 or newer; "
             message += "use foreachBatch(deltafast.spark.sink(path))"
@@ -140,7 +140,7 @@ class DeltafastDataSource(Shipped, DataSource):
 
 
 def follows() -> None:
-    """Refuse to follow tables where Spark does not tell a source where the last batch ended.
+    """Reject streaming reads on versions of Spark that do not report the end of the last batch to a source.
 
     Raises:
         InvalidArgumentError: This PySpark is too old.
@@ -163,7 +163,7 @@ def _known(given: Mapping[str, Any], names: tuple[str, ...]) -> None:
 
 
 class _Part(InputPartition):
-    """What one task reads."""
+    """The data that one task reads."""
 
     def __init__(self, piece: Piece) -> None:
         super().__init__(tuple(piece))
@@ -179,7 +179,7 @@ class _Reader(Shipped, DataSourceReader):
         return [_Part(piece) for piece in self._pieces]
 
     def read(self, partition: Any) -> Iterator[Any]:
-        # Where there are no partitions Spark asks for one that says nothing.
+        # If there are no partitions Spark passes an empty one.
         return self._opened.rows(partition.piece) if isinstance(partition, _Part) else iter(())
 
 
@@ -195,7 +195,7 @@ class _StreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
         self._held: StreamPlan | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # What executors need; the plan stays with the driver.
+        # Executors need only this; the plan stays on the driver.
         return {"_opened": self._opened}
 
     @property
@@ -205,7 +205,7 @@ class _StreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
         return self._held
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        # Earlier PySpark 4.1 would lose the error.
+        # Earlier versions of PySpark 4.1 would lose the error.
         follows()
         return BEGINNING
 
@@ -236,19 +236,19 @@ class _StreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
 
 
 class PlacesDataSource(DeltafastDataSource):
-    """Only how far a stream is, for `deltafast.spark.stream`, which reads the rows of a batch itself."""
+    """The positions of a stream only, for `deltafast.spark.stream`, which reads the rows of a batch itself."""
 
     @classmethod
     def name(cls) -> str:
-        """What `deltafast.spark.stream` calls it."""
+        """Return the name by which `deltafast.spark.stream` refers to it."""
         return "deltafast-places"
 
     def schema(self) -> Any:
-        """The one column that no batch has rows of."""
+        """Return a schema of one column, of which no batch has rows."""
         return spark_schema([field_of("version", "long")])
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
-        """Follow the table."""
+        """Return a reader of the positions."""
         return _PlacesReader(self, schema)
 
 
@@ -266,7 +266,7 @@ class _Staged(WriterCommitMessage):
 
 
 class _Staging(Shipped):
-    """What both writers do."""
+    """The common part of both writers."""
 
     def __init__(self, source: DeltafastDataSource, schema: Any, *, overwrite: bool) -> None:
         given = source.given

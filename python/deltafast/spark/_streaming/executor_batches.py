@@ -1,4 +1,4 @@
-"""The rows of a data frame for the core, as an Arrow stream."""
+"""The rows of a data frame as an Arrow stream for the core."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["streamed"]
 
 @contextmanager
 def streamed(frame: Any) -> Generator[Any]:
-    """Give the rows of a data frame, each partition's as soon as its task is done.
+    """Yield the rows of a data frame, each partition's as soon as its task is complete.
 
-    On Connect, and where PySpark does not hand batches out, all rows are collected first.
+    On Connect, and if PySpark does not provide batches incrementally, all rows are collected first.
 
     Yields:
-        Something with an Arrow C stream, to be read once.
+        An object with an Arrow C stream, to be read once.
 
     Raises:
-        PySparkException: Spark failed; as Spark says it, not as whoever pulled the stream heard of it.
+        PySparkException: Spark failed; Spark's own error, not the one of the consumer of the stream.
     """
     with quiet():
         source = _Batches(frame) if _can_stream(frame) else frame.toArrow()
@@ -38,7 +38,7 @@ def streamed(frame: Any) -> Generator[Any]:
 
 
 def _can_stream(frame: Any) -> bool:
-    """Whether this is a classic frame of a PySpark that hands out batches as they come."""
+    """Return whether this is a classic frame of a PySpark that provides batches incrementally."""
     if not hasattr(frame, "_jdf"):
         return False
     import pyspark
@@ -48,14 +48,14 @@ def _can_stream(frame: Any) -> bool:
 
 
 class _Batches:
-    """Batches from the socket through which Java hands them out, in the order in which tasks end."""
+    """Batches from the socket to which Java writes them, in the order in which tasks end."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         self.failure: Exception | None = None
 
     def reader(self) -> pa.RecordBatchReader:
-        """The batches as a stream."""
+        """Return the batches as a stream."""
         import pyarrow as pa
         from pyspark.sql.pandas import types
 
@@ -91,7 +91,7 @@ class _Batches:
                 # The last item is the order of the batches.
                 yield from (item for item in stream if isinstance(item, pa.RecordBatch))
         except Exception:
-            # Where the socket breaks off, Java knows why. Whoever stops reading is no such case.
+            # If the socket breaks, Java knows the reason. A consumer that stops reading is not such a case.
             finish()
             raise
         finish()

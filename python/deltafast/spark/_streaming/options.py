@@ -1,4 +1,4 @@
-"""What a stream out of a table is told: delta-spark's options by name -> what they mean."""
+"""Options of a stream that reads a table: delta-spark's options by name -> their parsed values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Room", "StreamOptions", "is_true", "stream_options"]
 
-#: Files of a batch where nothing is said of files or bytes.
+#: Maximum number of files of a batch if no limit of files or bytes is given.
 _MAX_FILES = 1000
 
 _OPTIONS = (
@@ -31,11 +31,11 @@ _OPTIONS = (
     "failondataloss",
 )
 _REFUSED = {
-    "schematrackinglocation": "a stream does not follow changes of the schema: begin anew with another checkpoint",
-    "schemalocation": "a stream does not follow changes of the schema: begin anew with another checkpoint",
-    "allowsourcecolumndrop": "a stream does not follow dropped columns: begin anew with another checkpoint",
-    "allowsourcecolumnrename": "a stream does not follow renamed columns: begin anew with another checkpoint",
-    "allowsourcecolumntypechange": "a stream does not follow changed types: begin anew with another checkpoint",
+    "schematrackinglocation": "a stream does not follow changes of the schema: start over with another checkpoint",
+    "schemalocation": "a stream does not follow changes of the schema: start over with another checkpoint",
+    "allowsourcecolumndrop": "a stream does not follow dropped columns: start over with another checkpoint",
+    "allowsourcecolumnrename": "a stream does not follow renamed columns: start over with another checkpoint",
+    "allowsourcecolumntypechange": "a stream does not follow changed types: start over with another checkpoint",
     "witheventtimeorder": "the first rows come in the order of their files: order them yourself",
     "endingversion": "a stream has no end: use Trigger.AvailableNow",
     "endingtimestamp": "a stream has no end: use Trigger.AvailableNow",
@@ -56,35 +56,35 @@ class HasBytes(Protocol):
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """How a stream goes through a table."""
+    """The parsed options of a stream."""
 
-    #: Files of a batch at most; None where only bytes are bounded.
+    #: Maximum number of files of a batch; None if only bytes are limited.
     max_files: int | None = _MAX_FILES
-    #: The file that goes beyond it is the last of its batch.
+    #: Limit of bytes: the file that exceeds it is the last of its batch.
     max_bytes: int | None = None
-    #: The first version whose changes are read; behind the newest (`latest`); the rows that are there if None.
+    #: The first version whose changes are read; only later ones than the newest (`latest`); the existing rows if None.
     starting_version: int | Literal["latest"] | None = None
-    #: The same by a moment.
+    #: The same by timestamp.
     starting_timestamp: str | None = None
-    #: Commits that only end rows give nothing, instead of an error.
+    #: Commits that only delete rows are ignored, instead of an error.
     ignores_deletes: bool = False
-    #: Of commits that change rows all rows of the new files are given.
+    #: For commits that change rows, all rows of the new files are returned.
     ignores_changes: bool = False
-    #: Commits that end or change rows give nothing.
+    #: Commits that delete or change rows are ignored.
     skips_changes: bool = False
     #: The change data feed is read.
     feed: bool = False
-    #: Files whose path in the log it finds are left out.
+    #: Files whose path in the log matches this regular expression are skipped.
     exclude: str | None = None
-    #: Whether commits that are gone from the log are an error.
+    #: Whether commits that were deleted from the log are an error.
     fails_on_loss: bool = True
 
 
 class Room:
-    """What a batch may still take; the file that goes beyond the bound of bytes is its last.
+    """The remaining capacity of a batch; the file that exceeds the limit of bytes is its last.
 
     Args:
-        options: The bounds; None where there are none.
+        options: The limits; None for no limits.
     """
 
     def __init__(self, options: StreamOptions | None) -> None:
@@ -94,11 +94,11 @@ class Room:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more is taken."""
+        """Whether the batch is full."""
         return (self._files is not None and self._files <= 0) or (self._bytes is not None and self._bytes <= 0)
 
     def taken(self, files: Sequence[HasBytes]) -> int:
-        """Take files in their order: how many."""
+        """Take files in their order and return their number."""
         count = 0
         while count < len(files) and not self.is_full:
             self._use(1, files[count].bytes)
@@ -106,7 +106,7 @@ class Room:
         return count
 
     def takes_all(self, files: int, size: int) -> bool:
-        """Take a commit if there is room for all of it; the first always is taken."""
+        """Take a commit if there is room for all of it; the first one is always taken."""
         fits = (self._files is None or files <= self._files) and (self._bytes is None or size <= self._bytes)
         if self._is_used and not fits:
             return False
@@ -120,14 +120,14 @@ class Room:
 
 
 def stream_options(options: Mapping[str, Any], known: tuple[str, ...] = ()) -> StreamOptions:
-    """Read the options of a stream.
+    """Parse the options of a stream.
 
     Args:
-        options: delta-spark's options, whatever the case of their names.
-        known: Names, in small letters, that are somebody else's.
+        options: delta-spark's options; their names are case-insensitive.
+        known: Names of options for others, in lower case, which are ignored.
 
     Raises:
-        InvalidArgumentError: There is no such option, its value is wrong, or two exclude each other.
+        InvalidArgumentError: There is no such option, its value is invalid, or two exclude each other.
     """
     given: dict[str, Any] = {}
     for key, value in options.items():
@@ -173,7 +173,7 @@ def stream_options(options: Mapping[str, Any], known: tuple[str, ...] = ()) -> S
 
 
 def is_true(value: Any) -> bool:
-    """An option that is true or false; None is false."""
+    """Return the value of a boolean option; None is false."""
     if value is None or isinstance(value, bool):
         return bool(value)
     if str(value).lower() not in ("true", "false"):
@@ -209,7 +209,7 @@ def _positive(name: str, value: Any) -> int:
 
 
 def _size(value: Any) -> int:
-    """Bytes, as Spark writes them: `10m`, `1gb`, `5000`."""
+    """Return bytes in Spark's syntax: `10m`, `1gb`, `5000`."""
     found = re.fullmatch(r"(\d+)\s*(?:([kmgtp])i?)?b?", str(value).strip().lower())
     if found is None or not int(found[1]):
         message = f"maxBytesPerTrigger must be a size such as 1000 or 10m, not {value!r}"

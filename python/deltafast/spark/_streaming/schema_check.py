@@ -1,4 +1,4 @@
-"""Schemas of a stream: whether the columns of one version can be given as those of another."""
+"""Schemas of a stream: whether the columns of one version can be converted to those of another."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["chosen", "fields_of", "fits"]
 
 
 def fields_of(table: TableHandle) -> list[dict[str, Any]]:
-    """The table's columns, in Delta's JSON."""
+    """Return the table's columns, in Delta's JSON."""
     return json.loads(json.loads(table.snapshot.metadata_json())["schemaString"])["fields"]
 
 
 def chosen(own: list[dict[str, Any]], schema: list[dict[str, Any]], table: TableHandle) -> list[dict[str, Any]]:
-    """The table's fields that a reader's schema names."""
+    """Return the table's fields that a reader's schema names."""
     known = {field["name"]: field for field in own}
     wrong = [f["name"] for f in schema if f["name"] not in known or not _same(known[f["name"]]["type"], f["type"])]
     if wrong:
@@ -34,7 +34,7 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def fits(old: Any, new: Any) -> bool:
-    """Whether values of a type can be given as those of one that it became: fields that came, types that widened."""
+    """Return whether values of an old type can be converted to a new one: added fields, widened types."""
     match old, new:
         case {"type": "struct"}, {"type": "struct"}:
             now = {field["name"]: field["type"] for field in new["fields"]}

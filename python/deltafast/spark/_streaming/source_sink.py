@@ -1,4 +1,4 @@
-"""Streams at the speed of Spark's own reader and writer: `stream` out of a table, `sink` into one, and `register`."""
+"""Streams by Spark's own reader and writer: `stream` reads from a table, `sink` writes to one; and `register`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["register", "sink", "stream"]
 
-#: delta-spark's options of a stream's writer that `write` takes.
+#: delta-spark's options of a stream writer that `sink` sets itself.
 _COUNTED = ("txnappid", "txnversion")
 
 
 class _Settings:
-    """Hadoop's settings of stores, for processes that have no session."""
+    """Hadoop's settings of stores, for processes without a session."""
 
     def __init__(self, session: Session) -> None:
         self._held = settings_of(session)
@@ -41,25 +41,25 @@ class _Settings:
         self._gateway = None if session.is_connect else session.gateway("")
 
     def hadoop(self, prefix: str) -> dict[str, str]:
-        """The settings that begin with `prefix`."""
+        """Return the settings that begin with `prefix`."""
         return {key: value for key, value in self._held.items() if key.startswith(prefix)}
 
     def home(self) -> str | None:
-        """The folder that paths without a scheme are relative to."""
+        """The folder to which paths without a scheme are relative."""
         return self._home
 
     def gateway(self, path: str) -> dict[str, str]:
-        """How the core reaches a path by way of the Java of the driver."""
+        """Return the options with which the core accesses a path through the driver's Java."""
         if self._gateway is None:
-            message = f"{path} is reached by way of the Java of the driver, which Spark Connect does not give"
+            message = f"{path} is accessed through the driver's Java, which Spark Connect does not expose"
             raise InvalidArgumentError(message)
         return self._gateway
 
 
 def register(spark: Any) -> None:
-    """Make `format("deltafast")` known to a session, for `read`, `write`, `readStream`, `writeStream`.
+    """Register `format("deltafast")` in a session, for `read`, `write`, `readStream`, `writeStream`.
 
-    It has the settings of stores and the time zone that the session has now; register again when they change. Rows pass
+    It keeps the current settings of stores and time zone of the session; register it again when they change. Rows pass
     through the Python of the executors, which need deltafast; `read`, `write`, `stream` and `sink` are faster.
 
     Args:
@@ -75,7 +75,7 @@ def register(spark: Any) -> None:
 
 
 def register_as_delta(session: Session) -> None:
-    """Make the format known to a server of Connect by the name `delta`, too."""
+    """Register the format on a Connect server under the name `delta`, too."""
     rows = type("RegisteredAsDelta", (_formats(session)[0],), {"name": classmethod(lambda _: "delta")})
     session.spark.dataSource.register(shipped_format(rows))
 
@@ -84,7 +84,7 @@ def _formats(session: Session) -> list[type[Any]]:
     from deltafast.spark._streaming.data_source import DeltafastDataSource, PlacesDataSource
 
     of = {"settings": _Settings(session), "zone": session.zone}
-    # Made here, so that they travel with their settings.
+    # Created here, so that they are pickled with their settings.
     return [type(f"Registered{kind.__name__}", (kind,), of) for kind in (DeltafastDataSource, PlacesDataSource)]
 
 
@@ -98,17 +98,17 @@ def stream(
     query_name: str | None = None,
     **options: Any,
 ) -> Any:
-    """Follow a table, and read each batch with Spark's own Parquet reader.
+    """Stream a table, reading each batch with Spark's own Parquet reader.
 
     Args:
         spark: The session, classic or Connect.
         path: The table.
-        each_batch: Called with a data frame of new rows and the number of the batch. When a batch failed it is called
+        each_batch: Called with a data frame of new rows and the number of the batch. After a failure it is called
             again with the same rows and number: `deltafast.spark.sink` writes these only once. Over Connect it is
             pickled and called in the server's Python, which needs deltafast.
-        checkpoint: The folder where Spark keeps how far the query is.
-        trigger: When batches are made, as `DataStreamWriter.trigger` takes it: `{"availableNow": True}`.
-        query_name: What Spark calls the query.
+        checkpoint: The folder of the query's checkpoint.
+        trigger: The trigger of batches, as `DataStreamWriter.trigger` takes it: `{"availableNow": True}`.
+        query_name: Spark's name of the query.
         options: delta-spark's: `maxFilesPerTrigger`, `maxBytesPerTrigger`, `startingVersion`, `startingTimestamp`,
             `ignoreDeletes`, `ignoreChanges`, `skipChangeCommits`, `readChangeFeed`, `excludeRegex`, `failOnDataLoss`.
             Executors need deltafast for the change feed only.
@@ -117,7 +117,7 @@ def stream(
         Spark's `StreamingQuery`, which has started.
 
     Raises:
-        InvalidArgumentError: An option is wrong, or PySpark is older than 4.2.
+        InvalidArgumentError: An option is invalid, or PySpark is older than 4.2.
         TableNotFoundError: There is no table.
     """
     session = Session(spark)
@@ -145,7 +145,7 @@ def stream(
 
 
 def _called(batches: _Batches, each_batch: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
-    """What Spark calls with a frame of no rows."""
+    """Return the function that Spark calls with an empty frame for each batch."""
 
     def called(empty: Any, number: int) -> None:  # noqa: ARG001 - Spark's
         each_batch(batches.frame(number), number)
@@ -160,7 +160,7 @@ def _at_server(
     checkpoint: Place,
     each_batch: Callable[[Any, int], None],
 ) -> Callable[[Any, int], None]:
-    """What Spark Connect's server calls, in a Python that has a session of its own."""
+    """Return the function that the Spark Connect server calls, in a Python process with a session of its own."""
     held: dict[str, _Batches] = {}
 
     def called(empty: Any, number: int) -> None:
@@ -174,7 +174,7 @@ def _at_server(
 
 
 class _Batches:
-    """The batches of a query, whose ends Spark keeps in its checkpoint before it runs them."""
+    """The batches of a query, whose ends Spark writes to its checkpoint before it runs them."""
 
     def __init__(
         self, session: Session, place: Place, plan: StreamPlan, options: StreamOptions, checkpoint: Place
@@ -185,7 +185,7 @@ class _Batches:
         self._fields = fields + FEED_FIELDS if options.feed else fields
 
     def frame(self, number: int) -> Any:
-        """The rows of a batch."""
+        """Return the rows of a batch."""
         start = self._offset(number - 1) if number else BEGINNING
         frames: list[Any] = []
         held: dict[tuple[int, bool], list[str]] = {}
@@ -215,7 +215,7 @@ class _Batches:
         return Version(self._session, self._place, there, is_past=True)
 
     def _shaped(self, frame: Any, version: Version) -> Any:
-        """The stream's columns; those that the version had not yet are null."""
+        """Return the stream's columns; those that the version did not have are null."""
         from pyspark.sql import functions
 
         own = {field["name"]: plain_type(field["type"]) for field in version.columns.fields}
@@ -237,9 +237,9 @@ class _Batches:
         return frame.select(*columns)
 
     def _offset(self, number: int) -> dict[str, Any]:
-        """Where a batch ends."""
+        """Return the position of the end of a batch."""
         text = self._read(f"offsets/{number}")
-        # A version, a line of settings, and a line for each source, of which there is one.
+        # A version, a line of settings, and a line for each source; there is one.
         lines = text.splitlines()
         try:
             found = json.loads(lines[-1])
@@ -251,7 +251,7 @@ class _Batches:
         return cast("dict[str, Any]", found)
 
     def _read(self, name: str) -> str:
-        """A file of the checkpoint, as Spark's Java reads it; as the core does where there is none."""
+        """Return a file of the checkpoint, read through Spark's Java, or by the core on Connect."""
         if self._session.is_connect:
             from deltafast.spark._streaming.staged_batches import text_of
 
@@ -273,20 +273,20 @@ def sink(
     mode: Literal["append", "overwrite"] = "append",
     **arguments: Any,
 ) -> Callable[[Any, int], None]:
-    """A function for `foreachBatch` that writes each batch exactly once, with Spark's own Parquet writer.
+    """Return a function for `foreachBatch` that writes each batch exactly once, with Spark's own Parquet writer.
 
-    The commit records the query and the number of the batch; a batch that was committed is passed over when Spark runs
-    it again after a failure.
+    The commit records the query and the number of the batch; a batch that was committed is ignored when Spark runs it
+    again after a failure.
 
     Args:
-        path: The table, which the first batch makes where there is none.
-        app_id: Under what name the table knows the query; the query's id, which its checkpoint keeps, if None. One name
-            belongs to one query and one table.
+        path: The table; the first batch creates it if it does not exist.
+        app_id: The application id of the query's transactions in the table; the query's id, which is kept in its
+            checkpoint, if None. An id belongs to one query and one table.
         mode: What a batch does: `append` its rows, or `overwrite` the table with them, for queries in mode complete.
-        arguments: Others of `deltafast.spark.write`, `options` for example.
+        arguments: Other arguments of `deltafast.spark.write`, `options` for example.
 
     Raises:
-        InvalidArgumentError: An argument is wrong; or there is no query whose id could be taken.
+        InvalidArgumentError: An argument is invalid; or there is no query whose id could be used.
 
     Example:
         >>> query = frame.writeStream.foreachBatch(deltafast.spark.sink("/data/events"))      # doctest: +SKIP

@@ -1,9 +1,10 @@
-"""Rows that executors leave beside a table for one commit, as `format("deltafast")` writes.
+"""Rows that executors stage in a table's folder for one commit, as `format("deltafast")` writes.
 
-A task leaves an Arrow stream in a folder of the table; the commit gives those that counted to the core, which casts,
-checks, splits and encodes, and deletes them. So identity columns, constraints and all else that the core can write is
-there, at the price of writing rows twice; `deltafast.spark.write` has the executors write the table's own files.
-Until the commit no reader sees anything; what tasks leave that failed, no log names, and a vacuum takes it.
+A task writes an Arrow stream to a folder of the table; the commit passes those of successful tasks to the core, which
+casts, checks, partitions and encodes the rows, and deletes the streams. So all features of the core's writer are
+available, such as identity columns and constraints, at the cost of writing rows twice; `deltafast.spark.write` has the
+executors write the table's own files. Until the commit nothing is visible to readers; no log entry refers to the files
+of failed tasks, and a vacuum deletes them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def stage(place: Place, folder: str, rows: Iterator[pa.RecordBatch]) -> str | No
     """Write the rows of a task.
 
     Returns:
-        The file, below the table's root; None where there are no rows.
+        The file, relative to the table's root; None if there are no rows.
     """
     first = next((batch for batch in rows if batch.num_rows), None)
     if first is None:
@@ -55,7 +56,7 @@ def stage(place: Place, folder: str, rows: Iterator[pa.RecordBatch]) -> str | No
 
 
 def discard(place: Place, paths: Iterable[str | None]) -> None:
-    """Delete files of tasks, without an error for those that are gone."""
+    """Delete files of tasks, ignoring those that do not exist."""
     held = [path for path in paths if path]
     if held:
         from deltafast import _core
@@ -70,7 +71,7 @@ def _remove_folders(place: Place, folders: set[str]) -> None:
             try:
                 (place.folder / folder).rmdir()
             except OSError:
-                # A task that does not count is still writing there.
+                # A task whose output is not used is still writing there.
                 continue
 
 
@@ -81,14 +82,14 @@ def commit(
 
     Args:
         place: The table.
-        schema: That of the rows.
-        paths: What `stage` returned.
-        settings: How to write; `app_transaction`, `user_metadata` and what the core's `WriteOptions` knows.
-        replace_where: With mode overwrite, what is replaced.
+        schema: The schema of the rows.
+        paths: The results of `stage`.
+        settings: How to write: `app_transaction`, `user_metadata` and the core's `WriteOptions`.
+        replace_where: With mode overwrite, the condition on the rows to replace.
         zone: The session's time zone.
 
     Returns:
-        Whether a version was made; not where the transaction was committed before.
+        Whether a version was committed; false if the transaction was committed before.
     """
     from deltafast._util.options import commit_options
     from deltafast._util.writer_properties import encoding
@@ -126,17 +127,17 @@ def _rows(place: Place, schema: pa.Schema, paths: list[str]) -> Iterator[pa.Reco
 
 
 def text_of(place: Place, name: str) -> str:
-    """A file of a folder.
+    """Return the contents of a file of a folder.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
     """
     with _files(place).open_input_stream(name) as source:
         return bytes(source.read()).decode()
 
 
 def query_id(place: Place) -> str:
-    """The id of a streaming query, which its checkpoint holds for as long as it lives.
+    """Return the id of a streaming query, which its checkpoint holds for its whole lifetime.
 
     Args:
         place: The checkpoint.

@@ -1,1 +1,1 @@
-"""Writing: what rows and files become before a commit."""
+"""Writing: the preparation of rows and files for a commit."""

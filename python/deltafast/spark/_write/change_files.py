@@ -1,7 +1,8 @@
-"""The change files of a write that replaces some rows of files: the rows that end, and the new ones.
+"""The change data files of a write that replaces some rows of files: the deleted rows and the inserted ones.
 
-Where whole files end no change files are needed: readers take the feed from the log. New rows are read back as they
-were written, so that rows which come out otherwise each time, and values that only the writing gave, are told right.
+No change data files are needed if whole files are removed: readers derive the changes from the log. New rows are read
+back from the files that were written, so that rows of a non-deterministic query and values that only the write
+generated are reported correctly.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KIND", "tell"]
 
-#: The column of a feed that says what happened to a row.
+#: The column of the change data feed with the type of change.
 KIND = "_change_type"
 
 
@@ -39,17 +40,17 @@ def tell(
     folder: str,
     codec: str | None,
 ) -> None:
-    """Have executors write the changes.
+    """Write the changes on the executors.
 
     Args:
         session: The session.
         place: The table.
-        version: The version that is written to.
-        replaced: The bound tree, as parsed JSON, that is true for the rows that end.
+        version: The version that is read.
+        replaced: The bound tree, as parsed JSON, that is true for the rows that are deleted.
         columns: The table's columns after the write.
-        new: The folder with the new rows, which Spark wrote, and their schema; None where others tell of them.
-        folder: Where the changes go, below the table's folder.
-        codec: How files are compressed.
+        new: The folder with the new rows, which Spark wrote, and their schema; None if they are reported elsewhere.
+        folder: The folder for the changes, relative to the table's.
+        codec: The compression codec of files.
 
     Raises:
         DeltaProtocolError: Spark's reader would not find some files of the table.
@@ -65,7 +66,7 @@ def tell(
 
 
 def _ended(session: Session, place: Place, version: int, replaced: Any, columns: Columns) -> Any:
-    """The rows that end, with the columns that the table has from now on."""
+    """Return the deleted rows, with the columns of the table's new schema."""
     from pyspark.sql import functions
 
     tree = json.dumps(replaced)
@@ -77,6 +78,6 @@ def _ended(session: Session, place: Place, version: int, replaced: Any, columns:
 
 
 def _has_files(place: Place, folder: str) -> bool:
-    """Whether anything was written; Spark reads no folder that is not there."""
+    """Return whether any files were written; Spark cannot read a folder that does not exist."""
     files, folders = _core.Files.open(place.uri, place.options or None).list(folder)
     return bool(files or folders)

@@ -1,7 +1,7 @@
-"""`writer="arrow"`: executors write the table's files by the core, straight to where they stay.
+"""`writer="arrow"`: executors write the table's files through the core, directly to their final location.
 
-Each task answers what it wrote; the answers of the attempts that count are collected once and committed. Nothing is
-renamed. What attempts leave that failed, no version names, and a vacuum takes it.
+Each task returns the files that it wrote; the results of the successful attempts are collected once and committed.
+Nothing is renamed. No version refers to the files of failed attempts, and a vacuum deletes them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["write_direct"]
 
-#: Rows that Spark hands over at a time.
+#: Rows per batch that Spark passes to a task.
 _ROWS = "65536"
 
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -44,25 +44,25 @@ def write_direct(
     *,
     told: bool,
 ) -> list[str]:
-    """Have executors write.
+    """Write the rows on the executors.
 
     Args:
         session: The session.
-        rows: A frame of columns as the table has them, as `logical` makes it.
+        rows: A frame with the table's columns, from `logical`.
         columns: The table's columns.
         place: The table.
-        table: The table's `schema` as text, `protocol` and `metadata`, how its columns are `mapped`, and `identities`
-            that the rows have new values of.
-        codec: How files are compressed; as the table says if None.
-        most: Rows of a file at most; any number if 0.
-        told: Whether the rows are also written as changes that insert them.
+        table: The table's `schema` as a string, `protocol` and `metadata`, the column mapping mode `mapped`, and the
+            `identities` for which the rows have new values.
+        codec: The compression codec of files; the table's if None.
+        most: Maximum number of rows in a file; unlimited if 0.
+        told: Whether the rows are also written as inserts of the change data feed.
 
     Returns:
-        What `TableWrite.run_written` takes.
+        The argument of `TableWrite.run_written`.
 
     Raises:
-        ConstraintViolatedError: A row breaks a rule of the table.
-        InvalidArgumentError: An identity column has come to the end of its numbers.
+        ConstraintViolatedError: A row violates a constraint of the table.
+        InvalidArgumentError: An identity column has no further values.
     """
     properties: dict[str, str] = table["metadata"].get("configuration") or {}
     features = {*(table["protocol"].get("writerFeatures") or ())}
@@ -90,7 +90,7 @@ def write_direct(
 def _writer(
     uri: str, schema: str, options: dict[str, Any], storage: dict[str, str], steps: dict[str, int]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task does; `steps` are those of the identity columns that have new values."""
+    """Return the function of a task; `steps` are those of the identity columns that have new values."""
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -121,7 +121,7 @@ def _writer(
 
 
 def _properties(codec: str) -> dict[str, Any]:
-    """How files are encoded, as the core takes it; Spark's names of codecs in any case."""
+    """Return the core's writer properties; Spark's names of codecs are case-insensitive."""
     name: Any = {"NONE": "UNCOMPRESSED", "LZ4_RAW": "LZ4"}.get(codec.upper(), codec.upper())
     return writer_options(WriterProperties(compression=name))
 

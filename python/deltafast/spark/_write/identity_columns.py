@@ -1,8 +1,8 @@
-"""Values of identity columns, which tasks give that know nothing of each other.
+"""Values of identity columns, which tasks generate independently of each other.
 
-As in delta-spark: with P tasks, row k of task p has the value start + step * (k * P + p). So no two rows have the same,
-whatever each task has. Rows must be counted where they are written: in a stage before, one that runs again could give
-a value that another row has by then.
+As in delta-spark: with P tasks, row k of task p has the value start + step * (k * P + p), so no two rows have the same
+value, whatever the number of rows of each task. Rows must be numbered in the stage that writes them: a retry of an
+earlier stage could give a row a value that another row already has.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 __all__ = ["ENDED", "PLACE", "TASK", "counted", "value_of"]
 
-#: Begins what is said of a column without further values, so that it is known again in Spark's error.
+#: Prefix of the error message for a column without further values, by which it is recognized in Spark's error.
 ENDED = "deltafast: the identity column"
 
-#: Tasks of a write whose rows are counted, at most: how many there will be is not known before they run.
+#: Maximum number of tasks of a write whose rows are numbered: their actual number is not known before they run.
 _TASKS = 1000
 
 _NUMBER = "__deltafast_number"
-#: A row's place within its task and its task, of the number that `monotonically_increasing_id` gives.
+#: A row's position within its task and its task, from the number that `monotonically_increasing_id` returns.
 PLACE, TASK = "({} & 8589934591L)", "shiftright({}, 33)"
 
 
 def counted(rows: Any, identities: Sequence[dict[str, Any]]) -> Any:
-    """The same rows with values of identity columns; they may go through no shuffle behind it.
+    """Add values of identity columns to rows, which may not be shuffled afterwards.
 
     Args:
         rows: A frame.
-        identities: `column`, `next` and `step` of each, as the core says them.
+        identities: `column`, `next` and `step` of each, as the core reports them.
     """
     from pyspark.sql import functions
 
@@ -43,12 +43,12 @@ def counted(rows: Any, identities: Sequence[dict[str, Any]]) -> Any:
 
 
 def value_of(identity: dict[str, Any], number: str, tasks: int) -> Any:
-    """The value of a row.
+    """Return the value of a row.
 
     Args:
         identity: `column`, `next` and `step`.
-        number: The column with the row's number, as `monotonically_increasing_id` gives it.
-        tasks: How many tasks there are at most.
+        number: The column with the row's number, from `monotonically_increasing_id`.
+        tasks: Maximum number of tasks.
     """
     from pyspark.sql import functions
 

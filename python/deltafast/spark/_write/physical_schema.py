@@ -1,7 +1,7 @@
-"""Rows of a frame -> rows as the table's files have them: found by name, cast, filled, computed, checked, named.
+"""Rows of a frame -> rows of the table's files: matched by name, cast, with defaults, generated, checked, renamed.
 
-Everything is an expression of Spark's, so its optimiser and its executors do the work. A row that breaks a
-rule raises where it is written, and nothing is committed then.
+Everything is a Spark expression, so Spark's optimizer and executors do the work. A row that violates a constraint
+raises an error while it is written, and nothing is committed.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ __all__ = [
     "required",
 ]
 
-#: Begins what a broken rule says, so that it is known again in Spark's error.
+#: Prefix of the error message for a violated constraint, by which it is recognized in Spark's error.
 BROKEN = "deltafast: the rows break"
 
 _FIELD_ID = "delta.columnMapping.id"
 
-#: What Parquet stores alike, so that delta-spark casts it even where it takes types as they are.
+#: Types with the same Parquet representation, between which delta-spark casts even where it does not cast others.
 _STORED_ALIKE = (("byte", "short"), ("byte", "integer"), ("short", "integer"))
 
 
 def fits_as_stored(data: dict[str, Any], table: dict[str, Any]) -> None:
-    """Let only types pass that the table has, as delta-spark's `save` does; other ways of writing cast by ANSI's rules.
+    """Reject types that differ from the table's, as delta-spark's `save` does; other writes cast by ANSI rules.
 
     Args:
         data: The schema of the rows.
-        table: The schema that the table will have; columns that it lacks are not looked at.
+        table: The schema that the table will have; columns that it lacks are not checked.
 
     Raises:
         SchemaMismatchError: A column has another type.
@@ -87,23 +87,24 @@ def logical(
     gather: bool = False,
     by_core: bool = False,
 ) -> tuple[Any, Columns]:
-    """Rows as the table has them, of which one that breaks a rule raises; they are written without a shuffle behind it.
+    """Return rows of the table, where a row that violates a constraint raises; they may not be shuffled afterwards.
 
     Args:
         session: The session.
         frame: The rows.
-        target: The table's `schema` (parsed), `partition` columns, whether it is `mapped`, and the `identities` that
-            get values here.
-        demands: Checks, generated columns and defaults, as the core says them.
-        predicate: What rows must match that replace others.
-        gather: Whether rows of a partition come together in few tasks; needs the settings of `folder.gathering`.
+        target: The table's `schema` (parsed), `partition` columns, column mapping mode `mapped`, and the `identities`
+            for which values are generated here.
+        demands: Checks, generated columns and defaults, as the core reports them.
+        predicate: The condition that rows must match if they replace others.
+        gather: Whether to repartition rows by partition into few tasks; needs the settings of
+            `staging_folder.gathering`.
         by_core: Whether the core writes the rows.
 
     Returns:
         The frame, and the table's columns.
 
     Raises:
-        SchemaMismatchError: A column is of a type that the table's has no room for.
+        SchemaMismatchError: A column has a type that cannot be cast to the table's.
     """
     from pyspark.sql import functions
 
@@ -138,13 +139,13 @@ def logical(
 def cast_or_filled(
     session: Session, given: dict[str, dict[str, Any]], wanted: dict[str, Any], defaults: Sequence[dict[str, Any]]
 ) -> list[Any]:
-    """Columns that are given as those of the table, others with their default or null.
+    """Return given columns cast to the table's types, and the other ones with their default or null.
 
     Args:
         session: The session.
-        given: The frame's fields, by their names in small letters.
+        given: The frame's fields, by their names in lower case.
         wanted: Names and types of the table's columns.
-        defaults: Defaults of columns, as the core says them.
+        defaults: Defaults of columns, as the core reports them.
     """
     from pyspark.sql import functions
 
@@ -163,7 +164,7 @@ def cast_or_filled(
 
 
 def brought_together(rows: Any, partition: Sequence[str]) -> Any:
-    """Rows of a partition in few tasks; the hint is looked at here and now, and needs adaptive execution."""
+    """Repartition rows by partition into few tasks; the hint is resolved here, and needs adaptive execution."""
     from pyspark.sql import functions
 
     return rows.hint("rebalance", *(functions.col(quoted(name)) for name in partition))
@@ -180,10 +181,10 @@ def _by_name(frame: Any) -> dict[str, dict[str, Any]]:
     return found
 
 
-def cast_column(  # noqa: C901 - a case a kind of type
+def cast_column(  # noqa: C901 - one case per kind of type
     session: Session, column: Any, source: Any, target: Any, name: str, functions: Any
 ) -> Any:
-    """A column as one of another type; fields of structs are found by name, numbers that do not fit are errors."""
+    """Cast a column to another type; fields of structs are matched by name, numbers out of range are errors."""
     if source == target:
         return column
     match source, target:
@@ -217,7 +218,7 @@ def cast_column(  # noqa: C901 - a case a kind of type
         case (str(), str()) if source == "void" or session.is_ansi:
             return column.cast(spark_type(target))
         case (str(), str()):
-            # Without ANSI a cast makes nulls of what does not fit, or other numbers.
+            # Without ANSI a cast turns values out of range into nulls or other numbers.
             made = column.try_cast(spark_type(target))
             wrong = functions.raise_error(
                 functions.lit(f"a value of the column {name!r} is {source} in the data and does not fit {target}")
@@ -230,7 +231,7 @@ def cast_column(  # noqa: C901 - a case a kind of type
 
 
 def required(fields: Sequence[dict[str, Any]], above: list[str]) -> list[list[str]]:
-    """Paths of the fields that are NOT NULL, within structs too."""
+    """Return the paths of the fields that are NOT NULL, including those within structs."""
     out: list[list[str]] = []
     for field in fields:
         path = [*above, field["name"]]
@@ -242,13 +243,13 @@ def required(fields: Sequence[dict[str, Any]], above: list[str]) -> list[list[st
 
 
 def not_null(path: list[str]) -> str:
-    """A field must be there wherever the struct that holds it is."""
+    """Return the check that a field is not null where the struct that contains it is not null."""
     names = [".".join(quoted(part) for part in path[:length]) for length in range(1, len(path) + 1)]
     return " or ".join([*(f"{name} is null" for name in names[:-1]), f"{names[-1]} is not null"])
 
 
 def checked(rows: Any, checks: list[tuple[str, str]], columns: Columns, functions: Any) -> Any:
-    """The same rows, of which one that breaks a check raises: null is as bad as false."""
+    """Return the rows with checks that raise for a violation: null counts as false."""
     if not checks:
         return rows
     first = next(field["name"] for field in columns.fields if field["name"] in rows.columns)
@@ -258,14 +259,14 @@ def checked(rows: Any, checks: list[tuple[str, str]], columns: Columns, function
         broken = ~functions.coalesce(functions.expr(sql), functions.lit(False))
         error = functions.raise_error(text)
         guarded = functions.when(broken, error) if guarded is None else guarded.when(broken, error)
-    # A column that is written cannot be left out by the optimiser, as a filter could be moved.
+    # The optimizer cannot remove a column that is written, whereas a filter could be moved.
     return rows.withColumn(first, guarded.otherwise(functions.col(quoted(first))))
 
 
 def physical(
     rows: Any, columns: Columns, functions: Any, more: Sequence[str] = (), *, partitions: bool = True
 ) -> tuple[Any, list[str]]:
-    """Names and ids of files, and partition columns as text, if wanted; `more` are columns beside the table's."""
+    """Rename columns to physical names with field ids; partition columns as strings if requested; `more` are added."""
     out: list[Any] = []
     for field in columns.fields:
         if field["type"] == "void":
@@ -283,13 +284,13 @@ def physical(
 
 
 def _named(column: Any, field: dict[str, Any], columns: Columns) -> Any:
-    """A column with its name in files, and its id. The optimiser keeps an alias' metadata, not what `to` gives."""
+    """Return a column with its physical name and field id: the optimizer keeps an alias' metadata, not that of `to`."""
     number = field.get("metadata", {}).get(_FIELD_ID)
     return column.alias(columns.name(field), metadata={} if number is None else {"parquet.field.id": number})
 
 
 def _in_file(column: Any, of: Any, columns: Columns, functions: Any) -> Any:
-    """A column whose structs have the names and ids of files; a null struct stays null."""
+    """Return a column whose structs have physical names and field ids; a null struct remains null."""
     match of:
         case {"type": "struct"}:
             inner: list[dict[str, Any]] = [field for field in of["fields"] if field["type"] != "void"]
@@ -319,7 +320,7 @@ def _in_file(column: Any, of: Any, columns: Columns, functions: Any) -> Any:
 
 
 def _as_text(column: Any, field: dict[str, Any], functions: Any) -> Any:
-    """A partition value as text that its type can be read from again, whatever the session's zone."""
+    """Return a partition value as a string that its type can parse, independent of the session's time zone."""
     of = field["type"]
     if of == "binary":
         message = (

@@ -1,6 +1,6 @@
-"""Rows -> Parquet files in a folder of the table that nobody else knows, written by Spark's own writer.
+"""Rows -> Parquet files in a staging folder of the table, written by Spark's own writer.
 
-Spark's committer sees to it that only one attempt of each task counts.
+Spark's commit protocol ensures that the output of only one attempt of each task is kept.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["gathered", "gathering", "of_format", "remove", "telling", "write_folder"]
 
 _CONF = "spark.databricks.delta.optimizeWrite."
-#: Heaps into which rows are thrown by their partition, before Spark makes tasks of them.
+#: Minimum number of shuffle partitions by which rows are distributed before Spark coalesces them into tasks.
 _TASKS = 200
 
 _SETTINGS = {
-    # Others have no statistics in their footers, or count days as Julius Caesar did.
+    # Other timestamp types have no statistics in the footer; other modes rebase dates to the Julian calendar.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.writeLegacyFormat": "false",
@@ -36,7 +36,7 @@ _SETTINGS = {
 
 
 def of_format(properties: Mapping[str, str]) -> dict[str, str]:
-    """Options by which Spark writes the version of the Parquet format that a table's properties ask for."""
+    """Return the options by which Spark writes the Parquet format version of a table's properties."""
     major = properties.get("delta.parquet.format.version", "1").partition(".")[0].strip()
     return {"parquet.writer.version": "v2"} if major.isdecimal() and int(major) > 1 else {}
 
@@ -50,20 +50,20 @@ def write_folder(
     codec: str | None = None,
     options: Mapping[str, str] | None = None,
 ) -> None:
-    """Have Spark write.
+    """Write rows with Spark's writer.
 
     Args:
         session: The session.
-        rows: A frame of columns as files have them, as `physical` makes it.
+        rows: A frame with physical columns, from `physical`.
         partition: Names of the partition columns in it.
         place: The table.
-        folder: The folder's path below the table's.
-        codec: How files are compressed; Spark's default if None.
+        folder: The folder's path relative to the table's.
+        codec: The compression codec of files; Spark's default if None.
         options: Further options of the writer.
 
     Raises:
-        ConstraintViolatedError: A row breaks a rule of the table.
-        InvalidArgumentError: An identity column has come to the end of its numbers.
+        ConstraintViolatedError: A row violates a constraint of the table.
+        InvalidArgumentError: An identity column has no further values.
     """
     given = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
     given |= ({"compression": codec} if codec else {}) | dict(options or {})
@@ -73,11 +73,11 @@ def write_folder(
 
 @contextmanager
 def telling() -> Generator[None]:
-    """Tell in one line why a row cannot be one of the table's.
+    """Raise errors of rows that the table does not accept with a message of one line.
 
     Raises:
-        ConstraintViolatedError: It breaks a rule.
-        InvalidArgumentError: An identity column has no value for it.
+        ConstraintViolatedError: A row violates a constraint.
+        InvalidArgumentError: An identity column has no further values.
     """
     try:
         yield
@@ -91,12 +91,12 @@ def telling() -> Generator[None]:
 
 
 def gathered(session: Session, properties: Mapping[str, str | None], option: Any = None) -> str | None:
-    """How many bytes of rows a task writes where a table's writes are optimized, as delta-spark has it; else None.
+    """Return the bytes of rows per task of an optimized write, as in delta-spark; None if writes are not optimized.
 
     Args:
-        session: The session; what it is set to wins over the table.
-        properties: The table's.
-        option: What the write says, which wins over both.
+        session: The session, whose settings override the table's.
+        properties: The table's properties.
+        option: The option of the write, which overrides both.
     """
     asked = option if option is not None else session.conf(_CONF + "enabled")
     if asked is None:
@@ -108,7 +108,7 @@ def gathered(session: Session, properties: Mapping[str, str | None], option: Any
 
 
 def gathering(session: Session, size: str | None) -> dict[str, str]:
-    """Settings by which Spark brings the rows of a partition together, in tasks of about this size; none for None."""
+    """Return the settings by which Spark repartitions rows by partition, in tasks of about this size; none for None."""
     if size is None:
         return {}
     tasks = max(int(session.conf("spark.sql.shuffle.partitions", "1") or 1), _TASKS)
@@ -123,9 +123,9 @@ def gathering(session: Session, size: str | None) -> dict[str, str]:
 
 
 def remove(place: Place, folder: str) -> None:
-    """Remove the empty folders that are left of a local folder whose files are deleted.
+    """Remove the empty folders of a local folder whose files were deleted.
 
-    A file that is still there stays: a version may name it.
+    A file that still exists is kept: a version may refer to it.
     """
     if place.folder is not None:
         for found, _, _ in os.walk(place.folder / folder, topdown=False):

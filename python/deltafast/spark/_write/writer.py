@@ -1,9 +1,9 @@
 """`write`: the rows of a data frame -> a version of a table.
 
-The core settles what the table will be. Spark's own Parquet writer then writes into a folder of the table
-that nobody else knows; its committer sees to it that only one attempt of each task counts. The core reads
-the footers of what lies there and commits it. Until then no reader sees anything, and what fails is
-deleted.
+The core determines the new schema and properties of the table. Spark's own Parquet writer then writes into a staging
+folder of the table; its commit protocol ensures that the output of only one attempt of each task is kept. The core
+reads the footers of the files there and commits them. Until then nothing is visible to readers, and the files of a
+failed write are deleted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["defaults", "described", "write", "write_as_select", "write_rows"]
 
 _MODES = ("error", "append", "overwrite", "ignore")
-#: delta-spark's options, in small letters.
+#: delta-spark's options, in lower case.
 _OPTIONS = (
     "mergeschema",
     "overwriteschema",
@@ -70,17 +70,16 @@ def write(
     writer: Literal["jvm", "arrow", "driver"] = "jvm",
     storage_options: Mapping[str, str] | None = None,
 ) -> int | None:
-    """Write a data frame to a table, which is made where there is none.
+    """Write a data frame to a table, which is created if it does not exist.
 
-    Columns are found by name without case. Values are cast to the table's types where Spark's ANSI rules
-    allow it; columns that the frame lacks get their default, are computed where they are generated, else
-    are null. NOT NULL, CHECK constraints and generated columns are enforced; when a row breaks one, the
-    table stays as it was.
+    Columns are matched by name, ignoring case. Values are cast to the table's types where Spark's ANSI rules
+    allow it; columns that the frame lacks are generated, get their default or are null. NOT NULL, CHECK
+    constraints and generated columns are enforced; if a row violates one, the table is not changed.
 
     Args:
         frame: The rows, of a classic or Connect session.
         path: A path or URL (`s3a://`, `abfss://`, `gs://`).
-        mode: What to do where there is a table: `error`, `append`, `overwrite` its rows, or `ignore` the
+        mode: What to do if the table exists: raise an `error`, `append`, `overwrite` its rows, or `ignore` the
             write.
         partition_by: Partition columns of a new table.
         replace_where: With mode overwrite, only rows for which it is true are replaced, and the rows must
@@ -88,27 +87,25 @@ def write(
         options: delta-spark's options by name: `mergeSchema`, `overwriteSchema`, `replaceWhere`,
             `partitionOverwriteMode`, `txnAppId` with `txnVersion`, `userMetadata`, `maxRecordsPerFile`,
             `compression`, `optimizeWrite`.
-        cluster_by: Columns by which a new table is clustered; files are not laid out by them before OPTIMIZE.
+        cluster_by: Clustering columns of a new table; files are not clustered before OPTIMIZE.
         name: Name of a new table.
         description: Description of a new table.
         configuration: Properties of a new table.
-        writer: `jvm`: the executors write by Spark's own writer. `arrow`: they write by the core, straight to where
-            files stay, and need deltafast; for stores where renaming is copying. `driver`: the rows are collected by
-            the driver for the core; for results that are not large.
-        storage_options: How the core opens the store; made of Hadoop's settings where None, and wins over
-            them.
+        writer: `jvm`: the executors write with Spark's own writer. `arrow`: they write through the core, directly to
+            the final location, and need deltafast; for stores where a rename is a copy. `driver`: the driver collects
+            the rows for the core; for small results.
+        storage_options: The core's storage options, which override Hadoop's settings; derived from those if None.
 
     Returns:
-        The version that was made; None where there was nothing to do: mode ignore, or a `txnVersion` that
-        was written.
+        The new version; None if nothing was written: mode ignore, or a `txnVersion` that is already committed.
 
     Raises:
-        InvalidArgumentError: The mode forbids it, or an argument is wrong.
-        SchemaMismatchError: The frame does not fit the schema.
-        ConstraintViolatedError: A row breaks a constraint.
-        DeltaProtocolError: The table needs what this writer cannot do; the message names it.
-        CommitFailedError: Another writer's commit came in between.
-        CommitUnknownError: Whether the commit was made cannot be found out.
+        InvalidArgumentError: The mode forbids the write, or an argument is invalid.
+        SchemaMismatchError: The frame does not match the schema.
+        ConstraintViolatedError: A row violates a constraint.
+        DeltaProtocolError: The table needs something that this writer does not support; the message names it.
+        CommitFailedError: A concurrent commit of another writer conflicts.
+        CommitUnknownError: The outcome of the commit cannot be determined.
     """
     table = described(partition_by, cluster_by, name, description, configuration)
     return write_rows(frame, path, mode, replace_where, options, table, writer, storage_options)
@@ -121,7 +118,7 @@ def described(
     description: str | None = None,
     configuration: Mapping[str, str | None] | None = None,
 ) -> dict[str, Any]:
-    """What a new table is by the arguments of `write`, as the core calls it."""
+    """Return the definition of a new table from the arguments of `write`, as the core takes it."""
     return {
         "partition_by": names(partition_by),
         "cluster_by": names(cluster_by) or [],
@@ -148,16 +145,16 @@ def write_rows(
     Args:
         frame: The rows.
         path: The table.
-        mode: What to do where there is a table.
-        replace_where: Which rows are replaced.
+        mode: What to do if the table exists.
+        replace_where: The condition on the rows to replace.
         options: delta-spark's options.
-        table: What `described` gives; and `batch`, which of a stream's the rows are.
-        writer: Who writes the files.
-        storage_options: How the core opens the store.
-        fits: Raises where the frame's schema is not to be cast to the table's.
+        table: The result of `described`; and `batch`, the batch of a stream to which the rows belong.
+        writer: The writer of the files.
+        storage_options: The core's storage options.
+        fits: Raises if the frame's schema may not be cast to the table's.
 
     Returns:
-        The version that was made.
+        The new version.
 
     Raises:
         DeltaError: As `write`.
@@ -209,7 +206,7 @@ def write_as_select(
     description: str | None,
     configuration: Mapping[str, str],
 ) -> None:
-    """Make a table of a frame as CREATE TABLE AS SELECT does; one that is there is replaced with all that it is.
+    """Create a table from a frame as CREATE TABLE AS SELECT does; an existing table is replaced completely.
 
     Raises:
         DeltaError: As `write`.
@@ -232,7 +229,7 @@ def write_as_select(
 
 
 def _planned(session: Session, frame: Any, place: Place, settings: dict[str, Any]) -> _core.TableWrite | None:
-    """What the core makes of it; None where there is nothing to do."""
+    """Return the core's plan of the write; None if there is nothing to write."""
     plan = _core.TableWrite.plan(
         place.uri,
         json.dumps(settings),
@@ -247,7 +244,7 @@ def _planned(session: Session, frame: Any, place: Place, settings: dict[str, Any
 
 
 def _mapping_of(target: dict[str, Any]) -> str:
-    """How the table's files name columns."""
+    """Return the column mapping mode of the table."""
     protocol: dict[str, Any] = target["protocol"]
     properties: dict[str, Any] = target["metadata"].get("configuration") or {}
     return mapping_mode(protocol["minReaderVersion"], protocol.get("readerFeatures"), properties)
@@ -269,7 +266,7 @@ def _by_executors(
     given: dict[str, Any],
     writer: Literal["jvm", "arrow"] = "jvm",
 ) -> int | None:
-    """Have executors write, then commit."""
+    """Write the rows on the executors, then commit."""
     from pyspark.sql import functions
 
     target = json.loads(plan.target)
@@ -318,10 +315,10 @@ def _by_executors(
 
 @contextmanager
 def _left_clean(plan: _core.TableWrite, place: Place, folders: list[str]) -> Generator[list[str]]:
-    """Delete what was written where nothing is committed.
+    """Delete the written files if nothing is committed.
 
     Yields:
-        The folders that the plan is to abandon; once it commits it does so by itself.
+        The folders that the plan is to abandon; once it commits it does so itself.
     """
     left = list(folders)
     try:
@@ -339,7 +336,7 @@ def _left_clean(plan: _core.TableWrite, place: Place, folders: list[str]) -> Gen
 def _through_driver(
     session: Session, frame: Any, place: Place, settings: dict[str, Any], replace_where: Predicate | None
 ) -> int | None:
-    """Give the rows to the core."""
+    """Collect the rows for the core, which writes them."""
     from deltafast._util.writer_properties import encoding
     from deltafast.writer import run_write
 
@@ -349,7 +346,7 @@ def _through_driver(
 
 
 def _given(session: Session, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Options by their names in small letters, with what the session says where they say nothing."""
+    """Return options by their names in lower case, with the session's settings as defaults."""
     found: dict[str, Any] = {}
     for key, value in (options or {}).items():
         if key.lower() not in _OPTIONS:
@@ -378,7 +375,7 @@ def _schema_mode(given: dict[str, Any]) -> str | None:
 
 
 def defaults(session: Session) -> dict[str, str | None]:
-    """Properties that the session wants new tables to have."""
+    """Return the session's default properties of new tables."""
     found = session.settings(f"{_CONF}properties.defaults.")
     return {f"delta.{key}": value for key, value in found.items()}
 
@@ -391,7 +388,7 @@ def _transaction(given: dict[str, Any]) -> Transaction | None:
 
 
 def _schema(frame: Any) -> dict[str, Any]:
-    """The frame's schema as a table would have it: anything may be null, of metadata only comments stay."""
+    """Return the frame's schema as that of a table: all columns are nullable, only comments are kept as metadata."""
     fields = json.loads(frame.schema.json())["fields"]
     return {
         "type": "struct",

@@ -1,7 +1,7 @@
 """DELETE, UPDATE, MERGE and OPTIMIZE as Spark jobs, for tables too large for one machine.
 
-The core plans and commits. Spark's executors look for the rows, and read and write them; to the driver come only
-bitmaps of the rows that were found. Expressions mean what they mean to the embedded commands: ANSI SQL.
+The core plans and commits. Spark's executors find, read and write the rows; the driver only receives bitmaps of the
+rows that were found. Expressions have the semantics of the embedded commands: ANSI SQL.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DELETE and UPDATE as Spark jobs.
 
-One job finds the rows by the condition's columns alone. With deletion vectors the core marks them, and a second job
-writes the new values of an UPDATE; without them a second job copies the files that have such rows.
+One job finds the rows, reading only the condition's columns. With deletion vectors the core marks them as deleted, and
+a second job writes the updated rows of an UPDATE; without them a second job rewrites the files that have such rows.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ def delete(
 
     Args:
         spark: The session, classic or Connect.
-        table: A handle, which is moved to the new version.
+        table: A handle, which is updated to the new version.
         condition: Only rows for which it is true; all rows if None.
-        commit_properties: How it is committed.
-        post_commithook_properties: What follows the commit.
+        commit_properties: Properties of the commit.
+        post_commithook_properties: What to run after the commit.
 
     Returns:
-        The figures of `DeltaTable.delete`.
+        The metrics of `DeltaTable.delete`.
 
     Raises:
-        InvalidArgumentError: The condition is wrong, or the table is append-only.
-        DeltaProtocolError: The table needs what only the core can do; the message names it.
-        CommitFailedError: Another writer changed the same rows meanwhile; nothing was committed.
-        CommitUnknownError: Whether the commit was made cannot be found out.
+        InvalidArgumentError: The condition is invalid, or the table is append-only.
+        DeltaProtocolError: The table needs something that only the core supports; the message names it.
+        CommitFailedError: Another writer changed the same rows concurrently; nothing was committed.
+        CommitUnknownError: The outcome of the commit cannot be determined.
     """
     job = _Job(spark, table, "delete", condition, commit_options(commit_properties, post_commithook_properties))
     with job.session.set(ANSI), job.folders as folders:
@@ -80,25 +80,25 @@ def update(
     commit_properties: CommitProperties | None = None,
     post_commithook_properties: PostCommitHookProperties | None = None,
 ) -> dict[str, Any]:
-    """Give columns other values.
+    """Set columns to new values.
 
     Args:
         spark: The session, classic or Connect.
-        table: A handle, which is moved to the new version.
+        table: A handle, which is updated to the new version.
         updates: Spark SQL over the table by column; fields of structs with dots.
         condition: Only rows for which it is true; all rows if None.
-        commit_properties: How it is committed.
-        post_commithook_properties: What follows the commit.
+        commit_properties: Properties of the commit.
+        post_commithook_properties: What to run after the commit.
 
     Returns:
-        The figures of `DeltaTable.update`.
+        The metrics of `DeltaTable.update`.
 
     Raises:
-        InvalidArgumentError: An expression is wrong, or the table is append-only.
-        ConstraintViolatedError: A new row breaks a constraint.
-        DeltaProtocolError: The table needs what only the core can do; the message names it.
-        CommitFailedError: Another writer changed the same rows meanwhile; nothing was committed.
-        CommitUnknownError: Whether the commit was made cannot be found out.
+        InvalidArgumentError: An expression is invalid, or the table is append-only.
+        ConstraintViolatedError: A new row violates a constraint.
+        DeltaProtocolError: The table needs something that only the core supports; the message names it.
+        CommitFailedError: Another writer changed the same rows concurrently; nothing was committed.
+        CommitUnknownError: The outcome of the commit cannot be determined.
     """
     if not updates:
         message = "there is nothing to update: no column is given a value"
@@ -120,7 +120,7 @@ def update(
 
 
 class _Job:
-    """What both commands do alike."""
+    """The common part of both commands."""
 
     def __init__(
         self, spark: Any, table: DeltaTable, verb: str, condition: Predicate | None, chosen: dict[str, Any]
@@ -138,7 +138,7 @@ class _Job:
         self._verb = verb
 
     def find(self) -> tuple[Listing | None, dict[str, Any]]:
-        """The files that have rows to change, or None where none is read, and what the core says of them."""
+        """Return the files that have rows to change, or None if no file is read, and the core's report on them."""
         if self.outlook["is_decided"]:
             found = json.loads(self._core.find("{}"))
             return (None if self._verb == "delete" else self._candidates()), found
@@ -151,18 +151,18 @@ class _Job:
         return self.rows.listing(None if self._tree is None else json.dumps(self._tree))
 
     def chosen(self, listing: Listing) -> Any:
-        """The rows of these files for which the condition is true."""
+        """Return the rows of these files for which the condition is true."""
         frame = self.rows.frame(listing)
         return frame if self.sql is None else frame.where(self.sql)
 
     def told(self, frame: Any, kind: str) -> Any:
-        """Rows as changes of a kind."""
+        """Return rows as changes of a kind."""
         from pyspark.sql import functions
 
         return frame.select(*self.rows.names(), functions.lit(kind).alias(KIND))
 
     def commit(self, *figures: str) -> dict[str, Any]:
-        """Commit what lies in the folders, and say what was done."""
+        """Commit the files in the folders, and return the metrics."""
         moved, report = self._core.run(*self.folders.hand_over())
         handle_of(self.table).move(moved)
         return dml_figures(report, *figures)
@@ -175,7 +175,7 @@ def _nothing() -> tuple[Any, dict[int, str]]:
 
 
 class _NewValues:
-    """The values that an UPDATE gives."""
+    """The new values of an UPDATE."""
 
     def __init__(self, job: _Job, updates: Mapping[str, str]) -> None:
         columns = job.rows.columns
@@ -190,7 +190,7 @@ class _NewValues:
         self._demands = Demands(json.loads(_core.demands_of(handle_of(job.table).snapshot)), columns)
 
     def of(self, frame: Any, sql: str | None) -> Any:
-        """The rows with new values where the condition is true; with them in all rows without one."""
+        """Return the rows with new values where the condition is true, or in all rows without one."""
         from pyspark.sql import functions
 
         frame = frame.withColumn(CHANGED, functions.expr("true" if sql is None else f"coalesce({sql}, false)"))
@@ -198,7 +198,7 @@ class _NewValues:
         follows = {name: self._demands.computed(name) for name in self._demands.generated if name not in self._given}
         if follows:
             rows = self._changed(rows, follows)
-        # A row that changes loses its commit version and so gets that of the commit.
+        # A changed row loses its commit version and so gets that of the new commit.
         if self._tracked:
             rows = self._changed(rows, {self._tracked[1]: functions.lit(None).cast("bigint")})
         return self._demands.checked(rows, tuple(self._given))

@@ -1,8 +1,8 @@
-"""A row's place on a curve through some columns, as expressions of Spark's.
+"""Position of a row on a space-filling curve through some columns, as Spark expressions.
 
-Values are ranked between bounds that the core took from a sample; the bits of the ranks, interleaved, are a row's place
-in Z-order, and on Hilbert's curve where they are untangled before. Each step is a projection of its own, of which Spark
-makes one loop.
+Values are ranked by bounds that the core took from a sample. The interleaved bits of the ranks are a row's position in
+Z-order; transformed before, they are its position on the Hilbert curve. Each step is a projection of its own, and Spark
+compiles all of them into one loop.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 __all__ = ["OWN", "PLACE", "STEP", "placed", "ranked", "word"]
 
-#: A row's place on the curve.
+#: The position of a row on the curve.
 PLACE = "__deltafast_place"
-#: How many cuts lie before a row: the number of its part within the bin.
+#: The number of range boundaries below a row: the number of its part within the bin.
 STEP = "__deltafast_step"
 
-#: Begins the names of columns that the table does not have.
+#: Prefix of the names of columns that the table does not have.
 OWN = "__deltafast_"
 _WORD, _RANK = f"{OWN}word", f"{OWN}rank"
 
 
-#: Values by type as numbers or bytes of the same order.
+#: Conversions of values to numbers or bytes of the same order, by type.
 _WORDS = {
     "date": "cast(unix_date({}) as bigint)",
     "timestamp": "unix_micros({})",
@@ -41,11 +41,11 @@ _WORDS = {
 
 
 def word(columns: Columns, path: Sequence[str]) -> str:
-    """Spark SQL of a column's values as numbers or bytes of the same order.
+    """Return Spark SQL that converts a column's values to numbers or bytes of the same order.
 
     Args:
         columns: The table's columns.
-        path: The names on the way to the column.
+        path: The names from the top-level column to the field.
     """
     of: Any = {"type": "struct", "fields": columns.fields}
     for name in path:
@@ -55,13 +55,13 @@ def word(columns: Columns, path: Sequence[str]) -> str:
 
 
 def placed(frame: Any, words: Sequence[str], bits: int, *, is_hilbert: bool) -> Any:
-    """The rows with their `PLACE`, which is a number; of one column the value itself.
+    """Return the rows with their position `PLACE`, a number; with one column, the value itself.
 
     Args:
-        frame: Rows with bounds and bits of each column, as the core names them behind `OWN`.
-        words: What is ranked, as `word` says it.
+        frame: Rows with bounds and bits of each column, as the core names them after the prefix `OWN`.
+        words: The ranked expressions, as from `word`.
         bits: Bits of a rank.
-        is_hilbert: Whether the curve is Hilbert's.
+        is_hilbert: Whether the curve is the Hilbert curve.
     """
     from pyspark.sql import functions
 
@@ -71,7 +71,7 @@ def placed(frame: Any, words: Sequence[str], bits: int, *, is_hilbert: bool) -> 
     named = {f"{_RANK}{n}": (f"{_WORD}{n}", f"{OWN}bounds{n}") for n in range(len(words))}
     frame = ranked(frame, named, (1 << bits) - 1)
     ranks = list(named)
-    # A column of few values has few bits; they are spread, so that they count as much as others'.
+    # A column with few values has few bits; they are spread, so that it weighs as much as the other columns.
     frame = frame.withColumns(
         {rank: functions.expr(f"shiftright(shiftleft({rank}, {bits}), {OWN}bits{n})") for n, rank in enumerate(ranks)}
     )
@@ -82,18 +82,18 @@ def placed(frame: Any, words: Sequence[str], bits: int, *, is_hilbert: bool) -> 
         for n, rank in enumerate(ranks)
         for bit in range(bits)
     ]
-    # The highest bit is turned, so that numbers with a sign have the order of those without.
+    # The highest bit is inverted, so that signed numbers are ordered like unsigned ones.
     frame = frame.withColumn(PLACE, functions.expr(f"({' | '.join(parts)}) ^ shiftleft(1L, 63)"))
     return frame.drop(*ranks, *(f"{_WORD}{n}" for n in range(len(words))))
 
 
 def ranked(frame: Any, named: dict[str, tuple[str, str]], most: int) -> Any:
-    """The rows with numbers of bounds that are not greater than a value; 0 of a null.
+    """Return the rows with the number of bounds that are not greater than a value; 0 for null.
 
     Args:
         frame: The rows.
-        named: By the number's name the columns of the value and of the bounds, which ascend.
-        most: Bounds at most.
+        named: The columns of the value and of the ascending bounds, by the name of the rank.
+        most: Maximum number of bounds.
     """
     from pyspark.sql import functions
 
@@ -102,7 +102,7 @@ def ranked(frame: Any, named: dict[str, tuple[str, str]], most: int) -> Any:
         step = 1 << level
         frame = frame.withColumns(
             {
-                # Behind the last bound there is null, which is not less.
+                # After the last bound there is null, which is not less.
                 rank: functions.expr(f"{rank} + if(get({bounds}, {rank} + {step - 1}) <= {value}, {step}, 0)")
                 for rank, (value, bounds) in named.items()
             }
@@ -111,7 +111,7 @@ def ranked(frame: Any, named: dict[str, tuple[str, str]], most: int) -> Any:
 
 
 def _untangled(frame: Any, ranks: Sequence[str], bits: int) -> Any:
-    """Ranks whose interleaved bits are the place on Hilbert's curve: J. Skilling's, as in `src/write/curve.rs`."""
+    """Return ranks whose interleaved bits are the Hilbert position, as in `src/write/space_filling_curve.rs`."""
     from pyspark.sql import functions
 
     def changed(frame: Any, **new: str) -> Any:

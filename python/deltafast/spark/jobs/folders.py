@@ -1,4 +1,4 @@
-"""The folders that a job writes into: rows and changes, deleted where no version comes to name them."""
+"""The folders that a job writes rows and changes into; they are deleted unless a version refers to them."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ __all__ = ["Folders"]
 
 
 class Folders:
-    """What a job writes; to be left with an error where nothing was committed.
+    """The output of a job; deletes it when left with an exception and nothing was committed.
 
     Args:
         rows: The version that the job reads.
         columns: The table's columns after the job.
-        outlook: What the core says of the table.
+        outlook: The core's requirements of the table.
     """
 
     def __init__(self, rows: Rows, columns: Columns, outlook: dict[str, Any]) -> None:
         self._rows, self._columns, self._outlook = rows, columns, outlook
-        #: The folder with rows, below the table's; None where there is none.
+        #: The folder with rows, relative to the table; None if no rows were written.
         self.rows: str | None = None
-        #: The folder with changes.
+        #: The folder with change data.
         self.changes: str | None = None
         self._is_handed_over = False
 
     def write(self, frame: Any) -> None:
-        """Write new rows: the table's columns, and where rows keep them their id and commit version."""
+        """Write new rows: the table's columns and, if they are materialized, row id and commit version."""
         self.rows = f"spark-{uuid.uuid4()}"
         self._write(frame, self.rows, self._rows.tracked, gathered(self._rows.session, self._rows.version.properties))
 
@@ -51,21 +51,21 @@ class Folders:
         self._write(frame, self.changes, (KIND,))
 
     def hand_over(self) -> tuple[str | None, str | None]:
-        """Leave both folders to the core, which commits them.
+        """Return both folders to be committed by the core.
 
-        A version may name their files from then on: only the core knows which of them it may delete.
+        From then on a version may refer to their files: only the core knows which of them it may delete.
         """
         self._is_handed_over = True
         return self.rows, self.changes
 
     def copy(self, frame: Any, part: str, more: Sequence[str], arranged: Callable[[Any], Any]) -> None:
-        """Write rows that stay as they are, into a folder for each number of their part.
+        """Write unchanged rows into one folder for each part.
 
         Args:
-            frame: The table's columns, those of `tracked`, the parts and more.
-            part: The column with the parts; what a part has of partition values is known.
-            more: Other columns, which `arranged` takes.
-            arranged: Brings rows where they are written, and leaves only columns of files and the part.
+            frame: The table's columns, those of `tracked`, the part and more.
+            part: The column with the number of the part; the partition values of a part are known.
+            more: Other columns, which `arranged` uses.
+            arranged: Sends rows to their tasks, and selects the columns of files and the part.
         """
         from pyspark.sql import functions
 
@@ -106,13 +106,13 @@ class Folders:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Delete what was written, unless somebody may need it."""
+        """Delete the output, unless a version may refer to it."""
         if error is None or isinstance(error, CommitUnknownError):
             return
         for folder in (self.rows, self.changes):
             if folder is not None:
                 if not self._is_handed_over:
-                    # VACUUM deletes what stays here; the first error is the one to raise.
+                    # VACUUM deletes what remains; the first error is the one to raise.
                     with contextlib.suppress(DeltaError):
                         _core.abandon_folders(self._rows.version.snapshot, [folder])
                 remove(self._rows.place, folder)

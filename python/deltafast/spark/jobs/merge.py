@@ -1,8 +1,8 @@
 """MERGE as Spark jobs.
 
-One job joins what conditions need of the source and of the files that can match, and decides which clause takes a row;
-executors keep these pairs. The core marks rows or ends files. Another job reads the files that have such rows, and
-writes new values, copies and new rows.
+One job joins the columns that conditions need of the source and of the files that can match, and decides which clause
+takes a row; executors keep these pairs. The core marks rows as deleted or removes files. Another job reads the files
+that have such rows, and writes updated, copied and new rows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["merge"]
 
-#: The number of the clause that takes a row; 0 for none.
+#: The number of the clause that takes a row; 0 if no clause takes it.
 ACTION = "__deltafast_action"
 
 
@@ -54,21 +54,21 @@ def merge(spark: Any, table: DeltaTable, source: Any, plan: TableMerger) -> dict
 
     Args:
         spark: The session, classic or Connect.
-        table: A handle, which is moved to the new version.
+        table: A handle, which is updated to the new version.
         source: The rows, a frame of the session.
-        plan: The condition and the clauses, as `DeltaTable.merge` makes them; its own source is not read.
+        plan: The condition and the clauses, as `DeltaTable.merge` creates them; its own source is not read.
 
     Returns:
-        The figures of `TableMerger.execute`.
+        The metrics of `TableMerger.execute`.
 
     Raises:
-        InvalidArgumentError: There is no clause, a name or an expression is wrong, several rows of the source would
-            change one row of the table, or the table is append-only.
+        InvalidArgumentError: There is no clause, a name or an expression is invalid, several rows of the source
+            would change one row of the table, or the table is append-only.
         SchemaMismatchError: The source has columns that the table does not have.
-        ConstraintViolatedError: A new row breaks a constraint.
-        DeltaProtocolError: The table needs what only the core can do; the message names it.
-        CommitFailedError: Another writer changed the same rows meanwhile; nothing was committed.
-        CommitUnknownError: Whether the commit was made cannot be found out.
+        ConstraintViolatedError: A new row violates a constraint.
+        DeltaProtocolError: The table needs something that only the core supports; the message names it.
+        CommitFailedError: Another writer changed the same rows concurrently; nothing was committed.
+        CommitUnknownError: The outcome of the commit cannot be determined.
     """
     plan.check()
     session = Session(spark)
@@ -82,7 +82,7 @@ def merge(spark: Any, table: DeltaTable, source: Any, plan: TableMerger) -> dict
 
 
 class _Merge:
-    """A merge on its way; what executors keep for it is put into `kept`."""
+    """The state of a MERGE; frames that executors keep for it are added to `kept`."""
 
     def __init__(self, session: Session, table: DeltaTable, frame: Any, merger: TableMerger, kept: list[Any]) -> None:
         self._table, self._kept = table, kept
@@ -121,10 +121,10 @@ class _Merge:
         handle_of(self._table).move(moved)
         return merge_figures(report, len(self._outlook["files"]), every)
 
-    # --- which rows
+    # --- finding rows
 
     def _pairs(self, listing: Listing) -> Any:
-        """Rows that match, and rows that none matches and a clause takes, by their places alone."""
+        """Return matched rows, and rows without a match that a clause takes, by their positions alone."""
         from pyspark.sql import functions
 
         target = self._of_target(listing)
@@ -147,7 +147,7 @@ class _Merge:
         return named(self._rows.frame(listing), TARGET, names, (FILE, ROW, *self._rows.tracked))
 
     def _found(self, pairs: Any, act: Any, listing: Listing) -> tuple[Listing, list[str], Any]:
-        """Tell the core which rows clauses take. Their files, the paths of those that lose all, and they, each once."""
+        """Report rows that clauses take to the core; return their files, paths of emptied files, the distinct rows."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -168,7 +168,7 @@ class _Merge:
         return listing.only(paths.values()), whole, act
 
     def _kinds(self) -> dict[int, list[int]]:
-        """Numbers of the clauses by what becomes of a row, as the core counts that."""
+        """Return the numbers of the clauses by what happens to a row, in the core's categories."""
         kinds: dict[int, list[int]] = {}
         for first, clauses in ((1, self._matched), (3, self._by_source)):
             for clause in clauses:
@@ -184,14 +184,14 @@ class _Merge:
         message += "keys unique, or the clauses' conditions narrower"
         raise InvalidArgumentError(message)
 
-    # --- rows that are written
+    # --- writing rows
 
     @property
     def _updates(self) -> list[Clause]:
         return [clause for clause in (*self._matched, *self._by_source) if clause.deed == "update"]
 
     def _written(self, touched: Listing, whole: list[str], act: Any) -> Any:
-        """Rows that change, and without deletion vectors those that stay beside them; None where there are none."""
+        """Return changed rows and, without deletion vectors, the others of their files; None if there are no rows."""
         if act is None or not len(touched.files):
             return None
         if self._outlook["has_vectors"]:
@@ -204,7 +204,7 @@ class _Merge:
         return self._edited(joined.where(f"{ACTION} not in ({', '.join(deleted)})") if deleted else joined)
 
     def _joined(self, listing: Listing, act: Any, how: str, clauses: Sequence[Clause] | None = None) -> Any:
-        """Rows of the table beside those of the source that change them; `ACTION` is 0 where nothing does."""
+        """Return rows of the table joined with the source rows that change them; `ACTION` is 0 for unchanged rows."""
         from pyspark.sql import functions
 
         if clauses is not None:
@@ -214,21 +214,21 @@ class _Merge:
         return frame.withColumn(ACTION, functions.coalesce(functions.col(ACTION), functions.lit(0)))
 
     def _edited(self, frame: Any) -> Any:
-        """Rows of the table with the values that their clauses give."""
+        """Return rows of the table with the values of their clauses."""
         from pyspark.sql import functions
 
         base = self._base()
         new = {clause.number: self._given(clause, base) for clause in self._updates}
         columns = [_by_clause(field["name"], new, base[field["name"]]) for field in self._after.fields]
         rows = frame.select(*columns, *self._rows.tracked, ACTION)
-        # A row that changes loses its commit version and so gets that of the commit.
+        # A changed row loses its commit version and so gets that of the new commit.
         for name in self._rows.tracked[1:]:
             kept = functions.when(functions.col(ACTION) == 0, functions.col(quoted(name)))
             rows = rows.withColumn(name, kept)
         return self._finished(rows, self._updates)
 
     def _inserted(self, pairs: Any) -> Any:
-        """Rows of the source that match none, as rows of the table."""
+        """Return rows of the source without a match, as rows of the table."""
         from pyspark.sql import functions
 
         rows = self._source.frame
@@ -251,7 +251,7 @@ class _Merge:
                     given[name] = value
             for identity in self._outlook["identities"]:
                 if identity["column"] not in given:
-                    # The number of a row of the source stays what it is, so the feed is told the same value.
+                    # The number of a source row does not change, so the change data feed gets the same value.
                     given[identity["column"]] = value_of(identity, SOURCE_ROW, self._source.tasks)
             new[clause.number] = given
         columns = [_by_clause(field["name"], new, nothing[field["name"]]) for field in self._after.fields]
@@ -259,7 +259,7 @@ class _Merge:
         return self._finished(rows.select(*columns, *tracked, ACTION), self._inserts)
 
     def _base(self) -> dict[str, Any]:
-        """The columns of rows that are there, as the table has them from now on."""
+        """Return the columns of existing rows, in the table's new schema."""
         from pyspark.sql import functions
 
         before = {field["name"]: plain_type(field["type"]) for field in self._rows.columns.fields}
@@ -274,7 +274,7 @@ class _Merge:
         return out
 
     def _given(self, clause: Clause, base: dict[str, Any]) -> dict[str, Any]:
-        """The values that a clause gives, by column."""
+        """Return the values that a clause assigns, by column."""
         from pyspark.sql import functions
 
         out: dict[str, Any] = {}
@@ -289,7 +289,7 @@ class _Merge:
         return out
 
     def _finished(self, rows: Any, clauses: Sequence[Clause]) -> Any:
-        """Generated columns follow the others where no value was given, and rows are checked."""
+        """Compute generated columns without an assigned value, and check the rows."""
         from pyspark.sql import functions
 
         given: set[str] = set()
@@ -304,16 +304,16 @@ class _Merge:
         return self._demands.checked(rows, tuple(given))
 
     def _spread(self, rows: Any) -> Any:
-        """Rows of one partition together, so that few files come of them."""
+        """Repartition rows by the partition columns, so that few files are written."""
         names = [quoted(field["name"]) for field in self._after.partition]
         if not names or self._session.conf("spark.sql.adaptive.enabled", "true") != "true":
             return rows
         return rows.hint("rebalance", *names)
 
-    # --- changes
+    # --- change data
 
     def _told(self, touched: Listing, act: Any, pairs: Any) -> Any:
-        """The feed's rows."""
+        """Return the rows of the change data feed."""
         joined = self._joined(touched, act, "inner").persist()
         self._kept.append(joined)
         from pyspark.sql import functions
@@ -341,7 +341,7 @@ class _Merge:
 
 
 def _decided(clauses: Sequence[Clause]) -> Any:
-    """The number of the first clause whose condition is true."""
+    """Return the number of the first clause whose condition is true."""
     from pyspark.sql import functions
 
     out = functions.lit(0)
@@ -356,7 +356,7 @@ def _decided(clauses: Sequence[Clause]) -> Any:
 
 
 def _by_clause(name: str, new: dict[int, dict[str, Any]], old: Any) -> Any:
-    """A column's value by the clause that takes the row."""
+    """Return a column's value by the clause that takes the row."""
     from pyspark.sql import functions
 
     out: Any = None

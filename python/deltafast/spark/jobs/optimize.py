@@ -1,8 +1,8 @@
 """OPTIMIZE and REORG as Spark jobs.
 
-The core plans which files become one, as for the embedded command. One job reads all of them, gives each new file's
-rows to one task, and writes; for a curve another job takes a sample of its columns before. The core commits what lies
-there.
+The core plans which files are combined, as for the embedded command. One job reads all of them, sends the rows of each
+new file to one task, and writes them; a curve needs another job before, which takes a sample of its columns. The core
+commits the files that were written.
 """
 
 from __future__ import annotations
@@ -33,36 +33,36 @@ if TYPE_CHECKING:
 
 __all__ = ["JobOptimizer", "optimize"]
 
-#: Columns beside the table's: the number of a file's bin, and what says which task takes a row.
+#: Columns in addition to the table's: the number of a file's bin, and the key that sends a row to its task.
 _BIN, _TASK = "__deltafast_bin", "__deltafast_task"
 
-#: Rows of the samples of all bins together, and of each bin at least.
+#: Sample size: rows of all bins together, and minimum for each bin.
 _SAMPLE, _SAMPLE_OF_BIN = 200_000, 2_000
 
 
 def optimize(spark: Any, table: DeltaTable) -> JobOptimizer:
-    """Lay the files of a table out anew.
+    """Rewrite the files of a table.
 
     Args:
         spark: The session, classic or Connect.
-        table: A handle, which is moved to the new version.
+        table: A handle, which is updated to the new version.
 
     Returns:
-        What has the methods of `DeltaTable.optimize`: `compact`, `z_order`, `cluster`, `purge`. All is one commit, and
-        files are encoded as Spark does, so `min_commit_interval` and `writer_properties` are refused.
+        An object with the methods of `DeltaTable.optimize`: `compact`, `z_order`, `cluster`, `purge`. There is one
+        commit, and Spark encodes the files, so `min_commit_interval` and `writer_properties` are not accepted.
     """
     return JobOptimizer(Session(spark), table)
 
 
 class JobOptimizer(TableOptimizer):
-    """Lays the files of a table out anew by Spark jobs. No row changes."""
+    """Rewrites the files of a table by Spark jobs without changing rows."""
 
     def __init__(self, session: Session, table: DeltaTable) -> None:
         super().__init__(handle_of(table))
         self._session, self._table = session, table
 
     def _run(self, options: dict[str, Any], partition_filters: Predicate | None, progress: Progress) -> dict[str, Any]:
-        del progress  # Spark shows how far its jobs are.
+        del progress  # Spark shows the progress of its jobs.
         for name, given in (
             ("min_commit_interval", options["min_commit_interval_ms"]),
             ("writer_properties", options["encoding"]["writer_properties"]),
@@ -82,12 +82,12 @@ class JobOptimizer(TableOptimizer):
         figures = json.loads(report)
         if figures["version"] is not None:
             self.table.move(moved)
-        # Spark gives a task its rows in whatever order they come.
+        # The order of a task's rows after a shuffle is not defined.
         return optimize_figures(figures) | {"preserveInsertionOrder": False, "preservedStableOrder": False}
 
 
 class _Copy:
-    """The rows of all bins on their way into new files, which are parts of bins."""
+    """Rewrites the rows of all bins into new files, which are parts of bins."""
 
     def __init__(self, rows: Rows, outlook: dict[str, Any], job: _core.OptimizeJob) -> None:
         self._rows, self._outlook, self._job = rows, outlook, job
@@ -99,7 +99,7 @@ class _Copy:
         tasks = shared(sizes)
         self._tasks = tasks[-1] + 1
         keys = keys_of(self._tasks)
-        #: For each part what sends its rows to its task.
+        #: For each part the key that sends its rows to its task.
         self._keys = [keys[task] for task in tasks]
 
     def write(self, folders: Folders) -> None:
@@ -111,13 +111,13 @@ class _Copy:
         else:
             constants = {self._part: self._first, _TASK: self._keys}
             frame = self._rows.frame(self._listing(constants), tuple(constants))
-            # As many files of a task are written at the same time, so that nothing has to be sorted.
+            # A task may have this many open files, so that its rows need not be sorted.
             order, settings = [], {"spark.sql.maxConcurrentOutputFileWriters": str(MOST_PARTS)}
         with self._rows.session.set(settings):
             folders.copy(frame, self._part, (_TASK, *order[1:]), lambda frame: self._spread(frame, order))
 
     def _listing(self, constants: dict[str, list[int]]) -> Listing:
-        """The files of the bins, each with what its bin has of these."""
+        """Return the files of the bins, each with these constants of its bin."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -135,7 +135,7 @@ class _Copy:
         )
 
     def _laid(self, words: list[str]) -> Any:
-        """Each bin's rows in parts along the curve."""
+        """Return each bin's rows in parts along the curve."""
         from pyspark.sql import functions
 
         parts: list[int] = self._outlook["parts"]
@@ -148,7 +148,7 @@ class _Copy:
         return frame.withColumns({self._part: functions.expr(part), _TASK: functions.expr(task)})
 
     def _known(self, frame: Any, words: list[str], parts: list[int]) -> pa.Table:
-        """What is to be known of each bin: bounds and cuts, and its parts."""
+        """Return the bounds of ranks, the boundaries of parts, and the parts of each bin."""
         import pyarrow as pa
 
         found: Any = RecordBatchReader(self._job.curve(self._sample(frame, words))).read_all()
@@ -163,7 +163,7 @@ class _Copy:
         return pa.table(out)
 
     def _sample(self, frame: Any, words: list[str]) -> pa.Table:
-        """Some rows of the curve's columns."""
+        """Return a sample of the curve's columns."""
         wanted = max(_SAMPLE, _SAMPLE_OF_BIN * len(self._outlook["bins"]))
         share = wanted / max(self._outlook["rows"], 1)
         frame = frame.selectExpr(f"{_BIN} as bin", *(f"{word} as c{n}" for n, word in enumerate(words)))
@@ -173,7 +173,7 @@ class _Copy:
             return frame.toArrow()
 
     def _spread(self, frame: Any, order: list[str]) -> Any:
-        """Each row where its task finds it, in order."""
+        """Send each row to its task, in order."""
         frame = frame.repartition(self._tasks, _TASK)
         if order:
             frame = frame.sortWithinPartitions(*order)

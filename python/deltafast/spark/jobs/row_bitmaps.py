@@ -17,11 +17,11 @@ __all__ = ["marks", "marks_by_kind"]
 
 
 def marks(frame: Any, listing: Listing) -> tuple[pa.Table, dict[int, str]]:
-    """The places of rows as bitmaps, of which a row of the answer is 64 rows of a file.
+    """Return the positions of rows as bitmaps; a row of the result covers 64 rows of a file.
 
     Args:
         frame: Rows with `FILE` and `ROW`.
-        listing: The files that `FILE` counts.
+        listing: The files that `FILE` refers to.
 
     Returns:
         `file`, `word` and `bits`: bit n of a word is row 64 * word + n; the paths of these files by their numbers.
@@ -35,16 +35,16 @@ def marks(frame: Any, listing: Listing) -> tuple[pa.Table, dict[int, str]]:
 def marks_by_kind(
     frame: Any, listing: Listing, action: str, kinds: dict[int, list[int]]
 ) -> tuple[pa.Table, dict[int, str], bool]:
-    """As `marks`, of rows of several kinds.
+    """Return the positions of rows of several kinds as bitmaps; see `marks`.
 
     Args:
         frame: Rows with `FILE` and `ROW`.
-        listing: The files that `FILE` counts.
-        action: The column that says which kind a row is of.
+        listing: The files that `FILE` refers to.
+        action: The column with the kind of a row.
         kinds: The values of that column by kind.
 
     Returns:
-        As `marks`, with a `kind`; the paths; whether any row was there more than once.
+        As `marks`, with a `kind`; the paths; whether any row occurred more than once.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -72,7 +72,7 @@ _BIT = f"shiftleft(1L, cast({quoted(ROW)} & 63L as int))"
 
 
 def _words(frame: Any, asked: list[Any]) -> pa.Table:
-    # A hash table holds the words of a file one by one; bitmaps of Spark's own would be sorted for.
+    # Hash aggregation holds the words of a file one by one; Spark's bitmap functions would need a sort.
     from pyspark.sql import functions
 
     by = [functions.col(FILE).alias("file"), functions.expr(f"shiftright({quoted(ROW)}, 6)").alias("word")]

@@ -28,12 +28,12 @@ __all__ = [
 
 TARGET, SOURCE = "target", "source"
 
-#: Numbers of clauses by kind: the first of each kind has the next one.
+#: Numbers of clauses by kind: the first clause of each kind has the next number.
 MATCHED, BY_SOURCE, NOT_MATCHED = 0, 1000, 2000
 
 
 class Clause(NamedTuple):
-    """A clause of a MERGE, as Spark has it."""
+    """A clause of a MERGE as Spark SQL."""
 
     number: int
     deed: str
@@ -44,12 +44,12 @@ class Clause(NamedTuple):
 
     @property
     def given(self) -> set[str]:
-        """The columns that it gives values to."""
+        """The columns that it assigns."""
         return {path[0] for path, _, _ in self.values}
 
 
 def flat(tree: Any, side: str | None = None) -> str:
-    """A bound tree over both sides, or over the plain names of one, as Spark SQL."""
+    """Return a bound tree over both sides, or over the plain names of one, as Spark SQL."""
     return to_spark_sql(_flat(Bound.from_json(json.dumps(tree)).expr, side))
 
 
@@ -69,7 +69,7 @@ def _flat(node: Node, side: str | None) -> Node:
 
 
 def named(frame: Any, side: str, columns: Iterable[str], more: Iterable[str] = ()) -> Any:
-    """The frame with these columns called by their side, and others as they are."""
+    """Return the frame with these columns named after their side, and others unchanged."""
     from pyspark.sql import functions
 
     own = [functions.col(quoted(name)).alias(f"{side}.{name}") for name in columns]
@@ -77,7 +77,7 @@ def named(frame: Any, side: str, columns: Iterable[str], more: Iterable[str] = (
 
 
 def clauses_of(plans: list[dict[str, Any]], first: int, side: str | None) -> list[Clause]:
-    """The clauses of a kind; `side` is the only one that they see, None for both."""
+    """Return the clauses of a kind; `side` is the only side that they can refer to, None for both."""
     out: list[Clause] = []
     for number, plan in enumerate(plans, first + 1):
         condition = None if plan["condition"] is None else flat(plan["condition"]["tree"], side)
@@ -91,7 +91,7 @@ def _type(tree: Any) -> Any:
 
 
 def condition_of(plan: dict[str, Any]) -> str:
-    """The whole condition, as Spark SQL over both sides."""
+    """Return the whole condition, as Spark SQL over both sides."""
     parts: list[str] = []
     for equality in plan["equalities"]:
         sign = "<=>" if equality["null_safe"] else "="

@@ -1,4 +1,4 @@
-"""The source of a MERGE: read once, kept by the executors, and what of its keys tells which files can match."""
+"""The source of a MERGE: read once, kept by the executors, with statistics of its keys that select files."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 __all__ = ["SOURCE_ROW", "Source"]
 
-#: A number of each row.
+#: The number of each row.
 SOURCE_ROW = "__deltafast_source_row"
 
-#: Bytes of a value, about; of other types more.
+#: Types with values of up to eight bytes; values of other types are larger.
 _EIGHT = ("byte", "short", "integer", "long", "float", "double", "boolean", "date", "timestamp", "timestamp_ntz")
 _WIDTH = dict.fromkeys(_EIGHT, 8) | {"decimal": 16, "string": 32}
 
-#: Values of a key that are told one by one, as the core does (`NAMED` in `src/ops/partition_predicate.rs`).
+#: Maximum number of distinct key values that are listed, as in the core (`NAMED` in `src/ops/partition_predicate.rs`).
 _NAMED = 1000
 
 
 class Source:
     """A source, which executors keep.
 
-    Were its rows computed a second time, they could come in another order, and so with other numbers; therefore an
-    executor that is lost with rows of it fails the command.
+    Rows that are computed a second time could have another order and so other numbers; therefore the loss of an
+    executor that holds some of them fails the command.
 
     Args:
         session: The session.
@@ -44,18 +44,18 @@ class Source:
 
         rows = named(frame, SOURCE, frame.columns)
         self._session = session
-        #: Its columns, called `source.id`, and `SOURCE_ROW`.
+        #: Its columns, named `source.id`, and `SOURCE_ROW`.
         self.frame = rows.withColumn(SOURCE_ROW, functions.monotonically_increasing_id()).localCheckpoint()
         task, place = TASK.format(quoted(SOURCE_ROW)), PLACE.format(quoted(SOURCE_ROW))
         found = self.frame.selectExpr("count(*)", f"max({task})", f"max({place})").first()
-        #: How many rows it has.
+        #: The number of rows.
         self.count: int = found[0]
-        #: How many tasks numbered them, and how many numbers those have between them.
+        #: The number of tasks that numbered them, and an upper bound of the numbers that they used in total.
         self.tasks = 1 + (found[1] or 0)
         self.numbers = self.tasks * (1 + found[2]) if self.count else 0
 
     def joined(self) -> Any:
-        """The frame, to be joined with: sent to every executor where it is small."""
+        """The frame for a join: broadcast if it is small."""
         from pyspark.sql import functions
 
         most = _bytes(self._session.conf("spark.sql.autoBroadcastJoinThreshold", "10485760") or "-1")
@@ -63,7 +63,7 @@ class Source:
         return functions.broadcast(self.frame) if self.count * width <= most else self.frame
 
     def facts(self, plan: dict[str, Any]) -> tuple[dict[str, Any], pa.Table]:
-        """What the core asks: `SourceFacts`, and the values or bounds of each key, in `src/ops/external/merge.rs`."""
+        """Return `SourceStatistics` and the values or bounds of each key, as `src/ops/external/merge.rs` takes them."""
         import pyarrow as pa
         from pyspark.sql import functions
 
@@ -109,13 +109,13 @@ class Source:
 
 
 def _bytes(text: str) -> int:
-    """A size as Spark's settings have it; -1 for none."""
+    """Return a size in the syntax of Spark's settings in bytes; -1 for none."""
     found = re.fullmatch(r"(-?\d+)([kmgt]?)b?", text.strip().lower())
     return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}[found[2]] if found else -1
 
 
 def _stretched(values: Any, length: int) -> Any:
-    """The values, of which the last is repeated up to a length."""
+    """Return the values with the last one repeated up to a length."""
     import pyarrow as pa
 
     last = len(values) - 1

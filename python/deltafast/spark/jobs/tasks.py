@@ -1,6 +1,6 @@
-"""Which task of a shuffle writes what: parts of about the same size, each as a whole in one task.
+"""Assignment of parts to the tasks of a shuffle: tasks of about the same size, each part in a single task.
 
-Spark gives a row to the task that the hash of a column says, so each task has a key whose hash is the task's number.
+Spark assigns a row to a task by the hash of a column, so each task has a key whose hash is the task's number.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_PARTS", "keys_of", "shared"]
 
-#: Bytes of small parts that one task writes, about.
+#: Approximate number of bytes of small parts that one task writes.
 _SHARE = 64 << 20
-#: Parts of a task at most: as many files are open at the same time.
+#: Maximum number of parts of a task: as many files are open at the same time.
 MOST_PARTS = 64
 
 _WORD = (1 << 32) - 1
 
 
 def shared(sizes: Sequence[int]) -> list[int]:
-    """The task of each part, in order: large parts have one alone, small ones share one.
+    """Return the task of each part, in order: a large part has a task of its own, small parts share one.
 
     Args:
         sizes: Bytes of the parts.
@@ -37,7 +37,7 @@ def shared(sizes: Sequence[int]) -> list[int]:
 
 
 def keys_of(tasks: int) -> list[int]:
-    """For each of so many tasks a number that `repartition(tasks, column)` sends to it."""
+    """Return a number for each task that `repartition(tasks, column)` sends to it."""
     keys: dict[int, int] = {}
     number = 0
     while len(keys) < tasks:
@@ -47,7 +47,7 @@ def keys_of(tasks: int) -> list[int]:
 
 
 def _hash(number: int) -> int:
-    """Spark's `hash` of an integer: Murmur3 with the seed 42."""
+    """Return Spark's `hash` of an integer: Murmur3 with the seed 42."""
     word = _turned(number * 0xCC9E2D51 & _WORD, 15) * 0x1B873593 & _WORD
     out = (_turned(42 ^ word, 13) * 5 + 0xE6546B64) & _WORD
     out ^= 4

@@ -1,4 +1,4 @@
-"""New values as expressions of Spark's: what is assigned, what follows from it, and what the table demands."""
+"""New values as Spark expressions: assigned and generated values, and the table's constraints."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ CHANGED = "__deltafast_changed"
 
 
 def sql_of(tree: Any) -> str:
-    """A bound tree, as parsed JSON, as Spark SQL."""
+    """Return a bound tree, as parsed JSON, as Spark SQL."""
     return to_spark_sql(json.dumps(tree))
 
 
 def assigned(columns: Columns, values: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The columns that change, by name: Spark's expressions over the row as it was.
+    """Return the columns that change, by name, as Spark expressions over the original row.
 
     Args:
         columns: The table's columns.
-        values: What is assigned: `path` and `tree` of each, of exactly the type of the column or field.
+        values: The assignments: `path` and `tree` of each, of exactly the type of the column or field.
     """
     from pyspark.sql import functions
 
@@ -49,7 +49,7 @@ def assigned(columns: Columns, values: Sequence[dict[str, Any]]) -> dict[str, An
 
 
 def with_field(column: Any, of: Any, path: Sequence[str], value: Any) -> Any:
-    """A struct in which one field has another value; where it was null it is there now, with nulls beside."""
+    """Return a struct in which one field has another value; a null struct becomes one whose other fields are null."""
     from pyspark.sql import functions
 
     name, *rest = path
@@ -64,10 +64,10 @@ def with_field(column: Any, of: Any, path: Sequence[str], value: Any) -> Any:
 
 
 class Demands:
-    """What a table demands of its rows.
+    """The constraints, generated columns and defaults of a table.
 
     Args:
-        demands: `checks`, `lengths`, `generated` and `defaults`, as the core says them.
+        demands: `checks`, `lengths`, `generated` and `defaults`, as the core reports them.
         columns: The table's columns.
     """
 
@@ -80,13 +80,13 @@ class Demands:
         self._checks += [(check["name"], check["sql"]) for check in demands["lengths"]]
 
     def computed(self, name: str) -> Any:
-        """The value of a generated column, over the columns that it is made of."""
+        """Return the value of a generated column, over the columns of its expression."""
         from pyspark.sql import functions
 
         return functions.expr(self.generated[name]).cast(self._type(name))
 
     def checked(self, rows: Any, given: Sequence[str] = ()) -> Any:
-        """The same rows, of which one that breaks a demand raises; `given` are columns that were not computed."""
+        """Return the rows with checks that raise for a violation; `given` are columns that were not generated."""
         from pyspark.sql import functions
 
         checks = list(self._checks)

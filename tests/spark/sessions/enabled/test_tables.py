@@ -105,7 +105,7 @@ def test_frames_and_views_follow_later_versions(spark, tmp_path):
     assert kept.inputFiles() == frame.inputFiles() != old.inputFiles()
     spark.range(3).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
     for gone in (kept, spark.table("followed")):
-        with pytest.raises(AnalysisException, match="make it anew"):
+        with pytest.raises(AnalysisException, match="create it again"):
             gone.where("id >= 0").collect()
     assert ids(pinned.where("id >= 0")) == ids(old.where("id >= 0")) == list(range(10))
 
