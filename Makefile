@@ -51,7 +51,7 @@ check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and t
 	$(PY) dev/check_layers.py --self-test
 	$(PY) dev/check_layers.py src python/deltafast
 	$(PY) dev/import_circles.py --self-test
-	$(PY) dev/import_circles.py src --most 26
+	$(PY) dev/import_circles.py src --most 0
 	$(PY) dev/import_circles.py python/deltafast --most 0
 	$(PY) dev/type_names.py src --most-one-word 0.03 --most-repeated 1
 	$(PY) dev/check_words.py --self-test --most 613

@@ -17,6 +17,7 @@
 //! Stages: [`tree`] (JSON -> tree), [`eval`] (tree x batch -> array). `prune` evaluates the same
 //! tree over statistics.
 
+mod build;
 pub mod eval;
 pub mod function;
 pub mod scalar;

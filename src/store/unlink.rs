@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::TablePath;
-use super::local::link;
+use super::local_file::link;
 
 /// The directory of deletions.
 pub(super) struct DeletionRoot {

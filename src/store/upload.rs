@@ -19,8 +19,8 @@ use bytes::Bytes;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::local::{FileIdentity, has_no_links, object_meta, sync_directory, write_failure};
-use super::remote::failed;
+use super::local_file::{FileIdentity, has_no_links, object_meta, sync_directory, write_failure};
+use super::remote_error::failed;
 use super::{ObjectMeta, ObjectRole, PendingResult};
 use crate::error::{Error, Result};
 use crate::exec::{self, RuntimeEnv, SystemEnv};

@@ -7,7 +7,8 @@ use arrow_array::ArrayRef;
 use rustc_hash::FxHashMap;
 
 use super::partition::{PartitionRegistry, directory};
-use super::{PreparedRows, SplicedFile, WriteRequest};
+use super::prepared_rows::{PreparedRows, SplicedFile};
+use super::write_request::WriteRequest;
 use crate::error::Result;
 use crate::exec;
 use crate::pq::encode::file_encoder::array_bytes;

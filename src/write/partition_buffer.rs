@@ -16,8 +16,9 @@ use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::{Field, Schema};
 
 use super::partition::PartitionRun;
+use super::prepared_rows::PreparedRows;
 use super::spill::{SpillFile, SpillOffset};
-use super::{PreparedRows, WriteRequest};
+use super::write_request::WriteRequest;
 use crate::error::{Error, Result};
 use crate::pq::encode::file_encoder::array_bytes;
 

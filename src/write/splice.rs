@@ -12,13 +12,12 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 
+use super::data_files::{WritePlan, finish, format, prepared};
 use super::files::PartitionedFileWriter;
-use super::partition::PartitionTuple;
-use super::{PreparedRows, WriteOutput, WritePlan, WriteRequest, finish, format, prepared};
+use super::prepared_rows::{PreparedRows, SplicedFile};
+use super::write_request::{WriteOutput, WriteRequest};
 use crate::error::{Error, Result};
-use crate::pq::{
-    ColumnStatistics, ParallelFileWriter, ParquetCompression, SpliceSource, WriterProperties,
-};
+use crate::pq::{ParallelFileWriter, ParquetCompression, SpliceSource, WriterProperties};
 use crate::protocol::commit_line::Add;
 use crate::protocol::data_path::canonical;
 use crate::protocol::schema::StructType;
@@ -27,16 +26,6 @@ use crate::write::constraints::WriteRules;
 
 /// The minimum average size of a row group in bytes for which a file is copied.
 const LARGE: u64 = 4 << 20;
-
-/// A file that is copied.
-#[derive(Debug, Clone)]
-pub struct SplicedFile {
-    path: String,
-    pub(super) source: SpliceSource,
-    pub(super) statistics: Vec<ColumnStatistics>,
-    /// The values of the partition columns, in order.
-    pub(super) partition: PartitionTuple,
-}
 
 impl WriteRequest {
     /// Splits files of the table into those that can be copied, and the others.

@@ -5,16 +5,17 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::types::{
     ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
 };
 use arrow_array::{Array, ArrayRef, PrimitiveArray};
 
-use crate::expr::eval::cast::double_digits;
-use crate::expr::eval::{
-    ColumnarValue, EvalError, EvalResult, FunctionCall, decimal, math, unexpected,
-};
+use crate::expr::eval::columnar_value::ColumnarValue;
+use crate::expr::eval::decimal_scale::{double_digits, round_to};
+use crate::expr::eval::elementwise::{division_by_zero, map_with, zip_with};
+use crate::expr::eval::error::{EvalError, EvalResult, unexpected};
+use crate::expr::eval::function_call::FunctionCall;
+use crate::expr::eval::{decimal, math};
 use crate::expr::function::Function;
 use crate::expr::text::number::RoundingMode;
 use crate::protocol::schema::DataType;
@@ -27,18 +28,6 @@ fn overflow(what: &str) -> EvalError {
         "ARITHMETIC_OVERFLOW"
     };
     EvalError::Value(format!("[{condition}] {what} overflow"))
-}
-
-pub(crate) fn division_by_zero(function: Function) -> EvalError {
-    let remainder = matches!(function, Function::Remainder | Function::PositiveModulo);
-    EvalError::Value(
-        if remainder {
-            "[REMAINDER_BY_ZERO] remainder by zero"
-        } else {
-            "[DIVIDE_BY_ZERO] division by zero"
-        }
-        .to_owned(),
-    )
 }
 
 /// An integer or float type with the operations of arithmetic.
@@ -175,44 +164,6 @@ macro_rules! float {
 
 float!(Float32Type, f32, "float");
 float!(Float64Type, f64, "double");
-
-/// Builds a primitive array from two arguments row by row; null where either is.
-pub(crate) fn zip_with<A: ArrowPrimitiveType, B: ArrowPrimitiveType, O: ArrowPrimitiveType>(
-    call: &FunctionCall<'_>,
-    mut value: impl FnMut(A::Native, B::Native) -> EvalResult<Option<O::Native>>,
-) -> EvalResult<PrimitiveArray<O>> {
-    let (a, b) = (call.arg(0)?, call.arg(1)?);
-    let (x, y) = (a.primitive::<A>()?, b.primitive::<B>()?);
-    let mut builder = PrimitiveBuilder::<O>::with_capacity(call.rows);
-    for row in 0..call.rows {
-        let (i, j) = (a.row(row), b.row(row));
-        builder.append_option(if x.is_null(i) || y.is_null(j) {
-            None
-        } else {
-            value(x.value(i), y.value(j))?
-        });
-    }
-    Ok(builder.finish())
-}
-
-/// Builds a primitive array from one argument; null where it is.
-pub(crate) fn map_with<A: ArrowPrimitiveType, O: ArrowPrimitiveType>(
-    operand: &ColumnarValue,
-    rows: usize,
-    mut value: impl FnMut(A::Native) -> EvalResult<Option<O::Native>>,
-) -> EvalResult<PrimitiveArray<O>> {
-    let array = operand.primitive::<A>()?;
-    let mut builder = PrimitiveBuilder::<O>::with_capacity(rows);
-    for row in 0..rows {
-        let index = operand.row(row);
-        builder.append_option(if array.is_null(index) {
-            None
-        } else {
-            value(array.value(index))?
-        });
-    }
-    Ok(builder.finish())
-}
 
 /// `+ - * / % pmod div`.
 pub(crate) fn binary(call: &FunctionCall<'_>) -> EvalResult {
@@ -444,7 +395,7 @@ where
     }
     let ansi = call.settings.ansi;
     let values = map_with::<T, T>(operand, call.rows, |v| {
-        let value = decimal::round_to(i128::from(i64::from(v)), places.unsigned_abs(), rounding);
+        let value = round_to(i128::from(i64::from(v)), places.unsigned_abs(), rounding);
         match i64::try_from(value)
             .ok()
             .and_then(|v| T::Native::try_from(v).ok())

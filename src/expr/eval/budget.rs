@@ -18,7 +18,7 @@ use arrow_schema::DataType as Arrow;
 
 use crate::error::Error;
 use crate::exec;
-use crate::expr::eval::{ColumnarValue, EvalError, EvalResult};
+use crate::expr::eval::error::{EvalError, EvalResult};
 
 /// Bytes that a piece of more than one row may hold, unless the process's budget is small.
 const PIECE: u64 = 128 << 20;
@@ -129,25 +129,26 @@ fn within<T>(left: RemainingBytes, work: impl FnOnce() -> T) -> T {
 }
 
 /// Runs a node: the bytes of its arguments are released when it has its value, which is counted
-/// instead.
-pub(crate) fn node(
-    evaluate: impl FnOnce() -> EvalResult<ColumnarValue>,
-) -> EvalResult<ColumnarValue> {
+/// instead. `size_of` returns the bytes of the value and whether it is a constant.
+pub(crate) fn node<T>(
+    evaluate: impl FnOnce() -> EvalResult<T>,
+    size_of: impl FnOnce(&T) -> (u64, bool),
+) -> EvalResult<T> {
     let before = LEFT.get();
-    let operand = evaluate()?;
-    let bytes = size(operand.array.as_ref());
+    let value = evaluate()?;
+    let (bytes, of_constants) = size_of(&value);
     let mut after = before;
-    let left = if operand.scalar {
+    let left = if of_constants {
         &mut after.constants
     } else {
         &mut after.rows
     };
     *left = left.checked_sub(bytes).ok_or(EvalError::TooLarge {
         what: None,
-        of_constants: operand.scalar,
+        of_constants,
     })?;
     LEFT.set(after);
-    Ok(operand)
+    Ok(value)
 }
 
 /// Runs the function of a node, whose arguments are constants or not.
@@ -190,22 +191,6 @@ pub(crate) fn too_large() -> EvalError {
         what: None,
         of_constants: LEFT.get().constant,
     }
-}
-
-/// Checks that the operands fit when each has a value for every row.
-pub(crate) fn reserve_rows<'a>(
-    operands: impl IntoIterator<Item = &'a ColumnarValue>,
-    rows: usize,
-) -> EvalResult<()> {
-    let bytes = |operand: &ColumnarValue| {
-        let bytes = size(operand.array.as_ref());
-        if operand.scalar {
-            bytes.saturating_mul(rows as u64)
-        } else {
-            bytes
-        }
-    };
-    reserve(operands.into_iter().map(bytes).fold(0, u64::saturating_add))
 }
 
 /// The bytes of an array's own values, not of buffers that it shares.
@@ -297,6 +282,11 @@ mod tests {
     };
 
     use super::*;
+    use crate::expr::eval::columnar_value::ColumnarValue;
+
+    fn node(evaluate: impl FnOnce() -> EvalResult<ColumnarValue>) -> EvalResult<ColumnarValue> {
+        super::node(evaluate, |value| (size(value.array.as_ref()), value.scalar))
+    }
 
     #[test]
     fn the_size_is_that_of_the_values_of_a_slice() {

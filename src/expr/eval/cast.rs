@@ -22,13 +22,13 @@ use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::{DataType as Arrow, Field, FieldRef};
 
 use crate::error::{Error, shown};
-use crate::expr::eval::decimal::round_to;
+use crate::expr::eval::array_layout::{child, plain};
+use crate::expr::eval::budget;
+use crate::expr::eval::decimal_scale::{double_digits, rescale, round_to};
+use crate::expr::eval::error::{EvalError, EvalResult, unexpected};
 use crate::expr::eval::value::{BinaryColumn, BytesBuilder, StringColumn};
-use crate::expr::eval::{EvalError, EvalResult, budget, child, plain, unexpected};
 use crate::expr::function::same;
-use crate::expr::text::number::{
-    self, DecimalDigits, LiteralParseError, RoundingMode, fits, power_of_ten,
-};
+use crate::expr::text::number::{self, LiteralParseError, RoundingMode, fits, power_of_ten};
 use crate::expr::text::{datetime, number::write_decimal};
 use crate::expr::tree::{CastMode, SqlType};
 use crate::protocol::calendar::{MICROS_PER_SECOND, TimeZoneSpec};
@@ -921,14 +921,6 @@ fn decimal_micros(value: i128, scale: i8) -> i64 {
         .wrapping_add(fraction as i64)
 }
 
-/// The decimal number that a double is written as; `None` for infinities and `NaN`.
-pub(crate) fn double_digits(value: f64) -> Option<DecimalDigits> {
-    if !value.is_finite() {
-        return None;
-    }
-    DecimalDigits::parse(&number::double_digits(value))
-}
-
 /// The nearest double of a decimal.
 pub(crate) fn decimal_to_double(unscaled: i128, scale: i8) -> f64 {
     // Exact when both parts are exact: then one division rounds once.
@@ -940,23 +932,6 @@ pub(crate) fn decimal_to_double(unscaled: i128, scale: i8) -> f64 {
 
 fn decimal_to_float(unscaled: i128, scale: i8) -> f32 {
     format!("{unscaled}e-{scale}").parse().unwrap_or(f32::NAN)
-}
-
-/// An unscaled value converted to another scale, rounded half up; `None` if it exceeds 128 bits.
-pub(crate) fn rescale(unscaled: i128, from: i8, to: i8) -> Option<i128> {
-    if to >= from {
-        return unscaled.checked_mul(power_of_ten(u32::from((to - from).unsigned_abs())));
-    }
-    let unit = power_of_ten(u32::from((from - to).unsigned_abs()));
-    let (whole, rest) = (unscaled / unit, unscaled % unit);
-    let up = rest.unsigned_abs() >= unit.unsigned_abs().div_ceil(2);
-    Some(if !up {
-        whole
-    } else if unscaled < 0 {
-        whole - 1
-    } else {
-        whole + 1
-    })
 }
 
 /// Formats values of one array as strings.

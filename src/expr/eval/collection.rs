@@ -10,12 +10,13 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::DataType as Arrow;
 
 use crate::error::Error;
+use crate::expr::eval::array_layout::{canonical, child, plain};
 use crate::expr::eval::budget;
 use crate::expr::eval::cast::range;
+use crate::expr::eval::columnar_value::{ColumnarValue, reserve_rows};
 use crate::expr::eval::compare::comparator;
-use crate::expr::eval::{
-    ColumnarValue, EvalError, EvalResult, FunctionCall, canonical, child, plain, unexpected,
-};
+use crate::expr::eval::error::{EvalError, EvalResult, unexpected};
+use crate::expr::eval::function_call::FunctionCall;
 use crate::expr::function::Function;
 use crate::expr::scalar::Scalar;
 use crate::expr::tree::Expr;
@@ -255,7 +256,7 @@ pub(crate) fn rearrange(call: &FunctionCall<'_>) -> EvalResult {
     for operand in call.operands {
         values.push(plain(list(operand)?.values(), &element.element)?);
     }
-    budget::reserve_rows(call.operands, call.rows)?;
+    reserve_rows(call.operands, call.rows)?;
     let counts = items.iter().map(|items| {
         (0..call.rows)
             .filter_map(|row| items.get(row))
@@ -317,7 +318,7 @@ fn interleaved_by_row<'a>(
             &data_type.to_arrow(StringLayout::Plain),
         ));
     }
-    budget::reserve_rows(operands.iter().copied(), call.rows)?;
+    reserve_rows(operands.iter().copied(), call.rows)?;
     budget::reserve(
         (call.rows as u64).saturating_mul((operands.len() * size_of::<(usize, usize)>()) as u64),
     )?;

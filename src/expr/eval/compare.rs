@@ -14,10 +14,12 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType as Arrow;
 
 use crate::error::Error;
+use crate::expr::eval::array_layout::plain;
+use crate::expr::eval::columnar_value::{ColumnarValue, reserve_rows};
+use crate::expr::eval::error::{EvalResult, unexpected};
+use crate::expr::eval::function_call::FunctionCall;
+use crate::expr::eval::mask::is_true;
 use crate::expr::eval::value::pack;
-use crate::expr::eval::{
-    ColumnarValue, EvalResult, FunctionCall, budget, is_true, plain, unexpected,
-};
 use crate::expr::function::Function;
 use crate::expr::scalar::compare_doubles;
 use crate::protocol::schema::DataType;
@@ -328,7 +330,7 @@ pub(crate) fn extreme(call: &FunctionCall<'_>) -> EvalResult {
                         }
                     }
                 });
-                budget::reserve_rows([&next, &best], call.rows)?;
+                reserve_rows([&next, &best], call.rows)?;
                 ColumnarValue::column(arrow_select::zip::zip(
                     &BooleanArray::new(replaces, None),
                     &next,

@@ -15,9 +15,10 @@ use arrow_array::types::{
 };
 
 use crate::error::{Error, Result, shown};
-use crate::expr::eval::arith::{map_with, zip_with};
+use crate::expr::eval::elementwise::{map_with, zip_with};
+use crate::expr::eval::error::{EvalError, EvalResult, unexpected};
+use crate::expr::eval::function_call::FunctionCall;
 use crate::expr::eval::value::{BytesBuilder, StringArg};
-use crate::expr::eval::{EvalError, EvalResult, FunctionCall, unexpected};
 use crate::expr::function::Function;
 use crate::expr::scalar::Scalar;
 use crate::expr::text::number::power_of_ten;

@@ -13,9 +13,10 @@ use std::sync::Arc;
 use arrow_array::types::{Decimal128Type, Int64Type};
 use arrow_buffer::i256;
 
-use crate::expr::eval::arith::{division_by_zero, map_with, zip_with};
-use crate::expr::eval::cast::rescale;
-use crate::expr::eval::{EvalError, EvalResult, FunctionCall, unexpected};
+use crate::expr::eval::decimal_scale::{rescale, round_to};
+use crate::expr::eval::elementwise::{division_by_zero, map_with, zip_with};
+use crate::expr::eval::error::{EvalError, EvalResult, unexpected};
+use crate::expr::eval::function_call::FunctionCall;
 use crate::expr::function::Function;
 use crate::expr::text::number::{RoundingMode, fits, power_of_ten};
 use crate::expr::tree::SqlType;
@@ -359,31 +360,6 @@ fn out_of_range(call: &FunctionCall<'_>) -> EvalError {
         "[NUMERIC_VALUE_OUT_OF_RANGE] the result cannot be represented as {}",
         SqlType(call.result)
     ))
-}
-
-/// `value` rounded to a multiple of 10^`places`.
-pub(crate) fn round_to(value: i128, places: u32, rounding: RoundingMode) -> i128 {
-    let Some(unit) = 10_i128.checked_pow(places) else {
-        return 0;
-    };
-    let (whole, rest) = (value / unit, (value % unit).unsigned_abs());
-    let twice = rest
-        .checked_mul(2)
-        .map_or(Ordering::Greater, |twice| twice.cmp(&unit.unsigned_abs()));
-    let up = match (twice, rounding) {
-        (Ordering::Greater, RoundingMode::HalfUp | RoundingMode::HalfEven)
-        | (Ordering::Equal, RoundingMode::HalfUp) => true,
-        (Ordering::Equal, RoundingMode::HalfEven) => whole % 2 != 0,
-        _ => false,
-    };
-    let whole = if !up {
-        whole
-    } else if value < 0 {
-        whole - 1
-    } else {
-        whole + 1
-    };
-    whole.saturating_mul(unit)
 }
 
 /// ROUND and BROUND of decimals.

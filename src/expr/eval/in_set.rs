@@ -14,8 +14,8 @@ use arrow_schema::DataType as Arrow;
 use rustc_hash::FxHashSet;
 
 use crate::error::{Error, Result};
+use crate::expr::eval::error::{EvalResult, unexpected};
 use crate::expr::eval::value::{BinaryColumn, pack};
-use crate::expr::eval::{EvalResult, unexpected};
 use crate::expr::scalar::Scalar;
 use crate::protocol::schema::DataType;
 

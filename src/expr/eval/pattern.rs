@@ -14,9 +14,11 @@ use arrow_schema::DataType as Arrow;
 use memchr::memmem;
 
 use crate::error::{Error, Result, shown};
+use crate::expr::eval::columnar_value::ColumnarValue;
 use crate::expr::eval::compare::joint_nulls;
+use crate::expr::eval::error::{EvalError, EvalResult, unexpected};
+use crate::expr::eval::function_call::FunctionCall;
 use crate::expr::eval::value::{BinaryColumn, StringArg};
-use crate::expr::eval::{ColumnarValue, EvalError, EvalResult, FunctionCall, unexpected};
 use crate::expr::function::Function;
 use crate::expr::scalar::Scalar;
 use crate::expr::tree::Expr;

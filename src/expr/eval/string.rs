@@ -14,8 +14,10 @@ use memchr::memmem;
 
 use crate::expr::eval::budget;
 use crate::expr::eval::cast::range;
+use crate::expr::eval::error::{EvalError, EvalResult, unexpected};
+use crate::expr::eval::function_call::FunctionCall;
+use crate::expr::eval::hash;
 use crate::expr::eval::value::{BinaryColumn, BytesBuilder, StringArg};
-use crate::expr::eval::{EvalError, EvalResult, FunctionCall, hash, unexpected};
 use crate::expr::function::Function;
 use crate::expr::scalar::hex_digit;
 use crate::protocol::schema::DataType;

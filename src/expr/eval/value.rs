@@ -10,7 +10,9 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBufferBuilder, OffsetBuffer, Scala
 use arrow_schema::DataType as Arrow;
 
 use crate::error::Error;
-use crate::expr::eval::{ColumnarValue, EvalError, EvalResult, budget, unexpected};
+use crate::expr::eval::budget;
+use crate::expr::eval::columnar_value::ColumnarValue;
+use crate::expr::eval::error::{EvalError, EvalResult, unexpected};
 
 /// Packs one bit per value, 64 at a time, which the compiler turns into vector instructions.
 pub(crate) fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBuffer {

@@ -5,3 +5,4 @@ pub(super) mod deletion_vectors;
 pub(super) mod matched_rows;
 pub(super) mod retry;
 pub(super) mod rewrite_columns;
+mod update_assignments;

@@ -16,7 +16,7 @@ use arrow_array::{BooleanArray, RecordBatch};
 use crate::dv::RoaringBitmapArray;
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
-use crate::ops::dml::delete_update::UpdateAssignments;
+use crate::ops::dml::update_assignments::UpdateAssignments;
 use crate::ops::target::TargetTable;
 use crate::protocol::commit_line::Add;
 use crate::protocol::schema::{StringLayout, StructType};

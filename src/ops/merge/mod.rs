@@ -16,9 +16,11 @@
 //! columns of rows that change, otherwise all rows of files that have any. Memory: 12 bytes per
 //! matched row, and the part of the source that is not spilled to a temporary file.
 
+mod batch_pool;
 pub(super) mod clauses;
 pub(super) mod join_keys;
 mod pairs;
+mod row_pairs;
 pub(super) mod source_buffer;
 mod write;
 
@@ -54,9 +56,8 @@ use crate::scan::{self, BatchStream, FileMatcher, MetadataColumn, PositionSelect
 use crate::snapshot::Snapshot;
 use crate::write::bound_constraints::{self, TableConstraints};
 use crate::write::cast::ColumnPositions;
-use pairs::{collect_pairs, row_locations};
-
-use write::map_on_pool;
+use batch_pool::map_on_pool;
+use row_pairs::{FILE, ROW, SOURCE_ROW, collect_pairs, row_locations};
 pub(super) use write::{MergeCommit, MergeMetrics};
 
 /// Options of a merge.
@@ -162,8 +163,6 @@ pub struct MergeCommand {
 
 /// The maximum number of rows in a batch of the source.
 const BATCH_ROWS: usize = 64 << 10;
-/// The number of pairs that are evaluated together if there are no keys to join.
-const PAIRS: usize = 128 << 10;
 
 impl MergeCommand {
     /// Determines the table's schema after the merge. `evolving` are the columns of the source, and
@@ -550,9 +549,6 @@ pub struct MergeJoin {
 
 /// Names of the columns of keys and pairs.
 const KEY: &str = "key";
-const FILE: &str = "file";
-const ROW: &str = "row";
-const SOURCE_ROW: &str = "source_row";
 
 impl MergeJoin {
     /// The number of files to read.

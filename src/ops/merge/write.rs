@@ -9,6 +9,7 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use serde_json::{Value, json};
 
+use super::batch_pool::map_on_pool;
 use super::{MergeClauses, MergeCommand, MergeJoin};
 use crate::commit::finish::{self, CommitResult};
 use crate::commit::{CommitOperation, OptimisticTransaction};
@@ -392,20 +393,6 @@ impl MergeCommit<'_> {
             orphans.commit(|| finish::commit(transaction, operation, commit_options, cancel));
         done.map(|done| auto_compact::compact_after_commit(done, &grown, commit_options, cancel))
     }
-}
-
-/// Applies a function to each batch on the pool and keeps their order.
-pub(super) fn map_on_pool(
-    batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
-    work: impl Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync + 'static,
-    cancel: &CancellationToken,
-) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'static {
-    let work = Arc::new(work);
-    let jobs = batches.map(move |batch: Result<RecordBatch>| {
-        let work = Arc::clone(&work);
-        Box::new(std::iter::once_with(move || work(batch?))) as ItemSource<RecordBatch>
-    });
-    ordered_prefetch(jobs, parallelism() + 1, 1, cancel)
 }
 
 /// The inserted rows, counted.

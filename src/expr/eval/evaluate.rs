@@ -1,21 +1,222 @@
-//! AND, OR and the conditional functions: three-valued and lazy by row.
+//! The evaluation of a tree: nodes, arguments in their order, and what is lazy by row.
 //!
-//! Rows whose result is known are not evaluated further when the other operands can fail, or when
-//! few rows remain; otherwise kernels combine whole columns.
+//! AND, OR and the functions that choose (IF, CASE, COALESCE) are three-valued and evaluate only rows that are undecided when
+//! the rest can fail, or when few rows are undecided; otherwise kernels combine whole columns.
 
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray};
-use arrow_buffer::BooleanBuffer;
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 
-use crate::error::Error;
-use crate::expr::eval::{
-    ColumnarValue, EvalContext, EvalResult, budget, evaluate, is_false, is_true, negated, plain,
-    scatter,
-};
+use super::array_layout::plain;
+use super::columnar_value::{ColumnarValue, reserve_rows};
+use super::dispatch::call_function;
+use super::error::{EvalError, EvalResult};
+use super::eval_context::EvalContext;
+use super::function_call::FunctionCall;
+use super::mask::{is_false, is_true, negated, scatter};
+use super::{budget, cast};
+use crate::error::{Error, shown};
 use crate::expr::function::Function;
 use crate::expr::tree::Expr;
-use crate::protocol::schema::DataType;
+use crate::protocol::schema::{DataType, StringLayout};
+
+impl EvalError {
+    /// The error with the expression that raised it.
+    pub(super) fn named(self, expr: &Expr) -> Self {
+        match self {
+            Self::Value(what) => Self::Error(Error::invalid(format!(
+                "{what}, in `{}`",
+                shown(&expr.to_string())
+            ))),
+            Self::TooLarge {
+                what: None,
+                of_constants,
+            } => Self::TooLarge {
+                what: Some(expression_summary(expr)),
+                of_constants,
+            },
+            other => other,
+        }
+    }
+
+    /// The error, with the expression that raised it.
+    pub(super) fn at(self, expr: &Expr) -> Error {
+        match self.named(expr) {
+            Self::Value(what) => Error::invalid(what),
+            Self::TooLarge { .. } => Error::invalid(format!(
+                "the values are too large, in `{}`",
+                shown(&expr.to_string())
+            )),
+            Self::Error(error) => error,
+        }
+    }
+}
+
+/// An expression, shortened for a message that says more.
+pub(super) fn expression_summary(expr: &Expr) -> String {
+    const LENGTH: usize = 100;
+    let text = expr.to_string();
+    let cut: String = text.chars().take(LENGTH).collect();
+    shown(&if cut.len() < text.len() {
+        format!("{cut}...")
+    } else {
+        cut
+    })
+}
+
+/// Evaluates a node.
+pub(crate) fn evaluate(expr: &Expr, rows: &EvalContext) -> EvalResult<ColumnarValue> {
+    match expr {
+        // The batch has the column already.
+        Expr::Column { path, data_type } => Ok(ColumnarValue::column(
+            rows.column(path, data_type)
+                .map_err(|fault| fault.named(expr))?,
+        )),
+        _ => budget::node(
+            || compute(expr, rows),
+            |value| (budget::size(value.array.as_ref()), value.scalar),
+        )
+        .map_err(|fault| fault.named(expr)),
+    }
+}
+
+fn compute(expr: &Expr, rows: &EvalContext) -> EvalResult<ColumnarValue> {
+    match expr {
+        Expr::Column { path, data_type } => {
+            Ok(ColumnarValue::column(rows.column(path, data_type)?))
+        }
+        Expr::Literal { value, data_type } => Ok(ColumnarValue {
+            array: value.to_array(data_type)?,
+            scalar: true,
+        }),
+        Expr::InList { arg, set, .. } => {
+            let operand = evaluate(arg, rows)?;
+            let array = set.contains(&operand.array)?;
+            Ok(ColumnarValue {
+                array: Arc::new(array),
+                scalar: operand.scalar,
+            })
+        }
+        Expr::Cast { arg, to, mode } => {
+            let operand = evaluate(arg, rows)?;
+            let array = budget::function(operand.scalar, || {
+                cast::cast(&operand.array, arg.data_type(), to, *mode, &rows.zone)
+            })?;
+            Ok(ColumnarValue {
+                array,
+                scalar: operand.scalar,
+            })
+        }
+        Expr::Call {
+            function,
+            args,
+            data_type,
+        } => match function {
+            Function::And | Function::Or => junction(args, rows, *function == Function::And),
+            Function::If | Function::Case | Function::Coalesce | Function::Nvl2 => {
+                evaluate_conditional(*function, args, data_type, rows)
+            }
+            _ => {
+                let operands = arguments(*function, args, rows)?;
+                let scalar = operands.iter().all(|o| o.scalar);
+                let call = FunctionCall {
+                    function: *function,
+                    args,
+                    operands: &operands,
+                    result: data_type,
+                    rows: if scalar { 1 } else { rows.len() },
+                    settings: rows,
+                };
+                let array = budget::function(scalar, || call_function(&call))?;
+                Ok(ColumnarValue { array, scalar })
+            }
+        },
+    }
+}
+
+/// Evaluates arguments in Spark's order: from the left, but the divisor before the dividend and
+/// LOCATE's start first. A null-intolerant function ignores the arguments after a null, so these
+/// are not evaluated for such rows when they can fail.
+fn arguments(
+    function: Function,
+    args: &[Expr],
+    rows: &EvalContext,
+) -> EvalResult<Vec<ColumnarValue>> {
+    let last_first = match function {
+        Function::Divide
+        | Function::IntegralDivide
+        | Function::Remainder
+        | Function::PositiveModulo => true,
+        Function::Locate => args.len() == 3,
+        _ => false,
+    };
+    let (first, last) = args.split_at(args.len() - usize::from(last_first));
+    let mut out: Vec<ColumnarValue> = Vec::with_capacity(args.len());
+    for arg in last.iter().chain(first) {
+        let operand = if is_null_intolerant(function) && arg.can_fail(rows.ansi) {
+            evaluate_null_intolerant(&out, arg, rows)?
+        } else {
+            evaluate(arg, rows)?
+        };
+        out.push(operand);
+    }
+    if last_first {
+        out.rotate_left(1);
+    }
+    Ok(out)
+}
+
+/// Evaluates an argument for the rows where those before it are not null.
+fn evaluate_null_intolerant(
+    before: &[ColumnarValue],
+    arg: &Expr,
+    rows: &EvalContext,
+) -> EvalResult<ColumnarValue> {
+    let null = || ColumnarValue {
+        array: arrow_array::new_null_array(&arg.data_type().to_arrow(StringLayout::Plain), 1),
+        scalar: true,
+    };
+    if before.iter().any(|o| o.scalar && o.array.is_null(0)) {
+        return Ok(null());
+    }
+    let nulls = before.iter().filter(|o| !o.scalar).fold(None, |nulls, o| {
+        NullBuffer::union(nulls.as_ref(), o.array.logical_nulls().as_ref())
+    });
+    let Some(nulls) = nulls.filter(|n| n.null_count() > 0) else {
+        return evaluate(arg, rows);
+    };
+    let mask = BooleanArray::new(nulls.into_inner(), None);
+    let selected = rows.select(&mask, [arg])?;
+    if selected.len() == 0 {
+        return Ok(null());
+    }
+    let operand = evaluate(arg, &selected)?;
+    if operand.scalar {
+        Ok(operand)
+    } else {
+        Ok(ColumnarValue::column(scatter(&operand.array, &mask)?))
+    }
+}
+
+/// Whether the function is null-intolerant: once an argument is null the result is null, whatever
+/// the others (LOCATE with a null start is 0).
+pub(crate) fn is_null_intolerant(function: Function) -> bool {
+    use Function as F;
+    !matches!(
+        function,
+        F::IsNull
+            | F::IsNotNull
+            | F::IsNan
+            | F::EqualNullSafe
+            | F::Greatest
+            | F::Least
+            | F::ConcatWs
+            | F::MakeArray
+            | F::MakeMap
+            | F::NamedStruct
+    )
+}
 
 /// When fewer than one row in this many is undecided, only those rows are evaluated.
 const WORTH_SELECTING: usize = 8;
@@ -187,7 +388,7 @@ fn evaluate_eagerly(
             }
             continue;
         }
-        budget::reserve_rows([&yes, &chosen], holds.len())?;
+        reserve_rows([&yes, &chosen], holds.len())?;
         chosen = ColumnarValue::column(arrow_select::zip::zip(&holds, &yes, &chosen)?);
     }
     Ok(chosen)
