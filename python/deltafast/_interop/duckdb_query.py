@@ -177,7 +177,7 @@ def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], _T])
 
 
 def streamed(connection: duckdb.DuckDBPyConnection, text: str) -> pa.RecordBatchReader:
-    """Return the rows of a statement, which may be none."""
+    """Return the rows of a statement; a stream without columns if it has no result."""
     import pyarrow as pa
 
     found = connection.sql(text)
