@@ -117,7 +117,7 @@ __all__ = [
     "write_deltalake",
 ]
 
-#: The module of each public name, and what it is called there if not the same.
+#: The module of each public name.
 _HOME = {
     **dict.fromkeys([name for name in __all__ if name.endswith(("Error", "Warning"))], "exceptions"),
     **dict.fromkeys(
@@ -143,7 +143,7 @@ _HOME = {
 
 
 def _query_rows(text: str, zone: str) -> Any:
-    """The rows of a query; what runs it is imported when there is one."""
+    """Return the rows of a query; the module that runs queries is imported on demand."""
     return import_module("deltafast._sql.run").query(text, zone)
 
 

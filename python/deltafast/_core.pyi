@@ -1,6 +1,6 @@
-"""The seam: what the Rust extension offers to the Python layer.
+"""The Rust extension module, as the Python layer uses it.
 
-Everything here is called by `deltafast` only. Predicates are bound expression trees as JSON text
+Only `deltafast` itself calls it. Predicates are bound expression trees as JSON strings
 (see `deltafast._expr`), never SQL. Errors are the classes of `deltafast.exceptions`. Every blocking
 call releases the GIL and reacts to Ctrl-C.
 """
@@ -55,13 +55,13 @@ __all__ = [
 ]
 
 class ArrowStreamExportable(Protocol):
-    """Anything that hands over record batches through the Arrow C stream interface."""
+    """Any producer of record batches through the Arrow C stream interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final
 class ArrowBatch:
-    """One record batch, owned by Rust until an Arrow library takes it over."""
+    """One record batch, owned by Rust until an Arrow library imports it."""
 
     @property
     def num_rows(self) -> int: ...
@@ -70,46 +70,46 @@ class ArrowBatch:
 
 @final
 class ArrowStream:
-    """A one-shot stream of record batches; nothing behind it ever needs the GIL."""
+    """A stream of record batches that can be read once; its producers never need the GIL."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Hand the whole stream over; afterwards this object is empty."""
+        """Export the whole stream; afterwards this object is empty."""
     def __arrow_c_schema__(self) -> object: ...
     def interruptible(self) -> object:
-        """The same for a library that lets go of the GIL while it pulls: Ctrl-C ends the stream, `check` raises it."""
+        """Export it for a library that releases the GIL while it pulls: Ctrl-C ends the stream, `check` raises it."""
     def __iter__(self) -> ArrowStream: ...
     def __next__(self) -> ArrowBatch:
-        """The next batch; raises the typed error where the stream has failed."""
+        """Return the next batch, or raise the typed error if the stream has failed."""
     def close(self) -> None:
-        """Stop the work behind the stream and free what it holds; may be called twice."""
+        """Stop the producers of the stream and free its memory; may be called twice."""
     def progress(self) -> tuple[int, int]:
-        """Files done and files in all, as far as known."""
+        """Return the number of files read, and their total as far as known."""
     def check(self) -> None:
         """Raise the typed error with which the exported stream ended, if it did."""
 
 @final
 class CommitFiles:
-    """What one commit added and took away; files that are only laid out anew do not count."""
+    """The rows that one commit added and removed, by file; rewrites that change no rows do not count."""
 
     @property
     def adds(self) -> list[tuple[str, int]]:
         """Path and bytes of each file whose rows are new."""
     @property
     def removes(self) -> bool:
-        """Rows that were there ended."""
+        """Whether the commit removed rows."""
     @property
     def table_id(self) -> str | None:
-        """The table's id, where the commit says what the table is."""
+        """The table's id, if the commit has a metadata action."""
     @property
     def feed_files(self) -> int:
-        """Files that the change data feed is read from."""
+        """Number of files that the change data feed is read from."""
     @property
     def feed_bytes(self) -> int:
-        """Their bytes."""
+        """Bytes of these files."""
 
 @final
 class Commits:
-    """The commits of a table from a version on."""
+    """The commits of a table, starting with a version."""
 
     @staticmethod
     def list(snapshot: Snapshot, start: int) -> Commits: ...
@@ -117,7 +117,7 @@ class Commits:
 
 @final
 class ArrowSchemaExport:
-    """A schema to be taken over by an Arrow library."""
+    """A schema for export to an Arrow library."""
 
     def __arrow_c_schema__(self) -> object: ...
 
@@ -128,17 +128,17 @@ class Files:
     @staticmethod
     def open(uri: str, storage_options: dict[str, str] | None = None) -> Files: ...
     def head(self, path: str) -> tuple[int, int]:
-        """Size and time (ms)."""
+        """Return size and modification time (ms)."""
     def read(self, path: str, start: int, end: int) -> bytes: ...
     def begin(self, path: str) -> FileUpload: ...
     def delete(self, paths: list[str]) -> None: ...
-    # Last: below it `list` would be this method.
+    # The last method: after it the name `list` means this method.
     def list(self, folder: str) -> tuple[list[tuple[str, int, int]], list[str]]:
-        """Files with size and time (ms), and folders, directly in a folder."""
+        """Return the files with size and modification time (ms), and the folders, directly in a folder."""
 
 @final
 class FileUpload:
-    """A file that is being written; dropped before it is finished it leaves nothing."""
+    """A file that is being written; if it is dropped before `finish`, no file is left."""
 
     def write(self, data: bytes) -> None: ...
     def finish(self) -> None: ...
@@ -183,7 +183,7 @@ class Snapshot:
     def file_uris(
         self, predicate: str | None = None, as_in_log: bool = False, paths: set[str] | None = None
     ) -> ArrowStream:
-        """The files as `uri`: where they are, or as the log has them, refused where they lead out of the stores."""
+        """Return the files as `uri`, resolved or as in the log; paths that lead out of the stores are an error."""
     def partitions(self, predicate: str | None = None) -> ArrowStream: ...
     def scan(
         self,
@@ -198,21 +198,21 @@ class Snapshot:
     ) -> ArrowStream: ...
     def count(self, predicate: str | None = None) -> int: ...
     def history_json(self, limit: int | None = None, writers_time: bool = False) -> list[str]:
-        """`commitInfo` of each commit with its version and timestamp.
+        """Return the `commitInfo` of each commit with its version and timestamp.
 
-        With `writers_time` the timestamp is the writer's of `commitInfo`, unless there is an in-commit timestamp.
+        With `writers_time` it is the timestamp in `commitInfo`, unless there is an in-commit timestamp.
         """
 
     def transactions_json(self) -> str: ...
     def domain_metadata_json(self) -> str: ...
     def tombstones(self) -> ArrowStream: ...
     def deletion_vectors(self, as_bitmaps: bool = False, paths: set[str] | None = None) -> ArrowStream:
-        """Deleted rows by file: `filepath` and `selection_vector`, or `path` (as in the log) and `words` of bits.
+        """Return deleted rows by file: `filepath` and `selection_vector`, or `path` (as in the log) and `words` (bits).
 
-        Bitmaps are given of the files at some paths, if any are said.
+        With `paths`, bitmaps are returned for these files only.
         """
     def ids_agree(self) -> bool:
-        """Whether physical names find the same columns as field ids do, in every file; costs a footer each."""
+        """Return whether physical names and field ids resolve to the same columns in every file; reads all footers."""
     def cdf(
         self,
         starting_version: int | None = None,
@@ -225,7 +225,7 @@ class Snapshot:
         string_view: bool = False,
         as_opened: bool = False,
     ) -> ArrowStream:
-        """Changes of rows; the columns are those of the last version where they are mapped, unless `as_opened`."""
+        """Read row changes; mapped columns are named as in the last version, unless `as_opened`."""
     def cdf_range(
         self,
         starting_version: int | None = None,
@@ -234,12 +234,12 @@ class Snapshot:
         ending_timestamp_ms: int | None = None,
         as_opened: bool = False,
     ) -> tuple[int, int] | None:
-        """The versions that `cdf` would read, both ends included, after its checks."""
+        """Return the versions that `cdf` would read, both ends included, after the same checks."""
     def plan_json(self, predicate: str | None = None) -> str: ...
 
 @final
 class TableWrite:
-    """A write that waits for its expressions; its options are those of `WriteOptions` in `src/table/write.rs`."""
+    """A planned write, to be run with bound expressions; options are `WriteOptions` in `src/ops/write/mod.rs`."""
 
     @staticmethod
     def plan(
@@ -254,76 +254,77 @@ class TableWrite:
         open_options: dict[str, str] | None = None,
         committer: Committer | None = None,
     ) -> TableWrite | None:
-        """Settle what the table will be; None where there is nothing to do.
+        """Determine the table's schema and properties after the write; None if there is nothing to do.
 
-        Rows come as `data`, or in files that are there as JSON lines of `actions`, with their `schema`.
+        Rows come as `data`, or in existing files as JSON lines of `actions`, with their `schema`.
         """
     @property
     def demands(self) -> str:
-        """What is to be bound: JSON of `checks`, `generated`, `defaults` (lists of `name` and `sql`)."""
+        """The expressions to bind: JSON of `checks`, `generated`, `defaults` (lists of `name` and `sql`)."""
     @property
     def schema(self) -> str:
-        """The table's schema after the write, against which it is bound."""
+        """The table's schema after the write, against which the expressions are bound."""
     @property
     def target(self) -> str:
         """JSON of the table's `protocol` and `metadata` after the write.
 
-        And `identities` that the data gives no values of, and the `version` that is written to, null where none is.
+        It also has the `identities` for which the data has no values, and the `version` that is written to, null for a
+        new table.
         """
     def run(self, bound: str) -> tuple[Snapshot | None, str]:
-        """Write and commit: the demands with a `tree` at each. Gives the new version, and a report as JSON."""
+        """Write and commit; `bound` are the `demands` with a `tree` each. Returns the new version and a JSON report."""
     def settle(self, bound: str) -> bool:
-        """Settle what is replaced, for another engine that writes; whether it has to write changes, too."""
+        """Determine the replaced rows for another engine that writes; returns whether it must write changes, too."""
     def run_folder(self, bound: str, folder: str, changes: str | None = None) -> tuple[Snapshot | None, str]:
-        """As `run` for files that another engine wrote into folders of the table; on an error they are deleted."""
+        """Commit as `run` files that another engine wrote into folders of the table; on an error they are deleted."""
     def run_written(self, bound: str, answers: list[str], changes: str | None = None) -> tuple[Snapshot | None, str]:
-        """The same for files that `write_files` wrote elsewhere, by its answers (with the `steps` of identities)."""
+        """Commit files that `write_files` wrote elsewhere, by its results (with the `steps` of identities)."""
     def abandon(self, folders: list[str]) -> None:
-        """Delete such files, instead of a commit."""
+        """Delete such files instead of committing them."""
 
 @final
 class TableMerge:
-    """A merge on its way: settled, then its source read, then joined and run."""
+    """A MERGE in steps: determine the schema, read the source, join the keys, run."""
 
     def __new__(cls, snapshot: Snapshot, source: ArrowStreamExportable) -> TableMerge:
-        """Take the source, of which nothing is read yet."""
+        """Accept the source without reading it."""
     @property
     def source_schema(self) -> str:
-        """The source's schema, as a table would have it."""
+        """The source's schema, as a table schema."""
     def settle(self, evolving: list[list[str]], lacking: list[str], options: str) -> tuple[str, str]:
-        """Settle what the table will be: its schema, and what is to be bound against it, as JSON.
+        """Determine the table's schema after the MERGE, and the expressions to bind against it, as JSON.
 
-        `evolving` are columns of the source that may add to the schema, `lacking` columns of the table that new rows
-        may lack; options are those of `MergeOptions` in `src/table/merge.rs`.
+        `evolving` are columns of the source that may be added to the schema, `lacking` columns of the table that new
+        rows may lack; options are those of `MergeOptions` in `src/ops/merge/mod.rs`.
         """
     def read(self, plan: str) -> None:
         """Read the source for a `MergePlan`."""
     def source_keys(self) -> ArrowStream:
-        """The keys of the source: `key` (int64 or binary) and `source_row` (int64)."""
+        """Return the keys of the source: `key` (int64 or binary) and `source_row` (int64)."""
     def target_keys(self) -> ArrowStream:
-        """The keys of rows of the table that may match: `key`, `file` (int32) and `row` (int64)."""
+        """Return the keys of rows of the table that may match: `key`, `file` (int32) and `row` (int64)."""
     def outlook(self) -> tuple[bool, int, int]:
-        """Whether keys are to be joined, how many files are looked at, and bytes of memory that the join may take.
+        """Return whether keys are to be joined, the number of files to read, and the memory limit of the join in bytes.
 
-        Of the version that it is run on now.
+        The values are those of the version that the MERGE is run on now.
         """
     def run(self, pairs: ArrowStreamExportable | None = None) -> tuple[Snapshot | None, str] | None:
         """Write and commit. `pairs` has `file`, `row` and `source_row` of each pair of equal keys.
 
-        None where another writer changed rows that it read: it is to be run again, with the keys joined anew.
+        Returns None if another writer changed rows that were read: the keys must be joined again before the next run.
         """
     def job(self, plan: str, facts: str, keys: ArrowStreamExportable) -> str:
-        """Go on as a job of another engine, which reads the source: JSON of `MergeOutlook` in `src/table/merge_job.rs`.
+        """Continue as a job of another engine, which reads the source: JSON of `MergeOutlook` in `src/py/table.rs`.
 
         `facts` is JSON of `SourceFacts`, `keys` has a column for each equality of the plan.
         """
     def find(self, files: str, read: list[str], marks: ArrowStreamExportable) -> list[str]:
-        """Take the places of rows: `file`, `word`, `bits`, `kind`. Paths of files that lose all their rows.
+        """Record the matched rows (`file`, `word`, `bits`, `kind`). Returns paths of files that lose all their rows.
 
-        `files` is JSON of paths by number, `read` are paths of files that had rows which match.
+        `files` is JSON of paths by number, `read` are paths of files with matching rows.
         """
     def run_folders(self, rows: str | None = None, changes: str | None = None) -> tuple[Snapshot | None, str]:
-        """Commit what lies in these folders of the table."""
+        """Commit the files in these folders of the table."""
 
 def create_table(
     uri: str,
@@ -335,78 +336,84 @@ def create_table(
     open_options: dict[str, str] | None = None,
     committer: Committer | None = None,
 ) -> tuple[Snapshot | None, str]:
-    """Make a table without rows; `bound` are its demands, options those of `CreateOptions` in `src/table`."""
+    """Create a table without rows; `bound` are its `demands`, options are `CreateOptions` in `src/ops/create.rs`."""
 
 def demands_of(snapshot: Snapshot) -> str:
-    """What the table demands of its rows, as JSON; defaults are left out."""
+    """Return the table's constraints and generated columns as JSON, without defaults."""
 
 def delete(snapshot: Snapshot, options: str, predicate: str | None = None) -> tuple[Snapshot | None, str]:
-    """Delete rows; `options` is JSON of `ChangeOptions` in `src/table/change.rs`, `predicate` of a bound demand."""
+    """Delete rows; `options` is JSON of `DmlOptions` in `src/ops/dml/delete_update.rs`, `predicate` a bound tree."""
 
 def update(
     snapshot: Snapshot, options: str, assignments: str, bound: str, predicate: str | None = None
 ) -> tuple[Snapshot | None, str]:
-    """Give columns other values; as `delete`, `assignments` is a list of `ValuePlan`s, `bound` the table's demands."""
+    """Set columns to new values, as `delete`; `assignments` is a list of `ValuePlan`s, `bound` the table's demands."""
 
 @final
 class ChangeJob:
-    """A DELETE or an UPDATE whose rows another engine finds and writes; see `src/table/job.rs`."""
+    """A DELETE or an UPDATE whose rows another engine finds and writes; see `src/py/job.rs`."""
 
     def __new__(cls, snapshot: Snapshot, verb: str, commit_options: str, predicate: str | None = None) -> ChangeJob: ...
     def outlook(self) -> str:
-        """JSON of `JobOutlook`: what the engine has to know."""
+        """Return JSON of `JobOutlook`: the input of the engine."""
 
     def find(self, files: str, marks: ArrowStreamExportable | None = None) -> str:
-        """Take the places of rows: `file`, `word`, `bits`; `files` is JSON of paths by number. JSON of `JobFound`."""
+        """Record the matched rows (`file`, `word`, `bits`). Returns JSON of `JobFound`.
+
+        `files` is JSON of paths by number.
+        """
 
     def run(self, rows: str | None = None, changes: str | None = None) -> tuple[Snapshot | None, str]:
-        """Commit what lies in these folders of the table."""
+        """Commit the files in these folders of the table."""
 
 @final
 class OptimizeJob:
-    """An OPTIMIZE whose rows another engine copies; see `src/table/optimize_job.rs`."""
+    """An OPTIMIZE whose rows another engine copies; see `src/ops/external/optimize.rs`."""
 
     def __new__(cls, snapshot: Snapshot, options: str, predicate: str | None = None) -> OptimizeJob: ...
     def outlook(self) -> str:
-        """JSON of `OptimizeOutlook`: what the engine has to know."""
+        """Return JSON of `OptimizeOutlook`: the input of the engine."""
 
     def curve(self, sample: ArrowStreamExportable) -> ArrowStream:
-        """How rows are placed along the curve, a row a bin, for some rows of `bin` and the curve's columns."""
+        """Return the order of rows along the curve, a row for each bin; `sample` has `bin` and the curve's columns."""
 
     def run(self, folder: str | None = None) -> tuple[Snapshot | None, str]:
-        """Commit what lies in this folder of the table."""
+        """Commit the files in this folder of the table."""
 
 def abandon_folders(snapshot: Snapshot, folders: list[str]) -> None:
-    """Delete what another engine left in folders of the table that no version names."""
+    """Delete files that another engine left in folders of the table and that no version refers to."""
 
 @final
 class Counter:
-    """How far the calls are that a thread makes within its `with` block, to be looked at from another thread."""
+    """Progress of the calls that a thread makes within its `with` block, readable from another thread."""
 
     def __new__(cls) -> Counter: ...
     def __enter__(self) -> None: ...
     def __exit__(self, _kind: object, _error: object, _trace: object, /) -> None: ...
     def expect(self, units: int) -> None:
-        """Announce more units."""
+        """Add to the total."""
     def progress(self) -> tuple[int, int]:
-        """Done, and all."""
+        """Return the units done, and their total."""
 
 def optimize(snapshot: Snapshot, options: str, predicate: str | None = None) -> tuple[Snapshot | None, str]:
-    """Lay files out anew; `options` is JSON of `OptimizeOptions` in `src/table/optimize.rs`. Gives counts and sizes."""
+    """Compact or cluster files; `options` is JSON of `OptimizeOptions` in `src/ops/optimize/mod.rs`.
+
+    Returns the new version, and counts and sizes as JSON.
+    """
 
 def check_retention(properties: dict[str, str]) -> None:
-    """Refuse properties, set by a statement of SQL, that keep commits for a shorter time than removed files."""
+    """Refuse properties of a SQL statement that retain commits for a shorter time than removed files."""
 
 def alter(snapshot: Snapshot, change: str, bound: str, commit_options: str) -> tuple[Snapshot | None, str]:
-    """Change what a table is; `change` is one of `Change` in `src/table/alter.rs`, `bound` its demands with trees."""
+    """Alter a table; `change` is JSON of `TableChange` in `src/ops/alter/mod.rs`, `bound` its demands with trees."""
 
 def drop_feature(
     snapshot: Snapshot, name: str, truncate_history: bool, commit_options: str
 ) -> tuple[Snapshot | None, str]:
-    """Make a table do without a feature, in as many commits as that takes."""
+    """Remove a feature from a table, in as many commits as needed."""
 
 def demands(schema: str, configuration: str) -> str:
-    """What rows of a new table with this schema and these properties must satisfy, as JSON."""
+    """Return the constraints and expressions of a new table with this schema and these properties, as JSON."""
 
 def create_checkpoint(snapshot: Snapshot, options_json: str) -> str: ...
 def write_checksum(snapshot: Snapshot) -> bool: ...
@@ -428,16 +435,16 @@ def check_store(
     storage_options: dict[str, str] | None = None,
     store: object | None = None,
 ) -> str:
-    """Try whether a store is safe to commit to: JSON of `url`, `safe` and `findings`; options are `CheckOptions`'s."""
+    """Test whether commits to a store are safe: JSON of `url`, `safe` and `findings`; options are `CheckOptions`."""
 
 def expand_address(address: str) -> str:
-    """An address with `~` expanded where it is a local path."""
+    """Expand `~` in an address that is a local path."""
 
 def is_url(address: str) -> bool:
-    """Whether an address is meant as a URL."""
+    """Return whether an address is a URL, and not a local path."""
 
 def option_warnings(options: dict[str, str]) -> list[str]:
-    """Warnings about storage options: unknown names, and options without effect."""
+    """Return warnings about storage options: unknown names, and options without effect."""
 
 def is_deltatable(uri: str, storage_options: dict[str, str] | None = None) -> bool: ...
 def version() -> str: ...
@@ -450,9 +457,9 @@ def write_files(
     options: str = "{}",
     storage_options: dict[str, str] | None = None,
 ) -> str:
-    """Write batches as data files of the table at `uri` and return what came of it; the log is not touched.
+    """Write batches as data files of the table at `uri`, without a commit, and return their description.
 
-    `schema` is the table's `schemaString`. `options` is a JSON object, see `src/py/write.rs`. The
-    answer is one too: `files` and `changes` (path, partitionValues, size, modificationTime, numRecords, stats),
-    `rows` and `identities` (column to last value given out). On an error no file is left.
+    `schema` is the table's `schemaString`. `options` is a JSON object, see `src/py/write.rs`. The result is a JSON
+    object, too: `files` and `changes` (path, partitionValues, size, modificationTime, numRecords, stats),
+    `rows` and `identities` (column to last assigned value). On an error no file is left.
     """

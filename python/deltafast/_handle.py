@@ -1,4 +1,4 @@
-"""`TableHandle`: the snapshot pointer of a table, all that operations need of it.
+"""`TableHandle`: the snapshot pointer of a table, with everything that operations need.
 
 A `DeltaTable` owns one. Operations and conversions take the handle, so that they do not depend on `DeltaTable`.
 """
@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 
 
 def adapted_store(store: object | None, uri: str) -> object | None:
-    """The Python store as the core takes it; None where there is none."""
+    """Return the Python store as required by the core, or None."""
     if store is None:
         return None
     from deltafast.stores import adapt_store
@@ -76,7 +76,7 @@ class ProtocolVersions(NamedTuple):
 
 
 class DeltaTableConfig(NamedTuple):
-    """The loading options as they were given; none of them changes what deltafast does."""
+    """The loading options as given; they have no effect in deltafast."""
 
     without_files: bool
     log_buffer_size: int
@@ -92,7 +92,7 @@ class _Decoded(NamedTuple):
 
 
 class TableHandle:
-    """A pointer at one version of a table, which operations move to the version that they made.
+    """A pointer at one version of a table, which operations move to the version that they committed.
 
     Args:
         table_uri: Path or URL.
@@ -154,10 +154,10 @@ class TableHandle:
     # --- the pointer -----------------------------------------------------------------------------
 
     def move(self, snapshot: _core.Snapshot | None) -> None:
-        """Point at the version that an operation made, or at the newest where that could not be opened.
+        """Point at the version that an operation committed, or at the newest if that could not be opened.
 
-        The version is made, so whatever goes wrong here must not look as if it were not. Of threads that share the
-        handle each may come here late: a newer version stays.
+        The commit exists, so an error here must not look like a failed commit. A thread that shares the handle may
+        call this late: a newer version is kept.
         """
         with self.lock:
             if snapshot is not None:
@@ -167,7 +167,7 @@ class TableHandle:
             try:
                 self.snapshot = self.snapshot.update()
             except DeltaError as error:
-                warn(f"the commit is made, but this handle stays at version {self.snapshot.version}: {error}")
+                warn(f"the commit succeeded, but this handle stays at version {self.snapshot.version}: {error}")
 
     def update(self) -> None:
         """Point at the newest version, reading only the commits since."""
@@ -175,7 +175,7 @@ class TableHandle:
             self.snapshot = self.snapshot.update()
 
     def load(self, version: int | None, timestamp_ms: int | None = None) -> None:
-        """Point at another version, or at the newest one that was committed by a time."""
+        """Point at another version, or at the newest one that was committed at or before a timestamp."""
         with self.lock:
             if version is not None:
                 self.snapshot = self.snapshot.at_version(version)
@@ -183,26 +183,26 @@ class TableHandle:
                 self.snapshot = self.snapshot.at_timestamp(cast("int", timestamp_ms))
 
     def maintain(self, operation: Callable[[_core.Snapshot], tuple[_core.Snapshot | None, _T]]) -> _T:
-        """Run an operation on the newest version, point at the version that it made, if any; gives its answer."""
+        """Run an operation on the newest version and point at the version that it committed; returns its result."""
         with self.lock:
             made, answer = operation(self.snapshot.update())
             self.snapshot = made or self.snapshot
         return answer
 
     def pinned(self) -> TableHandle:
-        """Another handle at this version, for readers that outlive this one's moves."""
+        """Return another handle at this version, which does not move when this one does."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.lock = ForkLock()
         return twin
 
     def at_version(self, version: int) -> TableHandle:
-        """Another handle, at a version."""
+        """Return another handle, at a version."""
         there = self.pinned()
         there.load(version)
         return there
 
-    # --- what the log says -----------------------------------------------------------------------
+    # --- metadata --------------------------------------------------------------------------------
 
     def _decode(self) -> _Decoded:
         snapshot = self.snapshot
@@ -214,17 +214,17 @@ class TableHandle:
         return decoded
 
     def schema(self) -> Schema:
-        """The table's schema, as in the log."""
+        """Return the table's schema, as in the log."""
         return self._decode().schema
 
     def arrow_schema(self) -> pa.Schema:
-        """The schema of its rows."""
+        """Return the Arrow schema of the rows."""
         import pyarrow as pa
 
         return pa.schema(cast("Any", self.snapshot.arrow_schema()))
 
     def metadata(self) -> Metadata:
-        """The table's metadata."""
+        """Return the table's metadata."""
         raw = self._decode().metadata
         return Metadata(
             id=raw["id"],
@@ -236,7 +236,7 @@ class TableHandle:
         )
 
     def protocol(self) -> ProtocolVersions:
-        """The protocol versions and features that the table asks for."""
+        """Return the protocol versions and features that the table requires."""
         raw = cast("dict[str, Any]", json.loads(self.snapshot.protocol_json()))
         return ProtocolVersions(
             raw["minReaderVersion"],
@@ -248,7 +248,7 @@ class TableHandle:
     # --- predicates ------------------------------------------------------------------------------
 
     def bind(self, predicate: Predicate | None, *, change_data: bool = False) -> str | None:
-        """The typed tree, as JSON, that the core evaluates."""
+        """Return the typed tree, as JSON, that the core evaluates."""
         if predicate is None:
             return None
         from deltafast._expr import bind_predicate
@@ -269,7 +269,7 @@ class TableHandle:
         return add_generated_partition_filters(tree, text, cast("list[str]", metadata.get("partitionColumns") or []))
 
     def bind_pruning(self, filters: FilterType | None, predicate: Predicate | None) -> str | None:
-        """The tree of what chooses files: tuple filters under their old name, or a predicate."""
+        """Return the tree that selects files: tuple filters under their old name, or a predicate."""
         chosen = either(filters, predicate)
         if isinstance(chosen, list):
             chosen = spell_nulls(chosen, set(self.metadata().partition_columns))
@@ -288,7 +288,7 @@ class TableHandle:
         string_view: bool = False,
         files: list[str] | None = None,
     ) -> _core.ArrowStream:
-        """The rows of `DeltaTable.scan`; of certain files only where they are given by their paths in the log."""
+        """Return the rows of `DeltaTable.scan`; with `files` (paths in the log), only those of these files."""
         return self.snapshot.scan(
             columns=names(columns),
             predicate=self.bind(predicate),
@@ -309,11 +309,11 @@ class TableHandle:
 
 
 class HandleOwner:
-    """The base of `DeltaTable`, for code that takes one and is below it."""
+    """The base of `DeltaTable`, for modules of lower rank."""
 
     _handle: TableHandle
 
 
 def handle_of(table: HandleOwner) -> TableHandle:
-    """The handle of a `DeltaTable`."""
+    """Return the handle of a `DeltaTable`."""
     return table._handle  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

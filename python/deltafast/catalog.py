@@ -1,11 +1,11 @@
-"""Catalog-managed tables: what a catalog's client does for deltafast, and a catalog in a folder.
+"""Catalog-managed tables: the interface of a catalog client, and a catalog in a folder.
 
-The commits of a table with the feature `catalogManaged` are its catalog's: a writer stages its commit as a file of its
-own in `_delta_log/_staged_commits`, the catalog ratifies one for each version, and what is ratified is then published
-as the log's file of that version. Readers ask the catalog which versions there are.
+The catalog of a table with the feature `catalogManaged` decides on its commits: a writer stages its commit as a file
+in `_delta_log/_staged_commits`, the catalog ratifies one staged commit for each version, and ratified commits are then
+published as commit files of the log. Readers ask the catalog for the versions.
 
-`DeltaTable(..., committer=)`, `DeltaTable.create` and `write_deltalake` take an object that speaks for one table. All
-else (staging, conflicts, retries, publishing, lost answers) is done here.
+`DeltaTable(..., committer=)`, `DeltaTable.create` and `write_deltalake` take a client for one table. deltafast does
+the rest: staging, conflict detection, retries, publishing, and commits with unknown outcome.
 
 Protocol: "Catalog-managed tables".
 """
@@ -26,66 +26,65 @@ __all__ = ["Committer", "FolderCommitter", "LogTail", "StagedCommit"]
 
 
 class StagedCommit(NamedTuple):
-    """A commit that the catalog ratified, or is asked to ratify."""
+    """A commit that the catalog has ratified, or is asked to ratify."""
 
-    #: Its version.
+    #: Version of the commit.
     version: int
-    #: Its file's name in `_delta_log/_staged_commits`; of what a catalog gives also a path below the table, or a URL.
+    #: Name of its file in `_delta_log/_staged_commits`; a catalog may also return a path below the table, or a URL.
     path: str
-    #: Bytes, where known.
+    #: Bytes, if known.
     size: int | None = None
 
 
 class LogTail(NamedTuple):
-    """What a catalog knows of a table."""
+    """The versions of a table in the catalog."""
 
-    #: The newest version; None for a table that has none yet.
+    #: The newest version; None for a table without versions.
     latest: int | None
-    #: The newest commits, ending with `latest` and without gaps: at least all that are not published.
+    #: The newest commits, ending with `latest` and without gaps: at least all unpublished ones.
     commits: Iterable[StagedCommit] = ()
 
 
 class Committer(Protocol):
-    """Speaks for the catalog of one table; called from any thread, by several at a time.
+    """Client of the catalog for one table; its methods are called from any thread, also concurrently.
 
-    An attribute `permits` (a set of texts, optional) says what of `vacuum`, `cleanup_metadata` and `optimize` writers
-    may do to the table; the protocol leaves them to the catalog.
+    An optional attribute `permits` (a set of strings) lists which of `vacuum`, `cleanup_metadata` and `optimize`
+    writers may run on the table; the protocol leaves these operations to the catalog.
 
-    What a method raises ends as a `StorageError`, or as a warning once the version is made. After a `PermissionError`
-    or `NotImplementedError` the call is not made again, after any other exception it is. Whether a `ratify` that raised
-    was done is found out by `log_tail`; where this says neither, the commit ends as a `CommitUnknownError`.
+    An exception of a method becomes a `StorageError`, or a warning after the version was created. Calls that raise
+    `PermissionError` or `NotImplementedError` are not retried, others are. If `ratify` raises, `log_tail` is used to
+    find out whether the commit was ratified; if that fails, the commit ends with a `CommitUnknownError`.
     """
 
     def log_tail(self) -> LogTail:
-        """What there is now. A version that `ratify` made must be in every answer from then on."""
+        """Return the current versions. All later results must include a version that `ratify` has created."""
         ...
 
     def ratify(self, commit: StagedCommit, text: bytes) -> bool:
-        """Make the staged commit the one of its version.
+        """Make the staged commit the commit of its version.
 
-        It must follow the newest version; of any number of calls for one version, from whatever writer, one is
-        answered with True.
+        The version must follow the newest one; of all calls for one version, by any writers, exactly one returns True.
 
         Args:
-            commit: The commit; its file is there.
-            text: What the file holds: an action in JSON a line, `commitInfo` (with `inCommitTimestamp`) first.
+            commit: The commit, of which the file exists.
+            text: Contents of the file: one JSON action per line, first `commitInfo` (with `inCommitTimestamp`).
 
         Returns:
-            Whether it is the version now. False where another commit is.
+            Whether the version is this commit; False if it is another one.
         """
         ...
 
     def published(self, version: int) -> None:
-        """Note that all commits up to this version are published, so `log_tail` need not name them any more."""
+        """Record that all commits up to this version are published, so that `log_tail` may leave them out."""
         ...
 
 
 class FolderCommitter:
-    """A catalog in a folder of a local disk, for tests and as an example: a file for each ratified version.
+    """A catalog in a folder of a local disk, for tests and as an example: one file for each ratified version.
 
     Args:
-        folder: Where it is; made when needed. One table has one folder, outside of the table.
-        permits: What of `vacuum`, `cleanup_metadata` and `optimize` is allowed.
+        folder: The folder of one table, outside of the table; created on demand.
+        permits: Which of `vacuum`, `cleanup_metadata` and `optimize` are allowed.
     """
 
     def __init__(self, folder: str | os.PathLike[str], permits: Iterable[str] = ()) -> None:
@@ -95,7 +94,7 @@ class FolderCommitter:
     def log_tail(self) -> LogTail:
         """See `Committer`."""
         published = self._published()
-        # One after the other: a listing might show a version and not the one before it, when both are made meanwhile.
+        # One after the other: a concurrent listing might return a version without the one before it.
         commits: list[StagedCommit] = []
         while (commit := self._ratified(published + 1 + len(commits))) is not None:
             commits.append(commit)
@@ -112,7 +111,7 @@ class FolderCommitter:
         draft = self._folder / f".{uuid.uuid4()}.tmp"
         try:
             self._write(draft, {"path": commit.path, "size": commit.size})
-            # Of all who link one version, one succeeds.
+            # Exactly one of several links for a version succeeds.
             os.link(draft, here)
         except FileExistsError:
             return False
@@ -123,7 +122,7 @@ class FolderCommitter:
 
     def published(self, version: int) -> None:
         """See `Committer`."""
-        # A file for each mark, so that of two writers the higher one holds.
+        # One file per version, so that the highest one of several writers counts.
         self._write(self._folder / f"{version:020}.published", {})
         for mark in self._folder.glob("*.published"):
             if _number(mark) < version:
@@ -153,7 +152,7 @@ class FolderCommitter:
         try:
             folder = os.open(self._folder, os.O_RDONLY)
         except OSError as error:
-            # Windows has no such thing.
+            # Windows cannot open folders.
             if error.errno in (errno.EACCES, errno.EISDIR):
                 return
             raise
@@ -164,5 +163,5 @@ class FolderCommitter:
 
 
 def _number(path: Path) -> int:
-    """The version in a file's name."""
+    """Return the version in a file's name."""
     return int(path.name.partition(".")[0])

@@ -1,4 +1,4 @@
-"""`check_store`: is a store safe to commit to?"""
+"""`check_store`: tests whether commits to a store are safe."""
 
 from __future__ import annotations
 
@@ -21,34 +21,35 @@ Verdict = Literal["passed", "unsafe", "failed"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What one trial of `check_store` found."""
+    """Result of one test of `check_store`."""
 
-    #: What was tried: `put-if-absent`, `mutual exclusion`, `atomic visibility`, `read after write`, `list after write`,
-    #: `ordered listing`, `folder listing`, `keys`, `range reads`, `multipart upload`, `replacing` or `delete`.
+    #: Name of the test: `put-if-absent`, `mutual exclusion`, `atomic visibility`, `read after write`,
+    #: `list after write`, `ordered listing`, `folder listing`, `keys`, `range reads`, `multipart upload`, `replacing`
+    #: or `delete`.
     name: str
-    #: `passed`; `unsafe` where commits may be lost or made twice, or wrong bytes be read; `failed` where only upkeep
+    #: `passed`; `unsafe` if commits may be lost or duplicated, or wrong bytes may be read; `failed` if only maintenance
     #: (vacuum, checkpoints, cleanup) cannot work.
     verdict: Verdict
-    #: What was seen, one line.
+    #: The observation, in one line.
     detail: str
 
 
 @dataclass(frozen=True, repr=False)
 class StoreCheck:
-    """What `check_store` found; true where the store is safe."""
+    """Result of `check_store`; true if the store is safe."""
 
-    #: The place that was tried, without credentials.
+    #: The tested location, without credentials.
     url: str
-    #: Whether nothing was found to be unsafe.
+    #: Whether no test was `unsafe`.
     safe: bool
-    #: The trials, in their order. A store that refuses commits has only the first.
+    #: The results, in the order of the tests. For a store that refuses commits, only the first test is run.
     findings: tuple[Finding, ...]
 
     def __bool__(self) -> bool:
         return self.safe
 
     def __getitem__(self, name: str) -> Finding:
-        """The finding of this name."""
+        """Return the result of the test with this name."""
         for finding in self.findings:
             if finding.name == name:
                 return finding
@@ -70,30 +71,31 @@ def check_store(
     writers: int = 20,
     objects: int = 1_050,
 ) -> StoreCheck:
-    """Try whether tables can safely be written at a location.
+    """Test whether tables can safely be written at a location.
 
-    Some gateways and emulators ignore the condition of a request, or meet it only while there is one writer; on them
-    commits get lost. This writes about 1,200 small objects, and six of 2 to 20 MiB, below a folder
-    `_deltafast_check_<uuid>/` and deletes them again. What is left is at most that folder, if the process is killed.
-    It sees what one process sees: a file system shared by several machines may still differ between them.
+    Some gateways and emulators ignore the condition of a conditional request, or honor it only for a single writer;
+    commits to them get lost. The test writes about 1,200 small objects, and six of 2 to 20 MiB, below a folder
+    `_deltafast_check_<uuid>/` and deletes them again; the folder is left only if the process is killed.
+    The test has the view of one process: a file system shared by several machines may still differ between them.
 
-    Protocol: what the storage of a table must do is mutual exclusion of commits, atomic visibility of files and
+    Protocol: the storage of a table must provide mutual exclusion of commits, atomic visibility of files and
     consistent listing.
 
     Args:
-        url: Where: a path, or a URL of S3, Azure, GCS, memory or HTTP. There need not be a table.
+        url: The location: a path, or a URL of S3, Azure, GCS, memory or HTTP. A table is not needed there.
         storage_options: As for `DeltaTable`.
         store: A Python store, see `DeltaTable`.
-        rounds: Races for one object; a store that lets two writers win now and then needs many to be seen.
-        writers: Writers in each race, at least 2.
-        objects: Small objects in a folder that is listed, at least 2; the default is more than a page of most services.
+        rounds: Number of races for one object; more races find a store that rarely lets two writers win.
+        writers: Number of writers in each race, at least 2.
+        objects: Number of small objects in the listed folder, at least 2; the default exceeds a page of most services.
 
     Returns:
-        What was found. A store that refuses commits (a plain HTTP server, a lock that deltafast has not) is not safe.
+        The results. A store that refuses commits (a plain HTTP server, a lock that deltafast does not support) is not
+        safe.
 
     Raises:
-        StorageError: The store cannot be reached or written, so nothing was found out.
-        InvalidArgumentError: The location or an option cannot be used.
+        StorageError: The store cannot be reached or written, so that no test could be run.
+        InvalidArgumentError: The location or an option is invalid.
     """
     uri = address(url)
     if store is not None:

@@ -1,8 +1,9 @@
 """The exceptions of deltafast.
 
-Each derives from `DeltaError` and from the builtin that fits, so `except FileNotFoundError` works as
-well as `except DeltaError`. They carry the place of the trouble as attributes and survive pickling,
-so they cross process pools and Spark executors whole. The names of `deltalake.exceptions` are here.
+Each class derives from `DeltaError` and from the builtin with the same meaning, so both
+`except FileNotFoundError` and `except DeltaError` work. The attributes locate the error (file, version,
+column); pickling preserves them, also through process pools and Spark executors. The names of
+`deltalake.exceptions` are included.
 """
 
 from __future__ import annotations
@@ -39,23 +40,23 @@ __all__ = [
     "VersionNotFoundError",
 ]
 
-#: What an error may say beside its message.
+#: Optional attributes of an error, in addition to its message.
 DETAILS = ("file", "version", "line", "column", "feature", "path", "constraint", "resource")
 
 
 class DeltaError(Exception):
-    """Base of every error that deltafast raises on its own account.
+    """Base class of the errors of deltafast.
 
     Args:
-        message: What is wrong, where, and what to do, in one line.
-        file: The file that was being read, relative to the table where it lies inside.
-        version: The table version in question.
+        message: One line: what is wrong, where, and what to do.
+        file: The file that was read, relative to the table if it is below it.
+        version: The table version that the error is about.
         line: Line in `file`, counted from 1.
-        column: The table column in question.
-        feature: The table feature in question.
-        path: The table or path that was asked for.
-        constraint: The constraint that a row breaks.
-        resource: What the process ran out of: `memory`, `threads` or `file descriptors`.
+        column: The table column that the error is about.
+        feature: The table feature that the error is about.
+        path: The table or path that was requested.
+        constraint: The constraint that a row violates.
+        resource: The exhausted resource: `memory`, `threads` or `file descriptors`.
     """
 
     file: str | None
@@ -92,11 +93,11 @@ class DeltaError(Exception):
 
     @property
     def message(self) -> str:
-        """The text of the error."""
+        """The message of the error."""
         return str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Rebuild from message and place; the rest of `__dict__` (notes) follows as state."""
+        """Rebuild from message and attributes; the rest of `__dict__` (notes) is the state."""
         place = {name: getattr(self, name) for name in DETAILS}
         return _rebuild, (type(self), str(self), place), dict(self.__dict__)
 
@@ -106,11 +107,11 @@ def _rebuild(cls: type[DeltaError], message: str, place: dict[str, Any]) -> Delt
 
 
 class _MissingError(DeltaError, FileNotFoundError):
-    """Something that should be in the store is not: `errno` says so, as for the builtin."""
+    """Something is missing in the store; `errno` is set as for the builtin."""
 
     def __init__(self, message: str = "", **place: Any) -> None:
         super().__init__(message, **place)
-        # Only the number: with strerror or filename set, OSError would print its own text.
+        # Only the number: with strerror or filename set, OSError would print a message of its own.
         self.errno = errno.ENOENT
 
 
@@ -119,15 +120,15 @@ class TableNotFoundError(_MissingError):
 
 
 class DataFileNotFoundError(_MissingError):
-    """The log names a data or deletion-vector file that the store does not have."""
+    """A data file or deletion vector that the log lists is missing in the store."""
 
 
 class VersionNotFoundError(DeltaError, ValueError):
-    """The table has no such version, or its commits are gone."""
+    """The table has no such version, or the commits of the version were deleted."""
 
 
 class CorruptLogError(DeltaError, ValueError):
-    """The transaction log breaks the protocol: gaps, bad JSON, missing actions or checkpoint parts."""
+    """The transaction log violates the protocol: gaps, invalid JSON, missing actions or checkpoint parts."""
 
 
 class CorruptDataError(DeltaError, ValueError):
@@ -135,23 +136,23 @@ class CorruptDataError(DeltaError, ValueError):
 
 
 class DeltaProtocolError(DeltaError, NotImplementedError):
-    """The table needs a protocol version or table feature that this release does not have."""
+    """The table needs a protocol version or table feature that this release does not support."""
 
 
 class InvalidArgumentError(DeltaError, ValueError):
-    """An argument, option or predicate is wrong."""
+    """An argument, option or predicate is invalid."""
 
 
 class SchemaMismatchError(DeltaError, ValueError):
-    """Data and table schema do not fit together."""
+    """The schema of the data does not match the schema of the table."""
 
 
 class ConstraintViolatedError(DeltaError, ValueError):
-    """A row breaks a constraint of the table: NOT NULL, CHECK, or a generated column's expression."""
+    """A row violates a constraint of the table: NOT NULL, CHECK, or a generated column's expression."""
 
 
 class StorageError(DeltaError, OSError):
-    """The store failed: network, permission, credentials, disk."""
+    """A request to the store failed: network, permission, credentials, disk."""
 
 
 _EXHAUSTED = {"memory": errno.ENOMEM, "threads": errno.EAGAIN, "file descriptors": errno.EMFILE}
@@ -160,8 +161,7 @@ _EXHAUSTED = {"memory": errno.ENOMEM, "threads": errno.EAGAIN, "file descriptors
 class ResourceError(DeltaError, OSError):
     """The process ran out of memory, threads or file descriptors.
 
-    The message names what ran out and the setting that gives more of it; `resource` and `errno` say what
-    it was.
+    The message names the resource and the setting that raises its limit; `resource` and `errno` identify it.
     """
 
     def __init__(self, message: str = "", **place: Any) -> None:
@@ -170,9 +170,9 @@ class ResourceError(DeltaError, OSError):
 
 
 class CommitFailedError(DeltaError):
-    """Another writer's commit came first and this one cannot follow it. Nothing was committed; run it again.
+    """A concurrent commit conflicts with this one. Nothing was committed; the operation can be run again.
 
-    The subclasses say why; `version` is that of the other commit.
+    The subclasses give the reason; `version` is that of the other commit.
     """
 
 
@@ -201,15 +201,15 @@ class ProtocolChangedError(CommitFailedError):
 
 
 class ConcurrentWriteError(CommitFailedError):
-    """Other writers were first as often as `max_commit_retries` allows."""
+    """Other writers created the next version first, more often than `max_commit_retries` allows."""
 
 
 class CommitUnknownError(DeltaError, OSError):
-    """Whether the commit was made cannot be found out: look at the table before running the operation again."""
+    """The outcome of the commit is unknown: check the table before running the operation again."""
 
 
 class ChangeDataNotRecordedError(DeltaError, ValueError):
-    """The change data feed was off in a version that was asked for."""
+    """The change data feed was disabled in a requested version."""
 
 
 class InternalError(DeltaError, RuntimeError):
@@ -217,11 +217,11 @@ class InternalError(DeltaError, RuntimeError):
 
 
 class DeltaWarning(UserWarning):
-    """A file of the log is wrong, but the table could be read without it."""
+    """A file of the log is invalid, but the table could be read without it."""
 
 
 def warn(message: str, category: type[Warning] = DeltaWarning) -> None:
-    """Warn in the name of the first caller outside of this package."""
+    """Emit a warning at the first stack frame outside of this package."""
     level, frame = 1, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == __package__:
         level, frame = level + 1, frame.f_back

@@ -1,7 +1,7 @@
 """`DeltaStorageHandler`: a table's folder as a pyarrow file system, for libraries that read and write Parquet.
 
-Bytes go through the core's stores, so the same addresses and `storage_options` work as everywhere else. A file appears
-under its name when it is closed, whole; where there was one, that is replaced. Folders exist where files lie in them.
+The core's stores read and write the files, so the same URLs and `storage_options` work as for tables. A new file
+becomes visible as a whole when it is closed, and replaces an existing one. A folder exists if there are files in it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
     Args:
         table_uri: Path or URL.
         options: Storage options, as for `DeltaTable`.
-        known_sizes: Bytes of files by path, which spare asking for them.
+        known_sizes: Bytes of files by path, which saves requests.
 
     Example:
         >>> import pyarrow.fs                                                    # doctest: +SKIP
@@ -70,7 +70,7 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
         options: Mapping[str, str] | None = None,
         known_sizes: Mapping[str, int] | None = None,
     ) -> DeltaStorageHandler:
-        """The folder of a table that is open; its options where none are given."""
+        """Return the handler of an open table; `options` are those of the table if None."""
         handle = table.handle
         return cls(handle.given_uri, handle.storage_options if options is None else options, known_sizes)
 
@@ -86,21 +86,21 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
         return hash(self._uri)
 
     def equals(self, other: object) -> bool:
-        """Whether the other one is a handler of the same table with the same options."""
+        """Return whether the other one is a handler of the same table with the same options."""
         return self == other
 
     def get_type_name(self) -> str:
-        """What pyarrow calls this kind of file system."""
+        """Return pyarrow's name of this kind of file system."""
         return "object-store"
 
     def normalize_path(self, path: str) -> str:
-        """The path without needless slashes."""
+        """Return the path without redundant slashes."""
         return _inside(path) + ("/" if path.endswith("/") and _inside(path) else "")
 
-    # --- what is there ---------------------------------------------------------------------------
+    # --- listing ---------------------------------------------------------------------------------
 
     def get_file_info(self, paths: str | list[str]) -> list[pafs.FileInfo]:
-        """Kind, size and time of these paths."""
+        """Return type, size and modification time of these paths."""
         return [self._info(_inside(path)) for path in ([paths] if isinstance(paths, str) else paths)]
 
     def _info(self, path: str) -> pafs.FileInfo:
@@ -109,7 +109,7 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
         try:
             return self._file(path, *self._files.head(path))
         except OSError as error:
-            # A local folder is there and no file; in an object store it is not even there.
+            # On a local disk the path may be a folder; in an object store folders do not exist as objects.
             if any(self._files.list(path)):
                 return pafs.FileInfo(path, pafs.FileType.Directory)
             if not isinstance(error, FileNotFoundError):
@@ -119,13 +119,13 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
     def _file(self, path: str, size: int, modified_ms: int) -> pafs.FileInfo:
         time = modified_ms * 1_000_000
         if self._local is not None:
-            # The core counts milliseconds, as stores and the log do; a disk knows better.
+            # The core has milliseconds, as stores and the log; local disks have nanoseconds.
             with suppress(OSError):
                 time = (self._local / path).stat().st_mtime_ns
         return pafs.FileInfo(path, pafs.FileType.File, size=size, mtime_ns=time)
 
     def get_file_info_selector(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
-        """What lies in a folder, and with `recursive` below it."""
+        """Return the contents of a folder, with `recursive` at any depth."""
         base = _inside(selector.base_dir)
         out: list[pafs.FileInfo] = []
         waiting = [base]
@@ -141,7 +141,7 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
     # --- changes ---------------------------------------------------------------------------------
 
     def create_dir(self, path: str, recursive: bool = True) -> None:
-        """Nothing: folders come with their files."""
+        """Do nothing: folders are created together with files."""
 
     def delete_dir(self, path: str) -> None:
         """Delete all files below a folder."""
@@ -151,7 +151,7 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
         """Delete all files below a folder."""
         if not _inside(path):
-            message = "the whole table is not deleted by way of delete_dir_contents: name a folder"
+            message = "delete_dir_contents does not delete the whole table: name a folder"
             raise ValueError(message)
         found = self._info(_inside(path))
         if found.type == pafs.FileType.NotFound and not missing_dir_ok:
@@ -167,7 +167,7 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
         self._files.delete([_inside(path)])
 
     def copy_file(self, src: str, dest: str) -> None:
-        """Copy a file, over one that may be there."""
+        """Copy a file, replacing an existing one."""
         source = _Reader(self._files, _inside(src), None)
         target = self._files.begin(_inside(dest))
         while piece := source.read(8 << 20):
@@ -175,29 +175,29 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
         target.finish()
 
     def move(self, src: str, dest: str) -> None:
-        """Copy a file and delete it where it was; object stores have no other way."""
+        """Copy a file and delete the original, since object stores cannot rename."""
         self.copy_file(src, dest)
         self.delete_file(src)
 
     # --- bytes -----------------------------------------------------------------------------------
 
     def open_input_file(self, path: str) -> pa.PythonFile:
-        """A file to read from anywhere in it."""
+        """Open a file for random access."""
         reader = _Reader(self._files, _inside(path), self._sizes.get(path))
         return pa.PythonFile(cast("Any", reader), mode="r")
 
     def open_input_stream(self, path: str) -> pa.PythonFile:
-        """A file to read from its beginning."""
+        """Open a file for sequential reading."""
         return self.open_input_file(path)
 
     def open_output_stream(self, path: str, metadata: Mapping[str, str] | None = None) -> pa.PythonFile:  # noqa: ARG002
-        """A new file."""
+        """Create a file."""
         writer = _Writer(self._files.begin(_inside(path)))
         return pa.PythonFile(cast("Any", writer), mode="w")
 
     def open_append_stream(self, path: str, metadata: Mapping[str, str] | None = None) -> pa.PythonFile:
-        """Refused: object stores cannot add to a file."""
-        message = f"files cannot be added to here: {path}"
+        """Raise `NotImplementedError`: object stores cannot append to a file."""
+        message = f"appending to a file is not supported: {path}"
         raise NotImplementedError(message)
 
 
@@ -275,5 +275,5 @@ class _Writer(io.RawIOBase):
         super().close()
 
     def __del__(self) -> None:
-        # Garbage is no finished file.
+        # A file that is garbage-collected before it is closed must not be finished.
         self._upload = None

@@ -1,4 +1,4 @@
-"""Polars: the table as a data frame, or as a lazy frame that reads only what a query needs; frames as rows."""
+"""Polars: tables as data frames, or as lazy frames that read only what a query needs; frames written to tables."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def read(
     limit: int | None = None,
     progress: Progress = False,
 ) -> pl.DataFrame:
-    """All rows of a scan as a data frame."""
+    """Return all rows of a scan as a data frame."""
     return polars_scan.read(handle_of(table), columns, predicate, limit=limit, progress=progress)
 
 
 def scan(table: DeltaTable) -> pl.LazyFrame:
-    """The version that the table points at now, as a lazy frame."""
+    """Return the version that the table points at now as a lazy frame."""
     return polars_scan.scan(handle_of(table))
 
 
@@ -49,21 +49,22 @@ def write_delta(
     delta_write_options: Mapping[str, Any] | None = None,
     delta_merge_options: Mapping[str, Any] | None = None,
 ) -> TableMerger | None:
-    """Write a frame to a table, as `polars.DataFrame.write_delta` does; a lazy one batch by batch.
+    """Write a frame to a table, as `polars.DataFrame.write_delta` does; a lazy frame is written batch by batch.
 
     Args:
         frame: The rows.
-        target: The table, or where it is or is to be.
-        mode: That of `write_deltalake`; `merge` gives the builder of a MERGE with the frame as its source.
+        target: The table, or the location of an existing or new one.
+        mode: As for `write_deltalake`; `merge` returns the builder of a MERGE with the frame as its source.
         storage_options: As for `DeltaTable`.
-        delta_write_options: Further arguments of `write_deltalake`.
-        delta_merge_options: Arguments of `DeltaTable.merge`: `predicate` at least.
+        delta_write_options: Additional arguments of `write_deltalake`.
+        delta_merge_options: Arguments of `DeltaTable.merge`; at least `predicate`.
 
     Returns:
-        The builder of a MERGE for `mode="merge"`, else nothing.
+        The builder of a MERGE for `mode="merge"`, else None.
 
     Raises:
-        InvalidArgumentError: A merge without options; whatever `write_deltalake` and `DeltaTable.merge` refuse.
+        InvalidArgumentError: `delta_merge_options` is missing for a MERGE; or as `write_deltalake` and
+            `DeltaTable.merge`.
 
     Example:
         >>> from deltafast.polars import write_delta                                    # doctest: +SKIP

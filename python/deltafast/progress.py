@@ -1,7 +1,7 @@
-"""Progress of scans and commands.
+"""Progress of scans and operations.
 
-The core counts in atomics; a daemon thread looks at them ten times a second. So nothing in the
-core's work ever calls Python, and a consumer that holds the GIL cannot be blocked by its own bar.
+The core counts in atomics, which a daemon thread reads ten times a second. The core never calls
+Python for it, and a consumer that holds the GIL cannot be blocked by its own bar.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _INTERVAL = 0.1
 
 
 class Counted(Protocol):
-    """Something that knows how far it is."""
+    """A source of progress."""
 
     def progress(self) -> tuple[int, int]:
-        """Done, and all."""
+        """Return the units done, and their total."""
         ...
 
 
 class TqdmLike(Protocol):
-    """What is needed of a tqdm-like bar."""
+    """The interface of a tqdm-like bar."""
 
     total: Any
 
@@ -46,8 +46,8 @@ class TqdmLike(Protocol):
         ...
 
 
-#: False: none; True: a bar on standard error; a function of (done, total); or a tqdm-like bar. The total is 0 as long
-#: as it is not known, and grows where a command goes over files more than once.
+#: False: none; True: a bar on standard error; a function of (done, total); or a tqdm-like bar. The total is 0 while
+#: it is unknown, and grows if an operation reads files more than once.
 Progress: TypeAlias = bool | Callable[[int, int], object] | TqdmLike
 
 
@@ -55,7 +55,7 @@ class Bar:
     """A one-line bar on standard error.
 
     Args:
-        unit: What is counted.
+        unit: The counted unit.
     """
 
     _WIDTH = 30
@@ -66,7 +66,7 @@ class Bar:
         self._has_drawn = False
 
     def __call__(self, done: int, total: int) -> None:
-        """Draw the state, once there is one."""
+        """Draw the progress, if there is any."""
         if not done and not total:
             return
         seconds = time.monotonic() - self._start
@@ -85,7 +85,7 @@ class Bar:
 
 
 class Watch:
-    """A thread that reports how far something is until it is stopped or gone, a stream also until it is done."""
+    """A thread that reports progress until its source is deleted or `stop` is called, or until a stream ends."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class Watch:
 
 
 def watch(counted: Counted, progress: Progress, unit: str = "files", *, is_stream: bool = True) -> Watch | None:
-    """Start reporting as `progress` asks; None where it asks for nothing."""
+    """Start reporting according to `progress`; returns None if nothing is to be reported."""
     if progress is False:
         return None
     if progress is True:
@@ -151,14 +151,14 @@ def _nothing() -> None:
 
 @contextmanager
 def counted(progress: Progress, unit: str = "files") -> Generator[_core.Counter | None]:
-    """Report what the calls of the core within the block do, as `progress` asks.
+    """Report the progress of calls of the core within the block.
 
     Args:
-        progress: See `Progress`. Where it asks for nothing, a block around this one goes on counting.
-        unit: What is counted, for a bar of our own.
+        progress: See `Progress`. If it is False, an enclosing block continues to count.
+        unit: The counted unit, for deltafast's own bar.
 
     Returns:
-        What counts; None where nobody asked.
+        The counter; None if `progress` is False.
     """
     counter = _core.Counter()
     watching = watch(counter, progress, unit, is_stream=False)

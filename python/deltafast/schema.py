@@ -1,7 +1,7 @@
 """Delta's types and schemas, with the names and methods of `deltalake.schema`.
 
-A schema is kept as it stands in the log (field metadata included) and converts to JSON and to Arrow.
-pyarrow is imported only by the methods that speak Arrow.
+A schema is represented as in the log (field metadata included) and converts to JSON and to Arrow.
+Only the methods that convert to or from Arrow import pyarrow.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PRIMITIVES = frozenset(
         "void",
     },
 )
-# Types of Spark that Delta does not have; the core reads them as the integers that files hold.
+# Types of Spark that Delta does not have; the core reads them as the integers that files contain.
 _SPARK_INT = re.compile(r"interval (?:year|month|year to month)")
 _SPARK_LONG = re.compile(r"interval (?:day|hour|minute|second)(?: to (?:hour|minute|second))?|time\([0-9]\)")
 _SPARK_NONE = "interval"
@@ -56,15 +56,15 @@ T = TypeVar("T")
 
 
 class ArrowSchemaExportable(Protocol):
-    """Anything with an Arrow C schema: pyarrow, Polars, nanoarrow, arro3 schemas and types."""
+    """Any producer of an Arrow C schema: schemas and types of pyarrow, Polars, nanoarrow, arro3."""
 
     def __arrow_c_schema__(self) -> object:
-        """The schema capsule."""
+        """Return the schema capsule."""
         ...
 
 
 def _tree_of(node: DataType | Field) -> Any:
-    """A type or field within another, as Delta's JSON has it."""
+    """Return a nested type or field as decoded Delta JSON."""
     return node._tree()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
@@ -84,7 +84,7 @@ def _load(text: str) -> Any:
 
 
 def _parse(value: object) -> DataType:
-    """Build the type that a decoded piece of schema JSON describes."""
+    """Build the type that decoded schema JSON describes."""
     if isinstance(value, str):
         if value == "decimal":  # old writers; Spark reads it as decimal(10,0)
             value = "decimal(10,0)"
@@ -136,7 +136,7 @@ def _coerce(kind: object) -> DataType:
 
 
 class _Type:
-    """What all types share: JSON and Arrow in and out, equality by meaning."""
+    """Base of all types: conversion from and to JSON and Arrow, structural equality."""
 
     __slots__ = ()
     type: str
@@ -145,11 +145,11 @@ class _Type:
         raise NotImplementedError
 
     def to_json(self) -> str:
-        """The type as it stands in a Delta schema string."""
+        """Return the type as in a Delta schema string."""
         return _dump(self._tree())
 
     def to_arrow(self) -> pa.DataType:
-        """The pyarrow type that holds values of this type."""
+        """Return the pyarrow type for values of this type."""
         return _arrow_type(cast("DataType", self), large=False)
 
     def __arrow_c_schema__(self) -> object:
@@ -180,11 +180,11 @@ def _checked(cls: type[T], kind: object) -> T:
 
 
 class PrimitiveType(_Type):
-    """A type without parts, such as `PrimitiveType("integer")` or `PrimitiveType("decimal(10,2)")`.
+    """A type that is not nested, such as `PrimitiveType("integer")` or `PrimitiveType("decimal(10,2)")`.
 
     Args:
         data_type: One of string, long, integer, short, byte, float, double, boolean, binary, date,
-            timestamp, timestamp_ntz, void and decimal(precision,scale); in the schema of a table that Spark made
+            timestamp, timestamp_ntz, void and decimal(precision,scale); in tables of Spark
             also its interval types and time(digits), which are read as integers.
 
     Raises:
@@ -209,12 +209,12 @@ class PrimitiveType(_Type):
 
     @staticmethod
     def from_arrow(data_type: ArrowSchemaExportable) -> PrimitiveType:
-        """Take over an Arrow type."""
+        """Convert an Arrow type."""
         return _checked(PrimitiveType, _from_arrow_type(data_type))
 
 
 def integer_of_spark(name: str) -> Literal["integer", "long"] | None:
-    """The type of the integers that files hold for a type of Spark that Delta does not have; None for other types."""
+    """Return the integer type in files for a type of Spark that Delta does not have; None for other types."""
     if _SPARK_INT.fullmatch(name):
         return "integer"
     return "long" if _SPARK_LONG.fullmatch(name) else None
@@ -262,7 +262,7 @@ _ALIASES = {
 
 
 def _meant(name: object) -> str:
-    """What to add to the error of an unknown type's name."""
+    """Return the hint for the error of an unknown type's name."""
     word = name.strip().lower().partition("(")[0] if isinstance(name, str) else ""
     near = _ALIASES.get(word) or (word if word in _PRIMITIVES else None)
     if near is not None:
@@ -320,7 +320,7 @@ class ArrayType(_Type):
 
     @staticmethod
     def from_arrow(data_type: ArrowSchemaExportable) -> ArrayType:
-        """Take over an Arrow list type."""
+        """Convert an Arrow list type."""
         return _checked(ArrayType, _from_arrow_type(data_type))
 
 
@@ -364,7 +364,7 @@ class MapType(_Type):
 
     @staticmethod
     def from_arrow(data_type: ArrowSchemaExportable) -> MapType:
-        """Take over an Arrow map type."""
+        """Convert an Arrow map type."""
         return _checked(MapType, _from_arrow_type(data_type))
 
 
@@ -372,9 +372,9 @@ class Field:
     """A named column or struct member.
 
     Args:
-        name: Its name.
-        type: Its type, or a primitive type's name.
-        nullable: Whether it may be null.
+        name: Name of the field.
+        type: Type of the field, or a primitive type's name.
+        nullable: Whether values may be null.
         metadata: Delta's metadata of the field (comments, column mapping, defaults ...).
     """
 
@@ -396,7 +396,7 @@ class Field:
         return {"name": self.name, "type": _tree_of(self.type), "nullable": self.nullable, "metadata": self.metadata}
 
     def to_json(self) -> str:
-        """The field as it stands in a Delta schema string."""
+        """Return the field as in a Delta schema string."""
         return _dump(self._tree())
 
     @staticmethod
@@ -405,12 +405,12 @@ class Field:
         return _parse_field(_load(field_json))
 
     def to_arrow(self) -> pa.Field[Any]:
-        """The pyarrow field."""
+        """Return the pyarrow field."""
         return _arrow_field(self, large=False)
 
     @staticmethod
     def from_arrow(field: ArrowSchemaExportable) -> Field:
-        """Take over an Arrow field."""
+        """Convert an Arrow field."""
         import pyarrow as pa
 
         return _from_arrow_field(pa.field(cast("Any", field)))
@@ -466,7 +466,7 @@ class StructType(_Type):
 
     @staticmethod
     def from_arrow(data_type: ArrowSchemaExportable) -> StructType:
-        """Take over an Arrow struct type."""
+        """Convert an Arrow struct type."""
         return _checked(StructType, _from_arrow_type(data_type))
 
 
@@ -477,15 +477,15 @@ class Schema(StructType):
 
     @property
     def invariants(self) -> list[tuple[str, str]]:
-        """Pairs of field path and SQL text, from the old `delta.invariants` field metadata."""
+        """Pairs of field path and SQL expression, from the old `delta.invariants` field metadata."""
         return list(_invariants(self._fields, ""))
 
     def json(self) -> dict[str, Any]:
-        """The schema as nested dictionaries."""
+        """Return the schema as nested dictionaries."""
         return cast("dict[str, Any]", json.loads(self.to_json()))
 
     def to_arrow(self, as_large_types: bool = False) -> pa.Schema:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The pyarrow schema.
+        """Return the pyarrow schema.
 
         Args:
             as_large_types: Use the variants of string, binary and list types with 64-bit offsets.
@@ -499,17 +499,17 @@ class Schema(StructType):
         """Read a Delta schema string.
 
         Raises:
-            InvalidArgumentError: It is not JSON, or not a schema.
-            TypeError: It describes a type that is not a struct.
+            InvalidArgumentError: The string is not JSON, or not a schema.
+            TypeError: The string describes a type that is not a struct.
         """
         return Schema(_checked(StructType, _parse(_load(schema_json))).fields)
 
     @staticmethod
     def from_arrow(data_type: ArrowSchemaExportable) -> Schema:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Take over an Arrow schema.
+        """Convert an Arrow schema.
 
         Raises:
-            InvalidArgumentError: A type has no equal in Delta.
+            InvalidArgumentError: A type has no equivalent in Delta.
         """
         import pyarrow as pa
 
@@ -520,15 +520,15 @@ class Schema(StructType):
 DataType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType | VariantType
 
 
-#: Keys of metadata whose values are numbers and flags in the log.
+#: Keys of metadata whose values are numbers and booleans in the log.
 _IDENTITY = frozenset(f"delta.identity.{key}" for key in ("start", "step", "highWaterMark", "allowExplicitInsert"))
 
 
 def as_schema(schema: object) -> Schema:
-    """The schema of an argument: a deltafast or Arrow schema, or names and types.
+    """Return the schema of an argument: a deltafast or Arrow schema, or names and types.
 
     Raises:
-        InvalidArgumentError: It is not one of these, or a type is unknown.
+        InvalidArgumentError: The argument is not one of these, or a type is unknown.
     """
     if isinstance(schema, Schema):
         return schema
@@ -553,7 +553,7 @@ def _field_of(name: str, kind: object) -> Field:
     except InvalidArgumentError:
         import pyarrow as pa
 
-        # The stubs know no alias by a string that is not a literal.
+        # The stubs accept only literal strings as aliases.
         by_alias = cast("Callable[[str], pa.DataType]", pa.type_for_alias)
         try:
             arrow = by_alias(kind)
@@ -565,7 +565,7 @@ def _field_of(name: str, kind: object) -> Field:
 
 
 def for_the_log(schema: Schema) -> Schema:
-    """The schema with the settings of identity columns as numbers, where they are texts as in Arrow's metadata."""
+    """Convert the settings of identity columns to numbers; in Arrow's metadata they are strings."""
 
     def value(key: str, given: Any) -> Any:
         if key in _IDENTITY and isinstance(given, str):
@@ -628,7 +628,7 @@ def _arrow_type(kind: DataType, *, large: bool) -> pa.DataType:
 
 
 def _named(name: str, arrow: pa.DataType, nullable: bool, metadata: dict[str, str] | None = None) -> pa.Field[Any]:
-    """A field; Arrow insists that one of nulls is nullable, whatever the schema says."""
+    """Return an Arrow field; Arrow requires that a field of type null is nullable, even if the schema's is not."""
     import pyarrow as pa
 
     return pa.field(name, arrow, nullable=nullable or pa.types.is_null(arrow), metadata=cast("Any", metadata))
@@ -682,7 +682,7 @@ def _from_arrow_type(data_type: ArrowSchemaExportable) -> DataType:
 
 
 def _from_pyarrow(kind: Any) -> DataType:
-    """The Delta type for a pyarrow type; dictionaries, views and large variants are their plain types."""
+    """Return the Delta type for a pyarrow type; dictionaries, views and large variants become their plain types."""
     import pyarrow as pa
 
     is_ = pa.types
@@ -707,7 +707,7 @@ def _is_list(kind: Any) -> bool:
     return any(getattr(pa.types, test)(kind) for test in tests)
 
 
-# Unsigned integers take the signed type of their width, as in deltalake: values are checked when written.
+# Unsigned integers map to the signed type of the same width, as in deltalake: values are checked when written.
 _FROM_ARROW = {
     "bool": "boolean",
     "int8": "byte",

@@ -1,29 +1,29 @@
-"""Stores made in Python: fsspec, obstore and pyarrow.fs file systems under one small protocol.
+"""Python stores: an interface for fsspec, obstore and pyarrow.fs file systems.
 
-The core reads and writes local disks, S3, Azure and GCS itself, and much faster. A Python store is for
-what it cannot reach: HDFS, Kerberos, vended credentials, caches. The core calls it with paths relative
-to the table's root, from threads of its own. A store that is only read needs three methods:
+The core itself reads and writes local disks, S3, Azure and GCS, and much faster. A Python store is for
+everything else: HDFS, Kerberos, vended credentials, caches. The core calls it with paths relative
+to the table's root, from threads of its own. A read-only store needs three methods:
 
     list_from(prefix, offset) -> iterable of (path, size, modified_ms)
         The files directly inside the folder `prefix` whose path sorts after `offset` (exclusive; None
-        for all), in order of path. A folder that is not there is empty.
+        for all), in order of path. A folder that does not exist is empty.
     get_range(path, start, end) -> bytes
         Bytes `start` to `end` (exclusive). A missing file raises FileNotFoundError.
     size(path) -> int
         Length in bytes. A missing file raises FileNotFoundError.
 
-One that is written has those of `WritableStore` too. What matters is `put_if_absent`: of any number of
-writers at once, on any machine, exactly one may succeed, and nobody may ever see part of the file.
-`deltafast.check_store(url, store=...)` tries whether that holds.
+A store for writing also has the methods of `WritableStore`. Safety depends on `put_if_absent`: of any
+number of concurrent writers, on any machine, exactly one may succeed, and no reader may see a part of
+the file. `deltafast.check_store(url, store=...)` tests this.
 
-| given | writes | because |
+| store | writable | reason |
 |---|---|---|
 | obstore: S3, GCS, Azure, local, memory | yes | `mode="create"` is one conditional request |
-| fsspec: `s3fs`, `gcsfs` (that know `mode="create"`), `adlfs` | yes | the same |
+| fsspec: `s3fs`, `gcsfs` (releases with `mode="create"`), `adlfs` | yes | the same |
 | fsspec and pyarrow: local disks | yes | a synced file is linked to its name |
-| fsspec: memory | yes | under a lock, for this process |
-| any other fsspec file system | no | `fsspec` looks first and writes then: two writers may both win |
-| any other pyarrow file system | no | it replaces files without asking |
+| fsspec: memory | yes | a lock, within this process |
+| any other fsspec file system | no | `fsspec` checks first and then writes: two writers may both succeed |
+| any other pyarrow file system | no | it replaces existing files |
 """
 
 from __future__ import annotations
@@ -53,74 +53,75 @@ Entry = tuple[str, int, int]
 
 @runtime_checkable
 class Store(Protocol):
-    """What the core asks of a Python store; paths are relative to the table's root."""
+    """Interface of a Python store for reading; paths are relative to the table's root."""
 
     def list_from(self, prefix: str, offset: str | None) -> Iterable[Entry]:
-        """Files directly inside `prefix` after `offset`, as (path, size, modified in ms)."""
+        """Return the files directly inside `prefix` after `offset`, as (path, size, modified in ms)."""
         ...
 
     def get_range(self, path: str, start: int, end: int) -> bytes:
-        """The bytes from `start` to `end`, the latter exclusive."""
+        """Return the bytes from `start` to `end`, the latter exclusive."""
         ...
 
     def size(self, path: str) -> int:
-        """The length of the file in bytes."""
+        """Return the length of the file in bytes."""
         ...
 
 
 class NewFile(Protocol):
-    """A file on its way, which appears under its name when it is closed."""
+    """A file that is being written, which becomes visible when it is closed."""
 
     def write(self, data: bytes, /) -> object:
         """Append bytes."""
         ...
 
     def close(self) -> object:
-        """Make the file visible, whole; one of that name is replaced."""
+        """Make the whole file visible; an existing file with the name is replaced."""
         ...
 
     def discard(self) -> object:
-        """Forget it."""
+        """Discard the file."""
         ...
 
 
 @runtime_checkable
 class WritableStore(Store, Protocol):
-    """What the core asks of a Python store that is written. All methods may be called by several threads."""
+    """Interface of a Python store for writing. All methods may be called by several threads."""
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Make the file, whole or not at all, if there is none; False where there is one.
+        """Create the file atomically, unless it exists; returns False if it exists.
 
-        An exception leaves open whether it was made: the core looks. After PermissionError, FileNotFoundError and
-        NotImplementedError it does not try again; what was not made then fails with that exception's message.
+        After an exception the core reads the file to find out whether it was created. It does not retry after
+        PermissionError, FileNotFoundError and NotImplementedError: if the file was not created, the commit then fails
+        with the message of the exception.
         """
         ...
 
     def create(self, path: str) -> NewFile:
-        """Begin a file of a name that nobody else uses at the same time."""
+        """Begin a file with a name that no other writer uses."""
         ...
 
     def delete(self, path: str) -> None:
-        """Delete a file. One that is not there may raise FileNotFoundError."""
+        """Delete a file. A missing file may raise FileNotFoundError."""
         ...
 
     def list_folder(self, prefix: str) -> tuple[Iterable[Entry], Iterable[str]]:
-        """Files directly inside `prefix`, as (path, size, modified in ms), and paths of the folders there."""
+        """Return the files directly inside `prefix`, as (path, size, modified in ms), and paths of the folders."""
         ...
 
 
 def adapt_store(store: object, uri: str) -> Store:
-    """The store for the table at `uri` inside the given file system or object store.
+    """Return the store for the table at `uri` inside the given file system or object store.
 
     Args:
         store: An fsspec file system, an obstore store, a pyarrow file system, or a ready `Store`
             (which must itself be rooted at the table).
-        uri: The table's location. Its path is the root inside fsspec and pyarrow file systems. An
-            obstore store that was made with the table's prefix takes "" or "/". A full URL is resolved
+        uri: The table's location. Its path is the root inside fsspec and pyarrow file systems. For an
+            obstore store with the table's prefix, it is "" or "/". A full URL is resolved
             against the store's own bucket and prefix.
 
     Raises:
-        InvalidArgumentError: The object is not one of these, or the URL is not in it.
+        InvalidArgumentError: The object is not one of these, or the URL is outside of the store.
     """
     if isinstance(store, Store):
         return store
@@ -140,7 +141,7 @@ def adapt_store(store: object, uri: str) -> Store:
 
 
 def _path_of(uri: str) -> str:
-    """The path of a URI, or the text itself where it has no scheme."""
+    """Return the path of a URI, or the string itself if it has no scheme."""
     if "://" not in uri:
         return uri
     parts = urlsplit(uri)
@@ -149,7 +150,7 @@ def _path_of(uri: str) -> str:
 
 
 def _below(prefix: str, full: str) -> str | None:
-    """The rest of a path after a prefix of whole segments; None where it has another prefix."""
+    """Return the rest of a path after a prefix of whole segments; None if the path has another prefix."""
     begins = [part for part in prefix.split("/") if part]
     parts = [part for part in full.split("/") if part]
     return "/".join(parts[len(begins) :]) if parts[: len(begins)] == begins else None
@@ -163,7 +164,7 @@ def _not_in_store(uri: str, store: object, has: str) -> InvalidArgumentError:
 
 
 def _milliseconds(moment: object) -> int:
-    """Whatever a file system calls a modification time, in ms since the epoch; 0 where it has none."""
+    """Convert a modification time of any file system to ms since the epoch; 0 if there is none."""
     if isinstance(moment, datetime):
         aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
         return int(aware.timestamp() * 1000)
@@ -201,7 +202,7 @@ class _Rooted:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make what a folder lists survive a loss of power; elsewhere than on POSIX folders cannot be opened."""
+    """Make the entries of a folder survive a power failure; only POSIX can open folders."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -211,7 +212,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 class _LocalFile:
-    """A new file of a local disk: beside its place under a hidden name until it is closed."""
+    """A new file on a local disk: it has a hidden name in the same folder until it is closed."""
 
     def __init__(self, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -223,7 +224,7 @@ class _LocalFile:
         self._file.write(data)
 
     def sync(self) -> None:
-        """Bring the bytes to the disk."""
+        """Flush the bytes to the disk."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
@@ -239,7 +240,7 @@ class _LocalFile:
 
 
 class _LocalDisk:
-    """Writing to a local disk, which no file system library does so that a commit is whole and made once."""
+    """Atomic and exclusive creation of files on a local disk, which no file system library has."""
 
     def __init__(self, root: str) -> None:
         self._root = Path(os.path.abspath(root))  # noqa: PTH100 - links stay as they are
@@ -249,7 +250,7 @@ class _LocalDisk:
         try:
             new.write(data)
             new.sync()
-            # Fails where there is one: of any number of writers one succeeds.
+            # Fails if the file exists: of any number of writers exactly one succeeds.
             os.link(new.staged, new.target)
         except FileExistsError:
             return False
@@ -262,7 +263,7 @@ class _LocalDisk:
         return _LocalFile(self._root / path)
 
     def owns(self, path: str) -> bool:
-        """Whether no folder on the way is a link, which may lead out of the table."""
+        """Return whether no folder of the path is a link, which may lead out of the table."""
         folder, here = Path(path), self._root
         if folder.is_absolute() or ".." in folder.parts:
             return False
@@ -289,7 +290,7 @@ class _LocalDisk:
         below = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         with os.scandir(self._root / prefix) as found:
             for item in found:
-                # Links to folders are not followed: what they lead to is not the table's.
+                # Links to folders are not followed: their targets do not belong to the table.
                 if item.is_dir(follow_symlinks=False):
                     folders.append(below + item.name)
                 elif not item.is_dir():
@@ -299,7 +300,7 @@ class _LocalDisk:
 
 
 class _Discarded:
-    """A new file of a library's own, which may be forgotten."""
+    """A new file of a library, which can be discarded."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -311,7 +312,7 @@ class _Discarded:
             if hasattr(self._file, "discard"):
                 self._file.discard()
         finally:
-            # Else fsspec would finish it when it is collected.
+            # Otherwise fsspec would finish the file on garbage collection.
             with contextlib.suppress(AttributeError):
                 self._file.closed = True
 
@@ -332,12 +333,12 @@ class _Buffered(io.BytesIO):
         super().close()
 
 
-#: fsspec file systems in memory are one for the whole process.
+#: fsspec has one file system in memory for the whole process.
 _MEMORY = threading.Lock()
 
 
 def _takes_mode(method: Callable[..., object]) -> bool:
-    """Whether a file system is new enough to know exclusive creation; older ones would ignore it."""
+    """Return whether a file system is new enough for exclusive creation; older ones would ignore the argument."""
     return "mode" in inspect.signature(method).parameters
 
 
@@ -350,14 +351,14 @@ class FsspecStore(_Rooted):
         super().__init__(self._root_of(fs, uri))
         self._fs = fs
         self._disk: _LocalDisk | None = None
-        #: How a file is made only if there is none.
+        #: Arguments that create a file only if it does not exist.
         self._condition: dict[str, Any] = {}
-        #: Why it must not be written.
+        #: The reason why the store is read-only, if it is.
         self.read_only: str | None = None
         names = {cls.__name__ for cls in type(fs).__mro__}
         modules = {cls.__module__.partition(".")[0] for cls in type(fs).__mro__}
         self._memory = "MemoryFileSystem" in names
-        #: How `ls` is told to ask the store.
+        #: Arguments with which `ls` bypasses its cache.
         self._fresh = {"invalidate_cache" if "adlfs" in modules else "refresh": True}
         if "LocalFileSystem" in names:
             self._disk = _LocalDisk(self._root or "/")
@@ -426,11 +427,11 @@ class FsspecStore(_Rooted):
             self._fs.rm_file(self._full(path))
 
     def owns(self, path: str) -> bool:
-        """Whether the files of a folder may be deleted: no link on the way leads out of the table."""
+        """Return whether the files of a folder may be deleted: no folder of the path is a link."""
         return self._disk is None or self._disk.owns(path)
 
     def remove_folder(self, path: str) -> None:
-        """Remove an empty folder, where there are such things."""
+        """Remove an empty folder, if the file system has folders."""
         if self._disk is not None:
             self._disk.remove_folder(path)
 
@@ -446,12 +447,12 @@ class FsspecStore(_Rooted):
         self._forget()
         try:
             return self._fs.ls(self._full(prefix), detail=True, **self._fresh)
-        except TypeError:  # a file system whose ls takes no wish
+        except TypeError:  # a file system whose `ls` has no such argument
             return self._fs.ls(self._full(prefix), detail=True)
 
     def _forget(self) -> None:
-        # Nothing may come from fsspec's directory cache: a commit of a moment ago must be seen. Not every `ls` does
-        # what it is asked, and `info` looks there too.
+        # Nothing may come from fsspec's directory cache: the newest commit must be visible. Not every `ls` respects
+        # its argument, and `info` uses the cache, too.
         self._fs.invalidate_cache()
 
     def list_from(self, prefix: str, offset: str | None) -> Iterator[Entry]:
@@ -495,7 +496,7 @@ class PyarrowStore(_Rooted):
         super().__init__(root)
         self._fs = fs
         self._disk: _LocalDisk | None = None
-        #: Why it must not be written.
+        #: The reason why the store is read-only, if it is.
         self.read_only: str | None = None
         root = f"{above}/{self._root.lstrip('/')}" if above else self._root
         if base.type_name == "local":
@@ -524,7 +525,7 @@ class PyarrowStore(_Rooted):
         self._local().delete(path)
 
     def owns(self, path: str) -> bool:
-        """Whether the files of a folder may be deleted: no link on the way leads out of the table."""
+        """Return whether the files of a folder may be deleted: no folder of the path is a link."""
         return self._disk is None or self._disk.owns(path)
 
     def remove_folder(self, path: str) -> None:
@@ -568,10 +569,10 @@ class ObstoreStore(_Rooted):
         super().__init__(self._root_of(store, uri, names))
         self._store = store
         plain = "HTTPStore" in names
-        #: Why it must not be written.
+        #: The reason why the store is read-only, if it is.
         self.read_only: str | None = "a plain HTTP server takes no commits" if plain else None
 
-    #: Schemes of URLs that can be in a store.
+    #: URL schemes of the stores.
     _SCHEMES: ClassVar[dict[str, tuple[str, ...]]] = {
         "S3Store": ("s3", "s3a", "https"),
         "GCSStore": ("gs",),
@@ -582,7 +583,7 @@ class ObstoreStore(_Rooted):
 
     @classmethod
     def _root_of(cls, store: Any, uri: str, names: set[str]) -> str:
-        """The path that the store takes for a URL or path."""
+        """Return the path within the store for a URL or path."""
         own = getattr(store, "prefix", None)
         prefix = "" if own is None else str(own).strip("/")
         if _core.is_url(uri):
@@ -595,7 +596,7 @@ class ObstoreStore(_Rooted):
             return inside
         if "LocalStore" not in names or not uri.startswith(("/", "~")):
             return uri.strip("/")
-        # A path of the disk, or one relative to the prefix.
+        # An absolute path of the disk, or a path relative to the prefix.
         path = _core.expand_address(uri)
         inside = _below(prefix, path)
         if inside is None and uri.startswith("~"):
@@ -604,7 +605,7 @@ class ObstoreStore(_Rooted):
 
     @classmethod
     def _key_of(cls, store: Any, uri: str, names: set[str]) -> str:
-        """The path that a URL has in its bucket or container, which must be the store's own."""
+        """Return the path of a URL within its bucket or container, which must be that of the store."""
         parts = urlsplit(uri)
         path = unquote(parts.path)
         for name in names & cls._SCHEMES.keys():
@@ -619,7 +620,7 @@ class ObstoreStore(_Rooted):
         bucket = config.get("bucket") or config.get("container_name")
         if bucket is None or (parts.scheme == "https" and parts.netloc.startswith(f"{bucket}.")):
             return path
-        # Behind HTTPS the name of the bucket is in the host or begins the path.
+        # In HTTPS URLs the name of the bucket is in the host or at the beginning of the path.
         if parts.scheme == "https" and (inside := _below(bucket, path)) is not None:
             return inside
         if parts.netloc.partition("@")[0] != bucket:
@@ -638,7 +639,7 @@ class ObstoreStore(_Rooted):
         )
 
         try:
-            # In parts it would be no condition, and a commit is never that large.
+            # A multipart upload has no condition, and a commit is never that large.
             obstore.put(self._store, self._full(path), data, mode="create", use_multipart=False)
         except (AlreadyExistsError, PreconditionError):
             return False

@@ -1,9 +1,9 @@
 """`DeltaTable`: a handle that points at one immutable version of a table.
 
-Names, parameters and defaults are those of the `deltalake` package (1.6) wherever it has the thing;
-what goes beyond it is keyword-only. Opening reads protocol and metadata, not the files. The handle
-moves (`load_as_version`, `update_incremental`) by pointing at another snapshot, so readers that were
-started before are never disturbed and a table may be shared between threads.
+Names, parameters and defaults are those of the `deltalake` package (1.6) where it has an equivalent;
+extensions are keyword-only. Opening reads protocol and metadata, not the list of files. `load_as_version`
+and `update_incremental` point the handle at another snapshot; readers that were started before keep
+theirs, so a table can be shared between threads.
 """
 
 from __future__ import annotations
@@ -70,26 +70,27 @@ class DeltaTable(HandleOwner):
     """A Delta table at one version.
 
     Args:
-        table_uri: Where it lies: a path, or a URL of S3, Azure, GCS, HTTP(S) or memory.
+        table_uri: Location of the table: a path, or a URL of S3, Azure, GCS, HTTP(S) or memory.
         version: The version to open; the newest if None.
         storage_options: Keys as for `deltalake` and the `object_store` crate. They are part of pickles.
-        without_files: Accepted; files are never loaded before they are asked for.
-        log_buffer_size: Accepted; the core decides.
-        skip_stats: Accepted; statistics are never parsed before they are needed.
-        timestamp: Open the version that was current at this moment (instead of `version`).
+        without_files: Accepted without effect: files are always loaded on demand.
+        log_buffer_size: Accepted without effect: the core chooses the size.
+        skip_stats: Accepted without effect: statistics are always parsed on demand.
+        timestamp: Open the version that was current at this timestamp (instead of `version`).
         log_tail: Newest commits as given by a catalog: (path or URL, version, size) of each.
         max_table_version: Newest version that the catalog has ratified.
-        committer: Speaks for the catalog of a catalog-managed table, to read and to commit (see `deltafast.catalog`).
+        committer: The catalog of a catalog-managed table, used to read and to commit (see `deltafast.catalog`).
         store: A Python store: fsspec, obstore or pyarrow file system (see `deltafast.stores`).
-        time_zone: Zone of timestamps without one, in partition values and predicates.
-        allow_external_paths: Let the log name files outside the table's own store: True, or folders.
+        time_zone: Time zone of timestamps without one, in partition values and predicates.
+        allow_external_paths: Allow paths in the log that lead outside the table's own store: True, or a list of
+            allowed folders.
 
     Raises:
-        TableNotFoundError: There is no table.
-        VersionNotFoundError: There is no such version.
-        CorruptLogError: The log breaks the protocol.
-        DeltaProtocolError: The table needs a feature that this release does not have.
-        StorageError: The store failed.
+        TableNotFoundError: There is no table at the location.
+        VersionNotFoundError: The version does not exist.
+        CorruptLogError: The log violates the protocol.
+        DeltaProtocolError: The table needs a feature that this release does not support.
+        StorageError: A request to the store failed.
 
     Example:
         >>> table = DeltaTable("/data/events")                              # doctest: +SKIP
@@ -138,7 +139,7 @@ class DeltaTable(HandleOwner):
         table_uri: str | os.PathLike[str],
         storage_options: Mapping[str, str] | None = None,
     ) -> bool:
-        """Whether there is a Delta table at the location.
+        """Return whether there is a Delta table at the location.
 
         Args:
             table_uri: Path or URL.
@@ -167,45 +168,45 @@ class DeltaTable(HandleOwner):
         store: object | None = None,
         time_zone: str = "UTC",
     ) -> DeltaTable:
-        """Make a table without rows.
+        """Create a table without rows.
 
-        The schema's field metadata is the protocol's: `delta.generationExpression`, `CURRENT_DEFAULT`,
-        `delta.identity.start` and the like make generated columns, defaults and identity columns. Properties are
-        checked and bring the table features along that they need; `delta.feature.NAME` set to `supported` adds one
+        Field metadata of the schema follows the protocol: `delta.generationExpression`, `CURRENT_DEFAULT`,
+        `delta.identity.start` and related keys define generated columns, defaults and identity columns. Properties are
+        validated and enable the table features that they need; `delta.feature.NAME` set to `supported` adds a feature
         by name.
 
         Args:
             table_uri: Path or URL.
-            schema: Its schema; a dict of column names and types (`{"id": "long"}`) will do.
-            mode: What to do where there is a table: `error`, put this one in its place (`overwrite`: its rows end,
+            schema: Schema of the table; a dict of column names and types (`{"id": "long"}`) is accepted, too.
+            mode: Handling of an existing table: `error`, `overwrite` (the new table replaces it: its rows are removed,
                 its history stays), or `ignore`.
             partition_by: Partition columns.
-            name: Its name.
-            description: Its description.
-            configuration: Its properties, as strings, booleans or integers; those that are None are left out.
+            name: Name of the table.
+            description: Description of the table.
+            configuration: Table properties, as strings, booleans or integers; those that are None are left out.
             storage_options: As for `DeltaTable`.
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
             raise_if_key_not_exists: Whether unknown `delta.` properties are refused.
-            cluster_by: Columns by which it is clustered (liquid clustering), nested ones with dots.
-            committer: Makes a catalog-managed table, whose commits it ratifies (see `deltafast.catalog`).
+            cluster_by: Clustering columns (liquid clustering), nested ones with dots.
+            committer: Creates a catalog-managed table, whose commits it ratifies (see `deltafast.catalog`).
             store: A Python store, see `DeltaTable`.
             time_zone: As for `DeltaTable`.
 
         Returns:
-            A handle on the new table.
+            A handle of the new table.
 
         Raises:
-            InvalidArgumentError: There is a table already, or schema, properties or expressions are wrong.
-            DeltaProtocolError: It would need a feature that this release does not have.
-            StorageError: The store failed.
+            InvalidArgumentError: The table exists already, or the schema, a property or an expression is invalid.
+            DeltaProtocolError: The table would need a feature that this release does not support.
+            StorageError: A request to the store failed.
         """
         from deltafast._expr.demands import bind_demands
 
         text = for_the_log(as_schema(schema)).to_json()
         uri, properties = address(table_uri), property_strings(configuration)
         given = {key: value for key, value in properties.items() if value is not None}
-        # A table whose expressions nobody can evaluate would take no rows.
+        # No row could be written to a table whose expressions cannot be evaluated.
         bound = bind_demands(_core.demands(text, json.dumps(given)), text, zone=time_zone)
         options = {
             "mode": mode,
@@ -232,14 +233,14 @@ class DeltaTable(HandleOwner):
 
     @property
     def _table(self) -> RawDeltaTable:
-        """What libraries call of the object behind `deltalake`'s handle."""
+        """The methods that libraries call on the object behind `deltalake`'s handle."""
         from deltafast._interop.raw_table import RawDeltaTable
 
         return RawDeltaTable(self, self._handle, partial(DeltaTable.vacuum, self))
 
     @property
     def alter(self) -> TableAlterer:
-        """Changes of what the table is: columns, constraints, properties, features."""
+        """Changes of columns, constraints, properties and features."""
         from deltafast._ops.alter import TableAlterer
 
         return TableAlterer(self._handle)
@@ -256,21 +257,21 @@ class DeltaTable(HandleOwner):
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Commit data files that are there already. Their rows are not checked against the schema.
+        """Commit existing data files. Their rows are not checked against the schema.
 
         Args:
-            actions: The files that are added, and those that end.
-            mode: `append`, or `overwrite`: the files that were there end.
+            actions: The files to add, and those to remove.
+            mode: `append`, or `overwrite` to remove the previous files.
             schema: The schema of the files; with `overwrite` it becomes the table's.
             partition_by: Partition columns; with `overwrite` they become the table's.
-            partition_filters: With `overwrite`, only files of these partitions end.
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            partition_filters: With `overwrite`, only files of these partitions are removed.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
 
         Raises:
-            InvalidArgumentError: An action or the filter is wrong.
-            SchemaMismatchError: The schema does not fit the table's.
-            CommitFailedError: Another writer's commit came in between.
+            InvalidArgumentError: An action or the filter is invalid.
+            SchemaMismatchError: The schema does not match the table's.
+            CommitFailedError: A concurrent commit conflicts with this one.
         """
         from deltafast._ops.add_actions import commit_actions
 
@@ -290,25 +291,25 @@ class DeltaTable(HandleOwner):
         return self._handle.config
 
     def version(self) -> int:
-        """The version this handle points at."""
+        """Return the version that this handle points at."""
         return self._handle.version()
 
     def timestamp(self) -> datetime:
-        """When that version was committed."""
+        """Return the time at which that version was committed."""
         return moment(self._handle.snapshot.timestamp_ms)
 
     def load_as_version(self, version: int | str | datetime) -> None:
         """Point this handle at another version.
 
         Args:
-            version: A version number, or a moment (a datetime, UTC where it has no zone, or ISO 8601
-                text): the newest version that was committed at or before it.
+            version: A version number, or a timestamp (a datetime, UTC where it has no zone, or an ISO 8601
+                string): the newest version that was committed at or before it.
 
         Raises:
-            VersionNotFoundError: There is none.
-            InvalidArgumentError: The text is no moment in time.
+            VersionNotFoundError: The version does not exist.
+            InvalidArgumentError: The string is not a timestamp.
         """
-        # A number is a version, but True is a slip of the pen.
+        # True is an int, but surely a mistake.
         if isinstance(version, int) and not isinstance(version, bool):
             self._handle.load(version)
         elif isinstance(version, (str, datetime)):
@@ -337,22 +338,22 @@ class DeltaTable(HandleOwner):
         given = handle.given_uri, handle.version(), handle.storage_options, handle.config, handle.options
         return _reopen, (type(self), *given)
 
-    # --- what the log says -----------------------------------------------------------------------
+    # --- metadata and history --------------------------------------------------------------------
 
     def schema(self) -> Schema:
-        """The table's schema, as in the log."""
+        """Return the table's schema, as in the log."""
         return self._handle.schema()
 
     def metadata(self) -> Metadata:
-        """The table's metadata."""
+        """Return the table's metadata."""
         return self._handle.metadata()
 
     def protocol(self) -> ProtocolVersions:
-        """The protocol versions and features that the table asks for."""
+        """Return the protocol versions and features that the table requires."""
         return self._handle.protocol()
 
     def detail(self) -> dict[str, Any]:
-        """The facts of Spark's DESCRIBE DETAIL; counting the files reads them all once."""
+        """Return the columns of Spark's DESCRIBE DETAIL; counting the files reads all file actions once."""
         metadata, protocol = self.metadata(), self.protocol()
         snapshot = self._handle.snapshot
         clustering = self.domain_metadata().get("delta.clustering")
@@ -376,16 +377,15 @@ class DeltaTable(HandleOwner):
         }
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """What was done to the table, newest first.
+        """Return the operations on the table, newest first.
 
         Args:
             limit: At most this many commits.
 
         Returns:
-            The `commitInfo` of each commit with its `version` and `timestamp` (ms): the time by which time travel
-            finds the version, which is the in-commit timestamp where the table has them, else the time of the
-            commit's file, as in delta-spark. The values of `operationParameters` are strings, as in Spark's DESCRIBE
-            HISTORY.
+            The `commitInfo` of each commit with its `version` and `timestamp` (ms). Time travel uses the same
+            timestamp: the in-commit timestamp where the table has them, else the modification time of the commit
+            file, as in delta-spark. The values of `operationParameters` are strings, as in Spark's DESCRIBE HISTORY.
         """
         entries = [cast("dict[str, Any]", json.loads(line)) for line in self._history_lines(limit)]
         for entry in entries:
@@ -402,13 +402,13 @@ class DeltaTable(HandleOwner):
         return self._handle.snapshot.history_json(limit)
 
     def transaction_version(self, app_id: str) -> int | None:
-        """The last version that the application `app_id` has recorded, or None."""
+        """Return the last version that the application `app_id` has recorded, or None."""
         transactions = cast("dict[str, dict[str, Any]]", json.loads(self._handle.snapshot.transactions_json()))
         found = transactions.get(app_id)
         return None if found is None else int(found["version"])
 
     def domain_metadata(self) -> dict[str, str]:
-        """The configuration text of each metadata domain."""
+        """Return the configuration string of each metadata domain."""
         return cast("dict[str, str]", json.loads(self._handle.snapshot.domain_metadata_json()))
 
     # --- files -----------------------------------------------------------------------------------
@@ -419,7 +419,7 @@ class DeltaTable(HandleOwner):
         *,
         file_pruning_predicate: Predicate | None = None,
     ) -> list[str]:
-        """The paths of the table's files as they stand in the log (percent-encoded).
+        """Return the paths of the table's files as in the log (percent-encoded).
 
         Args:
             partition_filters: The same as `file_pruning_predicate`.
@@ -435,13 +435,13 @@ class DeltaTable(HandleOwner):
         *,
         file_pruning_predicate: Predicate | None = None,
     ) -> list[str]:
-        """The table's files as absolute URLs; plain absolute paths where they are local.
+        """Return the table's files as absolute URLs; local files as plain absolute paths.
 
         Args:
-            partition_filters: The same as `file_pruning_predicate`, which newer code uses.
-            file_pruning_predicate: Leaves out files that cannot hold a matching row, by partition values
-                and statistics. SQL text, or tuples `(column, op, value)` with the operators =, !=, <,
-                <=, >, >=, in and not in: a list of them means AND, a list of such lists OR. The value
+            partition_filters: Older name of `file_pruning_predicate`.
+            file_pruning_predicate: Excludes files that cannot contain a matching row, by partition values
+                and statistics. A SQL string, or tuples `(column, op, value)` with the operators =, !=, <,
+                <=, >, >=, in and not in: a list of tuples means AND, a list of such lists OR. The value
                 '' stands for a null partition value.
         """
         tree = self._handle.bind_pruning(partition_filters, file_pruning_predicate)
@@ -454,7 +454,7 @@ class DeltaTable(HandleOwner):
         *,
         file_pruning_predicate: Predicate | None = None,
     ) -> list[dict[str, str | None]]:
-        """The distinct partition values of the table's files, as text; empty for a table without partitions.
+        """Return the distinct partition values of the table's files, as strings; empty for a table without partitions.
 
         Args:
             partition_filters: The same as `file_pruning_predicate`.
@@ -473,14 +473,14 @@ class DeltaTable(HandleOwner):
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
     ) -> pa.Table:
-        """The table's files with partition values and statistics, one row each.
+        """Return the table's files with partition values and statistics, one row each.
 
         Args:
-            flatten: Give partition values and statistics as columns of their own, named `partition.x`,
+            flatten: Return partition values and statistics as columns of their own, named `partition.x`,
                 `null_count.x`, `min.x` and `max.x`, instead of as structs.
-            columns: Only these columns (with `flatten`, the dotted names); statistics that are not asked
-                for are not parsed.
-            predicate: Leave out files that cannot hold a matching row.
+            columns: Only these columns (with `flatten`, the dotted names); statistics of other columns are
+                not parsed.
+            predicate: Exclude files that cannot contain a matching row.
         """
         return self.add_actions_stream(flatten, columns=columns, predicate=predicate).read_all()
 
@@ -491,32 +491,32 @@ class DeltaTable(HandleOwner):
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
     ) -> RecordBatchReader:
-        """`get_add_actions` as a stream, for tables with more files than fit in memory."""
+        """Return `get_add_actions` as a stream, for tables with more files than fit in memory."""
         tree = self._handle.bind_pruning(None, predicate)
         chosen = names(columns)
         return RecordBatchReader(self._handle.snapshot.files(columns=chosen, predicate=tree, flatten=flatten))
 
     def deletion_vectors(self) -> RecordBatchReader:
-        """The rows that are deleted by deletion vectors.
+        """Return the rows that are deleted by deletion vectors.
 
         Returns:
             A stream of `filepath` and `selection_vector` (list of bool, True for rows that are kept), one
-            row for each file that has a vector.
+            row for each file that has a deletion vector.
         """
         return RecordBatchReader(self._handle.snapshot.deletion_vectors())
 
     def tombstones(self) -> RecordBatchReader:
-        """The removed files that the log still remembers."""
+        """Return the removed files that the log still lists."""
         return RecordBatchReader(self._handle.snapshot.tombstones())
 
     def plan(self, predicate: Predicate | None = None) -> dict[str, Any]:
-        """How much a scan would read: files in all, after partition pruning and after statistics."""
+        """Return how much a scan would read: files in total, after partition pruning and after data skipping."""
         return cast("dict[str, Any]", json.loads(self._handle.snapshot.plan_json(self._handle.bind(predicate))))
 
     # --- rows ------------------------------------------------------------------------------------
 
     def count(self, predicate: Predicate | None = None) -> int:
-        """The number of rows, exactly; from statistics where they tell.
+        """Return the exact number of rows; computed from statistics where they suffice.
 
         Args:
             predicate: Count only rows for which it is true.
@@ -538,19 +538,20 @@ class DeltaTable(HandleOwner):
 
         Args:
             columns: The columns, in this order; all if None.
-            predicate: Only rows for which it is true: Spark SQL text, tuples in disjunctive normal form, a
+            predicate: Only rows for which it is true: a Spark SQL string, tuples in disjunctive normal form, a
                 pyarrow expression or a Polars expression. Files, row groups and pages that cannot match
                 are not read.
             limit: Stop after this many rows.
-            batch_size: Rows in a batch, at most; between 32,768 and 131,072 if None, as makes about 4 MiB.
+            batch_size: Largest number of rows in a batch; if None, between 32,768 and 131,072 so that a batch has
+                about 4 MiB.
             metadata_columns: Columns to add: file_path, row_index (in the file), row_id and
                 row_commit_version (of tables with row tracking), base_row_id.
-            string_view: Give strings and binaries as Arrow views. That is faster and suits Polars and
-                DuckDB; most of pyarrow's functions cannot work on them.
-            progress: True for a bar, a function of (done, total) files, or a tqdm-like bar.
+            string_view: Return strings and binaries as Arrow views. That is faster and suits Polars and
+                DuckDB; most of pyarrow's functions do not support them.
+            progress: True for a progress bar, a function of (done, total) files, or a tqdm-like bar.
 
         Raises:
-            InvalidArgumentError: A column or the predicate is wrong.
+            InvalidArgumentError: A column does not exist, or the predicate is invalid.
         """
         stream = self._handle.scan(columns, predicate, limit, batch_size, metadata_columns, string_view=string_view)
         return RecordBatchReader(stream, progress)
@@ -573,21 +574,21 @@ class DeltaTable(HandleOwner):
         Args:
             starting_version: First version, included.
             ending_version: Last version, included; the newest if None.
-            starting_timestamp: Start with the first commit at or after this moment; used when
+            starting_timestamp: Start with the first commit at or after this timestamp; used when
                 `starting_version` is left at 0.
-            ending_timestamp: End with the last commit at or before this moment; used when
+            ending_timestamp: End with the last commit at or before this timestamp; used when
                 `ending_version` is None.
             columns: Only these columns; `_change_type`, `_commit_version` and `_commit_timestamp` may be
                 among them.
-            predicate: Only changes for which it is true; the three columns may be used in it.
-            allow_out_of_range: Give no rows, instead of an error, where the range starts after the newest
+            predicate: Only changes for which it is true; it may use the same three columns.
+            allow_out_of_range: Return no rows, instead of an error, if the range starts after the newest
                 version.
-            string_view: Give strings and binaries as Arrow views, as `deltalake` does: see `scan`.
+            string_view: Return strings and binaries as Arrow views, as `deltalake` does: see `scan`.
             progress: As for `scan`.
 
         Raises:
-            ChangeDataNotRecordedError: The feed was off in one of the versions.
-            VersionNotFoundError: A version of the range does not exist or its commit is gone.
+            ChangeDataNotRecordedError: The change data feed was disabled in one of the versions.
+            VersionNotFoundError: A version of the range does not exist, or its commit was deleted.
         """
         by_time = starting_timestamp is not None and starting_version == 0
         until_time = ending_timestamp is not None and ending_version is None
@@ -615,37 +616,39 @@ class DeltaTable(HandleOwner):
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
     ) -> Iterator[ChangeBatch]:
-        """Read what came to the table since a cursor, in batches, up to the newest version.
+        """Read the rows that were added since a cursor, in batches, up to the newest version.
 
-        Without a cursor a stream begins with the rows of this handle's version, then goes on with later commits. Each
-        batch has the cursor behind it. Who keeps that in the same transaction as what is made of the rows (in the
-        commit's `custom_metadata`, where they go into a table) has each row exactly once; `docs/writing.md` shows how.
-        A batch never spans a change of the schema. Commits that only lay files out anew give no rows.
+        Without a cursor the stream begins with the rows of this handle's version, then continues with later commits.
+        Each batch has a cursor that points after it. Storing that cursor in the same transaction as the result of the
+        batch (for a target table, in the commit's `custom_metadata`) processes each row exactly once;
+        `docs/writing.md` shows how. A batch never spans a schema change. Commits that only rearrange files produce no
+        rows.
 
         Protocol: "Change Data Files", "Add File and Remove File" (`dataChange`).
 
         Args:
-            cursor: That of the last batch; None begins anew.
+            cursor: The cursor of the last batch; None starts over.
             change_data_feed: Read the change data feed: changed and deleted rows too, with `_change_type`,
                 `_commit_version` and `_commit_timestamp`. Otherwise only rows of new files.
-            max_files: Files of a batch, at most; with `change_data_feed`, whole commits are taken.
-            max_bytes: Bytes of these files, at most; the first file (or commit) of a batch is taken whatever its size.
-            starting_version: Without a cursor, begin with the changes of this version, or behind the newest one
-                (`latest`), instead of with the rows that are there.
-            on_change: Without `change_data_feed`, the handling of a commit that deletes or changes rows: an error,
-                nothing (`skip`), or all rows of its new files (`rows`), copied ones included.
+            max_files: Largest number of files of a batch; with `change_data_feed`, a batch has whole commits.
+            max_bytes: Largest total size of these files; a batch has at least one file (or commit) of any size.
+            starting_version: Without a cursor, begin with the changes of this version, or after the newest one
+                (`latest`), instead of with all rows of the table.
+            on_change: Without `change_data_feed`, the handling of a commit that deletes or changes rows: raise an error
+                (`error`), ignore it (`skip`), or return all rows of its new files (`rows`), copied ones included.
             columns: Only these columns.
-            predicate: Only rows for which it is true; on the three columns of the feed with a `starting_version` only.
+            predicate: Only rows for which it is true; it may use the three columns of the change data feed only with a
+                `starting_version`.
 
         Returns:
-            Batches: `rows`, a pyarrow RecordBatchReader, and `cursor`, plain JSON. A batch without rows says that the
-            stream got on.
+            Batches: `rows`, a pyarrow RecordBatchReader, and `cursor`, plain JSON. A batch without rows reports
+            progress of the stream.
 
         Raises:
-            InvalidArgumentError: The cursor is of another table or stream, or an argument is wrong.
-            VersionNotFoundError: Commits behind the cursor are gone from the log.
+            InvalidArgumentError: The cursor belongs to another table or stream, or an argument is invalid.
+            VersionNotFoundError: Commits after the cursor were deleted from the log.
             DeltaProtocolError: A commit changes rows and `on_change` is `error`.
-            ChangeDataNotRecordedError: The feed was off in one of the versions.
+            ChangeDataNotRecordedError: The change data feed was disabled in one of the versions.
         """
         from deltafast._ops.change_stream import stream_changes
 
@@ -661,7 +664,7 @@ class DeltaTable(HandleOwner):
             predicate=predicate,
         )
 
-    # --- to other libraries ----------------------------------------------------------------------
+    # --- other libraries -------------------------------------------------------------------------
 
     def to_pyarrow_dataset(
         self,
@@ -672,23 +675,23 @@ class DeltaTable(HandleOwner):
         as_large_types: bool = False,
         file_pruning_predicate: Predicate | None = None,
     ) -> pads.Dataset:
-        """The table as a pyarrow dataset.
+        """Return the table as a pyarrow dataset.
 
-        It is read by deltafast, with column choice and filters pushed down, whatever features the table
-        uses. Where `filesystem` or `parquet_read_options` ask for pyarrow's own Parquet reader, the dataset
-        consists of the Parquet files themselves, which tables with deletion vectors, column mapping,
-        widened types or variants do not allow.
+        deltafast reads the rows, with projection and filters pushed down, for all supported table features. With
+        `filesystem` or `parquet_read_options`, pyarrow's own Parquet reader is used: the dataset then consists of the
+        Parquet files themselves, which is impossible for tables with deletion vectors, column mapping, widened types
+        or variants.
 
         Args:
             partitions: The same as `file_pruning_predicate`.
             filesystem: Read the files with pyarrow, from this file system rooted at the table.
             parquet_read_options: Read the files with pyarrow, with these options.
-            schema: Give columns these types.
+            schema: Return the columns with the types of this schema.
             as_large_types: Use string, binary and list types with 64-bit offsets.
-            file_pruning_predicate: Leave out files, see `file_uris`.
+            file_pruning_predicate: Exclude files, see `file_uris`.
 
         Raises:
-            DeltaProtocolError: pyarrow's own reader was asked for, and would give wrong rows.
+            DeltaProtocolError: pyarrow's own reader was requested, and would return wrong rows.
         """
         from deltafast._interop import pyarrow_dataset
 
@@ -712,13 +715,13 @@ class DeltaTable(HandleOwner):
         limit: int | None = None,
         progress: Progress = False,
     ) -> pa.Table:
-        """The table's rows as a pyarrow table.
+        """Return the table's rows as a pyarrow table.
 
         Args:
-            partitions: Leave out files, see `file_uris`.
+            partitions: Exclude files, see `file_uris`.
             columns: The columns, in this order.
             filesystem: Read the files with pyarrow, from this file system rooted at the table.
-            filters: Only rows for which it is true; anything that `scan` takes as predicate.
+            filters: Only rows for which it is true; any predicate that `scan` accepts.
             limit: At most this many rows.
             progress: See `scan`.
         """
@@ -744,14 +747,14 @@ class DeltaTable(HandleOwner):
         limit: int | None = None,
         progress: Progress = False,
     ) -> pd.DataFrame:
-        """The table's rows as a pandas data frame.
+        """Return the table's rows as a pandas data frame.
 
         Args:
-            partitions: Leave out files, see `file_uris`.
+            partitions: Exclude files, see `file_uris`.
             columns: The columns, in this order.
             filesystem: Read the files with pyarrow, from this file system rooted at the table.
-            filters: Only rows for which it is true; anything that `scan` takes as predicate.
-            types_mapper: From a pyarrow type to a pandas extension type, as for `pyarrow.Table.to_pandas`.
+            filters: Only rows for which it is true; any predicate that `scan` accepts.
+            types_mapper: Maps a pyarrow type to a pandas extension type, as for `pyarrow.Table.to_pandas`.
             limit: At most this many rows.
             progress: See `scan`.
         """
@@ -766,13 +769,13 @@ class DeltaTable(HandleOwner):
         limit: int | None = None,
         progress: Progress = False,
     ) -> pl.DataFrame:
-        """The table's rows as a Polars data frame; parameters as for `scan`."""
+        """Return the table's rows as a Polars data frame; parameters as for `scan`."""
         from deltafast._interop import polars_scan
 
         return polars_scan.read(self._handle, columns, predicate, limit=limit, progress=progress)
 
     def scan_polars(self) -> pl.LazyFrame:
-        """The table as a Polars lazy frame: column choice, filters and row limits are pushed into the scan."""
+        """Return the table as a Polars lazy frame: projection, filters and row limits are pushed into the scan."""
         from deltafast._interop import polars_scan
 
         return polars_scan.scan(self._handle)
@@ -780,11 +783,11 @@ class DeltaTable(HandleOwner):
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection | None = None, *, external_access: bool = False
     ) -> duckdb.DuckDBPyRelation:
-        """The table as a DuckDB relation: column choice and filters are pushed into the scan.
+        """Return the table as a DuckDB relation: projection and filters are pushed into the scan.
 
         Args:
-            connection: Make the relation on this connection; on a new one if None.
-            external_access: Let a new connection use files (`write_parquet` of the relation, for example), the
+            connection: Create the relation on this connection; on a new one if None.
+            external_access: Allow a new connection to access files (`write_parquet` of the relation, for example), the
                 network and extensions.
         """
         from deltafast._interop import duckdb_query
@@ -803,7 +806,7 @@ class DeltaTable(HandleOwner):
 
     @property
     def optimize(self) -> TableOptimizer:
-        """What lays out the files of the table anew: `table.optimize.compact()`."""
+        """Compaction and clustering of the table's files: `table.optimize.compact()`."""
         from deltafast._ops.optimize import TableOptimizer
 
         return TableOptimizer(self._handle)
@@ -823,31 +826,32 @@ class DeltaTable(HandleOwner):
     ) -> dict[str, Any]:
         """Delete the rows for which a predicate is true; all rows without one.
 
-        Files that partition values and statistics choose as a whole end without being read. Where
-        `delta.enableDeletionVectors` is set, rows of other files are marked by deletion vectors; elsewhere the
-        files are copied without them.
+        Files of which all rows match, by partition values and statistics, are removed without being read. In other
+        files rows are deleted by deletion vectors if `delta.enableDeletionVectors` is set; otherwise the files are
+        rewritten without these rows.
 
         Protocol: "Deletion Vectors", "Change Data Files".
 
         Args:
-            predicate: Spark SQL text, DNF tuples, a pyarrow or a Polars expression.
-            writer_properties: How files that are copied are encoded.
+            predicate: A Spark SQL string, DNF tuples, a pyarrow or a Polars expression.
+            writer_properties: Encoding of rewritten files.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
-            max_conflict_retries: How often to retry on the newest version when another writer changed the same rows
-                meanwhile. From the second try on the writers of one machine queue up.
+            max_conflict_retries: Number of retries on the newest version after a conflict with another writer that
+                changed the same rows. From the first retry on, the writers of one machine wait for each other in a
+                queue.
             progress: As for `scan`; counts files each time they are read.
 
         Returns:
             `num_added_files`, `num_removed_files`, `num_deleted_rows` (left out where the log does
-            not tell), `num_copied_rows`, `execution_time_ms`, `scan_time_ms`, `rewrite_time_ms`.
+            not have the number), `num_copied_rows`, `execution_time_ms`, `scan_time_ms`, `rewrite_time_ms`.
 
         Raises:
-            InvalidArgumentError: The predicate is wrong, or the table is append-only.
-            UnsupportedExpressionError: The predicate cannot be evaluated here with its exact meaning.
-            CommitFailedError: Another writer changed the same rows meanwhile, on each try.
-            CommitUnknownError: Whether the commit was made cannot be found out.
-            StorageError: The store failed.
+            InvalidArgumentError: The predicate is invalid, or the table is append-only.
+            UnsupportedExpressionError: The predicate cannot be evaluated with exactly Spark's semantics.
+            CommitFailedError: A concurrent commit changed the same rows, also on each retry.
+            CommitUnknownError: The outcome of the commit is unknown.
+            StorageError: A request to the store failed.
         """
         from deltafast._ops.delete_update import delete
 
@@ -869,38 +873,41 @@ class DeltaTable(HandleOwner):
         max_conflict_retries: int = 0,
         progress: Progress = False,
     ) -> dict[str, Any]:
-        """Give columns other values in the rows for which a predicate is true; in all rows without one.
+        """Set columns to new values in the rows for which a predicate is true; in all rows without one.
 
-        Where `delta.enableDeletionVectors` is set, the rows are marked by deletion vectors and their new values added
-        beside; elsewhere the files that have any are copied. Generated columns follow, constraints hold.
+        If `delta.enableDeletionVectors` is set, the rows are deleted by deletion vectors and their new values are added
+        in new files; otherwise the files with such rows are rewritten. Generated columns are recomputed, and
+        constraints are enforced.
 
         Protocol: "Deletion Vectors", "Change Data Files", "Generated Columns".
 
         Args:
-            updates: Spark SQL over the old row by column, cast to the column's type as Spark stores values. A field
-                of a struct column is named with dots; where the struct is null it is made, with nulls beside.
-            new_values: Python values by column, instead.
-            predicate: Spark SQL text, DNF tuples, a pyarrow or a Polars expression.
-            writer_properties: How new files are encoded.
+            updates: A Spark SQL expression over the old row for each column, cast to the column's type by Spark's
+                store assignment. A field of a struct column is named with dots; a null struct is replaced by one whose
+                other fields are null.
+            new_values: Python values by column, instead of `updates`.
+            predicate: A Spark SQL string, DNF tuples, a pyarrow or a Polars expression.
+            writer_properties: Encoding of new files.
             error_on_type_mismatch: Whether a value that cannot be cast to its column's type is an error; otherwise it
                 becomes null.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
-            max_conflict_retries: How often to retry on the newest version when another writer changed the same rows
-                meanwhile. From the second try on the writers of one machine queue up.
+            max_conflict_retries: Number of retries on the newest version after a conflict with another writer that
+                changed the same rows. From the first retry on, the writers of one machine wait for each other in a
+                queue.
             progress: As for `scan`; counts files each time they are read.
 
         Returns:
-            `num_added_files`, `num_removed_files`, `num_updated_rows` (None where the log does not tell),
+            `num_added_files`, `num_removed_files`, `num_updated_rows` (None where the log does not have the number),
             `num_copied_rows`, `execution_time_ms`, `scan_time_ms`.
 
         Raises:
-            InvalidArgumentError: A column or an expression is wrong, or the table is append-only.
-            UnsupportedExpressionError: An expression cannot be evaluated here with its exact meaning.
-            ConstraintViolatedError: A new value breaks a constraint.
-            CommitFailedError: Another writer changed the same rows meanwhile, on each try.
-            CommitUnknownError: Whether the commit was made cannot be found out.
-            StorageError: The store failed.
+            InvalidArgumentError: A column or an expression is invalid, or the table is append-only.
+            UnsupportedExpressionError: An expression cannot be evaluated with exactly Spark's semantics.
+            ConstraintViolatedError: A new value violates a constraint.
+            CommitFailedError: A concurrent commit changed the same rows, also on each retry.
+            CommitUnknownError: The outcome of the commit is unknown.
+            StorageError: A request to the store failed.
 
         Example:
             >>> table.update(updates={"price": "price * 1.1"}, predicate="day > '2026-01-01'")      # doctest: +SKIP
@@ -941,39 +948,40 @@ class DeltaTable(HandleOwner):
         max_conflict_retries: int = 0,
         progress: Progress = False,
     ) -> TableMerger:
-        """Match rows of a source with rows of the table, and change, delete and add rows by what is found.
+        """Match rows of a source with rows of the table, then update, delete and insert rows by clauses.
 
-        The source is read once and held in memory, beyond `max_spill_size` in a temporary file. Of the table only
-        files are looked at that the keys of the source do not rule out. Where `delta.enableDeletionVectors` is set,
-        rows are marked by deletion vectors and their new values added beside; elsewhere files with rows that change
-        are copied. When several rows of the source match a row of the table and a clause takes more than one of
-        them, that is an error, unless the only clause for matched rows deletes them all.
+        The source is read once and buffered in memory, beyond `max_spill_size` in a temporary file. Files of the table
+        that cannot match the keys of the source are not read. If `delta.enableDeletionVectors` is set, rows are deleted
+        by deletion vectors and their new values are added in new files; otherwise files with changed rows are
+        rewritten. It is an error if several rows of the source match one row of the table and a clause applies to more
+        than one of them, unless the only clause for matched rows deletes all of them.
 
         Protocol: "Deletion Vectors", "Change Data Files", "Generated Columns", "Identity Columns", "Row Tracking".
 
         Args:
-            source: Anything that `write_deltalake` takes as data, another table too; or a query, as `deltafast.sql`
-                takes it.
-            predicate: Spark SQL over both sides: `target.id = source.id AND target.day = source.day`. Equalities of
-                both sides are joined by their keys; without one every row is compared with every other.
-            source_alias: How expressions call the source; `source` if None.
-            target_alias: How expressions call the table; `target` if None.
-            merge_schema: Let columns and nested fields of the source that a clause assigns be added to the table.
+            source: Any data that `write_deltalake` accepts, including another table; or a query, as for
+                `deltafast.sql`.
+            predicate: Spark SQL over both sides: `target.id = source.id AND target.day = source.day`. Equalities
+                between both sides become join keys; without any, all pairs of rows are compared.
+            source_alias: Alias of the source in expressions; `source` if None.
+            target_alias: Alias of the table in expressions; `target` if None.
+            merge_schema: Add columns and nested fields of the source to the table if a clause assigns them.
             error_on_type_mismatch: Whether a value that cannot be cast to its column's type is an error; otherwise it
                 is null.
-            writer_properties: How new files are encoded.
-            streamed_exec: Accepted for `deltalake`'s sake: the source is always streamed, and always rules out files.
-            max_spill_size: Bytes of memory for the source, and for the join of the keys; an eighth of the memory that
-                the process may have, if None.
+            writer_properties: Encoding of new files.
+            streamed_exec: Accepted for compatibility with `deltalake`, without effect: the source is always streamed
+                and always used for pruning.
+            max_spill_size: Bytes of memory for the source, and the same for the join of the keys; an eighth of the
+                process's memory limit if None.
             max_temp_directory_size: Bytes of temporary files for each of the two.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
-            max_conflict_retries: How often to retry on the newest version when another writer changed the same rows
-                meanwhile; the source is not read again.
+            max_conflict_retries: Number of retries on the newest version after a conflict with another writer that
+                changed the same rows; the source is not read again.
             progress: As for `scan`; counts files of the table each time they are read.
 
         Returns:
-            A builder that takes the clauses; its `execute` does the work.
+            A builder for the clauses; its `execute` runs the MERGE.
 
         Example:
             >>> (                                                                       # doctest: +SKIP
@@ -1008,7 +1016,7 @@ class DeltaTable(HandleOwner):
 
         return TableMerger
 
-    # --- upkeep of the log -----------------------------------------------------------------------
+    # --- maintenance of the log ------------------------------------------------------------------
 
     def create_checkpoint(
         self,
@@ -1020,23 +1028,23 @@ class DeltaTable(HandleOwner):
         classic_name: bool = False,
         progress: Progress = False,
     ) -> None:
-        """Write a checkpoint of this handle's version, from which readers begin.
+        """Write a checkpoint of this handle's version, so that readers need no older commits.
 
         Args:
-            form: `v1`, which every reader knows; `v2`, where the table has the feature `v2Checkpoint`; `auto`
-                goes by the table's `delta.checkpointPolicy`.
-            parts: Write a V1 checkpoint in so many files. Deprecated by the protocol, and forbidden with
+            form: `v1`, which every reader supports; `v2`, for tables with the feature `v2Checkpoint`; `auto`
+                follows the table's `delta.checkpointPolicy`.
+            parts: Number of files of a V1 checkpoint. More than one is deprecated by the protocol, and forbidden with
                 `v2Checkpoint`.
-            manifest: What the top file of a V2 checkpoint is.
-            sidecars: Whether the files of a V2 checkpoint are listed in files of their own, or in the manifest.
-            classic_name: Give a V2 checkpoint the name of a V1 one: readers without V2 find it and say what
-                they lack.
-            progress: As for `scan`; counts files that the version has, of which it is not known how many they are.
+            manifest: Format of the top-level file of a V2 checkpoint.
+            sidecars: Whether a V2 checkpoint lists the table's files in sidecar files, or in its top-level file.
+            classic_name: Use the file name of a V1 checkpoint for a V2 one: readers without V2 support find it and
+                report the missing feature.
+            progress: As for `scan`; counts the table's files, of which the total is not known in advance.
 
         Raises:
-            DeltaProtocolError: This release cannot write the table, or its protocol lacks the form.
-            InvalidArgumentError: The version is not published, or the arguments do not fit together.
-            StorageError: The store failed.
+            DeltaProtocolError: This release cannot write the table, or the table's protocol does not support the form.
+            InvalidArgumentError: The version is not published, or the arguments contradict each other.
+            StorageError: A request to the store failed.
         """
         options = {
             "form": form,
@@ -1051,20 +1059,20 @@ class DeltaTable(HandleOwner):
     def cleanup_metadata(self, *, retention: timedelta | None = None, dry_run: bool = False) -> list[str]:
         """Delete commits, checkpoints and checksums that have expired.
 
-        The newest checkpoint that is old enough stays, with everything after it: versions from there on remain
-        readable, older ones do not.
+        The newest expired checkpoint is kept, and so is everything after it: its version and later ones stay
+        readable, older versions do not.
 
         Args:
-            retention: How long commits are kept; the table's `delta.logRetentionDuration` (30 days where it is not
+            retention: Retention of commits; the table's `delta.logRetentionDuration` (30 days where it is not
                 set) if None. Counted from midnight (UTC).
-            dry_run: Only say what would be deleted.
+            dry_run: Only return the files that would be deleted.
 
         Returns:
             Paths below the table, in the order in which they are deleted.
 
         Raises:
             DeltaProtocolError: This release cannot write the table, or a catalog manages it.
-            StorageError: The store failed.
+            StorageError: A request to the store failed.
         """
         options: dict[str, Any] = {"dry_run": dry_run}
         if retention is not None:
@@ -1074,20 +1082,20 @@ class DeltaTable(HandleOwner):
         return cast("list[str]", json.loads(_core.cleanup_metadata(newest, json.dumps(options)))["files"])
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
-        """Write one file that stands for the commits of a range, so that readers open fewer.
+        """Write a log compaction file for a range of commits, so that readers open fewer files.
 
         Args:
             starting_version: The first version.
             ending_version: The last version; included.
 
         Raises:
-            InvalidArgumentError: The range is none, or not all of its commits are there.
+            InvalidArgumentError: The range is not valid, or some of its commits do not exist.
             DeltaProtocolError: This release cannot write the table.
-            StorageError: The store failed.
+            StorageError: A request to the store failed.
         """
         _core.compact_logs(self._handle.snapshot, starting_version, ending_version)
 
-    # --- upkeep of the files ---------------------------------------------------------------------
+    # --- maintenance of the files ----------------------------------------------------------------
 
     @also_by_position(*HOOKS_FIRST, "full", "keep_versions")
     def vacuum(
@@ -1103,24 +1111,25 @@ class DeltaTable(HandleOwner):
         inventory: object | None = None,
         progress: Progress = False,
     ) -> list[str]:
-        """Delete files that no version in the time of retention needs.
+        """Delete files that no version within the retention period needs.
 
-        Needed are the files of the newest version, files that were removed less than `retention_hours` ago, and those
-        of `keep_versions`, with their deletion vectors. Of all others only those go that were written before that time.
-        Hidden files, and whatever links lead to, are never touched. Two commits (`VACUUM START` and `VACUUM END`) tell
-        of it where something is deleted.
+        Kept are the files of the newest version, files that were removed less than `retention_hours` ago, and those
+        of `keep_versions`, with their deletion vectors. Other files are deleted if they were written before the
+        retention period. Hidden files and the targets of links are never deleted. If there are files to delete, two
+        commits (`VACUUM START` and `VACUUM END`) record the operation.
 
         Protocol: "Vacuum Protocol Check", "Deletion Vectors".
 
         Args:
-            retention_hours: Hours; the table's `delta.deletedFileRetentionDuration` (168 where it is not set) if None.
-            dry_run: Only say what would be deleted: the default.
-            enforce_retention_duration: Refuse fewer hours than the table's.
+            retention_hours: Retention in hours; the table's `delta.deletedFileRetentionDuration` (168 where it is not
+                set) if None.
+            dry_run: Only return the files that would be deleted; this is the default.
+            enforce_retention_duration: Refuse a shorter retention than the table's.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
-            full: Look at every file below the table, not only at those that the log says were removed.
-            keep_versions: Versions that stay readable whatever their age.
-            inventory: The table's files, where they are known without listing: anything with an Arrow stream of
+            full: Consider all files below the table, not only those that the log lists as removed.
+            keep_versions: Versions that stay readable regardless of their age.
+            inventory: The table's files, to use instead of a listing: any Arrow stream of
                 `path` (below the table or absolute), `length` (bytes), `isDir` and `modificationTime` (ms).
             progress: As for `scan`; counts files that are deleted.
 
@@ -1130,7 +1139,7 @@ class DeltaTable(HandleOwner):
         Raises:
             InvalidArgumentError: The retention is too short.
             DeltaProtocolError: This release cannot write the table, or a catalog manages it.
-            StorageError: The store failed; what was deleted until then was not needed.
+            StorageError: A request to the store failed; files that were deleted before that were not needed.
         """
         from deltafast._ops.vacuum import vacuum
 
@@ -1156,30 +1165,30 @@ class DeltaTable(HandleOwner):
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress = False,
     ) -> dict[str, Any]:
-        """Make a new version that is like an older one.
+        """Commit a new version with the contents of an older one.
 
-        Files, schema and properties come back. The protocol, row ids, column ids and marks of identity columns never
-        go back.
+        Files, schema and properties are restored. The protocol stays the higher one (see `protocol_downgrade_allowed`),
+        and the high-water marks of row ids, column ids and identity columns never decrease.
 
         Protocol: "Requirements for Writers", "Row Tracking", "Column Mapping".
 
         Args:
-            target: A version, or a moment (a datetime, UTC where it has no zone, or ISO 8601 text): the version
+            target: A version, or a timestamp (a datetime, UTC where it has no zone, or an ISO 8601 string): the version
                 that was current then.
-            ignore_missing_files: Leave out files that were vacuumed, instead of refusing.
-            protocol_downgrade_allowed: Take the older version's protocol also where it is lower.
+            ignore_missing_files: Leave out files that were vacuumed, instead of raising an error.
+            protocol_downgrade_allowed: Restore the older version's protocol even if it is lower.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
-            progress: As for `scan`; counts files that come back, for which it is looked.
+            progress: As for `scan`; counts restored files, each of which is looked up in the store.
 
         Returns:
             `num_restored_file`, `num_removed_file`, `restored_files_size`, `removed_files_size` (bytes),
             `num_of_files_after_restore` and `table_size_after_restore`.
 
         Raises:
-            VersionNotFoundError: The version cannot be read any more.
-            DataFileNotFoundError: Files of it are gone.
-            CommitFailedError: Another writer changed the table meanwhile.
+            VersionNotFoundError: The version is not readable any more.
+            DataFileNotFoundError: Files of the version were deleted.
+            CommitFailedError: A concurrent commit conflicts with the restore.
         """
         if isinstance(target, int) and not isinstance(target, bool):
             place: dict[str, Any] = {"version": target}
@@ -1206,21 +1215,21 @@ class DeltaTable(HandleOwner):
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress = False,
     ) -> dict[str, Any]:
-        """Remove files from the log that are not in the store, so that the rest can be read.
+        """Remove files from the log that are missing in the store, so that the others can be read.
 
         Args:
-            dry_run: Only say what is missing.
+            dry_run: Only report the missing files.
             post_commithook_properties: See `PostCommitHookProperties`.
             commit_properties: See `CommitProperties`.
-            progress: As for `scan`; counts files for which it is looked.
+            progress: As for `scan`; counts files that are looked up in the store.
 
         Returns:
-            `dry_run`, and `files_removed`: paths as they stand in the log. Where deletion vectors are gone, too,
-            `vectors_missing` names them; their files stay, since nobody knows which rows were deleted.
+            `dry_run`, and `files_removed`: paths as in the log. If deletion vectors are missing, too,
+            `vectors_missing` lists them; their data files stay, since it is unknown which rows were deleted.
 
         Raises:
             DeltaProtocolError: This release cannot write the table.
-            StorageError: The store does not say what is there.
+            StorageError: The store cannot be listed.
         """
         options = {"dry_run": dry_run, "commit_options": commit_options(commit_properties, post_commithook_properties)}
         with counted(progress):
@@ -1230,14 +1239,14 @@ class DeltaTable(HandleOwner):
     def generate(self, *, progress: Progress = False) -> None:
         """Write symlink manifests of the newest version, for readers without Delta such as Presto and Athena.
 
-        One file a partition below `_symlink_format_manifest`, a URL of a data file in each line.
+        Each partition has one manifest below `_symlink_format_manifest`, with the URL of a data file in each line.
 
         Args:
             progress: As for `scan`; counts manifests.
 
         Raises:
-            DeltaProtocolError: The table maps columns or has deletion vectors, of which manifests cannot tell.
-            StorageError: The store failed.
+            DeltaProtocolError: The table has column mapping or deletion vectors, which manifests cannot express.
+            StorageError: A request to the store failed.
         """
         with counted(progress, "manifests"):
             _core.generate(self._handle.snapshot.update())
@@ -1252,27 +1261,27 @@ class DeltaTable(HandleOwner):
         commit_properties: CommitProperties | None = None,
         progress: Progress = False,
     ) -> DeltaTable:
-        """Make a table that shares the files of this handle's version: a shallow clone.
+        """Create a shallow clone: a table that shares the files of this handle's version.
 
-        Nothing is copied, so the clone can only be read as long as this table keeps the files: a vacuum here may
-        take them away. Where rows have ids, they get new ones in the clone.
+        No file is copied, so the clone is readable only as long as this table keeps the files: a vacuum of this table
+        may delete them. With row tracking, rows get new ids in the clone.
 
         Protocol: "Add File and Remove File" (absolute paths).
 
         Args:
-            target: Where the new table is to be, in the same store.
-            properties: Properties of the new table, beside this one's.
-            replace: Let a table at `target` become the clone, if it has no rows: its id, name, description and history
-                stay, its columns and properties are this one's.
+            target: Location of the new table, in the same store.
+            properties: Properties of the new table, in addition to this table's.
+            replace: Replace a table at `target` if it has no rows: its id, name, description and history
+                stay, its columns and properties become those of this table.
             storage_options: As for `DeltaTable`; this handle's if None.
             commit_properties: See `CommitProperties`.
-            progress: As for `scan`; counts files, of which it is not known how many there will be.
+            progress: As for `scan`; counts files, of which the total is not known in advance.
 
         Returns:
             The new table.
 
         Raises:
-            InvalidArgumentError: There is a table already, or one with rows that was to be replaced.
+            InvalidArgumentError: There is a table at `target`; with `replace`, one with rows.
             DeltaProtocolError: This release cannot write such a table, or `target` is in another store.
         """
         chosen = self._handle.storage_options if storage_options is None else storage_options
@@ -1288,7 +1297,7 @@ class DeltaTable(HandleOwner):
 
 
 def pinned(table: _Table) -> _Table:
-    """Another `DeltaTable` at the same version, for readers that outlive moves of the first."""
+    """Return another `DeltaTable` at the same version, which does not move when the first one does."""
     twin = object.__new__(type(table))
     twin.__dict__.update(table.__dict__, _handle=handle_of(table).pinned())
     return twin
@@ -1296,11 +1305,11 @@ def pinned(table: _Table) -> _Table:
 
 @contextmanager
 def _made_before() -> Generator[None]:
-    """Ctrl-C while a table that was just made is opened tells that it was made."""
+    """Add a note to a Ctrl-C that interrupts the opening of a new table: the table exists."""
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        interrupt.add_note("the table was made before: it is done, and stays")
+        interrupt.add_note("the table was created before the interrupt, and is kept")
         raise
 
 

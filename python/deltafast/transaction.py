@@ -1,4 +1,4 @@
-"""How an operation is committed, and the actions of transactions; the names of `deltalake.transaction`."""
+"""Commit options and the actions of transactions; the names are those of `deltalake.transaction`."""
 
 from __future__ import annotations
 
@@ -22,71 +22,71 @@ Mode = Literal["error", "append", "overwrite", "ignore"]
 
 @dataclass(frozen=True)
 class Transaction:
-    """The version of an application that a commit records, so that the application never writes one twice."""
+    """An application transaction: the version that a commit records, so that the application writes it only once."""
 
     #: Identifies the application.
     app_id: str
-    #: Its version.
+    #: Version of the application.
     version: int
-    #: When, in milliseconds since the epoch; the time of the commit if None.
+    #: Milliseconds since the epoch; the time of the commit if None.
     last_updated: int | None = None
 
 
 @dataclass
 class CommitProperties:
-    """How to commit."""
+    """Options of a commit."""
 
-    #: Further keys for the commit's `commitInfo`. `userMetadata`, `userId` and `userName` must be texts.
+    #: Additional keys of the commit's `commitInfo`. `userMetadata`, `userId` and `userName` must be strings.
     custom_metadata: dict[str, Any] | None = None
-    #: How often to try again when other writers were first; 10,000 times if None.
+    #: Number of retries when another writer creates the version first; 10,000 if None.
     max_commit_retries: int | None = None
-    #: Versions of applications to record.
+    #: Application transactions to record.
     app_transactions: list[Transaction] | None = None
 
 
 @dataclass
 class PostCommitHookProperties:
-    """What follows a commit."""
+    """Maintenance after a commit."""
 
     #: Whether to write a checkpoint when one is due by `delta.checkpointInterval`.
     create_checkpoint: bool = True
-    #: Whether to delete what has expired of the log after a checkpoint; the table's
-    #: `delta.enableExpiredLogCleanup` decides if None.
+    #: Whether to delete expired log files after a checkpoint; the table's
+    #: `delta.enableExpiredLogCleanup` if None.
     cleanup_expired_logs: bool | None = None
-    #: After how many versions the commits since the last of them are compacted into one file beside them, at least 2;
-    #: a version with a checkpoint needs none. None for never.
+    #: Number of versions, at least 2, after which their commits are compacted into one additional file; versions with
+    #: a checkpoint are left out. Never if None.
     log_compaction_interval: int | None = None
 
 
 @dataclass
 class AddAction:
-    """A data file that is to become part of a table."""
+    """A data file to add to a table."""
 
-    #: Its path below the table, URI-encoded.
+    #: Path below the table, URI-encoded.
     path: str
     #: Bytes.
     size: int
-    #: Text of the value of each partition column, None for null.
+    #: Value of each partition column as a string, None for null.
     partition_values: Mapping[str, str | None]
     #: Milliseconds since the epoch.
     modification_time: int
-    #: Whether the file changes what rows the table has.
+    #: Whether the file changes the rows of the table.
     data_change: bool
-    #: Statistics as JSON text.
+    #: Statistics as a JSON string.
     stats: str = ""
 
 
 @dataclass
 class RemoveAction:
-    """A data file that is to end."""
+    """A data file to remove from a table."""
 
-    #: Its path as in the log.
+    #: Path as in the log.
     path: str
-    #: Whether the file's rows leave the table.
+    #: Whether the removal changes the rows of the table.
     data_change: bool = True
     #: Milliseconds since the epoch; the time of the commit if None.
     deletion_timestamp: int | None = None
-    #: As in its add.
+    #: As in its add action.
     partition_values: Mapping[str, str | None] | None = None
     #: Bytes.
     size: int | None = None

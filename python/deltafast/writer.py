@@ -1,7 +1,7 @@
-"""`write_deltalake`: rows from anything that speaks Arrow -> a version of a table; names are `deltalake`'s.
+"""`write_deltalake`: writes the rows of any Arrow producer to a table; names are those of `deltalake`.
 
-The core casts, checks, splits, encodes and commits; here the data becomes one Arrow stream and the table's expressions
-are bound. Nothing is collected on the way.
+This module converts the data to one Arrow stream, without collecting it, and binds the table's expressions; the core
+casts, checks, splits, encodes and commits.
 """
 
 from __future__ import annotations
@@ -55,52 +55,54 @@ def write_deltalake(
     replace_on: str | None = None,
     progress: Progress = False,
 ) -> None:
-    """Write rows to a table, which is made where there is none.
+    """Write rows to a table, which is created if it does not exist.
 
-    Columns are found by name without case. Values are cast to the table's types where that loses nothing; what does not
-    fit is refused. Columns that the data lacks get their default, are computed where they are generated, else are null.
-    NOT NULL, CHECK constraints and generated columns are enforced; when a row breaks one, the table stays as it was.
+    Columns are matched by name, ignoring case. Values are cast to the table's types if the cast is lossless; other
+    values are refused. Columns that are missing in the data get their default value, are computed if they are generated
+    columns, or are null. NOT NULL, CHECK constraints and generated columns are enforced; if a row violates one, nothing
+    is written.
 
     Args:
-        table_or_uri: The table, by path or URL, or a handle, which then points at the new version.
-        data: Anything with an Arrow C stream (pyarrow, Polars, DuckDB relations, pandas), a Polars lazy frame, a record
-            batch, a list or iterator of record batches, a pyarrow dataset, a dict of columns, or a list of dicts, one a
-            row (what a row lacks is null).
+        table_or_uri: The table: a path or URL, or a handle, which afterwards points at the new version.
+        data: Any Arrow C stream (pyarrow, Polars, DuckDB relations, pandas), a Polars lazy frame, a record
+            batch, a list or iterator of record batches, a pyarrow dataset, a dict of columns, or a list of dicts, one
+            for each row (missing keys are null).
         partition_by: Partition columns of a new table.
-        mode: What to do where there is a table: `error`, `append`, `overwrite` its rows, or `ignore` the write.
+        mode: Handling of an existing table: `error`, `append`, `overwrite` its rows, or `ignore` (nothing is written).
         name: Name of a new table.
         description: Description of a new table.
         configuration: Properties of a new table.
-        schema_mode: `merge` adds columns and nested fields that the table lacks; `overwrite` (with mode overwrite)
-            puts the data's schema in the place of the table's. Otherwise unknown columns are refused.
+        schema_mode: `merge` adds new columns and nested fields to the table; `overwrite` (with mode overwrite)
+            replaces the table's schema with the data's. Otherwise unknown columns are refused.
         storage_options: As for `DeltaTable`.
-        predicate: With mode overwrite, only rows for which it is true are replaced, and the data must match it (Spark's
-            replaceWhere). SQL text, tuples, a pyarrow or Polars expression.
-        target_file_size: Bytes of a file after which a new one is begun; `delta.targetFileSize`, else 100 MiB, if None.
-        writer_properties: How Parquet files are written.
-        commit_properties: How to commit.
-        post_commithook_properties: What follows the commit.
-        partition_overwrite_mode: With mode overwrite, `dynamic` replaces only the partitions that the data has rows of.
-        cluster_by: Columns by which a new table is clustered (liquid clustering), nested ones with dots.
-        committer: Speaks for the catalog of a catalog-managed table; a new table becomes one (see
+        predicate: With mode overwrite, replace only the rows for which it is true; the data must match it, too (Spark's
+            replaceWhere). A SQL string, tuples, a pyarrow or Polars expression.
+        target_file_size: Target size of data files in bytes; `delta.targetFileSize`, else 100 MiB, if None.
+        writer_properties: Encoding of Parquet files.
+        commit_properties: Options of the commit.
+        post_commithook_properties: Maintenance after the commit.
+        partition_overwrite_mode: With mode overwrite, `dynamic` replaces only the partitions of which the data has
+            rows.
+        cluster_by: Clustering columns of a new table (liquid clustering), nested ones with dots.
+        committer: The catalog of a catalog-managed table; a new table becomes catalog-managed (see
             `deltafast.catalog`). A handle has its own.
         store: A Python store, see `DeltaTable`.
-        time_zone: Where timestamps without a zone are read when the column is an instant; UTC if None.
-        replace_using: With mode overwrite, only rows are replaced that equal a row of the data in these columns; a null
-            equals nothing. The distinct keys of the data are held in memory.
-        replace_on: The same with columns of other names, and with nulls that equal each other: SQL such as
-            `target.id = source.key AND target.day <=> source.day` (`t` and `s` for short).
-        progress: True for a bar on standard error, a function of (done, all), or a tqdm-like bar; counts rows, of which
-            it is not known how many they are where the data does not tell.
+        time_zone: Time zone of timestamps without one, for columns of type timestamp; UTC if None.
+        replace_using: With mode overwrite, replace only the rows that equal a row of the data in these columns; a null
+            equals nothing. The distinct keys of the data are buffered in memory.
+        replace_on: As `replace_using`, for columns with different names, and with null-safe equality: SQL such as
+            `target.id = source.key AND target.day <=> source.day` (or `t` and `s`).
+        progress: True for a bar on standard error, a function of (done, total), or a tqdm-like bar; counts rows, of
+            which the total is known only if the data has a length.
 
     Raises:
-        InvalidArgumentError: The mode forbids it, or an argument is wrong.
-        SchemaMismatchError: The data does not fit the schema.
-        ConstraintViolatedError: A row breaks a constraint.
-        DeltaProtocolError: The table needs a feature that this release does not have.
-        CommitFailedError: Another writer's commit came in between; its subclasses say why this one cannot follow it.
-        CommitUnknownError: Whether the commit was made cannot be found out.
-        StorageError: The store failed.
+        InvalidArgumentError: The mode forbids the write, or an argument is invalid.
+        SchemaMismatchError: The data does not match the table's schema.
+        ConstraintViolatedError: A row violates a constraint.
+        DeltaProtocolError: The table needs a feature that this release does not support.
+        CommitFailedError: A concurrent commit conflicts with this one; the subclasses give the reason.
+        CommitUnknownError: The outcome of the commit is unknown.
+        StorageError: A request to the store failed.
 
     Example:
         >>> write_deltalake("/data/events", frame, mode="append")                         # doctest: +SKIP
@@ -132,7 +134,7 @@ def write_deltalake(
 
 
 def _rows_of(data: object) -> int:
-    """How many rows there are, where the data tells; else 0."""
+    """Return the number of rows if the data has it, else 0."""
     rows = getattr(data, "num_rows", None)
     if isinstance(rows, int):
         return rows
@@ -153,7 +155,7 @@ def write_as_select(
     commit_properties: CommitProperties | None,
     zone: str,
 ) -> None:
-    """Make a table of rows as CREATE TABLE AS SELECT does; one that is there is replaced with all that it is.
+    """Create a table from rows as CREATE TABLE AS SELECT does; an existing table is replaced, metadata included.
 
     Raises:
         DeltaError: As `write_deltalake`.
@@ -181,7 +183,7 @@ def run_write(
     store: object | None,
     committer: Committer | None,
 ) -> None:
-    """Plan the write, bind what it asks for, do it; the options are those of the core."""
+    """Plan the write, bind its expressions and run it; the options are those of the core."""
     from deltafast._expr.demands import bind_demands
 
     if isinstance(table_or_uri, HandleOwner):

@@ -332,7 +332,7 @@ class TestDoctor:
         next(place.glob("p=y/*.parquet")).unlink()
         found = {finding.what: finding for finding in examine(place)}
         assert set(found) == {"broken-log", "missing-files"}
-        assert found["missing-files"].remedy.startswith("mend the log first")
+        assert found["missing-files"].remedy.startswith("repair the log first")
 
     def test_the_only_commit_is_empty(self, tmp_path):
         write_deltalake(tmp_path, pa.table({"a": [1]}))

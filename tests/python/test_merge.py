@@ -595,7 +595,7 @@ def test_sources_of_every_kind(kind: str, tmp_path: pathlib.Path) -> None:
 
 def test_a_text_is_a_query(tmp_path: pathlib.Path) -> None:
     table = small(tmp_path)
-    with pytest.raises(InvalidArgumentError, match="must be a query, and not DELETE"):
+    with pytest.raises(InvalidArgumentError, match="must be a query, not DELETE"):
         table.merge(f"DELETE FROM delta.`{tmp_path}`", "t.id = s.id", "s", "t")
     assert DeltaTable(tmp_path).version() == table.version()
 

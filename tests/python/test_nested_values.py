@@ -90,7 +90,7 @@ def test_struct_names_its_values_as_they_are_written():
         ("map('a')", "keys and values in turn"),
         ("named_struct('a')", "takes at least 2"),
         ("named_struct('a', 1, 'b')", "names and values in turn"),
-        ("named_struct(Sq, 1)", "literal texts as names"),
+        ("named_struct(Sq, 1)", "string literals as names"),
         ("array(1, true)", "does not take"),
         ("map(map('a', 1), 1)", "does not take MAP"),
         ("struct()", "without fields"),

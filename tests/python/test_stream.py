@@ -203,7 +203,7 @@ def test_cursors_of_something_else(path, tmp_path):
     with pytest.raises(InvalidArgumentError, match="not both"):
         DeltaTable(path).stream_changes(cursor, starting_version=1)
     for broken in ({}, {**cursor, "index": "1"}, {**cursor, "format": 2}, {**cursor, "version": -1}):
-        with pytest.raises(InvalidArgumentError, match="the cursor is none of stream_changes"):
+        with pytest.raises(InvalidArgumentError, match="not a cursor of stream_changes"):
             DeltaTable(path).stream_changes(broken)
 
 

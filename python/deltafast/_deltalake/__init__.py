@@ -1,1 +1,1 @@
-"""The name `deltalake`: `served` has its modules, bound to what stands here and to deltafast's own classes."""
+"""The name `deltalake`: `served` has its modules, which bind its names to classes from here and from deltafast."""

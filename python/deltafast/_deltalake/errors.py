@@ -29,7 +29,7 @@ _ARROW_NAMES = {
     "BOOLEAN": "Boolean",
     "DATE": "Date32",
 }
-#: Messages of the library, those of `deltalake`, and the class of the error there if it differs.
+#: Messages of deltafast, those of `deltalake`, and the class of the error there if it differs.
 _WORDS: list[tuple[str, str | Callable[[re.Match[str]], str], type[DeltaError] | None]] = [
     (r"^(Specified table partitioning does not match .*)", r"Generic error: \1", None),
     (r"^the retention of a vacuum cannot be negative.*", "The retention periods should be positive.", None),
@@ -75,7 +75,7 @@ _WORDS: list[tuple[str, str | Callable[[re.Match[str]], str], type[DeltaError] |
         None,
     ),
     (
-        # A cast of a constant is made before there are rows.
+        # A cast of a constant is evaluated before any rows.
         (
             r"^\[CAST_INVALID_INPUT\] the value ('.*') of type STRING cannot be cast to (\w+) .* in "
             r"`CAST\('.*' AS \w+\)` .*$"
@@ -115,7 +115,7 @@ _WORDS: list[tuple[str, str | Callable[[re.Match[str]], str], type[DeltaError] |
 
 
 def _cast_error(value: str, kind: str) -> str:
-    """What Arrow's Rust library says of a string that cannot be cast to one of Spark's types."""
+    """Return the message of Arrow's Rust library about a string that cannot be cast to one of Spark's types."""
     what = "value" if kind == "BOOLEAN" else "string"
     return f"Cast error: Cannot cast {what} {value} to value of {_ARROW_NAMES.get(kind, kind)} type"
 

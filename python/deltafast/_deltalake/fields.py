@@ -1,4 +1,4 @@
-"""NOT NULL and the metadata of fields for rows under the name `deltalake`, whose rows have them."""
+"""NOT NULL and field metadata in the schema of rows, as `deltalake` returns them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["described_reader", "described_table"]
 
 
 def described_table(rows: pa.Table, fields: Mapping[str, pa.Field[Any]]) -> pa.Table:
-    """The rows with nullability and metadata of the table's fields; a column that has nulls stays nullable."""
+    """Return the rows with nullability and metadata of the table's fields; columns that have nulls stay nullable."""
     schema = _described(rows.schema, fields)
     if schema is rows.schema:
         return rows
@@ -27,9 +27,9 @@ def described_table(rows: pa.Table, fields: Mapping[str, pa.Field[Any]]) -> pa.T
 
 
 def described_reader(rows: pa.RecordBatchReader, fields: Mapping[str, pa.Field[Any]]) -> pa.RecordBatchReader:
-    """The rows with nullability and metadata of the table's fields, by the names of the columns.
+    """Return the rows with nullability and metadata of the table's fields, by the names of the columns.
 
-    A column that is NOT NULL in the table and has a null raises `CorruptDataError` when its batch is read.
+    A null in a column that is NOT NULL in the table raises `CorruptDataError` when its batch is read.
     """
     import pyarrow as pa
 
@@ -53,7 +53,7 @@ def _batches(rows: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.Recor
 
 
 def _described(schema: pa.Schema, fields: Mapping[str, pa.Field[Any]]) -> pa.Schema:
-    """The schema with what is known of its fields; itself where nothing is."""
+    """Return the schema with the known properties of its fields; the same object if none is known."""
     import pyarrow as pa
 
     def described(field: Any) -> Any:

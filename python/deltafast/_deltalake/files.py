@@ -1,4 +1,4 @@
-"""What the name `deltalake.fs` stands for where its behaviour is not ours; see `table`."""
+"""The class with the name `deltalake.fs.DeltaStorageHandler`, whose behaviour differs; see `table`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaStorageHandler"]
 
-#: The smallest part of an upload that stores take.
+#: The smallest part of a multipart upload that stores accept.
 _SMALLEST = 5 * 1024 * 1024
 
 
 class DeltaStorageHandler(PlainHandler):
-    """`deltafast.DeltaStorageHandler` that warns of buffers which are too small for an upload."""
+    """`deltafast.DeltaStorageHandler` that warns about buffers that are too small for an upload."""
 
     def open_output_stream(self, path: str, metadata: Mapping[str, str] | None = None) -> pa.PythonFile:
-        """A new file; its parts are as large as stores want them, whatever `max_buffer_size` says."""
+        """Create a file; its parts have the size that stores need, regardless of `max_buffer_size`."""
         given = (self._options or {}).get("max_buffer_size", "")
         if given.isdigit() and int(given) < _SMALLEST:
             message = (

@@ -1,7 +1,7 @@
-"""Serving the name `deltalake`: for one process by `install_as_deltalake`, for good by the distribution in `compat/`.
+"""The name `deltalake`: for one process by `install_as_deltalake`, permanently by the distribution in `compat/`.
 
-Both load the files of `served`, which bind `deltalake`'s names to ours. What `deltalake` has and deltafast has not
-yet is refused by name here, until a class or method of that name exists.
+Both load the files of `served`, which bind the names of `deltalake` to those of deltafast. Names of `deltalake` that
+deltafast does not have yet are refused here, until a class or method of that name exists.
 """
 
 from __future__ import annotations
@@ -46,20 +46,19 @@ _FILES = Path(__file__).with_name("served")
 #: Keys of storage options that name the locking provider.
 _LOCKING = {"aws_s3_locking_provider", "s3_locking_provider"}
 
-#: What the release of `deltalake` has beyond what is bound to ours, by module, and where it may come to be here.
+#: Names of `deltalake` that deltafast does not have yet.
 _LATER = frozenset({"PyMergeBuilder"})
 
 
 def install_as_deltalake() -> None:
-    """Make `import deltalake` give deltafast in this process, for libraries that import it.
+    """Make `import deltalake` import deltafast in this process, for libraries that use `deltalake`.
 
-    To be called before anything imports `deltalake`: best as the first thing of a program, also before Polars is
-    imported, which looks for it. Calling it again does nothing. Processes that are started anew (spawned workers) have
-    to call it themselves; where that is awkward, install the distribution of `compat/` instead, which is the package
-    `deltalake`.
+    Call it before anything imports `deltalake`: best at the beginning of the program, also before the import of Polars,
+    which looks for `deltalake`. A second call does nothing. New processes (spawned workers) have to call it themselves;
+    if that is not possible, install the distribution of `compat/` instead, which provides the package `deltalake`.
 
     Raises:
-        ImportError: The package `deltalake` itself was imported before.
+        ImportError: The package `deltalake` itself was already imported.
     """
     found = sys.modules.get(_NAME)
     if found is not None and not _is_ours(found):
@@ -74,12 +73,12 @@ def install_as_deltalake() -> None:
 
 
 def _is_ours(module: ModuleType) -> bool:
-    """Whether a module `deltalake` was loaded from our files; `compat/` has a copy of them."""
+    """Return whether a module `deltalake` was loaded from these files; `compat/` has a copy of them."""
     return getattr(module, "__served_by__", None) == "deltafast"
 
 
 class _Finder(DistributionFinder):
-    """Finds `deltalake` in our files, its submodules by the way from there, and its version for package metadata."""
+    """Finds the package `deltalake` in `served`, its submodules through its path, and its version for metadata."""
 
     def find_spec(
         self,
@@ -87,13 +86,13 @@ class _Finder(DistributionFinder):
         path: Sequence[str] | None,  # noqa: ARG002
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """The spec of the package itself."""
+        """Return the spec of the package itself."""
         if fullname != _NAME:
             return None
         return spec_from_file_location(_NAME, _FILES / "__init__.py", submodule_search_locations=[str(_FILES)])
 
     def find_distributions(self, context: Any = None) -> Iterable[Distribution]:
-        """What `importlib.metadata` says of `deltalake`."""
+        """Return the distribution of `deltalake` for `importlib.metadata`."""
         name = getattr(context, "name", None)
         return [_Served()] if name is None or re.sub(r"[-_.]+", "-", name).lower() == _NAME else []
 
@@ -102,7 +101,7 @@ class _Served(Distribution):
     """Package metadata as of an installed `deltalake`."""
 
     def read_text(self, filename: str) -> str | None:
-        """The few lines that there are."""
+        """Return the minimal metadata."""
         if filename != "METADATA":
             return None
         found = re.search(r'^__version__ = "(.+)"$', (_FILES / "__init__.py").read_text("utf-8"), re.MULTILINE)
@@ -110,15 +109,15 @@ class _Served(Distribution):
         return f"Metadata-Version: 2.1\nName: {_NAME}\nVersion: {version}\nSummary: served by deltafast\n"
 
     def locate_file(self, path: Any) -> Any:
-        """Where a file of the package lies."""
+        """Return the location of a file of the package."""
         return _FILES.parent / path
 
 
 def missing(module: str, name: str) -> Any:
-    """A name that a module of `deltalake` lacks: ours where it came to be since, else one clear line.
+    """Return a name that a served module lacks from deltafast, if it exists there.
 
     Raises:
-        AttributeError: There is none.
+        AttributeError: deltafast does not have the name, either.
     """
     if name in _LATER:
         for home in _homes():
@@ -136,12 +135,12 @@ def _homes() -> Iterator[ModuleType]:
 
 
 def served_attribute(module: str, name: str, plain: Any) -> Any:
-    """What a module of the served `deltalake` has under a name, which programs may have replaced.
+    """Return an attribute of a module of the served `deltalake`, which programs may have replaced.
 
     Args:
-        module: The module's full name.
-        name: The name in it.
-        plain: The value where that module is not loaded, or is the package `deltalake` itself.
+        module: Full name of the module.
+        name: Name of the attribute.
+        plain: The value if the module is not loaded, or belongs to the package `deltalake` itself.
     """
     package = sys.modules.get(_NAME)
     found = None if package is None or not _is_ours(package) else sys.modules.get(module)
@@ -149,10 +148,10 @@ def served_attribute(module: str, name: str, plain: Any) -> Any:
 
 
 def encode_partition_value(val: Any) -> str:
-    """A partition value as text, under the name that `deltalake` has for it.
+    """Return a partition value as a string; a function of `deltalake`.
 
     Raises:
-        ValueError: A value of this type has none.
+        ValueError: The type has no string form.
     """
     if not isinstance(val, (str, bool, int, float, date, bytes)):
         message = f"Could not encode partition value for type: {val}"
@@ -169,10 +168,10 @@ def deprecate_positional_commit_args(
     post_commithook_properties: Any = None,
     legacy_order: Sequence[str] = COMMIT_ARGUMENTS,
 ) -> tuple[Any, Any]:
-    """Commit and hook properties that may be given by position, under the name that `deltalake` has for it.
+    """Return commit and hook properties that may be given by position; a function of `deltalake`.
 
     Raises:
-        TypeError: There are too many, or one is given twice.
+        TypeError: There are too many arguments, or one is given twice.
     """
     values = (commit_properties, post_commithook_properties)
     given = {name: value for name, value in zip(COMMIT_ARGUMENTS, values, strict=True) if value is not None}
@@ -182,9 +181,9 @@ def deprecate_positional_commit_args(
 
 
 def convert_arrow_schema(schema: Any, existing_schema: Any = None) -> Any:
-    """An Arrow schema of any library with types that Delta has, as a schema of that library.
+    """Convert an Arrow schema of any library to types that Delta has; returns a schema of that library.
 
-    Columns of nulls take the type that `existing_schema` has for them. Libraries import this from
+    Columns of type null get their type in `existing_schema`. Libraries import this function from
     `deltalake.writer._conversion`.
     """
     import pyarrow as pa
@@ -201,7 +200,7 @@ def convert_arrow_schema(schema: Any, existing_schema: Any = None) -> Any:
 
 
 def _delta_type(kind: Any) -> Any:
-    """The Arrow type for values of this type in a Delta table."""
+    """Return the Arrow type for values of this type in a Delta table."""
     import pyarrow as pa
 
     arrow: Any = pa
@@ -217,7 +216,7 @@ def _delta_type(kind: Any) -> Any:
 
 
 def with_leaves(kind: Any, leaf: Callable[[Any], Any]) -> Any:
-    """An Arrow type with others in the place of those at the bottom of structs, lists and maps."""
+    """Return an Arrow type in which the leaf types of structs, lists and maps are replaced."""
     import pyarrow as pa
 
     arrow: Any = pa
@@ -244,24 +243,24 @@ def with_leaves(kind: Any, leaf: Callable[[Any], Any]) -> Any:
     return leaf(kind)
 
 
-#: Whether a program asked for nanoseconds; see `enable_nanosecond_timestamps`.
+#: Whether a program has enabled nanoseconds; see `enable_nanosecond_timestamps`.
 _NANOSECONDS = {"asked for": False}
 
 
 def enable_nanosecond_timestamps() -> None:
-    """Timestamps stay microseconds, which are Delta's; from here on nanoseconds are refused instead of cut."""
+    """Refuse timestamps with nanoseconds instead of truncating them; Delta's timestamps stay microseconds."""
     if not _NANOSECONDS["asked for"]:
         warn("deltafast writes timestamps of microseconds: values with nanoseconds are refused from here on, not cut")
     _NANOSECONDS["asked for"] = True
 
 
 def disable_nanosecond_timestamps() -> None:
-    """Undo `enable_nanosecond_timestamps`: nanoseconds are cut again."""
+    """Undo `enable_nanosecond_timestamps`: nanoseconds are truncated again."""
     _NANOSECONDS["asked for"] = False
 
 
 def nanosecond_timestamps_enabled() -> bool:
-    """Whether nanoseconds are refused instead of cut."""
+    """Return whether nanoseconds are refused instead of truncated."""
     return _NANOSECONDS["asked for"]
 
 
@@ -275,9 +274,9 @@ def shutdown_tracing() -> None:
 
 
 def without_lock_table(uri: object, options: Mapping[str, str] | None) -> dict[str, str] | None:
-    """Storage options for a table in S3 without a DynamoDB lock table, which deltafast does not use.
+    """Return storage options for a table in S3 without a DynamoDB lock table, which deltafast does not use.
 
-    A warning says which writers must not be used at the same time.
+    A warning names the writers that must not be used concurrently.
     """
     given = None if options is None else dict(options)
     if not str(uri).lower().startswith(("s3://", "s3a://")):

@@ -19,10 +19,10 @@ def try_get_table_and_table_uri(
     table_or_uri: str | os.PathLike[str] | DeltaTable,
     storage_options: Mapping[str, str] | None = None,
 ) -> tuple[DeltaTable | None, str]:
-    """The table, None where there is none, and its place; a helper of `deltalake` that other libraries import.
+    """Return the table, or None, and its location; a helper of `deltalake` that other libraries import.
 
     Raises:
-        InvalidArgumentError: It is neither a place nor a table.
+        InvalidArgumentError: The argument is neither a location nor a table.
     """
     if isinstance(table_or_uri, DeltaTable):
         return table_or_uri, table_or_uri.table_uri
@@ -36,7 +36,7 @@ def try_get_deltatable(
     table_uri: str | os.PathLike[str],
     storage_options: Mapping[str, str] | None = None,
 ) -> DeltaTable | None:
-    """The table, None where there is none."""
+    """Return the table, or None if it does not exist."""
     try:
         return DeltaTable(table_uri, storage_options=storage_options)
     except TableNotFoundError:

@@ -1,4 +1,4 @@
-"""What the name `deltalake.table.TableMerger` stands for; see `table`."""
+"""The class with the name `deltalake.table.TableMerger`; see `table`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ class TableMerger(PlainMerger):
     """The clauses of a MERGE, with the errors of `deltalake`."""
 
     def execute(self) -> dict[str, Any]:
-        """`TableMerger.execute`."""
+        """See `TableMerger.execute`."""
         with in_their_words():
             return super().execute()

@@ -1,4 +1,4 @@
-"""The rows that break a constraint, in the message of the error as `deltalake` has it; see `table`."""
+"""Rows that violate a constraint in the error message, as in `deltalake`; see `table`."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 __all__ = ["with_preview"]
 
-#: Rows in a preview, at most.
+#: Largest number of rows in a preview.
 _SHOWN = 5
 _CONSTRAINT = "delta.constraints."
-#: Metadata of fields whose values the table makes where the data lack them.
+#: Metadata of fields whose values are generated if the data does not have them.
 _GENERATED = ("delta.generationExpression", "delta.identity", "CURRENT_DEFAULT")
 
 
 def with_preview(
     error: ConstraintViolatedError, open_table: Callable[[], DeltaTable], data: Data
 ) -> ConstraintViolatedError:
-    """The error of a write with a preview of the rows, or the error as it is where they cannot be shown.
+    """Return the error of a write with a preview of the rows, or the error itself if they cannot be shown.
 
     Args:
-        error: The error of the write; it names the constraint, which the preview does not.
-        open_table: Opens the table.
-        data: The data of the write, which can be read again.
+        error: The error of the write, which has the name of the constraint.
+        open_table: Function that opens the table.
+        data: The data of the write, which must be readable again.
     """
     try:
         table = open_table()
@@ -60,7 +60,7 @@ def with_preview(
 
 
 def _of_table(data: Any, table: DeltaTable) -> pa.Table | None:
-    """The data with the columns and types of the table, partition columns last; None where the table makes values."""
+    """Return the data with the table's columns and types, partition columns last; None if values are generated."""
     import pyarrow as pa
 
     given: Any = pa.table(data)
@@ -82,7 +82,7 @@ def _of_table(data: Any, table: DeltaTable) -> pa.Table | None:
 
 
 def _violating(rows: pa.Table, table: DeltaTable) -> Any:
-    """The rows for which a CHECK constraint is not true, or that are null in a column that is NOT NULL."""
+    """Return the rows for which a CHECK constraint is not true, or that are null in a NOT NULL column."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -110,7 +110,7 @@ def _columns(rows: Any) -> list[tuple[list[Any], Any]]:
 
 
 def _cell(value: Any, kind: Any) -> str:
-    """A value as Arrow's Rust library displays it."""
+    """Format a value as Arrow's Rust library does."""
     import pyarrow as pa
 
     is_: Any = pa.types
@@ -146,13 +146,13 @@ def _scalar(value: Any, kind: Any) -> str:
 
 
 def _number(text: str) -> str:
-    """A number with a point or an exponent, as Rust writes it."""
+    """Format a floating-point number as Rust does."""
     text = text.replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")
     return {"nan": "NaN"}.get(text, text if set(text) & {".", "e", "n"} else f"{text}.0")
 
 
 def _drawn(names: list[str], columns: list[list[str]]) -> str:
-    """A table of cells."""
+    """Format cells as a table."""
     widths = [max(map(_width, [name, *cells])) for name, cells in zip(names, columns, strict=True)]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
 

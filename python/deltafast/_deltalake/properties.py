@@ -17,7 +17,7 @@ __all__ = ["Compression", "Encoding"]
 class _NamedEnum(Enum):
     @classmethod
     def from_str(cls, value: str) -> Self:
-        """The member of this name, in any case.
+        """Return the member with a name, ignoring case.
 
         Raises:
             ValueError: There is no such member.
@@ -48,7 +48,7 @@ class Compression(_NamedEnum):
         return LEVELS[self.value]
 
     def get_level_range(self) -> tuple[int, int]:
-        """The lowest and the highest level.
+        """Return the lowest and the highest level.
 
         Raises:
             KeyError: The codec has no levels.
@@ -56,7 +56,7 @@ class Compression(_NamedEnum):
         return self._levels()[:2]
 
     def get_default_level(self) -> int:
-        """The level that is used where none is given.
+        """Return the default level.
 
         Raises:
             KeyError: The codec has no levels.
@@ -64,7 +64,7 @@ class Compression(_NamedEnum):
         return self._levels()[2]
 
     def check_valid_level(self, level: int) -> bool:
-        """True for a level that exists.
+        """Return True if the level exists.
 
         Raises:
             ValueError: There is no such level.

@@ -1,4 +1,4 @@
-"""Which predicates `deltalake` refuses where it chooses files; see `table`."""
+"""Predicates that `deltalake` refuses for file pruning; see `table`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _OPERATORS = frozenset({"=", "==", "!=", "<>", "<", "<=", ">", ">=", "<=>", "+",
 
 
 def unsupported_in_pruning(predicate: str, columns: Container[str]) -> str | None:
-    """The reason why `deltalake` cannot choose files by a predicate; None where it can, or where the syntax is wrong.
+    """Return the reason why `deltalake` cannot prune files by a predicate; None if it can, or if the syntax is invalid.
 
     Args:
-        predicate: SQL text.
+        predicate: The SQL string.
         columns: Names of the table's columns.
     """
     try:
@@ -31,14 +31,14 @@ def unsupported_in_pruning(predicate: str, columns: Container[str]) -> str | Non
         return None
     for node in _nodes(root):
         operator = _operator(node)
-        # Without a column the value is computed before files are chosen.
+        # Without a column the value is computed before files are pruned.
         if operator is not None and any(isinstance(part, syntax.Name) for part in _nodes(node)):
             return f"{operator} of a column is not supported"
     return None
 
 
 def _operator(node: Any) -> str | None:
-    """The operator of a node that is refused; None for others."""
+    """Return the operator of a node that is refused; None for other nodes."""
     match node:
         case syntax.Like(kind=kind):
             return kind.upper()
@@ -55,7 +55,7 @@ def _operator(node: Any) -> str | None:
 
 
 def _nodes(node: Any) -> Iterator[Any]:
-    """The node and all that it is made of."""
+    """Yield the node and all nodes below it."""
     waiting: list[Any] = [node]
     while waiting:
         found = waiting.pop()

@@ -1,4 +1,4 @@
-"""The class behind the name `deltalake.QueryBuilder`; see `table`."""
+"""The class with the name `deltalake.QueryBuilder`; see `table`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["QueryBuilder"]
 
-#: Settings of DataFusion 55, by the part of its configuration. They are known, so that a misspelled one is refused.
+#: Settings of DataFusion 55, by the part of its configuration; misspelled ones are refused.
 _DATAFUSION: dict[str, str] = {
     "catalog": (
         "create_default_catalog_and_schema default_catalog default_schema format has_header information_schema "
@@ -87,7 +87,7 @@ _DATAFUSION: dict[str, str] = {
         "parse_float_as_decimal recursion_limit support_varchar_with_length"
     ),
 }
-#: Those that mean something for DuckDB, with its name for them.
+#: Settings with an equivalent in DuckDB, and its name.
 _DUCKDB = {
     "datafusion.execution.target_partitions": "threads",
     "datafusion.runtime.max_temp_directory_size": "max_temp_directory_size",
@@ -96,13 +96,13 @@ _DUCKDB = {
 
 
 class QueryBuilder(ViewQueryBuilder):
-    """`deltafast.QueryBuilder` whose strings are views and whose rows are arro3's where that is installed.
+    """`deltafast.QueryBuilder` with strings as views, and with rows of arro3 if that is installed.
 
-    Columns that a query takes from one table as they are keep NOT NULL and the metadata of their fields.
+    Columns that a query takes unchanged from one table keep NOT NULL and the metadata of their fields.
 
     Args:
-        session_config: DuckDB's settings, or DataFusion's (`datafusion.*`): the limits of memory, disk and threads are
-            set for DuckDB, others have no meaning there.
+        session_config: Settings of DuckDB, or of DataFusion (`datafusion.*`): the limits of memory, disk and threads
+            are set for DuckDB, others are ignored.
         external_access: As for `deltafast.QueryBuilder`.
 
     Raises:
@@ -114,14 +114,14 @@ class QueryBuilder(ViewQueryBuilder):
         self._fields: dict[str, dict[str, pa.Field[Any]]] = {}
 
     def register(self, table_name: str, delta_table: HandleOwner) -> QueryBuilder:
-        """Make a table known to SQL by a name."""
+        """Register a table under a name."""
         super().register(table_name, delta_table)
         schema: Any = handle_of(delta_table).schema().to_arrow()
         self._fields[table_name.lower()] = {field.name: field for field in schema}
         return self
 
     def execute(self, sql: str) -> Any:
-        """Run one query; the rows are an `arro3.core.RecordBatchReader`, pyarrow's where there is no arro3."""
+        """Run one query; returns an `arro3.core.RecordBatchReader`, or pyarrow's if arro3 is not installed."""
         rows = described_reader(super().execute(sql), self._taken(sql))
         try:
             from arro3.core import RecordBatchReader
@@ -130,7 +130,7 @@ class QueryBuilder(ViewQueryBuilder):
         return RecordBatchReader.from_arrow(rows)
 
     def _taken(self, sql: str) -> dict[str, pa.Field[Any]]:
-        """The table's fields of the columns that a query takes from it, by the columns' names in the result."""
+        """Return the table's fields of the columns that a query takes from it, by the columns' names in the result."""
         if not any(not field.nullable or field.metadata for of in self._fields.values() for field in of.values()):
             return {}
         try:
@@ -141,7 +141,7 @@ class QueryBuilder(ViewQueryBuilder):
 
 
 def _settings(given: Mapping[str, str]) -> dict[str, str]:
-    """The settings for DuckDB.
+    """Return the settings for DuckDB.
 
     Raises:
         InvalidArgumentError: DataFusion has no such setting.
@@ -158,13 +158,13 @@ def _settings(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _columns_of(parsed: dict[str, Any], tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Fields of the columns of a parsed statement that are columns of the one table that it reads."""
+    """Return the fields of the result columns that are columns of the only table of a parsed statement."""
     none: Any = {}
     statements: list[Any] = parsed.get("statements") or []
     node: Any = statements[0].get("node", none) if len(statements) == 1 else none
     source: Any = node.get("from_table") or none
     is_plain = node.get("type") == "SELECT_NODE" and source.get("type") == "BASE_TABLE"
-    # Names may stand for other rows, and grouping sets make nulls.
+    # Names may refer to other rows, and grouping sets produce nulls.
     if not is_plain or node["cte_map"]["map"] or node["group_sets"] or source.get("column_name_alias"):
         return {}
     fields = tables.get(str(source.get("table_name")).lower())
@@ -181,6 +181,6 @@ def _columns_of(parsed: dict[str, Any], tables: dict[str, dict[str, Any]]) -> di
             taken.append((item.get("alias") or names[-1], by_name.get(names[-1].lower())))
         else:
             taken.append((item.get("alias") or "", None))
-    # Two columns of a result may have one name.
+    # Two columns of a result may have the same name.
     count = Counter(name.lower() for name, _ in taken)
     return {name: field for name, field in taken if field is not None and count[name.lower()] == 1}

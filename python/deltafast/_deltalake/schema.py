@@ -1,4 +1,4 @@
-"""The class behind the name `deltalake.Field`; see `table`."""
+"""The class with the name `deltalake.Field`; see `table`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["Field"]
 
 
 class _EveryField(type):
-    """Takes fields of `deltafast.Field` for fields of the class below, so that either may be passed on."""
+    """Makes `deltafast.Field` objects instances of the class below, so that either is accepted."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, PlainField) if cls is Field else super().__instancecheck__(instance)
 
 
 class Field(PlainField, metaclass=_EveryField):
-    """`deltafast.Field` whose metadata are strings and numbers: an object or a list is given as JSON.
+    """`deltafast.Field` whose metadata are strings and numbers: objects and lists are returned as JSON.
 
-    The log keeps them as they were given, since Spark reads objects in the metadata of fields.
+    The log has them unchanged, since Spark reads objects in the metadata of fields.
     """
 
     __slots__ = ("_given",)
@@ -52,7 +52,7 @@ class Field(PlainField, metaclass=_EveryField):
 
     @staticmethod
     def from_arrow(field: ArrowSchemaExportable) -> Field:
-        """Take over an Arrow field."""
+        """Convert an Arrow field."""
         return _served(PlainField.from_arrow(field))
 
 

@@ -1,8 +1,8 @@
-"""What the name `deltalake` stands for where its behaviour is not ours: a subclass of each class that differs.
+"""Subclasses of the classes of deltafast whose behaviour differs from `deltalake`, served under the name `deltalake`.
 
-A handle of either class is one of the other to `isinstance`, and both point at the same tables; only the answers below
-are in `deltalake`'s words. The library itself calls the methods of `deltafast.DeltaTable` by name where it would read
-these answers.
+For `isinstance`, a handle of either class is an instance of the other, and both point at the same tables; only the
+methods below return results as `deltalake` does. deltafast itself calls the methods through `deltafast.DeltaTable`,
+where it depends on their own results.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _R = TypeVar("_R")
 
 _LONGEST_NAME = 255
 _LONGEST_DESCRIPTION = 4000
-#: Columns that have statistics where no property says otherwise.
+#: Number of columns with statistics unless a property sets it.
 _INDEXED = 32
 #: Position of an argument after the first one.
 _PRUNING_PLACE = 4
@@ -89,23 +89,23 @@ _OPERATORS = {"=", "==", "!=", "<>", "<", "<=", ">", ">=", "in", "not in"}
 _LISTED = re.compile(r"(?:`(?:[^`]|``)*`|[^`,])+")
 #: A character that a URL encodes.
 _ENCODED = re.compile(r"[^!-~]|[\"#%<>?\[\\\]^`{|}]")
-#: What is said of a column of strings for one of numbers.
+#: Error about a column of strings for a column of numbers.
 _STRING_FOR_NUMBER = re.compile(
     r"expected (byte|short|integer|long|float|double), found (?:Large)?Utf8(?:View)? \(column `(.+)`\)"
 )
-#: A moment as RFC 3339 writes it, with its zone.
+#: A timestamp of RFC 3339, with its zone.
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
 
 def _called_as(plain: Callable[_P, _R]) -> Callable[[Callable[..., _R]], Callable[_P, _R]]:
-    """Let a method be called as the one of the library that it stands for, whatever arguments that one takes."""
+    """Give a method the signature of the deltafast method that it replaces."""
     return lambda method: cast("Callable[_P, _R]", wraps(plain, assigned=())(method))
 
 
 class _Both(ABCMeta):
-    """Takes handles of `deltafast.DeltaTable` for handles of the class below, so that either may be passed on.
+    """Makes handles of `deltafast.DeltaTable` instances of the class below, so that either is accepted.
 
-    It is an `ABCMeta`, so that the class can be a base beside abstract ones.
+    It is an `ABCMeta`, so that the class can be combined with abstract base classes.
     """
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -113,7 +113,7 @@ class _Both(ABCMeta):
 
 
 class DeltaTable(PlainTable, metaclass=_Both):
-    """`deltafast.DeltaTable` with the answers of `deltalake`'s."""
+    """`deltafast.DeltaTable` with results as in `deltalake`."""
 
     @_called_as(PlainTable.__init__)
     def __init__(
@@ -126,7 +126,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
         skip_stats: bool = False,
         **options: Any,
     ) -> None:
-        """`DeltaTable`; options on loading are ignored with a warning, as are the locks of DynamoDB."""
+        """See `DeltaTable`; loading options and DynamoDB locks are ignored with a warning."""
         usual = DeltaTableConfig(without_files=False, log_buffer_size=8, skip_stats=False)
         given = DeltaTableConfig(without_files, log_buffer_size or usual.log_buffer_size, skip_stats)
         for name, value in given._asdict().items():
@@ -156,7 +156,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
             raise_if_key_not_exists: bool = True,
             **options: Any,
         ) -> DeltaTable:
-            """`DeltaTable.create`, also where a locking provider is named.
+            """See `DeltaTable.create`; a locking provider is ignored.
 
             The table is created by `deltalake.table._create_deltalake`, which programs replace in their tests.
             """
@@ -187,11 +187,11 @@ class DeltaTable(PlainTable, metaclass=_Both):
         return super().table_config
 
     def __datafusion_table_provider__(self, session: Any = None) -> Any:
-        """Refused: DataFusion's `register_table` takes the dataset instead.
+        """Raise an error: DataFusion's `register_table` takes the dataset instead.
 
         Raises:
-            RuntimeError: With the line that registers the table.
-            ValueError: The session's context is not one of DataFusion.
+            RuntimeError: Always; the message has the line that registers the table.
+            ValueError: The session's context is not a DataFusion context.
         """
         from importlib import metadata
 
@@ -211,7 +211,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
 
     @property
     def _table(self) -> RawDeltaTable:
-        """The object behind the handle; what is set here is called for the history and for a vacuum."""
+        """The object behind the handle; methods set on it are called for the history and for a vacuum."""
         return vars(self).get("_inner") or super()._table
 
     @_table.setter
@@ -220,20 +220,20 @@ class DeltaTable(PlainTable, metaclass=_Both):
 
     @property
     def alter(self) -> TableAlterer:
-        """Changes of what the table is: columns, constraints, properties, features."""
+        """Changes of columns, constraints, properties and features."""
         return TableAlterer(self._handle)
 
-    # --- moments ---------------------------------------------------------------------------------
+    # --- time travel -----------------------------------------------------------------------------
 
     def load_as_version(self, version: int | str | datetime) -> None:
-        """Point this handle at another version; at the first one for a moment before it.
+        """Point this handle at another version; at the first one for an earlier timestamp.
 
         Args:
-            version: A number, a datetime (UTC where it has no zone), or a moment as RFC 3339 writes it.
+            version: A number, a datetime (UTC where it has no zone), or a timestamp in RFC 3339 format.
 
         Raises:
-            VersionNotFoundError: There is none.
-            InvalidArgumentError: The text is no moment in time.
+            VersionNotFoundError: The version does not exist.
+            InvalidArgumentError: The string is not a timestamp.
         """
         _check_moment(version)
         try:
@@ -260,7 +260,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress = False,
     ) -> dict[str, Any]:
-        """`DeltaTable.restore`; a moment before the first version is that version."""
+        """See `DeltaTable.restore`; a timestamp before the first version stands for that version."""
         _check_moment(target)
         options: dict[str, Any] = {
             "ignore_missing_files": ignore_missing_files,
@@ -279,12 +279,12 @@ class DeltaTable(PlainTable, metaclass=_Both):
             there.load_as_version(target)
             return super().restore(there.version(), **options)
 
-    # --- what the log says -----------------------------------------------------------------------
+    # --- history and files -----------------------------------------------------------------------
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """`DeltaTable.history` with the writer's timestamps.
+        """See `DeltaTable.history`; the timestamps are those of the writers.
 
-        The metrics of commits by deltafast are numbers, as `deltalake` writes its own.
+        The metrics of commits by deltafast are numbers, as in commits of `deltalake`.
         """
         entries = super().history(limit)
         for entry in entries:
@@ -300,7 +300,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
         *,
         file_pruning_predicate: Predicate | None = None,
     ) -> list[str]:
-        """`DeltaTable.file_uris`; wrong tuples are refused in the words of `deltalake`."""
+        """See `DeltaTable.file_uris`; invalid tuples are refused with the messages of `deltalake`."""
         _check_old(partition_filters, file_pruning_predicate, "partition_filters")
         self._check_pruning(file_pruning_predicate)
         try:
@@ -326,7 +326,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
         """Refuse a predicate that `deltalake` does not evaluate on files.
 
         Raises:
-            InvalidArgumentError: It has such an operator or function.
+            InvalidArgumentError: The predicate has such an operator or function.
         """
         if not isinstance(predicate, str):
             return
@@ -338,10 +338,10 @@ class DeltaTable(PlainTable, metaclass=_Both):
             raise InvalidArgumentError(message)
 
     def deletion_vectors(self) -> RecordBatchReader:
-        """`DeltaTable.deletion_vectors`; a local file is named by its URL.
+        """See `DeltaTable.deletion_vectors`; local files are given as URLs.
 
-        A path that its URL would encode stays a path, so that it still equals the file's entry in `file_uris()` without
-        `file://`: Polars finds the vector of a file that way.
+        A path with characters that a URL would encode stays a path, so that it still equals the file's entry in
+        `file_uris()` without `file://`: Polars finds the deletion vector of a file by that.
         """
         vectors = super().deletion_vectors()
         place = cast("Any", vectors.schema).get_field_index("filepath")
@@ -358,7 +358,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
 
     @_called_as(PlainTable.to_pyarrow_dataset)
     def to_pyarrow_dataset(self, partitions: FilterType | None = None, *arguments: Any, **options: Any) -> pads.Dataset:
-        """`DeltaTable.to_pyarrow_dataset`, with Parquet files in it for Arrow's C++ where pyarrow's reader is right."""
+        """See `DeltaTable.to_pyarrow_dataset`; it has Parquet files for Arrow's C++ if pyarrow's reader is correct."""
         from deltafast._interop.pyarrow_dataset import ScanDataset
 
         pruning = options.get(
@@ -370,7 +370,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
 
     @_called_as(PlainTable.to_pyarrow_table)
     def to_pyarrow_table(self, partitions: FilterType | None = None, *arguments: Any, **options: Any) -> pa.Table:
-        """`DeltaTable.to_pyarrow_table`, with NOT NULL and the metadata of the table's fields."""
+        """See `DeltaTable.to_pyarrow_table`; the schema has NOT NULL and the metadata of the table's fields."""
         if partitions is not None:
             warn("`partitions` is deprecated; use `filters` instead", DeprecationWarning)
         rows = super().to_pyarrow_table(partitions, *arguments, **options)
@@ -384,15 +384,15 @@ class DeltaTable(PlainTable, metaclass=_Both):
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
     ) -> pa.Table:
-        """`DeltaTable.get_add_actions`, of all columns without those that have no statistics by the table's properties.
+        """See `DeltaTable.get_add_actions`; columns that have no statistics by the table's properties are left out.
 
-        Bounds that are infinite are null.
+        Infinite bounds are null.
         """
         files = super().get_add_actions(flatten, columns=columns, predicate=predicate)
         return files if columns is not None else _with_statistics_only(files, self._with_statistics())
 
     def _with_statistics(self) -> set[str]:
-        """The columns without fields of which files have statistics, as they are flattened."""
+        """Return the leaf columns of which files have statistics, with flattened names."""
         metadata = self.metadata()
         fields = [field for field in self.schema().fields if field.name not in metadata.partition_columns]
         leaves = list(_leaves(fields))
@@ -405,10 +405,10 @@ class DeltaTable(PlainTable, metaclass=_Both):
 
     @_called_as(PlainTable.load_cdf)
     def load_cdf(self, *arguments: Any, **options: Any) -> RecordBatchReader:
-        """`DeltaTable.load_cdf`; versions are unsigned, times milliseconds (UTC) without a zone, strings are views.
+        """See `DeltaTable.load_cdf`; versions are unsigned, times milliseconds (UTC) without a zone, strings views.
 
-        `_commit_timestamp` is the time that `history()` has for the commit, unless the predicate is about that column:
-        predicates see the time by which time travel finds the commit.
+        `_commit_timestamp` is the commit's timestamp in `history()`, unless the predicate uses that column: predicates
+        use the timestamp of time travel.
         """
         import pyarrow as pa
 
@@ -440,7 +440,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
         return RecordBatchReader(cast("ArrowStream", _Changed(stream_of(changes), whole, cast_batch)))
 
     def _writers_times(self, first: int) -> dict[int, int]:
-        """The timestamps that `history()` has for the commits from this version on, by version."""
+        """Return the timestamps in `history()` of this version and later ones, by version."""
         entries = self.history(max(self.version() - first + 1, 1))
         return {entry["version"]: entry["timestamp"] for entry in entries if entry.get("timestamp") is not None}
 
@@ -454,9 +454,9 @@ class DeltaTable(PlainTable, metaclass=_Both):
         *arguments: Any,
         **options: Any,
     ) -> dict[str, Any]:
-        """`DeltaTable.update`; a value that is a mapping is refused in the words of `deltalake`.
+        """See `DeltaTable.update`; a value that is a mapping is refused with the message of `deltalake`.
 
-        A column that the table lacks is ignored with a warning, unless none is left.
+        Unknown columns are ignored with a warning, unless all are unknown.
         """
         if updates is None and any(isinstance(value, dict) for value in (new_values or {}).values()):
             message = (
@@ -471,7 +471,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
 
     @_called_as(PlainTable.merge)
     def merge(self, source: Data, *arguments: Any, **options: Any) -> TableMerger:
-        """`DeltaTable.merge`; timestamps of the source are cut to microseconds."""
+        """See `DeltaTable.merge`; timestamps of the source are truncated to microseconds."""
         return super().merge(_in_microseconds(source), *arguments, **options)
 
     @property
@@ -484,7 +484,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
     def create_write_transaction(
         self, actions: Sequence[AddAction | RemoveAction], *arguments: Any, **options: Any
     ) -> None:
-        """`DeltaTable.create_write_transaction`; a path that begins with `/` is one below the table."""
+        """See `DeltaTable.create_write_transaction`; a path that begins with `/` is relative to the table."""
         with in_their_words():
             super().create_write_transaction(_below_table(actions, self.table_uri), *arguments, **options)
 
@@ -502,7 +502,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
         inventory: object | None = None,
         progress: Progress = False,
     ) -> list[str]:
-        """`DeltaTable.vacuum`."""
+        """See `DeltaTable.vacuum`."""
         order = (dry_run, retention_hours, enforce_retention_duration, commit_properties, post_commithook_properties)
         beyond = {"inventory": inventory, "progress": progress}
         given = {name: value for name, value in beyond.items() if value is not None and value is not False}
@@ -514,11 +514,11 @@ class DeltaTable(PlainTable, metaclass=_Both):
 
 
 class TableAlterer(PlainAlterer):
-    """`deltafast.TableAlterer` with the limits that `deltalake` sets."""
+    """`deltafast.TableAlterer` with the limits of `deltalake`."""
 
     @_called_as(PlainAlterer.set_table_name)
     def set_table_name(self, name: str, *arguments: Any, **options: Any) -> None:
-        """Give the table a name of 1 to 255 characters."""
+        """Set the name of the table, with 1 to 255 characters."""
         if not name or len(name) > _LONGEST_NAME:
             message = (
                 "Table metadata is invalid: name: Table name cannot be empty and cannot exceed "
@@ -529,7 +529,7 @@ class TableAlterer(PlainAlterer):
 
     @_called_as(PlainAlterer.set_table_description)
     def set_table_description(self, description: str, *arguments: Any, **options: Any) -> None:
-        """Give the table a description of at most 4,000 characters."""
+        """Set the description of the table, with at most 4,000 characters."""
         if len(description) > _LONGEST_DESCRIPTION:
             message = (
                 "Table metadata is invalid: description: Table description cannot exceed "
@@ -540,7 +540,7 @@ class TableAlterer(PlainAlterer):
 
     @_called_as(PlainAlterer.drop_column_not_null)
     def drop_column_not_null(self, column_name: str, *arguments: Any, **options: Any) -> None:
-        """`TableAlterer.drop_column_not_null`; refused for a column that is nullable already."""
+        """See `TableAlterer.drop_column_not_null`; refused for a column that is already nullable."""
         known = {field.name.lower(): field for field in self.table.schema().fields}
         field = known.get(column_name.lower())
         if field is not None and field.nullable:
@@ -550,27 +550,27 @@ class TableAlterer(PlainAlterer):
 
     @_called_as(PlainAlterer.set_table_properties)
     def set_table_properties(self, properties: Mapping[str, Any], *arguments: Any, **options: Any) -> None:
-        """`TableAlterer.set_table_properties`; partition columns are left out of the columns with statistics."""
+        """See `TableAlterer.set_table_properties`; the list of columns with statistics loses partition columns."""
         partition_by = self.table.metadata().partition_columns
         given = cast("Any", _without_partition_columns(properties, partition_by))
         super().set_table_properties(given, *arguments, **options)
 
     @_called_as(PlainAlterer.add_feature)
     def add_feature(self, *arguments: Any, **options: Any) -> None:
-        """`TableAlterer.add_feature`."""
+        """See `TableAlterer.add_feature`."""
         with in_their_words():
             super().add_feature(*arguments, **options)
 
 
 @wraps(plain_write, assigned=("__doc__",))
 def write_deltalake(table_or_uri: Any, data: Data, **options: Any) -> None:
-    """`deltafast.write_deltalake`; timestamps of the data are cut to microseconds, strings are cast to numbers."""
+    """See `deltafast.write_deltalake`; timestamps are truncated to microseconds, strings are cast to numbers."""
     if not isinstance(table_or_uri, PlainTable):
         options["storage_options"] = without_lock_table(table_or_uri, options.get("storage_options"))
     if options.get("configuration") is not None:
         partition_by = names(options.get("partition_by")) or []
         options["configuration"] = _without_partition_columns(options["configuration"], partition_by)
-    # Others may be read once only.
+    # Other data may be readable only once.
     is_in_memory = hasattr(data, "num_rows") or hasattr(data, "shape")
     kinds: dict[str, Any] = {}
     with in_their_words():
@@ -578,7 +578,7 @@ def write_deltalake(table_or_uri: Any, data: Data, **options: Any) -> None:
             try:
                 return plain_write(table_or_uri, _with_numbers(_in_microseconds(data), kinds), **options)
             except SchemaMismatchError as error:
-                # Nothing was read yet: types are compared before.
+                # Nothing was read yet: types are compared first.
                 found = _STRING_FOR_NUMBER.search(str(error))
                 if found is None or not is_in_memory or found[2] in kinds:
                     raise
@@ -592,7 +592,7 @@ def write_deltalake(table_or_uri: Any, data: Data, **options: Any) -> None:
 
 
 def _handle_of(table_or_uri: Any, options: Mapping[str, Any]) -> PlainTable:
-    """The table of a write."""
+    """Return the table of a write."""
     if isinstance(table_or_uri, PlainTable):
         return table_or_uri
     opening = {key: options[key] for key in ("storage_options", "store", "committer") if key in options}
@@ -635,13 +635,13 @@ def create_deltalake(
 
 
 def _plain_method(bound: Any) -> Callable[..., Any]:
-    """The function of a class method, to be called with another class."""
+    """Return the function of a class method, to be called with another class."""
     return bound.__func__
 
 
 @wraps(plain_convert, assigned=("__doc__",))
 def convert_to_deltalake(uri: Any, *arguments: Any, **options: Any) -> None:
-    """`deltafast.convert_to_deltalake`."""
+    """See `deltafast.convert_to_deltalake`."""
     given = signature(plain_convert).bind(uri, *arguments, **options).arguments
     if given.get("partition_by") is not None and given.get("partition_strategy") is None:
         message = "Partition strategy has to be provided with partition_by"
@@ -652,7 +652,7 @@ def convert_to_deltalake(uri: Any, *arguments: Any, **options: Any) -> None:
 
 @wraps(plain_create, assigned=("__doc__",))
 def create_table_with_add_actions(table_uri: Any, *arguments: Any, **options: Any) -> None:
-    """`deltafast.create_table_with_add_actions`."""
+    """See `deltafast.create_table_with_add_actions`."""
     given = signature(plain_create).bind(table_uri, *arguments, **options).arguments
     given["add_actions"] = _below_table(given["add_actions"], location(address(table_uri)))
     given["storage_options"] = without_lock_table(table_uri, given.get("storage_options"))
@@ -663,7 +663,7 @@ def create_table_with_add_actions(table_uri: Any, *arguments: Any, **options: An
 def _unlocked(
     called: Callable[..., Any], uri: object, arguments: Sequence[Any], options: dict[str, Any]
 ) -> dict[str, Any]:
-    """The options of a call without a locking provider, unless storage options are given by position."""
+    """Return the options of a call without a locking provider, unless storage options are given by position."""
     if "storage_options" in list(signature(called).parameters)[: 1 + len(arguments)]:
         return options
     return options | {"storage_options": without_lock_table(uri, options.get("storage_options"))}
@@ -676,10 +676,10 @@ def _unlocked(
 
 
 def _check_capsule(capsule: Any, name: bytes) -> None:
-    """Refuse a capsule of another name.
+    """Refuse a capsule with another name.
 
     Raises:
-        ValueError: It has another name, or is not a capsule.
+        ValueError: The object has another name, or is not a capsule.
     """
     import ctypes
 
@@ -690,15 +690,16 @@ def _check_capsule(capsule: Any, name: bytes) -> None:
 
 def _check_moment(when: object) -> None:
     if isinstance(when, str) and not _MOMENT.fullmatch(when):
-        message = f"Failed to parse datetime string: {when!r:.60} is no RFC 3339 moment, such as 2026-01-31T12:00:00Z"
+        example = "2026-01-31T12:00:00Z"
+        message = f"Failed to parse datetime string: {when!r:.60} is not an RFC 3339 timestamp, such as {example}"
         raise InvalidArgumentError(message)
 
 
 def _check_old(filters: FilterType | None, predicate: Predicate | None, name: str) -> None:
-    """Warn of filters under their old name.
+    """Warn about filters under their old name.
 
     Raises:
-        InvalidArgumentError: They are given under both names.
+        InvalidArgumentError: Filters are given under both names.
     """
     if filters is None:
         return
@@ -716,7 +717,7 @@ def _check_old(filters: FilterType | None, predicate: Predicate | None, name: st
 
 
 def _wrong_filter(filters: FilterType | None, columns: set[str]) -> str | None:
-    """What `deltalake` says of the first tuple that names no column, or an operator that does not fit its value."""
+    """Return `deltalake`'s message for the first tuple with an unknown column or an unsuitable operator, else None."""
     groups = cast("list[Any]", filters if filters and isinstance(filters[0], list) else [filters or []])
     for clause in (clause for group in groups for clause in group):
         column, op, value = clause
@@ -738,7 +739,7 @@ _A = TypeVar("_A", bound="AddAction | RemoveAction")
 
 
 def _below_table(actions: Sequence[_A], table_uri: str) -> list[_A]:
-    """The actions with paths below the table, also where these begin with `/`."""
+    """Return the actions with paths relative to the table, also if they begin with `/`."""
     root = local_path(table_uri)
 
     def relative(action: _A) -> _A:
@@ -751,7 +752,7 @@ def _below_table(actions: Sequence[_A], table_uri: str) -> list[_A]:
 
 
 def _of_known_columns(values: Mapping[str, Any] | None, known: Container[str]) -> Mapping[str, Any] | None:
-    """The values of an update without those of columns that the table lacks, where others are left."""
+    """Return the values of an update without those of unknown columns, unless none would remain."""
     # Other names may be quoted, or name a field.
     unknown = [name for name in values or () if name.isidentifier() and name.lower() not in known]
     if values is None or len(unknown) in {0, len(values)}:
@@ -763,9 +764,9 @@ def _of_known_columns(values: Mapping[str, Any] | None, known: Container[str]) -
 def _without_partition_columns(
     configuration: Mapping[str, Any] | None, partition_by: Sequence[str]
 ) -> Mapping[str, Any] | None:
-    """The properties without partition columns in the list of columns with statistics, where others are left.
+    """Return the properties without partition columns in the list of columns with statistics, unless none would remain.
 
-    Partition columns have no statistics, and Spark refuses to name them.
+    Partition columns have no statistics, and Spark refuses them in the list.
     """
     listed = (configuration or {}).get(_STATS_COLUMNS)
     if configuration is None or not isinstance(listed, str):
@@ -780,7 +781,7 @@ def _without_partition_columns(
 
 
 def _plain_url(path: str) -> str:
-    """The URL of a local file, or the path as it is where the URL would encode characters of it."""
+    """Return the URL of a local file, or the path itself if the URL would encode characters of it."""
     return f"file://{path}" if path.startswith("/") and _ENCODED.search(path) is None else path
 
 
@@ -789,7 +790,7 @@ def _number(figure: object) -> object:
 
 
 def _in_microseconds(data: Data) -> Data:
-    """The data with timestamps of nanoseconds cut to microseconds, unless these are to be refused."""
+    """Return the data with timestamps truncated from nanoseconds to microseconds, unless they are to be refused."""
     if isinstance(data, PlainTable) or nanosecond_timestamps_enabled():
         return data
     import pyarrow as pa
@@ -801,16 +802,16 @@ def _in_microseconds(data: Data) -> Data:
     target = _coarse(rows.schema)
     if target is rows.schema:
         return rows
-    # Whatever else a cast could lose stays as it is.
+    # Nothing else is cast, so that nothing else is lost.
     batches = (cast("Any", batch).cast(target, safe=False) for batch in rows)
     return pa.RecordBatchReader.from_batches(target, batches)
 
 
 def _with_numbers(data: Data, kinds: Mapping[str, Any]) -> Data:
-    """The data with columns of strings cast to numbers.
+    """Return the data with columns of strings cast to numbers.
 
     Raises:
-        SchemaMismatchError: A string is not one of a number of that type.
+        SchemaMismatchError: A string is not a number of the type.
     """
     if not kinds:
         return data
@@ -831,7 +832,7 @@ def _with_numbers(data: Data, kinds: Mapping[str, Any]) -> Data:
 
 
 def _coarse(schema: pa.Schema) -> pa.Schema:
-    """The schema with microseconds for nanoseconds; itself where it has none."""
+    """Return the schema with microseconds instead of nanoseconds; the same object if it has none."""
     import pyarrow as pa
 
     def leaf(kind: Any) -> Any:
@@ -849,7 +850,7 @@ def _coarse(schema: pa.Schema) -> pa.Schema:
 
 
 def _leaves(fields: Iterable[Field], above: str = "") -> Iterator[str]:
-    """The columns without fields below these, as they are flattened."""
+    """Return the leaf columns below these fields, with flattened names."""
     for field in fields:
         if isinstance(field.type, StructType):
             yield from _leaves(field.type.fields, f"{above}{field.name}.")
@@ -858,7 +859,7 @@ def _leaves(fields: Iterable[Field], above: str = "") -> Iterator[str]:
 
 
 def _columns(text: str) -> list[str]:
-    """The columns of a list in a property, in small letters."""
+    """Return the columns of a list in a property, in lower case."""
     out = [""]
     for quoted, plain, mark in re.findall(r"`((?:[^`]|``)*)`|([\w-]+)|([.,])", text):
         if mark == ",":
@@ -869,7 +870,7 @@ def _columns(text: str) -> list[str]:
 
 
 def _with_statistics_only(files: pa.Table, leaves: set[str]) -> pa.Table:
-    """The files without statistics of other columns, and without infinite bounds."""
+    """Return the files without statistics of other columns, and without infinite bounds."""
     for index in reversed(range(files.num_columns)):
         field: Any = cast("Any", files.schema).field(index)
         kind, _, leaf = field.name.partition(".")
@@ -885,7 +886,7 @@ def _with_statistics_only(files: pa.Table, leaves: set[str]) -> pa.Table:
 
 
 def _kept(array: Any, leaves: set[str], above: str) -> Any:
-    """A struct with these leaves only; None where none is left."""
+    """Return a struct with these leaves only; None if none remains."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

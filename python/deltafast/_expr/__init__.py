@@ -1,4 +1,4 @@
-"""Predicates and expressions: what people write -> the closed typed tree that the core evaluates.
+"""Predicates and expressions: SQL, tuples and expression objects -> the closed typed tree that the core evaluates.
 
 `bind_predicate` takes Spark SQL text, DNF tuples, pyarrow or Polars expressions and returns the tree's JSON; nothing of
 pyarrow or Polars is imported unless such an expression comes in. `bind_expression` does it for SQL of any type.
@@ -49,7 +49,7 @@ def bind_predicate(
         predicate: Spark SQL text, DNF tuples (`[("a", "=", 1)]`, `[[...], [...]]`), a `pyarrow.compute.Expression` or a
             `polars.Expr`. The last three keep their own library's meaning of NaN and of nulls in lists.
         schema: The table's schema, as in the log's `schemaString`.
-        zone: The session's time zone: how timestamps without a zone and dates are read.
+        zone: The session's time zone, for timestamps without a zone and for dates.
         ansi: Spark's ANSI mode: overflow, division by zero and bad casts raise instead of giving null.
         now: Microseconds since the epoch for `current_timestamp()`; the clock by default.
 
@@ -57,8 +57,8 @@ def bind_predicate(
         The bound tree's JSON, for the core.
 
     Raises:
-        InvalidArgumentError: The predicate is wrong: syntax, an unknown column, types that don't go together.
-        UnsupportedExpressionError: It may be right, but cannot be evaluated here with its exact meaning.
+        InvalidArgumentError: The predicate is invalid: syntax, an unknown column, incompatible types.
+        UnsupportedExpressionError: The predicate cannot be evaluated with exactly Spark's semantics.
     """
     struct = read_schema(schema)
     literals.time_zone(zone)
@@ -92,7 +92,7 @@ def bind_expression(
 
 
 def read_schema(schema: str | Mapping[str, Any] | types.Struct) -> types.Struct:
-    """The schema of a table from its JSON."""
+    """Return the schema of a table from its JSON."""
     if isinstance(schema, types.Struct):
         return schema
     if isinstance(schema, str):
@@ -111,7 +111,7 @@ def read_schema(schema: str | Mapping[str, Any] | types.Struct) -> types.Struct:
 
 
 def _syntax(predicate: object, binder: Binder) -> Syntax:
-    """Choose the front end by the module an object's class comes from, so that none is imported for nothing."""
+    """Choose the front end by the module of an object's class, without importing the others."""
     if isinstance(predicate, str):
         return parse(predicate, zone=binder.zone)
     if isinstance(predicate, (list, tuple)):

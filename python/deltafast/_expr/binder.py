@@ -80,7 +80,7 @@ _SHOWN_NAMES: Final = 8
 
 
 class Binder:
-    """Binds one expression; holds the schema, the settings and the text for messages."""
+    """Binds one expression; it has the schema, the settings and the SQL string for messages."""
 
     def __init__(
         self, schema: Struct, text: str, *, zone: str = "UTC", ansi: bool = True, now: int | None = None
@@ -97,7 +97,7 @@ class Binder:
     # --- entry
 
     def bind(self, node: Syntax) -> Node:
-        """The typed node of a syntax node."""
+        """Return the typed node of a syntax node."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             hint = "split it, or write long lists with IN"
@@ -108,7 +108,7 @@ class Binder:
             self._depth -= 1
 
     def predicate(self, node: Syntax) -> Node:
-        """A typed node that is boolean, as a filter must be."""
+        """Return a boolean typed node, as required for a filter."""
         bound = self.bind(node)
         if bound.type == VOID:
             return Lit(None, BOOLEAN)
@@ -157,11 +157,11 @@ class Binder:
     # --- messages
 
     def wrong(self, what: str, pos: int | None, hint: str) -> NoReturn:
-        """Refuse what is an error in Spark too."""
+        """Raise an error that Spark raises, too."""
         raise invalid(what, self.text, pos, hint)
 
     def refuse(self, what: str, pos: int | None, hint: str) -> NoReturn:
-        """Refuse what Spark could evaluate."""
+        """Refuse an expression that Spark could evaluate."""
         raise unsupported(what, self.text, pos, hint)
 
     def mismatch(self, what: str, kinds: Sequence[DataType], pos: int | None) -> NoReturn:
@@ -271,13 +271,13 @@ class Binder:
             return node
         if not coercion.can_cast(node.type, to, mode):
             what = f"{sql_name(node.type)} cannot be cast to {sql_name(to)}"
-            self.wrong(what, pos, "cast by way of another type, or switch ANSI mode off if Spark wrote it so")
+            self.wrong(what, pos, "cast through another type, or switch ANSI mode off if Spark wrote it so")
         if to == VOID:
             self.refuse("a cast to VOID is not supported", pos, "write NULL")
         return Cast(node, to, mode)
 
     def coerce(self, node: Node, kind: str, name: str, pos: int | None) -> Node:  # noqa: PLR0911 - one line a kind
-        """Cast an argument to what a parameter of the function table takes."""
+        """Cast an argument to the type of a parameter in the function table."""
         source = node.type
         if kind == "any":
             return node
@@ -301,7 +301,7 @@ class Binder:
         self.mismatch(f"{name}()", [source], pos)
 
     def emit(self, f: str, args: Sequence[Node], kind: DataType, pos: int | None = None) -> Call:
-        """A call; strings of other collations than byte order are refused where they would be read."""
+        """Return a call; strings with a collation other than byte order are refused if the function reads them."""
         if f not in _COLLATED_OK and any(_collated(a.type) for a in args):
             self._no_collation(pos)
         return Call(f, tuple(args), kind)
@@ -322,7 +322,7 @@ class Binder:
     def _logical(self, op: str, args: Sequence[Syntax], pos: int | None) -> Node:
         bound = [self.bind(a) for a in args]
         first = [bound[0].type, bound[1].type]
-        # Spark reads a text as a boolean only beside one; from the third operand on the left side always is one.
+        # Spark casts a string to a boolean only next to one; from the third operand on the left side always is one.
         if BOOLEAN not in first and any(is_string(t) for t in first):
             self.mismatch(op.upper(), first, pos)
         return joined(op, [self._condition(a, op.upper(), pos) for a in bound])
@@ -337,7 +337,7 @@ class Binder:
         return call("isnull", self.cast(node, BOOLEAN, pos))
 
     def compare(self, op: str, left: Node, right: Node, pos: int | None) -> Node:
-        """A comparison in the type where both sides meet."""
+        """Return a comparison in the common type of both sides."""
         if op == "!=":
             return call("not", self.compare("=", left, right, pos))
         kind = self._comparison_type(left, right)
@@ -365,7 +365,7 @@ class Binder:
         return coercion.comparison_type(a, b, ansi=self.ansi)
 
     def _pad_char(self, node: Node, other: Node) -> Node:
-        """CHAR(n) is stored padded with blanks, and Spark pads what it is compared with."""
+        """Pad the other side: CHAR(n) is stored padded with blanks, and Spark pads its comparisons."""
         length = self._chars.get(other.path) if isinstance(other, Col) else None
         if length is None:
             return node
@@ -425,7 +425,7 @@ class Binder:
     def same(
         self, nodes: Sequence[Node], what: str, pos: int | None, *, strings: bool = True
     ) -> tuple[list[Node], DataType]:
-        """Cast all to the type where they meet."""
+        """Cast all nodes to their common type."""
         kind = coercion.common([n.type for n in nodes], ansi=self.ansi, strings=strings)
         if kind is None:
             self.mismatch(what, list(dict.fromkeys(n.type for n in nodes)), pos)
@@ -481,7 +481,7 @@ class Binder:
         return self.emit(op, [self.cast(left, kind), self.cast(right, kind)], kind)
 
     def _numbers(self, op: str, left: Node, right: Node, pos: int | None) -> tuple[Node, Node]:
-        """Bring strings, nulls and decimals to numbers; what is left are two numeric types or two decimals."""
+        """Cast strings, nulls and decimals to numbers, so that both are numeric types or both decimals."""
         a, b = left.type, right.type
         if a == VOID and b == VOID:
             kind = LONG if op == "div" else DOUBLE
@@ -594,7 +594,7 @@ class Binder:
         return self.emit(f, [left, self.coerce(right, "int", f, pos)], kind)
 
     def concat(self, nodes: Sequence[Node], pos: int | None) -> Node:
-        """Texts, binaries or arrays, joined."""
+        """Return a concatenation of strings, binaries or arrays."""
         if nodes and all(n.type == BINARY for n in nodes):
             return self.emit("concat", nodes, BINARY)
         if any(isinstance(n.type, Array) for n in nodes):
@@ -648,7 +648,7 @@ class Binder:
         return rule.build(self, spec.emit, name, args, pos)
 
     def now(self) -> int:
-        """The query's time, taken once."""
+        """Return the time of the query, which is determined once."""
         if self._now is None:
             self._now = time.time_ns() // 1000
         return self._now
@@ -667,7 +667,7 @@ def _interval(node: Syntax) -> IntervalLit | None:
 
 
 def _given_name(node: Syntax, place: int) -> str:
-    """The name that `struct()` gives a value: the last part of a column's, as written, or the value's place."""
+    """Return the name of a value in `struct()`: the last part of a column's name as written, or its position."""
     match node:
         case Name(parts=parts):
             return parts[-1]
@@ -680,7 +680,7 @@ def _given_name(node: Syntax, place: int) -> str:
 
 
 def _decimal_of(node: Node) -> Decimal:
-    """The decimal of an integer operand; a literal counts with the digits it has."""
+    """Return the decimal type of an integer operand; a literal counts with its own digits."""
     if isinstance(node, Lit) and node.type in (SHORT, INTEGER, LONG) and isinstance(node.value, int):
         return Decimal(len(str(abs(node.value))), 0)
     return coercion.decimal_for(node.type)
@@ -713,7 +713,7 @@ _FIXED: Final[dict[str, DataType]] = {
 
 
 def _implicit(source: DataType, to: DataType) -> bool:
-    """Whether Spark casts a function's argument on its own."""
+    """Return whether Spark casts a function's argument implicitly."""
     if source == to:
         return True
     if to == STRING:

@@ -1,4 +1,4 @@
-"""What the rules of functions need of the binder."""
+"""The interface of the binder for the rules of functions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Binding"]
 
 
 class Binding(Protocol):
-    """Makes typed nodes, and errors that name the place in the text; implemented by `Binder`."""
+    """Creates typed nodes, and errors with a position in the SQL string; implemented by `Binder`."""
 
     ansi: bool
-    #: How casts that are written down fail: `ansi` or `legacy`.
+    #: Mode of explicit casts: `ansi` or `legacy`.
     mode: str
 
     def now(self) -> int:

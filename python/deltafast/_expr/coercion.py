@@ -1,4 +1,4 @@
-"""Spark's type coercion: which type two operands meet in, and which casts exist.
+"""Spark's type coercion: the common type of two operands, and the casts that exist.
 
 Follows `AnsiTypeCoercion` (ANSI on) and `TypeCoercion` (off) of Spark 4.2, checked type pair by type pair against it
 (`tests/golden/expressions`). Every answer is a type or None; the binder words the refusals.
@@ -125,7 +125,7 @@ def tightest(a: DataType, b: DataType, *, ansi: bool) -> DataType | None:
     if isinstance(a, Atomic) and isinstance(b, Atomic):
         if a.name in NUMERIC_RANK and b.name in NUMERIC_RANK:
             widest = _BY_RANK[max(NUMERIC_RANK[a.name], NUMERIC_RANK[b.name])]
-            # An integer does not fit a float, and ANSI mode takes the double that it does fit.
+            # An integer does not fit into a float; ANSI mode uses a double, into which it fits.
             return DOUBLE if ansi and widest == FLOAT else widest
         if is_datetime(a) and is_datetime(b):
             return TIMESTAMP if TIMESTAMP in (a, b) else TIMESTAMP_NTZ
@@ -135,7 +135,7 @@ def tightest(a: DataType, b: DataType, *, ansi: bool) -> DataType | None:
 def _nested(
     a: DataType, b: DataType, meet: Callable[[DataType, DataType], DataType | None]
 ) -> Array | Map | Struct | None:
-    """Where two arrays, maps, or structs of the same names meet, part by part."""
+    """Return the common type of two arrays, maps, or structs with the same names, part by part."""
     match a, b:
         case Array(), Array():
             element = meet(a.element, b.element)
@@ -168,7 +168,7 @@ def _with_decimal(a: DataType, b: DataType) -> DataType | None:
 
 
 def _with_string(a: DataType, b: DataType, *, ansi: bool) -> DataType | None:
-    """The common type of a string and something else: ANSI reads the string, the old mode writes the other side."""
+    """Return the common type of a string and another type: ANSI casts the string, the old mode the other side."""
     other = b if is_string(a) else a if is_string(b) else None
     if other is None or is_string(other):
         return None
@@ -182,7 +182,7 @@ def _with_string(a: DataType, b: DataType, *, ansi: bool) -> DataType | None:
 
 
 def wider(a: DataType, b: DataType, *, ansi: bool, strings: bool = True) -> DataType | None:
-    """The type in which two branches, list items or arguments meet (`CASE`, `IN`, `coalesce`)."""
+    """Return the common type of two branches, list items or arguments (`CASE`, `IN`, `coalesce`)."""
     found = tightest(a, b, ansi=ansi) or _with_decimal(a, b)
     if found is None and strings:
         found = _with_string(a, b, ansi=ansi)
@@ -190,7 +190,7 @@ def wider(a: DataType, b: DataType, *, ansi: bool, strings: bool = True) -> Data
 
 
 def common(kinds: list[DataType], *, ansi: bool, strings: bool = True) -> DataType | None:
-    """Where a whole list meets. Strings are taken first, as Spark does, so that the order of the rest is theirs."""
+    """Return the common type of a list. Strings come first, as in Spark; the others keep their order."""
     found: DataType | None = VOID
     for kind in sorted(kinds, key=lambda t: not is_string(t)):
         if found is None:
@@ -211,7 +211,7 @@ def comparison_type(a: DataType, b: DataType, *, ansi: bool) -> DataType | None:
         return other if other.name != "variant" else None
     if isinstance(other, Decimal):
         return DOUBLE
-    # The old mode reads a boolean as 0 or 1 beside a number.
+    # In the old mode a boolean compared with a number is 0 or 1.
     if BOOLEAN in (a, b):
         number = b if a == BOOLEAN else a
         return number if is_numeric(number) else None

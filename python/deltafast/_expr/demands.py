@@ -1,8 +1,8 @@
-"""What a table demands of its rows (constraints, generated columns, defaults), SQL of the log -> trees for the core.
+"""Constraints, generated columns and defaults of a table: SQL in the log -> trees for the core.
 
-The core says which texts there are and which of them count; here each is bound against the table's schema. Values of
-generated columns and defaults are cast to their column's type as Spark stores them: by ANSI rules, an error where a
-value does not fit.
+The core selects the expressions that apply; here each is bound against the table's schema. Values of generated columns
+and defaults are cast to their column's type by Spark's store assignment: with ANSI rules, where a value that does not
+fit is an error.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["bind_demands", "bind_keys", "bind_rows", "bind_updates", "bound_valu
 
 
 def bind_demands(demands_json: str, schema_json: str, predicate: object = None, *, zone: str = "UTC") -> str:
-    """Bind everything that the core asks for.
+    """Bind all expressions that the core requests.
 
     Args:
-        demands_json: The demands, as the core gives them.
-        schema_json: The schema that the table will have.
-        predicate: The rows that a write replaces: anything that `bind_predicate` takes.
-        zone: How timestamps without a zone are read.
+        demands_json: The expressions, as JSON of the core.
+        schema_json: The schema of the table after the operation.
+        predicate: The rows that a write replaces: any predicate of `bind_predicate`.
+        zone: Time zone of timestamps without one.
 
     Returns:
         The demands with a tree at each expression, and with the predicate.
@@ -53,7 +53,7 @@ def bind_demands(demands_json: str, schema_json: str, predicate: object = None, 
     for kind in ("generated", "defaults"):
         for value in demands[kind]:
             what = f"the {'generated column' if kind == 'generated' else 'default of'} `{value['name']}`"
-            # A default is a value, whatever row it goes into.
+            # A default does not depend on the row.
             known = schema if kind == "generated" else types.Struct(())
             column = _column(schema, value["name"])
             sql = spark_text(value["sql"], columns if kind == "generated" else ())
@@ -64,21 +64,21 @@ def bind_demands(demands_json: str, schema_json: str, predicate: object = None, 
 
 
 def bind_rows(predicate: object, schema_json: str, *, zone: str = "UTC") -> str:
-    """Bind the predicate that says which rows a command changes: JSON of one demand."""
+    """Bind the predicate of the rows that an operation changes: JSON of one expression."""
     return json.dumps(_rows(predicate, read_schema(schema_json), zone))
 
 
 def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "UTC", mode: str = "ansi") -> str:
-    """Bind the values that columns and fields get: JSON of a list of `ValuePlan`s (`src/ops/merge/clauses.rs`).
+    """Bind the new values of columns and fields: JSON of a list of `ValuePlan`s (`src/ops/merge/clauses.rs`).
 
     Args:
         updates: Spark SQL by column name, in any case, in quotes or without; fields of structs with dots.
         schema_json: The table's schema.
-        zone: How timestamps without a zone are read.
-        mode: What casts of values do that do not fit their column: `ansi` or `try`.
+        zone: Time zone of timestamps without one.
+        mode: Mode of casts to the types of columns: `ansi` (an error) or `try` (null).
 
     Raises:
-        InvalidArgumentError: There is no such column, it is named twice, or its value does not fit.
+        InvalidArgumentError: A column does not exist, is assigned twice, or its value does not fit.
         UnsupportedExpressionError: It may be right, but cannot be evaluated here with its exact meaning.
     """
     schema = read_schema(schema_json)
@@ -101,19 +101,19 @@ def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "U
 
 
 def quotes_hint(sql: str, column: types.DataType) -> str:
-    """What to add to the error of a value that is not SQL: it may be a string that was meant as it is."""
+    """Return the hint for the error of a value that is not SQL: the caller may have meant a string."""
     if column != types.STRING:
         return ""
     quoted = "'" + sql.replace("\\", "\\\\").replace("'", "\\'") + "'"
     return f"; values are SQL expressions: for the string itself, write {quoted!r:.120}"
 
 
-#: How the two sides of a condition are called.
+#: Qualifiers of the two sides of a condition.
 _SIDES = {"target": "target", "t": "target", "source": "source", "s": "source"}
 
 
 def bind_keys(condition: str) -> list[dict[str, Any]]:
-    """Read the condition by which rows are replaced: equalities of a column of the target and one of the source.
+    """Read the condition of a replacement: equalities of a column of the target and one of the source.
 
     Args:
         condition: Spark SQL, `target.id = source.id AND target.day <=> source.day`.
@@ -122,8 +122,8 @@ def bind_keys(condition: str) -> list[dict[str, Any]]:
         What the core takes: `target`, `source` and `null_safe` of each.
 
     Raises:
-        InvalidArgumentError: It is no expression.
-        UnsupportedExpressionError: It compares anything else.
+        InvalidArgumentError: The condition is not an expression.
+        UnsupportedExpressionError: The condition has other comparisons.
     """
     node = parse(condition)
     parts = node.args if isinstance(node, syntax.Logical) and node.op == "and" else (node,)
@@ -157,7 +157,7 @@ def _rows(predicate: object, schema: types.Struct, zone: str) -> dict[str, Any]:
 
 
 def _target(schema: types.Struct, name: str, zone: str) -> tuple[tuple[str, ...], types.DataType]:
-    """The column, or the field within it, that gets a value, with its type."""
+    """Return the path of the assigned column or field, with its type."""
     quoted = len(name) > 1 and name[0] == name[-1] and name[0] in '`"'
     bare = name[1:-1] if quoted else name
     if (field := _field(schema, bare)) is not None:
@@ -173,7 +173,9 @@ def _target(schema: types.Struct, name: str, zone: str) -> tuple[tuple[str, ...]
         if field is None:
             shown = f"`{'.'.join(path)}`" if path else "the table"
             has = (
-                f"it has {', '.join(f.name for f in level.fields)}" if isinstance(level, types.Struct) else "it is none"
+                f"it has {', '.join(f.name for f in level.fields)}"
+                if isinstance(level, types.Struct)
+                else "it is not a struct"
             )
             message = f"{shown} has no {'field' if path else 'column'} `{part}`; {has}"
             raise InvalidArgumentError(message)
@@ -183,7 +185,7 @@ def _target(schema: types.Struct, name: str, zone: str) -> tuple[tuple[str, ...]
 
 
 def _field(schema: types.Struct, name: str) -> types.Field | None:
-    """The field of this name, exact case first."""
+    """Return the field with a name, preferring the exact case."""
     alike = [field for field in schema.fields if field.name.lower() == name.lower()]
     return next((field for field in alike if field.name == name), alike[0] if alike else None)
 
@@ -201,7 +203,7 @@ def _column(schema: types.Struct, name: str) -> types.DataType:
 
 
 def _value(sql: str, schema: types.Struct, column: types.DataType, zone: str, mode: str = "ansi") -> str:
-    """A value of exactly the column's type."""
+    """Return a value of exactly the column's type."""
     try:
         return bound_value(Binder(schema, sql, zone=zone), parse(sql, zone=zone), sql, column, mode).to_json()
     except RecursionError:
@@ -210,18 +212,18 @@ def _value(sql: str, schema: types.Struct, column: types.DataType, zone: str, mo
 
 
 def bound_value(binder: Binder, node: syntax.Syntax, sql: str, column: types.DataType, mode: str = "ansi") -> Bound:
-    """A value cast to a column's type as Spark stores it.
+    """Return a value cast to a column's type by Spark's store assignment.
 
     Args:
-        binder: Knows the columns that the value may use.
+        binder: Binder with the columns that the value may use.
         node: The value.
-        sql: Its text, for messages.
+        sql: The SQL of the value, for messages.
         column: The type.
-        mode: What the cast does with a value that does not fit: `ansi` or `try`.
+        mode: Mode of the cast: `ansi` (an error) or `try` (null).
 
     Raises:
-        InvalidArgumentError: It is wrong, or Spark has no such cast.
-        UnsupportedExpressionError: It cannot be evaluated here with its exact meaning.
+        InvalidArgumentError: The value is invalid, or Spark has no such cast.
+        UnsupportedExpressionError: The value cannot be evaluated with exactly Spark's semantics.
     """
     zone = binder.zone
     found = simplify(binder.bind(node), zone)

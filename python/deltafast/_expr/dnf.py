@@ -1,9 +1,10 @@
 """DNF filters, `[("a", "=", 1), ("b", "in", [1, 2])]` or a list of such lists, -> syntax.
 
-A list of tuples is a conjunction, a list of lists a disjunction of them, as `deltalake` and `pyarrow.parquet` take
-them. A text compared with a column of another type is read as that type (`("day", "=", "2024-01-31")`), and one that
-cannot be is an error at once. Two meanings are pyarrow's and not Spark's: NaN is neither above nor equal to anything,
-and `not in` keeps nulls. `("a", "=", None)` asks for nulls, as in `deltalake`'s partition filters.
+A list of tuples is a conjunction, a list of lists a disjunction of conjunctions, as in `deltalake` and
+`pyarrow.parquet`. A string compared with a column of another type is parsed as that type (`("day", "=",
+"2024-01-31")`); if that fails, an error is raised immediately. In two cases pyarrow's semantics apply instead of
+Spark's: NaN is neither greater than nor equal to anything, and `not in` keeps nulls. `("a", "=", None)` selects nulls,
+as in `deltalake`'s partition filters.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ _TRIPLE: Final = 3
 
 
 def from_dnf(filters: Sequence[Any], binder: Binder) -> Syntax:
-    """Translate; the binder is needed to read texts in the columns' types.
+    """Translate a filter; the binder is needed to parse strings as the columns' types.
 
     Raises:
-        InvalidArgumentError: A clause is no (column, op, value), or its value does not fit the column.
+        InvalidArgumentError: A clause is not a (column, op, value), or its value does not match the column's type.
     """
     if not filters:
         return Constant(Lit(value=True, type=types.BOOLEAN))
@@ -96,7 +97,7 @@ def _clause(clause: Sequence[Any], binder: Binder) -> Syntax:
 
 
 def without_nan(op: str, left: Syntax, right: Syntax, kind: types.DataType) -> Syntax:
-    """A comparison in which NaN is above nothing, as in Arrow; in Spark it is above everything."""
+    """Return a comparison in which NaN is greater than nothing, as in Arrow; in Spark it is greater than everything."""
     test = Binary(op, left, right)
     if op not in (">", ">=") or kind not in (types.FLOAT, types.DOUBLE):
         return test
@@ -104,18 +105,18 @@ def without_nan(op: str, left: Syntax, right: Syntax, kind: types.DataType) -> S
 
 
 def nan_beside_value(left: Syntax, right: Syntax) -> Syntax:
-    """NaN on the left, and no null on the right, beside which the comparison stays null."""
+    """Return a test for NaN on the left and no null on the right; with a null the comparison stays null."""
     nan = Func("isnan", (left,))
     return nan if isinstance(right, Constant) else Logical("and", (nan, Unary("not", Test("null", right))))
 
 
 def null_or(value: Syntax, found: Syntax) -> Syntax:
-    """What was found, but null for null: Arrow's and Polars' tests of one value are so, Spark's are false."""
+    """Return the result, but null for null, as in Arrow and Polars; in Spark such a test is false for null."""
     return Func("if", (Test("null", value), Constant(Lit(None, types.VOID)), found))
 
 
 def _column(name: str, binder: Binder) -> Name:
-    """The whole name first; only when there is no such column, a path of dotted names."""
+    """Return the column with the whole name, or, if it does not exist, the path of dotted names."""
     lower = name.lower()
     if "." in name and not any(f.name.lower() == lower for f in binder.schema.fields):
         return Name(tuple(name.split(".")))
@@ -137,11 +138,11 @@ def _membership(op: str, column: Name, kind: types.DataType, values: object, nam
 
 
 def _constant(value: object, kind: types.DataType, name: str) -> Constant:
-    """A Python value as a literal; a text in the column's own type."""
+    """Return a Python value as a literal; a string is parsed as the column's type."""
     found = constant(value)
     lit = found.lit
     if types.is_string(kind) and isinstance(value, (bool, int, float, Decimal, date)):
-        # The text that Delta has for it: partition columns of type string hold such.
+        # Delta's serialization of the value: partition columns of type string contain such strings.
         return constant(partition_text(value))
     if isinstance(lit.value, float) and math.isnan(lit.value):
         msg = f"a filter on {name!r} cannot compare with NaN; write isnan({name}) as SQL"
@@ -152,5 +153,5 @@ def _constant(value: object, kind: types.DataType, name: str) -> Constant:
     if read is None:
         msg = f"{lit.value!r} is no {types.sql_name(kind)}, which the column {name!r} is; pass a value of that type"
         raise InvalidArgumentError(msg, column=name)
-    # A timestamp without a zone is one of the session's zone: the binder reads the text again, in that zone.
+    # A timestamp without a zone is in the session's zone: the binder parses the string again, in that zone.
     return found if kind == types.TIMESTAMP else Constant(read)

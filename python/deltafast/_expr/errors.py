@@ -1,4 +1,4 @@
-"""How an expression is refused: one line that says what, where in the text, and what to do."""
+"""Errors of expressions: one line with the problem, the position in the SQL string, and a remedy."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _SHOWN = 60
 
 
 class UnsupportedExpressionError(InvalidArgumentError, NotImplementedError):
-    """The expression may be right, but this release cannot evaluate it with Spark's exact meaning.
+    """This release cannot evaluate the expression with exactly Spark's semantics, although it may be valid.
 
-    Callers that have another way to filter (a lazy frame, for example) catch this and use it.
+    Callers that can filter in another way (a lazy frame, for example) catch this error.
     """
 
     def __init__(self, message: str = "", **place: Any) -> None:
@@ -22,7 +22,7 @@ class UnsupportedExpressionError(InvalidArgumentError, NotImplementedError):
 
 
 def where(text: str, pos: int | None) -> str:
-    """Point into the text: ` at character 9 of "a > 1 and foo(b)"`, shortened around the place."""
+    """Format a position: ` at character 9 of "a > 1 and foo(b)"`, shortened around the position."""
     if not text:
         return ""
     flat = " ".join(text.split()) if len(text) <= _SHOWN else ""
@@ -38,10 +38,10 @@ def where(text: str, pos: int | None) -> str:
 
 
 def invalid(what: str, text: str, pos: int | None, hint: str) -> InvalidArgumentError:
-    """The expression is wrong."""
+    """Return the error of an invalid expression."""
     return InvalidArgumentError(f"{what}{where(text, pos)}; {hint}")
 
 
 def unsupported(what: str, text: str, pos: int | None, hint: str) -> UnsupportedExpressionError:
-    """The expression cannot be evaluated here."""
+    """Return the error of an expression that cannot be evaluated."""
     return UnsupportedExpressionError(f"{what}{where(text, pos)}; {hint}")

@@ -3,9 +3,9 @@
 `date GENERATED ALWAYS AS (CAST(ts AS DATE))` with `ts >= X` allows `date >= ...` as well, and that one prunes
 partitions. The conjuncts are implied by the filter, so adding them keeps every row.
 
-A generated column of a `TIMESTAMP` was computed in the *writer's* session zone, which the log does not tell. Every zone
-is within 16 hours of UTC (history's included), so the bounds are widened by as much; the reference takes the reader's
-zone and can lose rows. Columns made from dates and zone-less timestamps get exact bounds.
+A generated column of a `TIMESTAMP` was computed in the *writer's* session zone, which the log does not record. Every
+zone is within 16 hours of UTC (historical ones included), so the bounds are widened by 16 hours; the reference
+implementation uses the reader's zone and can lose rows. Columns of dates and zone-less timestamps get exact bounds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DAY: Final = literals.MICROS_PER_DAY
 _MIRROR: Final = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PARTS: Final = frozenset(("year", "month", "day", "hour"))
 _STRICT: Final = _PARTS | {"trunc", "date_trunc", "date_format"}
-# Patterns whose texts order as their times do.
+# Patterns whose formatted strings sort like their timestamps.
 _ORDERED: Final = frozenset(("yyyy", "yyyy-MM", "yyyy-MM-dd", "yyyyMM", "yyyyMMdd", "yyyy-MM-dd-HH", "yyyy-MM-dd HH"))
 _FOUR_DIGITS: Final = (literals.days_from_civil(1, 1, 1) or 0, literals.days_from_civil(9999, 12, 31) or 0)
 

@@ -1,4 +1,4 @@
-"""Predicates as delta-spark lists them in the log for people: what Spark prints of an expression that it parsed.
+"""Predicates in the form of delta-spark's operation parameters: Spark's string form of a parsed expression.
 
 Only some parameters of operations have this form (`["('day = 2026-01-01)"]`); no reader evaluates them.
 """
@@ -21,10 +21,10 @@ _INTEGERS = (types.BYTE, types.SHORT, types.INTEGER, types.LONG)
 
 
 def listed(text: str, zone: str = "UTC") -> str | None:
-    """What Spark prints of an expression before it knows the table; None for what is not known here.
+    """Return Spark's string form of an unresolved expression; None if it is not known here.
 
     Args:
-        text: Spark SQL that was bound already.
+        text: Spark SQL that was already bound.
         zone: The session's time zone.
     """
     return _shown(parse(text, zone=zone))

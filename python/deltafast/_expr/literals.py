@@ -96,7 +96,7 @@ def decimal_literal(value: decimal.Decimal) -> Lit | None:
 
 
 def exact_float32(value: decimal.Decimal | float) -> float:
-    """The nearest single-precision number, rounded once (by way of a double it could be rounded twice)."""
+    """Return the nearest single-precision number, rounded once (through a double it could be rounded twice)."""
     as_double = float(value)
     if not math.isfinite(as_double):
         return as_double

@@ -1,8 +1,8 @@
-"""The texts of a MERGE -> trees over two sides: the target (`target`) and the source (`source`).
+"""The expressions of a MERGE -> trees over two sides: the target (`target`) and the source (`source`).
 
-Trees of the condition and of clauses for matched rows name columns by side; those of the other clauses see one side
-only and name its columns plainly. The condition is taken apart, for the equalities of both sides are what an engine
-joins by, and what is about one side alone is decided before.
+Trees of the condition and of clauses for matched rows qualify columns with their side; those of the other clauses use
+one side only, without qualifiers. The condition is split into conjuncts: an engine joins by the equalities between both
+sides, and conjuncts over one side are evaluated before the join.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ BOTH = (TARGET, SOURCE)
 
 
 class Value(NamedTuple):
-    """A new value: where it goes, and its tree."""
+    """A new value: the path of its column or field, and its tree."""
 
     path: tuple[str, ...]
     node: Node
 
 
 class Sides:
-    """Binds texts against both schemas.
+    """Binds expressions against both schemas.
 
     Args:
-        target: The target's schema, as rows are read.
-        source: The source's.
-        target_alias: How texts call the target; `target` if None.
-        source_alias: How texts call the source; `source` if None.
-        zone: How timestamps without a zone are read.
-        mode: What casts of values do that do not fit their column: `ansi` or `try`.
+        target: Schema of the target, as it is read.
+        source: Schema of the source.
+        target_alias: Alias of the target in expressions; `target` if None.
+        source_alias: Alias of the source in expressions; `source` if None.
+        zone: Time zone of timestamps without one.
+        mode: Mode of casts to the types of columns: `ansi` (an error) or `try` (null).
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Sides:
     # --- conditions
 
     def predicate(self, sql: str, sides: Sequence[str]) -> Node:
-        """A condition over these sides; of one side alone the columns are named plainly."""
+        """Return a condition over these sides; columns of a single side are not qualified."""
         binder, text = self._binder(sql, sides)
         try:
             node = simplify(binder.predicate(parse(text, zone=self.zone)), self.zone)
@@ -82,7 +82,7 @@ class Sides:
         return _plain(node, sides)
 
     def condition(self, sql: str) -> dict[str, Any]:
-        """Take the ON condition apart: what `MergePlan` in `src/ops/merge/mod.rs` has of it."""
+        """Split the ON condition as for `MergePlan` in `src/ops/merge/mod.rs`."""
         node = self.predicate(sql, BOTH)
         parts = node.args if isinstance(node, Call) and node.f == "and" else (node,)
         equalities: list[dict[str, Any]] = []
@@ -97,7 +97,7 @@ class Sides:
             elif len(sides) == len(BOTH):
                 rest["both"].append(part)
             else:
-                # A constant that is not true matches nothing, whichever side it is asked of.
+                # A constant that is not true matches nothing, so it can be evaluated on either side.
                 side = next(iter(sides), TARGET)
                 rest[side].append(_stripped(part))
         return {
@@ -125,13 +125,13 @@ class Sides:
         return json.loads(Bound(node, ansi=True, zone=self.zone).to_json())
 
     def demand(self, sql: str, sides: Sequence[str]) -> dict[str, Any]:
-        """A clause's condition, as the core takes it."""
+        """Return a clause's condition for the core."""
         return {"name": "condition", "sql": sql, "tree": self._tree(self.predicate(sql, sides))}
 
     # --- values
 
     def value(self, path: tuple[str, ...], sql: str, column: DataType, sides: Sequence[str]) -> dict[str, Any]:
-        """A new value of exactly the column's type, or of one whose fields the core finds by name."""
+        """Return a new value of exactly the column's type, or of a struct whose fields the core matches by name."""
         binder, text = self._binder(sql, sides)
         try:
             node = simplify(binder.bind(parse(text, zone=self.zone)), self.zone)
@@ -147,7 +147,7 @@ class Sides:
     def column_value(
         self, path: tuple[str, ...], source: tuple[str, ...], column: DataType, sides: Sequence[str]
     ) -> Any:
-        """A column of the source, or a field of it, as a new value."""
+        """Return a column of the source, or a nested field, as a new value."""
         node = Col((SOURCE, *source), field_of(self.schemas[SOURCE], source).type)
         return self._value(path, _plain(node, sides), column, ".".join(source))
 
@@ -166,7 +166,7 @@ class Sides:
         return {"path": list(path), "tree": self._tree(node)}
 
     def plain_column(self, sql: str) -> tuple[str, ...]:
-        """The column of the source, or the field of it, that a text is and nothing else; empty where it is more."""
+        """Return the path of the source column or field if the expression is only that, else an empty path."""
         try:
             node = self.predicate_or_value(sql)
         except InvalidArgumentError:
@@ -178,14 +178,14 @@ class Sides:
                 return ()
 
     def predicate_or_value(self, sql: str) -> Node:
-        """A text over both sides, of any type."""
+        """Return an expression over both sides, of any type."""
         binder, text = self._binder(sql, BOTH)
         return binder.bind(parse(text, zone=self.zone))
 
     # --- names
 
     def target_path(self, name: str, schema: Struct) -> tuple[str, ...] | None:
-        """The column, or the field in it, that a value is for; None where there is none."""
+        """Return the path of the column or field that gets a value; None if it does not exist."""
         for candidate in (name, _bare(name)):
             if (found := _find(schema, candidate)) is not None:
                 return (found.name,)
@@ -194,11 +194,11 @@ class Sides:
         return (found_path(schema, parts[1:]) if qualified else ()) or found_path(schema, parts) or None
 
     def new_path(self, name: str) -> tuple[str, ...]:
-        """The column of the source, or the field in it, that the target lacks and is to get; empty if there is none."""
+        """Return the path of a source column or field to add to the target; empty if the source does not have it."""
         source, parts = self.schemas[SOURCE], self._parts(name)
         if path := self.target_path(name, source):
             return path
-        # A name that is qualified in another way than by the alias.
+        # A name with another qualifier than the alias.
         return () if _find(self.schemas[TARGET], parts[0]) else found_path(source, parts[-1:])
 
     def _parts(self, name: str) -> tuple[str, ...]:
@@ -258,7 +258,7 @@ def _bare(name: str) -> str:
 
 
 def _find(schema: Struct, name: str) -> Field | None:
-    """The field of this name, exact case first."""
+    """Return the field with a name, preferring the exact case."""
     lower = name.lower()
     alike = [field for field in schema.fields if field.name.lower() == lower]
     return next((field for field in alike if field.name == name), alike[0] if alike else None)
@@ -268,7 +268,7 @@ find = _find
 
 
 def found_path(schema: Struct, parts: Sequence[str]) -> tuple[str, ...]:
-    """The column or field that parts of a name mean; empty where there is none."""
+    """Return the path of the column or field with these parts of a name; empty if it does not exist."""
     out: list[str] = []
     level: DataType = schema
     for part in parts:
@@ -281,7 +281,7 @@ def found_path(schema: Struct, parts: Sequence[str]) -> tuple[str, ...]:
 
 
 def field_of(schema: Struct, path: Sequence[str]) -> Field:
-    """The field at a path that is there."""
+    """Return the field at an existing path."""
     level: DataType = schema
     field: Field | None = None
     for part in path:
@@ -296,7 +296,7 @@ def field_of(schema: Struct, path: Sequence[str]) -> Field:
 
 
 def _alike(a: DataType, b: DataType) -> bool:
-    """Whether two types are the same but for what may be null."""
+    """Return whether two types are equal apart from nullability."""
     match a, b:
         case Array(element=x), Array(element=y):
             return _alike(x, y)
@@ -311,7 +311,7 @@ def _alike(a: DataType, b: DataType) -> bool:
 
 
 def lacks_fields(source: DataType, target: DataType) -> bool:
-    """Whether a value of one type lacks fields that the other has."""
+    """Return whether a value of one type lacks fields that the other has."""
     match source, target:
         case Array(element=x), Array(element=y):
             return lacks_fields(x, y)
@@ -333,7 +333,7 @@ def _plain(node: Node, sides: Sequence[str]) -> Node:
 
 
 def _stripped(node: Node) -> Node:
-    """The tree with columns named without their side."""
+    """Return the tree with unqualified columns."""
     match node:
         case Col(path, kind):
             return Col(path[1:], kind)
@@ -348,7 +348,7 @@ def _stripped(node: Node) -> Node:
 
 
 def refuse_lost_fields(column: str) -> None:
-    """An assignment that would take fields away silently."""
+    """Refuse an assignment that would silently drop fields."""
     message = (
         f"the source's `{column}` lacks fields that the table's has: a whole new value would make them null; "
         "assign the fields that change (`column.field`), or pass merge_schema=True to keep the others"

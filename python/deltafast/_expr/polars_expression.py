@@ -1,11 +1,11 @@
 """A `polars.Expr` -> syntax.
 
-Read from Polars' own JSON of the expression (`expr.meta.serialize(format="json")`), in the shapes of Polars 2.1. That
-form is not promised to be stable, so every shape that is not known is refused with `UnsupportedExpressionError`; a
-lazy frame then filters by itself, and nothing is lost but speed.
+The input is Polars' own JSON of the expression (`expr.meta.serialize(format="json")`), as in Polars 2.1. That
+format is not guaranteed to be stable, so every unknown form is refused with `UnsupportedExpressionError`; a
+lazy frame then filters by itself, which is only slower.
 
-Polars and Spark agree on NaN (equal to itself, above everything) and on nulls; where they don't (arithmetic wraps in
-Polars and raises in Spark, casts differ, texts never compare with numbers) the expression is refused.
+Polars and Spark agree on NaN (equal to itself, greater than everything) and on nulls; where they differ (arithmetic
+wraps in Polars and raises in Spark, casts differ, strings cannot be compared with numbers) the expression is refused.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def from_polars(expression: object, binder: Binder) -> Syntax:
     """Translate a Polars expression.
 
     Raises:
-        UnsupportedExpressionError: It holds something without a certain equal here; filter in Polars instead.
+        UnsupportedExpressionError: A part has no exact equivalent here; filter in Polars instead.
     """
     serialize = getattr(getattr(expression, "meta", None), "serialize", None)
     if not callable(serialize):

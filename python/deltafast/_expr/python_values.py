@@ -1,4 +1,4 @@
-"""Python values -> literals with Spark's types: what DNF tuples, pyarrow and Polars scalars have in common."""
+"""Python values -> literals with Spark's types, for DNF tuples, pyarrow and Polars scalars."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MICRO = dt.timedelta(microseconds=1)
 
 
 def constant(value: object) -> Constant:  # noqa: C901, PLR0911, PLR0912 - one line a type
-    """The literal of a value.
+    """Return the literal of a value.
 
-    A `datetime` without a zone is a TIMESTAMP_NTZ; beside a TIMESTAMP column it is read in the session's zone.
+    A `datetime` without a zone is a TIMESTAMP_NTZ; compared with a TIMESTAMP column it is in the session's zone.
 
     Raises:
-        InvalidArgumentError: No Spark type holds it.
+        InvalidArgumentError: The value has no Spark type.
     """
     item = getattr(value, "item", None)
     if callable(item) and not isinstance(value, (int, float, str, bytes)):

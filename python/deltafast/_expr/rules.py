@@ -1,4 +1,4 @@
-"""The functions whose types the table alone cannot say: one small rule each.
+"""The functions whose types depend on their arguments beyond the table of functions: one small rule each.
 
 `functions.FUNCTIONS` names a rule; it gets the binder, the name to emit, the SQL name for messages and the bound
 arguments, and returns the typed node. A rule only decides types and casts; it evaluates nothing.
@@ -63,12 +63,12 @@ class Build(Protocol):
     """Builds the node of a call."""
 
     def __call__(self, b: Binding, emit: str, name: str, args: list[Node], pos: int | None, /) -> Node:
-        """The typed node."""
+        """Return the typed node."""
         ...
 
 
 class Rule(NamedTuple):
-    """How many arguments a function takes (`most` is None for any number), and what is built of them."""
+    """The number of arguments of a function (`most` is None for any number), and the rule that builds its node."""
 
     least: int
     most: int | None
@@ -194,7 +194,7 @@ def _like(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) 
 
 
 def _trim(b: Binding, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    # Spark's call form names the characters first.
+    # In Spark's call form the characters come first.
     nodes = [b.coerce(a, "string", name, pos) for a in reversed(args)]
     return b.emit(emit, nodes, STRING)
 
@@ -330,7 +330,7 @@ def _size(b: Binding, _emit: str, name: str, args: list[Node], pos: int | None) 
     if not isinstance(args[0].type, (Array, Map)):
         b.mismatch(f"{name}()", [args[0].type], pos)
     node = b.emit("size", args, INTEGER)
-    # Without ANSI Spark keeps Hive's answer for a missing collection.
+    # Without ANSI mode Spark keeps Hive's result for a null collection.
     return node if b.ansi else b.emit("coalesce", [node, Lit(-1, INTEGER)], INTEGER)
 
 
@@ -413,7 +413,7 @@ def _named_struct(b: Binding, _emit: str, name: str, args: list[Node], pos: int 
     fields: list[types.Field] = []
     for given, value in zip(args[::2], args[1::2], strict=True):
         if not isinstance(given, Lit) or not isinstance(given.value, str):
-            b.wrong(f"{name}() takes literal texts as names", pos, "write named_struct('a', 1, 'b', 2)")
+            b.wrong(f"{name}() takes string literals as names", pos, "write named_struct('a', 1, 'b', 2)")
         fields.append(types.Field(given.value, value.type))
     return b.emit("named_struct", args, Struct(tuple(fields)), pos)
 
@@ -470,6 +470,6 @@ RULES: Final[dict[str, Rule]] = {
     "array": Rule(0, None, _array),
     "map": Rule(0, None, _map),
     "named_struct": Rule(2, None, _named_struct),
-    # The binder gives each value its name before.
+    # The binder has named each value before.
     "struct": Rule(2, None, _named_struct),
 }

@@ -1,11 +1,11 @@
-"""The typed tree -> an equal tree in which pruning can see what is compared with what.
+"""The typed tree -> an equivalent tree with comparisons of columns and literals, which pruning can use.
 
 Two moves, bottom-up: a cast of a literal becomes the literal (when certain: `literals.fold_cast`), and a cast of a
 column that only widens moves to the other side of a comparison: `CAST(i AS BIGINT) = 5L` is `i = 5`, `CAST(i AS
 DECIMAL(11,1)) > 1.5` is `i > 1`, `CAST(dt AS TIMESTAMP) >= TIMESTAMP'2024-01-01'` is `dt >= DATE'2024-01-01'`.
 
-Both keep every answer, null and ANSI error: only casts that cannot fail are taken away. Nothing else is folded; a
-constant `1/0` stays, for Spark would raise.
+Both preserve every result, null and ANSI error: only casts that cannot fail are removed. Nothing else is folded; a
+constant `1/0` stays, since Spark would raise.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def simplify(node: Node, zone: str) -> Node:  # noqa: PLR0911 - one line a kind 
             inner = simplify(arg, zone)
             folded = literals.fold_cast(inner, kind, zone) if isinstance(inner, Lit) else None
             if isinstance(inner, Call) and inner.f in ("array", "map") and not inner.args:
-                # What holds nothing is of any type.
+                # An empty array or map has any type.
                 folded = Call(inner.f, (), kind) if isinstance(kind, (types.Array, types.Map)) else None
             return folded or Cast(inner, kind, mode)
         case In(arg=arg, values=values):
@@ -162,7 +162,7 @@ def _floor(lit: Lit, to: DataType, zone: str) -> Lit | None:
 
 
 def _date_floor(lit: Lit, zone: str) -> Lit | None:
-    """The day on which a timestamp literal lies, checked against that day's and the next day's start."""
+    """Return the day of a timestamp literal, checked against the start of that day and of the next one."""
     if not isinstance(lit.value, int):
         return None
     day = literals.fold_cast(lit, DATE, zone)

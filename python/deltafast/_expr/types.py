@@ -1,13 +1,13 @@
 """Spark's data types as immutable values, and their three spellings.
 
-Input: a type as it stands in a Delta schema string (`"decimal(10,2)"`, `{"type": "struct", ...}`). Output: a
+Input: a type of a Delta schema string (`"decimal(10,2)"`, `{"type": "struct", ...}`). Output: a
 `DataType`, its JSON again, or its Spark SQL name. Names are Delta's (`integer`, `long`); SQL's (`INT`, `BIGINT`)
 appear only in messages and rendered SQL.
 
-Rejected: passing the JSON through the binder as it is. Coercion compares and pattern-matches types thousands of times
-for a wide `IN` list, and an equality on nested dictionaries would see the field metadata that it must not see. Named
-tuples, since each takes a seventh of a dataclass's time to make when the package is loaded; no two kinds can be equal
-with the values that they may hold.
+Rejected: passing the JSON unchanged through the binder. Coercion compares and pattern-matches types thousands of times
+for a wide `IN` list, and equality of nested dictionaries would include field metadata, which it must not. The types are
+named tuples, of which a class is created in a seventh of a dataclass's time when the package is loaded; no two kinds
+can be equal with their possible values.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def integral_range(t: DataType) -> tuple[int, int]:
 
 
 def type_from_json(value: object, *, collation: str | None = None, depth: int = 0) -> DataType:
-    """Read a type as it stands in a Delta schema string.
+    """Read a type of a Delta schema string.
 
     Args:
         value: A type name or the dictionary of a nested type.
@@ -212,7 +212,7 @@ def type_from_json(value: object, *, collation: str | None = None, depth: int = 
             key = type_from_json(item["keyType"], depth=depth + 1)
             val = type_from_json(item["valueType"], depth=depth + 1)
             return Map(key, val, bool(item.get("valueContainsNull", True)))
-    msg = f"the schema has a type that is none of Delta's: {str(cast('object', value))[:80]!r}"
+    msg = f"the schema has a type that Delta does not have: {str(cast('object', value))[:80]!r}"
     raise InvalidArgumentError(msg)
 
 
@@ -230,7 +230,7 @@ def _named_type(name: str, collation: str | None) -> DataType:
         return Atomic("string", None if match[1].upper() == "UTF8_BINARY" else match[1])
     if (stored := integer_of_spark(name)) is not None or name == "interval":
         return INTEGER if stored == "integer" else LONG
-    msg = f"the schema has a type that is none of Delta's: {name[:80]!r}"
+    msg = f"the schema has a type that Delta does not have: {name[:80]!r}"
     raise InvalidArgumentError(msg)
 
 
@@ -264,7 +264,7 @@ def _field(value: object, depth: int) -> Field:
 
 
 def _collate_leaves(t: DataType, collation: str) -> DataType:
-    """Mark every string inside an array or map: which one is meant does not matter, all are refused alike."""
+    """Mark every string inside an array or map, whichever has the collation: all are refused alike."""
     if is_string(t):
         return Atomic("string", collation)
     if isinstance(t, Array):
@@ -275,7 +275,7 @@ def _collate_leaves(t: DataType, collation: str) -> DataType:
 
 
 def to_json(t: DataType) -> Any:
-    """The type as it stands in a Delta schema string."""
+    """Return the type as in a Delta schema string."""
     match t:
         case Atomic(name=name):
             return name
@@ -296,7 +296,7 @@ def to_json(t: DataType) -> Any:
 
 
 def sql_name(t: DataType) -> str:
-    """The type in Spark SQL's words, as messages and rendered SQL show it."""
+    """Return the name of the type in Spark SQL, as in messages and rendered SQL."""
     match t:
         case Atomic(name=name, collation=collation):
             base = _SQL.get(name, name.upper())

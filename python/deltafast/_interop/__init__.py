@@ -1,1 +1,1 @@
-"""Tables for other libraries: pyarrow, DuckDB, whatever takes an Arrow stream."""
+"""Tables for other libraries: pyarrow, DuckDB, Polars, and any consumer of an Arrow stream."""

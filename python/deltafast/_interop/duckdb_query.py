@@ -1,8 +1,8 @@
 """SQL over Delta tables with DuckDB.
 
-Tables are registered as datasets, so DuckDB asks each scan for the columns and rows that a query needs.
-Connections of our own are private and restricted: UTC, no extension is downloaded, and, unless external access is
-asked for, statements reach no file, no network and no setting.
+Tables are registered as datasets, so DuckDB requests from each scan the columns and rows that a query needs.
+deltafast's own connections are private and restricted: their time zone is UTC, no extension is downloaded, and without
+external access statements cannot use files, the network or settings.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ __all__ = [
 
 _T = TypeVar("_T")
 
-#: Seconds after which a thread that waits lets signals be handled.
+#: Seconds between the checks for signals of a waiting thread.
 _TICK = 0.05
-#: Seconds within which DuckDB ends a query, if it does.
+#: Seconds to wait for DuckDB to end an interrupted query.
 _PATIENCE = 5
 
 #: For every cursor of a connection.
@@ -51,7 +51,7 @@ _PINNED: dict[str, str | bool | int | float | list[str]] = {
 }
 #: No files, no network, no extensions, no secrets. Spilling into `temp_directory` remains possible.
 _NO_ACCESS = {"enable_external_access": "false"}
-#: Without it a statement could write profiles and logs to a file, or lift limits.
+#: Without it a statement could write profiles and logs to a file, or change limits.
 _LOCKED = "SET GLOBAL lock_configuration = true"
 _UNKNOWN_TABLE = re.compile(r"Table with name (.+?) does not exist!")
 
@@ -59,7 +59,7 @@ _UNKNOWN_TABLE = re.compile(r"Table with name (.+?) does not exist!")
 def relation(
     table: TableHandle, connection: duckdb.DuckDBPyConnection | None, *, external_access: bool = False
 ) -> duckdb.DuckDBPyRelation:
-    """The table as a DuckDB relation on the connection, or on a private one."""
+    """Return the table as a DuckDB relation on the connection, or on a private one."""
     if connection is None:
         connection = connect(external_access=external_access)
     return connection.from_arrow(source_of(table))
@@ -71,12 +71,12 @@ def connect(
     external_access: bool = False,
     session: Mapping[str, object] | None = None,
 ) -> duckdb.DuckDBPyConnection:
-    """A private connection.
+    """Open a private connection.
 
     Args:
-        settings: DuckDB's settings to connect with, by name.
+        settings: DuckDB settings by name, for connecting.
         external_access: Whether statements may use files, the network, extensions, secrets and `SET`.
-        session: DuckDB's settings by name that are set after connecting.
+        session: DuckDB settings by name, set after connecting.
 
     Raises:
         InvalidArgumentError: DuckDB refuses a setting of `session`.
@@ -87,7 +87,7 @@ def connect(
     def prepare() -> None:
         for name, value in (session or {}).items():
             _set(connection, name, value)
-        # No setting to connect with: it belongs to an extension.
+        # Not a setting for connecting: it belongs to an extension.
         connection.execute(_UTC)
         if not external_access:
             connection.execute(_LOCKED)
@@ -107,11 +107,11 @@ def _set(connection: duckdb.DuckDBPyConnection, name: str, value: object) -> Non
 
 
 def refused_access(error: duckdb.Error, remedy: str) -> str | None:
-    """A message for a statement that a connection without external access refused; None for other errors.
+    """Return the message for a statement that a connection without external access refused; None for other errors.
 
     Args:
         error: DuckDB's error.
-        remedy: What allows it.
+        remedy: The hint that ends the message.
     """
     what = str(error).partition("\n")[0]
     is_locked = "the configuration has been locked" in what
@@ -121,29 +121,29 @@ def refused_access(error: duckdb.Error, remedy: str) -> str | None:
 
 
 def unknown_table(error: duckdb.Error) -> str | None:
-    """The name for which a query found no table; None for other errors."""
+    """Return the name of the table that a query did not find; None for other errors."""
     found = _UNKNOWN_TABLE.search(str(error)) if isinstance(error, duckdb.CatalogException) else None
     return None if found is None else found[1].strip('"')
 
 
 def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], _T]) -> _T:
-    """Do what DuckDB works on, be it a moment; Ctrl-C ends it at once with a `KeyboardInterrupt`.
+    """Run work of DuckDB so that Ctrl-C ends it at once with a `KeyboardInterrupt`, however short the work is.
 
-    DuckDB 2.0 looks for signals itself, but makes a `RuntimeError` of them, and of three queries that it interrupts in
-    the thread that waits for them one waits for ever. So the main thread, which signals come to, leaves every statement
-    to another one.
+    DuckDB 2.0 checks for signals itself, but raises a `RuntimeError`, and one of three queries that it interrupts in
+    the waiting thread hangs forever. So the main thread, which receives signals, runs every statement in another
+    thread.
 
     Args:
-        connection: Whose queries end.
-        work: What is done.
+        connection: The connection whose queries are interrupted.
+        work: The function to run.
     """
     if threading.current_thread() is not threading.main_thread():
         return work()
     found: list[_T] = []
     wrong: list[BaseException] = []
-    # Not `Thread.join`, which after Ctrl-C takes a thread for ended.
+    # Not `Thread.join`, which after Ctrl-C considers a thread ended.
     done = threading.Event()
-    # Held by who decides first: the thread to begin, or Ctrl-C before that to have nothing done.
+    # Taken by the first of both: the thread when it begins, or Ctrl-C, after which it must not begin.
     begins = threading.Lock()
 
     def run() -> None:
@@ -164,8 +164,8 @@ def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], _T])
     except KeyboardInterrupt:
         if begins.acquire(blocking=False):
             raise
-        # A thread that comes back to an interpreter which is gone would end the process badly, and so would a
-        # connection that is closed under it. Between two of its queries there is nothing to interrupt yet.
+        # A thread that returns to a finalized interpreter would crash the process, and so would closing its
+        # connection. Between two of its queries there is nothing to interrupt, so it is tried repeatedly.
         last = time.monotonic() + _PATIENCE
         while not done.is_set() and time.monotonic() < last:
             connection.interrupt()
@@ -177,7 +177,7 @@ def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], _T])
 
 
 def streamed(connection: duckdb.DuckDBPyConnection, text: str) -> pa.RecordBatchReader:
-    """The rows of a statement; none of one that gives none."""
+    """Return the rows of a statement; a stream without columns if it has no result."""
     import pyarrow as pa
 
     found = connection.sql(text)
@@ -187,7 +187,7 @@ def streamed(connection: duckdb.DuckDBPyConnection, text: str) -> pa.RecordBatch
 
 
 def source_of(table: TableHandle) -> Any:
-    """What DuckDB scans: a dataset, which takes filters, or without pyarrow the table's own stream."""
+    """Return the object that DuckDB scans: a dataset with filter pushdown, or, without pyarrow, the table's stream."""
     try:
         from deltafast._interop.pyarrow_dataset import ScanDataset
     except ImportError:
@@ -199,10 +199,10 @@ class QueryBuilder:
     """Run SQL over registered Delta tables.
 
     Args:
-        session_config: DuckDB settings by name. DataFusion's (`datafusion.*`), which `deltalake` takes, have
-            no meaning here and are ignored.
-        external_access: Let queries read and write files (`read_csv`, `COPY`, `ATTACH`), use the network, load
-            extensions and change settings. Without it they reach the registered tables only.
+        session_config: DuckDB settings by name. DataFusion settings (`datafusion.*`), as for `deltalake`, are
+            ignored.
+        external_access: Allow queries to read and write files (`read_csv`, `COPY`, `ATTACH`), use the network, load
+            extensions and change settings. Otherwise they can only access the registered tables.
 
     Example:
         >>> events = DeltaTable("/data/events")                                         # doctest: +SKIP
@@ -218,10 +218,10 @@ class QueryBuilder:
         self._tables: dict[str, Any] = {}
 
     def register(self, table_name: str, delta_table: HandleOwner) -> QueryBuilder:
-        """Make a table known to SQL by a name, at the version it points at now.
+        """Register a table under a name, at the version that it points at now.
 
         Args:
-            table_name: The name.
+            table_name: Name of the table in SQL.
             delta_table: The table.
 
         Returns:
@@ -234,15 +234,15 @@ class QueryBuilder:
         """Run one query.
 
         Args:
-            sql: DuckDB's SQL.
+            sql: A query in DuckDB's SQL.
 
         Returns:
-            The rows, as they are computed. Several results may be open at once.
+            The rows, streamed. Several results may be open at once.
 
         Raises:
-            duckdb.Error: The query is wrong, or needs external access.
+            duckdb.Error: The query is invalid, or needs external access.
         """
-        # A connection holds one running result, so each query has its own.
+        # A connection has one running result, so each query has its own connection.
         cursor = self._connection.cursor()
 
         def run() -> pa.RecordBatchReader:
@@ -259,7 +259,7 @@ class QueryBuilder:
             raise type(error)(message) from None
 
     def _explained(self, error: duckdb.Error) -> str | None:
-        """A message that says what to do about an error; None where DuckDB's own is enough."""
+        """Return a message with a remedy for an error; None if DuckDB's own is sufficient."""
         if (name := unknown_table(error)) is not None:
             known = ", ".join(self._tables) or "none"
             return f"there is no table `{name}` (registered: {known}); use QueryBuilder.register({name!r}, table)"
@@ -267,7 +267,7 @@ class QueryBuilder:
 
 
 class ViewQueryBuilder(QueryBuilder):
-    """`deltalake`'s builder, whose strings and binaries come as Arrow views; `QueryBuilder` spares pyarrow these."""
+    """The builder of `deltalake`: strings and binaries are Arrow views, which `QueryBuilder` avoids for pyarrow."""
 
     def __init__(self, session_config: Mapping[str, str] | None = None, *, external_access: bool = False) -> None:
         views = {"arrow_output_version": "1.4", "produce_arrow_string_view": "true"}
@@ -278,7 +278,7 @@ class ViewQueryBuilder(QueryBuilder):
         import pyarrow as pa
 
         rows = super().execute(sql)
-        # DuckDB has views for strings alone.
+        # DuckDB returns views for strings only.
         fields: list[Any] = list(cast("Any", rows.schema))
         views = pa.schema([f.with_type(pa.binary_view()) if f.type == pa.binary() else f for f in fields])
         return rows if views == rows.schema else rows.cast(views)

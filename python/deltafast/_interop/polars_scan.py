@@ -1,4 +1,4 @@
-"""The table as a Polars data frame, or as a lazy frame that reads only what a query needs."""
+"""Tables as Polars data frames, or as lazy frames that read only what a query needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read(
     limit: int | None = None,
     progress: Progress = False,
 ) -> pl.DataFrame:
-    """All rows of a scan as a data frame."""
+    """Return all rows of a scan as a data frame."""
     stream = table.scan(columns, predicate, limit, string_view=True)
     with RecordBatchReader(stream, progress):
         empty = pl.DataFrame(schema=_schema(stream))
@@ -38,7 +38,7 @@ def read(
 
 
 def scan(table: TableHandle) -> pl.LazyFrame:
-    """The version that the table points at now, as a lazy frame."""
+    """Return the version that the table points at now as a lazy frame."""
     table = table.pinned()
 
     def source(
@@ -47,7 +47,7 @@ def scan(table: TableHandle) -> pl.LazyFrame:
         n_rows: int | None,
         batch_size: int | None,  # noqa: ARG001  (a hint; the core's own size bounds its memory)
     ) -> Iterator[pl.DataFrame]:
-        # Polars counts n_rows before the predicate, so with both the core may only do the counting.
+        # Polars applies n_rows before the predicate, so with both the core only applies n_rows.
         bound = None if predicate is None or n_rows is not None else _bound(table, predicate)
         left = predicate if bound is None else None
         needed = with_columns
@@ -65,7 +65,7 @@ def scan(table: TableHandle) -> pl.LazyFrame:
 
 
 def _bound(table: TableHandle, predicate: pl.Expr) -> str | None:
-    """The predicate for the core, or None where Polars has to filter itself."""
+    """Return the predicate for the core, or None if Polars has to filter itself."""
     try:
         return table.bind(predicate)
     except InvalidArgumentError:

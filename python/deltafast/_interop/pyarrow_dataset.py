@@ -1,10 +1,10 @@
 """The table as a pyarrow dataset, read by deltafast.
 
-pyarrow's own Parquet reader knows nothing of deletion vectors, column mapping, widened types, legacy
-calendars or columns spelled in another case; on such tables it gives wrong rows without a word. So
-`ScanDataset` is a pyarrow dataset whose scanners read through the core. DuckDB, Polars and pandas ask
-a dataset for nothing else. The dataset of plain Parquet files remains for those who ask for pyarrow's
-reader by naming a file system or read options, on tables where it is right.
+pyarrow's own Parquet reader does not support deletion vectors, column mapping, widened types, legacy
+calendars or column names in another case; for such tables it silently returns wrong rows. So
+`ScanDataset` is a pyarrow dataset whose scanners read through the core. DuckDB, Polars and pandas use
+nothing else of a dataset. The dataset of plain Parquet files remains for callers who request pyarrow's
+reader with a file system or read options, for tables that it reads correctly.
 """
 
 # pyarrow's stubs know its types in part only, and its dataset methods take more than is needed here.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from deltafast._util.filters import Predicate
     from deltafast.progress import Progress
 
-#: Bounds of texts are cut at so many characters.
+#: Number of characters after which bounds of strings are truncated.
 _CUT = 32
 
 __all__ = ["ScanDataset", "as_expression", "parquet_dataset", "read_table"]
@@ -53,7 +53,7 @@ def read_table(
     limit: int | None = None,
     progress: Progress = False,
 ) -> pa.Table:
-    """All rows of a scan as a pyarrow table."""
+    """Return all rows of a scan as a pyarrow table."""
     try:
         stream = table.scan(_distinct(columns), filters, limit, files=files)
     except InvalidArgumentError:
@@ -66,7 +66,7 @@ def read_table(
 
 
 def as_expression(filters: Any) -> pc.Expression | None:
-    """Filters for pyarrow's own reader."""
+    """Return filters for pyarrow's own reader."""
     if filters is None or isinstance(filters, pc.Expression):
         return filters
     if isinstance(filters, list):
@@ -82,7 +82,7 @@ def _distinct(columns: Iterable[str] | None) -> list[str] | None:
 
 
 class _Unread(pafs.FileSystemHandler):
-    """Stands under a `ScanDataset`, so that code which goes round its scanner fails instead of misreading."""
+    """The files of a `ScanDataset`; code that bypasses its scanner fails instead of reading wrong rows."""
 
     def __getattribute__(self, name: str) -> Any:
         if name == "get_type_name":
@@ -108,17 +108,17 @@ def _handler() -> pafs.PyFileSystem:
     return pafs.PyFileSystem(type("_Unread", (_Unread,), abstract)())
 
 
-# The overrides name the parameters that matter here and take the rest as they come.
+# The overrides list the parameters that are used here and accept the others.
 class ScanDataset(pads.FileSystemDataset):
-    """A pyarrow dataset over one version of a table, with column choice and filters pushed down.
+    """A pyarrow dataset over one version of a table, with projection and filters pushed down.
 
     Args:
-        table: The table, at the version it points at now.
+        table: The table, at the version that it points at now.
         schema: Cast the columns to these types; the table's own if None.
         files: Only these files.
         filters: Filters that always apply.
-        parquet: The same rows as a dataset of Parquet files, for libraries that hand the dataset to Arrow's C++ without
-            calling its methods. None where pyarrow's reader would give wrong rows: these libraries then get an error.
+        parquet: The same rows as a dataset of Parquet files, for libraries that pass the dataset to Arrow's C++ without
+            calling its methods. None if pyarrow's reader would return wrong rows: these libraries then get an error.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class ScanDataset(pads.FileSystemDataset):
         self._parquet = parquet
         own = table.arrow_schema()
         full = own if schema is None else schema
-        #: Predicates are pushed down only if columns have the table's types; else they may select other rows.
+        #: Predicates are pushed down only for columns with the table's types; otherwise they may select other rows.
         self._pushes = schema is None or all(_same_values(field, own) for field in schema)
         if parquet is None:
             fmt, below = pads.ParquetFileFormat(), cast("pafs.FileSystem", _handler())
@@ -147,7 +147,7 @@ class ScanDataset(pads.FileSystemDataset):
             fragments = list(cast("Any", parquet).get_fragments())
         super().__init__(fragments, full, fmt, below)
         if filters:
-            # What `pyarrow.dataset.Dataset.filter` does.
+            # As `pyarrow.dataset.Dataset.filter` does.
             self._scan_options = {"filter": reduce(and_, filters)}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -158,7 +158,7 @@ class ScanDataset(pads.FileSystemDataset):
 
     @property
     def files(self) -> list[str]:
-        """The files that are read: below `filesystem` where it has them, else as `DeltaTable.file_uris` gives them."""
+        """The files that are read: paths below `filesystem` if it has them, else as in `DeltaTable.file_uris`."""
         if self._parquet is not None:
             return self._parquet.files
         snapshot = self._table.snapshot
@@ -170,12 +170,12 @@ class ScanDataset(pads.FileSystemDataset):
         return [uri for uri, path in zip(uris, paths, strict=True) if path in chosen]
 
     def scanner(self, columns: Any = None, filter: Any = None, batch_size: int | None = None, **_: Any) -> pads.Scanner:  # noqa: A002
-        """A scanner that reads once. pyarrow's options on readahead and threads are accepted.
+        """Return a scanner that can be read once. pyarrow's options for readahead and threads are accepted.
 
         Args:
             columns: Names, or a dictionary of expressions by name.
             filter: A pyarrow expression.
-            batch_size: Rows in a batch, at most.
+            batch_size: Largest number of rows in a batch.
         """
         reader, residual = self._reader(columns, filter, batch_size)
         chosen = list(columns) if isinstance(columns, (list, tuple)) else columns
@@ -188,7 +188,7 @@ class ScanDataset(pads.FileSystemDataset):
         batch_size: int | None = None,
         limit: int | None = None,
     ) -> tuple[pa.RecordBatchReader, pc.Expression | None]:
-        """A stream with the filters pushed down that the core can evaluate, and the filter that is left."""
+        """Return a stream with pushed-down filters, and the residual filter that the core cannot evaluate."""
         asked = (*self._filters, *(() if filter is None else (filter,)))
         bound, left = self._split(asked)
         names = self._names(columns) if left is None else None
@@ -228,7 +228,7 @@ class ScanDataset(pads.FileSystemDataset):
         return _all_of(trees), left
 
     def _names(self, columns: Any) -> list[str] | None:
-        """The columns to read; all where expressions hide which ones they need."""
+        """Return the columns to read; all if expressions do not reveal the columns that they use."""
         if columns is None:
             return None
         if isinstance(columns, dict):
@@ -237,21 +237,21 @@ class ScanDataset(pads.FileSystemDataset):
         return _distinct(columns)
 
     def to_table(self, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:  # noqa: A002
-        """All rows as a pyarrow table."""
+        """Return all rows as a pyarrow table."""
         return self.scanner(columns, filter, **options).to_table()
 
     def to_batches(self, columns: Any = None, filter: Any = None, **options: Any) -> Any:  # noqa: A002
-        """All rows as record batches."""
+        """Return all rows as record batches."""
         return self.scanner(columns, filter, **options).to_batches()
 
     def head(self, num_rows: int, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:  # noqa: A002
-        """The first rows that come along."""
+        """Return any `num_rows` rows."""
         reader, left = self._reader(columns, filter, options.get("batch_size"), num_rows)
         chosen = list(columns) if isinstance(columns, (list, tuple)) else columns
         return pads.Scanner.from_batches(reader, columns=chosen, filter=left).head(num_rows)
 
     def count_rows(self, filter: Any = None, **options: Any) -> int:  # noqa: A002
-        """The number of rows."""
+        """Return the number of rows."""
         asked = (*self._filters, *(() if filter is None else (filter,)))
         bound, left = self._split(asked)
         if left is None and self._files is None:
@@ -259,21 +259,21 @@ class ScanDataset(pads.FileSystemDataset):
         return self.scanner(None, filter, **options).count_rows()
 
     def filter(self, expression: pc.Expression) -> ScanDataset:
-        """This dataset with one more filter."""
+        """Return this dataset with an additional filter."""
         filters = (*self._filters, expression)
         return ScanDataset(self._table, schema=self._cast, files=self._files, filters=filters, parquet=self._parquet)
 
     def replace_schema(self, schema: pa.Schema) -> ScanDataset:
-        """This dataset with these columns: cast to other types, null where the table has none."""
+        """Return this dataset with these columns: cast to other types, null if the table does not have them."""
         parquet = self._parquet
         if parquet is not None and not schema.equals(self.schema):
             parquet = _parquet_of(self._table, schema, self._files)
         return ScanDataset(self._table, schema=schema, files=self._files, filters=self._filters, parquet=parquet)
 
     def with_parquet(self) -> ScanDataset:
-        """This dataset for libraries that use Arrow's C++ directly, where pyarrow's reader is right; else itself.
+        """Return this dataset for libraries that use Arrow's C++ directly, if pyarrow's reader is correct for it.
 
-        The files and their statistics are listed at once.
+        The files and their statistics are listed immediately. Otherwise the dataset itself is returned.
         """
         parquet = _parquet_of(self._table, self._cast, self._files)
         if parquet is None:
@@ -281,10 +281,10 @@ class ScanDataset(pads.FileSystemDataset):
         return ScanDataset(self._table, schema=self._cast, files=self._files, filters=self._filters, parquet=parquet)
 
     def get_fragments(self, filter: Any = None) -> Any:  # noqa: A002
-        """The Parquet files as pyarrow fragments, for tables where pyarrow's reader is right.
+        """Return the Parquet files as pyarrow fragments, for tables that pyarrow's reader reads correctly.
 
         Raises:
-            DeltaProtocolError: It would give wrong rows.
+            DeltaProtocolError: pyarrow's reader would return wrong rows.
         """
         pruning: pc.Expression | None = None
         for expression in (*self._filters, *(() if filter is None else (filter,))):
@@ -297,19 +297,19 @@ class ScanDataset(pads.FileSystemDataset):
         return cast("Any", plain).get_fragments(filter)
 
     def take(self, indices: Any, **options: Any) -> pa.Table:
-        """Rows by position, in the order of a full read."""
+        """Return rows by position, in the order of a full read."""
         return _in_memory(self).take(indices, **options)
 
     def sort_by(self, sorting: Any, **options: Any) -> pads.InMemoryDataset:
-        """The rows sorted, in memory."""
+        """Return the rows, sorted in memory."""
         return _in_memory(self).sort_by(sorting, **options)
 
     def join(self, right_dataset: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
-        """A join in memory, see `pyarrow.dataset.Dataset.join`."""
+        """Join in memory, see `pyarrow.dataset.Dataset.join`."""
         return _in_memory(self).join(_in_memory(right_dataset), *args, **options)
 
     def join_asof(self, right_dataset: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
-        """An as-of join in memory, see `pyarrow.dataset.Dataset.join_asof`."""
+        """Run an as-of join in memory, see `pyarrow.dataset.Dataset.join_asof`."""
         return _in_memory(self).join_asof(_in_memory(right_dataset), *args, **options)
 
 
@@ -333,19 +333,19 @@ def _remake(
 
 
 def _same_values(field: pa.Field[Any], own: pa.Schema) -> bool:
-    """Whether a column of the table has the same values; a large type has."""
+    """Return whether a type has the same values as the table's column; large types have."""
     place = own.get_field_index(field.name)
     return place >= 0 and str(field.type).replace("large_", "") == str(own.field(place).type).replace("large_", "")
 
 
 def _known_of(names: Iterable[str], schema: StructType) -> list[str]:
-    """The names that the table has."""
+    """Return the names that are columns of the table."""
     known = {field.name for field in schema.fields}
     return [name for name in names if name in known]
 
 
 def _fitted(reader: pa.RecordBatchReader, target: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Batches with these columns; nulls for those that the reader lacks."""
+    """Yield batches with these columns; columns that the reader lacks are null."""
     for batch in reader:
         places = [batch.schema.get_field_index(field.name) for field in target]
         columns: list[Any] = [
@@ -356,7 +356,7 @@ def _fitted(reader: pa.RecordBatchReader, target: pa.Schema) -> Iterator[pa.Reco
 
 
 def _parquet_of(table: TableHandle, schema: pa.Schema | None, files: list[str] | None) -> pads.FileSystemDataset | None:
-    """The table's Parquet files as a dataset; None where pyarrow's reader would be wrong or cannot reach them."""
+    """Return the table's Parquet files as a dataset; None if pyarrow's reader would be wrong or cannot reach them."""
     if table.store is not None:
         return None
     try:
@@ -366,7 +366,7 @@ def _parquet_of(table: TableHandle, schema: pa.Schema | None, files: list[str] |
 
 
 def _all_of(trees: list[str]) -> str | None:
-    """The conjunction of bound trees."""
+    """Return the conjunction of bound trees."""
     if len(trees) < 2:  # noqa: PLR2004
         return trees[0] if trees else None
     envelopes = [json.loads(tree) for tree in trees]
@@ -388,15 +388,15 @@ def parquet_dataset(
     pruning: Predicate | None,
     files: list[str] | None = None,
 ) -> pads.FileSystemDataset:
-    """The table's Parquet files as a pyarrow dataset, each with what the log guarantees of its rows.
+    """Return the table's Parquet files as a pyarrow dataset, each with the guarantees of the log about its rows.
 
     Raises:
-        DeltaProtocolError: pyarrow's reader would give wrong rows for this table.
+        DeltaProtocolError: pyarrow's reader would return wrong rows for this table.
     """
     columns = ["path", "deletion_vector"]
     if table.metadata().partition_columns:
         columns.append("partition")
-    # Of columns whose types are given, the statistics may be of others.
+    # For columns with given types, the statistics may have other types.
     if schema is None:
         columns += ["num_records", "null_count", "min", "max"]
     actions = RecordBatchReader(
@@ -470,7 +470,7 @@ def _filesystem(table: TableHandle, filesystem: Any) -> pafs.FileSystem:
     if isinstance(filesystem, pafs.FileSystem):
         return filesystem
     if filesystem is None and not table.table_uri.startswith("file://"):
-        # With the table's storage options, which pyarrow's own file systems do not take.
+        # It uses the table's storage options, which pyarrow's own file systems do not accept.
         from deltafast.filesystem import DeltaStorageHandler
 
         return pafs.PyFileSystem(DeltaStorageHandler(table.given_uri, table.storage_options))
@@ -490,7 +490,7 @@ def _relative_path(path: str) -> str:
 
 
 def _guarantee(row: dict[str, Any], schema: pa.Schema, terms: list[pc.Expression]) -> pc.Expression | None:
-    """What the log says of all rows of a file: its partition values, and what else is known."""
+    """Return the guarantees for all rows of a file: its partition values, and further known ones."""
     for name, value in (row.get("partition") or {}).items():
         field = pc.field(name)
         place = schema.get_field_index(name)
@@ -500,7 +500,7 @@ def _guarantee(row: dict[str, Any], schema: pa.Schema, terms: list[pc.Expression
 
 
 def _bounds(actions: pa.Table, fields: Iterable[pa.Field[Any]]) -> list[Callable[[int], Iterator[pc.Expression]]]:
-    """For each column with statistics: what they say of all rows of a file, by its place among the files."""
+    """Return, for each column with statistics, the guarantees for all rows of each file, in the order of the files."""
     if "min" not in actions.column_names:
         return []
     records, nulls, low, high = (actions.column(of) for of in ("num_records", "null_count", "min", "max"))
@@ -516,7 +516,7 @@ def _bounds(actions: pa.Table, fields: Iterable[pa.Field[Any]]) -> list[Callable
 
 
 def _known(name: str, records: Any, counts: Any, low: Any, high: Any, row: int) -> Iterator[pc.Expression]:
-    """What the statistics of a file say of a column; what they do not say may be anything."""
+    """Return the guarantees of a file's statistics for a column; missing statistics guarantee nothing."""
     field: Any = pc.field(name)
     count = counts[row].as_py()
     if count and count == records[row].as_py():
@@ -526,14 +526,14 @@ def _known(name: str, records: Any, counts: Any, low: Any, high: Any, row: int) 
         yield field.is_valid()
     for is_low, ends in ((True, low), (False, high)):
         end = ends[row]
-        # Of longer texts they may be beginnings.
+        # Bounds of longer strings may be prefixes.
         if end.is_valid and not (_is_text(end.type) and len(end.as_py()) >= _CUT):
             term = field >= end if is_low else field <= end
             yield term if count == 0 else term | field.is_null()
 
 
 def _is_ordered(kind: Any) -> bool:
-    """Whether pyarrow orders values of a type as the log does; where there is NaN it does not."""
+    """Return whether pyarrow orders values of a type as the log does; it does not for types with NaN."""
     is_: Any = pa.types
     tests = (is_.is_integer, is_.is_date, is_.is_decimal, is_.is_timestamp, is_.is_string, is_.is_large_string)
     return any(test(kind) for test in tests)
@@ -544,7 +544,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _widened(ends: Any, kind: Any, micros: int) -> Any:
-    """Bounds of timestamps, which may be cut to milliseconds, a little farther out; others as they are."""
+    """Widen bounds of timestamps, which may be truncated to milliseconds; other bounds stay."""
     if not pa.types.is_timestamp(kind):
         return ends.cast(kind)
     return pc.add(ends.cast(pa.int64()), micros).cast(kind)

@@ -1,4 +1,4 @@
-"""`DeltaTable._table`: what libraries call of the object behind `deltalake`'s handle, under its names."""
+"""`DeltaTable._table`: the methods that libraries call on the object behind `deltalake`'s handle, with its names."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["RawDeltaTable"]
 
 
 class RawDeltaTable:
-    """The inner object of a `DeltaTable`, made by `DeltaTable._table`.
+    """The inner object of a `DeltaTable`, returned by `DeltaTable._table`.
 
     Args:
-        table: The `DeltaTable`; what it answers, this object does.
+        table: The `DeltaTable` to which calls are forwarded.
         handle: Its handle.
-        vacuum: `DeltaTable.vacuum`, whatever method of that name the table has.
+        vacuum: `DeltaTable.vacuum`, even if a subclass overrides it.
     """
 
     def __init__(self, table: Any, handle: TableHandle, vacuum: Callable[..., list[str]]) -> None:
@@ -33,31 +33,31 @@ class RawDeltaTable:
 
     @property
     def schema(self) -> Schema:
-        """The table's schema."""
+        """Return the table's schema."""
         return self._table.schema()
 
     def table_uri(self) -> str:
-        """The table's location."""
+        """Return the table's location."""
         return self._table.table_uri
 
     def version(self) -> int:
-        """The version it points at."""
+        """Return the version that the table points at."""
         return self._table.version()
 
     def get_latest_version(self) -> int:
-        """The newest version there is."""
+        """Return the newest version."""
         return self.handle.snapshot.update().version
 
     def metadata(self) -> Metadata:
-        """The table's metadata."""
+        """Return the table's metadata."""
         return self._table.metadata()
 
     def protocol_versions(self) -> tuple[int, int, list[str] | None, list[str] | None]:
-        """The table's protocol."""
+        """Return the table's protocol."""
         return self._table.protocol()
 
     def table_config(self) -> tuple[bool, int, bool]:
-        """The loading options."""
+        """Return the loading options."""
         return self.handle.config
 
     def load_version(self, version: int) -> None:
@@ -65,7 +65,7 @@ class RawDeltaTable:
         self._table.load_as_version(version)
 
     def load_with_datetime(self, ds: str) -> None:
-        """Point at the version of a moment."""
+        """Point at the version that was current at a timestamp."""
         self._table.load_as_version(ds)
 
     def update_incremental(self) -> None:
@@ -73,19 +73,19 @@ class RawDeltaTable:
         self._table.update_incremental()
 
     def files(self, file_pruning_predicate: Predicate | None = None) -> list[str]:
-        """Absolute places of files."""
+        """Return the absolute locations of the files."""
         return self._table.file_uris(file_pruning_predicate=file_pruning_predicate)
 
     def file_uris(self, file_pruning_predicate: Predicate | None = None) -> list[str]:
-        """Absolute places of files."""
+        """Return the absolute locations of the files."""
         return self._table.file_uris(file_pruning_predicate=file_pruning_predicate)
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:
-        """The table's files."""
+        """Return the table's files."""
         return self._table.get_add_actions(flatten)
 
     def get_add_file_sizes(self) -> dict[str, int]:
-        """Bytes of each file by its path, as it stands in the log."""
+        """Return the bytes of each file by its path in the log."""
         rows = self._table.get_add_actions(columns=["path", "size_bytes"])
         sizes = zip(rows.column("path").to_pylist(), rows.column("size_bytes").to_pylist(), strict=True)
         return dict(cast("Iterable[tuple[str, int]]", sizes))
@@ -93,12 +93,12 @@ class RawDeltaTable:
     def get_active_partitions(
         self, file_pruning_predicate: Predicate | None = None
     ) -> frozenset[frozenset[tuple[str, str | None]]]:
-        """The distinct partition values of the files."""
+        """Return the distinct partition values of the files."""
         found = self._table.partitions(file_pruning_predicate=file_pruning_predicate)
         return frozenset(frozenset(values.items()) for values in found)
 
     def history(self, limit: int | None = None) -> list[str]:
-        """The commits, newest first, as JSON, with the times of their writers."""
+        """Return the commits as JSON, newest first, with the timestamps of their writers."""
         return self.handle.snapshot.history_json(limit, writers_time=True)
 
     def vacuum(
@@ -112,7 +112,7 @@ class RawDeltaTable:
         keep_versions: Sequence[int] | None = None,
         **options: Any,
     ) -> list[str]:
-        """Delete files that are not needed; the order of arguments is not that of `DeltaTable`'s method."""
+        """Run `DeltaTable.vacuum`; the arguments have another order."""
         return self._vacuum(
             retention_hours,
             dry_run,
@@ -125,7 +125,7 @@ class RawDeltaTable:
         )
 
     def transaction_version(self, app_id: str) -> int | None:
-        """The last version that an application has recorded."""
+        """Return the last version that an application has recorded."""
         return self._table.transaction_version(app_id)
 
     def create_write_transaction(
@@ -138,7 +138,7 @@ class RawDeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Commit data files that are there already; the order of arguments is not that of `DeltaTable`'s method."""
+        """Commit existing data files; the arguments have another order than those of `DeltaTable`'s method."""
         self._table.create_write_transaction(
             actions,
             mode,

@@ -1,9 +1,9 @@
 """The record batch reader that scans return.
 
-It has the methods of a pyarrow `RecordBatchReader` and exports the Arrow C stream, so anything that
-speaks Arrow (pyarrow, Polars, DuckDB, pandas, nanoarrow) takes it whole. Read through its own
-methods, errors keep their type and place, and Ctrl-C works between and within batches; a library
-that pulls the C stream gets the same errors as text, since that interface has no more to offer.
+It has the methods of a pyarrow `RecordBatchReader` and exports the Arrow C stream, so any Arrow
+consumer (pyarrow, Polars, DuckDB, pandas, nanoarrow) accepts it. Its own methods raise errors with
+their type and attributes, and Ctrl-C works between and within batches; a library that pulls the C
+stream gets the same errors as strings, since that interface has only messages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["RecordBatchReader", "stream_of"]
 
 
 class _Interruptible:
-    """The stream for pyarrow, which lets go of the GIL while it pulls."""
+    """The stream for pyarrow, which releases the GIL while it pulls."""
 
     def __init__(self, stream: ArrowStream) -> None:
         # The core begins here, so that it reads while pyarrow is imported.
@@ -36,7 +36,7 @@ class _Interruptible:
 
 
 class RecordBatchReader:
-    """A stream of record batches, read once.
+    """A stream of record batches, which can be read once.
 
     Example:
         >>> reader = table.scan(columns=["id"])  # doctest: +SKIP
@@ -62,7 +62,7 @@ class RecordBatchReader:
 
     @property
     def closed(self) -> bool:
-        """Whether the reader was closed or handed over."""
+        """Whether the reader was closed or exported."""
         return self._closed
 
     def __iter__(self) -> Self:
@@ -72,7 +72,7 @@ class RecordBatchReader:
         return self._pull("read_next_batch")
 
     def read_next_batch(self) -> pa.RecordBatch:
-        """The next batch.
+        """Return the next batch.
 
         Raises:
             StopIteration: There are no more.
@@ -80,23 +80,23 @@ class RecordBatchReader:
         return next(self)
 
     def read_all(self) -> pa.Table:
-        """The rest of the stream as a pyarrow table."""
+        """Return the rest of the stream as a pyarrow table."""
         table = self._pull("read_all")
         self._finish()
         return table
 
     def read_pandas(self, **options: Any) -> pd.DataFrame:
-        """The rest of the stream as a pandas data frame; options as for `pyarrow.Table.to_pandas`."""
+        """Return the rest of the stream as a pandas data frame; options as for `pyarrow.Table.to_pandas`."""
         return cast("Any", self.read_all()).to_pandas(**options)
 
     def to_pyarrow(self) -> pa.RecordBatchReader:
-        """Hand the rest of the stream over as a pyarrow reader."""
+        """Export the rest of the stream as a pyarrow reader."""
         import pyarrow as pa
 
         return pa.RecordBatchReader.from_stream(self)
 
     def progress(self) -> tuple[int, int]:
-        """Files done and files in all."""
+        """Return the number of files read, and their total."""
         return self._stream.progress()
 
     def check(self) -> None:
@@ -104,14 +104,14 @@ class RecordBatchReader:
         self._stream.check()
 
     def close(self) -> None:
-        """Stop reading and free what the stream holds."""
+        """Stop reading and free the resources of the stream."""
         self._closed = True
         self._finish()
         self._reader = None
         self._stream.close()
 
     def _pull(self, method: Literal["read_next_batch", "read_all"]) -> Any:
-        """Have pyarrow read from the stream, which tells it the schema once and for all; errors with type and place."""
+        """Read with pyarrow, which imports the schema of the stream only once; errors keep type and attributes."""
         try:
             if self._reader is None:
                 stream = _Interruptible(self._stream)
@@ -159,5 +159,5 @@ class RecordBatchReader:
 
 
 def stream_of(reader: RecordBatchReader) -> ArrowStream:
-    """The stream of the core that is behind a reader."""
+    """Return the core's stream of a reader."""
     return reader._stream  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

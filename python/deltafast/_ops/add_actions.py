@@ -1,4 +1,4 @@
-"""Transactions made of data files that exist already."""
+"""Commits of existing data files."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ def create_table_with_add_actions(
     commit_properties: CommitProperties | None = None,
     post_commithook_properties: PostCommitHookProperties | None = None,
 ) -> None:
-    """Make a table of data files that are there already, or add them to one.
+    """Create a table from existing data files, or add them to a table.
 
-    The files are taken as they are: their rows are not checked against the schema.
+    The rows of the files are not checked against the schema.
 
     Args:
-        table_uri: Path or URL of the table; the files lie below it.
-        schema: The table's schema.
+        table_uri: Path or URL of the table; the files are located below it.
+        schema: Schema of the table.
         add_actions: The files.
-        mode: What to do where there is a table.
+        mode: Handling of an existing table.
         partition_by: Partition columns.
         name: Name of a new table.
         description: Description of a new table.
         configuration: Properties of a new table.
         storage_options: As for `DeltaTable`.
-        commit_properties: How to commit.
-        post_commithook_properties: What follows the commit.
+        commit_properties: Options of the commit.
+        post_commithook_properties: Maintenance after the commit.
 
     Raises:
-        InvalidArgumentError: There is a table already, or an action is wrong.
-        SchemaMismatchError: The schema does not fit the table's.
+        InvalidArgumentError: The table exists already, or an action is invalid.
+        SchemaMismatchError: The schema does not match the table's.
     """
     options = {
         "mode": mode,
@@ -78,7 +78,7 @@ def commit_actions(
     partition_filters: FilterType | None,
     properties: dict[str, Any],
 ) -> _core.Snapshot | None:
-    """`DeltaTable.create_write_transaction`; gives the table's new version."""
+    """See `DeltaTable.create_write_transaction`; returns the table's new version."""
     options = {
         "mode": mode,
         "partition_by": names(partition_by),
@@ -86,7 +86,7 @@ def commit_actions(
         "commit_options": properties,
     }
     if mode == "overwrite" and any(isinstance(action, RemoveAction) for action in actions):
-        message = "a RemoveAction cannot be given with mode='overwrite', which ends the files anyway; leave it out"
+        message = "a RemoveAction cannot be given with mode='overwrite', which removes the files anyway; leave it out"
         raise InvalidArgumentError(message)
     if mode == "overwrite" and partition_filters is None:
         options["schema_mode"] = "overwrite"
@@ -120,12 +120,12 @@ def _commit(
     )
     if write is None:
         return snapshot
-    # Rows that are in files already are not checked: nothing else is known of them.
+    # Rows of existing files are not checked, since they are not read.
     return write.run(bind_demands(write.demands, write.schema, predicate))[0]
 
 
 def _log_action(action: AddAction | RemoveAction) -> dict[str, Any]:
-    """The action as it stands in the log."""
+    """Return the action as in the log."""
     if isinstance(action, AddAction):
         values = dict(action.partition_values)
         add: dict[str, Any] = {"path": action.path, "partitionValues": values, "size": action.size}

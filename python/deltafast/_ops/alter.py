@@ -1,7 +1,7 @@
-"""Changes of what a table is: columns, constraints, properties, features. Names are those of `deltalake`'s `alter`.
+"""ALTER TABLE: columns, constraints, properties, features. Names are those of `deltalake`'s `alter`.
 
-Each call is one commit, after which the handle points at the new version. What constraints, generated columns,
-partitions or clustering go by is protected: such columns cannot be dropped, renamed or retyped.
+Each call is one commit, after which the handle points at the new version. Columns that constraints, generated columns,
+partitioning or clustering use cannot be dropped, renamed or retyped.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class TableFeatures(Enum):
 
 
 class TableAlterer:
-    """Changes one table; made by `DeltaTable.alter`.
+    """Changes of one table; returned by `DeltaTable.alter`.
 
     Every method also takes `commit_properties` and `post_commithook_properties`, and raises:
 
-    * InvalidArgumentError: the change is not possible, and why;
-    * DeltaProtocolError: the table needs a feature that this release does not have;
-    * CommitFailedError: another writer's commit came in between;
-    * StorageError: the store failed.
+    * InvalidArgumentError: the change is not possible; the message has the reason;
+    * DeltaProtocolError: the table needs a feature that this release does not support;
+    * CommitFailedError: a concurrent commit conflicts with the change;
+    * StorageError: a request to the store failed.
     """
 
     def __init__(self, table: TableHandle) -> None:
@@ -86,14 +86,15 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Add columns. Rows that are there have null in them.
+        """Add columns; they are null in existing rows.
 
         Args:
-            fields: The columns, nullable. A struct under the name of a struct column adds its new fields to that.
-            after: The place of those that shall not come last: by the path of the column (`a.b` for a field), the name
-                of the column or sibling behind which it stands, or None for the first place.
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            fields: The columns, nullable. A struct with the name of an existing struct column adds its new fields to
+                that column.
+            after: Positions of columns that are not added at the end: maps the path of the column (`a.b` for a field)
+                to the name of the column or sibling after which it is inserted, or to None for the first position.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
         """
         schema = Schema([fields] if isinstance(fields, Field) else list(fields))
         change = {"fields": json.loads(schema.to_json()), "places": list((after or {}).items())}
@@ -107,13 +108,13 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Give a column or nested field another place among its siblings. No file is touched.
+        """Move a column or nested field to another position among its siblings. No file is rewritten.
 
         Args:
-            column: Its path, `a.b` for the field b of a.
-            after: The name of the column or sibling behind which it shall stand; the first place if None.
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            column: Path of the column, `a.b` for the field b of a.
+            after: Name of the column or sibling after which it is placed; the first position if None.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
         """
         self._do("move_column", commit_properties, post_commithook_properties, column=column, after=after)
 
@@ -125,14 +126,14 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress = False,
     ) -> None:
-        """Let an identity column go on behind the values that are there, those of other writers included.
+        """Set the high-water mark of an identity column to the existing values, those of other writers included.
 
-        Reads the column. Its mark never goes back.
+        Reads the column. The high-water mark never decreases.
 
         Args:
-            column: Its name.
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            column: Name of the column.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
             progress: As for `add_constraint`.
 
         Protocol: "Identity Columns".
@@ -146,9 +147,9 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Drop columns or nested fields (`a.b`); the table must map columns (`delta.columnMapping.mode`).
+        """Drop columns or nested fields (`a.b`); the table needs column mapping (`delta.columnMapping.mode`).
 
-        Their values stay in the files until these are rewritten.
+        Their values stay in the files until the files are rewritten.
         """
         self._do("drop_columns", commit_properties, post_commithook_properties, columns=names(columns))
 
@@ -161,13 +162,13 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Rename a column or nested field; the table must map columns (`delta.columnMapping.mode`).
+        """Rename a column or nested field; the table needs column mapping (`delta.columnMapping.mode`).
 
         Args:
-            column: Its path, `a.b` for the field b of a.
+            column: Path of the column, `a.b` for the field b of a.
             name: The new last part of the path.
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
         """
         self._do("rename_column", commit_properties, post_commithook_properties, column=column, name=name)
 
@@ -181,10 +182,10 @@ class TableAlterer:
         """Widen the type of a column or nested field; the table needs `delta.enableTypeWidening`.
 
         Args:
-            column: Its path.
+            column: Path of the column.
             data_type: The wider type.
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
         """
         kind = PrimitiveType(data_type) if isinstance(data_type, str) else data_type
         change = {"column": column, "data_type": json.loads(kind.to_json())}
@@ -196,7 +197,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Let a column be null."""
+        """Make a column nullable."""
         change = {"column": column_name, "nullable": True}
         self._do("set_nullable", commit_properties, post_commithook_properties, **change)
 
@@ -211,13 +212,13 @@ class TableAlterer:
         """Make a column NOT NULL.
 
         Args:
-            column_name: Its name.
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            column_name: Name of the column.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
             progress: As for `add_constraint`.
 
         Raises:
-            ConstraintViolatedError: A row that is there has null in it.
+            ConstraintViolatedError: An existing row has null in the column.
         """
         change = {"column": column_name, "nullable": False}
         with counted(progress):
@@ -235,11 +236,12 @@ class TableAlterer:
         """Set keys of a column's metadata.
 
         Args:
-            column: Its path.
-            metadata: Keys and values; None removes a key. `comment` is what Spark shows, `CURRENT_DEFAULT` (SQL) is the
-                value of rows written without the column. Keys that begin with `delta.` are the protocol's.
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            column: Path of the column.
+            metadata: Keys and values; None removes a key. `comment` is the comment in Spark, `CURRENT_DEFAULT` (SQL)
+                the value of rows written without the column. Keys with the prefix `delta.` are reserved by the
+                protocol.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
         """
         default = metadata.get("CURRENT_DEFAULT")
         if default is not None:
@@ -262,17 +264,17 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress = False,
     ) -> None:
-        """Add CHECK constraints, which all rows must satisfy from now on.
+        """Add CHECK constraints, which all existing and new rows must satisfy.
 
         Args:
             constraints: Names and conditions (Spark SQL).
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
-            progress: True for a bar on standard error, a function of (done, all), or a tqdm-like bar; counts files
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
+            progress: True for a bar on standard error, a function of (done, total), or a tqdm-like bar; counts files
                 that are read.
 
         Raises:
-            ConstraintViolatedError: A row that is there does not satisfy one.
+            ConstraintViolatedError: An existing row violates a constraint.
         """
         from deltafast._expr.demands import bind_demands
         from deltafast._expr.lexer import spark_text
@@ -298,10 +300,10 @@ class TableAlterer:
         """Drop a CHECK constraint.
 
         Args:
-            name: Its name, compared without case.
-            raise_if_not_exists: Whether one that is not there is an error.
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            name: Name of the constraint, ignoring case.
+            raise_if_not_exists: Whether a constraint that does not exist is an error.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
         """
         change = {"name": name, "if_exists": not raise_if_not_exists}
         self._do("drop_constraint", commit_properties, post_commithook_properties, **change)
@@ -315,15 +317,15 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Keep a text of one's own with the table, under the name of a domain; `DeltaTable.domain_metadata` has them.
+        """Set the configuration of a metadata domain, a string; `DeltaTable.domain_metadata` returns all of them.
 
-        Protocol: "Domain Metadata". Two writers of one domain conflict; writers of others do not.
+        Protocol: "Domain Metadata". Concurrent writers of one domain conflict; writers of different domains do not.
 
         Args:
-            domain: Its name; those that begin with `delta.` are the protocol's.
-            configuration: Any text, often JSON; it takes the place of the one that is there.
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            domain: Name of the domain; names with the prefix `delta.` are reserved by the protocol.
+            configuration: Any string, often JSON; it replaces the existing one.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
 
         Raises:
             DeltaProtocolError: The table lacks the feature `domainMetadata`.
@@ -337,12 +339,12 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Remove a domain; one that is not there is no error and makes no version.
+        """Remove a metadata domain; without such a domain nothing is committed.
 
         Args:
-            domain: Its name; those that begin with `delta.` are the protocol's.
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            domain: Name of the domain; names with the prefix `delta.` are reserved by the protocol.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
         """
         change = {"domain": domain, "configuration": None}
         self._do("set_domain", commit_properties, post_commithook_properties, **change)
@@ -358,16 +360,16 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set table properties; the features that they need come along.
+        """Set table properties, and enable the features that they need.
 
-        `delta.enableRowTracking` on a table with files gives these row ids first, in commits of their own. Iceberg
-        compatibility is refused where a file would have to be rewritten for it.
+        `delta.enableRowTracking` on a table with files first assigns row ids to them, in separate commits. Iceberg
+        compatibility is refused if a file would have to be rewritten for it.
 
         Args:
             properties: Keys and values: strings, booleans or integers.
             raise_if_not_exists: Whether unknown `delta.` keys are refused.
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
         """
         change = {"properties": property_strings(properties), "allow_unknown": not raise_if_not_exists}
         self._do("set_properties", commit_properties, post_commithook_properties, **change)
@@ -379,13 +381,13 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Remove table properties, so that their defaults hold; features stay.
+        """Remove table properties, so that their defaults apply; features stay.
 
         Args:
             keys: The keys.
-            raise_if_not_exists: Whether one that is not set is an error.
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            raise_if_not_exists: Whether a key that is not set is an error.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
         """
         change = {"keys": names(keys), "if_exists": not raise_if_not_exists}
         self._do("unset_properties", commit_properties, post_commithook_properties, **change)
@@ -398,7 +400,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Give the table a name."""
+        """Set the name of the table."""
         self._do("set_name", commit_properties, post_commithook_properties, name=name)
 
     @also_by_position(*COMMIT_ARGUMENTS)
@@ -409,7 +411,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Give the table a description."""
+        """Set the description of the table."""
         self._do("set_description", commit_properties, post_commithook_properties, description=description)
 
     @also_by_position(*COMMIT_ARGUMENTS)
@@ -421,13 +423,13 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Make the table support features, and those that they need.
+        """Add features to the table's protocol, together with the features that they depend on.
 
         Args:
             feature: The features, by name or as `TableFeatures`.
-            allow_protocol_versions_increase: Whether the protocol's versions may rise for it.
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            allow_protocol_versions_increase: Whether the protocol versions may increase.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
         """
         several = [feature] if isinstance(feature, (str, TableFeatures)) else list(feature)
         wanted = [item.value if isinstance(item, TableFeatures) else item for item in several]
@@ -443,35 +445,38 @@ class TableAlterer:
         *,
         progress: Progress = False,
     ) -> None:
-        """Make the table do without a feature, as `ALTER TABLE .. DROP FEATURE` of delta-spark 4 does.
+        """Remove a feature from the table, as `ALTER TABLE .. DROP FEATURE` of delta-spark 4 does.
 
-        Whatever of it the newest version has goes first, in commits of its own: deletion vectors and types that were
-        widened by rewriting the files that have them, column mapping by rewriting all files under the columns' own
-        names, row ids and metadata domains of files and log; properties are unset. CHECK constraints are yours to drop.
+        First, separate commits remove the uses of the feature from the newest version: files with deletion vectors or
+        widened types are rewritten; for column mapping all files are rewritten with the logical column names; row ids
+        and metadata domains are removed from the log; properties are unset. CHECK constraints must be dropped by the
+        caller.
 
-        Older versions still use it. If readers have to know it (columnMapping, deletionVectors, typeWidening,
-        v2Checkpoint, vacuumProtocolCheck), the table gets the feature `checkpointProtection`, which keeps the
-        checkpoints behind which nobody needs it. With `truncate_history` that history is deleted instead, which takes
-        two calls: the second one once the history is older than `delta.dropFeatureTruncateHistory.retentionDuration`
-        (24 hours). `checkpointProtection` itself is dropped with `truncate_history` only.
+        Older versions still use the feature. If it is a reader feature (columnMapping, deletionVectors, typeWidening,
+        v2Checkpoint, vacuumProtocolCheck), the table gets the feature `checkpointProtection`, which protects the
+        checkpoints from which on no reader needs it. With `truncate_history` that history is deleted instead. This
+        takes two calls: the second one when the history is older than
+        `delta.dropFeatureTruncateHistory.retentionDuration` (24 hours). `checkpointProtection` itself can only be
+        dropped with `truncate_history`.
 
         appendOnly, changeDataFeed, clustering, identityColumns, generatedColumns, allowColumnDefaults, invariants,
-        timestampNtz, variantType, icebergCompatV1 and icebergCompatV2 cannot be dropped, by no engine.
+        timestampNtz, variantType, icebergCompatV1 and icebergCompatV2 cannot be dropped, as in delta-spark.
 
-        A step before an error stays and harms nothing; the call can be made again. Protocol: "Table Features".
+        After an error the finished steps stay, which is harmless, and the call can be repeated. Protocol: "Table
+        Features".
 
         Args:
             feature: The feature, by name or as `TableFeatures`.
-            truncate_history: Whether history that uses it is deleted, rather than protected.
-            commit_properties: How to commit; application transactions are recorded by the last commit.
-            post_commithook_properties: What follows each commit.
+            truncate_history: Whether history that uses the feature is deleted, rather than protected.
+            commit_properties: Options of the commits; the last commit records the application transactions.
+            post_commithook_properties: Maintenance after each commit.
             progress: As for `add_constraint`.
 
         Raises:
-            DeltaProtocolError: for a feature that cannot be dropped.
-            InvalidArgumentError: for a feature that is not there, that another one needs, or whose history must be
-                waited for.
-            CommitFailedError: another writer came in between.
+            DeltaProtocolError: The feature cannot be dropped.
+            InvalidArgumentError: The table does not have the feature, another feature depends on it, or its history is
+                not old enough yet.
+            CommitFailedError: A concurrent commit conflicts with a step.
         """
         table = self.table
         name = feature.value if isinstance(feature, TableFeatures) else feature
@@ -486,7 +491,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Cluster the table by other columns from now on; None for no longer. No file is rewritten."""
+        """Change the clustering columns; None for no clustering. No file is rewritten."""
         self._do("cluster_by", commit_properties, post_commithook_properties, columns=names(columns) or [])
 
 
@@ -497,14 +502,14 @@ def alter_table(
     hooks: PostCommitHookProperties | None,
     **change: Any,
 ) -> None:
-    """Make one change of what a table is.
+    """Commit one change of a table.
 
     Args:
         table: The table.
-        kind: Of the change: `Change` in `src/ops/alter/operation.rs`.
-        commit: How to commit.
-        hooks: What follows the commit.
-        **change: What the kind takes.
+        kind: Kind of the change, see `TableChange` in `src/ops/alter/mod.rs`.
+        commit: Options of the commit.
+        hooks: Maintenance after the commit.
+        **change: Fields of that kind.
     """
     from deltafast._expr.demands import bind_demands
 
@@ -517,7 +522,7 @@ def alter_table(
 
 
 class ColumnChanges(TableAlterer):
-    """Changes of columns that are one commit: methods note them, each of the table as the ones before leave it."""
+    """Several changes of columns in one commit; each change applies to the result of the previous ones."""
 
     def __init__(self, table: TableHandle) -> None:
         super().__init__(table)
@@ -537,10 +542,10 @@ class ColumnChanges(TableAlterer):
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Make what was noted.
+        """Commit the changes.
 
         Args:
-            commit_properties: How to commit.
-            post_commithook_properties: What follows the commit.
+            commit_properties: Options of the commit.
+            post_commithook_properties: Maintenance after the commit.
         """
         super()._do("change_columns", commit_properties, post_commithook_properties, changes=self._changes)

@@ -1,8 +1,8 @@
-"""`DeltaTable.stream_changes`: what came to a table since a cursor, in batches of bounded size.
+"""`DeltaTable.stream_changes`: the rows that were added to a table since a cursor, in batches of bounded size.
 
-A cursor is plain JSON: how far a stream is. It names a place in an immutable log, so whoever keeps it together with
-what was made of the rows neither loses nor doubles any. A stream begins with the rows that are there, file by file,
-then goes on commit by commit; it ends at the newest version, and goes on later from the last cursor.
+A cursor is plain JSON and records the position of a stream in the immutable log: if it is stored together with the
+result of a batch, no row is lost or processed twice. A stream begins with the rows of a snapshot, file by file, then
+continues commit by commit; it ends at the newest version, and can be continued from the last cursor.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _FEED_COLUMNS: Final = (
 
 
 class ChangeBatch(NamedTuple):
-    """Some rows, and where the stream is behind them."""
+    """Rows of a stream, and the cursor after them."""
 
-    #: Read once; rows are read as they are asked for.
+    #: Can be read once; rows are read on demand.
     rows: pa.RecordBatchReader
-    #: Plain JSON, to be kept with what is made of the rows and given to the next `stream_changes`.
+    #: Plain JSON, to be stored with the result of the batch and passed to the next `stream_changes`.
     cursor: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class StreamPosition:
-    """The next file: `index` of those of the commit, or of the snapshot, of `version`."""
+    """The next file: its `index` among the files of the commit, or of the snapshot, of `version`."""
 
     version: int
     index: int
@@ -109,10 +109,10 @@ class ChangeStream:
         self.predicate = predicate
         self.id = table.metadata().id
 
-    # --- where to begin --------------------------------------------------------------------------
+    # --- start positions and cursors -------------------------------------------------------------
 
     def begin(self, cursor: Mapping[str, Any] | None, start: int | str | None) -> tuple[StreamPosition, int]:
-        """The first place, and how many batches came before."""
+        """Return the first position, and the number of earlier batches."""
         if cursor is not None:
             if start is not None:
                 message = "give either cursor or starting_version, not both"
@@ -129,7 +129,7 @@ class ChangeStream:
         return StreamPosition(start, 0, snapshot=False), 0
 
     def place_of(self, cursor: Mapping[str, Any]) -> tuple[StreamPosition, int]:
-        """The place that a cursor names."""
+        """Return the position of a cursor."""
         kinds = {
             "format": int,
             "table": str,
@@ -141,7 +141,8 @@ class ChangeStream:
         }
         wrong = [key for key, kind in kinds.items() if type(cursor.get(key)) is not kind]
         if wrong or cursor["format"] != _FORMAT or min(cursor["version"], cursor["index"], cursor["batch"]) < 0:
-            message = f"the cursor is none of stream_changes ({', '.join(wrong) or 'format'}): {dict(cursor)!r:.200}"
+            wrong_keys = ", ".join(wrong) or "format"
+            message = f"not a cursor of stream_changes (wrong: {wrong_keys}): {dict(cursor)!r:.200}"
             raise InvalidArgumentError(message)
         if cursor["table"] != self.id:
             message = f"the cursor is of another table ({cursor['table']}): this one was replaced, start without cursor"
@@ -153,7 +154,7 @@ class ChangeStream:
         return StreamPosition(cursor["version"], cursor["index"], cursor["snapshot"]), cursor["batch"]
 
     def cursor(self, place: StreamPosition, batch: int) -> dict[str, Any]:
-        """A place as plain JSON."""
+        """Return the cursor of a position."""
         return {
             "format": _FORMAT,
             "table": self.id,
@@ -167,7 +168,7 @@ class ChangeStream:
     # --- batches ---------------------------------------------------------------------------------
 
     def run(self, place: StreamPosition, batch: int) -> Iterator[ChangeBatch]:
-        """Batches up to the newest version."""
+        """Yield batches up to the newest version."""
         while True:
             pieces, after = self.admitted(place)
             if after == place:
@@ -177,7 +178,7 @@ class ChangeStream:
             place = after
 
     def admitted(self, place: StreamPosition) -> tuple[list[_Piece], StreamPosition]:
-        """What fits into one batch, and the place behind it."""
+        """Return the pieces of the next batch, and the position after it."""
         pieces: list[_Piece] = []
         files = size = 0
         if place.snapshot:
@@ -208,23 +209,23 @@ class ChangeStream:
         return pieces, place
 
     def admitted_of_snapshot(self, place: StreamPosition) -> tuple[list[_Piece], StreamPosition]:
-        """What of the rows that are there fits into one batch."""
+        """Return the pieces of the next batch of the snapshot, and the position after it."""
         held = self.snapshot_files(place.version)
         taken = held[place.index : place.index + self.fitting(held[place.index :], 0, 0)]
         pieces = [_Piece(place, taken)] if taken else []
         done = place.index + len(taken)
         if done < len(held):
             return pieces, StreamPosition(place.version, done, snapshot=True)
-        # What comes next may have another schema.
+        # The next commit may have another schema.
         return pieces, StreamPosition(place.version + 1, 0, snapshot=False)
 
     def fits(self, files: int, size: int) -> bool:
-        """Whether so much is admitted."""
+        """Return whether a batch of this size is within the limits."""
         max_files, max_bytes = self.limits
         return (max_files is None or files <= max_files) and (max_bytes is None or size <= max_bytes)
 
     def fitting(self, rest: list[StreamFile], files: int, size: int) -> int:
-        """How many of the files fit; the first file of a batch always does."""
+        """Return how many of the files fit into the batch; the first file of a batch always does."""
         count = 0
         for file in rest:
             files, size = files + 1, size + file.bytes
@@ -234,22 +235,22 @@ class ChangeStream:
         return count
 
     def new_files(self, commit: _core.CommitFiles, place: StreamPosition) -> list[StreamFile]:
-        """The files of a commit whose rows are new."""
+        """Return the files of a commit whose rows are new."""
         if not commit.removes or self.on_change == "rows":
             return [StreamFile(*add) for add in commit.adds]
         if self.on_change == "skip":
             return []
         message = (
-            f"version {place.version} deletes or changes rows, which a stream of appended rows cannot tell: use the "
-            "change feed (change_data_feed=True), ignore such versions with on_change='skip', or read all rows of "
-            "their files with 'rows'"
+            f"version {place.version} deletes or changes rows, which a stream of appended rows cannot represent: read "
+            "the change data feed (change_data_feed=True), ignore such versions with on_change='skip', or read all "
+            "rows of their files with 'rows'"
         )
         raise DeltaProtocolError(message, version=place.version, path=self.table.table_uri)
 
     # --- the log ---------------------------------------------------------------------------------
 
     def snapshot_files(self, version: int) -> list[StreamFile]:
-        """The files of a version, the oldest first."""
+        """Return the files of a version, the oldest first."""
         stream = self.at(version).snapshot.files(columns=["path", "size_bytes", "modification_time"])
         found: Any = RecordBatchReader(stream).read_all()
         ordered = found.sort_by([("modification_time", "ascending"), ("path", "ascending")])
@@ -257,21 +258,21 @@ class ChangeStream:
         return [StreamFile(path, size) for path, size in values]
 
     def commit(self, commits: _core.Commits, version: int) -> _core.CommitFiles:
-        """A commit of this table."""
+        """Return a commit of this table."""
         commit = commits.read(version)
         if commit.table_id not in (None, self.id):
-            message = f"version {version} is the beginning of another table: begin anew without a cursor"
+            message = f"version {version} is the beginning of another table: start over without a cursor"
             raise InvalidArgumentError(message)
         return commit
 
     def at(self, version: int) -> TableHandle:
-        """The table at a version."""
+        """Return the table at a version."""
         return self.table.at_version(version)
 
     # --- rows ------------------------------------------------------------------------------------
 
     def rows(self, pieces: list[_Piece], place: StreamPosition) -> pa.RecordBatchReader:
-        """The rows of the pieces as one stream; they have one schema."""
+        """Return the rows of the pieces, which have the same schema, as one stream."""
         if not pieces:
             newest = min(place.version, self.table.snapshot.update().version)
             return pa.RecordBatchReader.from_batches(self.schema(self.at(newest)), [])
@@ -286,7 +287,7 @@ class ChangeStream:
         return pa.RecordBatchReader.from_batches(first.schema, batches())
 
     def schema(self, table: TableHandle) -> pa.Schema:
-        """The schema of the rows of a version."""
+        """Return the schema of the rows of a version."""
         schema: Any = table.arrow_schema()
         if self.change_data_feed:
             for name, kind in _FEED_COLUMNS:
@@ -296,7 +297,7 @@ class ChangeStream:
         return pa.schema([schema.field(name) for name in self.columns])
 
     def piece(self, piece: _Piece) -> pa.RecordBatchReader:
-        """The rows of one piece."""
+        """Return the rows of one piece."""
         version = piece.place.version
         if piece.files is None:
             return _reader(self.changes(version))
@@ -307,13 +308,13 @@ class ChangeStream:
         return self.inserts(there, files)
 
     def changes(self, version: int) -> _core.ArrowStream:
-        """The change data feed of a version."""
+        """Return the change data feed of a version."""
         there = self.at(version)
         tree = there.bind(self.predicate, change_data=True)
         return there.snapshot.cdf(version, version, None, None, names(self.columns), tree, False, False)
 
     def inserts(self, there: TableHandle, files: list[str]) -> pa.RecordBatchReader:
-        """Rows of the snapshot as if they were inserted by its version."""
+        """Return rows of the snapshot as inserts of its version."""
         marks: dict[str, Any] = {
             "_change_type": "insert",
             "_commit_version": there.version(),

@@ -1,4 +1,4 @@
-"""`convert_to_deltalake`: a folder of Parquet files becomes a table that begins with them. Names are `deltalake`'s."""
+"""`convert_to_deltalake`: conversion of a folder of Parquet files to a table; names are those of `deltalake`."""
 
 from __future__ import annotations
 
@@ -37,32 +37,33 @@ def convert_to_deltalake(
     post_commithook_properties: PostCommitHookProperties | None = None,
     progress: Progress = False,
 ) -> None:
-    """Make a table of all Parquet files below a folder, without writing any.
+    """Convert all Parquet files below a folder to a table, without rewriting them.
 
-    The schema has the columns of all files; a column that a file lacks is null there. Statistics come from the
-    footers. Hidden files and folders (names beginning with `_` or `.`) are left out.
+    The schema has the columns of all files; columns that are missing in a file are null there. Statistics come from
+    the footers. Hidden files and folders (names beginning with `_` or `.`) are ignored.
 
     Protocol: "Add File and Remove File", "Per-file Statistics".
 
     Args:
         uri: The folder: a path, or a URL of S3, Azure, GCS or memory.
-        mode: What to do where there is a table already: raise, or nothing.
+        mode: Handling of an existing table: `error`, or `ignore` (nothing is done).
         partition_by: The partition columns with their types, in the order of the folders.
-        partition_strategy: How folders are named: `hive` for `column=value` (also if None), `directory` for the value
+        partition_strategy: Naming of folders: `hive` for `column=value` (also if None), `directory` for the value
             alone.
         name: Name of the table.
-        description: Its description.
-        configuration: Its properties.
+        description: Description of the table.
+        configuration: Properties of the table.
         storage_options: As for `DeltaTable`.
         commit_properties: See `CommitProperties`.
         post_commithook_properties: See `PostCommitHookProperties`.
-        collect_stats: Whether files get statistics.
-        progress: True for a bar on standard error, a function of (done, all), or a tqdm-like bar; counts files.
+        collect_stats: Whether to add statistics of the files to the log.
+        progress: True for a bar on standard error, a function of (done, total), or a tqdm-like bar; counts files.
 
     Raises:
-        InvalidArgumentError: There is a table already, there are no files, or folders are not those of the columns.
+        InvalidArgumentError: The table exists already, there are no files, or the folders do not match the partition
+            columns.
         SchemaMismatchError: A column has two types; the error names a file of each.
-        CorruptDataError: A file is no Parquet.
+        CorruptDataError: A file is not a Parquet file.
     """
     if mode not in ("error", "ignore"):
         message = f"mode must be error or ignore, not {mode!r}"

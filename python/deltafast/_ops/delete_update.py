@@ -1,4 +1,4 @@
-"""DELETE and UPDATE: binds what the user wrote, lets the core do it, and says in figures what was done."""
+"""DELETE and UPDATE: binds the caller's expressions, runs the core's operation, and returns its metrics."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def delete(
     )
     table.move(moved)
     figures = dml_figures(report, "num_deleted_rows", "rewrite_time_ms")
-    # Not told where a file without statistics ended unread; `deltalake` leaves it out, too.
+    # Unknown if a file without statistics was removed unread; `deltalake` leaves it out, too.
     return {name: figure for name, figure in figures.items() if name != "num_deleted_rows" or figure is not None}
 
 
@@ -101,7 +101,7 @@ def _options(
 
 
 def dml_figures(report: str, *more: str) -> dict[str, Any]:
-    """The figures of a commit under the names of `deltalake`, as numbers."""
+    """Return the metrics of a commit under the names of `deltalake`, as numbers."""
     metrics: dict[str, str] = json.loads(report)["metrics"]
     names = ["num_added_files", "num_removed_files", "num_copied_rows", "execution_time_ms", "scan_time_ms", *more]
     out: dict[str, Any] = {}
@@ -113,10 +113,10 @@ def dml_figures(report: str, *more: str) -> dict[str, Any]:
 
 
 def literal(value: Any) -> str:
-    """A Python value as Spark SQL.
+    """Return a Python value as a Spark SQL literal.
 
     Raises:
-        InvalidArgumentError: There is no literal of this type.
+        InvalidArgumentError: Spark SQL has no literal of this type.
     """
     for kind, spell in _SPELLED:
         if isinstance(value, kind):
@@ -139,7 +139,7 @@ def _instant(value: datetime) -> str:
     return f"{kind} '{value.isoformat(' ')}'"
 
 
-# The first that fits: a truth value is an int to Python, a datetime a date.
+# The first match counts: to Python a bool is an int, and a datetime is a date.
 _SPELLED: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
     (type(None), lambda _: "NULL"),
     (bool, lambda value: "TRUE" if value else "FALSE"),

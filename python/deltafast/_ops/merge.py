@@ -1,4 +1,4 @@
-"""MERGE: binds the condition and the clauses, lets an engine join the keys and the core do the rest."""
+"""MERGE: binds the condition and the clauses; an engine joins the keys, and the core does the rest."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _KINDS: dict[str, tuple[str, ...]] = {"matched": BOTH, "not_matched": (SOURCE,),
 
 
 class MergeClause(NamedTuple):
-    """A clause as the user wrote it; `updates` is None where all columns of the source are meant."""
+    """A clause as written by the user; `updates` is None for all columns of the source."""
 
     kind: str
     deed: str
@@ -53,22 +53,22 @@ class MergeClause(NamedTuple):
 
 
 class BoundMerge(NamedTuple):
-    """A MERGE whose table is settled."""
+    """A MERGE with bound expressions."""
 
-    #: What the core takes: `MergePlan` in `src/ops/merge/mod.rs`.
+    #: JSON of `MergePlan` in `src/ops/merge/mod.rs`.
     plan: dict[str, Any]
-    #: The schema of the table after it.
+    #: The schema of the table after the MERGE.
     schema: str
-    #: What the table demands of its rows.
+    #: Constraints and generated columns of the table.
     demands: dict[str, Any]
 
 
 class TableMerger:
-    """The clauses of a MERGE: each row is for the first clause of its kind whose predicate is true.
+    """Builder of the clauses of a MERGE; the first clause of a kind whose predicate is true applies to a row.
 
-    Made by `DeltaTable.merge`; nothing is read or written before `execute`. Expressions are Spark SQL. Clauses for
-    matched rows may use columns of both sides, those for new rows the source's, those for rows of the table that no
-    row of the source matches the table's. Names that both sides have need an alias.
+    Returned by `DeltaTable.merge`; nothing is read or written before `execute`. Expressions are Spark SQL. Clauses for
+    matched rows may use columns of both sides, clauses for new rows those of the source, and clauses for rows of the
+    table without a match those of the table. Column names that both sides have need an alias.
     """
 
     def __init__(
@@ -115,11 +115,11 @@ class TableMerger:
         }
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerger:
-        """Give columns of a matched row other values.
+        """Update columns of matched rows.
 
         Args:
             updates: Spark SQL by column; a field of a struct column is named with dots. Names may be quoted.
-            predicate: Only for rows for which it is true.
+            predicate: Only rows for which it is true.
 
         Returns:
             The builder itself.
@@ -129,10 +129,10 @@ class TableMerger:
     def when_matched_update_all(
         self, predicate: str | None = None, except_cols: Sequence[str] | None = None
     ) -> TableMerger:
-        """Give a matched row the values of all columns of the source.
+        """Update all columns of matched rows to the values of the source.
 
         Args:
-            predicate: Only for rows for which it is true.
+            predicate: Only rows for which it is true.
             except_cols: Columns that keep their values.
 
         Returns:
@@ -141,7 +141,7 @@ class TableMerger:
         return self.add_clause(MergeClause("matched", "update", predicate, None, tuple(except_cols or ())))
 
     def when_matched_delete(self, predicate: str | None = None) -> TableMerger:
-        """Delete a matched row.
+        """Delete matched rows.
 
         Args:
             predicate: Only rows for which it is true.
@@ -152,11 +152,12 @@ class TableMerger:
         return self.add_clause(MergeClause("matched", "delete", predicate))
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerger:
-        """Add a row for a row of the source that matches none.
+        """Insert a row for each row of the source without a match.
 
         Args:
-            updates: Spark SQL over the source by column. Other columns get their default, are computed or null.
-            predicate: Only for rows for which it is true.
+            updates: Spark SQL over the source by column. Other columns get their default value, are computed if they
+                are generated columns, or are null.
+            predicate: Only rows for which it is true.
 
         Returns:
             The builder itself.
@@ -166,11 +167,11 @@ class TableMerger:
     def when_not_matched_insert_all(
         self, predicate: str | None = None, except_cols: Sequence[str] | None = None
     ) -> TableMerger:
-        """Add a row of the source that matches none.
+        """Insert all columns of each row of the source without a match.
 
         Args:
             predicate: Only rows for which it is true.
-            except_cols: Columns that get their default, are computed or null instead.
+            except_cols: Columns that are not taken from the source: they get their default value, are computed or null.
 
         Returns:
             The builder itself.
@@ -180,11 +181,11 @@ class TableMerger:
     def when_not_matched_by_source_update(
         self, updates: Mapping[str, str], predicate: str | None = None
     ) -> TableMerger:
-        """Give columns of a row of the table that no row of the source matches other values.
+        """Update columns of rows of the table that no row of the source matches.
 
         Args:
             updates: Spark SQL over the table by column.
-            predicate: Only for rows for which it is true.
+            predicate: Only rows for which it is true.
 
         Returns:
             The builder itself.
@@ -192,7 +193,7 @@ class TableMerger:
         return self.add_clause(MergeClause("by_source", "update", predicate, sql_strings("updates", updates)))
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> TableMerger:
-        """Delete a row of the table that no row of the source matches.
+        """Delete rows of the table that no row of the source matches.
 
         Args:
             predicate: Only rows for which it is true.
@@ -210,7 +211,7 @@ class TableMerger:
         return self
 
     def execute(self) -> dict[str, Any]:
-        """Merge: one version, or none where no row changes.
+        """Run the MERGE: it commits one version, or none if no row changes.
 
         Returns:
             `num_source_rows`, `num_target_rows_inserted`, `num_target_rows_updated`, `num_target_rows_deleted`,
@@ -219,14 +220,14 @@ class TableMerger:
             `execution_time_ms`, `scan_time_ms`, `rewrite_time_ms`.
 
         Raises:
-            InvalidArgumentError: There is no clause, a name or an expression is wrong, several rows of the source
+            InvalidArgumentError: There is no clause, a name or an expression is invalid, several rows of the source
                 would change one row of the table, or the table is append-only.
-            UnsupportedExpressionError: An expression cannot be evaluated here with its exact meaning.
+            UnsupportedExpressionError: An expression cannot be evaluated with exactly Spark's semantics.
             SchemaMismatchError: The source has columns that the table does not have.
-            ConstraintViolatedError: A new row breaks a constraint.
-            CommitFailedError: Another writer changed the same rows meanwhile.
-            CommitUnknownError: Whether the commit was made cannot be found out.
-            StorageError: The store failed.
+            ConstraintViolatedError: A new row violates a constraint.
+            CommitFailedError: A concurrent commit changed the same rows.
+            CommitUnknownError: The outcome of the commit is unknown.
+            StorageError: A request to the store failed.
         """
         self.check()
         table = self._table
@@ -250,18 +251,18 @@ class TableMerger:
         return merge_figures(report, files, every)
 
     def check(self) -> None:
-        """Refuse a MERGE that does nothing."""
+        """Refuse a MERGE without clauses."""
         if not self._clauses:
             message = "a MERGE needs at least one WHEN clause; add one before `execute()`"
             raise InvalidArgumentError(message)
 
     def bind(self, table: TableHandle, merge: _core.TableMerge, zone: str) -> BoundMerge:
-        """Settle what the table will be, and bind what is to be done.
+        """Determine the table's schema after the MERGE, and bind the expressions.
 
         Args:
             table: The table.
-            merge: The merge, of which nothing is settled yet.
-            zone: How timestamps without a zone are read.
+            merge: The merge, not bound yet.
+            zone: Time zone of timestamps without one.
         """
         before, source = read_schema(table.schema().to_json()), read_schema(merge.source_schema)
         sides = Sides(before, source, *self._aliases, zone=zone, mode=self._mode)
@@ -284,7 +285,7 @@ class TableMerger:
         return self._engine or DuckDBEngine(memory, self._max_temp_directory_size)
 
     def _evolution(self, sides: Sides) -> tuple[list[list[str]], list[str]]:
-        """Columns and fields of the source that may add to the schema, and columns that a new row may lack."""
+        """Return the columns and fields of the source that may be added, and the columns that a new row may lack."""
         before = sides.schemas[TARGET]
         evolving: dict[tuple[str, ...], None] = {}
         lacking: dict[str, None] = {}
@@ -310,7 +311,7 @@ class TableMerger:
         return [list(path) for path in evolving], list(lacking)
 
     def _assigned(self, sides: Sides, clause: MergeClause) -> Iterator[tuple[str, str | None]]:
-        """Columns and their texts; None for the column of the source of that name."""
+        """Yield columns and their SQL expressions; None for the column of the source with the same name."""
         if clause.updates is not None:
             yield from clause.updates.items()
             return
@@ -321,7 +322,7 @@ class TableMerger:
                 message = f"`except_cols` names {name!r}, which neither the source nor the table has"
                 raise InvalidArgumentError(message)
         for field in source.fields:
-            # As in Spark, columns that only the source has do not count, unless they are to be added.
+            # As in Spark, columns that only the source has are ignored, unless they are to be added.
             known = self._merge_schema or find(sides.schemas[TARGET], field.name) is not None
             if known and field.name.lower() not in left_out:
                 yield field.name, None
@@ -356,7 +357,7 @@ class TableMerger:
     def _fields(
         self, sides: Sides, path: tuple[str, ...], own: tuple[str, ...], kind: DataType
     ) -> Iterator[dict[str, Any]]:
-        """A column of the source for a column of the table: of a struct that lacks fields the fields that there are."""
+        """Yield the assignment of a source column; for a struct with missing fields, one for each existing field."""
         of_source = field_of(sides.schemas[SOURCE], own).type
         if not lacks_fields(of_source, kind):
             yield sides.column_value(path, own, kind, BOTH)
@@ -378,7 +379,7 @@ def _unknown(column: str, schema: Struct) -> str:
 
 
 def merge_figures(report: str, scanned: int, files: int) -> dict[str, Any]:
-    """The figures of a commit under the names of `deltalake`, as numbers."""
+    """Return the metrics of a commit under the names of `deltalake`, as numbers."""
     metrics = cast("dict[str, str]", json.loads(report)["metrics"])
     names = [
         "num_source_rows",

@@ -1,4 +1,4 @@
-"""OPTIMIZE and REORG: fewer and larger files with the same rows, rows laid out anew, files without what is gone."""
+"""OPTIMIZE and REORG: compaction, Z-order and liquid clustering, and the removal of deleted rows and columns."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 __all__ = ["TableOptimizer"]
 
-#: Promises other formats' metadata beside the log.
+#: Property that promises metadata of other formats in addition to the log.
 _FORMATS = "delta.universalFormat.enabledFormats"
 
 
 class TableOptimizer:
-    """Lays out the files of a table anew; `DeltaTable.optimize` is one. No row changes."""
+    """Rewrites files of a table without changing rows; returned by `DeltaTable.optimize`."""
 
     def __init__(self, table: TableHandle) -> None:
         self.table = table
 
     def __call__(self, *args: Any, **options: Any) -> dict[str, Any]:
-        """The same as `compact`."""
+        """Run `compact`."""
         return self.compact(*args, **options)
 
     @also_by_position(*HOOKS_FIRST)
@@ -48,7 +48,7 @@ class TableOptimizer:
         partition_filters: Predicate | None = None,
         target_size: int | None = None,
         max_concurrent_tasks: int | None = None,  # noqa: ARG002 - of `deltalake`; all cores work on one file at a time
-        max_spill_size: int | None = None,  # noqa: ARG002 - of `deltalake`; memory is bounded without
+        max_spill_size: int | None = None,  # noqa: ARG002 - of `deltalake`; memory is always bounded
         max_temp_directory_size: int | None = None,  # noqa: ARG002 - of `deltalake`; nothing is spilled
         min_commit_interval: int | timedelta | None = None,
         writer_properties: WriterProperties | None = None,
@@ -57,39 +57,41 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress = False,
     ) -> dict[str, Any]:
-        """Pack small files of a partition into large ones; of a table with clustering columns do what `cluster` does.
+        """Compact small files of a partition into large ones.
 
-        Files are packed in the order of their making up to `target_size`. Files that are as large stay, unless deletion
-        vectors took more than a twentieth of their rows. Appends go on beside it; a commit that changes the same files
-        meanwhile ends it. Row ids and commit versions are kept.
+        A table with clustering columns is clustered instead, see `cluster`. Files are packed up to `target_size` in the
+        order of their creation. Files of that size stay, unless more than 5 % of their rows are deleted by deletion
+        vectors. Concurrent appends do not conflict; a concurrent commit that changes the same files does. Row ids and
+        row commit versions are preserved.
 
         Protocol: "Requirements for Writers" (`dataChange` is false), "Clustered Table".
 
         Args:
-            partition_filters: Which partitions: DNF tuples, or anything else that `DeltaTable.delete` takes, over
+            partition_filters: Partitions to compact: DNF tuples, or any other predicate of `DeltaTable.delete`, over
                 partition columns; None for a clustered table.
             target_size: Bytes of a file; `delta.targetFileSize`, else 100 MiB, if None.
-            max_concurrent_tasks: Of no consequence: all cores work on one file at a time.
-            max_spill_size: Of no consequence: memory is bounded without.
-            max_temp_directory_size: Of no consequence: nothing is spilled.
-            min_commit_interval: Commit what is done after so much time (seconds, or a timedelta) and go on, so that a
-                conflict or a crash only costs what came after; all in one commit if None.
-            writer_properties: How files are encoded.
+            max_concurrent_tasks: Accepted without effect: all cores work on one file at a time.
+            max_spill_size: Accepted without effect: memory is always bounded.
+            max_temp_directory_size: Accepted without effect: nothing is spilled.
+            min_commit_interval: Commit the finished files at this interval (seconds, or a timedelta) and continue, so
+                that a conflict or a crash only loses later work; one commit if None.
+            writer_properties: Encoding of the new files.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
-            progress: True for a bar on standard error, a function of (done, all), or a tqdm-like bar; counts new files.
+            progress: True for a bar on standard error, a function of (done, total), or a tqdm-like bar; counts new
+                files.
 
         Returns:
-            The figures of `deltalake`: `numFilesAdded`, `numFilesRemoved`, `filesAdded` and `filesRemoved` (JSON texts
-            of avg, max, min, totalFiles, totalSize), `partitionsOptimized`, `totalConsideredFiles`,
+            The metrics of `deltalake`: `numFilesAdded`, `numFilesRemoved`, `filesAdded` and `filesRemoved` (JSON
+            strings of avg, max, min, totalFiles, totalSize), `partitionsOptimized`, `totalConsideredFiles`,
             `totalFilesSkipped`, `maxBinSpanFiles` ...
 
         Raises:
-            InvalidArgumentError: The filters name other columns than partition columns, or the table is clustered.
-            CommitFailedError: Another writer changed the same files meanwhile; `ConcurrentDeleteDeleteError` or
+            InvalidArgumentError: The filters use other columns than partition columns, or the table is clustered.
+            CommitFailedError: A concurrent commit changed the same files; `ConcurrentDeleteDeleteError` or
                 `ConcurrentDeleteReadError`.
-            CommitUnknownError: Whether the commit was made cannot be found out.
-            StorageError: The store failed.
+            CommitUnknownError: The outcome of the commit is unknown.
+            StorageError: A request to the store failed.
         """
         options = {
             "encoding": encoding(writer_properties, self.table.time_zone, target_size),
@@ -111,38 +113,38 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress = False,
     ) -> dict[str, Any]:
-        """Lay rows of a table with clustering columns out by these, incrementally (liquid clustering).
+        """Cluster a table by its clustering columns, incrementally (liquid clustering).
 
-        New files, and groups of files clustered together (ZCubes) that are still small, are put together and
-        written along Hilbert's curve through the columns; a column alone is sorted. Large groups stay, and so do files
-        that were clustered by other columns or by another provider. Where all files are one group nothing is done.
-        Memory and disk are used as by `z_order`; appends go on beside it. Which files are taken is delta-spark's
-        choice, and it can go on where this ends.
+        New files, and groups of files that were clustered together (ZCubes) and are still small, are combined and
+        written along a Hilbert curve through the columns; with one column they are sorted. Large groups stay, and so do
+        files that were clustered by other columns or by another provider. Nothing is done if all files are one group.
+        Memory and disk are used as by `z_order`; concurrent appends do not conflict. The selection of files is that of
+        delta-spark, so both can continue each other's work.
 
         Protocol: "Clustered Table", "Requirements for Writers" (`dataChange` is false).
 
         Args:
-            full: Take files, too, that other columns or another provider clustered: `OPTIMIZE .. FULL`.
+            full: Include files that were clustered by other columns or by another provider: `OPTIMIZE .. FULL`.
             target_size: Bytes of a file; `delta.targetFileSize`, else 100 MiB, if None.
-            min_cube_size: Bytes from which a group stays as it is; 100 GiB if None (delta-spark's
+            min_cube_size: Size in bytes from which a group stays unchanged; 100 GiB if None (delta-spark's
                 `optimize.clustering.mergeStrategy.minCubeSize.threshold`).
-            cube_size: Bytes of files that become one group; 150 GiB if None, `min_cube_size` at least.
-            min_commit_interval: Commit what is done after so much time (seconds, or a timedelta) and go on with the
-                other groups; all in one commit if None.
-            writer_properties: How files are encoded.
+            cube_size: Target size of a group in bytes; 150 GiB if None, at least `min_cube_size`.
+            min_commit_interval: Commit the finished groups at this interval (seconds, or a timedelta) and continue with
+                the others; one commit if None.
+            writer_properties: Encoding of the new files.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
             progress: As for `compact`; counts groups.
 
         Returns:
-            As `compact`; `clusteringStats` has delta-spark's figures: `inputZCubeFiles`, `inputOtherFiles`,
+            As `compact`; `clusteringStats` has delta-spark's metrics: `inputZCubeFiles`, `inputOtherFiles`,
             `mergedFiles` (each `numFiles` and `size` in bytes), `inputNumZCubes`, `numOutputZCubes`.
 
         Raises:
             InvalidArgumentError: The table has no clustering columns.
             CommitFailedError: As `compact`.
-            CommitUnknownError: Whether the commit was made cannot be found out.
-            StorageError: The store failed, or there is no room for rows on disk.
+            CommitUnknownError: The outcome of the commit is unknown.
+            StorageError: A request to the store failed, or the disk is full.
         """
         options = {
             "encoding": encoding(writer_properties, self.table.time_zone, target_size),
@@ -165,19 +167,19 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress = False,
     ) -> dict[str, Any]:
-        """Rewrite the files that hold more than their rows: `REORG TABLE .. APPLY (PURGE)`.
+        """Rewrite the files that contain deleted rows or dropped columns: `REORG TABLE .. APPLY (PURGE)`.
 
-        These are the files with deletion vectors, and those with columns that the table has not any more. The old
-        files stay until `vacuum` deletes them; only then the rows and columns are gone for good. A file that was
-        clustered stays so. The footer of every file without deletion vector is read.
+        These are the files with deletion vectors, and those with columns that are no longer in the schema. The old
+        files stay until `vacuum` deletes them; only then are the rows and columns irrecoverable. Clustered files stay
+        clustered. The footer of every file without a deletion vector is read.
 
         Protocol: "Deletion Vectors", "Column Mapping", "Requirements for Writers" (`dataChange` is false).
 
         Args:
-            partition_filters: Which partitions, as for `compact`; all if None.
+            partition_filters: Partitions to rewrite, as for `compact`; all if None.
             target_size: Bytes of a file; `delta.targetFileSize`, else 100 MiB, if None.
             min_commit_interval: As for `compact`.
-            writer_properties: How files are encoded.
+            writer_properties: Encoding of the new files.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
             progress: As for `compact`; counts new files.
@@ -186,10 +188,10 @@ class TableOptimizer:
             As `compact`.
 
         Raises:
-            InvalidArgumentError: The filters name other columns than partition columns.
+            InvalidArgumentError: The filters use other columns than partition columns.
             CommitFailedError: As `compact`.
-            CommitUnknownError: Whether the commit was made cannot be found out.
-            StorageError: The store failed.
+            CommitUnknownError: The outcome of the commit is unknown.
+            StorageError: A request to the store failed.
         """
         options = {
             "encoding": encoding(writer_properties, self.table.time_zone, target_size),
@@ -210,36 +212,36 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress = False,
     ) -> dict[str, Any]:
-        """Make a table one that Iceberg reads, too: `REORG .. APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n))`.
+        """Make a table readable by Iceberg: `REORG .. APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n))`.
 
-        Three versions, each left out where it has nothing to do: the properties (compatibility, column mapping by name,
-        no deletion vectors); for version 2 all files that do not say by their tag that they were written for it,
-        written anew; the promise of Iceberg's metadata (`delta.universalFormat.enabledFormats`). These metadata are not
-        made here: an engine that has a converter makes them with its next commit. Where it ends on its way, it can be
-        run again and goes on. Appends go on beside it.
+        Up to three commits are made: (1) the properties (compatibility, column mapping by name, no deletion vectors);
+        (2) for version 2, a rewrite of all files without the tag of that version; (3) the property that requests
+        Iceberg metadata (`delta.universalFormat.enabledFormats`). A commit without changes is left out. The Iceberg
+        metadata itself is not written here: an engine with a converter writes it with its next commit. If a call fails,
+        the next one continues. Concurrent appends do not conflict.
 
         Protocol: "IcebergCompatV1", "IcebergCompatV2", "Requirements for Writers" (`dataChange` is false). Versions,
         tags and names of operations are delta-spark's.
 
         Args:
-            iceberg_compat_version: 1 or 2. Version 1 has no arrays and maps, is not for tables with the feature
-                `deletionVectors`, and leaves files as they are: those that do not fit refuse it.
+            iceberg_compat_version: 1 or 2. Version 1 does not support arrays, maps and tables with the feature
+                `deletionVectors`, and does not rewrite files: an incompatible file is an error.
             target_size: Bytes of a file; `delta.targetFileSize`, else 100 MiB, if None.
             min_commit_interval: As for `compact`.
-            writer_properties: How files are encoded.
-            commit_properties: See `CommitProperties`; the last version records the transactions.
+            writer_properties: Encoding of the new files.
+            commit_properties: See `CommitProperties`; the last commit records the application transactions.
             post_commithook_properties: See `PostCommitHookProperties`.
             progress: As for `compact`; counts new files.
 
         Returns:
-            As `compact`, of the files that were written anew.
+            As `compact`, for the rewritten files.
 
         Raises:
-            InvalidArgumentError: The table's types or features are not for that version.
-            DeltaProtocolError: There is no such version, or a file does not fit version 1.
-            CommitFailedError: Another writer changed the table or the same files meanwhile.
-            CommitUnknownError: Whether the commit was made cannot be found out.
-            StorageError: The store failed.
+            InvalidArgumentError: The version does not support the table's types or features.
+            DeltaProtocolError: The version is unknown, or a file is incompatible with version 1.
+            CommitFailedError: A concurrent commit changed the table's metadata or the same files.
+            CommitUnknownError: The outcome of the commit is unknown.
+            StorageError: A request to the store failed.
         """
         table = self.table
         promised = "iceberg" in table.metadata().configuration.get(_FORMATS, "").split(",")
@@ -267,8 +269,8 @@ class TableOptimizer:
         partition_filters: Predicate | None = None,
         target_size: int | None = None,
         max_concurrent_tasks: int | None = None,  # noqa: ARG002 - of `deltalake`; all cores work on one file at a time
-        max_spill_size: int | None = None,  # noqa: ARG002 - of `deltalake`; the process's budget says
-        max_temp_directory_size: int | None = None,  # noqa: ARG002 - of `deltalake`; never more than the rows once
+        max_spill_size: int | None = None,  # noqa: ARG002 - of `deltalake`; the memory budget applies
+        max_temp_directory_size: int | None = None,  # noqa: ARG002 - of `deltalake`; rows are spilled once at most
         min_commit_interval: int | timedelta | None = None,
         writer_properties: WriterProperties | None = None,
         *,
@@ -276,25 +278,25 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress = False,
     ) -> dict[str, Any]:
-        """Lay all rows of each partition anew, along the Z-order curve of some columns.
+        """Rewrite all rows of each partition along the Z-order curve of some columns.
 
-        Rows that are near to each other in all of the columns come into the same files, so that the statistics of files
-        exclude most of them for a predicate on any of the columns. All files of the chosen partitions are written anew
-        each time. Rows that do not fit into an eighth of the memory budget (`DELTAFAST_MEMORY_LIMIT`) go to a file in
-        the folder for temporary files and back, once.
+        Rows with similar values in all of the columns are stored in the same files, so that data skipping excludes most
+        files for a predicate on any of the columns. Each call rewrites all files of the chosen partitions. Rows beyond
+        an eighth of the memory budget (`DELTAFAST_MEMORY_LIMIT`) are spilled once to a file in the folder for temporary
+        files.
 
         Protocol: "Requirements for Writers" (`dataChange` is false).
 
         Args:
-            columns: Names of columns with an order, `a.b` for a field in a struct; none of them a partition column.
-            partition_filters: Which partitions, as for `compact`.
+            columns: Names of columns with an ordered type, `a.b` for a field in a struct; no partition columns.
+            partition_filters: Partitions to rewrite, as for `compact`.
             target_size: Bytes of a file; `delta.targetFileSize`, else 100 MiB, if None.
-            max_concurrent_tasks: Of no consequence: all cores work on one file at a time.
-            max_spill_size: Of no consequence: the budget says how much is held in memory.
-            max_temp_directory_size: Of no consequence: the rows of a partition are on disk once at most.
-            min_commit_interval: Commit what is done after so much time (seconds, or a timedelta) and go on with the
-                other partitions; all in one commit if None.
-            writer_properties: How files are encoded.
+            max_concurrent_tasks: Accepted without effect: all cores work on one file at a time.
+            max_spill_size: Accepted without effect: the memory budget applies.
+            max_temp_directory_size: Accepted without effect: the rows of a partition are spilled once at most.
+            min_commit_interval: Commit the finished partitions at this interval (seconds, or a timedelta) and continue
+                with the others; one commit if None.
+            writer_properties: Encoding of the new files.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
             progress: As for `compact`; counts partitions.
@@ -303,11 +305,11 @@ class TableOptimizer:
             As `compact`.
 
         Raises:
-            InvalidArgumentError: A column is not there, has no order or is a partition column; the table is clustered;
-                or as `compact`.
+            InvalidArgumentError: A column does not exist, has no ordered type or is a partition column; the table is
+                clustered; or as `compact`.
             CommitFailedError: As `compact`.
-            CommitUnknownError: Whether the commit was made cannot be found out.
-            StorageError: The store failed, or there is no room for rows on disk.
+            CommitUnknownError: The outcome of the commit is unknown.
+            StorageError: A request to the store failed, or the disk is full.
         """
         names = [columns] if isinstance(columns, str) else list(columns)
         if not names:
@@ -332,7 +334,7 @@ class TableOptimizer:
         return optimize_figures(figures)
 
     def _chosen(self, partition_filters: Predicate | None, zone: str) -> str | None:
-        """What the core takes for the rows of some partitions; None for all."""
+        """Return the bound predicate of the chosen partitions; None for all."""
         if partition_filters is None or (isinstance(partition_filters, list) and not partition_filters):
             return None
         rows = bind_rows(partition_filters, self.table.schema().to_json(), zone=zone)
@@ -346,7 +348,7 @@ def _milliseconds(interval: int | timedelta | None) -> int | None:
     return None if interval is None else interval * 1000
 
 
-#: What `deltalake` calls a plan, by how rows lie.
+#: Names of the plans in `deltalake`, by layout.
 _STRATEGIES = {"packed": "preserveLocality", "zOrder": "zOrder", "clustered": "clustering"}
 
 

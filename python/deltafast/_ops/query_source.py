@@ -1,6 +1,6 @@
-"""How a source that is a query is read.
+"""Queries as the source of a MERGE.
 
-Queries are of `_sql`, which is above the operations: the package registers what runs them.
+The package `_sql`, which ranks above the operations, registers the function that runs queries.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _REGISTERED: list[Callable[[str, str], Data]] = []
 
 
 def register_query_source(run: Callable[[str, str], Data]) -> None:
-    """Let queries be run by this function of their text and the time zone."""
+    """Register the function that runs queries; its arguments are the query and the time zone."""
     _REGISTERED[:] = [run]
 
 
 def query_rows(text: str, zone: str) -> Data:
-    """The rows of a query."""
+    """Return the rows of a query."""
     (run,) = _REGISTERED
     return run(text, zone)

@@ -1,4 +1,4 @@
-"""VACUUM: deletes files that no version in the time of retention needs."""
+"""VACUUM: deletes files that no version within the retention period needs."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def vacuum(
 
     Args:
         table: The table.
-        hours: Of retention; the table's if None.
-        dry_run: Only say what would be deleted.
-        force: How the caller is told to take fewer hours than the table's; None where fewer are allowed.
-        full: Look at every file below the table.
-        commit: How to commit, as the core takes it.
+        hours: Retention in hours; the table's if None.
+        dry_run: Only return the files that would be deleted.
+        force: The hint for the error about a shorter retention than the table's; None if a shorter one is allowed.
+        full: Consider all files below the table.
+        commit: Options of the commit, as JSON of the core.
         keep_versions: Versions that stay readable.
         inventory: The table's files.
         progress: As for `DeltaTable.scan`.

@@ -1,9 +1,9 @@
 """Delta's SQL statements.
 
-The stages, one module each: `reading` (text -> `tree`, by `reader` and the `read_*` modules; queries within are only
-looked through, by `query_text`), then `run` (one statement -> calls of `DeltaTable` and its like, by the `run_*`
-modules; `tables` gives names a meaning, `queries` runs queries, `rows` and `values` make the rows of an INSERT).
-Reading knows no table and no engine.
+The stages, one module each: `reading` parses a string to a `tree`, with `reader` and the `read_*` modules (`query_text`
+only finds the tables in queries); `run` executes one statement by calls of `DeltaTable` and related functions, with the
+`run_*` modules (`tables` resolves names, `queries` runs queries, `rows` and `values` make the rows of an INSERT).
+Parsing depends on no table and no engine.
 """
 
 from __future__ import annotations

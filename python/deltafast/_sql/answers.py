@@ -1,4 +1,4 @@
-"""What statements answer: Arrow streams, with the column names of delta-spark where it has some."""
+"""Results of statements: Arrow streams, with the column names of delta-spark if it has any."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["answer", "counts", "nothing"]
 
 
 def nothing() -> pa.RecordBatchReader:
-    """No rows and no columns: what CREATE, ALTER and the like answer."""
+    """Return no rows and no columns, as CREATE, ALTER and similar statements."""
     return pa.RecordBatchReader.from_batches(pa.schema([]), [])
 
 
 def answer(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatchReader:
-    """Rows as a stream."""
+    """Return rows as a stream."""
     return pa.Table.from_pylist([dict(row) for row in rows], schema=schema).to_reader()
 
 
 def counts(**values: int | None) -> pa.RecordBatchReader:
-    """One row of numbers."""
+    """Return one row of numbers."""
     return answer([values], pa.schema([(name, pa.int64()) for name in values]))

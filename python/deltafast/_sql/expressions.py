@@ -1,7 +1,7 @@
-"""Expressions of a statement as the table's methods take them: names without an alias, texts in single quotes.
+"""Conversion of a statement's expressions for the table's methods: names without an alias, strings in single quotes.
 
-In Spark a text in double quotes is a string. The methods of `DeltaTable` read one that is a column's name as that
-column, as `deltalake` does; a statement means what it means in Spark, so one that may be either is refused.
+In Spark, double quotes enclose a string. The methods of `DeltaTable` read such a string as a column if the column
+exists, as `deltalake` does; a statement has Spark's semantics, so an ambiguous string is refused.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ __all__ = ["plain", "qualified"]
 
 
 def plain(value: Expression, columns: Collection[str], names: Mapping[Path, str] | None = None) -> str:
-    """The text of an expression over one table.
+    """Return the SQL string of an expression over one table.
 
     Args:
         value: The expression.
         columns: The table's columns.
-        names: What a column may be qualified with, in small letters, and what stands there instead: nothing where it
-            is empty, so that `t.a` becomes `a`.
+        names: Qualifiers of columns, in lower case, and their replacements; with an empty one the qualifier is removed,
+            so that `t.a` becomes `a`.
 
     Raises:
-        InvalidArgumentError: A text in double quotes is also a column's name.
+        InvalidArgumentError: A string in double quotes is also a column's name.
     """
     text = value.text
     tokens = tokenize(text)
@@ -43,8 +43,8 @@ def plain(value: Expression, columns: Collection[str], names: Mapping[Path, str]
         token = tokens[at]
         if token.kind == "string" and text[token.pos] == '"':
             if token.text in columns:
-                hint = f"write `{token.text}` for the column, '{token.text}' for the text"
-                raise invalid(f'"{token.text}" is a text in Spark SQL, and a column here', text, token.pos, hint)
+                hint = f"write `{token.text}` for the column, '{token.text}' for the string"
+                raise invalid(f'"{token.text}" is a string in Spark SQL, and a column here', text, token.pos, hint)
             out += [text[done : token.pos], literal(token.text)]
             done = token_end(text, token.pos)
         elif own and token.kind in ("name", "quoted") and not (at and _is_dot(tokens[at - 1])):
@@ -60,13 +60,13 @@ def plain(value: Expression, columns: Collection[str], names: Mapping[Path, str]
 
 
 def qualified(path: Path, names: Mapping[Path, str]) -> tuple[int, str] | None:
-    """How many parts of a column's name say whose it is, and what stands there instead; None for none."""
+    """Return the number of parts of a qualifier of a column, and their replacement; None for an unqualified column."""
     low = tuple(part.lower() for part in path)
     return next(((size, names[low[:size]]) for size in range(len(low) - 1, 0, -1) if low[:size] in names), None)
 
 
 def _path(tokens: list[Token], at: int) -> Path:
-    """The parts of the name that begins here."""
+    """Return the parts of the name that begins here."""
     out = [tokens[at].text]
     while _is_dot(tokens[at + 1]) and tokens[at + 2].kind in ("name", "quoted"):
         at += 2

@@ -1,4 +1,4 @@
-"""A query by the embedded engine, over the tables and data that its names stand for."""
+"""Queries of the embedded engine, over the tables and data that their names refer to."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ __all__ = ["EmbeddedTables", "run_query"]
 
 @dataclass(frozen=True)
 class EmbeddedTables(Tables):
-    """What names stand for in a statement that the embedded engine runs."""
+    """Tables and data by name, for a statement that the embedded engine runs."""
 
     def rows(self, query: Query) -> pa.RecordBatchReader:
-        """The rows of a query."""
+        """Return the rows of a query."""
         return run_query(query, self)
 
 
 def run_query(query: Query, tables: Tables) -> pa.RecordBatchReader:
-    """Run a query; its rows are computed as they are read.
+    """Run a query; its rows are streamed.
 
     Raises:
-        InvalidArgumentError: The engine does not take it.
+        InvalidArgumentError: The engine refuses the query.
     """
-    # Else a name that stands for nothing would be looked up among the variables of whoever called.
+    # Otherwise DuckDB would look unknown names up among the Python variables of the caller.
     connection = connect({"python_enable_replacements": "false"}, external_access=tables.external_access)
     for name in tables.given:
         if name.lower() in query.names:
@@ -70,7 +70,7 @@ def run_query(query: Query, tables: Tables) -> pa.RecordBatchReader:
 
 
 def _unplaced(part: TableName | Changes | Facts) -> TableName | Changes | Facts:
-    """The same for every place in the text that names it."""
+    """Return the part without its position in the query, so that equal parts compare equal."""
     if isinstance(part, Facts):
         return Facts(cast("TableName", _unplaced(part.table)), part.what, part.limit)
     if isinstance(part, Changes):
@@ -79,7 +79,7 @@ def _unplaced(part: TableName | Changes | Facts) -> TableName | Changes | Facts:
 
 
 def _view(connection: duckdb.DuckDBPyConnection, schema: str, part: TableName | Changes | Facts, tables: Tables) -> str:
-    """Make the table known in a schema of its own, so that its columns still go by its name; gives the full name."""
+    """Create a view in a schema of its own, so that its name still qualifies columns; returns the full name."""
     if isinstance(part, Changes):
         name, source = part.table.name, _Streams(_feed(part, tables))
     elif isinstance(part, Facts):
@@ -94,7 +94,7 @@ def _view(connection: duckdb.DuckDBPyConnection, schema: str, part: TableName | 
 
 
 def _scanned(source: object, *, once: bool) -> Any:
-    """What DuckDB scans."""
+    """Return the object that DuckDB scans."""
     if isinstance(source, DeltaTable):
         return source_of(handle_of(source))
     if isinstance(source, (pa.Table, pads.Dataset)):
@@ -106,7 +106,7 @@ def _scanned(source: object, *, once: bool) -> Any:
 
 
 class _Streams:
-    """Something that gives a new stream whenever it is asked."""
+    """A source of any number of new streams."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
@@ -127,5 +127,5 @@ def _feed(changes: Changes, tables: Tables) -> Callable[[], Any]:
             bounds[f"{which}_version"] = value
         elif value is not None:
             bounds[f"{which}_timestamp"] = moment(instant(value))
-    # By name: the handle may be one that answers as `deltalake`'s does.
+    # Through the class: a subclass may return results as in `deltalake`.
     return lambda: DeltaTable.load_cdf(table, **bounds)

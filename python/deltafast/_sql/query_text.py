@@ -1,11 +1,11 @@
-"""A query's text, read only as far as to find the tables that Delta's syntax names in it.
+"""Scanner of queries, which only finds the tables in Delta's syntax.
 
-The rest is the engine's: its strings (`'it''s'`, `E'..'`, `$$..$$`), names in double quotes and comments are passed
-over as DuckDB reads them. A name in backquotes, which DuckDB does not have, becomes one in double quotes. For an engine
-that speaks Spark SQL itself the text is read as Spark does, and stays.
+The rest belongs to the engine: strings (`'it''s'`, `E'..'`, `$$..$$`), names in double quotes and comments are skipped
+by DuckDB's rules. Names in backquotes, which DuckDB does not have, are changed to double quotes. For an engine with
+Spark SQL, the query is scanned by Spark's rules and stays unchanged.
 
-Found are ``delta.`place` ``, `table_changes(..)`, `table_changes_by_path(..)`, `delta_files(..)`, `delta_history(..)`,
-`delta_detail(..)`, and a version behind a table: `t@v5`, `t@20260131120000000`, `t VERSION AS OF 5`,
+The scanner finds ``delta.`place` ``, `table_changes(..)`, `table_changes_by_path(..)`, `delta_files(..)`,
+`delta_history(..)`, `delta_detail(..)`, and versions after a table: `t@v5`, `t@20260131120000000`, `t VERSION AS OF 5`,
 `t TIMESTAMP AS OF '2026-01-31'`.
 """
 
@@ -45,11 +45,11 @@ _SPARK_TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-#: Functions whose arguments may have a FROM that is before no table.
+#: Functions whose arguments may have a FROM without a table.
 _WITH_FROM: Final = frozenset(["EXTRACT", "OVERLAY", "SUBSTR", "SUBSTRING", "TRIM"])
-#: What ends a list of tables.
+#: Keywords that end a list of tables.
 _BEHIND_TABLES: Final = frozenset(["WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "ON", "USING", "SELECT", "UNION"])
-#: The statements that may follow on the queries that WITH names, beside a query.
+#: The statements that may follow WITH, apart from queries.
 _WITH_NAMES: Final = frozenset(["INSERT", "MERGE", "UPDATE", "DELETE"])
 _OWN_NAMES: Final = re.compile(r"(?i)[\s(]*WITH\b")
 _SUFFIX: Final = re.compile(r"(?s)(.+)@(?:[vV](\d{1,18})|(\d{17}))")
@@ -74,13 +74,13 @@ class _Piece(NamedTuple):
 
     @property
     def meaning(self) -> str:
-        """The text without its quotes."""
+        """The string without its quotes."""
         quote = {"ident": '"', "tick": "`", "text": "'"}.get(self.kind)
         return self.text if quote is None else self.text[1:-1].replace(quote * 2, quote)
 
 
 def suffixed(name: str, pos: int, *, by_path: bool) -> TableName:
-    """A table whose name may end in a version: `t@v5`, `/place@20260131120000000`."""
+    """Return a table whose name may end in a version: `t@v5`, `/place@20260131120000000`."""
     match = _SUFFIX.fullmatch(name)
     if match is None:
         return TableName(name, by_path, pos)
@@ -100,16 +100,16 @@ def read_query(
 
     Args:
         text: The whole statement.
-        start: Where the query begins.
-        moment: Reads the expression behind `TIMESTAMP AS OF`: from a place in the text, it and where it ends.
-        nested: Whether it ends at a parenthesis that it has not opened.
+        start: Position at which the query begins.
+        moment: Parses the expression of `TIMESTAMP AS OF` at a position; returns it and the position after it.
+        nested: Whether the query ends at a parenthesis that it has not opened.
         spark: Whether the engine's SQL is Spark's; names of tables may then have several parts.
 
     Returns:
-        The query, and the place behind it.
+        The query, and the position after it.
 
     Raises:
-        InvalidArgumentError: A quote or comment that is never closed, a second statement, or a version that is none.
+        InvalidArgumentError: A quote or comment is not closed, there is a second statement, or a version is invalid.
     """
     return _Scan(text, moment, spark=spark).query(start, nested=nested)
 
@@ -117,14 +117,14 @@ def read_query(
 class Named(NamedTuple):
     """`WITH a AS (..), b AS (..)` before a statement."""
 
-    #: The text up to the statement.
+    #: The part before the statement.
     query: Query
-    #: What is named, in small letters.
+    #: The defined names, in lower case.
     names: frozenset[str]
 
     def before(self, query: Query) -> Query:
-        """A query of the statement, to which the names are known."""
-        # Names of its own DuckDB would not find in parentheses alone; a comment may end it.
+        """Return a query of the statement in which the names are defined."""
+        # DuckDB would not find the query's own WITH in mere parentheses; the query may end with a comment.
         opened = "SELECT * FROM (" if _OWN_NAMES.match(query.text) else "("
         closed = "\n)"
         return Query(
@@ -137,25 +137,25 @@ class Named(NamedTuple):
 def read_named(
     text: str, start: int, moment: Callable[[int], tuple[Expression, int]], *, spark: bool = False
 ) -> tuple[Named, int] | None:
-    """Read the queries that WITH names before a statement.
+    """Read the queries of WITH before a statement.
 
     Args:
         text: The whole statement.
-        start: Where WITH stands.
+        start: Position of WITH.
         moment: As for `read_query`.
         spark: As for `read_query`.
 
     Returns:
-        The queries, and the place behind them; None where a query follows, of which they are part.
+        The queries, and the position after them; None if a query follows, to which they belong.
     """
     return _Scan(text, moment, spark=spark).named(start)
 
 
 def inserts_of(text: str) -> list[str]:
-    """The statements that `FROM rows INSERT INTO a SELECT .. INSERT INTO b SELECT ..` of Spark stands for.
+    """Expand Spark's `FROM rows INSERT INTO a SELECT .. INSERT INTO b SELECT ..` to several statements.
 
     Returns:
-        `INSERT INTO a FROM rows SELECT ..` and so on; none where the text is no such statement.
+        `INSERT INTO a FROM rows SELECT ..` and so on; an empty list for other statements.
     """
     scan = _Scan(text, _no_moment, spark=True)
     depth, begins, last = 0, list[tuple[int, int]](), ""
@@ -187,7 +187,7 @@ def _no_moment(pos: int) -> tuple[Expression, int]:
 
 
 def named_tables(text: str) -> list[TableName]:
-    """The names of tables, or of what stands for one, behind FROM and JOIN in a part of a query of Spark."""
+    """Return the names of tables, views and other sources after FROM and JOIN in a part of a Spark query."""
     scan, found = _Scan(text, _no_moment, spark=True), list[TableName]()
     piece, word = scan.next(0), ""
     is_next, depth, listing, calls = False, 0, set[int](), set[int]()
@@ -249,7 +249,7 @@ class _Scan:
             if piece.kind in ("name", "ident", "tick"):
                 names.add(piece.meaning.lower())
             pos = piece.end
-        # What stands before the end or the closing parenthesis.
+        # The rest before the end or the closing parenthesis.
         end = len(self.text) if piece is None else piece.start
         parts.append(self.text[done:end])
         return Query(self.text[start:end], tuple(part for part in parts if part != ""), frozenset(names)), end
@@ -276,7 +276,7 @@ class _Scan:
         return None
 
     def next(self, pos: int) -> _Piece | None:
-        """The piece at a place or after the blanks there; None at the end."""
+        """Return the next token at or after a position; None at the end."""
         while pos < len(self.text):
             if self.text.startswith("/*", pos):
                 pos = self.comment(pos)
@@ -299,7 +299,7 @@ class _Scan:
         raise invalid("a /* comment is never closed", self.text, start, "close it with */")
 
     def table(self, piece: _Piece) -> tuple[TableName | Changes | Facts, int] | None:
-        """The table that Delta's syntax names here, and the place behind it."""
+        """Return the table in Delta's syntax at this token, and the position after it."""
         if piece.kind not in ("name", "ident", "tick"):
             return None
         if piece.text.lower() in _CHANGES:
@@ -319,7 +319,7 @@ class _Scan:
         return TableName(name, by_path=False, pos=piece.start, at=at[0]), at[1]
 
     def dotted(self, piece: _Piece) -> tuple[str, int]:
-        """A name of several parts as it is written, and the place behind it."""
+        """Return a name of several parts as written, and the position after it."""
         end = piece.end
         while self.text.startswith(".", end) and (part := self.next(end + 1)) and part.kind in ("name", "tick"):
             end = part.end
@@ -334,7 +334,7 @@ class _Scan:
         return TableName(table.name, table.by_path, table.pos, at[0]), at[1]
 
     def at(self, pos: int) -> tuple[TimeTravel, int] | None:
-        """`@v5`, `@yyyyMMddHHmmssSSS`, `[FOR] VERSION AS OF 5` or `[FOR] TIMESTAMP AS OF ..` behind a table."""
+        """Read `@v5`, `@yyyyMMddHHmmssSSS`, `[FOR] VERSION AS OF 5` or `[FOR] TIMESTAMP AS OF ..` after a table."""
         if self.text.startswith("@", pos) and (stamp := _STAMP.match(self.text, pos + 1)):
             given = stamp[0]
             at = TimeTravel(version=int(given[1:])) if given[0] in "vV" else TimeTravel(digits=given)
@@ -360,8 +360,8 @@ class _Scan:
         return None
 
     def changes(self, piece: _Piece) -> tuple[Changes, int] | None:
-        hint = f"write {piece.text}('table', 0) or {piece.text}('table', 0, 5), or moments as texts"
-        found = self.arguments(piece, "texts and versions", hint)
+        hint = f"write {piece.text}('table', 0) or {piece.text}('table', 0, 5), or timestamps as strings"
+        found = self.arguments(piece, "a table, and versions or timestamps", hint)
         if found is None:
             return None
         given, pos = found
@@ -388,13 +388,13 @@ class _Scan:
             raise invalid(f"{piece.text} takes a table{more}", self.text, piece.start, hint)
         name = given[0].meaning
         place = re.fullmatch(r"(?is)delta\.`(.+)`", name)
-        # A name has letters and dots, and nothing that only a path has.
+        # A name has letters and dots only.
         by_path = place is not None or not re.fullmatch(r"\w+(\.\w+)*", name)
         table = TableName(place[1] if place else name, by_path, given[0].start)
         return Facts(table, what, int(given[1].text) if len(given) > 1 else None), pos
 
     def arguments(self, piece: _Piece, takes: str, hint: str) -> tuple[list[_Piece], int] | None:
-        """The texts and numbers in the parentheses behind a function, and the place behind these."""
+        """Return the strings and numbers in the parentheses after a function, and the position after them."""
         open_ = self.next(piece.end)
         if open_ is None or open_.text != "(":
             return None

@@ -1,4 +1,4 @@
-"""Text -> INSERT, DELETE, UPDATE, MERGE."""
+"""Parser of INSERT, DELETE, UPDATE, MERGE."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _partition(reader: Reader) -> tuple[tuple[str, Expression | None], ...]:
 
 
 def _source(reader: Reader, *, aliased: bool) -> tuple[Source, str | None]:
-    """The rows; with an alias behind where they stand in parentheses."""
+    """Read the rows; in parentheses they may be followed by an alias."""
     if not aliased:
         return reader.source(), None
     reader.expect_op("(")

@@ -1,4 +1,4 @@
-"""Text -> column definitions, with the types and field metadata of the protocol."""
+"""Parser of column definitions, with the types and field metadata of the protocol."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def read_column(reader: Reader, *, name: str | None = None) -> Field:
         elif reader.accept("GENERATED"):
             _generated(reader, kind, metadata, pos)
         elif reader.accept("COLLATE"):
-            reader.absent("a collation", "leave it out: texts are compared by their bytes")
+            reader.absent("a collation", "leave it out: strings are compared by their bytes")
         else:
             return Field(spelled, kind, nullable=nullable, metadata=metadata)
 
@@ -106,7 +106,7 @@ def _generated(reader: Reader, kind: DataType, metadata: dict[str, Any], pos: in
 
 
 def read_type(reader: Reader, metadata: dict[str, Any] | None = None, depth: int = 0) -> DataType:  # noqa: PLR0911 - one line a type
-    """A type in Spark's words; the limit of a VARCHAR or CHAR goes into the column's metadata."""
+    """Read a type of Spark SQL; the length of a VARCHAR or CHAR is stored in the column's metadata."""
     token = reader.token
     word = token.text.lower()
     if token.kind != "name" or depth > types.MAX_TYPE_DEPTH:

@@ -1,4 +1,4 @@
-"""Text -> CREATE TABLE, SHALLOW CLONE, ALTER TABLE, COMMENT ON, CONVERT TO DELTA."""
+"""Parser of CREATE TABLE, SHALLOW CLONE, ALTER TABLE, COMMENT ON, CONVERT TO DELTA."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def read_create(reader: Reader) -> CreateTable | Clone:
 
 
 def _mode(reader: Reader) -> Literal["create", "if_not_exists", "create_or_replace", "replace"]:
-    """What stands before the table's name."""
+    """Read the part before the table's name."""
     mode: Literal["create", "create_or_replace", "replace"] = "create"
     if reader.accept("REPLACE"):
         mode = "replace"
@@ -75,12 +75,12 @@ def _mode(reader: Reader) -> Literal["create", "if_not_exists", "create_or_repla
     if not reader.take("IF", "NOT", "EXISTS"):
         return mode
     if mode != "create":
-        reader.fail("a table is replaced, or made if it is not there; expected a table's name")
+        reader.fail("OR REPLACE and IF NOT EXISTS exclude each other; expected a table's name")
     return "if_not_exists"
 
 
 def _clauses(reader: Reader, parts: dict[str, Any]) -> None:  # noqa: C901 - one line a clause
-    """What stands between the columns and the query, in any order."""
+    """Read the clauses between the columns and the query, in any order."""
     while True:
         pos = reader.token.pos
         if reader.accept("USING"):
@@ -258,7 +258,7 @@ def _set_properties(reader: Reader) -> Change:
 
 
 def _unset_properties(reader: Reader) -> Change:
-    # Delta unsets what is there either way.
+    # Delta unsets existing keys either way.
     reader.take("IF", "EXISTS")
     reader.expect_op("(")
     keys = [reader.property_key()]
@@ -292,7 +292,7 @@ def _cluster_by(reader: Reader) -> Change:
     return ClusterBy(() if reader.accept("NONE") else reader.paths())
 
 
-#: The first that fits.
+#: The first match counts.
 _CHANGES: Final = {
     "ADD COLUMNS": _add_columns,
     "ADD COLUMN": _add_columns,

@@ -1,4 +1,4 @@
-"""Text -> OPTIMIZE, REORG, VACUUM, RESTORE, DESCRIBE, SHOW, GENERATE."""
+"""Parser of OPTIMIZE, REORG, VACUUM, RESTORE, DESCRIBE, SHOW, GENERATE."""
 
 from __future__ import annotations
 

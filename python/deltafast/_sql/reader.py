@@ -1,7 +1,7 @@
-"""What all statements are made of: keywords, names, tables, versions, expressions, values, queries.
+"""Common parts of all statements: keywords, names, tables, versions, expressions, values, queries.
 
-A statement's own words are Spark's and so are its expressions; a query within is the engine's, so it is read by
-`query_text` from where it begins, and the tokens behind it anew.
+The statement and its expressions are Spark SQL; a query within it belongs to the engine, so `query_text` scans it, and
+the rest of the statement is tokenized after it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 __all__ = ["QUERY_WORDS", "Reader"]
 
-#: What a query begins with, beside a parenthesis.
+#: Keywords with which a query begins, unless it begins with a parenthesis.
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "PIVOT", "UNPIVOT")
-#: Unquoted words that are no alias, since a statement goes on with them.
+#: Keywords that continue a statement, so that they are not an alias without quotes.
 _NO_ALIAS: Final = frozenset(
     {"SET", "WHERE", "USING", "ON", "WHEN", "VALUES", "REPLACE", "BY", "PARTITION", *QUERY_WORDS}
 )
 
 
 class Reader(Parser):
-    """Reads a statement from left to right."""
+    """Parser of a statement, from left to right."""
 
     #: Whether queries are Spark's.
     spark: ClassVar[bool] = False
@@ -46,23 +46,23 @@ class Reader(Parser):
     # --- words -----------------------------------------------------------------------------------
 
     def peek(self, *words: str) -> bool:
-        """Whether these words come next."""
+        """Return whether these words come next."""
         return all(self.ahead(n).upper == word for n, word in enumerate(words))
 
     def take(self, *words: str) -> bool:
-        """Pass over these words if all of them come next."""
+        """Consume these words if all of them come next."""
         if not self.peek(*words):
             return False
         self.at += len(words)
         return True
 
     def need(self, *words: str) -> None:
-        """Pass over these words, or fail."""
+        """Consume these words, or fail."""
         for word in words:
             self.expect(word)
 
     def fail(self, what: str) -> NoReturn:
-        """Say what was expected, and what there is."""
+        """Raise an error with what was expected and what was found."""
         token = self.token
         if token.kind == "broken":
             if self.text[token.pos] == ";":
@@ -73,26 +73,26 @@ class Reader(Parser):
         raise invalid(f"{what}, found {found}", self.text, token.pos, hint)
 
     def absent(self, what: str, hint: str, pos: int | None = None) -> NoReturn:
-        """Refuse by name what is no part of this release."""
+        """Refuse a construct that this release does not support."""
         raise unsupported(f"{what} is not supported", self.text, self.token.pos if pos is None else pos, hint)
 
     def expect_end(self) -> None:
-        """Fail where anything is left."""
+        """Fail unless the statement ends here."""
         if self.token.kind != "end":
             self.fail("expected the end of the statement")
 
     # --- names -----------------------------------------------------------------------------------
 
     def name_part(self, what: str = "a name") -> str:
-        """One name, in backquotes or without."""
+        """Read one name, in backquotes or without."""
         token = self.token
         if token.kind not in ("name", "quoted") or not token.text:
-            hint = " (a text in double quotes is no name in Spark SQL)" if token.kind == "string" else ""
+            hint = " (double quotes enclose a string in Spark SQL, not a name)" if token.kind == "string" else ""
             self.fail(f"expected {what}{hint}")
         return self.advance().text
 
     def path(self) -> Path:
-        """A column or a field of it: `a.b`."""
+        """Read a column or nested field: `a.b`."""
         parts = [self.name_part("a column")]
         while self.accept_op("."):
             parts.append(self.name_part("a field"))
@@ -131,14 +131,14 @@ class Reader(Parser):
         raise invalid("there is no catalog to look a table up in", self.text, pos, hint)
 
     def table_or_place(self) -> TableName:
-        """A table, or its place as a text: what the commands of upkeep take."""
+        """Read a table, or its location as a string, as maintenance commands accept it."""
         token = self.token
         if token.kind == "string":
             return TableName(self.advance().text, by_path=True, pos=token.pos)
         return self.table()
 
     def source_table(self) -> TableName:
-        """A table to be read, perhaps an older version of it."""
+        """Read a table in a query, which may have a version."""
         table = self.table_or_place()
         if table.by_path:
             table = suffixed(table.name, table.pos, by_path=True)
@@ -176,7 +176,7 @@ class Reader(Parser):
     # --- values ----------------------------------------------------------------------------------
 
     def value(self, level: int = 0) -> Expression:
-        """An expression, as text."""
+        """Read an expression, as a string."""
         start = self.token.pos
         self.depth = 0
         try:
@@ -187,7 +187,7 @@ class Reader(Parser):
         return Expression(self.text[start : self.token.pos].rstrip(), start)
 
     def value_before_query(self) -> Expression:
-        """An expression behind which a query in parentheses stands, which would look like a call's arguments."""
+        """Read an expression before a query in parentheses, which would look like the arguments of a call."""
         depth, kept = 0, self.tokens
         for n in range(self.at, len(kept) - 1):
             if not depth and kept[n].text == "(" and kept[n + 1].upper in (*QUERY_WORDS, "VALUES"):
@@ -199,7 +199,7 @@ class Reader(Parser):
         return found
 
     def value_or_default(self) -> Expression | Default:
-        """An expression, or `DEFAULT`."""
+        """Read an expression, or `DEFAULT`."""
         if self.peek("DEFAULT") and self.ahead().text not in ("(", "."):
             self.advance()
             return Default()
@@ -216,21 +216,21 @@ class Reader(Parser):
         """`[WHERE expression]`."""
         return self.value() if self.accept("WHERE") else None
 
-    def string_text(self, what: str = "a text in quotes") -> str:
-        """A text."""
+    def string_text(self, what: str = "a string in quotes") -> str:
+        """Read a string."""
         if self.token.kind != "string":
             self.fail(f"expected {what}")
         return str(self.string().lit.value)
 
     def whole_number(self, what: str = "a number") -> int:
-        """A whole number, also in quotes."""
+        """Read an integer, also in quotes."""
         token = self.token
         if token.kind not in ("number", "string") or not token.text.isdecimal() or len(token.text) > 18:  # noqa: PLR2004
             self.fail(f"expected {what}")
         return int(self.advance().text)
 
     def signed_number(self) -> int:
-        """A whole number with its sign."""
+        """Read an integer with its sign."""
         negative = self.accept_op("-")
         return -self.whole_number() if negative else self.whole_number()
 
@@ -257,7 +257,7 @@ class Reader(Parser):
         return ".".join(parts)
 
     def property_value(self) -> str:
-        """A text, a number or a truth value, as text."""
+        """Read a string, a number or a boolean, as a string."""
         token = self.token
         if token.kind == "string":
             return self.string_text()
@@ -266,25 +266,25 @@ class Reader(Parser):
         if token.kind == "number" or self.is_op("-"):
             sign = "-" if self.accept_op("-") else ""
             return sign + self.advance().text
-        self.fail("expected a value: a text, a number, true or false")
+        self.fail("expected a value: a string, a number, true or false")
 
     # --- rows ------------------------------------------------------------------------------------
 
     def at_query(self) -> bool:
-        """Whether a query begins here, perhaps in parentheses."""
+        """Return whether a query begins here, possibly in parentheses."""
         n = 0
         while self.ahead(n).text == "(" and self.ahead(n).kind == "op":
             n += 1
         return self.ahead(n).upper in (*QUERY_WORDS, "VALUES") and (n > 0 or self.ahead(n).upper != "VALUES")
 
     def query(self, *, nested: bool = False) -> Query:
-        """A query, up to the end of the statement or, `nested`, to the closing parenthesis."""
+        """Read a query, up to the end of the statement or, if `nested`, to the closing parenthesis."""
         found, end = read_query(self.text, self.token.pos, self.moment_at, nested=nested, spark=self.spark)
         self.restart(end)
         return found if self.named is None else self.named.before(found)
 
     def named_queries(self) -> None:
-        """`WITH a AS (..)` before a statement that is no query: known to the queries within it."""
+        """Read `WITH a AS (..)` before a statement other than a query; queries in the statement can use the names."""
         found = read_named(self.text, self.token.pos, self.moment_at, spark=self.spark) if self.peek("WITH") else None
         if found is None:
             return
@@ -294,7 +294,7 @@ class Reader(Parser):
             self.absent(f"WITH before {self.token.upper}", "its conditions and values take no queries; write a MERGE")
 
     def known(self, table: TableName) -> TableName | Query:
-        """A table to be read, or what WITH calls so."""
+        """Read a table, or a name that WITH defines."""
         if self.named is None or table.by_path or table.at is not None or table.name.lower() not in self.named.names:
             return table
         tick = "`" if self.spark else '"'
@@ -302,16 +302,16 @@ class Reader(Parser):
         return self.named.before(Query("".join(parts), parts, frozenset({table.name.lower()})))
 
     def moment_at(self, pos: int) -> tuple[Expression, int]:
-        """The expression at a place in a query, and where it ends."""
+        """Return the expression at a position in a query, and the position after it."""
         inner = Reader.__new__(type(self))
         inner.text, inner.zone, inner.at, inner.depth = self.text, self.zone, 0, 0
         inner.tokens = tokenize(self.text, pos, lenient=True)
-        # Tighter than AND and comparisons: what follows is the query's.
+        # Only operators above AND and comparisons: the rest belongs to the query.
         found = inner.value(_ADDITION)
         return found, found.pos + len(found.text)
 
     def restart(self, pos: int) -> None:
-        """Go on reading from a place in the text."""
+        """Continue at a position in the statement."""
         self.tokens = tokenize(self.text, pos, lenient=True)
         self.at = 0
 

@@ -1,4 +1,4 @@
-"""Text -> one statement of the tree; no table is looked at."""
+"""Parser of one statement, which needs no table."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def read_statement(text: str, *, zone: str = "UTC", reader: type[Reader] = Reade
     """Read one statement.
 
     Args:
-        text: One of Delta's statements in Spark's words, or a query. A semicolon may end it.
-        zone: The session's time zone, for literals of timestamps without one.
-        reader: Reads names and queries; another engine than the embedded one has its own.
+        text: One of Delta's statements in Spark SQL, or a query. A semicolon may end it.
+        zone: The session's time zone, for timestamp literals without one.
+        reader: Parser of names and queries; an engine other than the embedded one has its own.
 
     Raises:
-        InvalidArgumentError: It is none; the message says where and what was expected.
-        UnsupportedExpressionError: It is one that there is no support for.
+        InvalidArgumentError: The string is not a statement; the message has the position and what was expected.
+        UnsupportedExpressionError: The statement is not supported.
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        message = f"a statement is a text, not a {type(text).__name__}"
+        message = f"a statement must be a string, not a {type(text).__name__}"
         raise InvalidArgumentError(message)
     if len(text) > MAX_STATEMENT:
         message = (

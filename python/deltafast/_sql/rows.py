@@ -1,4 +1,4 @@
-"""The rows of an INSERT under the names and types of the table's columns."""
+"""The rows of an INSERT, with the names and types of the table's columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["constants", "default_of", "inserted_rows", "names_of", "source_rows"
 
 
 def source_rows(source: Source, tables: Tables) -> pa.RecordBatchReader:
-    """The rows of a query or table, as they are."""
+    """Return the rows of a query or table, unchanged."""
     if isinstance(source, Values):
         message = "VALUES have no types of their own here; write SELECT * FROM (VALUES ..)"
         raise InvalidArgumentError(message)
@@ -37,15 +37,15 @@ def source_rows(source: Source, tables: Tables) -> pa.RecordBatchReader:
 
 
 def _everything(table: TableName) -> Query:
-    """A query for all of a table."""
+    """Return a query for all rows of a table."""
     return Query(f"TABLE {table.name}", ("FROM ", table), frozenset())
 
 
 def inserted_rows(insert: Insert, table: DeltaTable, tables: Tables) -> pa.Table | pa.RecordBatchReader:
-    """The rows, each column with its name, cast as Spark stores values.
+    """Return the rows with named columns, cast by Spark's store assignment.
 
     Raises:
-        InvalidArgumentError: There are more or fewer columns than the table has, or a name that it lacks.
+        InvalidArgumentError: The number of columns differs from the table's, or the table does not have a name.
     """
     fixed = constants(insert, table, tables.zone)
     if isinstance(insert.source, Values):
@@ -59,14 +59,14 @@ def inserted_rows(insert: Insert, table: DeltaTable, tables: Tables) -> pa.Table
 
 
 def constants(insert: Insert, table: DeltaTable, zone: str) -> dict[str, Any]:
-    """The values that PARTITION gives, by column."""
+    """Return the values of PARTITION, by column."""
     schema = read_schema(table.schema().to_json())
     partitions = {name.lower(): name for name in table.metadata().partition_columns}
     out: dict[str, Any] = {}
     for given, value in insert.partition:
         name = partitions.get(given.lower())
         if name is None:
-            message = f"`{given}` is no partition column; the table has {', '.join(partitions.values()) or 'none'}"
+            message = f"`{given}` is not a partition column; the table has {', '.join(partitions.values()) or 'none'}"
             raise InvalidArgumentError(message)
         if value is not None:
             kind = next(field.type for field in schema.fields if field.name == name)
@@ -75,16 +75,16 @@ def constants(insert: Insert, table: DeltaTable, zone: str) -> dict[str, Any]:
 
 
 def names_of(insert: Insert, table: DeltaTable, fixed: dict[str, Any], given: Sequence[str]) -> list[str]:
-    """The column of each value, by its place.
+    """Return the column of each value, by position.
 
     Args:
         insert: The statement.
         table: The table.
-        fixed: The columns that PARTITION gives a value.
-        given: What the rows call their columns: names of those that the table is to get, where it evolves.
+        fixed: The columns with a value in PARTITION.
+        given: Column names of the rows; with schema evolution they name new columns of the table.
 
     Raises:
-        InvalidArgumentError: There are more or fewer than the table has, or a name that it lacks or has already.
+        InvalidArgumentError: The number of columns differs from the table's, or a name is unknown or exists already.
     """
     if insert.columns:
         known = {field.name.lower(): field.name for field in table.schema().fields}
@@ -112,10 +112,10 @@ def names_of(insert: Insert, table: DeltaTable, fixed: dict[str, Any], given: Se
 
 
 def default_of(field: Field) -> str | None:
-    """The SQL of a column's default; None where it is null.
+    """Return the SQL expression of a column's default; None for null.
 
     Raises:
-        InvalidArgumentError: The table makes the column's values itself.
+        InvalidArgumentError: The column is a generated or identity column.
     """
     metadata = field.metadata
     if any(key.startswith(("delta.generationExpression", "delta.identity")) for key in metadata):
@@ -132,7 +132,7 @@ def _literal_rows(
     fixed: dict[str, Any],
     zone: str,
 ) -> pa.Table:
-    # As Spark calls them.
+    # Spark's names.
     names = names_of(insert, table, fixed, [f"col{place}" for place, _ in enumerate(values.rows[0], start=1)])
     schema = read_schema(table.schema().to_json())
     kinds = {field.name: field.type for field in schema.fields}
@@ -167,7 +167,7 @@ def _typed(
     fixed: dict[str, Any],
     zone: str,
 ) -> pa.RecordBatchReader:
-    """The stream with its columns named and cast, batch by batch."""
+    """Return the stream with its columns named and cast, batch by batch."""
     target: Any = handle_of(table).arrow_schema()
     wanted = read_schema(table.schema().to_json())
     trees: list[str | None] = []
@@ -197,7 +197,7 @@ _INPUT = "value"
 
 
 def _cast(field: Any, wanted: types.DataType, zone: str) -> str | None:
-    """The tree that casts a column as Spark stores values; None where the writer takes it as it is, or refuses it."""
+    """Return the tree of the cast of a column by store assignment; None if the writer casts or refuses it."""
     try:
         found = read_schema(Schema.from_arrow(pa.schema([pa.field(_INPUT, field.type)])).to_json())
     except InvalidArgumentError:

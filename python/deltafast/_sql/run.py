@@ -1,4 +1,4 @@
-"""`sql()`: one statement, read and run on the embedded engine."""
+"""`sql()`: parses one statement and runs it on the embedded engine."""
 
 from __future__ import annotations
 
@@ -51,28 +51,28 @@ def sql(
     columns, AS SELECT or SHALLOW CLONE; ALTER TABLE, COMMENT ON TABLE; OPTIMIZE, VACUUM, RESTORE, CONVERT TO DELTA,
     GENERATE; DESCRIBE DETAIL, HISTORY and TABLE; SHOW TBLPROPERTIES, COLUMNS and PARTITIONS.
 
-    Conditions and values of statements mean what they mean in Spark 4 with ANSI mode. Queries, also those within
-    INSERT, CREATE and MERGE, are DuckDB's SQL with DuckDB's meaning.
+    Conditions and values of statements have the semantics of Spark 4 in ANSI mode. Queries, also those within
+    INSERT, CREATE and MERGE, are DuckDB's SQL with DuckDB's semantics.
 
     Args:
         text: The statement.
-        storage_options: For tables that the text names by their place, as for `DeltaTable`.
-        commit_properties: How changes are committed.
-        time_zone: The session's zone: where timestamps without one are read.
-        progress: Of a command, as for the method of `DeltaTable` that does the same.
-        external_access: Let queries read and write files (`read_csv`, `COPY`, `ATTACH`), use the network, load
-            extensions and change settings. Without it they reach the tables and data of the call only.
-        **tables: What names in the text stand for: a `DeltaTable` (which then points at the version that a change
-            made), the place of one, or, to be read, data with an Arrow C stream.
+        storage_options: As for `DeltaTable`, for tables that the statement gives by location.
+        commit_properties: Options of the commits.
+        time_zone: The session's time zone, for timestamps without one.
+        progress: Progress of a command, as for the corresponding method of `DeltaTable`.
+        external_access: Allow queries to read and write files (`read_csv`, `COPY`, `ATTACH`), use the network, load
+            extensions and change settings. Otherwise they can only access the tables and data of the call.
+        **tables: Definitions of names in the statement: a `DeltaTable` (which afterwards points at the version that a
+            change has committed), the location of a table, or, for reading, data with an Arrow C stream.
 
     Returns:
-        The rows of a query, as they are computed; what a command answers in delta-spark's columns, where it has some.
-        Commands are done when the call returns.
+        The rows of a query, streamed; for a command its result, in delta-spark's columns if it has any. Commands are
+        finished when the call returns.
 
     Raises:
-        InvalidArgumentError: The statement is wrong, with the place in the text, or a name stands for nothing.
-        UnsupportedExpressionError: It may be right, but this release does not have it.
-        DeltaError: As the methods of `DeltaTable` that do the same.
+        InvalidArgumentError: The statement is invalid (the message has the position), or a name is unknown.
+        UnsupportedExpressionError: The statement may be valid, but this release does not support it.
+        DeltaError: As the corresponding methods of `DeltaTable`.
 
     Example:
         >>> sql("SELECT day, count(*) FROM delta.`/data/events` VERSION AS OF 3 GROUP BY day")    # doctest: +SKIP
@@ -92,20 +92,20 @@ def sql(
 
 
 def query(text: str, zone: str) -> pa.RecordBatchReader:
-    """The rows of a query whose tables are named by their places.
+    """Return the rows of a query whose tables are given by location.
 
     Raises:
-        InvalidArgumentError: The text is no query, or one that is wrong.
+        InvalidArgumentError: The string is not a query, or the query is invalid.
     """
     statement = read_statement(text, zone=zone)
     if not isinstance(statement, tree.Select):
-        message = f"a source that is a text must be a query, and not {text.split(maxsplit=1)[0].upper()}"
+        message = f"a source given as a string must be a query, not {text.split(maxsplit=1)[0].upper()}"
         raise InvalidArgumentError(message)
     return run(statement, EmbeddedTables({}, None, None, zone))
 
 
 def run(statement: tree.Statement, tables: Tables) -> pa.RecordBatchReader:
-    """Run a statement that was read."""
+    """Run a parsed statement."""
     return _RUN[type(statement)](statement, tables)
 
 

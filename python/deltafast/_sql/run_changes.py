@@ -41,7 +41,7 @@ __all__ = [
 
 
 def run_insert(insert: Insert, tables: Tables) -> pa.RecordBatchReader:
-    """Write the rows; answers how many."""
+    """Write the rows; returns their number."""
     table = tables.table(insert.target)
     before = table.version()
     options: dict[str, Any] = {}
@@ -66,40 +66,40 @@ def run_insert(insert: Insert, tables: Tables) -> pa.RecordBatchReader:
 
 
 def written(table: DeltaTable) -> int | None:
-    """The rows of the newest version, as its commit says."""
+    """Return the number of rows of the newest version, from its commit."""
     metrics: dict[str, Any] = table.history(1)[0].get("operationMetrics") or {}
     rows = metrics.get("numOutputRows")
     return None if rows is None else int(rows)
 
 
 def _sides(condition: Expression, insert: Insert) -> str:
-    """The condition of REPLACE ON with `target` and `source` for the names of the two sides."""
+    """Return the condition of REPLACE ON, with `target` and `source` as the names of the sides."""
     source = {(insert.source_alias.lower(),): "source"} if insert.source_alias else {}
     return plain(condition, (), source | qualifiers(insert.target, insert.target_alias, "target"))
 
 
 def equal(name: str, value: Any) -> str:
-    """A condition for rows with a value, or with null."""
+    """Return a condition for rows with a value, or with null."""
     quoted = f"`{name.replace('`', '``')}`"
     return f"{quoted} IS NULL" if value is None else f"{quoted} = {literal(value)}"
 
 
 def run_delete(delete: Delete, tables: Tables) -> pa.RecordBatchReader:
-    """Delete rows; answers how many."""
+    """Delete rows; returns their number."""
     table = tables.table(delete.target)
     figures = table.delete(rows_of(delete, table), commit_properties=tables.commit_properties)
     return counts(num_affected_rows=figures.get("num_deleted_rows"))
 
 
 def rows_of(change: Delete | Update, table: DeltaTable) -> str | None:
-    """Which rows a DELETE or UPDATE is about, without the table's alias; None for all."""
+    """Return the condition of a DELETE or UPDATE, without the table's alias; None for all rows."""
     if change.where is None:
         return None
     return plain(change.where, _columns(table), qualifiers(change.target, change.alias))
 
 
 def run_update(update: Update, tables: Tables) -> pa.RecordBatchReader:
-    """Give columns other values; answers in how many rows."""
+    """Update rows; returns their number."""
     table = tables.table(update.target)
     figures = table.update(
         values_of(update, table), predicate=rows_of(update, table), commit_properties=tables.commit_properties
@@ -108,10 +108,10 @@ def run_update(update: Update, tables: Tables) -> pa.RecordBatchReader:
 
 
 def values_of(update: Update, table: DeltaTable) -> dict[str, str]:
-    """The new values of an UPDATE by column.
+    """Return the new values of an UPDATE by column.
 
     Raises:
-        InvalidArgumentError: The table lacks a column, or a column is given two values.
+        InvalidArgumentError: The table does not have a column, or a column is given two values.
     """
     columns, names = _columns(table), qualifiers(update.target, update.alias)
     values: dict[str, str] = {}
@@ -133,7 +133,7 @@ def values_of(update: Update, table: DeltaTable) -> dict[str, str]:
 
 
 def _assigned(assignment: Assignment, table: DeltaTable, names: Mapping[Path, str]) -> Path:
-    """The column that gets a value, as the table spells it, or the field within it."""
+    """Return the assigned column or nested field, with the table's capitalization."""
     first, *rest = assignment.column
     known = {field.name.lower(): field.name for field in table.schema().fields}
     if first.lower() not in known and (found := qualified(assignment.column, names)) is not None:
@@ -158,7 +158,7 @@ def _value(assignment: Assignment, name: str, table: DeltaTable, spell: Callable
 
 
 def run_merge(merge: Merge, tables: Tables) -> pa.RecordBatchReader:
-    """Merge a source into a table; answers how many rows were changed in each way."""
+    """Merge a source into a table; returns the numbers of changed rows."""
     table = tables.table(merge.target)
     if isinstance(merge.source, Values):
         message = "the source of a MERGE is a table or a query"
@@ -170,7 +170,7 @@ def run_merge(merge: Merge, tables: Tables) -> pa.RecordBatchReader:
     else:
         source = tables.readable(merge.source)
     texts = texts_of(merge, table)
-    # By name: the handle may be one that answers as `deltalake`'s does.
+    # Through the class: a subclass may return results as in `deltalake`.
     builder = DeltaTable.merge(
         table,
         source,
@@ -186,7 +186,7 @@ def run_merge(merge: Merge, tables: Tables) -> pa.RecordBatchReader:
 
 
 def merged(figures: dict[str, Any]) -> pa.RecordBatchReader:
-    """The answer of a MERGE."""
+    """Return the result of a MERGE."""
     changed = {kind: figures.get(f"num_target_rows_{kind}") for kind in ("updated", "deleted", "inserted")}
     known = [value for value in changed.values() if value is not None]
     return counts(num_affected_rows=sum(known), **{f"num_{kind}_rows": value for kind, value in changed.items()})
@@ -196,7 +196,7 @@ _KINDS = {"matched": "matched", "not_matched": "not_matched", "not_matched_by_so
 
 
 class MergeTexts(NamedTuple):
-    """What a MERGE says, as the merge takes it."""
+    """Aliases, condition and clauses of a MERGE, for the builder."""
 
     on: str
     target: str | None
@@ -205,14 +205,14 @@ class MergeTexts(NamedTuple):
 
 
 def texts_of(merge: Merge, table: DeltaTable) -> MergeTexts:
-    """The texts of a MERGE, in which a side goes by its alias or by the last part of its name.
+    """Return the expressions of a MERGE, in which the qualifier of a side is its alias or the last part of its name.
 
     Raises:
-        InvalidArgumentError: A clause gives a column two values, or one behind it can have no row.
+        InvalidArgumentError: A clause gives a column two values, or a clause can never apply.
     """
     target, names = _side(merge.target, merge.alias, "target")
     source, others = _side(merge.source, merge.source_alias, "source")
-    # What may mean both sides means neither; what a side is called it is called.
+    # A qualifier of both sides is ambiguous, so it is not replaced; nor is the name of a side.
     kept = (names.keys() ^ others.keys()) - {((target or "target").lower(),), ((source or "source").lower(),)}
     names = {path: name for path, name in (names | others).items() if path in kept}
     clauses = tuple(_clause_of(clause, table, names) for clause in merge.clauses)
@@ -221,7 +221,7 @@ def texts_of(merge: Merge, table: DeltaTable) -> MergeTexts:
 
 
 def _side(source: Source, alias: str | None, side: str) -> tuple[str | None, dict[Path, str]]:
-    """The alias of a side of a MERGE, None for `side` itself, and the longer names that stand for it."""
+    """Return the alias of a side of a MERGE, None for `side` itself, and the longer names that refer to it."""
     if alias is not None or not isinstance(source, TableName):
         return alias, {}
     last = None if source.by_path else _parts(source.name)[-1]
@@ -232,10 +232,10 @@ _CALLED = {"matched": "MATCHED", "not_matched": "NOT MATCHED", "by_source": "NOT
 
 
 def check_order(clauses: Sequence[MergeClause]) -> None:
-    """Refuse a clause behind one of its kind that takes all rows, as Spark does.
+    """Refuse a clause after one of the same kind without a condition, as Spark does.
 
     Raises:
-        InvalidArgumentError: There is one.
+        InvalidArgumentError: There is such a clause.
     """
     for kind, called in _CALLED.items():
         of_kind = [clause for clause in clauses if clause.kind == kind]
@@ -258,7 +258,7 @@ def _clause_of(clause: Clause, table: DeltaTable, names: Mapping[Path, str]) -> 
     condition = None if clause.condition is None else spell(clause.condition)
     if clause.assignments is None:
         return MergeClause(_KINDS[clause.rows], clause.action, condition)
-    # The merge finds the columns: with schema evolution they may be new.
+    # The builder resolves the columns: with schema evolution they may be new.
     values = {
         _quoted(assigned(assignment.column)): _value(assignment, assignment.column[-1], table, spell)
         for assignment in clause.assignments
@@ -274,12 +274,12 @@ def _columns(table: DeltaTable) -> list[str]:
 
 
 def qualifiers(table: TableName, alias: str | None, name: str = "") -> dict[Path, str]:
-    """What a column may be qualified with, in small letters: the alias, or the table's name or its last parts.
+    """Return the qualifiers of a table's columns, in lower case: the alias, or the table's name or its last parts.
 
     Args:
         table: The table.
-        alias: Its alias.
-        name: What stands there instead, for `plain`.
+        alias: Alias of the table.
+        name: Replacement of the qualifiers, for `plain`.
     """
     if alias is not None:
         return {(alias.lower(),): name}
@@ -288,7 +288,7 @@ def qualifiers(table: TableName, alias: str | None, name: str = "") -> dict[Path
 
 
 def _parts(name: str) -> Path:
-    """The parts of a table's name, which may be of several as it is written."""
+    """Return the parts of a table's name as written."""
     tokens = tokenize(name, lenient=True)
     parts, dots = tokens[:-1:2], tokens[1:-1:2]
     is_path = all(part.kind in ("name", "quoted") for part in parts) and all(dot.text == "." for dot in dots)

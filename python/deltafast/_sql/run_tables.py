@@ -50,7 +50,7 @@ _MODES: dict[str, Literal["error", "ignore", "overwrite"]] = {
 
 
 def run_create(create: CreateTable, tables: Tables) -> pa.RecordBatchReader:
-    """Make a table, or put it in the place of the one that is there."""
+    """Create a table, or replace the existing one."""
     place = tables.place(create.target, create.location)
     there = tables.existing(place)
     _check_there(create.mode, there, place)
@@ -105,7 +105,7 @@ def _create_from_rows(create: CreateTable, place: str, there: DeltaTable | None,
 
 
 def run_clone(clone: Clone, tables: Tables) -> pa.RecordBatchReader:
-    """Make a table that shares the files of another, or put it in the place of one without rows."""
+    """Create a shallow clone, or replace a table without rows by one."""
     source = tables.table(clone.source)
     place = tables.place(clone.target, clone.location)
     there = tables.existing(place)
@@ -132,7 +132,7 @@ def run_clone(clone: Clone, tables: Tables) -> pa.RecordBatchReader:
 
 
 def run_convert(convert: Convert, tables: Tables) -> pa.RecordBatchReader:
-    """Make a table of a folder of Parquet files."""
+    """Convert a folder of Parquet files to a table."""
     convert_to_deltalake(
         convert.place,
         partition_by=Schema(list(convert.partition_by)) if convert.partition_by else None,
@@ -144,7 +144,7 @@ def run_convert(convert: Convert, tables: Tables) -> pa.RecordBatchReader:
 
 
 def run_alter(alter: Alter, tables: Tables) -> pa.RecordBatchReader:
-    """Change what a table is."""
+    """Alter a table."""
     _alter(tables.table(alter.target), alter.change, {"commit_properties": tables.commit_properties})
     return nothing()
 
@@ -219,10 +219,10 @@ _Fields: TypeAlias = "tuple[tuple[Path, Field], ...]"
 
 
 def _joined(fields: _Fields, schema: DataType | None, path: Path = ()) -> list[Field]:
-    """Fields as columns: those of a struct, which may be that of a list or map, within one of its name.
+    """Return new fields as columns: nested fields within a struct with the name of their parent.
 
     Raises:
-        InvalidArgumentError: What is to get a field is no struct or has it, or the field may not be null.
+        InvalidArgumentError: The parent is not a struct or has the field, or the field is not nullable.
     """
     out: list[Field] = []
     nested: dict[str, _Fields] = {}
@@ -231,19 +231,19 @@ def _joined(fields: _Fields, schema: DataType | None, path: Path = ()) -> list[F
         if parents:
             nested[parents[0]] = (*nested.get(parents[0], ()), (parents[1:], field))
             continue
-        # Of columns the core says it.
+        # The core checks columns.
         if path and _inner(schema, field.name) is not None:
             message = f"the table has a field `{name}` already"
             raise InvalidArgumentError(message)
         if path and not field.nullable:
-            message = f"the new field `{name}` must be nullable: the rows that are there have no value for it"
+            message = f"the new field `{name}` must be nullable: existing rows have no value for it"
             raise InvalidArgumentError(message)
         out.append(field)
     return out + [Field(name, _grown(inner, _inner(schema, name), (*path, name))) for name, inner in nested.items()]
 
 
 def _grown(fields: _Fields, kind: DataType | None, path: Path) -> DataType:
-    """A type with nothing but new fields, each within the struct that its path names."""
+    """Return a type with only the new fields, each within the struct of its path."""
     if kind is None or isinstance(kind, StructType):
         return StructType(_joined(fields, kind, path))
     grown: dict[str, DataType] = {}
@@ -252,7 +252,7 @@ def _grown(fields: _Fields, kind: DataType | None, path: Path) -> DataType:
         if inner is None:
             held = "element" if isinstance(kind, ArrayType) else "value"
             hint = f"; name it `{_dotted((*path, held))}.field`" if isinstance(kind, ArrayType | MapType) else ""
-            message = f"`{_dotted(path)}` is no struct, so that it cannot get a field{hint}"
+            message = f"`{_dotted(path)}` is not a struct, so that no field can be added to it{hint}"
             raise InvalidArgumentError(message)
         of = tuple((parents[1:], field) for parents, field in fields if parents[:1] == part)
         grown[part[0]] = _grown(of, inner, (*path, part[0]))
@@ -262,7 +262,7 @@ def _grown(fields: _Fields, kind: DataType | None, path: Path) -> DataType:
 
 
 def _inner(kind: DataType | None, name: str) -> DataType | None:
-    """The type of a part of a type: of a field, or of what a list or map holds."""
+    """Return the type of a field, or of the elements, keys or values of a list or map."""
     match kind:
         case StructType():
             return next((field.type for field in kind.fields if field.name.lower() == name.lower()), None)
@@ -281,7 +281,7 @@ def _check_places(schema: StructType, columns: tuple[AlterColumn, ...]) -> None:
 
 
 def _check_place(schema: StructType, path: Path) -> None:
-    """Refuse a place that the core does not give: among the fields of what a list or map holds."""
+    """Refuse a position among fields within a list or map, which the core does not support."""
     kind: DataType | None = schema
     for part in path[:-1]:
         kind = _inner(kind, part)

@@ -46,7 +46,7 @@ __all__ = [
     "run_vacuum",
 ]
 
-#: What OPTIMIZE makes of small files unless the table says otherwise, as in delta-spark; 1 GiB.
+#: Target size of OPTIMIZE unless the table has a property for it, as in delta-spark; 1 GiB.
 _TARGET_SIZE = 1 << 30
 
 _TEXTS = pa.map_(pa.string(), pa.string())
@@ -86,7 +86,7 @@ _PARALLELISM = pa.struct(
     [(f"{bound}{of}Parallelism", pa.int64()) for of in ("ClusterActive", "SessionActive") for bound in ("max", "min")]
 )
 _VECTORS = pa.struct([("numDeletionVectorsRemoved", pa.int64()), ("numDeletionVectorRowsRemoved", pa.int64())])
-#: delta-spark's columns; null is what has no meaning here.
+#: delta-spark's columns; those without a meaning here are null.
 _OPTIMIZED = pa.schema(
     [
         ("path", pa.string()),
@@ -173,14 +173,14 @@ _RESTORED = {
 
 
 def run_optimize(optimize: Optimize, tables: Tables) -> pa.RecordBatchReader:
-    """Lay the table's files out anew."""
+    """Compact or cluster the table's files."""
     table = tables.table(optimize.target)
     options = _options(table, tables)
     where = _where(table, optimize.where)
     laid = tables.optimizer(table)
     if optimize.full:
         if where is not None or optimize.zorder_by:
-            message = "OPTIMIZE .. FULL takes neither WHERE nor ZORDER BY: it clusters the whole table anew"
+            message = "OPTIMIZE .. FULL takes neither WHERE nor ZORDER BY: it reclusters the whole table"
             raise InvalidArgumentError(message)
         return _optimized(table, laid.cluster(full=True, **options))
     if optimize.zorder_by:
@@ -190,13 +190,13 @@ def run_optimize(optimize: Optimize, tables: Tables) -> pa.RecordBatchReader:
 
 
 def run_reorg(reorg: Reorg, tables: Tables) -> pa.RecordBatchReader:
-    """Rewrite files that hold more than their rows, or that Iceberg cannot read."""
+    """Rewrite files with deleted rows or dropped columns, or files that Iceberg cannot read."""
     table = tables.table(reorg.target)
     optimizer, options = tables.optimizer(table), _options(table, tables)
     if reorg.upgrade is None:
         return _optimized(table, optimizer.purge(_where(table, reorg.where), **options))
     figures = optimizer.upgrade_uniform(reorg.upgrade, **options)
-    # Where no file had to be written anew delta-spark answers no row.
+    # If no file had to be rewritten, delta-spark returns no row.
     return _optimized(table, figures) if figures["numFilesRemoved"] else answer([], _OPTIMIZED)
 
 
@@ -216,7 +216,7 @@ def _optimized(table: DeltaTable, figures: dict[str, Any]) -> pa.RecordBatchRead
     for side in ("filesAdded", "filesRemoved"):
         sizes = json.loads(metrics[side])
         metrics[side] = sizes if sizes["totalFiles"] else sizes | {"min": None, "max": None}
-    # Commits; `deltalake` gives the number of files by that name.
+    # Number of commits; `deltalake` has the number of files under that name.
     metrics["numBatches"] = 1
     metrics["numTableColumns"] = len(table.schema().fields)
     if metrics["plannerStrategy"] == "zOrder":
@@ -233,7 +233,7 @@ def _optimized(table: DeltaTable, figures: dict[str, Any]) -> pa.RecordBatchRead
 
 
 def run_vacuum(vacuum: Vacuum, tables: Tables) -> pa.RecordBatchReader:
-    """Delete files that nobody needs; answers their paths for a dry run, else the table's."""
+    """Delete files that no version needs; returns their paths for a dry run, else the table's path."""
     table = tables.table(vacuum.target)
     inventory = None if vacuum.inventory is None else source_rows(vacuum.inventory, tables)
     if inventory is not None and vacuum.lite:
@@ -254,8 +254,8 @@ def run_vacuum(vacuum: Vacuum, tables: Tables) -> pa.RecordBatchReader:
 
 
 def run_restore(restore: Restore, tables: Tables) -> pa.RecordBatchReader:
-    """Make a version that is like an older one."""
-    # By name, here and below: the handle may be one that answers as `deltalake`'s does.
+    """Restore an older version."""
+    # Through the class, here and below: a subclass may return results as in `deltalake`.
     table = tables.table(restore.target)
     at = tables.at(restore.at)
     tables.check_moment(table, at)
@@ -271,7 +271,7 @@ def run_generate(generate: Generate, tables: Tables) -> pa.RecordBatchReader:
 
 
 def run_describe(describe: Describe, tables: Tables) -> pa.RecordBatchReader:
-    """Say what a table is, what was done to it, or which columns it has."""
+    """Describe a table, its history or its columns."""
     table = tables.table(describe.target)
     if describe.what == "detail":
         detail = table.detail()
@@ -297,7 +297,7 @@ def run_describe(describe: Describe, tables: Tables) -> pa.RecordBatchReader:
     )
 
 
-#: What writers of an old version have to know, from this version on.
+#: Features that a writer version implies, by the first version that has them.
 _LEGACY = {
     2: ("appendOnly", "invariants"),
     3: ("checkConstraints",),
@@ -308,7 +308,7 @@ _LEGACY = {
 
 
 def _implied(table: DeltaTable) -> list[str]:
-    """The features that a protocol without lists stands for."""
+    """Return the features that a protocol without feature lists implies."""
     protocol = table.protocol()
     if protocol.writer_features is not None:
         return []
@@ -316,14 +316,14 @@ def _implied(table: DeltaTable) -> list[str]:
 
 
 def facts_of(facts: Facts, tables: Tables) -> Any:
-    """What the log says of a table, as rows that can be read once."""
+    """Return files, history or detail of a table, as rows that can be read once."""
     if facts.what == "files":
         return DeltaTable.get_add_actions(tables.table(facts.table), flatten=True)
     return run_describe(Describe(facts.table, facts.what, facts.limit), tables)
 
 
 def commits(history: list[dict[str, Any]]) -> pa.RecordBatchReader:
-    """What `DeltaTable.history` says, in delta-spark's columns."""
+    """Return `DeltaTable.history` in delta-spark's columns."""
     return answer([_commit(entry) for entry in history], _HISTORY)
 
 
@@ -371,7 +371,7 @@ _NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "big
 
 
 def _words(kind: DataType) -> str:
-    """A type in Spark's words."""
+    """Return the name of a type in Spark."""
     match kind:
         case PrimitiveType():
             return _NAMES.get(kind.type, kind.type)

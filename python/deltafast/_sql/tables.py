@@ -1,4 +1,4 @@
-"""What names in a statement stand for: handles and data that the caller gave, or places."""
+"""Resolution of names in a statement: handles and data given by the caller, or locations."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ __all__ = ["Tables"]
 
 @dataclass(frozen=True)
 class Tables:
-    """What the caller gave to one statement."""
+    """The tables, data and options of one statement."""
 
     given: Mapping[str, object]
     storage_options: Mapping[str, str] | None = None
     commit_properties: CommitProperties | None = None
     zone: str = "UTC"
-    #: What is to be done for VACUUM to take a shorter time than the table's; None where it was.
+    #: The hint for the error about a shorter retention of VACUUM than the table's; None if a shorter one is allowed.
     force_vacuum: str | None = (
         "use `DeltaTable.vacuum` with `enforce_retention_duration=False`, or `deltafast vacuum --force`,"
     )
     #: Whether queries may use files, the network and extensions.
     external_access: bool = False
-    #: Tables that were opened by their place or for a name.
+    #: Tables that were opened by location or name.
     _opened: dict[tuple[str, bool], DeltaTable] = field(default_factory=dict[tuple[str, bool], DeltaTable])
 
     def find(self, name: str) -> object | None:
-        """What the caller gave under a name, in any case."""
+        """Return the caller's argument for a name, ignoring case."""
         exact = self.given.get(name)
         if exact is not None:
             return exact
         return next((value for key, value in self.given.items() if key.lower() == name.lower()), None)
 
     def table(self, ref: TableName) -> DeltaTable:
-        """The table that a statement reads or changes.
+        """Return the table that a statement reads or changes.
 
         Raises:
-            InvalidArgumentError: The name stands for nothing, or for no Delta table.
+            InvalidArgumentError: The name is unknown, or does not refer to a Delta table.
         """
         if ref.at is not None:
             return self._travelled(ref, ref.at)
@@ -67,11 +67,11 @@ class Tables:
         return self._opened[key]
 
     def place(self, ref: TableName, location: str | None = None) -> str:
-        """Where the table lies, or will lie.
+        """Return the location of an existing or new table.
 
         Args:
             ref: The table.
-            location: What `LOCATION` says.
+            location: The value of `LOCATION`.
         """
         if ref.by_path:
             if location is not None and location != ref.name:
@@ -91,7 +91,7 @@ class Tables:
         raise InvalidArgumentError(self.unknown(ref.name))
 
     def unknown(self, name: str) -> str:
-        """The message for a name without a table."""
+        """Return the message for a name without a table."""
         known = ", ".join(self.given) or "none"
         argument = name if name.isidentifier() else "name"
         return (
@@ -100,32 +100,32 @@ class Tables:
         )
 
     def catalog_name(self, ref: TableName) -> str | None:  # noqa: ARG002 - for those who have a catalog
-        """The whole name of a table that a catalog keeps; None of any other."""
+        """Return the full name of a table in a catalog; None for other tables."""
         return None
 
     def rows(self, query: Query) -> pa.RecordBatchReader:
-        """The rows of a query, by whatever engine runs the statement."""
+        """Return the rows of a query, by the engine that runs the statement."""
         raise NotImplementedError
 
     def optimizer(self, table: DeltaTable) -> TableOptimizer:
-        """What lays the files of a table out anew."""
+        """Return the optimizer of a table."""
         return table.optimize
 
     def existing(self, place: str) -> DeltaTable | None:
-        """The table at a place, None where there is none."""
+        """Return the table at a location, or None."""
         try:
             return self._open(place)
         except TableNotFoundError:
             return None
 
     def moved(self, ref: TableName) -> None:
-        """Let a handle of the caller's follow a change that was not made through it."""
+        """Update a handle of the caller after a change that was not made through it."""
         given = None if ref.by_path else self.find(ref.name)
         if isinstance(given, DeltaTable):
             given.update_incremental()
 
     def readable(self, ref: TableName) -> object:
-        """What a query reads: a table, or data that the caller gave."""
+        """Return the source of a query: a table, or data of the caller."""
         if ref.by_path:
             return self.table(ref)
         given = self.find(ref.name)
@@ -143,10 +143,10 @@ class Tables:
             raise InvalidArgumentError(message) from None
 
     def check_moment(self, table: DeltaTable, at: int | datetime) -> None:
-        """Refuse a moment that the engine does not take; a version is no matter of it."""
+        """Refuse a timestamp that the engine does not accept; versions are not checked."""
 
     def at(self, when: TimeTravel) -> int | datetime:
-        """A version, or a moment."""
+        """Return the version or the timestamp."""
         from deltafast._sql.values import moment
 
         if when.version is not None:
@@ -158,13 +158,13 @@ class Tables:
             # Milliseconds as the microseconds that strptime knows.
             parsed = datetime.strptime(f"{digits}000", "%Y%m%d%H%M%S%f")  # noqa: DTZ007 - the zone comes next
         except ValueError:
-            message = f"@{digits} is no moment: write @yyyyMMddHHmmssSSS"
+            message = f"@{digits} is not a timestamp: write @yyyyMMddHHmmssSSS"
             raise InvalidArgumentError(message) from None
         return parsed.replace(tzinfo=time_zone(self.zone))
 
     def _travelled(self, ref: TableName, when: TimeTravel) -> DeltaTable:
         there = pinned(self.table(replace(ref, at=None)))
-        # By name: the handle may be one that answers as `deltalake`'s does.
+        # Through the class: a subclass may return results as in `deltalake`.
         DeltaTable.load_as_version(there, self.at(when))
         return there
 

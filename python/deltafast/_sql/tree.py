@@ -59,13 +59,13 @@ __all__ = [
     "Values",
 ]
 
-#: The parts of a column's name, `a.b` as ("a", "b").
+#: Parts of a column's name, `a.b` as ("a", "b").
 Path: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Expression:
-    """Spark SQL of one value, with its place in the statement."""
+    """Spark SQL of one value, with its position in the statement."""
 
     text: str
     pos: int
@@ -73,12 +73,12 @@ class Expression:
 
 @dataclass(frozen=True)
 class Default:
-    """`DEFAULT` in the place of a value."""
+    """`DEFAULT` instead of a value."""
 
 
 @dataclass(frozen=True)
 class TimeTravel:
-    """A version, or a moment: a text of digits `yyyyMMddHHmmssSSS`, or an expression."""
+    """A version, or a timestamp: a string of digits `yyyyMMddHHmmssSSS`, or an expression."""
 
     version: int | None = None
     digits: str | None = None
@@ -87,7 +87,7 @@ class TimeTravel:
 
 @dataclass(frozen=True)
 class TableName:
-    """A table: by a name that the caller gives a meaning, or by its place (``delta.`place` ``)."""
+    """A table: by a name that the caller defines, or by its location (``delta.`place` ``)."""
 
     name: str
     by_path: bool
@@ -97,7 +97,7 @@ class TableName:
 
 @dataclass(frozen=True)
 class Changes:
-    """`table_changes(..)`: the change data feed between two versions or moments, both included."""
+    """`table_changes(..)`: the change data feed between two versions or timestamps, both included."""
 
     table: TableName
     start: int | str
@@ -106,21 +106,21 @@ class Changes:
 
 @dataclass(frozen=True)
 class Facts:
-    """`delta_files(..)`, `delta_history(..)` or `delta_detail(..)`: what the log says of a table, as rows."""
+    """`delta_files(..)`, `delta_history(..)` or `delta_detail(..)`: metadata of a table as rows."""
 
     table: TableName
     what: Literal["files", "history", "detail"]
-    #: Commits of the history at most.
+    #: Largest number of commits of the history.
     limit: int | None = None
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query in the engine's own SQL; `parts` is its text, with records where Delta's syntax names a table."""
+    """A query in the engine's own SQL; `parts` is the query with records for the tables in Delta's syntax."""
 
     text: str
     parts: tuple[str | TableName | Changes | Facts, ...]
-    #: Every other name in it, in lower case: which of the caller's tables it may speak of.
+    #: All other names in it, in lower case: the caller's tables that it may refer to.
     names: frozenset[str]
 
 
@@ -137,14 +137,14 @@ Source: TypeAlias = Query | Values | TableName
 
 @dataclass(frozen=True)
 class Select:
-    """A query on its own."""
+    """A query as a statement."""
 
     query: Query
 
 
 @dataclass(frozen=True)
 class Insert:
-    """INSERT in all its forms; `mode` says which rows end."""
+    """INSERT in all its forms; `mode` determines which rows are replaced."""
 
     target: TableName
     source: Source
@@ -216,7 +216,7 @@ class CreateTable:
     """CREATE or REPLACE TABLE, from columns or from a query."""
 
     target: TableName
-    #: `replace` needs a table that is there, `create_or_replace` does not.
+    #: `replace` needs an existing table, `create_or_replace` does not.
     mode: Literal["create", "if_not_exists", "create_or_replace", "replace"]
     columns: tuple[Field, ...] = ()
     partition_by: tuple[str, ...] = ()
@@ -240,14 +240,14 @@ class Clone:
 
 @dataclass(frozen=True)
 class ColumnPlace:
-    """Where a column stands among its siblings: FIRST, or AFTER one of them."""
+    """Position of a column among its siblings: FIRST, or AFTER one of them."""
 
     after: str | None
 
 
 @dataclass(frozen=True)
 class AddColumns:
-    """ADD COLUMNS: each with the path of the struct it goes into, and its place where that is not the last."""
+    """ADD COLUMNS: each with the path of its struct, and with its position if it is not added at the end."""
 
     fields: tuple[tuple[Path, Field, ColumnPlace | None], ...]
 
@@ -270,7 +270,7 @@ class RenameColumn:
 
 @dataclass(frozen=True)
 class AlterColumn:
-    """One of type, nullable, comment, default (None drops it) and place; SYNC IDENTITY has no value."""
+    """A change of type, nullable, comment, default (None drops it) or position; SYNC IDENTITY has no value."""
 
     column: Path
     what: Literal["type", "nullable", "comment", "default", "place", "identity"]

@@ -1,4 +1,4 @@
-"""Values of a statement, in Spark's meaning: bound, cast as Spark stores them, evaluated by the core."""
+"""Values of a statement with Spark's semantics: bound, cast by store assignment, evaluated by the core."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ _NOTHING: Final = types.Struct(())
 
 
 def moment(value: Expression, zone: str) -> datetime:
-    """The moment behind TIMESTAMP AS OF.
+    """Return the timestamp of TIMESTAMP AS OF.
 
     Raises:
-        InvalidArgumentError: It is none, or null.
+        InvalidArgumentError: The value is not a timestamp, or is null.
     """
     found = cell(value.text, types.TIMESTAMP, zone)
     if found is None:
-        message = f"{value.text!r} is no moment in time"
+        message = f"{value.text!r} is not a timestamp"
         raise InvalidArgumentError(message)
     return cast("datetime", found)
 
 
 def cell(text: str, kind: DataType, zone: str) -> Any:
-    """One value of a type, as Python has it."""
+    """Return one value of a type as a Python value."""
     return _cell(parse(text, zone=zone), text, kind, zone)
 
 
 def column(texts: Sequence[str | None], kind: DataType, arrow: pa.DataType, zone: str) -> Any:
-    """Values of a type as an Arrow array, None for null."""
+    """Return values of a type as an Arrow array, None for null."""
     return pa.array([None if text is None else cell(text, kind, zone) for text in texts], arrow)
 
 
@@ -66,7 +66,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _python(lit: Lit) -> Any:
-    """The value of a literal, which holds days and microseconds as numbers."""
+    """Return the value of a literal, in which days and microseconds are numbers."""
     if isinstance(lit.value, int):
         if lit.type == types.DATE:
             return _EPOCH.date() + timedelta(lit.value)

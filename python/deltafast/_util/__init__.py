@@ -1,1 +1,1 @@
-"""Conversions of arguments, values and paths that the rest of the package shares."""
+"""Conversions of arguments, values and paths, shared by the rest of the package."""

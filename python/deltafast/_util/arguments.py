@@ -1,4 +1,4 @@
-"""Keyword arguments that `deltalake` takes by position too."""
+"""Keyword arguments that `deltalake` also accepts by position."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["COMMIT_ARGUMENTS", "HOOKS_FIRST", "also_by_position", "late_argument
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-#: The order of most of `deltalake`'s methods from the time when these were no keywords.
+#: Order of these arguments in most methods of `deltalake` before they became keywords.
 COMMIT_ARGUMENTS = ("commit_properties", "post_commithook_properties")
 HOOKS_FIRST = COMMIT_ARGUMENTS[::-1]
 
 
 def also_by_position(*names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Let a method take these keywords by position too, behind its others and with a warning, as `deltalake` does."""
+    """Accept these keywords of a method also by position, after the others and with a warning, as `deltalake` does."""
 
     def wrap(method: Callable[_P, _R]) -> Callable[_P, _R]:
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -44,17 +44,17 @@ def also_by_position(*names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _
 def late_arguments(
     method: str, names: Sequence[str], args: Sequence[Any], given: Collection[str], *, before: int = 0
 ) -> dict[str, Any]:
-    """What became keywords, by name, where a method is given it by position; with a warning for the method's caller.
+    """Return the keyword arguments that were given by position, by name; warns the caller of the method.
 
     Args:
-        method: The method's name.
+        method: Name of the method.
         names: The keywords, in the order of their positions.
-        args: What is given by position.
-        given: Names of what is given by keyword.
-        before: How many arguments by position the method has before these.
+        args: The values given by position.
+        given: Names of the arguments given by keyword.
+        before: Number of positional arguments of the method before these.
 
     Raises:
-        TypeError: There are too many, or one is given twice.
+        TypeError: There are too many arguments, or one is given twice.
     """
     if len(args) > len(names):
         message = f"{method}() takes at most {before + len(names)} arguments by position, not {before + len(args)}"

@@ -1,4 +1,4 @@
-"""Data of any kind as one Arrow stream."""
+"""Conversion of data to one Arrow stream."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["ArrowArrayExportable", "ArrowDataset", "ArrowStreamExportable", "Dat
 
 
 class ArrowStreamExportable(Protocol):
-    """Anything with an Arrow C stream: tables and readers of pyarrow, Polars, DuckDB, pandas, nanoarrow, arro3."""
+    """Any producer of an Arrow C stream: tables and readers of pyarrow, Polars, DuckDB, pandas, nanoarrow, arro3."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The stream capsule."""
+        """Return the stream capsule."""
         ...
 
 
@@ -23,7 +23,7 @@ class ArrowArrayExportable(Protocol):
     """One batch of rows with an Arrow C array, such as a pyarrow record batch."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """The schema and array capsules."""
+        """Return the schema and array capsules."""
         ...
 
 
@@ -31,7 +31,7 @@ class ArrowDataset(Protocol):
     """A dataset of pyarrow."""
 
     def scanner(self, columns: Any = None, filter: Any = None) -> Any:  # noqa: A002
-        """A scanner of it."""
+        """Return a scanner of the dataset."""
         ...
 
 
@@ -46,10 +46,10 @@ Data: TypeAlias = (
 
 
 def as_stream(data: object) -> ArrowStreamExportable:
-    """Data of any kind as one Arrow stream, without reading it.
+    """Return data as one Arrow stream, without reading it.
 
     Raises:
-        InvalidArgumentError: It is none, or holds no batches to take a schema from.
+        InvalidArgumentError: The data has an unsupported type, or no batches from which to take a schema.
     """
     if hasattr(data, "__arrow_c_stream__"):
         return cast("ArrowStreamExportable", data)
@@ -60,7 +60,7 @@ def as_stream(data: object) -> ArrowStreamExportable:
     if module.partition(".")[0] == "polars" and hasattr(data, "collect"):
         frame = cast("Any", data)
         batches: Any = frame.collect_batches(lazy=True) if hasattr(frame, "collect_batches") else None
-        # Older releases of Polars have no such stream: the frame is held as a whole.
+        # Older releases of Polars have no such stream: the whole frame is collected in memory.
         return batches if hasattr(batches, "__arrow_c_stream__") else frame.collect(engine="streaming")
     if hasattr(data, "__arrow_c_array__"):
         return _batches(iter([data]))
@@ -76,12 +76,12 @@ def as_stream(data: object) -> ArrowStreamExportable:
 
 
 def is_dataset(data: object) -> bool:
-    """Whether it is a dataset or scanner of pyarrow, without importing that."""
+    """Return whether data is a dataset or scanner of pyarrow, without importing pyarrow."""
     return any(kind.__module__ == "pyarrow._dataset" for kind in type(data).__mro__)
 
 
 def _of_columns(columns: Mapping[Any, Any]) -> ArrowStreamExportable:
-    """A dict of columns as a table.
+    """Return a dict of columns as a table.
 
     Raises:
         InvalidArgumentError: A name is not a string, values of a column have no common type, or lengths differ.
@@ -111,7 +111,7 @@ def _of_columns(columns: Mapping[Any, Any]) -> ArrowStreamExportable:
 
 
 def _of_rows(rows: Iterable[object]) -> ArrowStreamExportable:
-    """Dicts as a table with all columns that one of them has; what a row lacks is null."""
+    """Return dicts as a table with the columns of all of them; missing values are null."""
     collected = list(rows)
     for row in collected:
         if not isinstance(row, Mapping):

@@ -1,7 +1,7 @@
-"""Filters as the API takes them, made ready for the binder.
+"""Conversion of the API's filters for the binder.
 
-deltalake lets '' stand for a null partition value in tuple filters; the change data feed has columns of
-its own that a predicate may name. Both are spelled out here, so that the binder knows neither.
+In deltalake, '' stands for a null partition value in tuple filters; the change data feed has additional
+columns that a predicate may use. Both are expanded here, so that the binder needs no special cases.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ FilterConjunctionType: TypeAlias = list[FilterLiteralType]
 FilterDNFType: TypeAlias = list[FilterConjunctionType]
 FilterType: TypeAlias = FilterConjunctionType | FilterDNFType
 FilePruningPredicateType: TypeAlias = str | FilterType
-#: SQL text, tuples in disjunctive normal form, a pyarrow expression or a Polars expression.
+#: A SQL string, tuples in disjunctive normal form, a pyarrow expression or a Polars expression.
 Predicate: TypeAlias = "str | FilterType | pads.Expression | pl.Expr"
 
 
 def either(filters: FilterType | None, predicate: Predicate | None) -> Predicate | None:
-    """The one that was given: tuple filters under their old name, or the newer argument."""
+    """Return the given one of both: tuple filters under their old name, or the newer argument."""
     if filters is not None and predicate is not None:
         message = "give only one of the two: the tuple filters or file_pruning_predicate"
         raise InvalidArgumentError(message)
@@ -35,7 +35,7 @@ def either(filters: FilterType | None, predicate: Predicate | None) -> Predicate
 
 
 def spell_nulls(filters: FilterType, partition_columns: set[str]) -> FilterDNFType:
-    """Tuple filters in which '' on a partition column says null, as in deltalake; spelled out with None."""
+    """Replace '' on partition columns in tuple filters, which means null as in deltalake, by None."""
     groups = cast("FilterDNFType", filters if filters and isinstance(filters[0], list) else [filters])
     out: FilterDNFType = []
     for group in groups:
@@ -50,7 +50,7 @@ def spell_nulls(filters: FilterType, partition_columns: set[str]) -> FilterDNFTy
 
 
 def _require_encodable(value: Any) -> None:
-    """Refuse what is no partition value: a container, but for the list of `in`."""
+    """Refuse containers, which are not partition values, except for the list of `in`."""
     items: list[Any] = [*cast("Any", value)] if isinstance(value, (list, tuple, set, frozenset)) else [value]
     for item in items:
         if isinstance(item, (dict, list, tuple, set, frozenset)):
@@ -59,7 +59,7 @@ def _require_encodable(value: Any) -> None:
 
 
 def _null_choices(column: str, op: str, value: Any) -> FilterDNFType:
-    """The alternatives (each a conjunction) that one tuple stands for."""
+    """Return the alternatives (each a conjunction) that one tuple stands for."""
     kind = op.strip().lower()
     if value == "" and kind in {"=", "==", "!="}:
         return [[(column, "!=" if kind == "!=" else "=", None)]]
@@ -75,7 +75,7 @@ def _null_choices(column: str, op: str, value: Any) -> FilterDNFType:
 
 
 def with_change_columns(schema_json: str) -> str:
-    """The schema of the change data feed: the table's, and what says how, when and in which version."""
+    """Return the schema of the change data feed: the table's, and change type, version and timestamp."""
     schema = json.loads(schema_json)
     kinds = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
     schema["fields"] += [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds.items()]

@@ -1,4 +1,4 @@
-"""A lock that a forked child finds free."""
+"""A lock that is free in a forked child process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["ForkLock"]
 
 
 class ForkLock:
-    """A lock for `with`. A child has a new one: the thread that held its parent's at the fork does not exist there."""
+    """A lock for `with`. A child process has a new one: the thread that held it at the fork does not exist there."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -12,10 +12,10 @@ __all__ = ["address", "local_path", "location", "without_secrets"]
 
 
 def address(given: str | os.PathLike[str]) -> str:
-    """A table's path or URL as the core takes it; `~` is expanded in paths.
+    """Return a table's path or URL for the core; `~` is expanded in paths.
 
     Raises:
-        InvalidArgumentError: It is neither a string nor a path, or there is no such home folder.
+        InvalidArgumentError: The location is neither a string nor a path, or the home folder does not exist.
     """
     text = os.fspath(given) if isinstance(given, os.PathLike) else given
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -27,22 +27,22 @@ def address(given: str | os.PathLike[str]) -> str:
 
 
 def without_secrets(uri: str) -> str:
-    """The URL without user information, query and fragment, which may hold credentials."""
+    """Return the URL without user information, query and fragment, which may contain credentials."""
     if "://" not in uri:
         return uri
     parts = urlsplit(uri)
-    # Azure puts the container where others have the user.
+    # Azure has the container in the position of the user.
     host = parts.netloc if parts.scheme in {"abfs", "abfss"} else parts.netloc.rpartition("@")[2]
     return parts._replace(netloc=host, query="", fragment="").geturl()
 
 
 def location(uri: str) -> str:
-    """A table's place as a URL without credentials that ends in a slash."""
+    """Return a table's location as a URL without credentials that ends in a slash."""
     from deltafast import _core
 
     if _core.is_url(uri):
         url = without_secrets(uri)
-        # `file:/path` is another spelling.
+        # `file:/path` is an alternative notation.
         if url[:6].lower() == "file:/" and "://" not in url:
             url = f"file://{url[5:]}"
     else:
@@ -51,10 +51,10 @@ def location(uri: str) -> str:
 
 
 def local_path(uri: str) -> str:
-    """The path where the URL is one of a local file, else the URL."""
+    """Return the path of a `file://` URL; other URLs are returned unchanged."""
     if not uri.startswith("file://"):
         return uri
-    # It brings a web client along, so only who needs it pays for it.
+    # It imports a web client, so it is imported only on demand.
     from urllib.request import url2pathname
 
     return url2pathname(urlsplit(uri).path)

@@ -1,4 +1,4 @@
-"""How a table is opened, as the core takes it."""
+"""Options of opening a table, for the core."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def core_open_options(
     max_table_version: int | None,
     allow_external_paths: bool | Sequence[str],
 ) -> dict[str, str]:
-    """The options of opening a table that the core takes."""
+    """Return the options of opening a table for the core."""
     options = {"time_zone": time_zone}
     if max_table_version is not None:
         options["max_table_version"] = str(max_table_version)

@@ -1,4 +1,4 @@
-"""Options, properties and column names, as users give them, converted to what the core takes."""
+"""Conversion of options, properties and column names of the API for the core."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = [
 
 
 def text_options(options: Mapping[str, Any] | None) -> dict[str, str] | None:
-    """Storage options as the core takes them; booleans and numbers are allowed. Warns of names that are not known.
+    """Return storage options for the core; booleans and numbers are allowed. Warns about unknown names.
 
     Raises:
-        InvalidArgumentError: They are not a mapping of strings. Values, which may be secret, are not shown.
+        InvalidArgumentError: The options are not a mapping of strings. The message has no values: they may be secret.
     """
     if options is None:
         return None
@@ -52,7 +52,7 @@ def text_options(options: Mapping[str, Any] | None) -> dict[str, str] | None:
 
 
 def property_strings(properties: Mapping[str, Any] | None) -> dict[str, str | None]:
-    """Table properties as the log has them; booleans and integers are allowed, None stays.
+    """Return table properties as strings, as in the log; booleans and integers are converted, None stays.
 
     Raises:
         InvalidArgumentError: A value is of another type.
@@ -76,14 +76,14 @@ def property_strings(properties: Mapping[str, Any] | None) -> dict[str, str | No
 
 
 def sql_strings(what: str, expressions: object) -> dict[str, str]:
-    """Spark SQL by name.
+    """Check an argument with Spark SQL expressions by name.
 
     Args:
-        what: What the argument is called.
-        expressions: What was given for it.
+        what: Name of the argument.
+        expressions: Value of the argument.
 
     Raises:
-        InvalidArgumentError: It is not a mapping, or a value is not a string.
+        InvalidArgumentError: The value is not a mapping, or one of its values is not a string.
     """
     if not isinstance(expressions, Mapping):
         given = type(expressions).__name__
@@ -102,7 +102,7 @@ def sql_strings(what: str, expressions: object) -> dict[str, str]:
 
 
 def commit_options(commit: CommitProperties | None, hooks: PostCommitHookProperties | None = None) -> dict[str, Any]:
-    """Both properties, as the core takes them."""
+    """Return both properties as commit options of the core."""
     out: dict[str, Any] = {}
     if commit is not None:
         if commit.custom_metadata is not None:
@@ -119,7 +119,7 @@ def commit_options(commit: CommitProperties | None, hooks: PostCommitHookPropert
     if hooks is not None:
         out["create_checkpoint"] = hooks.create_checkpoint
         out["cleanup_expired_logs"] = hooks.cleanup_expired_logs
-        # Not all that is given for hooks has it: `deltalake`'s do not.
+        # The class of `deltalake` lacks it.
         interval = getattr(hooks, "log_compaction_interval", None)
         if interval is not None and interval <= 1:
             message = f"log_compaction_interval must be at least 2 versions, it is {interval}"
@@ -145,7 +145,7 @@ def _plain(metadata: object) -> dict[str, Any]:
 
 
 def names(columns: Sequence[str] | str | None) -> list[str] | None:
-    """Column names, of which one may be given alone."""
+    """Return column names as a list; a single name may be given as a string."""
     if columns is None:
         return None
     return [columns] if isinstance(columns, str) else list(columns)

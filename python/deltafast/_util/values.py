@@ -1,4 +1,4 @@
-"""Timestamps and partition values, between Python and the log."""
+"""Conversion of timestamps and partition values between Python and the log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def instant(when: str | datetime) -> int:
-    """Milliseconds since the epoch, UTC where no zone is given, rounded down."""
+    """Convert a timestamp to milliseconds since the epoch, rounded down; without a zone it is in UTC."""
     if isinstance(when, str):
         try:
             when = datetime.fromisoformat(when)
@@ -26,7 +26,7 @@ def instant(when: str | datetime) -> int:
 
 
 def partition_text(value: object) -> str | None:
-    """A partition value as Delta writes it."""
+    """Return a partition value as a string, as Delta serializes it."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -41,5 +41,5 @@ def partition_text(value: object) -> str | None:
 
 
 def moment(milliseconds: int) -> datetime:
-    """The inverse of `instant`."""
+    """Convert milliseconds since the epoch to a timestamp in UTC: the inverse of `instant`."""
     return _EPOCH + milliseconds * _MILLISECOND

@@ -1,4 +1,4 @@
-"""How Parquet files are written."""
+"""Properties of Parquet writers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Encoding: TypeAlias = Literal[
 ]
 Compression: TypeAlias = Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"]
 
-#: Codecs that take a level: the lowest, the highest, the usual one.
+#: Codecs with compression levels: the lowest, the highest and the default one.
 LEVELS = {"GZIP": (0, 10, 6), "BROTLI": (0, 11, 1), "ZSTD": (1, 22, 1)}
 _LARGEST = 2**63 - 1
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
@@ -31,17 +31,17 @@ _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 
 @dataclass
 class BloomFilterProperties:
-    """A bloom filter of a column.
+    """Bloom filter of a column.
 
     Raises:
         InvalidArgumentError: `fpp` is not between 0 and 1.
     """
 
-    #: Whether there is one.
+    #: Whether to write a bloom filter.
     set_bloom_filter_enabled: bool | None
-    #: Share of false positives, between 0 and 1.
+    #: False positive probability, between 0 and 1.
     fpp: float | None = None
-    #: Distinct values to expect.
+    #: Expected number of distinct values.
     ndv: int | None = None
 
     def __post_init__(self) -> None:
@@ -52,19 +52,19 @@ class BloomFilterProperties:
 
 @dataclass
 class ColumnProperties:
-    """How a column is encoded.
+    """Encoding of a column.
 
     Raises:
-        InvalidArgumentError: A dictionary and an encoding exclude each other.
+        InvalidArgumentError: Both a dictionary and an encoding are requested.
     """
 
-    #: Whether a dictionary is tried.
+    #: Whether to try dictionary encoding.
     dictionary_enabled: bool | None = None
-    #: Statistics inside of the file: NONE, CHUNK or PAGE. Those of the table do not depend on it.
+    #: Statistics in the Parquet file: NONE, CHUNK or PAGE. Statistics in the log do not depend on it.
     statistics_enabled: Literal["NONE", "CHUNK", "PAGE"] | None = None
-    #: A bloom filter.
+    #: Bloom filter of the column.
     bloom_filter_properties: BloomFilterProperties | None = None
-    #: Encoding of values that are in no dictionary.
+    #: Encoding of values without a dictionary.
     encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
@@ -74,19 +74,19 @@ class ColumnProperties:
 
 
 class WriterProperties:
-    """How Parquet files are written; what is None is left to the writer.
+    """Properties of Parquet files; the writer chooses properties that are None.
 
     Args:
-        data_page_size_limit: Bytes of a data page at most.
-        dictionary_page_size_limit: Bytes of a dictionary page at most.
-        data_page_row_count_limit: Rows of a data page at most.
-        write_batch_size: Rows encoded at a time.
-        max_row_group_size: Rows of a row group at most.
+        data_page_size_limit: Largest size of a data page in bytes.
+        dictionary_page_size_limit: Largest size of a dictionary page in bytes.
+        data_page_row_count_limit: Largest number of rows of a data page.
+        write_batch_size: Number of rows encoded at a time.
+        max_row_group_size: Largest number of rows of a row group.
         compression: The codec; the table's `delta.parquet.compression.codec`, else ZSTD, if None.
-        compression_level: The codec's level.
-        statistics_truncate_length: Bytes of text that bounds inside of the file keep.
-        default_column_properties: For all columns.
-        column_properties: By column; a nested field is named with dots.
+        compression_level: Level of the codec.
+        statistics_truncate_length: Length in bytes to which bounds of strings in the Parquet file are truncated.
+        default_column_properties: Properties of all columns.
+        column_properties: Properties by column; a nested field is named with dots.
 
     Raises:
         InvalidArgumentError: The codec or its level does not exist.
@@ -127,7 +127,7 @@ class WriterProperties:
 
 
 def writer_options(properties: WriterProperties) -> dict[str, Any]:
-    """The properties, as the core takes them."""
+    """Return the properties as options of the core."""
     out = {key: value for key, value in vars(properties).items() if value is not None}
     if properties.default_column_properties is not None:
         out["default_column_properties"] = _column_options(properties.default_column_properties)
@@ -139,7 +139,7 @@ def writer_options(properties: WriterProperties) -> dict[str, Any]:
 
 def _column_options(properties: ColumnProperties) -> dict[str, Any]:
     out = asdict(properties)
-    # Who names an encoding wants it: with a dictionary it would only serve where that grows too large.
+    # With a dictionary, a requested encoding would only be used if the dictionary grows too large.
     if properties.encoding is not None and properties.dictionary_enabled is None:
         out["dictionary_enabled"] = False
     return out
@@ -165,7 +165,7 @@ def _codec(compression: str | None, level: int | None) -> str | None:
 
 
 def encoding(properties: WriterProperties | None, zone: str, target_file_size: int | None = None) -> dict[str, Any]:
-    """How files are made, as the core takes it: `Encoding` in `src/ops/target.rs`."""
+    """Return the options of data files, JSON of `DataFileOptions` in `src/ops/target.rs`."""
     if target_file_size is not None and not 1 <= target_file_size <= _LARGEST:
         message = f"target_file_size must be between 1 and {_LARGEST}, not {target_file_size}"
         raise InvalidArgumentError(message)

@@ -1,7 +1,7 @@
 """The command line, `deltafast`; needs `pip install 'deltafast[cli]'` (click and rich).
 
-`commands` says what there is, `show` how it looks. Exit codes: 0 is well, 1 is a failure or a problem that `doctor`
-found, 2 is wrong use, 130 is Ctrl-C.
+`commands` has the commands, `show` formats their output. Exit codes: 0 is success, 1 is a failure or a problem that
+`doctor` found, 2 is a usage error, 130 is Ctrl-C.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Args:
-        arguments: Those of the process if None.
+        arguments: Command-line arguments; those of the process if None.
 
     Returns:
         The exit code.

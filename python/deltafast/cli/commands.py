@@ -1,4 +1,4 @@
-"""What the command line can do."""
+"""The commands of the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OF_SQL = {"storage_options", "commit_properties", "time_zone", "progress", "ext
 
 
 def run(arguments: Sequence[str] | None) -> int:
-    """Run one command and give its exit code; errors are one line."""
+    """Run one command and return its exit code; errors are printed as one line."""
     given = None if arguments is None else list(arguments)
     try:
         with warnings.catch_warnings():
@@ -59,7 +59,7 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _options(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str] | None:
-    """`KEY=VALUE` of each."""
+    """Parse `KEY=VALUE` options."""
     out: dict[str, str] = {}
     for item in given:
         key, equals, value = item.partition("=")
@@ -71,10 +71,16 @@ def _options(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> d
 
 
 _STORAGE = click.option(
-    "--storage-option", "-o", "storage", multiple=True, metavar="KEY=VALUE", callback=_options, help="For the store."
+    "--storage-option",
+    "-o",
+    "storage",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=_options,
+    help="Option of the store.",
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-_VERSION = click.option("--version", "-v", type=int, help="An older version.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+_VERSION = click.option("--version", "-v", type=int, help="Version of the table; the newest if not given.")
 
 
 def _about_a_table(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,21 +94,21 @@ def _open(table: str, storage: dict[str, str] | None, version: int | None = None
 
 
 def _is_watched(as_json: bool) -> bool:
-    """Whether somebody sees a bar on standard error."""
+    """Return whether a progress bar on standard error is visible."""
     return sys.stderr.isatty() and not as_json
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="deltafast", prog_name="deltafast")
 def commands() -> None:
-    """Delta Lake tables: look at them, query them, keep them in order."""
+    """Inspect, query and maintain Delta Lake tables."""
 
 
 @commands.command()
 @_about_a_table
 @_VERSION
 def info(table: str, storage: dict[str, str] | None, as_json: bool, version: int | None) -> None:
-    """What a table is: schema, size, properties, features."""
+    """Show schema, size, properties and features of a table."""
     opened = _open(table, storage, version)
     detail: dict[str, Any] = opened.detail()
     detail["version"] = opened.version()
@@ -151,14 +157,14 @@ def _type_text(field: Any) -> str:
 
 @commands.command()
 @_about_a_table
-@click.option("--limit", "-n", type=click.IntRange(1), help="At most so many commits.")
+@click.option("--limit", "-n", type=click.IntRange(1), help="Largest number of commits.")
 def history(table: str, storage: dict[str, str] | None, as_json: bool, limit: int | None) -> None:
-    """What was done to a table, newest first."""
+    """Show the operations on a table, newest first."""
     entries = _open(table, storage).history(limit)
     if as_json:
         show.machine(entries)
         return
-    names = ["version", "time", "operation", "parameters", "figures"]
+    names = ["version", "time", "operation", "parameters", "metrics"]
     values = [
         [
             entry.get("version"),
@@ -173,7 +179,7 @@ def history(table: str, storage: dict[str, str] | None, as_json: bool, limit: in
 
 
 def _pairs(texts: dict[str, Any] | None, *, brief: bool = False) -> str:
-    """Names and values but for empty ones; `brief` leaves out zeros and times, too."""
+    """Format names and values, without empty values; `brief` leaves out zeros and times, too."""
     given = {key: value for key, value in (texts or {}).items() if value not in (None, "", "[]", "{}")}
     if brief:
         given = {key: value for key, value in given.items() if value != "0" and not key.endswith("Ms")}
@@ -183,12 +189,12 @@ def _pairs(texts: dict[str, Any] | None, *, brief: bool = False) -> str:
 @commands.command()
 @_about_a_table
 @_VERSION
-@click.option("--where", "-w", help="Only files that may hold such rows (Spark SQL).")
-@click.option("--limit", "-n", type=click.IntRange(1), default=100, show_default=True, help="At most so many files.")
+@click.option("--where", "-w", help="Only files that may contain such rows (Spark SQL).")
+@click.option("--limit", "-n", type=click.IntRange(1), default=100, show_default=True, help="Largest number of files.")
 def files(
     table: str, storage: dict[str, str] | None, as_json: bool, version: int | None, where: str | None, limit: int
 ) -> None:
-    """The files of a table, with partition values, rows and deletions."""
+    """Show the files of a table, with partition values, rows and deleted rows."""
     opened = _open(table, storage, version)
     parts = [f"partition.{name}" for name in opened.metadata().partition_columns]
     wanted = ["path", "size_bytes", "num_records", "deletion_vector.cardinality", *parts]
@@ -200,8 +206,8 @@ def files(
 @commands.command()
 @_about_a_table
 @_VERSION
-@click.option("--rows", "-n", type=click.IntRange(1), default=10, show_default=True, help="So many rows.")
-@click.option("--columns", "-c", help="Names with commas between.")
+@click.option("--rows", "-n", type=click.IntRange(1), default=10, show_default=True, help="Number of rows.")
+@click.option("--columns", "-c", help="Column names, separated by commas.")
 @click.option("--where", "-w", help="Only such rows (Spark SQL).")
 def head(
     table: str,
@@ -212,7 +218,7 @@ def head(
     columns: str | None,
     where: str | None,
 ) -> None:
-    """Some rows of a table."""
+    """Show some rows of a table."""
     opened = _open(table, storage, version)
     _table(opened.to_pyarrow_table(columns=_names(columns), filters=where, limit=rows), as_json)
 
@@ -224,12 +230,12 @@ def _names(columns: str | None) -> list[str] | None:
 @commands.command()
 @click.argument("text")
 @click.option(
-    "--table", "-t", "named", multiple=True, metavar="NAME=PLACE", callback=_options, help="What a name means."
+    "--table", "-t", "named", multiple=True, metavar="NAME=PLACE", callback=_options, help="Path or URL of a name."
 )
 @click.option(
-    "--limit", "-n", type=click.IntRange(1), default=100, show_default=True, help="Show at most so many rows."
+    "--limit", "-n", type=click.IntRange(1), default=100, show_default=True, help="Largest number of rows to show."
 )
-@click.option("--external-access", is_flag=True, help="Let queries use files, the network and extensions.")
+@click.option("--external-access", is_flag=True, help="Allow queries to access files, the network and extensions.")
 @_STORAGE
 @_JSON
 def sql(
@@ -240,9 +246,9 @@ def sql(
     storage: dict[str, str] | None,
     as_json: bool,
 ) -> None:
-    """Run one statement: Delta's SQL, or a query of DuckDB's.
+    """Run one statement: Delta's SQL, or a DuckDB query.
 
-    Tables are named as delta.`PLACE`, or by a NAME that --table gives a place.
+    Tables are written as delta.`PLACE`, with a path or URL, or as a NAME that --table defines.
     """
     from deltafast._sql.run import sql as run_sql
 
@@ -263,7 +269,7 @@ def sql(
 
 
 def _first(reader: pa.RecordBatchReader, limit: int) -> tuple[pa.Table, int]:
-    """The first rows, and whether there are more."""
+    """Return the first rows, and how many more were read (at most a batch)."""
     import pyarrow as pa
 
     batches: list[Any] = []
@@ -288,11 +294,11 @@ def _table(found: pa.Table, as_json: bool, more: int = 0) -> None:
 
 @commands.command()
 @_about_a_table
-@click.option("--where", "-w", help="Only partitions for which this holds (Spark SQL).")
-@click.option("--z-order", "columns", metavar="COLUMNS", help="Lay all rows along a curve; names with commas between.")
-@click.option("--full", is_flag=True, help="Cluster anew what other columns or writers clustered, too.")
-@click.option("--purge", is_flag=True, help="Only rewrite files that hold deleted rows or dropped columns.")
-@click.option("--target-size", type=click.IntRange(1), help="Bytes of a file; the table's setting, else 100 MiB.")
+@click.option("--where", "-w", help="Only partitions for which it is true (Spark SQL).")
+@click.option("--z-order", "columns", metavar="COLUMNS", help="Z-order by these columns, separated by commas.")
+@click.option("--full", is_flag=True, help="Include files that were clustered by other columns or writers.")
+@click.option("--purge", is_flag=True, help="Only rewrite files that contain deleted rows or dropped columns.")
+@click.option("--target-size", type=click.IntRange(1), help="Bytes of a file; the table's property, else 100 MiB.")
 def optimize(
     table: str,
     storage: dict[str, str] | None,
@@ -303,7 +309,7 @@ def optimize(
     purge: bool,
     target_size: int | None,
 ) -> None:
-    """Pack small files into large ones, cluster a clustered table, or lay all rows along a Z-order curve."""
+    """Compact small files into large ones, cluster a clustered table, or Z-order a table."""
     if (columns is not None) + full + purge > 1 or (full and where is not None):
         message = "--z-order, --full and --purge exclude each other, --full and --where too"
         raise click.UsageError(message)
@@ -327,11 +333,11 @@ def optimize(
 @commands.command()
 @_about_a_table
 @click.option(
-    "--dry-run/--delete", default=True, show_default=True, help="Only say what would be deleted, or delete it."
+    "--dry-run/--delete", default=True, show_default=True, help="Only list the files to delete, or delete them."
 )
-@click.option("--retain", "hours", type=float, help="Hours; the table's retention (7 days) if not given.")
-@click.option("--force", is_flag=True, help="Take fewer hours than the table's retention.")
-@click.option("--lite", is_flag=True, help="Go by the log, without looking at all files.")
+@click.option("--retain", "hours", type=float, help="Retention in hours; the table's (7 days) if not given.")
+@click.option("--force", is_flag=True, help="Allow a shorter retention than the table's.")
+@click.option("--lite", is_flag=True, help="Only consider files that the log lists as removed.")
 def vacuum(
     table: str,
     storage: dict[str, str] | None,
@@ -360,7 +366,7 @@ def vacuum(
 @commands.command()
 @_about_a_table
 def checkpoint(table: str, storage: dict[str, str] | None, as_json: bool) -> None:
-    """Write a checkpoint, from which readers begin."""
+    """Write a checkpoint, so that readers need no older commits."""
     opened = _open(table, storage)
     opened.create_checkpoint(progress=_is_watched(as_json))
     if as_json:
@@ -371,9 +377,9 @@ def checkpoint(table: str, storage: dict[str, str] | None, as_json: bool) -> Non
 
 @commands.command()
 @_about_a_table
-@click.option("--deep", is_flag=True, help="Read all, so that damaged files and lost changes are found.")
+@click.option("--deep", is_flag=True, help="Read all files, to find damaged files and lost changes.")
 def doctor(table: str, storage: dict[str, str] | None, as_json: bool, deep: bool) -> int:
-    """Look for what ails a table, and say what to do. Exits with 1 where there is a problem."""
+    """Find defects of a table, and suggest remedies. Exits with 1 if there is a problem."""
     from deltafast.doctor import examine
 
     found = examine(table, storage, deep=deep)
@@ -387,8 +393,12 @@ def doctor(table: str, storage: dict[str, str] | None, as_json: bool, deep: bool
 @commands.command()
 @_about_a_table
 @_VERSION
-@click.option("--output", "-O", type=click.Path(dir_okay=False), help="Draw it: a file .svg, .png, .pdf or .html.")
-@click.option("--versions", type=click.IntRange(0), default=20, show_default=True, help="So many versions over time.")
+@click.option(
+    "--output", "-O", type=click.Path(dir_okay=False), help="Draw a picture: a file .svg, .png, .pdf or .html."
+)
+@click.option(
+    "--versions", type=click.IntRange(0), default=20, show_default=True, help="Number of versions to compare."
+)
 def layout(
     table: str,
     storage: dict[str, str] | None,
@@ -397,7 +407,7 @@ def layout(
     output: str | None,
     versions: int,
 ) -> None:
-    """How a table lies: sizes, partitions, overlap of bounds, deletions, over versions."""
+    """Show the layout of a table: file sizes, partitions, overlap of bounds, deleted rows, over versions."""
     from deltafast.layout import measure
 
     if output is not None:
@@ -417,7 +427,7 @@ def layout(
 
 
 def _need_folder(output: str) -> None:
-    """Refuse a picture in a folder that does not exist before anything is measured."""
+    """Refuse a picture in a folder that does not exist, before the layout is measured."""
     folder = Path(output).absolute().parent
     if not folder.is_dir():
         message = f"the picture {output} cannot be written: there is no folder {folder}"

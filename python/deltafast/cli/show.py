@@ -1,4 +1,4 @@
-"""How answers look: tables and lines for people, JSON for machines."""
+"""Output formats: tables and lines for people, JSON for machines."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 __all__ = ["bars", "console", "facts", "findings", "layout", "machine", "rows", "text"]
 
 _WIDE = 100
-#: Columns of a line where nobody looks at a terminal.
+#: Width of a line if the output is not a terminal.
 _PIPED = 240
 _BAR = 30
 
 
 def console() -> Console:
-    """Where it is written: the process's output, whatever that is now."""
+    """Return a console on the current standard output."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else _PIPED)
 
 
 def machine(value: Any) -> None:
-    """One JSON document."""
+    """Print one JSON document."""
     click.echo(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
 
 
 def plain(value: Any) -> Any:  # noqa: PLR0911 - one line a kind
-    """A value of Arrow's as JSON has it: moments as ISO 8601, decimals as text, bytes in Base64."""
+    """Convert an Arrow value to JSON: timestamps as ISO 8601, decimals as strings, bytes in Base64."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, (list, tuple)):
@@ -60,7 +60,7 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one line a kind
 
 
 def text(value: Any) -> str:
-    """A value in a cell."""
+    """Format a value for a cell."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -75,7 +75,7 @@ def text(value: Any) -> str:
 
 
 def rows(names: Sequence[str], values: Iterable[Sequence[Any]], *, title: str | None = None) -> None:
-    """A table; numbers stand right."""
+    """Print a table; numbers are right-aligned."""
     kept = [list(row) for row in values]
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", header_style="bold cyan")
     for place, name in enumerate(names):
@@ -88,7 +88,7 @@ def rows(names: Sequence[str], values: Iterable[Sequence[Any]], *, title: str | 
 
 
 def facts(values: Mapping[str, Any], *, title: str | None = None) -> None:
-    """Names and values below each other."""
+    """Print names and values, one pair per line."""
     table = Table(box=None, show_header=False, title=title, title_justify="left", title_style="bold")
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
@@ -98,7 +98,7 @@ def facts(values: Mapping[str, Any], *, title: str | None = None) -> None:
 
 
 def findings(found: Sequence[Finding], uri: str) -> None:
-    """What a doctor found, each with its remedy."""
+    """Print findings with their remedies."""
     out = console()
     if not found:
         out.print(f"[green]✓[/green] {escape(uri)} is well", soft_wrap=True)
@@ -109,7 +109,7 @@ def findings(found: Sequence[Finding], uri: str) -> None:
 
 
 def bars(title: str, values: Sequence[tuple[str, float, str]], *, most: float | None = None) -> None:
-    """Bars of text: name, length, what is written behind; `most` is the length of a full one."""
+    """Print a bar chart of (name, value, note); `most` is the value of a full bar."""
     longest = most or max((value for _, value, _ in values), default=0) or 1
     table = Table(box=None, show_header=False, title=title, title_justify="left", title_style="bold", padding=(0, 1))
     for name, value, note in values:
@@ -118,7 +118,7 @@ def bars(title: str, values: Sequence[tuple[str, float, str]], *, most: float | 
 
 
 def layout(found: Layout) -> None:
-    """A layout as text."""
+    """Print a layout."""
     stored = "unknown" if found.rows is None else f"{found.rows:,}"
     facts(
         {

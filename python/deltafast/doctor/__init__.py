@@ -1,7 +1,7 @@
-"""What ails a table, and what to do about it: broken logs, missing and orphaned files, layouts that cost time.
+"""Defects of a table and their remedies: broken logs, missing and orphaned files, inefficient layouts.
 
-Everything goes through what the package offers to everybody, and nothing is changed. A module each: `log`, `files`,
-`layout`.
+Only public functions of the package are used, and nothing is changed. The modules `log`, `files` and `layout` have the
+checks.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ def examine(
     *,
     deep: bool = False,
 ) -> list[Finding]:
-    """Look for what is wrong with the newest version of a table.
+    """Find defects of the newest version of a table.
 
     Args:
         table_uri: Path or URL.
         storage_options: As for `DeltaTable`.
-        deep: Read every row too, every deletion vector and the commits of the change data feed, so that damaged files
-            and lost changes are found.
+        deep: Also read all rows, deletion vectors and commits of the change data feed, to find damaged files and lost
+            changes.
 
     Returns:
-        Problems first, then advice; empty for a table that is well.
+        Problems first, then advice; empty if nothing was found.
 
     Raises:
-        TableNotFoundError: There is no table.
-        StorageError: The store cannot be asked.
+        TableNotFoundError: There is no table at the location.
+        StorageError: A request to the store failed.
     """
     uri = address(table_uri)
     shown = shlex.quote(uri)
@@ -61,7 +61,7 @@ def examine(
 
                 found += layout_findings(table, shown)
     texts = dict.fromkeys(str(warning.message) for warning in said if issubclass(warning.category, DeltaWarning))
-    if not is_broken:  # What contradicts a log that lost something may be all that is right.
-        remedy = f"deltafast checkpoint {shown}  (writes the newest state anew)"
+    if not is_broken:  # A file that contradicts an incomplete log may be the correct one.
+        remedy = f"deltafast checkpoint {shown}  (rewrites the newest state)"
         found += [Finding("problem", "contradicting-log", text, remedy) for text in texts]
     return sorted(found, key=lambda finding: finding.level != "problem")

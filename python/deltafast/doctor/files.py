@@ -1,4 +1,4 @@
-"""Files that are missing, damaged, or needed by nobody."""
+"""Checks for missing, damaged and orphaned files."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 __all__ = ["change_findings", "file_findings"]
 
-#: The remedy where what the log says may be wrong.
-_MEND_FIRST = "mend the log first: files are only to be given up where it is whole"
+#: The remedy if the log may be incomplete.
+_MEND_FIRST = "repair the log first: give files up only by a complete log"
 _RETENTION = "delta.deletedFileRetentionDuration"
 _UNITS = {"week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1000}
 
 
 def file_findings(table: DeltaTable, uri: str, shown: str, *, deep: bool, mend_first: bool) -> list[Finding]:
-    """What is wrong with the files of the newest version.
+    """Return the findings about the files of the newest version.
 
     Args:
         table: The table.
-        uri: Its place.
-        shown: The place for a command line.
-        deep: Read everything.
-        mend_first: The log is broken: nothing is given up or deleted by what it says.
+        uri: Its location.
+        shown: The location, quoted for a command line.
+        deep: Read all files.
+        mend_first: The log is broken: do not suggest to remove files.
     """
     out: list[Finding] = []
     looked: dict[str, Any] = _tried(out, "missing-files", lambda: table.repair(dry_run=True)) or {}
@@ -68,7 +68,7 @@ def _tried(out: list[Finding], what: str, ask: Callable[[], Any]) -> Any:
 
 
 def _read(table: DeltaTable) -> None:
-    """Read everything and keep nothing."""
+    """Read all rows and discard them."""
     for batch in table.scan():
         del batch
 
@@ -77,7 +77,7 @@ def _read(table: DeltaTable) -> None:
 
 
 def change_findings(table: DeltaTable, log: Log) -> list[Finding]:
-    """Files of changes that commits name and no vacuum can have taken; reads these commits."""
+    """Find missing change data files that no vacuum can have deleted; reads their commits."""
     out: list[Finding] = []
     history = table.history()
     since = _kept_since(table, history)
@@ -112,14 +112,14 @@ def change_findings(table: DeltaTable, log: Log) -> list[Finding]:
 
 
 def _changes(text: str) -> list[str]:
-    """The files of changes below the table that a commit names."""
+    """Return the change data files below the table that a commit lists."""
     lines = (json.loads(line) for line in text.splitlines() if '"cdc"' in line)
     paths = (unquote(line["cdc"]["path"]) for line in lines if line.get("cdc"))
     return [path for path in paths if path.startswith("_change_data/")]
 
 
 def _kept_since(table: DeltaTable, history: list[dict[str, Any]]) -> float:
-    """The time (ms) of the newest commit whose files a vacuum may have taken, one that is logged or not."""
+    """Return the time (ms) of the newest commit whose files a vacuum, logged or not, may have deleted."""
     kept = _milliseconds(table.metadata().configuration.get(_RETENTION, "interval 1 week"))
     times = [1000 * time.time() - kept]
     for entry in history:

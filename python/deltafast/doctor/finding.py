@@ -1,4 +1,4 @@
-"""What a doctor says."""
+"""Findings of the doctor."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Literal
 
 __all__ = ["SHOWN", "Finding", "some"]
 
-#: Names that a message gives.
+#: Largest number of names in a message.
 SHOWN = 3
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong (`problem`) or could be better (`advice`)."""
+    """One defect (`problem`) or possible improvement (`advice`)."""
 
     level: Literal["problem", "advice"]
     #: A short name: broken-log, missing-files, orphan-files, small-files ...
@@ -24,5 +24,5 @@ class Finding:
 
 
 def some(names: list[str]) -> str:
-    """The first few names."""
+    """Return the first few names."""
     return ", ".join(names[:SHOWN]) + (" ..." if len(names) > SHOWN else "")

@@ -1,4 +1,4 @@
-"""Layouts that cost time."""
+"""Checks for inefficient layouts."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 __all__ = ["layout_findings"]
 
-#: Small files in a partition from which on packing them pays.
+#: Number of small files in a partition from which compaction pays off.
 MANY_SMALL = 8
-#: Deleted rows, as a share, that a scan notices.
+#: Share of deleted rows that slows scans down.
 MANY_DELETED = 0.05
-#: Files whose bounds overlap, as a share, from which on clustering is no help.
+#: Share of files with overlapping bounds from which clustering is ineffective.
 MUCH_OVERLAP = 0.5
-#: Files below which no layout matters.
+#: Number of files below which the layout does not matter.
 FEW_FILES = 8
-#: Bytes of a partition below which partitioning costs more than it gives, and how many of them there must be.
+#: Size in bytes below which a partition is too small, and the number of such partitions that is reported.
 SMALL_PARTITION, MANY_PARTITIONS = 1 << 20, 100
 
 
 def layout_findings(table: DeltaTable, shown: str) -> Iterator[Finding]:
-    """What a layout costs."""
+    """Yield the findings about the layout."""
     layout = measure(table, versions=0)
     small = [part for part in layout.partitions if part.small_files >= MANY_SMALL]
     if small:
@@ -46,7 +46,7 @@ def layout_findings(table: DeltaTable, shown: str) -> Iterator[Finding]:
         message = (
             f"{len(tiny)} of {len(layout.partitions)} partitions hold less than 1 MiB: it is too finely partitioned"
         )
-        remedy = "write the table anew with fewer partitions, or with CLUSTER BY instead"
+        remedy = "rewrite the table with fewer partitions, or with CLUSTER BY instead"
         yield Finding("advice", "small-partitions", message, remedy)
     for column in layout.columns:
         if column.clustered and layout.files >= FEW_FILES and column.share > MUCH_OVERLAP:

@@ -1,4 +1,4 @@
-"""What is wrong with a log: mostly by the names and sizes of its files, without reading them."""
+"""Checks of the log, mostly by the names and sizes of its files, without reading them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["FOLDER", "Log", "log_findings", "look", "opened"]
 
 FOLDER = "_delta_log"
-#: Commits behind the newest checkpoint that make opening slow.
+#: Number of commits after the newest checkpoint that make opening slow.
 MANY_COMMITS = 100
-#: Bytes of the smallest commit that says anything: `{"commitInfo":{}}`.
+#: Bytes of the smallest commit with an action: `{"commitInfo":{}}`.
 _LEAST = 17
 _HINT, _STAGED_FOLDER = "_last_checkpoint", "_staged_commits"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _STAGED = re.compile(r"(\d{20})\.[0-9a-f-]{36}\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-f-]{36})?\.(?:parquet|json)")
-#: What else is of a version; a compaction of its last one.
+#: Other files of a version; a log compaction file counts for its last version.
 _DERIVED = re.compile(r"(?:\d{20}\.)?(\d{20})\.(?:crc|compacted\.json)")
 
 
@@ -41,15 +41,15 @@ class Log:
     sizes: dict[str, int]
     #: Bytes of commits by version.
     commits: dict[int, int]
-    #: Versions of commits that wait for their catalog to publish them.
+    #: Versions of staged commits, which their catalog has not published yet.
     staged: set[int]
-    #: Versions with a whole checkpoint.
+    #: Versions with a complete checkpoint.
     checkpoints: set[int]
-    #: Versions with parts of a checkpoint only.
+    #: Versions with an incomplete checkpoint.
     partial: set[int]
 
     def text(self, name: str) -> str:
-        """What a file says; bytes that are no text are replaced."""
+        """Return the contents of a file; invalid UTF-8 is replaced."""
         return self.files.read(f"{FOLDER}/{name}", 0, self.sizes[name]).decode("utf-8", "replace")
 
 
@@ -57,7 +57,7 @@ def look(uri: str, options: Mapping[str, str] | None) -> Log:
     """List a log.
 
     Raises:
-        StorageError: The store cannot be asked.
+        StorageError: A request to the store failed.
     """
     files = _core.Files.open(uri, text_options(options))
     listed, folders = files.list(FOLDER)
@@ -79,7 +79,7 @@ def _name(path: str) -> str:
 
 
 def _checkpoints(names: Mapping[str, int]) -> tuple[set[int], set[int]]:
-    """Versions with a whole checkpoint, and those with parts of one only."""
+    """Return the versions with a complete checkpoint, and those with an incomplete one."""
     whole: set[int] = set()
     parts: dict[tuple[int, int], int] = {}
     for name in names:
@@ -96,7 +96,7 @@ def _checkpoints(names: Mapping[str, int]) -> tuple[set[int], set[int]]:
 
 
 def log_findings(log: Log, shown: str) -> list[Finding]:
-    """What the files of a log say; advice only where no commit is lost."""
+    """Return the findings about the log; advice only if no commit is missing."""
     base = max((version for version in log.checkpoints if version in log.commits), default=-1)
     return [*_lost(log, base)] or [*_slow(log, base, shown)]
 
@@ -134,7 +134,7 @@ def _says_something(log: Log, version: int) -> bool:
 
 
 def _version(name: str) -> int:
-    """The version of what is written after a commit; -1 of other files."""
+    """Return the version of a file that is written after a commit; -1 for other files."""
     match = _DERIVED.fullmatch(name) or _CHECKPOINT.fullmatch(name)
     return int(match[1]) if match else -1
 
@@ -145,12 +145,12 @@ def _slow(log: Log, base: int, shown: str) -> Iterator[Finding]:
         yield Finding("advice", "incomplete-checkpoint", message, f"deltafast checkpoint {shown}")
     behind = max(log.commits, default=-1) - base
     if behind > MANY_COMMITS:
-        message = f"{behind} commits lie behind the newest checkpoint, which makes opening slow"
+        message = f"{behind} commits follow the newest checkpoint, which makes opening slow"
         yield Finding("advice", "old-checkpoint", message, f"deltafast checkpoint {shown}")
     wrong = _wrong_hint(log) if _HINT in log.sizes else None
     if wrong is not None:
         message = f"{FOLDER}/{_HINT} {wrong}, so readers have to list the log"
-        yield Finding("advice", "wrong-hint", message, f"deltafast checkpoint {shown}  (writes it anew), or delete it")
+        yield Finding("advice", "wrong-hint", message, f"deltafast checkpoint {shown}  (rewrites it), or delete it")
 
 
 def _wrong_hint(log: Log) -> str | None:
@@ -162,10 +162,10 @@ def _wrong_hint(log: Log) -> str | None:
 
 
 def opened(uri: str, options: Mapping[str, str] | None, log: Log, found: list[Finding]) -> DeltaTable | None:
-    """The table with its files read once, or a finding.
+    """Open the table and list its files, or add a finding.
 
     Raises:
-        TableNotFoundError: There is no table, and no log that was damaged.
+        TableNotFoundError: There is no table, nor a damaged log.
     """
     try:
         table = DeltaTable(uri, storage_options=options)
@@ -184,7 +184,7 @@ def opened(uri: str, options: Mapping[str, str] | None, log: Log, found: list[Fi
 
 
 def _last_readable(uri: str, options: Mapping[str, str] | None, log: Log, tries: int = 20) -> int | None:
-    """The newest version whose files can be listed, among the last ones."""
+    """Return the newest of the last versions whose files can be listed."""
     for version in sorted(log.commits, reverse=True)[:tries]:
         try:
             handle_of(DeltaTable(uri, version, storage_options=options)).snapshot.num_files()

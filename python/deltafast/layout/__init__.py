@@ -1,4 +1,4 @@
-"""How a table lies: `measure` gives it as data, `picture` draws that.
+"""The layout of a table: `measure` returns it as data, `picture` draws it.
 
 >>> from deltafast.layout import measure
 >>> measure(deltafast.DeltaTable("/data/events")).files                                             # doctest: +SKIP

@@ -1,6 +1,6 @@
-"""How a table lies: sizes of files, partitions, overlap of their bounds, deleted rows, and how that came over versions.
+"""The layout of a table: file sizes, partitions, overlap of file bounds, deleted rows, and their history.
 
-Pure data, computed by DuckDB over the log's list of files; `deltafast.layout.picture` draws it.
+The result is plain data, computed by DuckDB from the list of files; `deltafast.layout.picture` draws it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Layout", "Overlap", "Part", "Size", "State", "measure"]
 
-#: Columns whose overlap is measured, at most.
+#: Largest number of columns whose overlap is measured.
 MAX_COLUMNS = 32
-#: A file below this is small, bytes.
+#: Size in bytes below which a file is small.
 SMALL = 16 << 20
 
 
 @dataclass(frozen=True)
 class Size:
-    """The files of less than `below` bytes, and of at least half as many."""
+    """The files of less than `below` and at least `below / 2` bytes."""
 
     below: int
     files: int
@@ -35,7 +35,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Part:
-    """One partition; a table without partitions is one with the name ``."""
+    """One partition; a table without partition columns is one partition with an empty name."""
 
     name: str
     files: int
@@ -46,13 +46,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Overlap:
-    """How far the bounds of files overlap in a column."""
+    """Overlap of the file bounds in one column."""
 
     name: str
     clustered: bool
-    #: Files that have bounds.
+    #: Number of files that have bounds.
     files: int
-    #: Files whose bounds meet those of one file, itself included: on average and at most. 1 is as good as it gets.
+    #: Number of files whose bounds overlap those of a file, itself included: on average and at most; 1 is ideal.
     depth: float
     max_depth: int
 
@@ -76,13 +76,13 @@ class State:
 
 @dataclass(frozen=True)
 class Layout:
-    """How one version of a table lies."""
+    """The layout of one version of a table."""
 
     uri: str
     version: int
     files: int
     bytes: int
-    #: Rows that are stored, deleted ones included; None where a file does not tell.
+    #: Number of stored rows, deleted ones included; None if it is unknown for a file.
     rows: int | None
     deleted_rows: int
     files_with_vectors: int
@@ -95,19 +95,19 @@ class Layout:
     versions: list[State]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the layout as plain values."""
         return asdict(self)
 
 
 def measure(table: DeltaTable, *, versions: int = 20) -> Layout:
-    """Measure how the version that a handle points at lies.
+    """Measure the layout of the version that a handle points at.
 
     Args:
         table: The table.
-        versions: How many versions up to this one are looked at too, spread over those that can still be read.
+        versions: Number of versions up to this one to include, spread over those that are still readable.
 
     Returns:
-        The measures; sizes in bytes.
+        The layout; sizes in bytes.
 
     Raises:
         DeltaError: As `DeltaTable.get_add_actions`.

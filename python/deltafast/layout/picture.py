@@ -22,7 +22,7 @@ _MOST = 20
 
 
 def size_text(count: float) -> str:
-    """Bytes as people write them."""
+    """Format a size in bytes."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:  # noqa: PLR2004
             return f"{count:.0f} {unit}" if unit == "B" or count >= 10 else f"{count:.1f} {unit}"  # noqa: PLR2004
@@ -34,11 +34,11 @@ def draw(layout: Layout, path: str | os.PathLike[str]) -> None:
     """Draw a layout.
 
     Args:
-        layout: What `deltafast.layout.measure` gave.
-        path: The file; `.svg`, `.png`, `.pdf` or `.html` says what it becomes.
+        layout: Result of `deltafast.layout.measure`.
+        path: The file to write; its suffix `.svg`, `.png`, `.pdf` or `.html` selects the format.
 
     Raises:
-        InvalidArgumentError: It ends otherwise, or its folder does not exist or cannot be written to.
+        InvalidArgumentError: The suffix is unknown, or the folder does not exist or cannot be written to.
         ModuleNotFoundError: matplotlib is not installed (`pip install 'deltafast[layout]'`).
     """
     target = Path(path)
@@ -69,7 +69,7 @@ def _write(layout: Layout, figure: Any, target: Path, kind: str) -> None:
 def _save(figure: Any, target: Any, kind: str) -> None:
     import matplotlib as mpl
 
-    # The same layout gives the same file.
+    # Equal layouts produce equal files.
     same = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with cast("Any", mpl).rc_context({"svg.hashsalt": "deltafast", "svg.fonttype": "none"}):
         figure.savefig(target, format=kind[1:], metadata=same.get(kind), dpi=120)

@@ -1,1 +1,1 @@
-"""Engines: what joins and sorts for the commands, so that each command is written once."""
+"""Engines, which join and sort for the operations."""

@@ -1,7 +1,7 @@
-"""What a command asks of an engine.
+"""The interface of an engine.
 
-The core makes the keys, in which rows are equal just where Spark says so, and takes the pairs: an engine never sees a
-value of the table, a file or the log.
+The core encodes the keys so that they are equal exactly if Spark considers the rows equal, and takes the resulting
+pairs: an engine never sees a value of the table, a file or the log.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Engine(Protocol):
         """Find the rows with equal keys.
 
         Args:
-            source: `key` (int64 or binary, never null) and `source_row` (int64). It is held, or spilled.
-            target: `key` of the same type, `file` (int32) and `row` (int64). It may be far larger.
+            source: `key` (int64 or binary, never null) and `source_row` (int64). The build side: buffered or spilled.
+            target: `key` of the same type, `file` (int32) and `row` (int64). The probe side: it may be far larger.
 
         Returns:
             A context in which the pairs can be read once: `file`, `row` and `source_row`, in any order.

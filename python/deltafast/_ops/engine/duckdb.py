@@ -1,4 +1,4 @@
-"""The embedded engine: DuckDB on a connection of its own, which spills what does not fit into its memory."""
+"""The embedded engine: DuckDB on a connection of its own, which spills to disk beyond its memory limit."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class DuckDBEngine:
     @contextmanager
     def join(self, source: ArrowStreamExportable, target: ArrowStreamExportable) -> Generator[ArrowStreamExportable]:
         """See `Engine.join`."""
-        # Made by DuckDB when it is needed.
+        # DuckDB creates it on demand.
         folder = str(Path(tempfile.gettempdir()) / f"deltafast-join-{uuid4()}")
         settings = {
             "temp_directory": folder,
             "preserve_insertion_order": "false",
-            # A stream does not tell its size: the side that is held is the source, always.
+            # The size of a stream is unknown to DuckDB: the source is always the build side.
             "disabled_optimizers": "join_order,build_side_probe_side",
         }
         if self._memory is not None:
-            # Below this it cannot work at all.
+            # The least that DuckDB needs.
             settings["memory_limit"] = f"{max(self._memory, 64 << 20)}B"
         if self._temporary is not None:
             settings["max_temp_directory_size"] = f"{self._temporary}B"
@@ -59,7 +59,7 @@ class DuckDBEngine:
 def _joined(
     connection: duckdb.DuckDBPyConnection, source: ArrowStreamExportable, target: ArrowStreamExportable
 ) -> ArrowStreamExportable:
-    """The pairs of equal keys."""
+    """Return the pairs of rows with equal keys."""
     connection.from_arrow(source).create_view("source")
     connection.from_arrow(target).create_view("target")
     found = connection.sql("SELECT t.file, t.row, s.source_row FROM target t JOIN source s ON t.key = s.key")
