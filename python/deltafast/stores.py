@@ -163,16 +163,16 @@ def _not_in_store(uri: str, store: object, has: str) -> InvalidArgumentError:
     )
 
 
-def _milliseconds(moment: object) -> int:
+def _milliseconds(timestamp: object) -> int:
     """Convert a modification time of any file system to ms since the epoch; 0 if there is none."""
-    if isinstance(moment, datetime):
-        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    if isinstance(timestamp, datetime):
+        aware = timestamp if timestamp.tzinfo is not None else timestamp.replace(tzinfo=UTC)
         return int(aware.timestamp() * 1000)
-    if isinstance(moment, (int, float)):
-        return int(moment * 1000)
-    if isinstance(moment, str):
+    if isinstance(timestamp, (int, float)):
+        return int(timestamp * 1000)
+    if isinstance(timestamp, str):
         try:
-            return _milliseconds(datetime.fromisoformat(moment))
+            return _milliseconds(datetime.fromisoformat(timestamp))
         except ValueError:
             return 0
     return 0
@@ -464,8 +464,8 @@ class FsspecStore(_Rooted):
         return _after((self._entry(info) for info in found if info["type"] == "file"), offset)
 
     def _entry(self, info: dict[str, Any]) -> Entry:
-        moment = next((info[key] for key in self._TIMES if info.get(key) is not None), None)
-        return self._relative(str(info["name"])), int(info["size"] or 0), _milliseconds(moment)
+        timestamp = next((info[key] for key in self._TIMES if info.get(key) is not None), None)
+        return self._relative(str(info["name"])), int(info["size"] or 0), _milliseconds(timestamp)
 
     def get_range(self, path: str, start: int, end: int) -> bytes:
         """See `Store`."""

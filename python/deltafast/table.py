@@ -30,7 +30,7 @@ from deltafast._util.filters import either
 from deltafast._util.locations import address, local_path
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names, property_strings, text_options
-from deltafast._util.values import instant, moment, partition_text
+from deltafast._util.values import from_epoch_ms, partition_text, to_epoch_ms
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
 from deltafast.schema import Schema, as_schema, for_the_log
@@ -128,7 +128,7 @@ class DeltaTable(HandleOwner):
             "time_zone": time_zone,
             "allow_external_paths": allow_external_paths,
         }
-        timestamp_ms = None if timestamp is None else instant(timestamp)
+        timestamp_ms = None if timestamp is None else to_epoch_ms(timestamp)
         config = DeltaTableConfig(without_files, log_buffer_size or 8, skip_stats)
         self._handle = TableHandle(table_uri, storage_options, version, timestamp_ms, config, options)
 
@@ -296,7 +296,7 @@ class DeltaTable(HandleOwner):
 
     def timestamp(self) -> datetime:
         """Return the time at which that version was committed."""
-        return moment(self._handle.snapshot.timestamp_ms)
+        return from_epoch_ms(self._handle.snapshot.timestamp_ms)
 
     def load_as_version(self, version: int | str | datetime) -> None:
         """Point this handle at another version.
@@ -313,7 +313,7 @@ class DeltaTable(HandleOwner):
         if isinstance(version, int) and not isinstance(version, bool):
             self._handle.load(version)
         elif isinstance(version, (str, datetime)):
-            self._handle.load(None, instant(version))
+            self._handle.load(None, to_epoch_ms(version))
         else:
             message = "version must be an int, a str or a datetime"
             raise TypeError(message)
@@ -364,8 +364,8 @@ class DeltaTable(HandleOwner):
             "name": metadata.name,
             "description": metadata.description,
             "location": self.table_uri,
-            "createdAt": None if metadata.created_time is None else moment(metadata.created_time),
-            "lastModified": moment(snapshot.timestamp_ms),
+            "createdAt": None if metadata.created_time is None else from_epoch_ms(metadata.created_time),
+            "lastModified": from_epoch_ms(snapshot.timestamp_ms),
             "partitionColumns": metadata.partition_columns,
             "clusteringColumns": _clustering_columns(clustering, self.schema()),
             "numFiles": snapshot.num_files(),
@@ -595,8 +595,8 @@ class DeltaTable(HandleOwner):
         stream = self._handle.snapshot.cdf(
             None if by_time else starting_version,
             ending_version,
-            instant(cast("str", starting_timestamp)) if by_time else None,
-            instant(cast("str", ending_timestamp)) if until_time else None,
+            to_epoch_ms(cast("str", starting_timestamp)) if by_time else None,
+            to_epoch_ms(cast("str", ending_timestamp)) if until_time else None,
             names(columns),
             self._handle.bind(predicate, change_data=True),
             allow_out_of_range,
@@ -1193,7 +1193,7 @@ class DeltaTable(HandleOwner):
         if isinstance(target, int) and not isinstance(target, bool):
             place: dict[str, Any] = {"version": target}
         elif isinstance(target, (str, datetime)):
-            place = {"timestamp_ms": instant(target)}
+            place = {"timestamp_ms": to_epoch_ms(target)}
         else:
             message = "target must be an int, a str or a datetime"
             raise TypeError(message)

@@ -41,7 +41,7 @@ struct FileWriteOptions {
     time_zone: Option<String>,
     change_data: bool,
     /// Whether the rows are also written as change data for inserts.
-    told: bool,
+    has_change_data: bool,
     checks: Vec<CheckOption>,
     defaults: Vec<(String, Value)>,
     generated: Vec<(String, Value)>,
@@ -141,9 +141,9 @@ fn file_json(file: WrittenDataFile) -> Value {
     })
 }
 
-fn written_files_json(written: WriteOutput, told: WriteOutput) -> String {
+fn written_files_json(written: WriteOutput, change_files: WriteOutput) -> String {
     let listed = |files: Vec<WrittenDataFile>| files.into_iter().map(file_json).collect::<Vec<_>>();
-    let (files, changes) = (listed(written.files), listed(told.files));
+    let (files, changes) = (listed(written.files), listed(change_files.files));
     let identities: Map<String, Value> = written
         .identities
         .into_iter()
@@ -193,7 +193,7 @@ impl From<WrittenFileJson> for WrittenDataFile {
 
 /// The combined result of several writes; and the files with change data.
 pub(super) fn together(answers: &[String]) -> Result<(WriteOutput, Vec<WrittenDataFile>)> {
-    let (mut out, mut told) = (WriteOutput::default(), Vec::new());
+    let (mut out, mut change_files) = (WriteOutput::default(), Vec::new());
     let mut last: BTreeMap<String, i64> = BTreeMap::new();
     for text in answers {
         let answer: WrittenFilesJson = serde_json::from_str(text)
@@ -201,7 +201,7 @@ pub(super) fn together(answers: &[String]) -> Result<(WriteOutput, Vec<WrittenDa
         out.rows += answer.rows;
         out.files
             .extend(answer.files.into_iter().map(WrittenDataFile::from));
-        told.extend(answer.changes.into_iter().map(WrittenDataFile::from));
+        change_files.extend(answer.changes.into_iter().map(WrittenDataFile::from));
         for (column, value) in answer.identities {
             let falls = answer.steps.get(&column).is_some_and(|step| *step < 0);
             let known = last.entry(column).or_insert(value);
@@ -213,7 +213,7 @@ pub(super) fn together(answers: &[String]) -> Result<(WriteOutput, Vec<WrittenDa
         }
     }
     out.identities = last.into_iter().collect();
-    Ok((out, told))
+    Ok((out, change_files))
 }
 
 /// Writes batches as data files of a table.
@@ -230,22 +230,22 @@ pub(super) fn write_files(
     let prepare = || -> Result<_> {
         let options: FileWriteOptions =
             serde_json::from_str(options).map_err(|e| Error::invalid(format!("`options`: {e}")))?;
-        let told = options.told;
+        let has_change_data = options.has_change_data;
         let request = options.request(StructType::parse(schema)?)?;
         Ok((
             store::open(uri, &storage_options.unwrap_or_default())?,
             request,
-            told,
+            has_change_data,
         ))
     };
-    let (store, mut request, told) = prepare().map_err(|e| to_python(py, &e))?;
+    let (store, mut request, has_change_data) = prepare().map_err(|e| to_python(py, &e))?;
     let stream = import_stream(data)?;
     wait(py, move |cancel| {
         request.cancel = cancel.clone();
         let batches = stream.map(|batch| {
             batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}")))
         });
-        if told {
+        if has_change_data {
             let [written, inserted] = write_with_change_data(&store, &request, batches)?;
             return Ok(written_files_json(written?, inserted?));
         }

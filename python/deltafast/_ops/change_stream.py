@@ -15,7 +15,7 @@ import pyarrow as pa
 from deltafast import _core
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._util.options import names
-from deltafast._util.values import moment
+from deltafast._util.values import from_epoch_ms
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ class ChangeStream:
         marks: dict[str, Any] = {
             "_change_type": "insert",
             "_commit_version": there.version(),
-            "_commit_timestamp": moment(there.snapshot.timestamp_ms),
+            "_commit_timestamp": from_epoch_ms(there.snapshot.timestamp_ms),
         }
         schema = self.schema(there)
         own = [name for name in schema.names if name not in marks]

@@ -14,7 +14,7 @@ from deltafast._interop.duckdb_query import connect, interruptible, refused_acce
 from deltafast._sql.run_upkeep import facts_of
 from deltafast._sql.tables import Tables
 from deltafast._sql.tree import Changes, Facts, Query, TableName
-from deltafast._util.values import instant, moment
+from deltafast._util.values import from_epoch_ms, to_epoch_ms
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.table import DeltaTable, pinned
 
@@ -126,6 +126,6 @@ def _feed(changes: Changes, tables: Tables) -> Callable[[], Any]:
         if isinstance(value, int):
             bounds[f"{which}_version"] = value
         elif value is not None:
-            bounds[f"{which}_timestamp"] = moment(instant(value))
+            bounds[f"{which}_timestamp"] = from_epoch_ms(to_epoch_ms(value))
     # Through the class: a subclass may return results as in `deltalake`.
     return lambda: DeltaTable.load_cdf(table, **bounds)

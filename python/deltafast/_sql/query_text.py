@@ -91,7 +91,7 @@ def suffixed(name: str, pos: int, *, by_path: bool) -> TableName:
 def read_query(
     text: str,
     start: int,
-    moment: Callable[[int], tuple[Expression, int]],
+    timestamp: Callable[[int], tuple[Expression, int]],
     *,
     nested: bool = False,
     spark: bool = False,
@@ -101,7 +101,7 @@ def read_query(
     Args:
         text: The whole statement.
         start: Position at which the query begins.
-        moment: Parses the expression of `TIMESTAMP AS OF` at a position; returns it and the position after it.
+        timestamp: Parses the expression of `TIMESTAMP AS OF` at a position; returns it and the position after it.
         nested: Whether the query ends at a parenthesis that it has not opened.
         spark: Whether the engine's SQL is Spark's; names of tables may then have several parts.
 
@@ -111,7 +111,7 @@ def read_query(
     Raises:
         InvalidArgumentError: A quote or comment is not closed, there is a second statement, or a version is invalid.
     """
-    return _Scan(text, moment, spark=spark).query(start, nested=nested)
+    return _Scan(text, timestamp, spark=spark).query(start, nested=nested)
 
 
 class Named(NamedTuple):
@@ -135,20 +135,20 @@ class Named(NamedTuple):
 
 
 def read_named(
-    text: str, start: int, moment: Callable[[int], tuple[Expression, int]], *, spark: bool = False
+    text: str, start: int, timestamp: Callable[[int], tuple[Expression, int]], *, spark: bool = False
 ) -> tuple[Named, int] | None:
     """Read the queries of WITH before a statement.
 
     Args:
         text: The whole statement.
         start: Position of WITH.
-        moment: As for `read_query`.
+        timestamp: As for `read_query`.
         spark: As for `read_query`.
 
     Returns:
         The queries, and the position after them; None if a query follows, to which they belong.
     """
-    return _Scan(text, moment, spark=spark).named(start)
+    return _Scan(text, timestamp, spark=spark).named(start)
 
 
 def inserts_of(text: str) -> list[str]:
@@ -218,9 +218,9 @@ def named_tables(text: str) -> list[TableName]:
 
 
 class _Scan:
-    def __init__(self, text: str, moment: Callable[[int], tuple[Expression, int]], *, spark: bool = False) -> None:
+    def __init__(self, text: str, timestamp: Callable[[int], tuple[Expression, int]], *, spark: bool = False) -> None:
         self.text = text
-        self.moment = moment
+        self.timestamp = timestamp
         self.spark = spark
         self.token = _SPARK_TOKEN if spark else _TOKEN
 
@@ -355,8 +355,8 @@ class _Scan:
                 raise invalid("expected a version number", self.text, behind, "write VERSION AS OF 5")
             return TimeTravel(version=int(digits)), number.end
         if kind in ("TIMESTAMP", "SYSTEM_TIME"):
-            moment, end = self.moment(behind)
-            return TimeTravel(moment=moment), end
+            timestamp, end = self.timestamp(behind)
+            return TimeTravel(timestamp=timestamp), end
         return None
 
     def changes(self, piece: _Piece) -> tuple[Changes, int] | None:

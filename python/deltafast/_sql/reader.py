@@ -161,7 +161,7 @@ class Reader(Parser):
         if self.take("VERSION", "AS", "OF") or self.take("SYSTEM_VERSION", "AS", "OF"):
             return TimeTravel(version=self.whole_number("a version"))
         if self.take("TIMESTAMP", "AS", "OF") or self.take("SYSTEM_TIME", "AS", "OF"):
-            return TimeTravel(moment=self.value())
+            return TimeTravel(timestamp=self.value())
         return None
 
     def alias(self) -> str | None:

@@ -15,7 +15,7 @@ from deltafast._sql.rows import source_rows
 from deltafast._sql.tree import Describe
 from deltafast._util.locations import local_path
 from deltafast._util.options import commit_options
-from deltafast._util.values import moment
+from deltafast._util.values import from_epoch_ms
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.schema import ArrayType, MapType, PrimitiveType, StructType, VariantType
 from deltafast.table import DeltaTable
@@ -258,7 +258,7 @@ def run_restore(restore: Restore, tables: Tables) -> pa.RecordBatchReader:
     # Through the class, here and below: a subclass may return results as in `deltalake`.
     table = tables.table(restore.target)
     at = tables.at(restore.at)
-    tables.check_moment(table, at)
+    tables.check_timestamp(table, at)
     figures = DeltaTable.restore(table, at, commit_properties=tables.commit_properties)
     row = {name: figures[key] for name, key in _RESTORED.items()}
     return answer([row], pa.schema([(name, pa.int64()) for name in row]))
@@ -329,7 +329,7 @@ def commits(history: list[dict[str, Any]]) -> pa.RecordBatchReader:
 
 def _commit(entry: dict[str, Any]) -> dict[str, Any]:
     row = {name: entry.get(name) for name in _HISTORY.names}
-    row["timestamp"] = None if entry.get("timestamp") is None else moment(entry["timestamp"])
+    row["timestamp"] = None if entry.get("timestamp") is None else from_epoch_ms(entry["timestamp"])
     for name in ("operationParameters", "operationMetrics"):
         texts = cast("dict[str, Any] | None", row[name])
         row[name] = None if texts is None else [(key, _text(value)) for key, value in texts.items()]

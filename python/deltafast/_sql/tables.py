@@ -142,17 +142,17 @@ class Tables:
             message = f"`{ref.name}` is a {type(given).__name__}, neither a DeltaTable nor a place: {error}"
             raise InvalidArgumentError(message) from None
 
-    def check_moment(self, table: DeltaTable, at: int | datetime) -> None:
+    def check_timestamp(self, table: DeltaTable, at: int | datetime) -> None:
         """Refuse a timestamp that the engine does not accept; versions are not checked."""
 
     def at(self, when: TimeTravel) -> int | datetime:
         """Return the version or the timestamp."""
-        from deltafast._sql.values import moment
+        from deltafast._sql.values import timestamp_value
 
         if when.version is not None:
             return when.version
-        if when.moment is not None:
-            return moment(when.moment, self.zone)
+        if when.timestamp is not None:
+            return timestamp_value(when.timestamp, self.zone)
         digits = cast("str", when.digits)
         try:
             # Milliseconds as the microseconds that strptime knows.

@@ -82,7 +82,7 @@ class TimeTravel:
 
     version: int | None = None
     digits: str | None = None
-    moment: Expression | None = None
+    timestamp: Expression | None = None
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from deltafast._expr.types import DataType
     from deltafast._sql.tree import Expression
 
-__all__ = ["cell", "column", "moment"]
+__all__ = ["cell", "column", "timestamp_value"]
 
 _NOTHING: Final = types.Struct(())
 
 
-def moment(value: Expression, zone: str) -> datetime:
+def timestamp_value(value: Expression, zone: str) -> datetime:
     """Return the timestamp of TIMESTAMP AS OF.
 
     Raises:

@@ -7,13 +7,13 @@ from decimal import Decimal
 
 from deltafast.exceptions import InvalidArgumentError
 
-__all__ = ["instant", "moment", "partition_text"]
+__all__ = ["from_epoch_ms", "partition_text", "to_epoch_ms"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def instant(when: str | datetime) -> int:
+def to_epoch_ms(when: str | datetime) -> int:
     """Convert a timestamp to milliseconds since the epoch, rounded down; without a zone it is in UTC."""
     if isinstance(when, str):
         try:
@@ -40,6 +40,6 @@ def partition_text(value: object) -> str | None:
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
-def moment(milliseconds: int) -> datetime:
-    """Convert milliseconds since the epoch to a timestamp in UTC: the inverse of `instant`."""
+def from_epoch_ms(milliseconds: int) -> datetime:
+    """Convert milliseconds since the epoch to a timestamp in UTC: the inverse of `to_epoch_ms`."""
     return _EPOCH + milliseconds * _MILLISECOND

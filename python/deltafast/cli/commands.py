@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deltafast._util.values import moment
+from deltafast._util.values import from_epoch_ms
 from deltafast.cli import show
 from deltafast.exceptions import DeltaError, InvalidArgumentError, TableNotFoundError, VersionNotFoundError
 
@@ -168,7 +168,7 @@ def history(table: str, storage: dict[str, str] | None, as_json: bool, limit: in
     values = [
         [
             entry.get("version"),
-            None if entry.get("timestamp") is None else moment(entry["timestamp"]),
+            None if entry.get("timestamp") is None else from_epoch_ms(entry["timestamp"]),
             entry.get("operation"),
             _pairs(entry.get("operationParameters")),
             _pairs(entry.get("operationMetrics"), brief=True),

@@ -106,7 +106,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     for (int i = 0; i < columns.length; i++) {
       boolean isAsked = !required.getFieldIndex(columns[i]).isEmpty() && data.getFieldIndex(columns[i]).isEmpty();
       if (isAsked && !isCompleted) {
-        throw new IllegalStateException("this session cannot tell row_id and row_commit_version of _metadata yet: read any table that "
+        throw new IllegalStateException("this session cannot return row_id and row_commit_version of _metadata yet: read any table that "
             + "tracks rows with deltafast in it first");
       }
     }

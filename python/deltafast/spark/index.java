@@ -315,7 +315,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
       }
       return new Path(root + "/" + decoded);
     } catch (Exception error) {
-      throw new RuntimeException("the log names a file by a path that is none: " + path, error);
+      throw new RuntimeException("the log names a file by an invalid path: " + path, error);
     }
   }
 

@@ -28,11 +28,11 @@ from deltafast.spark._sql.argument_checks import (
     check,
     check_clone,
     columns_of,
-    moment_of,
     parts_of,
     path_in,
     refuse,
     session_of,
+    time_travel_to,
 )
 from deltafast.spark._sql.catalog import become_delta, handle, place_of_name
 from deltafast.spark._sql.catalog_tables import of_catalog
@@ -334,7 +334,7 @@ class DeltaTable:
     def restoreToTimestamp(self, timestamp: str) -> Any:  # noqa: N802
         """Restore the table to the version at a timestamp, `yyyy-MM-dd` or `yyyy-MM-dd HH:mm:ss`, as a new version."""
         check(timestamp, "timestamp", str)
-        return self._restored(moment_of(timestamp, self._session.zone))
+        return self._restored(time_travel_to(timestamp, self._session.zone))
 
     @translated()
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:  # noqa: N802, N803
@@ -423,7 +423,7 @@ class DeltaTable:
         """Clone the version at a timestamp; see `clone`."""
         check(timestamp, "timestamp", str)
         with translated():
-            at = moment_of(timestamp, self._session.zone)
+            at = time_travel_to(timestamp, self._session.zone)
         return self._cloned(at, target, isShallow, replace, properties)
 
     @translated()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
-from deltafast._util.values import moment
+from deltafast._util.values import from_epoch_ms
 from deltafast.spark._scan.physical_columns import field_of
 from deltafast.spark._scan.read_tasks import Piece, cut
 from deltafast.spark._scan.snapshot import feed_range
@@ -84,7 +84,7 @@ class Opened(NamedTuple):
             constants = {
                 "_change_type": "insert",
                 "_commit_version": piece.version,
-                "_commit_timestamp": moment(snapshot.timestamp_ms),
+                "_commit_timestamp": from_epoch_ms(snapshot.timestamp_ms),
             }
         for batch in RecordBatchReader(stream):
             arrays = [_column(batch, field, constants) for field in target]

@@ -8,8 +8,8 @@ from deltafast._handle import handle_of
 from deltafast.exceptions import InvalidArgumentError, warn
 from deltafast.spark._scan import file_index, path_scan, python_scan
 from deltafast.spark._scan.physical_columns import field_of, quoted, spark_schema
-from deltafast.spark._scan.snapshot import Version, check_moment, feed_range
-from deltafast.spark._session.session import Session, moment_in
+from deltafast.spark._scan.snapshot import Version, check_timestamp, feed_range
+from deltafast.spark._session.session import Session, timestamp_in_zone
 from deltafast.spark._session.storage import place_of
 from deltafast.table import DeltaTable
 
@@ -95,7 +95,7 @@ def read(
     version = _one("version", version, given.pop("version", None))
     timestamp = _one("timestamp", timestamp, given.pop("timestamp", None))
     if isinstance(timestamp, str):
-        timestamp = moment_in(timestamp, session.zone)
+        timestamp = timestamp_in_zone(timestamp, session.zone)
     feed = str(given.pop("change_feed", "false")).lower() == "true"
     if given and not feed:
         message = f"{', '.join(given)} belong to the change data feed: give readChangeFeed too"
@@ -118,7 +118,7 @@ def read(
         )
         is_past = version is not None or timestamp is not None
         if timestamp is not None:
-            check_moment(table, timestamp)
+            check_timestamp(table, timestamp)
     pinned = Version(session, place, table, is_past=is_past)
     if feed:
         return _changes(pinned, given, version, timestamp)

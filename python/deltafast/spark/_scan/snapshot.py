@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
-from deltafast._util.values import instant
-from deltafast._util.values import moment as moment_of
+from deltafast._util.values import from_epoch_ms, to_epoch_ms
 from deltafast.exceptions import (
     DeltaError,
     DeltaProtocolError,
@@ -18,7 +17,7 @@ from deltafast.exceptions import (
     VersionNotFoundError,
 )
 from deltafast.spark._scan.physical_columns import Columns, field_of, mapping_mode
-from deltafast.spark._session.session import moment_in
+from deltafast.spark._session.session import timestamp_in_zone
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -306,20 +305,22 @@ class Version:
         return self.columns.logical_paths(Bound.from_json(tree).expr)
 
 
-def check_moment(table: DeltaTable, moment: str | datetime) -> None:
+def check_timestamp(table: DeltaTable, timestamp: str | datetime) -> None:
     """Reject a timestamp after that of the newest version, as delta-spark does: its version is not known yet.
 
     Args:
         table: The table, as of that timestamp or later.
-        moment: The timestamp.
+        timestamp: The timestamp.
 
     Raises:
         VersionNotFoundError: The timestamp is after that of the newest version.
     """
     newest = handle_of(table).snapshot.update()
-    if instant(moment) > newest.timestamp_ms:
-        message = f"{moment} is after the newest version of {table.table_uri}, {newest.version}, which was committed "
-        message += f"at {moment_of(newest.timestamp_ms).isoformat()}; give that timestamp or an earlier one"
+    if to_epoch_ms(timestamp) > newest.timestamp_ms:
+        message = (
+            f"{timestamp} is after the newest version of {table.table_uri}, {newest.version}, which was committed "
+            f"at {from_epoch_ms(newest.timestamp_ms).isoformat()}; give that timestamp or an earlier one"
+        )
         raise VersionNotFoundError(message, version=newest.version, path=table.table_uri)
 
 
@@ -345,8 +346,8 @@ def feed_range(
     found = snapshot.cdf_range(
         starting_version=None if starts[0] is None else int(starts[0]),
         ending_version=None if ends[0] is None else int(ends[0]),
-        starting_timestamp_ms=None if starts[1] is None else instant(moment_in(str(starts[1]), zone)),
-        ending_timestamp_ms=None if ends[1] is None else instant(moment_in(str(ends[1]), zone)),
+        starting_timestamp_ms=None if starts[1] is None else to_epoch_ms(timestamp_in_zone(str(starts[1]), zone)),
+        ending_timestamp_ms=None if ends[1] is None else to_epoch_ms(timestamp_in_zone(str(ends[1]), zone)),
         as_opened=as_opened,
     )
     return found or (0, -1)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["ANSI", "Session", "moment_in", "quiet", "spill", "spilled"]
+__all__ = ["ANSI", "Session", "quiet", "spill", "spilled", "timestamp_in_zone"]
 
 _OLDEST = (4, 0)
 #: The core's expressions are ANSI SQL, whatever the session is set to.
@@ -149,7 +149,7 @@ class Session:
             return self.spark.createDataFrame(table, schema=schema)
 
 
-def moment_in(text: str, zone: str) -> str:
+def timestamp_in_zone(text: str, zone: str) -> str:
     """Return a date and time, in the session's time zone if it has none.
 
     Raises:

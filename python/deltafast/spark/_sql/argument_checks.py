@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltafast._sql import tree
 from deltafast._sql.reader import Reader
-from deltafast._sql.values import moment
+from deltafast._sql.values import timestamp_value
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._session.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["check", "check_clone", "columns_of", "moment_of", "parts_of", "path_in", "refuse", "session_of"]
+__all__ = ["check", "check_clone", "columns_of", "parts_of", "path_in", "refuse", "session_of", "time_travel_to"]
 
 
 def session_of(spark: Any) -> Session:
@@ -83,7 +83,7 @@ def check_clone(target: Any, is_shallow: Any, replace: Any, properties: Mapping[
             check(value, f"All property values including {value}", str)
 
 
-def moment_of(timestamp: str, zone: str) -> tree.TimeTravel:
+def time_travel_to(timestamp: str, zone: str) -> tree.TimeTravel:
     """Check a timestamp.
 
     Raises:
@@ -91,8 +91,8 @@ def moment_of(timestamp: str, zone: str) -> tree.TimeTravel:
     """
     spelled = tree.Expression("'" + timestamp.replace("\\", "\\\\").replace("'", "\\'") + "'", 0)
     try:
-        moment(spelled, zone)
+        timestamp_value(spelled, zone)
     except InvalidArgumentError as error:
         message = f"The provided timestamp ('{timestamp}') cannot be converted to a valid timestamp"
         raise InvalidArgumentError(message) from error
-    return tree.TimeTravel(moment=spelled)
+    return tree.TimeTravel(timestamp=spelled)

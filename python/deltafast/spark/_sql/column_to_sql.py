@@ -224,8 +224,8 @@ class _Classic(_Renderer):
             case "java.sql.Date" | "java.time.LocalDate":
                 return f"DATE '{java.toString()}'"
             case "java.sql.Timestamp":
-                moment = _EPOCH + timedelta(seconds=java.getTime() // 1000, microseconds=java.getNanos() // 1000)
-                return literal(moment)
+                timestamp = _EPOCH + timedelta(seconds=java.getTime() // 1000, microseconds=java.getNanos() // 1000)
+                return literal(timestamp)
             case "java.time.Instant":
                 return f"TIMESTAMP '{java.toString()}'"
             case "java.time.LocalDateTime":

@@ -200,7 +200,7 @@ def _meaning(part: TableName | Changes | Facts) -> tuple[Any, ...]:
     if isinstance(part, Changes):
         return (*_meaning(part.table), part.start, part.end)
     at = part.at
-    return part.name, part.by_path, at and (at.version, at.digits, at.moment and at.moment.text)
+    return part.name, part.by_path, at and (at.version, at.digits, at.timestamp and at.timestamp.text)
 
 
 def alias_of(part: TableName | Changes | Facts, rest: tuple[Any, ...]) -> str:

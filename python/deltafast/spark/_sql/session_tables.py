@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltafast._sql.tables import Tables
 from deltafast.exceptions import TableNotFoundError
-from deltafast.spark._scan.snapshot import check_moment
+from deltafast.spark._scan.snapshot import check_timestamp
 from deltafast.spark._session.session import quiet
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql import dml
@@ -64,10 +64,10 @@ class SparkTables(Tables):
             return view.path
         return place_of_name(self.session, name) or place_of_view(self.session, name)
 
-    def check_moment(self, table: DeltaTable, at: int | datetime) -> None:
+    def check_timestamp(self, table: DeltaTable, at: int | datetime) -> None:
         """Reject a timestamp after that of the newest version, as delta-spark does."""
         if not isinstance(at, int):
-            check_moment(table, at)
+            check_timestamp(table, at)
 
     def knows(self, ref: TableName) -> bool:
         """Return whether a name is that of a Delta table."""

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._ops.change_stream import ChangeStream, StreamFile, StreamPosition
-from deltafast._util.values import instant
+from deltafast._util.values import to_epoch_ms
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, SchemaMismatchError, VersionNotFoundError
 from deltafast.spark._scan.physical_columns import plain_type
 from deltafast.spark._scan.read_tasks import Piece, cut
-from deltafast.spark._session.session import moment_in
+from deltafast.spark._session.session import timestamp_in_zone
 from deltafast.spark._streaming.options import Room
 from deltafast.spark._streaming.schema_check import chosen, fields_of, fits
 from deltafast.table import pinned
@@ -250,10 +250,12 @@ class StreamPlan:
     def _beginning(self) -> StreamPosition:
         """Return the position at which the stream begins."""
         newest = self._newest()
-        start, moment = self.options.starting_version, self.options.starting_timestamp
-        if moment is not None:
+        start, timestamp = self.options.starting_version, self.options.starting_timestamp
+        if timestamp is not None:
             return StreamPosition(
-                self._since(instant(moment_in(moment, handle_of(self.table).time_zone)), newest), 0, snapshot=False
+                self._since(to_epoch_ms(timestamp_in_zone(timestamp, handle_of(self.table).time_zone)), newest),
+                0,
+                snapshot=False,
             )
         if start is None:
             version = newest.version if self._last is None else min(newest.version, self._last)

@@ -42,7 +42,7 @@ def write_direct(
     codec: str | None,
     most: int,
     *,
-    told: bool,
+    has_change_data: bool,
 ) -> list[str]:
     """Write the rows on the executors.
 
@@ -55,7 +55,7 @@ def write_direct(
             `identities` for which the rows have new values.
         codec: The compression codec of files; the table's if None.
         most: Maximum number of rows in a file; unlimited if 0.
-        told: Whether the rows are also written as inserts of the change data feed.
+        has_change_data: Whether the rows are also written as inserts of the change data feed.
 
     Returns:
         The argument of `TableWrite.run_written`.
@@ -76,7 +76,7 @@ def write_direct(
         "writer_properties": {} if codec is None else _properties(codec),
         "target_file_size": _bytes(properties.get("delta.targetFileSize")),
         "most_rows": most or None,
-        "told": told,
+        "has_change_data": has_change_data,
         "time_zone": session.zone,
     }
     steps = {identity["column"]: identity["step"] for identity in table["identities"]}

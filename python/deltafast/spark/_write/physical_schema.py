@@ -332,5 +332,5 @@ def _as_text(column: Any, field: dict[str, Any], functions: Any) -> Any:
     seconds = functions.unix_micros(column).cast("decimal(20,0)") / functions.lit(1_000_000).cast("decimal(7,0)")
     zero = functions.lit(0)
     epoch = functions.expr("timestamp_ntz'1970-01-01 00:00:00'")
-    moment = epoch + functions.make_dt_interval(zero, zero, zero, seconds.cast("decimal(18,6)"))
-    return functions.concat(moment.cast("string"), functions.lit("Z"))
+    timestamp = epoch + functions.make_dt_interval(zero, zero, zero, seconds.cast("decimal(18,6)"))
+    return functions.concat(timestamp.cast("string"), functions.lit("Z"))

@@ -298,7 +298,7 @@ def _by_executors(
             new = None
             if by_core:
                 known = target | {"schema": plan.schema, "mapped": mapped}
-                answers = write_direct(session, rows, columns, place, known, codec, most, told=has_feed)
+                answers = write_direct(session, rows, columns, place, known, codec, most, has_change_data=has_feed)
             else:
                 rows, partition = physical(rows, columns, functions)
                 options = {"maxRecordsPerFile": str(most)} if "maxrecordsperfile" in given else {}
