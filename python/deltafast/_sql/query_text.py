@@ -101,7 +101,7 @@ def read_query(
     Args:
         text: The whole statement.
         start: Position at which the query begins.
-        moment: Parses the expression of `TIMESTAMP AS OF` at a position; returns it and the position after it.
+        `moment`: Parses the expression of `TIMESTAMP AS OF` at a position; returns it and the position after it.
         nested: Whether the query ends at a parenthesis that it has not opened.
         spark: Whether the engine's SQL is Spark's; names of tables may then have several parts.
 
@@ -142,7 +142,7 @@ def read_named(
     Args:
         text: The whole statement.
         start: Position of WITH.
-        moment: As for `read_query`.
+        `moment`: As for `read_query`.
         spark: As for `read_query`.
 
     Returns:
