@@ -1,13 +1,14 @@
 """A `pyarrow.compute.Expression` -> syntax.
 
-pyarrow shows no tree, but an expression pickles to an Arrow file whose schema metadata lists the nodes in prefix order
-(`call`, `field_ref`, `literal`, `options`, `end`) and whose columns hold the constants. That file is read here; the
-metadata has repeated keys, which pyarrow's dictionary loses, so its flatbuffer is walked by hand.
+pyarrow does not expose the tree, but an expression pickles to an Arrow file whose schema metadata lists the nodes in
+prefix order (`call`, `field_ref`, `literal`, `options`, `end`) and whose columns have the constants. This module reads
+that file; the metadata has repeated keys, which pyarrow's dictionary loses, so its flatbuffer is read directly.
 
-Arrow's meaning is kept where it differs from Spark's: NaN is above nothing and equals nothing, `is_in` is never null.
+Where Arrow's semantics differ from Spark's, they are preserved: NaN is neither greater than nor equal to anything, and
+`is_in` is never null.
 
-Rejected: Substrait (`to_substrait`), which cannot say `is_in` or `is_null` with options, and the printed form, in which
-text is ambiguous.
+Rejected: Substrait (`to_substrait`), which cannot express `is_in` or `is_null` with options, and the printed form, in
+which strings are ambiguous.
 """
 
 from __future__ import annotations

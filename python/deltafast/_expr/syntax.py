@@ -48,7 +48,7 @@ class Constant(NamedTuple):
 
 
 class IntervalLit(NamedTuple):
-    """An ANSI interval: months, or microseconds of which `day_only` says that they are whole `DAY`s by type."""
+    """An ANSI interval: months, or microseconds which are whole `DAY`s by type if `day_only`."""
 
     months: int | None
     micros: int
