@@ -1,13 +1,14 @@
 """A `pyarrow.compute.Expression` -> syntax.
 
-pyarrow shows no tree, but an expression pickles to an Arrow file whose schema metadata lists the nodes in prefix order
-(`call`, `field_ref`, `literal`, `options`, `end`) and whose columns hold the constants. That file is read here; the
-metadata has repeated keys, which pyarrow's dictionary loses, so its flatbuffer is walked by hand.
+pyarrow does not expose the tree, but an expression pickles to an Arrow file whose schema metadata lists the nodes in
+prefix order (`call`, `field_ref`, `literal`, `options`, `end`) and whose columns have the constants. This module reads
+that file; the metadata has repeated keys, which pyarrow's dictionary loses, so its flatbuffer is read directly.
 
-Arrow's meaning is kept where it differs from Spark's: NaN is above nothing and equals nothing, `is_in` is never null.
+Where Arrow's semantics differ from Spark's, they are preserved: NaN is neither greater than nor equal to anything, and
+`is_in` is never null.
 
-Rejected: Substrait (`to_substrait`), which cannot say `is_in` or `is_null` with options, and the printed form, in which
-text is ambiguous.
+Rejected: Substrait (`to_substrait`), which cannot express `is_in` or `is_null` with options, and the printed form, in
+which strings are ambiguous.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def from_arrow(expression: object, binder: Binder) -> Syntax:
     """Translate a pyarrow expression.
 
     Raises:
-        UnsupportedExpressionError: It calls a function without a certain equal here.
+        UnsupportedExpressionError: The expression calls a function without an exact equivalent here.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -163,7 +164,7 @@ class _Translator:
             )
             raise UnsupportedExpressionError(msg)
         if op in ("<", "<="):
-            # Written from the other side, so that the side that may be NaN is always the left one.
+            # Swapped, so that the side that may be NaN is always the left one.
             op, left, right, kinds = (">" if op == "<" else ">="), right, left, kinds[::-1]
         if op in ("=", "!=") and all(k in (types.FLOAT, types.DOUBLE) for k in kinds):
             equal = Logical("and", (Binary("=", left, right), Unary("not", nan_beside_value(left, right))))
@@ -215,7 +216,7 @@ def _literal(scalar: Any) -> Constant:
 
 
 def _options(scalar: Any) -> dict[str, Any]:
-    """The function's options; list members stay Arrow scalars, for their types count."""
+    """Return the function's options; list members stay Arrow scalars, since their types matter."""
     out: dict[str, Any] = {}
     for name in (f.name for f in scalar.type):
         field = scalar[name]
@@ -235,7 +236,7 @@ def _unreadable() -> UnsupportedExpressionError:
 
 
 def _metadata(message: bytes) -> list[tuple[str, str]]:
-    """The key-value metadata of an encapsulated Arrow schema message, in order, repeated keys and all."""
+    """Return the key-value metadata of an encapsulated Arrow schema message, in order, with repeated keys."""
     try:
         start = 8 if message[:4] == b"\xff\xff\xff\xff" else 4
         root = _table(message, start)
@@ -255,7 +256,7 @@ def _table(data: bytes, at: int) -> int:
 
 
 def _slot(data: bytes, table: int, field: int) -> int:
-    """Where a table keeps a field; flatbuffers leave absent fields out of the vtable."""
+    """Return the offset of a field in a flatbuffers table; absent fields are missing in the vtable."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     size = struct.unpack_from("<H", data, vtable)[0]
     entry = 4 + 2 * field

@@ -1,12 +1,13 @@
-"""The one table of functions: SQL name, argument types -> result type, and what it becomes.
+"""The table of functions: SQL name, argument types -> result type, and the emitted function.
 
-Two halves, for many SQL names share one meaning (`nvl`, `ifnull`, `coalesce`) and operators have no SQL name:
+It has two parts, since several SQL names can have one meaning (`nvl`, `ifnull`, `coalesce`) and operators have no SQL
+name:
 
 `EMITTED`   every name `f` that a bound tree can contain, with its exact argument and result types. The Rust core knows
             these names and no others.
 `FUNCTIONS` every SQL function that can be written, how its arguments are coerced, and which emitted name it becomes.
 
-What is in neither is refused by name, never passed through: the danger is the same name with another meaning.
+Other functions are refused by name, and never passed through: the same name might have another meaning.
 
 Adding a function: one line in `EMITTED`, one in `FUNCTIONS`, expressions in `dev/make_expression_golden.py`.
 
@@ -38,14 +39,14 @@ MAX_INT: Final = 2_147_483_647
 
 
 class Param(NamedTuple):
-    """How one argument is coerced (a kind of `Binder.coerce`) and its default when it may be left out."""
+    """The coercion of one argument (a kind of `Binder.coerce`), and its default if it is optional."""
 
     kind: str
     default: Lit | None = None
 
 
 class Function(NamedTuple):
-    """A SQL function: `rule` names the binder's method where types are not fixed by `params` and `result`."""
+    """A SQL function; `rule` names the binder's method if `params` and `result` do not determine the types."""
 
     params: tuple[Param, ...] = ()
     result: DataType | None = None

@@ -45,7 +45,7 @@ class _Generated:
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """What the filter says of a base column: bounds with whether they are reached, or null."""
+    """The condition of the filter on a base column: bounds, inclusive or not, or null."""
 
     base: Col
     low: Lit | None = None
@@ -64,7 +64,7 @@ def add_generated_partition_filters(
         partition_columns: Only these columns get conjuncts; all generated ones by default.
 
     Returns:
-        The envelope, with more conjuncts where any follow.
+        The envelope, with additional conjuncts if the filter implies any.
     """
     bound = Bound.from_json(tree) if isinstance(tree, str) else tree
     columns = _generated(read_schema(schema), partition_columns)
@@ -84,7 +84,7 @@ def _generated(schema: types.Struct, wanted: Iterable[str] | None) -> list[_Gene
         if field.generation is None or (names is not None and field.name.lower() not in names):
             continue
         try:
-            # The zone does not matter: only the shape of the expression is looked at.
+            # The zone does not matter: only the structure of the expression is inspected.
             node = Binder(schema, field.generation).bind(parse(field.generation))
         except InvalidArgumentError:
             continue  # an expression outside the table of functions gives no filters, and breaks none
@@ -114,7 +114,7 @@ def _columns(node: Node) -> Iterator[Col]:
 
 
 def _implied(node: Node, columns: list[_Generated]) -> Iterator[Node]:
-    """The conjuncts that follow from a filter; of an OR only what follows from both sides."""
+    """Return the conjuncts that a filter implies; of an OR only those that both sides imply."""
     match node:
         case Call(f="and", args=args):
             known = [list(_implied(a, columns)) for a in args]
@@ -162,7 +162,7 @@ def _compared(op: str, base: Col, lit: Lit) -> _Range:
 
 
 def _bounds(g: _Generated, span: _Range) -> Iterator[Node]:
-    """Bounds of one generated column whose expression never turns back when its base grows."""
+    """Return bounds of a generated column whose expression is monotonically increasing in its base."""
     if span.null:
         if _is_strict(g):
             yield call("isnull", g.column)
@@ -199,7 +199,7 @@ def _widened(base: Col) -> bool:
 
 
 def _local(lit: Lit, *, upper: bool) -> int | None:
-    """A base value as local microseconds; an instant at the outermost zone's."""
+    """Return a base value as local microseconds; for an instant, those of the outermost zone."""
     if not isinstance(lit.value, int):
         return None
     if lit.type == DATE:
@@ -235,7 +235,7 @@ def _image(node: Node, base: Col, lit: Lit, *, upper: bool) -> Lit | None:  # no
             truncated = _truncate(unit, day * _DAY)
             return None if truncated is None else Lit(truncated // _DAY, DATE)
         case Call(f="date_trunc", args=(Lit(value=str() as unit), _)):
-            # The value itself is an instant again: truncated in some zone, so as far off as that zone is.
+            # The value is an instant again: truncated in some zone, so it is off by the offset of that zone.
             truncated = _truncate(unit, local)
             if truncated is None:
                 return None

@@ -27,7 +27,7 @@ MAX_TEXT: Final = 4 << 20
 
 
 class Token(NamedTuple):
-    """`text` is what it means, not how it was written.
+    """A token; `text` is its value, not its source.
 
     `kind` is one of name, quoted, string, number, hex, op, end; or broken, whose text is a message.
     """
@@ -39,7 +39,7 @@ class Token(NamedTuple):
 
     @property
     def upper(self) -> str:
-        """The text of an unquoted name in upper case, empty for every other kind: how keywords are asked for."""
+        """The text of an unquoted name in upper case, for comparison with keywords; empty for every other kind."""
         return self.text.upper() if self.kind == "name" else ""
 
 
@@ -77,16 +77,16 @@ def unescape(body: str) -> str:
 
 
 def tokenize(text: str, start: int = 0, *, lenient: bool = False) -> list[Token]:  # noqa: C901 - one line a kind
-    """Split the text; the last token is always `end`.
+    """Split a SQL string into tokens; the last token is always `end`.
 
     Args:
-        text: What is split.
-        start: Where to begin.
-        lenient: End with a token of the kind `broken`, which holds the message, where nothing can be read on. What is
-            behind may be in another dialect, and not of interest.
+        text: The SQL string.
+        start: The position to begin at.
+        lenient: On an error, end with a token of the kind `broken`, which has the message. The rest may be in another
+            dialect, and irrelevant.
 
     Raises:
-        InvalidArgumentError: A character that starts nothing, or a string or comment without an end.
+        InvalidArgumentError: A character that starts no token, or a string or comment that is not closed.
     """
     if len(text) > MAX_TEXT:
         raise invalid("the expression is longer than 4 MiB", text, None, "pass a list of values as DNF tuples instead")
@@ -128,17 +128,17 @@ def tokenize(text: str, start: int = 0, *, lenient: bool = False) -> list[Token]
 
 
 def token_end(text: str, pos: int) -> int:
-    """Where the token at a place ends."""
+    """Return the end of the token at a position."""
     match = _TOKEN.match(text, pos)
     return pos if match is None else match.end()
 
 
 def spark_text(text: str, columns: Container[str]) -> str:
-    """The text with columns in backquotes that are in double quotes, as other dialects of SQL have it.
+    """Change columns in double quotes, as in other dialects of SQL, to backquotes.
 
-    In Spark a text in double quotes is a string. What is written for `deltalake` has names there, and so have the
-    constraints that it puts into the log (`"Price" >= 0` for every name with a capital). So a text that is exactly a
-    column's name, or follows a dot, is taken for the name.
+    In Spark, double quotes enclose a string. Expressions for `deltalake` use them for names, and so do the constraints
+    that it writes to the log (`"Price" >= 0` for every name with a capital). So a string in double quotes that is
+    exactly a column's name, or that follows a dot, is treated as a name.
     """
     if '"' not in text:
         return text
@@ -154,7 +154,7 @@ def spark_text(text: str, columns: Container[str]) -> str:
 
 
 def _match(text: str, pos: int, before: list[Token]) -> re.Match[str]:
-    """The token at `pos`; a dot after a name, `)` or `]` is a field access even when a digit follows."""
+    """Return the token at `pos`; a dot after a name, `)` or `]` is a field access even if a digit follows."""
     if text[pos] == "." and before:
         last = before[-1]
         if last.kind in ("name", "quoted") or (last.kind == "op" and last.text in ")]"):
@@ -172,7 +172,7 @@ def _match(text: str, pos: int, before: list[Token]) -> re.Match[str]:
 
 
 def _skip_comment(text: str, start: int) -> int:
-    """The offset after a bracketed comment; Spark nests them."""
+    """Return the offset after a bracketed comment; in Spark they nest."""
     depth, pos = 1, start + 2
     while depth:
         close = text.find("*/", pos)

@@ -1,8 +1,8 @@
-"""Literals: their text, and casts of them that can be decided here and now.
+"""Literals: parsing, and casts of literals that can be evaluated during planning.
 
-`fold_cast` moves a cast from the query to the plan, so that pruning sees a plain constant. It answers only when the
-result is certain *and* equal to what Spark computes; everything else (bad text, overflow, lossy numbers) stays a cast
-node, so that an ANSI error appears when, and only when, Spark would raise it.
+`fold_cast` evaluates a cast in the plan, so that pruning has a plain constant. It does so only if the result is certain
+*and* equal to Spark's; everything else (invalid strings, overflow, lossy numbers) stays a cast node, so that an ANSI
+error is raised if, and only if, Spark would raise it.
 
 Dates are days and timestamps microseconds since 1970-01-01, in the proleptic Gregorian calendar.
 """
@@ -162,7 +162,7 @@ def days_from_civil(year: int, month: int, day: int) -> int | None:
 
 
 def civil_from_days(days: int) -> tuple[int, int, int]:
-    """The reverse of `days_from_civil`."""
+    """The inverse of `days_from_civil`."""
     shifted = days + 719_468
     era = shifted // 146_097
     of_era = shifted - era * 146_097
@@ -185,12 +185,12 @@ def parse_date(text: str) -> int | None:
 
 
 def parse_timestamp(text: str, zone: str | None) -> int | None:
-    """Microseconds of a timestamp text; None when it is invalid or not certain.
+    """Return the microseconds of a timestamp string; None if it is invalid or not certain.
 
     Args:
-        text: As Spark casts it. A time without a date means today, so it is never certain.
-        zone: The session zone, used when the text names none. None: a timestamp without zone, and one in the text is
-            ignored, as Spark does.
+        text: A string as Spark casts it. A time without a date means today, so it is never certain.
+        zone: The session zone, used if the string has none. None for a timestamp without zone: a zone in the string is
+            ignored, as in Spark.
     """
     match = _TIMESTAMP.fullmatch(text.strip(_WHITE))
     if match is None:
@@ -213,7 +213,7 @@ def parse_timestamp(text: str, zone: str | None) -> int | None:
 
 
 def _is_certain_zone(name: str) -> bool:
-    """Whether a zone in a text is the same here and in Java, which has short names of its own (`EST`, `IST`)."""
+    """Return whether a zone in a string is the same here and in Java, which has its own short names (`EST`, `IST`)."""
     if "/" not in name and name.upper() not in ("Z", "UTC", "GMT", "UT") and not _OFFSET.fullmatch(name):
         return False
     try:
@@ -225,10 +225,10 @@ def _is_certain_zone(name: str) -> bool:
 
 @lru_cache(maxsize=64)
 def time_zone(name: str) -> dt.tzinfo:
-    """The zone of a name (`UTC`, `+01:00`, `Europe/Paris`).
+    """Return the zone with a name (`UTC`, `+01:00`, `Europe/Paris`).
 
     Raises:
-        InvalidArgumentError: There is no such zone.
+        InvalidArgumentError: The zone does not exist.
     """
     if name.upper() in ("Z", "UTC", "GMT", "UT", "ETC/UTC"):
         return dt.UTC
@@ -298,9 +298,9 @@ def format_timestamp(micros: int) -> str:
 
 
 def fold_cast(lit: Lit, to: DataType, zone: str) -> Lit | None:
-    """The literal in another type, when the cast is certain and loses nothing; else None.
+    """Return the literal in another type if the cast is certain and lossless, else None.
 
-    What it answers holds in ANSI, legacy and TRY mode alike.
+    The result is the same in ANSI, legacy and TRY mode.
     """
     if isinstance(to, (types.Array, types.Map, types.Struct, types.Interval)):
         return Lit(None, to) if lit.value is None else None
@@ -420,7 +420,7 @@ def _fold_string(value: str, to: DataType, zone: str) -> Value:  # noqa: PLR0911
 
 
 def _named_double(text: str) -> float | None:
-    """The words that Spark takes for special doubles."""
+    """Return the special double for a word, as Spark parses it."""
     lower = text.lower()
     if lower == "nan":
         return math.nan

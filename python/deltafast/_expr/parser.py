@@ -1,10 +1,10 @@
 """Spark SQL expression text -> untyped syntax, with Spark 4's precedence.
 
-One function climbs the precedence levels, so that a level of parentheses costs two frames of Python's stack. Spark's
-grammar, loosest first: OR, AND, NOT, one predicate (IS, IN, LIKE, BETWEEN; they don't chain), comparisons, `|`, `^`,
-`&`, shifts, `+ - ||`, `* / % DIV`, unary, then `.`, `[]` and `::`.
+One function does precedence climbing, so that a level of parentheses takes two frames of Python's stack. Spark's
+grammar, lowest precedence first: OR, AND, NOT, one predicate (IS, IN, LIKE, BETWEEN; they don't chain), comparisons,
+`|`, `^`, `&`, shifts, `+ - ||`, `* / % DIV`, unary, then `.`, `[]` and `::`.
 
-Nesting is bounded (expressions come from hostile logs too) and a chain of AND or OR of any length is one flat node.
+Nesting is bounded (expressions may come from hostile logs) and a chain of AND or OR of any length is one flat node.
 """
 
 # Exceptions are made by functions that add the place; methods that never return raise.
@@ -150,8 +150,8 @@ def parse(text: str, *, zone: str = "UTC") -> Syntax:
         zone: The session's time zone, for `TIMESTAMP` literals without one.
 
     Raises:
-        InvalidArgumentError: A syntax error, with its place.
-        UnsupportedExpressionError: Spark SQL that is no scalar expression here (subqueries, lambdas, windows).
+        InvalidArgumentError: A syntax error, with its position.
+        UnsupportedExpressionError: Spark SQL that is not a scalar expression (subqueries, lambdas, windows).
     """
     try:
         parser = Parser(text, zone)
@@ -172,7 +172,7 @@ _SHOWN = 60
 
 
 class Parser:
-    """Walks the tokens of one text; `deltafast._sql` reads whole statements with it."""
+    """Parser of the tokens of one SQL string; `deltafast._sql` extends it to statements."""
 
     def __init__(self, text: str, zone: str) -> None:
         self.text = text
@@ -658,7 +658,7 @@ class Parser:
         return self.close(name, chars, self.expression(0), pos=pos)
 
     def type_name(self, depth: int) -> DataType:
-        """A type in SQL's words, as CAST takes it."""
+        """Parse a SQL type, as in CAST."""
         token = self.advance()
         name = token.text.lower()
         if token.kind != "name" or depth > types.MAX_TYPE_DEPTH:
@@ -669,7 +669,7 @@ class Parser:
         if name in ("decimal", "dec", "numeric"):
             return self.decimal_type(token)
         if name in ("varchar", "char", "character"):
-            # Spark's CAST to a bounded text is a cast to STRING.
+            # Spark's CAST to a string type with a length is a cast to STRING.
             self.type_numbers()
             return types.STRING
         if name == "array":
@@ -730,7 +730,7 @@ class Parser:
         return types.Struct(tuple(fields))
 
     def close_angle(self) -> None:
-        """One `>`, also when two or three nested types close at once and the lexer saw a shift."""
+        """Consume one `>`, also if several nested types end at once and the lexer found a shift."""
         if self.is_op(">>", ">>>"):
             token = self.token
             self.tokens[self.at] = Token("op", token.text[1:], token.pos + 1)

@@ -1,7 +1,7 @@
 """The typed tree -> Spark SQL.
 
-Every cast and every literal's type is written out, so that nothing is left to Spark's coercion: the text binds back to
-the same tree.
+Every cast and every literal's type is explicit, so that nothing depends on Spark's coercion: the SQL string binds to
+the same tree again.
 """
 
 # Exceptions are made by functions that add the place; methods that never return raise.

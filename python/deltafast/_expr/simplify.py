@@ -95,7 +95,7 @@ def _comparison(op: str, left: Node, right: Node, zone: str) -> Node:
 
 
 def _unwrap(op: str, cast: Cast, lit: Lit, zone: str) -> Node | None:
-    """`CAST(x AS wide) op lit` in the type of `x`, or None where that would not be the same."""
+    """`CAST(x AS wide) op lit` in the type of `x`, or None if that is not equivalent."""
     source = cast.arg.type
     if lit.value is None or not _widens(source, cast.type):
         return None

@@ -1,8 +1,8 @@
-"""What the text says, before anyone knows the table: untyped nodes with the place they came from.
+"""Parsed expressions, independent of the table: untyped nodes with their position.
 
-Input to the binder from every front end (Spark SQL text, DNF tuples, pyarrow and Polars expressions). `pos` is an
-offset into the text, or None where there is no text. Named tuples, since each takes a seventh of a dataclass's time to
-make and the first predicate of a process waits for all of them.
+Input to the binder from every front end (Spark SQL, DNF tuples, pyarrow and Polars expressions). `pos` is an offset
+into the SQL string, or None if there is no string. The nodes are named tuples: such a class is created in a seventh of
+a dataclass's time, and the first predicate of a process waits for all of them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Constant(NamedTuple):
 
 
 class IntervalLit(NamedTuple):
-    """An ANSI interval: months, or microseconds of which `day_only` says that they are whole `DAY`s by type."""
+    """An ANSI interval: months, or microseconds which are whole `DAY`s by type if `day_only`."""
 
     months: int | None
     micros: int
@@ -99,7 +99,7 @@ class InList(NamedTuple):
 
 
 class Like(NamedTuple):
-    """`LIKE`, `ILIKE` or `RLIKE`; with `ANY` or `ALL` more than one pattern, and `NOT` belongs to each of them."""
+    """`LIKE`, `ILIKE` or `RLIKE`; with `ANY` or `ALL` several patterns, to each of which `NOT` applies."""
 
     kind: str
     arg: Syntax
@@ -145,7 +145,7 @@ class Func(NamedTuple):
 
 
 class FieldOf(NamedTuple):
-    """`arg.name` where `arg` is no plain name."""
+    """`arg.name` where `arg` is not a plain name."""
 
     arg: Syntax
     name: str

@@ -1,13 +1,13 @@
-"""The closed typed tree: five kinds of nodes, nothing left to guess.
+"""The closed typed tree: five kinds of nodes, fully resolved.
 
-Input: what the binder decided (names resolved, casts inserted, result types fixed). Output: the JSON envelope that the
-Rust core reads, `{"expr": NODE, "ansi": true, "zone": "UTC"}`, and the same read back.
+Input: the binder's result (names resolved, casts inserted, result types determined). Output: the JSON envelope that the
+Rust core reads, `{"expr": NODE, "ansi": true, "zone": "UTC"}`, which can also be read back.
 
 Literal values are plain Python: `int` for integers, dates (days) and timestamps (microseconds since the epoch), `float`
 (a `FLOAT` is held as the double equal to it), `decimal.Decimal` at the type's scale, `str`, `bytes`, `bool`, `None`.
 
-Rejected: an open tree (any function name, types inferred on the other side). The danger is the same name with another
-meaning, so the other side must not infer anything.
+Rejected: an open tree (any function name, types inferred by the core). The same name might have another meaning, so the
+core must not infer anything.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Bound(NamedTuple):
     zone: str = "UTC"
 
     def to_json(self) -> str:
-        """The envelope's text, as `deltafast._core` takes it."""
+        """Return the envelope as a JSON string for `deltafast._core`."""
         return json.dumps(
             {"expr": _encode(self.expr), "ansi": self.ansi, "zone": self.zone},
             ensure_ascii=False,
@@ -92,10 +92,10 @@ class Bound(NamedTuple):
 
     @staticmethod
     def from_json(text: str) -> Bound:
-        """Read an envelope back.
+        """Read an envelope.
 
         Raises:
-            InvalidArgumentError: The text is no envelope.
+            InvalidArgumentError: The string is not an envelope.
         """
         try:
             raw = json.loads(text)
@@ -106,12 +106,12 @@ class Bound(NamedTuple):
 
 
 def call(f: str, *args: Node, type: DataType = types.BOOLEAN) -> Call:  # noqa: A002 - reads as the node's own field
-    """Shorthand for a `Call`; boolean unless said otherwise."""
+    """Return a `Call`, boolean by default."""
     return Call(f, args, type)
 
 
 def joined(op: str, nodes: Sequence[Node]) -> Node:
-    """A chain of AND or OR as one call of many arguments; one node alone stays itself."""
+    """Return a chain of AND or OR as one call with many arguments; a single node is returned unchanged."""
     flat: list[Node] = []
     for node in nodes:
         flat.extend(node.args if isinstance(node, Call) and node.f == op else (node,))
@@ -119,7 +119,7 @@ def joined(op: str, nodes: Sequence[Node]) -> Node:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Every node, parents first. Iterative, so that depth costs no stack."""
+    """Yield every node, parents first; iterative, so that deep trees need no stack."""
     todo: list[Node] = [node]
     while todo:
         item = todo.pop()
@@ -134,7 +134,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def columns_of(tree: str | Bound | Node) -> list[tuple[str, ...]]:
-    """The column paths a tree reads, in the table's exact case, each once, in the order they appear."""
+    """Return the column paths that a tree reads, in the table's exact case, each once, in order of appearance."""
     if isinstance(tree, str):
         tree = Bound.from_json(tree)
     node = tree.expr if isinstance(tree, Bound) else tree
@@ -142,7 +142,7 @@ def columns_of(tree: str | Bound | Node) -> list[tuple[str, ...]]:
 
 
 def encode_value(value: Value, t: DataType) -> Any:
-    """A constant in the tree's JSON."""
+    """Return a constant as in the tree's JSON."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, decimal.Decimal):
@@ -154,7 +154,7 @@ def encode_value(value: Value, t: DataType) -> Any:
 
 
 def decode_value(value: object, t: DataType) -> Value:
-    """The reverse of `encode_value`."""
+    """The inverse of `encode_value`."""
     if value is None or isinstance(value, bool):
         return value
     if t == types.BINARY:

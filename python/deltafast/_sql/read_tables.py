@@ -75,7 +75,7 @@ def _mode(reader: Reader) -> Literal["create", "if_not_exists", "create_or_repla
     if not reader.take("IF", "NOT", "EXISTS"):
         return mode
     if mode != "create":
-        reader.fail("OR REPLACE and IF NOT EXISTS exclude each other; expected a table's name")
+        reader.fail("REPLACE and IF NOT EXISTS exclude each other; expected a table's name")
     return "if_not_exists"
 
 

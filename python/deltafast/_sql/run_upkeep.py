@@ -237,7 +237,7 @@ def run_vacuum(vacuum: Vacuum, tables: Tables) -> pa.RecordBatchReader:
     table = tables.table(vacuum.target)
     inventory = None if vacuum.inventory is None else source_rows(vacuum.inventory, tables)
     if inventory is not None and vacuum.lite:
-        message = "LITE goes by the log, so USING INVENTORY says nothing: give one of them"
+        message = "LITE only uses the log, so USING INVENTORY would have no effect: give one of them"
         raise InvalidArgumentError(message)
     paths = delete_files(
         handle_of(table),

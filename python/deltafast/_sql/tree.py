@@ -1,4 +1,4 @@
-"""What a statement says, before anyone knows the tables: a closed set of records, one a statement.
+"""Parsed statements, independent of the tables: a closed set of records, one for each statement.
 
 Expressions are kept as text (Spark SQL), queries as text with the tables that Delta's own syntax names cut out of it,
 so the same records serve an engine that speaks Spark SQL itself.

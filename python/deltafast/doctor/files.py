@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["change_findings", "file_findings"]
 
 #: The remedy if the log may be incomplete.
-_MEND_FIRST = "repair the log first: give files up only by a complete log"
+_MEND_FIRST = "repair the log first; remove missing files only from a complete log"
 _RETENTION = "delta.deletedFileRetentionDuration"
 _UNITS = {"week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1000}
 

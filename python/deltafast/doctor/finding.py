@@ -19,7 +19,7 @@ class Finding:
     #: A short name: broken-log, missing-files, orphan-files, small-files ...
     what: str
     message: str
-    #: What to run or do.
+    #: The command to run, or another remedy.
     remedy: str
 
 

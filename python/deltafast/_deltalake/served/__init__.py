@@ -1,7 +1,7 @@
-"""The package `deltalake`, served by deltafast: the names of its release `__version__`, bound to deltafast's own.
+"""The package `deltalake`, served by deltafast: the names of its release `__version__`, bound to those of deltafast.
 
-These files are never imported under this name: `deltafast.install_as_deltalake()` and the distribution in `compat/` put
-them in the place of `deltalake`. So they import nothing but deltafast, and nothing of it that is slow to import.
+These files are never imported under this name: `deltafast.install_as_deltalake()` and the distribution in `compat/`
+load them as `deltalake`. So they import only deltafast, and no part of it that is slow to import.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,7 @@ __all__ = [
     "write_deltalake",
 ]
 
-# Asked for by libraries that want nanoseconds where they can be had.
+# For libraries that use nanoseconds if they are available.
 _NANOSECOND_TIMESTAMPS = False
 
 
