@@ -132,6 +132,11 @@ class DeltaTable(HandleOwner):
         config = DeltaTableConfig(without_files, log_buffer_size or 8, skip_stats)
         self._handle = TableHandle(table_uri, storage_options, version, timestamp_ms, config, options)
 
+    @property
+    def _storage_options(self) -> dict[str, str] | None:
+        # Polars and dask read this member of deltalake's class.
+        return self._handle.storage_options
+
     # --- the handle ------------------------------------------------------------------------------
 
     @staticmethod
