@@ -80,11 +80,24 @@ fn is_decimal(t: &DataType) -> bool {
     matches!(t, DataType::Decimal(..))
 }
 
+fn is_numeric(t: &DataType) -> bool {
+    is_integral(t) || is_real(t) || is_decimal(t)
+}
+
+fn is_timestamp(t: &DataType) -> bool {
+    matches!(t, DataType::Timestamp | DataType::TimestampNtz)
+}
+
 fn is_time(t: &DataType) -> bool {
-    matches!(
-        t,
-        DataType::Date | DataType::Timestamp | DataType::TimestampNtz
-    )
+    matches!(t, DataType::Date) || is_timestamp(t)
+}
+
+fn is_string(t: &DataType) -> bool {
+    matches!(t, DataType::String)
+}
+
+fn is_string_or_binary(t: &DataType) -> bool {
+    matches!(t, DataType::String | DataType::Binary)
 }
 
 /// Types that have an order and an equality here. Nested values are compared element by element.
@@ -114,111 +127,159 @@ pub fn same(a: &DataType, b: &DataType) -> bool {
     }
 }
 
+/// Whether all types are the same, ignoring the nullability of their parts.
+fn all_same(types: &[&DataType]) -> bool {
+    types
+        .iter()
+        .zip(types.iter().skip(1))
+        .all(|(a, b)| same(a, b))
+}
+
 impl Function {
     /// Whether the function accepts arguments of these types and returns this type.
     #[must_use]
     pub fn accepts(self, args: &[&DataType], result: &DataType) -> bool {
+        // Every function is in one group only; the others return false for it.
+        self.accepts_as_predicate(args, result)
+            || self.accepts_as_arithmetic(args, result)
+            || self.accepts_as_bitwise(args, result)
+            || self.accepts_as_string(args, result)
+            || self.accepts_as_conditional(args, result)
+            || self.accepts_as_date_part(args, result)
+            || self.accepts_as_date_arithmetic(args, result)
+            || self.accepts_as_collection(args, result)
+            || self.accepts_as_constructor(args, result)
+    }
+
+    /// [`Function::accepts`] of the logical operators, comparisons and null tests.
+    fn accepts_as_predicate(self, args: &[&DataType], result: &DataType) -> bool {
         use DataType as T;
         use Function as F;
-        let text = |t: &DataType| matches!(t, T::String);
-        let bytes = |t: &DataType| matches!(t, T::String | T::Binary);
-        let int = |t: &DataType| matches!(t, T::Integer);
-        let all_same = |types: &[&DataType]| {
-            types
-                .iter()
-                .zip(types.iter().skip(1))
-                .all(|(a, b)| same(a, b))
-        };
-        let gives = |t: DataType| *result == t;
-        match (self, args) {
-            (F::And | F::Or, [_, _, ..]) => {
-                args.iter().all(|t| matches!(t, T::Boolean)) && gives(T::Boolean)
-            }
-            (F::Not, [T::Boolean]) => gives(T::Boolean),
+        let accepted = match (self, args) {
+            (F::And | F::Or, [_, _, ..]) => args.iter().all(|t| matches!(t, T::Boolean)),
+            (F::Not, [T::Boolean]) | (F::IsNull | F::IsNotNull, [_]) => true,
             (
                 F::Equal | F::EqualNullSafe | F::Less | F::LessEqual | F::Greater | F::GreaterEqual,
                 [a, b],
-            ) => same(a, b) && is_ordered(a) && gives(T::Boolean),
-            (F::IsNull | F::IsNotNull, [_]) => gives(T::Boolean),
-            (F::IsNan, [a]) => is_real(a) && gives(T::Boolean),
+            ) => same(a, b) && is_ordered(a),
+            (F::IsNan, [a]) => is_real(a),
+            _ => false,
+        };
+        accepted && *result == T::Boolean
+    }
+
+    /// [`Function::accepts`] of the arithmetic operators and mathematical functions.
+    fn accepts_as_arithmetic(self, args: &[&DataType], result: &DataType) -> bool {
+        use DataType as T;
+        use Function as F;
+        match (self, args) {
             (
                 F::Add | F::Subtract | F::Multiply | F::Divide | F::Remainder | F::PositiveModulo,
                 [T::Decimal(..), T::Decimal(..)],
             ) => is_decimal(result),
-            (F::IntegralDivide, [T::Decimal(..), T::Decimal(..)]) => gives(T::Long),
+            (F::IntegralDivide, [T::Decimal(..), T::Decimal(..)]) => *result == T::Long,
             (F::Add | F::Subtract | F::Multiply | F::Remainder | F::PositiveModulo, [a, b]) => {
                 a == b && (is_integral(a) || is_real(a)) && result == *a
             }
             (F::Divide, [a, b]) => a == b && is_real(a) && result == *a,
-            (F::IntegralDivide, [a, b]) => a == b && is_integral(a) && gives(T::Long),
-            (F::Negative | F::Abs, [a]) => {
-                (is_integral(a) || is_real(a) || is_decimal(a)) && result == *a
-            }
+            (F::IntegralDivide, [a, b]) => a == b && is_integral(a) && *result == T::Long,
+            (F::Negative | F::Abs, [a]) => is_numeric(a) && result == *a,
             (F::Sign | F::Sqrt | F::Exp | F::Ln | F::Log10, [T::Double])
-            | (F::Pow | F::Log, [T::Double, T::Double]) => gives(T::Double),
+            | (F::Pow | F::Log, [T::Double, T::Double]) => *result == T::Double,
             (F::Round | F::BankersRound | F::Floor | F::Ceil, [T::Decimal(..)])
             | (F::Round | F::BankersRound, [T::Decimal(..), T::Integer]) => is_decimal(result),
-            (F::Floor | F::Ceil, [T::Double | T::Long]) => gives(T::Long),
+            (F::Floor | F::Ceil, [T::Double | T::Long]) => *result == T::Long,
             (F::Round | F::BankersRound, [a] | [a, T::Integer]) => {
                 (is_integral(a) || is_real(a)) && result == *a
             }
-            (F::Greatest | F::Least, [a, _, ..]) => {
-                all_same(args) && is_ordered(a) && same(result, a)
+            _ => false,
+        }
+    }
+
+    /// [`Function::accepts`] of the functions of bits.
+    fn accepts_as_bitwise(self, args: &[&DataType], result: &DataType) -> bool {
+        use DataType as T;
+        use Function as F;
+        match (self, args) {
+            (F::BitAnd | F::BitOr | F::BitXor, [a, b]) => a == b && is_integral(a) && result == *a,
+            (F::BitNot, [a]) => is_integral(a) && result == *a,
+            (F::ShiftLeft | F::ShiftRight, [a, T::Integer]) => {
+                matches!(a, T::Integer | T::Long) && result == *a
             }
+            _ => false,
+        }
+    }
+
+    /// [`Function::accepts`] of the functions of strings and binary values.
+    fn accepts_as_string(self, args: &[&DataType], result: &DataType) -> bool {
+        use DataType as T;
+        use Function as F;
+        match (self, args) {
             (F::Like, [T::String, T::String] | [T::String, T::String, T::String])
-            | (F::RLike, [T::String, T::String]) => gives(T::Boolean),
+            | (F::RLike, [T::String, T::String]) => *result == T::Boolean,
             (F::StartsWith | F::EndsWith | F::Contains, [a, b]) => {
-                a == b && bytes(a) && gives(T::Boolean)
+                a == b && is_string_or_binary(a) && *result == T::Boolean
             }
             (F::Lower | F::Upper | F::InitCap, [T::String])
-            | (F::Trim | F::LeftTrim | F::RightTrim, [T::String] | [T::String, T::String]) => {
-                gives(T::String)
-            }
-            (F::Length | F::OctetLength, [a]) => bytes(a) && gives(T::Integer),
+            | (F::Trim | F::LeftTrim | F::RightTrim, [T::String] | [T::String, T::String])
+            | (F::Replace, [T::String, T::String] | [T::String, T::String, T::String])
+            | (
+                F::LeftPad | F::RightPad,
+                [T::String, T::Integer] | [T::String, T::Integer, T::String],
+            )
+            | (F::Repeat, [T::String, T::Integer])
+            | (F::SplitPart, [T::String, T::String, T::Integer])
+            | (F::Hex, [T::Long | T::String | T::Binary])
+            | (F::Md5, [T::Binary])
+            | (F::Sha2, [T::Binary, T::Integer]) => *result == T::String,
+            (F::Length | F::OctetLength, [a]) => is_string_or_binary(a) && *result == T::Integer,
             (F::Substring, [a, T::Integer] | [a, T::Integer, T::Integer])
-            | (F::Left | F::Right, [a, T::Integer]) => bytes(a) && result == *a,
+            | (F::Left | F::Right, [a, T::Integer]) => is_string_or_binary(a) && result == *a,
             (F::Concat, [a, ..]) => {
-                (bytes(a) || matches!(a, T::Array(_))) && all_same(args) && same(result, a)
+                (is_string_or_binary(a) || matches!(a, T::Array(_)))
+                    && all_same(args)
+                    && same(result, a)
             }
             (F::ConcatWs, [T::String, rest @ ..]) => {
                 rest.iter()
-                    .all(|t| text(t) || matches!(t, T::Array(a) if text(&a.element)))
-                    && gives(T::String)
+                    .all(|t| is_string(t) || matches!(t, T::Array(a) if is_string(&a.element)))
+                    && *result == T::String
             }
-            (F::Replace, [T::String, T::String] | [T::String, T::String, T::String]) => {
-                gives(T::String)
-            }
-            (
-                F::LeftPad | F::RightPad,
-                [T::String, T::Integer] | [T::String, T::Integer, T::String],
-            ) => gives(T::String),
-            (F::Repeat, [T::String, T::Integer])
-            | (F::SplitPart, [T::String, T::String, T::Integer]) => gives(T::String),
-            (F::Reverse, [a]) => (text(a) || matches!(a, T::Array(_))) && same(result, a),
+            (F::Reverse, [a]) => (is_string(a) || matches!(a, T::Array(_))) && same(result, a),
             (F::Instr, [T::String, T::String])
             | (F::Locate, [T::String, T::String] | [T::String, T::String, T::Integer]) => {
-                gives(T::Integer)
+                *result == T::Integer
             }
-            (F::Hex, [T::Long | T::String | T::Binary]) => gives(T::String),
-            (F::Unhex, [T::String]) => gives(T::Binary),
-            (F::Md5, [T::Binary]) | (F::Sha2, [T::Binary, T::Integer]) => gives(T::String),
+            (F::Unhex, [T::String]) => *result == T::Binary,
+            _ => false,
+        }
+    }
+
+    /// [`Function::accepts`] of the functions that return one of their arguments.
+    fn accepts_as_conditional(self, args: &[&DataType], result: &DataType) -> bool {
+        use DataType as T;
+        use Function as F;
+        match (self, args) {
+            (F::Greatest | F::Least, [a, _, ..]) => {
+                all_same(args) && is_ordered(a) && same(result, a)
+            }
             (F::If, [T::Boolean, a, b]) | (F::Nvl2, [_, a, b]) => same(a, b) && same(result, a),
-            (F::Case, [_, _, ..]) => {
-                let (mut values, mut conditions) = (Vec::new(), Vec::new());
-                for pair in args.chunks(2) {
-                    match pair {
-                        [condition, value] => {
-                            conditions.push(*condition);
-                            values.push(*value);
-                        }
-                        rest => values.extend(rest.iter().copied()),
-                    }
-                }
-                conditions.iter().all(|t| matches!(t, T::Boolean))
-                    && values.iter().all(|t| same(t, result))
-            }
+            (F::Case, [_, _, ..]) => args.chunks(2).all(|pair| match pair {
+                [condition, value] => matches!(condition, T::Boolean) && same(value, result),
+                otherwise => otherwise.iter().all(|t| same(t, result)),
+            }),
             (F::Coalesce, [a, ..]) => all_same(args) && same(result, a),
             (F::NullIf, [a, b]) => same(a, b) && is_ordered(a) && same(result, a),
+            _ => false,
+        }
+    }
+
+    /// [`Function::accepts`] of the functions that take dates and timestamps apart, truncate or
+    /// format them.
+    fn accepts_as_date_part(self, args: &[&DataType], result: &DataType) -> bool {
+        use DataType as T;
+        use Function as F;
+        match (self, args) {
             (
                 F::Year
                 | F::Month
@@ -229,41 +290,53 @@ impl Function {
                 | F::DayOfYear
                 | F::WeekOfYear,
                 [a],
-            ) => is_time(a) && gives(T::Integer),
-            (F::Hour | F::Minute | F::Second, [T::Timestamp | T::TimestampNtz]) => {
-                gives(T::Integer)
-            }
-            (F::DateTrunc, [T::String, a]) => {
-                matches!(a, T::Timestamp | T::TimestampNtz) && result == *a
-            }
-            (F::Trunc | F::NextDay, [T::Date, T::String]) | (F::LastDay, [T::Date]) => {
-                gives(T::Date)
-            }
-            (F::DateAdd | F::DateSub | F::AddMonths, [T::Date, n]) => {
-                (int(n) || matches!(n, T::Short | T::Byte)) && gives(T::Date)
-            }
+            ) => is_time(a) && *result == T::Integer,
+            (F::Hour | F::Minute | F::Second, [a]) => is_timestamp(a) && *result == T::Integer,
+            (F::DateTrunc, [T::String, a]) => is_timestamp(a) && result == *a,
+            (F::Trunc, [T::Date, T::String]) => *result == T::Date,
+            (F::DateFormat, [a, T::String]) => is_time(a) && *result == T::String,
+            (F::UnixMicros, [T::Timestamp]) => *result == T::Long,
+            (F::UnixTimestamp, [a]) => is_time(a) && *result == T::Long,
+            _ => false,
+        }
+    }
+
+    /// [`Function::accepts`] of the functions that compute with dates and timestamps or make them,
+    /// and of `from_unixtime`.
+    fn accepts_as_date_arithmetic(self, args: &[&DataType], result: &DataType) -> bool {
+        use DataType as T;
+        use Function as F;
+        match (self, args) {
+            (F::NextDay, [T::Date, T::String])
+            | (F::LastDay, [T::Date])
+            | (
+                F::DateAdd | F::DateSub | F::AddMonths,
+                [T::Date, T::Integer | T::Short | T::Byte],
+            )
+            | (F::MakeDate, [T::Integer, T::Integer, T::Integer]) => *result == T::Date,
             (
                 F::MonthsBetween,
                 [T::Timestamp, T::Timestamp] | [T::Timestamp, T::Timestamp, T::Boolean],
-            ) => gives(T::Double),
-            (F::DateDiff, [T::Date, T::Date]) => gives(T::Integer),
-            (F::DateFormat, [T::Timestamp | T::TimestampNtz | T::Date, T::String]) => {
-                gives(T::String)
-            }
-            (F::MakeDate, [T::Integer, T::Integer, T::Integer]) => gives(T::Date),
-            (F::UnixMicros, [T::Timestamp]) => gives(T::Long),
-            (F::UnixTimestamp, [T::Timestamp | T::Date | T::TimestampNtz]) => gives(T::Long),
-            (F::TimestampMicros, [a]) => is_integral(a) && gives(T::Timestamp),
-            (F::TimestampSeconds, [a]) => {
-                (is_integral(a) || is_real(a) || is_decimal(a)) && gives(T::Timestamp)
-            }
+            ) => *result == T::Double,
+            (F::DateDiff, [T::Date, T::Date]) => *result == T::Integer,
+            (F::TimestampMicros, [a]) => is_integral(a) && *result == T::Timestamp,
+            (F::TimestampSeconds, [a]) => is_numeric(a) && *result == T::Timestamp,
             (F::TimestampAddMonths, [a, T::Integer]) | (F::TimestampAddMicros, [a, T::Long]) => {
-                matches!(a, T::Timestamp | T::TimestampNtz) && result == *a
+                is_timestamp(a) && result == *a
             }
-            (F::FromUnixtime, [T::Long] | [T::Long, T::String]) => gives(T::String),
-            (F::Size, [T::Array(_) | T::Map(_)]) => gives(T::Integer),
+            (F::FromUnixtime, [T::Long] | [T::Long, T::String]) => *result == T::String,
+            _ => false,
+        }
+    }
+
+    /// [`Function::accepts`] of the functions that read arrays, maps and structs.
+    fn accepts_as_collection(self, args: &[&DataType], result: &DataType) -> bool {
+        use DataType as T;
+        use Function as F;
+        match (self, args) {
+            (F::Size, [T::Array(_) | T::Map(_)]) => *result == T::Integer,
             (F::ArrayContains, [T::Array(a), value]) => {
-                same(&a.element, value) && is_ordered(value) && gives(T::Boolean)
+                same(&a.element, value) && is_ordered(value) && *result == T::Boolean
             }
             (F::ElementAt | F::Get | F::GetItem, [T::Array(a), T::Integer]) => {
                 same(&a.element, result)
@@ -272,6 +345,19 @@ impl Function {
                 same(&m.key, key) && is_ordered(key) && same(&m.value, result)
             }
             (F::GetField, [T::Struct(_), T::String]) => true,
+            (F::MapKeys, [T::Map(m)]) => matches!(result, T::Array(a) if same(&a.element, &m.key)),
+            (F::MapValues, [T::Map(m)]) => {
+                matches!(result, T::Array(a) if same(&a.element, &m.value))
+            }
+            _ => false,
+        }
+    }
+
+    /// [`Function::accepts`] of the functions that make arrays, maps and structs.
+    fn accepts_as_constructor(self, args: &[&DataType], result: &DataType) -> bool {
+        use DataType as T;
+        use Function as F;
+        match (self, args) {
             (F::MakeArray, _) => {
                 matches!(result, T::Array(a) if args.iter().all(|t| same(t, &a.element)))
             }
@@ -290,15 +376,6 @@ impl Function {
                         .all(|(pair, f)| matches!(pair, [T::String, v] if same(v, &f.data_type)))
                 };
                 matches!(result, T::Struct(s) if args.len() == 2 * s.fields.len() && pairs(s))
-            }
-            (F::MapKeys, [T::Map(m)]) => matches!(result, T::Array(a) if same(&a.element, &m.key)),
-            (F::MapValues, [T::Map(m)]) => {
-                matches!(result, T::Array(a) if same(&a.element, &m.value))
-            }
-            (F::BitAnd | F::BitOr | F::BitXor, [a, b]) => a == b && is_integral(a) && result == *a,
-            (F::BitNot, [a]) => is_integral(a) && result == *a,
-            (F::ShiftLeft | F::ShiftRight, [a, T::Integer]) => {
-                matches!(a, T::Integer | T::Long) && result == *a
             }
             _ => false,
         }
