@@ -48,52 +48,107 @@ pub fn check(
     winner: &WinningCommit,
     lens: Option<&FileMatcher>,
 ) -> Result<RebasedState> {
-    let lost = |conflict: ConflictKind, what: String| {
+    let comparison = CommitComparison {
+        mine,
+        view,
+        winner,
+        own: &mine.operation.name,
+        other: winner.description(),
+    };
+    let mut adopted = RebasedState {
+        protocol: comparison.check_protocol()?,
+        ..RebasedState::default()
+    };
+    let protocol = winner.protocol.as_ref().unwrap_or(&view.protocol);
+    comparison.check_metadata(protocol, &mut adopted)?;
+
+    let supported = features::supported(protocol);
+    if supported.contains("domainMetadata") {
+        comparison.check_domains(&mut adopted)?;
+    }
+    comparison.check_transactions()?;
+
+    adopted.row_id_high_water_mark = winner
+        .domains
+        .iter()
+        .find(|d| d.domain == ROW_TRACKING && !d.removed)
+        .and_then(|d| parse_high_water_mark(&d.configuration));
+    if supported.contains("rowTracking") {
+        check_backfill(mine, winner, &mut adopted)?;
+    }
+    comparison.check_added_files(lens)?;
+    comparison.check_removed_files(&adopted.superseded_files)?;
+    Ok(adopted)
+}
+
+/// A transaction and the commit that took its version.
+struct CommitComparison<'a> {
+    mine: &'a PreparedTransaction,
+    view: &'a CommitBaseState,
+    winner: &'a WinningCommit,
+    /// The name of the transaction in error messages.
+    own: &'a str,
+    /// The name of the other commit in error messages.
+    other: String,
+}
+
+impl CommitComparison<'_> {
+    /// The error of a conflict.
+    fn lost<T>(&self, conflict: ConflictKind, what: String) -> Result<T> {
         Err(Error::commit_failed(
             conflict,
             format!("{what}; nothing was committed, run the operation again on the newest version"),
         )
-        .at_version(winner.version))
-    };
-    let (own, other) = (&mine.operation.name, winner.description());
-    let mut adopted = RebasedState::default();
+        .at_version(self.winner.version))
+    }
 
-    if let Some(protocol) = &winner.protocol {
-        features::check_writable(protocol).at_version(winner.version)?;
-        let dropped: Vec<String> = features::supported(&view.read_protocol)
-            .difference(&features::supported(protocol))
-            .cloned()
-            .collect();
-        if mine.protocol.is_some() || mine.read_version < 0 {
-            return lost(
+    /// Checks the protocols of both; returns the one that the transaction takes over.
+    fn check_protocol(&self) -> Result<Option<Protocol>> {
+        let (mine, view, winner) = (self.mine, self.view, self.winner);
+        let (own, other) = (self.own, &self.other);
+        if let Some(protocol) = &winner.protocol {
+            features::check_writable(protocol).at_version(winner.version)?;
+            let dropped: Vec<String> = features::supported(&view.read_protocol)
+                .difference(&features::supported(protocol))
+                .cloned()
+                .collect();
+            if mine.protocol.is_some() || mine.read_version < 0 {
+                return self.lost(
+                    ConflictKind::ProtocolChanged,
+                    format!("{own} changes the table's protocol, and so did {other}"),
+                );
+            }
+            if !dropped.is_empty() {
+                return self.lost(
+                    ConflictKind::ProtocolChanged,
+                    format!(
+                        "{other} dropped the feature `{}` while {own} was under way",
+                        dropped.join("`, `")
+                    ),
+                );
+            }
+        }
+        if let Some(own_protocol) = &mine.protocol
+            && mine.read_version >= 0
+            && !mine.revalidates
+            && !features::supported(&view.read_protocol)
+                .is_subset(&features::supported(own_protocol))
+        {
+            return self.lost(
                 ConflictKind::ProtocolChanged,
-                format!("{own} changes the table's protocol, and so did {other}"),
+                format!("{own} drops a table feature, and {other} came in between"),
             );
         }
-        if !dropped.is_empty() {
-            return lost(
-                ConflictKind::ProtocolChanged,
-                format!(
-                    "{other} dropped the feature `{}` while {own} was under way",
-                    dropped.join("`, `")
-                ),
-            );
-        }
-        adopted.protocol = Some(protocol.clone());
+        Ok(winner.protocol.clone())
     }
-    if let Some(own_protocol) = &mine.protocol
-        && mine.read_version >= 0
-        && !mine.revalidates
-        && !features::supported(&view.read_protocol).is_subset(&features::supported(own_protocol))
-    {
-        return lost(
-            ConflictKind::ProtocolChanged,
-            format!("{own} drops a table feature, and {other} came in between"),
-        );
-    }
-    let protocol = adopted.protocol.as_ref().unwrap_or(&view.protocol);
 
-    if let Some(metadata) = &winner.metadata {
+    /// Checks the metadata of both under the newest `protocol`.
+    fn check_metadata(&self, protocol: &Protocol, adopted: &mut RebasedState) -> Result<()> {
+        let (mine, view, winner) = (self.mine, self.view, self.winner);
+        let (own, other) = (self.own, &self.other);
+        let Some(metadata) = &winner.metadata else {
+            return Ok(());
+        };
         if mine.read_version >= 0 && metadata.id != view.metadata.id {
             return Err(Error::invalid(format!(
                 "the table was replaced by another one (its id was `{}` and is `{}`) while {own} was under way; open it again",
@@ -102,27 +157,27 @@ pub fn check(
             .at_version(winner.version));
         }
         if mine.metadata.is_some() {
-            return lost(
+            return self.lost(
                 ConflictKind::MetadataChanged,
                 format!("{own} changes the table's metadata, and so did {other}"),
             );
         }
         if !winner.identity_only {
-            match enables_only(&view.metadata, metadata, protocol) {
-                None => {
-                    return lost(
-                        ConflictKind::MetadataChanged,
-                        format!("{other} changed the table's metadata while {own} was under way"),
-                    );
-                }
-                Some(changed) => adopted.row_ids_lost = changed.contains("delta.enableRowTracking"),
-            }
+            let Some(changed) = enables_only(&view.metadata, metadata, protocol) else {
+                return self.lost(
+                    ConflictKind::MetadataChanged,
+                    format!("{other} changed the table's metadata while {own} was under way"),
+                );
+            };
+            adopted.row_ids_lost = changed.contains("delta.enableRowTracking");
         }
         adopted.metadata = Some(metadata.clone());
+        Ok(())
     }
 
-    let supported = features::supported(protocol);
-    if supported.contains("domainMetadata") {
+    /// Checks that no domain is used by both, and finds those that a replaced table loses.
+    fn check_domains(&self, adopted: &mut RebasedState) -> Result<()> {
+        let (mine, winner) = (self.mine, self.winner);
         let own_domains: BTreeSet<&str> = mine
             .domains()
             .map(|d| d.domain.as_str())
@@ -130,9 +185,12 @@ pub fn check(
             .collect();
         let others = || winner.domains.iter().filter(|d| d.domain != ROW_TRACKING);
         if let Some(both) = others().find(|d| own_domains.contains(d.domain.as_str())) {
-            return lost(
+            return self.lost(
                 ConflictKind::ConcurrentTransaction,
-                format!("{own} and {other} both use the domain `{}`", both.domain),
+                format!(
+                    "{} and {} both use the domain `{}`",
+                    self.own, self.other, both.domain
+                ),
             );
         }
         if mine.operation.replaces_table() {
@@ -144,53 +202,66 @@ pub fn check(
                 })
                 .collect();
         }
-    }
-    if let Some(txn) = winner
-        .txns
-        .iter()
-        .find(|txn| mine.reads.apps.contains(&txn.app_id))
-    {
-        return lost(
-            ConflictKind::ConcurrentTransaction,
-            format!(
-                "{other} wrote version {} of the application `{}`, which {own} depends on",
-                txn.version, txn.app_id
-            ),
-        );
+        Ok(())
     }
 
-    let tracks_rows = supported.contains("rowTracking");
-    adopted.row_id_high_water_mark = winner
-        .domains
-        .iter()
-        .find(|d| d.domain == ROW_TRACKING && !d.removed)
-        .and_then(|d| parse_high_water_mark(&d.configuration));
-    if tracks_rows {
-        check_backfill(mine, winner, &mut adopted)?;
+    /// Checks that the other commit wrote no version of an application that the transaction read.
+    fn check_transactions(&self) -> Result<()> {
+        let (own, other) = (self.own, &self.other);
+        let apps = &self.mine.reads.apps;
+        match self
+            .winner
+            .txns
+            .iter()
+            .find(|txn| apps.contains(&txn.app_id))
+        {
+            Some(txn) => self.lost(
+                ConflictKind::ConcurrentTransaction,
+                format!(
+                    "{other} wrote version {} of the application `{}`, which {own} depends on",
+                    txn.version, txn.app_id
+                ),
+            ),
+            None => Ok(()),
+        }
     }
-    let backfills = winner.is_backfill()
-        || winner.is_unbackfill()
-        || mine.operation.is_backfill()
-        || mine.operation.is_unbackfill();
-    if !backfills && let Some(at) = unseen_add(mine, winner, lens) {
-        let file = winner.adds().map_or("", |adds| path_at(&adds.path, at));
-        let also = if removes_reads(mine, winner)? {
-            ", and removed files that it read"
-        } else {
-            ""
+
+    /// Checks that the other commit added no file that the transaction should have read.
+    fn check_added_files(&self, lens: Option<&FileMatcher>) -> Result<()> {
+        let (mine, winner) = (self.mine, self.winner);
+        let (own, other) = (self.own, &self.other);
+        let backfills = winner.is_backfill()
+            || winner.is_unbackfill()
+            || mine.operation.is_backfill()
+            || mine.operation.is_unbackfill();
+        if !backfills && let Some(at) = unseen_add(mine, winner, lens) {
+            let file = winner.adds().map_or("", |adds| path_at(&adds.path, at));
+            let also = if removes_reads(mine, winner)? {
+                ", and removed files that it read"
+            } else {
+                ""
+            };
+            return self.lost(
+                ConflictKind::ConcurrentAppend,
+                format!("{other} added the file {file}, which {own} should have read{also}"),
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks that the other commit removed no file that the transaction read, unless it is among
+    /// the `superseded` ones, or removes.
+    fn check_removed_files(&self, superseded: &[String]) -> Result<()> {
+        let (mine, own, other) = (self.mine, self.own, &self.other);
+        let Some(removes) = self.winner.removes() else {
+            return Ok(());
         };
-        return lost(
-            ConflictKind::ConcurrentAppend,
-            format!("{other} added the file {file}, which {own} should have read{also}"),
-        );
-    }
-    if let Some(removes) = winner.removes() {
-        let settled: BTreeSet<&String> = adopted.superseded_files.iter().collect();
+        let settled: BTreeSet<&String> = superseded.iter().collect();
         let mut deleted_twice = None;
         for at in 0..removes.len() {
             let path = canonical(removes.path.value(at))?;
             if mine.reads.files.contains(&path) && !settled.contains(&path) {
-                return lost(
+                return self.lost(
                     ConflictKind::ConcurrentDeleteRead,
                     format!("{other} removed the file {path}, which {own} read"),
                 );
@@ -200,7 +271,7 @@ pub fn check(
             }
         }
         if !removes.is_empty() && mine.reads.whole_table {
-            return lost(
+            return self.lost(
                 ConflictKind::ConcurrentDeleteRead,
                 format!(
                     "{other} removed the file {}, and {own} read the whole table",
@@ -209,13 +280,13 @@ pub fn check(
             );
         }
         if let Some(path) = deleted_twice {
-            return lost(
+            return self.lost(
                 ConflictKind::ConcurrentDeleteDelete,
                 format!("{other} removed the file {path}, which {own} removes too"),
             );
         }
+        Ok(())
     }
-    Ok(adopted)
 }
 
 fn path_at(paths: &StringViewArray, at: usize) -> &str {
