@@ -381,7 +381,7 @@ const ROW_TRACKING_COLUMNS: [(&str, &str); 2] = [
     ),
 ];
 
-#[allow(clippy::too_many_arguments)]
+/// Sets properties, and completes and checks protocol, metadata and schema.
 fn apply(
     protocol: &Protocol,
     mut metadata: Metadata,
@@ -393,12 +393,81 @@ fn apply(
 ) -> Result<(Protocol, Metadata)> {
     let before = mode(&metadata)?;
     let stats_columns = metadata.configuration.get(STATS_COLUMNS).cloned();
-    let mut asked = features.clone();
-    let (mut min_reader, mut min_writer) = (None, None);
+    let mut requested = set_values(&mut metadata, changes, context.allow_unknown)?;
+    requested.features.extend(features.iter().cloned());
+    let compat = iceberg::resolve_iceberg_compat(&mut metadata, changes, is_new)?;
+    if compat.is_some() {
+        require_column_mapping(&mut metadata, is_new)?;
+    }
+    let after = mode(&metadata)?;
+    if !is_new {
+        check_mode_change(before, after)?;
+    }
+    let mut schema = schema.clone();
+    if after != ColumnMapping::None {
+        let keep_names = !is_new && before == ColumnMapping::None;
+        schema = assign_column_mapping(
+            &mut metadata,
+            &schema,
+            keep_names,
+            compat == Some(2),
+            context,
+        );
+    }
+    if is_on(&metadata, "delta.enableRowTracking") {
+        name_row_tracking_columns(&mut metadata, context)?;
+    }
+    check_column_types(&metadata, &schema, is_new)?;
+    let change_feed = is_on(&metadata, "delta.enableChangeDataFeed")
+        || is_on(&metadata, "delta.enableChangeDataCapture");
+    schema_change::check(&schema, &metadata.partition_columns, change_feed)?;
+    // An unchanged schema is kept verbatim.
+    let has_new_schema = StructType::parse(&metadata.schema_string)? != schema;
+    if has_new_schema {
+        metadata.schema_string = schema.to_json_string();
+    }
+    if let Some(list) = metadata.configuration.get(STATS_COLUMNS)
+        && (is_new || has_new_schema || stats_columns.as_ref() != Some(list))
+    {
+        schema_change::check_stats_columns(list, &schema, &metadata.partition_columns)?;
+    }
+
+    let protocol = raise_protocol(protocol, requested, &metadata, &schema)?;
+    features::check_writable(&protocol)?;
+    iceberg::check(&protocol, &metadata, &schema)?;
+    // As in delta-spark: readers of manifests do not see deletion vectors.
+    if is_on(&metadata, SYMLINK_MANIFESTS) && is_on(&metadata, "delta.enableDeletionVectors") {
+        return Err(Error::invalid(format!(
+            "`{SYMLINK_MANIFESTS}` and `delta.enableDeletionVectors` cannot both be true: readers of \
+             manifests do not see deletion vectors"
+        )));
+    }
+    Ok((protocol, metadata))
+}
+
+fn is_on(metadata: &Metadata, key: &str) -> bool {
+    properties::flag(&metadata.configuration, key)
+}
+
+/// The features and versions of the protocol that a change requests by name.
+#[derive(Default)]
+struct RequestedProtocol {
+    features: BTreeSet<String>,
+    min_reader: Option<i32>,
+    min_writer: Option<i32>,
+}
+
+/// Sets properties in the metadata; returns the features and versions among them.
+fn set_values(
+    metadata: &mut Metadata,
+    changes: &BTreeMap<String, String>,
+    allow_unknown: bool,
+) -> Result<RequestedProtocol> {
+    let mut requested = RequestedProtocol::default();
     for (key, value) in changes {
         let lower = key.to_ascii_lowercase();
         if lower.starts_with(FEATURE) {
-            asked.insert(named_feature(
+            requested.features.insert(named_feature(
                 key.get(FEATURE.len()..).unwrap_or_default(),
                 value,
             )?);
@@ -408,10 +477,10 @@ fn apply(
         if metadata.configuration.get(key) == Some(value) {
             continue;
         }
-        let key = properties::canonical_property_key(key, value, context.allow_unknown)?;
+        let key = properties::canonical_property_key(key, value, allow_unknown)?;
         match key.as_str() {
-            MIN_READER => min_reader = value.trim().parse().ok(),
-            MIN_WRITER => min_writer = value.trim().parse().ok(),
+            MIN_READER => requested.min_reader = value.trim().parse().ok(),
+            MIN_WRITER => requested.min_writer = value.trim().parse().ok(),
             IGNORE_DEFAULTS => {}
             _ => {
                 if metadata
@@ -429,124 +498,138 @@ fn apply(
             }
         }
     }
-    let on = |metadata: &Metadata, key: &str| properties::flag(&metadata.configuration, key);
-    let compat = iceberg::resolve_iceberg_compat(&mut metadata, changes, is_new)?;
-    if compat.is_some() && is_new && !metadata.configuration.contains_key(MODE) {
+    Ok(requested)
+}
+
+/// Checks that a table with Iceberg compatibility has column mapping; a new one gets it.
+fn require_column_mapping(metadata: &mut Metadata, is_new: bool) -> Result<()> {
+    if is_new && !metadata.configuration.contains_key(MODE) {
         metadata
             .configuration
             .insert(MODE.to_owned(), "name".to_owned());
     }
-    let after = mode(&metadata)?;
-    if compat.is_some() && after == ColumnMapping::None {
+    if mode(metadata)? == ColumnMapping::None {
         return Err(Error::invalid(
             "Iceberg compatibility needs `delta.columnMapping.mode` to be `name` or `id`; set it in the same call or before",
         ));
     }
-    if !is_new && before != after && (before, after) != (ColumnMapping::None, ColumnMapping::Name) {
-        let text = |mode| match mode {
-            ColumnMapping::None => "none",
-            ColumnMapping::Name => "name",
-            ColumnMapping::Id => "id",
-        };
-        let hint = if after == ColumnMapping::None {
-            "; drop the feature `columnMapping`, which rewrites the files"
-        } else {
-            ""
-        };
-        return Err(Error::invalid(format!(
-            "`delta.columnMapping.mode` cannot go from `{}` to `{}` on an existing table{hint}",
-            text(before),
-            text(after)
-        )));
-    }
-    let mut schema = schema.clone();
-    if after != ColumnMapping::None {
-        let known = metadata
-            .configuration
-            .get(MAX_ID)
-            .and_then(|text| text.parse::<i64>().ok())
-            .unwrap_or(0);
-        let max_id = known.max(schema_change::max_column_id(&schema));
-        let keep_names = !is_new && before == ColumnMapping::None;
-        let mut assign = ColumnMappingAssigner {
-            max_id,
-            keep_names,
-            nested: compat == Some(2),
-            generate_id: &mut *context.generate_id,
-        };
-        schema = assign.schema(&schema);
-        metadata
-            .configuration
-            .insert(MAX_ID.to_owned(), assign.max_id.to_string());
-    }
-    if on(&metadata, "delta.enableRowTracking") {
-        if on(&metadata, "delta.rowTrackingSuspended") {
-            return Err(Error::invalid(
-                "`delta.enableRowTracking` and `delta.rowTrackingSuspended` cannot both be true",
-            ));
-        }
-        for (key, prefix) in ROW_TRACKING_COLUMNS {
-            let name = format!("{prefix}{}", (context.generate_id)());
-            metadata.configuration.entry(key.to_owned()).or_insert(name);
-        }
-    }
-    // A table that has such columns keeps them; no new ones are added.
-    let is_spark = |data_type: &DataType| matches!(data_type, DataType::Spark(_));
-    if is_new || !schema_change::any_type(&StructType::parse(&metadata.schema_string)?, &is_spark) {
-        let holds = |field: &&StructField| {
-            schema_change::any_type(
-                &StructType {
-                    fields: vec![(*field).clone()],
-                },
-                &is_spark,
-            )
-        };
-        if let Some(field) = schema.fields.iter().find(holds) {
-            return Err(Error::unsupported(format!(
-                "Delta tables have no columns of type {}; store the number as long",
-                field.data_type
-            ))
-            .at_column(&field.name));
-        }
-    }
-    let change_feed = on(&metadata, "delta.enableChangeDataFeed")
-        || on(&metadata, "delta.enableChangeDataCapture");
-    schema_change::check(&schema, &metadata.partition_columns, change_feed)?;
-    // An unchanged schema is kept verbatim.
-    let has_new_schema = StructType::parse(&metadata.schema_string)? != schema;
-    if has_new_schema {
-        metadata.schema_string = schema.to_json_string();
-    }
-    if let Some(list) = metadata.configuration.get(STATS_COLUMNS)
-        && (is_new || has_new_schema || stats_columns.as_ref() != Some(list))
-    {
-        schema_change::check_stats_columns(list, &schema, &metadata.partition_columns)?;
-    }
+    Ok(())
+}
 
-    let raised = features::with_versions(protocol, min_reader, min_writer)?;
-    asked.extend(without_previews(
+/// Checks that an existing table may change its column mapping mode.
+fn check_mode_change(before: ColumnMapping, after: ColumnMapping) -> Result<()> {
+    if before == after || (before, after) == (ColumnMapping::None, ColumnMapping::Name) {
+        return Ok(());
+    }
+    let text = |mode| match mode {
+        ColumnMapping::None => "none",
+        ColumnMapping::Name => "name",
+        ColumnMapping::Id => "id",
+    };
+    let hint = if after == ColumnMapping::None {
+        "; drop the feature `columnMapping`, which rewrites the files"
+    } else {
+        ""
+    };
+    Err(Error::invalid(format!(
+        "`delta.columnMapping.mode` cannot go from `{}` to `{}` on an existing table{hint}",
+        text(before),
+        text(after)
+    )))
+}
+
+/// The schema with column mapping for every field; raises `maxColumnId`.
+fn assign_column_mapping(
+    metadata: &mut Metadata,
+    schema: &StructType,
+    keep_names: bool,
+    nested: bool,
+    context: &mut TableChangeContext<'_>,
+) -> StructType {
+    let known = metadata
+        .configuration
+        .get(MAX_ID)
+        .and_then(|text| text.parse::<i64>().ok())
+        .unwrap_or(0);
+    let mut assign = ColumnMappingAssigner {
+        max_id: known.max(schema_change::max_column_id(schema)),
+        keep_names,
+        nested,
+        generate_id: &mut *context.generate_id,
+    };
+    let mapped = assign.schema(schema);
+    metadata
+        .configuration
+        .insert(MAX_ID.to_owned(), assign.max_id.to_string());
+    mapped
+}
+
+/// Names the columns of row tracking that have no name yet.
+fn name_row_tracking_columns(
+    metadata: &mut Metadata,
+    context: &mut TableChangeContext<'_>,
+) -> Result<()> {
+    if is_on(metadata, "delta.rowTrackingSuspended") {
+        return Err(Error::invalid(
+            "`delta.enableRowTracking` and `delta.rowTrackingSuspended` cannot both be true",
+        ));
+    }
+    for (key, prefix) in ROW_TRACKING_COLUMNS {
+        let name = format!("{prefix}{}", (context.generate_id)());
+        metadata.configuration.entry(key.to_owned()).or_insert(name);
+    }
+    Ok(())
+}
+
+/// Checks that no column gets a type of Spark that Delta does not have.
+fn check_column_types(metadata: &Metadata, schema: &StructType, is_new: bool) -> Result<()> {
+    let is_spark = |data_type: &DataType| matches!(data_type, DataType::Spark(_));
+    // A table that has such columns keeps them; no new ones are added.
+    if !is_new && schema_change::any_type(&StructType::parse(&metadata.schema_string)?, &is_spark) {
+        return Ok(());
+    }
+    let holds = |field: &&StructField| {
+        schema_change::any_type(
+            &StructType {
+                fields: vec![(*field).clone()],
+            },
+            &is_spark,
+        )
+    };
+    match schema.fields.iter().find(holds) {
+        Some(field) => Err(Error::unsupported(format!(
+            "Delta tables have no columns of type {}; store the number as long",
+            field.data_type
+        ))
+        .at_column(&field.name)),
+        None => Ok(()),
+    }
+}
+
+/// The protocol with the requested features and versions, raised to the requirements of metadata
+/// and schema.
+fn raise_protocol(
+    protocol: &Protocol,
+    requested: RequestedProtocol,
+    metadata: &Metadata,
+    schema: &StructType,
+) -> Result<Protocol> {
+    let raised = features::with_versions(protocol, requested.min_reader, requested.min_writer)?;
+    let mut wanted = requested.features;
+    wanted.extend(without_previews(
         &raised,
-        required_features(&metadata, &schema)?,
+        required_features(metadata, schema)?,
     ));
-    let protocol = features::with_features(&raised, &asked);
+    let protocol = features::with_features(&raised, &wanted);
     if features::supported(&protocol).contains("clustering")
-        && asked.contains("clustering")
+        && wanted.contains("clustering")
         && !metadata.partition_columns.is_empty()
     {
         return Err(Error::invalid(
             "a table cannot be both partitioned and clustered",
         ));
     }
-    features::check_writable(&protocol)?;
-    iceberg::check(&protocol, &metadata, &schema)?;
-    // As in delta-spark: readers of manifests do not see deletion vectors.
-    if on(&metadata, SYMLINK_MANIFESTS) && on(&metadata, "delta.enableDeletionVectors") {
-        return Err(Error::invalid(format!(
-            "`{SYMLINK_MANIFESTS}` and `delta.enableDeletionVectors` cannot both be true: readers of \
-             manifests do not see deletion vectors"
-        )));
-    }
-    Ok((protocol, metadata))
+    Ok(protocol)
 }
 
 /// The feature of `delta.feature.name = supported`.
