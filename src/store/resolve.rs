@@ -196,6 +196,7 @@ fn clients<K: std::str::FromStr + AsRef<str> + PartialEq + Copy>(
     }
 }
 
+/// The service of a URL, and the path of the table in it.
 fn build(url: &Url, options: &StorageOptions) -> Result<ServiceAndPrefix> {
     use object_store::ObjectStoreScheme as Scheme;
     let bad = |error: &dyn std::fmt::Display| {
@@ -210,92 +211,13 @@ fn build(url: &Url, options: &StorageOptions) -> Result<ServiceAndPrefix> {
     let (scheme, prefix) = Scheme::parse(url).map_err(|error| bad(&error))?;
     let service = match scheme {
         #[cfg(feature = "s3")]
-        Scheme::AmazonS3 => {
-            let store = configured!(
-                object_store::aws::AmazonS3Builder,
-                url,
-                options,
-                "AWS_",
-                "aws_metadata_endpoint"
-            );
-            // Directory buckets, which have this suffix, cannot list from a name on.
-            let express = url
-                .host_str()
-                .is_some_and(|bucket| bucket.ends_with("--x-s3"));
-            ObjectService {
-                pages: (!express).then(|| Arc::clone(&store) as _),
-                store,
-                batch: 1_000,
-            }
-        }
+        Scheme::AmazonS3 => s3_service(url, options)?,
         #[cfg(feature = "azure")]
-        Scheme::MicrosoftAzure => {
-            let store = configured!(
-                object_store::azure::MicrosoftAzureBuilder,
-                url,
-                options,
-                "AZURE_",
-                "azure_msi_endpoint"
-            );
-            ObjectService {
-                pages: Some(Arc::clone(&store) as _),
-                store,
-                batch: 256,
-            }
-        }
+        Scheme::MicrosoftAzure => azure_service(url, options)?,
         #[cfg(feature = "gcs")]
-        Scheme::GoogleCloudStorage => {
-            let store = configured!(
-                object_store::gcp::GoogleCloudStorageBuilder,
-                url,
-                options,
-                "GOOGLE_",
-                ""
-            );
-            ObjectService {
-                pages: Some(Arc::clone(&store) as _),
-                store,
-                batch: 1_000,
-            }
-        }
+        Scheme::GoogleCloudStorage => gcs_service(url, options)?,
         #[cfg(feature = "http")]
-        Scheme::Http => {
-            let settings = ServiceSettings::<object_store::ClientConfigKey>::new(
-                options,
-                "",
-                std::iter::empty(),
-            )?;
-            let mut client = object_store::ClientOptions::new();
-            for (key, value) in &settings.values {
-                client = client.with_config(*key, value);
-            }
-            if url.scheme() == "http" {
-                client = client.with_allow_http(true);
-            }
-            let root = &url[..url::Position::BeforePath];
-            let is_anonymous = url.username().is_empty() && url.password().is_none();
-            let clients = ClientFactory {
-                is_anonymous,
-                ..ClientFactory::default()
-            };
-            let builder = object_store::http::HttpBuilder::new()
-                .with_url(root)
-                .with_client_options(client)
-                .with_retry(retries(options)?);
-            let failed = |error: object_store::Error| {
-                Error::invalid(format!(
-                    "cannot use {}: {}",
-                    safe(url.as_str()),
-                    settings.redacted(&error.to_string())
-                ))
-            };
-            plain(Arc::new(
-                builder
-                    .with_http_connector(clients)
-                    .build()
-                    .map_err(failed)?,
-            ))
-        }
+        Scheme::Http => http_service(url, options)?,
         _ => {
             let _ = options;
             return Err(Error::invalid(format!(
@@ -305,6 +227,98 @@ fn build(url: &Url, options: &StorageOptions) -> Result<ServiceAndPrefix> {
         }
     };
     Ok((service, prefix))
+}
+
+/// A bucket of Amazon S3 or of a compatible service.
+#[cfg(feature = "s3")]
+fn s3_service(url: &Url, options: &StorageOptions) -> Result<ObjectService> {
+    let store = configured!(
+        object_store::aws::AmazonS3Builder,
+        url,
+        options,
+        "AWS_",
+        "aws_metadata_endpoint"
+    );
+    // Directory buckets, which have this suffix, cannot list from a name on.
+    let express = url
+        .host_str()
+        .is_some_and(|bucket| bucket.ends_with("--x-s3"));
+    Ok(ObjectService {
+        pages: (!express).then(|| Arc::clone(&store) as _),
+        store,
+        batch: 1_000,
+    })
+}
+
+/// A container of Azure Blob Storage.
+#[cfg(feature = "azure")]
+fn azure_service(url: &Url, options: &StorageOptions) -> Result<ObjectService> {
+    let store = configured!(
+        object_store::azure::MicrosoftAzureBuilder,
+        url,
+        options,
+        "AZURE_",
+        "azure_msi_endpoint"
+    );
+    Ok(ObjectService {
+        pages: Some(Arc::clone(&store) as _),
+        store,
+        batch: 256,
+    })
+}
+
+/// A bucket of Google Cloud Storage.
+#[cfg(feature = "gcs")]
+fn gcs_service(url: &Url, options: &StorageOptions) -> Result<ObjectService> {
+    let store = configured!(
+        object_store::gcp::GoogleCloudStorageBuilder,
+        url,
+        options,
+        "GOOGLE_",
+        ""
+    );
+    Ok(ObjectService {
+        pages: Some(Arc::clone(&store) as _),
+        store,
+        batch: 1_000,
+    })
+}
+
+/// An HTTP server.
+#[cfg(feature = "http")]
+fn http_service(url: &Url, options: &StorageOptions) -> Result<ObjectService> {
+    let settings =
+        ServiceSettings::<object_store::ClientConfigKey>::new(options, "", std::iter::empty())?;
+    let mut client = object_store::ClientOptions::new();
+    for (key, value) in &settings.values {
+        client = client.with_config(*key, value);
+    }
+    if url.scheme() == "http" {
+        client = client.with_allow_http(true);
+    }
+    let root = &url[..url::Position::BeforePath];
+    let is_anonymous = url.username().is_empty() && url.password().is_none();
+    let clients = ClientFactory {
+        is_anonymous,
+        ..ClientFactory::default()
+    };
+    let builder = object_store::http::HttpBuilder::new()
+        .with_url(root)
+        .with_client_options(client)
+        .with_retry(retries(options)?);
+    let failed = |error: object_store::Error| {
+        Error::invalid(format!(
+            "cannot use {}: {}",
+            safe(url.as_str()),
+            settings.redacted(&error.to_string())
+        ))
+    };
+    Ok(plain(Arc::new(
+        builder
+            .with_http_connector(clients)
+            .build()
+            .map_err(failed)?,
+    )))
 }
 
 fn plain(store: Arc<dyn object_store::ObjectStore>) -> ObjectService {
