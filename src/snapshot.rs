@@ -22,11 +22,13 @@ mod identity;
 mod log_damage;
 mod segment_cell;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use arbitration::{ArbitrationResult, CheckpointRulings, arbitrate, contradiction_error};
+use arbitration::{
+    ArbitrationResult, CheckpointRulings, arbitrate, checkpoint_path, contradiction_error,
+};
 use commit_fingerprint::CommitFingerprint;
 pub use files::SnapshotFiles;
 use log_damage::{FallbackResult, checksum_warning, fallback_warning, with_fallback};
@@ -144,7 +146,6 @@ impl Snapshot {
             .checksum
             .as_ref()
             .and_then(|file| log.checksum(file));
-        let mut warnings = SnapshotWarnings::default();
         if let Some(checksum) = &checksum
             && is_checksum_credible(checksum, &log, &segment, &texts)?
             && let Ok(table) = CheckedTable::new(
@@ -163,87 +164,22 @@ impl Snapshot {
                 texts,
                 table,
                 (Some(checksum.clone()), true),
-                warnings,
+                SnapshotWarnings::default(),
             );
         }
-        let against = |table: &TableActions| {
-            checksum
-                .as_ref()
-                .map(|checksum| checksum.against_table(&table.protocol, &table.metadata))
-                .unwrap_or_default()
+        let mut warnings = SnapshotWarnings::default();
+        let reader = TableReader {
+            log: &log,
+            commit_cache: &texts,
+            checksum: checksum.as_ref(),
         };
-        let read = |segment: &LogSegment| {
-            reconcile::read_table_actions(segment, &texts, log.stores().root())
-        };
-        let (doubtful, refused) = (Cell::new(false), RefCell::new(None));
-        let read_and_check = |segment: &LogSegment| {
-            let (actions, from_checkpoint) = read(segment)?;
-            doubtful.set(from_checkpoint);
-            match (
-                CheckedTable::check(&actions, &log, segment.version),
-                &segment.checkpoint,
-            ) {
-                (Ok((mapping, schema)), _) => Ok(CheckedTable {
-                    actions,
-                    mapping,
-                    schema,
-                }),
-                // Invalid values are treated as damage of the checkpoint, unless the version
-                // checksum has the same values.
-                (Err(error), Some(checkpoint))
-                    if from_checkpoint && (checksum.is_none() || !against(&actions).is_empty()) =>
-                {
-                    let damage =
-                        Error::corrupt(format!("the checkpoint has invalid values: {error}"));
-                    refused.borrow_mut().get_or_insert(error);
-                    Err(damage
-                        .at_file(
-                            checkpoint
-                                .files
-                                .first()
-                                .map_or("", |file| file.path.as_str()),
-                        )
-                        .at_version(checkpoint.version))
-                }
-                (Err(error), _) => Err(error),
-            }
-        };
-        let used = with_fallback(&log, Some(listing), segment, read_and_check);
-        let FallbackResult {
-            value: mut table,
-            mut segment,
-            damage,
-        } = used.map_err(|error| refused.take().unwrap_or(error))?;
-        if let Some(damage) = damage {
-            warnings.add(fallback_warning(&damage));
-        }
-        let mut wrong = against(&table.actions);
-        if !wrong.is_empty()
-            && doubtful.get()
-            && let Some(checkpoint) = &segment.checkpoint
-        {
-            let same = |other: &TableActions| table.actions.differences(other).is_empty();
-            let replay = |segment: &LogSegment| read(segment).map(|(table, _)| table);
-            if let ArbitrationResult::Refuted(replayed, weaker) = arbitrate(
-                &log,
-                segment.version,
-                (checkpoint, segment.skip),
-                replay,
-                same,
-                |table| against(table).is_empty(),
-            )? {
-                let fields = table.actions.differences(&replayed).join("`, `");
-                warnings.add(fallback_warning(&contradiction_error(
-                    checkpoint,
-                    &format!("the commits that it stands for in `{fields}`"),
-                )));
-                wrong = against(&replayed);
-                table = CheckedTable::new(replayed, &log, weaker.version)?;
-                segment = *weaker;
-            }
-        }
-        if !wrong.is_empty() {
-            warnings.add(checksum_warning(segment.version, &wrong));
+        let LoggedTable {
+            table,
+            segment,
+            contradicted,
+        } = reader.read(listing, segment, &mut warnings)?;
+        if !contradicted.is_empty() {
+            warnings.add(checksum_warning(segment.version, &contradicted));
         }
         Self::assemble(
             log,
@@ -251,7 +187,7 @@ impl Snapshot {
             options,
             texts,
             table,
-            (checksum.filter(|_| wrong.is_empty()), false),
+            (checksum.filter(|_| contradicted.is_empty()), false),
             warnings,
         )
     }
@@ -921,6 +857,139 @@ impl Snapshot {
     /// [`Error::NotFound`], [`Error::Storage`] name the file.
     pub fn commit_bytes(&self, commit: &CommitFile) -> Result<bytes::Bytes> {
         self.0.commit_cache.get(commit)
+    }
+}
+
+/// Reads protocol and metadata from the log and compares them with the version checksum.
+struct TableReader<'a> {
+    log: &'a DeltaLog,
+    commit_cache: &'a Arc<CommitCache>,
+    checksum: Option<&'a ChecksumFileContents>,
+}
+
+/// Protocol and metadata as the log has them.
+struct LoggedTable {
+    table: CheckedTable,
+    /// The segment that could be read.
+    segment: LogSegment,
+    /// The fields in which the version checksum differs.
+    contradicted: Vec<&'static str>,
+}
+
+impl TableReader<'_> {
+    /// Reads a segment, or a weaker one if a checkpoint or compaction is damaged or wrong.
+    fn read(
+        &self,
+        listing: &LogListing,
+        segment: LogSegment,
+        warnings: &mut SnapshotWarnings,
+    ) -> Result<LoggedTable> {
+        let refused: RefCell<Option<Error>> = RefCell::new(None);
+        let used = with_fallback(self.log, Some(listing), segment, |segment: &LogSegment| {
+            self.read_checked(segment, &refused)
+        });
+        let FallbackResult {
+            value: (table, is_from_checkpoint),
+            segment,
+            damage,
+        } = used.map_err(|error| refused.take().unwrap_or(error))?;
+        if let Some(damage) = damage {
+            warnings.add(fallback_warning(&damage));
+        }
+        let contradicted = self.contradictions(&table.actions);
+        if is_from_checkpoint
+            && !contradicted.is_empty()
+            && let Some((replayed, weaker)) =
+                self.refute_checkpoint(&table.actions, &segment, warnings)?
+        {
+            return Ok(LoggedTable {
+                contradicted: self.contradictions(&replayed),
+                table: CheckedTable::new(replayed, self.log, weaker.version)?,
+                segment: weaker,
+            });
+        }
+        Ok(LoggedTable {
+            table,
+            segment,
+            contradicted,
+        })
+    }
+
+    /// The protocol and metadata of a segment, and whether one of them comes from the checkpoint.
+    fn read_actions(&self, segment: &LogSegment) -> Result<(TableActions, bool)> {
+        reconcile::read_table_actions(segment, self.commit_cache, self.log.stores().root())
+    }
+
+    /// The same, checked; `refused` keeps the first error that is treated as damage.
+    fn read_checked(
+        &self,
+        segment: &LogSegment,
+        refused: &RefCell<Option<Error>>,
+    ) -> Result<(CheckedTable, bool)> {
+        let (actions, is_from_checkpoint) = self.read_actions(segment)?;
+        match (
+            CheckedTable::check(&actions, self.log, segment.version),
+            &segment.checkpoint,
+        ) {
+            (Ok((mapping, schema)), _) => {
+                let table = CheckedTable {
+                    actions,
+                    mapping,
+                    schema,
+                };
+                Ok((table, is_from_checkpoint))
+            }
+            // Invalid values are treated as damage of the checkpoint, unless the version checksum
+            // has the same values.
+            (Err(error), Some(checkpoint))
+                if is_from_checkpoint
+                    && (self.checksum.is_none() || !self.contradictions(&actions).is_empty()) =>
+            {
+                let damage = Error::corrupt(format!("the checkpoint has invalid values: {error}"));
+                refused.borrow_mut().get_or_insert(error);
+                Err(damage
+                    .at_file(checkpoint_path(checkpoint))
+                    .at_version(checkpoint.version))
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// The fields in which the version checksum, if there is one, contradicts the log.
+    fn contradictions(&self, actions: &TableActions) -> Vec<&'static str> {
+        self.checksum
+            .map(|checksum| checksum.against_table(&actions.protocol, &actions.metadata))
+            .unwrap_or_default()
+    }
+
+    /// Reads again without a checkpoint that the version checksum contradicts; returns the result
+    /// if it differs.
+    fn refute_checkpoint(
+        &self,
+        actions: &TableActions,
+        segment: &LogSegment,
+        warnings: &mut SnapshotWarnings,
+    ) -> Result<Option<(TableActions, LogSegment)>> {
+        let Some(checkpoint) = &segment.checkpoint else {
+            return Ok(None);
+        };
+        let ruling = arbitrate(
+            self.log,
+            segment.version,
+            (checkpoint, segment.skip),
+            |segment: &LogSegment| self.read_actions(segment).map(|(actions, _)| actions),
+            |other: &TableActions| actions.differences(other).is_empty(),
+            |other: &TableActions| self.contradictions(other).is_empty(),
+        )?;
+        let ArbitrationResult::Refuted(replayed, weaker) = ruling else {
+            return Ok(None);
+        };
+        let fields = actions.differences(&replayed).join("`, `");
+        warnings.add(fallback_warning(&contradiction_error(
+            checkpoint,
+            &format!("the commits that it stands for in `{fields}`"),
+        )));
+        Ok(Some((replayed, *weaker)))
     }
 }
 
