@@ -1157,115 +1157,161 @@ pub(super) fn evolved_definition(
     data: &StructType,
     options: &WriteOptions,
 ) -> Result<TableDefinition> {
-    let (protocol, metadata) = (snapshot.protocol(), snapshot.metadata());
     let partly = options.is_partial();
     let replaces = options.schema_mode == Some(SchemaMode::Overwrite) && !partly;
     if !options.cluster_by.is_empty() && !replaces {
-        let now = snapshot
-            .non_file_actions()?
-            .domains
-            .get(CLUSTERING)
-            .map(|domain| domain.configuration.clone());
-        if now != Some(clustering_domain(snapshot.schema(), &options.cluster_by)?.configuration) {
-            return Err(Error::invalid(
-                "`cluster_by` is not how the table is clustered; leave it out to write to the table as it is",
-            ));
-        }
+        check_same_clustering(snapshot, &options.cluster_by)?;
     }
-    let asked: Option<Vec<String>> = options.partition_by.as_ref().map(|names| {
+    let partition_columns: Option<Vec<String>> = options.partition_by.as_ref().map(|names| {
         let schema = if replaces { data } else { snapshot.schema() };
         names
             .iter()
             .map(|name| schema_column_name(schema, name))
             .collect()
     });
-    if let (false, Some(asked)) = (replaces, &asked)
-        && *asked != metadata.partition_columns
-    {
+    if let (false, Some(columns)) = (replaces, &partition_columns) {
+        check_same_partitioning(snapshot.metadata(), columns)?;
+    }
+    match options.schema_mode {
+        None => Ok(current_definition(snapshot)),
+        Some(SchemaMode::Merge) => merged_definition(snapshot, data),
+        // Some rows are kept, so the schema must be kept as well; callers that always set the mode
+        // lose nothing.
+        Some(SchemaMode::Overwrite) if partly => {
+            check_same_columns(snapshot.schema(), data)?;
+            Ok(current_definition(snapshot))
+        }
+        Some(SchemaMode::Overwrite) => {
+            replaced_definition(snapshot, data, partition_columns, &options.cluster_by)
+        }
+    }
+}
+
+/// Checks that a write names the clustering columns that the table has.
+fn check_same_clustering(snapshot: &Snapshot, columns: &[String]) -> Result<()> {
+    let now = snapshot
+        .non_file_actions()?
+        .domains
+        .get(CLUSTERING)
+        .map(|domain| domain.configuration.clone());
+    if now != Some(clustering_domain(snapshot.schema(), columns)?.configuration) {
+        return Err(Error::invalid(
+            "`cluster_by` is not how the table is clustered; leave it out to write to the table as it is",
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that a write names the partition columns that the table has.
+fn check_same_partitioning(metadata: &Metadata, columns: &[String]) -> Result<()> {
+    if columns != metadata.partition_columns {
         return Err(Error::invalid(format!(
             "Specified table partitioning does not match table partitioning: expected: {}, got: {}; leave `partition_by` out, or replace the table with mode=\"overwrite\" and schema_mode=\"overwrite\"",
             json!(metadata.partition_columns),
-            json!(asked)
+            json!(columns)
         )));
     }
+    Ok(())
+}
+
+/// Checks that the data has exactly the columns of the table, with their types.
+fn check_same_columns(table: &StructType, data: &StructType) -> Result<()> {
+    let same = |field: &StructField| {
+        table
+            .field(&field.name)
+            .is_some_and(|known| known.data_type == field.data_type)
+    };
+    if data.fields.len() != table.fields.len() || !data.fields.iter().all(same) {
+        return Err(Error::invalid(
+            "schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate`, keys or dynamic partitions",
+        ));
+    }
+    Ok(())
+}
+
+/// The definition of the table as it is.
+fn current_definition(snapshot: &Snapshot) -> TableDefinition {
+    (
+        snapshot.protocol().clone(),
+        snapshot.metadata().clone(),
+        Vec::new(),
+    )
+}
+
+/// The definition after new columns of the data were added.
+fn merged_definition(snapshot: &Snapshot, data: &StructType) -> Result<TableDefinition> {
+    let (protocol, metadata) = (snapshot.protocol(), snapshot.metadata());
+    let widens = features::supported(protocol)
+        .iter()
+        .any(|name| name.starts_with("typeWidening"))
+        && metadata.flag("delta.enableTypeWidening");
+    for field in data
+        .fields
+        .iter()
+        .filter(|field| snapshot.schema().field(&field.name).is_none())
+    {
+        if let Some(key) = generated_value_key(field) {
+            let what = if key == GENERATED {
+                "Schema evolved fields cannot have generated expressions. Recreate the table to achieve this"
+            } else {
+                "a column that is added while writing cannot have values made for it"
+            };
+            return Err(Error::schema_mismatch(
+                what,
+                format!("no `{key}`"),
+                format!("`{}` with it", field.name),
+            )
+            .at_column(&field.name));
+        }
+    }
+    let merged = evolution::merge(snapshot.schema(), data, widens);
+    if merged == *snapshot.schema() {
+        return Ok(current_definition(snapshot));
+    }
+    let (protocol, metadata) = with_schema(protocol, metadata, &merged)?;
+    Ok((protocol, metadata, Vec::new()))
+}
+
+/// The definition after the schema was replaced by that of the data, and the partitioning and the
+/// clustering by those of the write.
+fn replaced_definition(
+    snapshot: &Snapshot,
+    data: &StructType,
+    partition_columns: Option<Vec<String>>,
+    cluster_by: &[String],
+) -> Result<TableDefinition> {
+    let (mut protocol, mut metadata) = (snapshot.protocol().clone(), snapshot.metadata().clone());
+    metadata.partition_columns = partition_columns.unwrap_or(metadata.partition_columns);
+    if !cluster_by.is_empty() {
+        if !metadata.partition_columns.is_empty() {
+            return Err(Error::invalid("a partitioned table cannot be clustered"));
+        }
+        protocol = features::with_features(&protocol, &["clustering".to_owned()].into());
+    }
+    let schema = evolution::replace(snapshot.schema(), data);
+    if schema != *snapshot.schema()
+        || metadata != *snapshot.metadata()
+        || protocol != *snapshot.protocol()
+    {
+        (protocol, metadata) = with_schema(&protocol, &metadata, &schema)?;
+    }
+    iceberg::check_partitions(snapshot.metadata(), &metadata)?;
+    let domains = clustering_domain_change(snapshot, &metadata, cluster_by)?;
+    Ok((protocol, metadata, domains))
+}
+
+/// Protocol and metadata after the schema of a table was set.
+fn with_schema(
+    protocol: &Protocol,
+    metadata: &Metadata,
+    schema: &StructType,
+) -> Result<(Protocol, Metadata)> {
     let mut context = TableChangeContext {
         allow_unknown: true,
         now_ms: now_ms(),
         generate_id: &mut uuid,
     };
-    match options.schema_mode {
-        None => Ok((protocol.clone(), metadata.clone(), Vec::new())),
-        Some(SchemaMode::Merge) => {
-            let widens = features::supported(protocol)
-                .iter()
-                .any(|name| name.starts_with("typeWidening"))
-                && metadata.flag("delta.enableTypeWidening");
-            for field in data
-                .fields
-                .iter()
-                .filter(|field| snapshot.schema().field(&field.name).is_none())
-            {
-                if let Some(key) = generated_value_key(field) {
-                    let what = if key == GENERATED {
-                        "Schema evolved fields cannot have generated expressions. Recreate the table to achieve this"
-                    } else {
-                        "a column that is added while writing cannot have values made for it"
-                    };
-                    return Err(Error::schema_mismatch(
-                        what,
-                        format!("no `{key}`"),
-                        format!("`{}` with it", field.name),
-                    )
-                    .at_column(&field.name));
-                }
-            }
-            let merged = evolution::merge(snapshot.schema(), data, widens);
-            if merged == *snapshot.schema() {
-                return Ok((protocol.clone(), metadata.clone(), Vec::new()));
-            }
-            let (protocol, metadata) =
-                table::set_schema(protocol, metadata, &merged, &mut context)?;
-            Ok((protocol, metadata, Vec::new()))
-        }
-        // Some rows are kept, so the schema must be kept as well; callers that always set the mode
-        // lose nothing.
-        Some(SchemaMode::Overwrite) if partly => {
-            let same = |field: &StructField| {
-                snapshot
-                    .schema()
-                    .field(&field.name)
-                    .is_some_and(|known| known.data_type == field.data_type)
-            };
-            if data.fields.len() != snapshot.schema().fields.len() || !data.fields.iter().all(same)
-            {
-                return Err(Error::invalid(
-                    "schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate`, keys or dynamic partitions",
-                ));
-            }
-            Ok((protocol.clone(), metadata.clone(), Vec::new()))
-        }
-        Some(SchemaMode::Overwrite) => {
-            let (mut protocol, mut metadata) = (protocol.clone(), metadata.clone());
-            metadata.partition_columns = asked.unwrap_or(metadata.partition_columns);
-            if !options.cluster_by.is_empty() {
-                if !metadata.partition_columns.is_empty() {
-                    return Err(Error::invalid("a partitioned table cannot be clustered"));
-                }
-                protocol = features::with_features(&protocol, &["clustering".to_owned()].into());
-            }
-            let schema = evolution::replace(snapshot.schema(), data);
-            if schema != *snapshot.schema()
-                || metadata != *snapshot.metadata()
-                || protocol != *snapshot.protocol()
-            {
-                (protocol, metadata) =
-                    table::set_schema(&protocol, &metadata, &schema, &mut context)?;
-            }
-            iceberg::check_partitions(snapshot.metadata(), &metadata)?;
-            let domains = clustering_domain_change(snapshot, &metadata, &options.cluster_by)?;
-            Ok((protocol, metadata, domains))
-        }
-    }
+    table::set_schema(protocol, metadata, schema, &mut context)
 }
 
 /// The clustering after all columns were replaced: that of the write, else an empty list, as
