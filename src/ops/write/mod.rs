@@ -190,52 +190,13 @@ impl WriteCommand {
     ) -> Result<Option<Self>> {
         check_options(&options)?;
         let mut warnings = Vec::new();
-        let (protocol, metadata, domains, is_changed) = match (&place, options.mode) {
-            (TableOrPath::Table(_), SaveMode::Ignore) => return Ok(None),
-            (TableOrPath::Table(_), SaveMode::Error) => return Err(place.table_exists_error()),
-            (TableOrPath::Table(snapshot), _) if options.as_select.is_some() => {
-                check_writable(snapshot)?;
-                check_changeable(snapshot)?;
-                let (protocol, metadata, domains) =
-                    table_definition(data, &options.create_options(), Some(snapshot))?;
-                (protocol, metadata, domains, true)
-            }
-            (TableOrPath::Table(snapshot), _) => {
-                check_writable(snapshot)?;
-                if options.mode == SaveMode::Overwrite {
-                    check_changeable(snapshot)?;
-                }
-                warn_ignored_properties(snapshot, &options, &mut warnings);
-                let (protocol, metadata, domains) = evolved_definition(snapshot, data, &options)?;
-                let is_changed =
-                    metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
-                (protocol, metadata, domains, is_changed)
-            }
-            (TableOrPath::EmptyPath(..), _) => {
-                let (protocol, metadata, domains) =
-                    table_definition(data, &options.create_options(), None)?;
-                (protocol, metadata, domains, true)
-            }
+        let Some(((protocol, metadata, domains), is_changed)) =
+            planned_definition(&place, data, &options, &mut warnings)?
+        else {
+            return Ok(None);
         };
         let schema = StructType::parse(&metadata.schema_string)?;
-        let columns = ColumnPositions::find(&data.to_arrow(StringLayout::Plain), &schema).map_err(
-            |error| match error {
-                Error::SchemaMismatch {
-                    what,
-                    expected,
-                    found,
-                    context: place,
-                } if options.schema_mode.is_none() && what.ends_with("does not have") => {
-                    Error::SchemaMismatch {
-                        what: format!("{what}; {SCHEMA_HINT}"),
-                        expected,
-                        found,
-                        context: place,
-                    }
-                }
-                other => other,
-            },
-        )?;
+        let columns = find_columns(data, &schema, &options)?;
         let lacks = |field: &StructField| {
             schema
                 .fields
@@ -244,33 +205,12 @@ impl WriteCommand {
                 .any(|(own, place)| own.name == field.name && place.is_none())
         };
         let demands = TableConstraints::of(&protocol, &metadata, &schema, lacks)?;
-        // Errors that do not depend on the rows are reported before any row is read.
-        let names: Vec<&str> = demands
-            .generated
-            .iter()
-            .chain(&demands.defaults)
-            .map(|demand| demand.name.as_str())
-            .collect();
         let identities = bound_constraints::identities(&protocol, &schema)?;
         let (counted, given): (Vec<IdentityColumn>, Vec<IdentityColumn>) = identities
             .into_iter()
             .partition(|identity| schema.field(&identity.column).is_some_and(lacks));
-        for field in schema
-            .fields
-            .iter()
-            .filter(|field| !field.nullable && lacks(field))
-        {
-            if !names.contains(&field.name.as_str())
-                && !counted.iter().any(|identity| identity.column == field.name)
-            {
-                return Err(Error::schema_mismatch(
-                    "the data lacks a column that is NOT NULL",
-                    field.data_type.to_string(),
-                    "nothing",
-                )
-                .at_column(&field.name));
-            }
-        }
+        // Errors that do not depend on the rows are reported before any row is read.
+        check_not_null(&schema, lacks, &demands, &counted)?;
         if options.dynamic_partitions {
             let mut partition = metadata
                 .partition_columns
@@ -280,17 +220,7 @@ impl WriteCommand {
                 field.check_byte_order("replacing partitions of the column")
             })?;
         }
-        let keys = match &place {
-            TableOrPath::Table(snapshot) if !options.keys.is_empty() => Some(ReplaceKeySet::new(
-                options.keys.clone(),
-                snapshot.schema(),
-                data,
-                snapshot.options().zone,
-                options.encoding.zone()?,
-            )?),
-            _ => None,
-        };
-        let keys = keys.map(|keys| Arc::new(Mutex::new(keys)));
+        let keys = replaced_keys(&place, data, &options)?;
         let encoding = options.encoding.clone();
         Ok(Some(Self {
             destination: place,
@@ -1126,6 +1056,123 @@ fn check_options(options: &WriteOptions) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// The definition of the table after the write, and whether it changes; `None` if there is nothing
+/// to do.
+fn planned_definition(
+    place: &TableOrPath,
+    data: &StructType,
+    options: &WriteOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Option<(TableDefinition, bool)>> {
+    let planned = match (place, options.mode) {
+        (TableOrPath::Table(_), SaveMode::Ignore) => return Ok(None),
+        (TableOrPath::Table(_), SaveMode::Error) => return Err(place.table_exists_error()),
+        (TableOrPath::Table(snapshot), _) if options.as_select.is_some() => {
+            check_writable(snapshot)?;
+            check_changeable(snapshot)?;
+            let definition = table_definition(data, &options.create_options(), Some(snapshot))?;
+            (definition, true)
+        }
+        (TableOrPath::Table(snapshot), _) => {
+            check_writable(snapshot)?;
+            if options.mode == SaveMode::Overwrite {
+                check_changeable(snapshot)?;
+            }
+            warn_ignored_properties(snapshot, options, warnings);
+            let (protocol, metadata, domains) = evolved_definition(snapshot, data, options)?;
+            let is_changed = metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
+            ((protocol, metadata, domains), is_changed)
+        }
+        (TableOrPath::EmptyPath(..), _) => {
+            let definition = table_definition(data, &options.create_options(), None)?;
+            (definition, true)
+        }
+    };
+    Ok(Some(planned))
+}
+
+/// Finds the columns of the data in the table; errors for additional columns have a hint if the
+/// write may not add them.
+fn find_columns(
+    data: &StructType,
+    schema: &StructType,
+    options: &WriteOptions,
+) -> Result<ColumnPositions> {
+    ColumnPositions::find(&data.to_arrow(StringLayout::Plain), schema).map_err(
+        |error| match error {
+            Error::SchemaMismatch {
+                what,
+                expected,
+                found,
+                context,
+            } if options.schema_mode.is_none() && what.ends_with("does not have") => {
+                Error::SchemaMismatch {
+                    what: format!("{what}; {SCHEMA_HINT}"),
+                    expected,
+                    found,
+                    context,
+                }
+            }
+            other => other,
+        },
+    )
+}
+
+/// Checks that every NOT NULL column that the data lacks has values from elsewhere: a default, an
+/// expression or generated identities.
+fn check_not_null(
+    schema: &StructType,
+    lacks: impl Fn(&StructField) -> bool,
+    constraints: &TableConstraints,
+    identities: &[IdentityColumn],
+) -> Result<()> {
+    let is_computed = |name: &str| {
+        constraints
+            .generated
+            .iter()
+            .chain(&constraints.defaults)
+            .any(|computed| computed.name == name)
+    };
+    let missing = schema.fields.iter().find(|field| {
+        !field.nullable
+            && lacks(field)
+            && !is_computed(&field.name)
+            && !identities
+                .iter()
+                .any(|identity| identity.column == field.name)
+    });
+    match missing {
+        None => Ok(()),
+        Some(field) => Err(Error::schema_mismatch(
+            "the data lacks a column that is NOT NULL",
+            field.data_type.to_string(),
+            "nothing",
+        )
+        .at_column(&field.name)),
+    }
+}
+
+/// The keys of a write that replaces rows by keys.
+fn replaced_keys(
+    place: &TableOrPath,
+    data: &StructType,
+    options: &WriteOptions,
+) -> Result<Option<Arc<Mutex<ReplaceKeySet>>>> {
+    match place {
+        TableOrPath::Table(snapshot) if !options.keys.is_empty() => {
+            let keys = ReplaceKeySet::new(
+                options.keys.clone(),
+                snapshot.schema(),
+                data,
+                snapshot.options().zone,
+                options.encoding.zone()?,
+            )?;
+            Ok(Some(Arc::new(Mutex::new(keys))))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Warns that options for a new table have no effect on an existing one.
