@@ -496,47 +496,9 @@ impl WriteCommand {
             self.replace_partitions(&mut change, &written.files, cancel)?;
         }
         self.replace_by_keys(&mut change, cancel)?;
-        let mut changes: Vec<Cdc> = match (feed, &self.destination) {
-            (ChangeDataSource::Inserted(inserted), TableOrPath::Table(snapshot)) => {
-                let deleted = self.target.write_change_data(
-                    snapshot,
-                    change
-                        .matched
-                        .selected_rows()
-                        .map(|rows| (rows, "delete", None)),
-                    cancel,
-                )?;
-                orphans.add(&deleted.files);
-                deleted
-                    .files
-                    .into_iter()
-                    .chain(inserted.files)
-                    .map(cdc_action)
-                    .collect()
-            }
-            (ChangeDataSource::ExternalFiles(files), _) => {
-                files.into_iter().map(cdc_action).collect()
-            }
-            _ => Vec::new(),
-        };
+        let changes = self.change_data_actions(feed, &change, &mut orphans, cancel)?;
         let marks = self.uses_deletion_vectors(&change);
-        let (mut kept, mut marked) = (WriteOutput::default(), Vec::new());
-        match &self.destination {
-            TableOrPath::Table(snapshot) if marks => {
-                let (whole, partial) = change.matched.split_by_coverage();
-                marked = deletion_vectors::write_deletion_vectors(
-                    snapshot,
-                    partial,
-                    &change.matched.partial,
-                    &mut orphans,
-                    cancel,
-                )?
-                .actions;
-                change.matched.files = whole;
-            }
-            _ => kept = self.copy_remaining_rows(&change, cancel)?,
-        }
-        orphans.add(&kept.files);
+        let (kept, marked) = self.keep_remaining_rows(&mut change, &mut orphans, cancel)?;
         let mut operation = self.operation(bound, &written, &change, &kept, changes.len());
         let mut metadata = self.is_changed.then(|| self.target.metadata.clone());
         if !written.identities.is_empty() {
@@ -557,27 +519,12 @@ impl WriteCommand {
             .map(|add| add.partition_values.clone())
             .collect();
         let transaction = self
-            .transaction(&change, &adds, metadata, std::mem::take(&mut changes))
+            .transaction(&change, &adds, metadata, changes)
             .and_then(|mut transaction| {
                 transaction.replace(marked)?;
                 Ok(transaction)
             });
-        let done = orphans.commit(|| {
-            let committed = transaction.and_then(|transaction| {
-                commit(
-                    transaction,
-                    operation.clone(),
-                    &self.options.commit_options,
-                    cancel,
-                )
-            });
-            match committed {
-                Err(error) if self.can_append_after_race(&error) => {
-                    self.append_after_race(error, &adds, &operation, cancel)
-                }
-                other => other,
-            }
-        });
+        let done = orphans.commit(|| self.commit_or_append(transaction, &adds, &operation, cancel));
         match done {
             Err(error) if error.may_be_committed() => Err(error),
             // If that is not an error, the new rows are no longer needed.
@@ -593,6 +540,93 @@ impl WriteCommand {
                     cancel,
                 ))
             }
+        }
+    }
+
+    /// The change data of a write; writes that of the removed rows if only that of the new rows was
+    /// written.
+    fn change_data_actions(
+        &self,
+        feed: ChangeDataSource,
+        change: &ReplacedRows,
+        orphans: &mut UncommittedFiles,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Cdc>> {
+        match (feed, &self.destination) {
+            (ChangeDataSource::Inserted(inserted), TableOrPath::Table(snapshot)) => {
+                let deleted = self.target.write_change_data(
+                    snapshot,
+                    change
+                        .matched
+                        .selected_rows()
+                        .map(|rows| (rows, "delete", None)),
+                    cancel,
+                )?;
+                orphans.add(&deleted.files);
+                Ok(deleted
+                    .files
+                    .into_iter()
+                    .chain(inserted.files)
+                    .map(cdc_action)
+                    .collect())
+            }
+            (ChangeDataSource::ExternalFiles(files), _) => {
+                Ok(files.into_iter().map(cdc_action).collect())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Keeps the rows of partially replaced files: returns their copies, or the actions for
+    /// deletion vectors, whose files are then not removed.
+    fn keep_remaining_rows(
+        &self,
+        change: &mut ReplacedRows,
+        orphans: &mut UncommittedFiles,
+        cancel: &CancellationToken,
+    ) -> Result<(WriteOutput, Vec<Action>)> {
+        match &self.destination {
+            TableOrPath::Table(snapshot) if self.uses_deletion_vectors(change) => {
+                let (whole, partial) = change.matched.split_by_coverage();
+                let marked = deletion_vectors::write_deletion_vectors(
+                    snapshot,
+                    partial,
+                    &change.matched.partial,
+                    orphans,
+                    cancel,
+                )?;
+                change.matched.files = whole;
+                Ok((WriteOutput::default(), marked.actions))
+            }
+            _ => {
+                let kept = self.copy_remaining_rows(change, cancel)?;
+                orphans.add(&kept.files);
+                Ok((kept, Vec::new()))
+            }
+        }
+    }
+
+    /// Commits; if another writer created the table first, appends to that table if possible.
+    fn commit_or_append(
+        &self,
+        transaction: Result<OptimisticTransaction>,
+        adds: &[Add],
+        operation: &CommitOperation,
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
+        let committed = transaction.and_then(|transaction| {
+            commit(
+                transaction,
+                operation.clone(),
+                &self.options.commit_options,
+                cancel,
+            )
+        });
+        match committed {
+            Err(error) if self.can_append_after_race(&error) => {
+                self.append_after_race(error, adds, operation, cancel)
+            }
+            other => other,
         }
     }
 
