@@ -180,34 +180,8 @@ impl WriteRules {
     ) -> Result<Vec<ArrayRef>> {
         let mut columns = columns;
         fill(table, &mut columns, &self.defaults, rows)?;
-        for (identity, start) in self.identities.iter().zip(starts) {
-            if let (Some(start), Some(slot)) = (start, slot(table, &mut columns, &identity.column))
-            {
-                *slot = Some(Arc::new(
-                    (0..rows)
-                        .map(|n| start.wrapping_add(identity.step.wrapping_mul(n as i64)))
-                        .collect::<Int64Array>(),
-                ));
-            }
-        }
-        // Columns that generated columns depend on and that have no value are null.
-        for name in self
-            .generated
-            .iter()
-            .flat_map(|rule| rule.expr.column_names())
-        {
-            if let (Some(slot), false) = (
-                slot(table, &mut columns, name),
-                self.generated.iter().any(|other| other.column == name),
-            ) && slot.is_none()
-                && let Some(field) = table.field(name)
-            {
-                *slot = Some(new_null_array(
-                    &field.data_type.to_arrow(StringLayout::Plain),
-                    rows,
-                ));
-            }
-        }
+        self.fill_identities(table, &mut columns, rows, starts);
+        self.fill_dependencies(table, &mut columns, rows);
         let given: Vec<bool> = self
             .generated
             .iter()
@@ -235,23 +209,7 @@ impl WriteRules {
                 &at,
                 first_row,
             )?;
-            for lengths in self
-                .lengths
-                .iter()
-                .filter(|lengths| lengths.column == field.name)
-            {
-                if let Some(long) = lengths.first_too_long(array) {
-                    let (name, row) = (
-                        format!("length of {}", long.path),
-                        first_row + long.row as u64 + 1,
-                    );
-                    let what = format!(
-                        "the {name} is limited by its type {}, the string in row {row} has {} characters",
-                        long.limit, long.found
-                    );
-                    return Err(violated(&name, long.rows, &what).at_column(&long.path));
-                }
-            }
+            self.check_lengths(&field.name, array, first_row)?;
         }
         if !self.checks.is_empty() || given.contains(&true) {
             let batch = batch_of(table, columns.iter().map(Some), rows)?;
@@ -264,27 +222,94 @@ impl WriteRules {
                 check_generated(rule, &batch, first_row)?;
             }
             for check in &self.checks {
-                let held = check.expr.filter_mask(&batch)?;
-                if let Some(row) = first_false(&held) {
-                    let (number, values) =
-                        (first_row + row as u64 + 1, values(&check.expr, &batch, row));
-                    let what = if check.name == REPLACED {
-                        format!(
-                            "row {number} of the data does not match the predicate whose rows it replaces ({}): {values}",
-                            check.sql
-                        )
-                    } else {
-                        format!(
-                            "the CHECK constraint `{}` ({}) does not hold for row {number}: {values}",
-                            check.name, check.sql
-                        )
-                    };
-                    return Err(violated(&check.name, held.len() - held.true_count(), &what));
-                }
+                check_condition(check, &batch, first_row)?;
             }
         }
         Ok(columns)
     }
+
+    /// Generates the values of identity columns that have a start.
+    fn fill_identities(
+        &self,
+        table: &StructType,
+        columns: &mut [Option<ArrayRef>],
+        rows: usize,
+        starts: &[Option<i64>],
+    ) {
+        for (identity, start) in self.identities.iter().zip(starts) {
+            if let (Some(start), Some(slot)) = (start, slot(table, columns, &identity.column)) {
+                *slot = Some(Arc::new(
+                    (0..rows)
+                        .map(|n| start.wrapping_add(identity.step.wrapping_mul(n as i64)))
+                        .collect::<Int64Array>(),
+                ));
+            }
+        }
+    }
+
+    /// Fills columns that generated columns depend on and that have no value with nulls.
+    fn fill_dependencies(&self, table: &StructType, columns: &mut [Option<ArrayRef>], rows: usize) {
+        for name in self
+            .generated
+            .iter()
+            .flat_map(|rule| rule.expr.column_names())
+        {
+            if let (Some(slot), false) = (
+                slot(table, columns, name),
+                self.generated.iter().any(|other| other.column == name),
+            ) && slot.is_none()
+                && let Some(field) = table.field(name)
+            {
+                *slot = Some(new_null_array(
+                    &field.data_type.to_arrow(StringLayout::Plain),
+                    rows,
+                ));
+            }
+        }
+    }
+
+    /// Checks the limits of the strings in a column.
+    fn check_lengths(&self, column: &str, array: &ArrayRef, first_row: u64) -> Result<()> {
+        for lengths in self
+            .lengths
+            .iter()
+            .filter(|lengths| lengths.column == column)
+        {
+            if let Some(long) = lengths.first_too_long(array) {
+                let (name, row) = (
+                    format!("length of {}", long.path),
+                    first_row + long.row as u64 + 1,
+                );
+                let what = format!(
+                    "the {name} is limited by its type {}, the string in row {row} has {} characters",
+                    long.limit, long.found
+                );
+                return Err(violated(&name, long.rows, &what).at_column(&long.path));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks that a condition holds for all rows of a batch.
+fn check_condition(check: &CheckConstraint, batch: &RecordBatch, first_row: u64) -> Result<()> {
+    let held = check.expr.filter_mask(batch)?;
+    let Some(row) = first_false(&held) else {
+        return Ok(());
+    };
+    let (number, values) = (first_row + row as u64 + 1, values(&check.expr, batch, row));
+    let what = if check.name == REPLACED {
+        format!(
+            "row {number} of the data does not match the predicate whose rows it replaces ({}): {values}",
+            check.sql
+        )
+    } else {
+        format!(
+            "the CHECK constraint `{}` ({}) does not hold for row {number}: {values}",
+            check.name, check.sql
+        )
+    };
+    Err(violated(&check.name, held.len() - held.true_count(), &what))
 }
 
 /// Computes the missing columns of `computed`, in order.

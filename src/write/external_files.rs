@@ -77,8 +77,59 @@ pub fn inspect_external_files(
     folder: &str,
     cancel: &CancellationToken,
 ) -> Result<ExternalFileSet> {
-    let is_partition = |field: &&StructField| request.partition_columns.contains(&field.name);
-    let written = StructType {
+    let written = written_columns(request);
+    let partition = partition_fields(request)?;
+    let stats = StatsPlan::new(&written, &request.hidden, &request.properties, |field| {
+        file_name(field, request.mapping).to_owned()
+    })?;
+    let reader = FooterReader {
+        store: Arc::clone(store),
+        columns: in_files(&written, request.mapping),
+        levels: stats.requested_statistics(),
+        identities: identity_columns(&written, request)?,
+        with_ids: fields_with_ids(&written, request),
+    };
+    let mut out = ExternalFileSet::default();
+    let mut data = Vec::new();
+    for object in list_recursively(store, folder, cancel)? {
+        let name = object.path.rsplit('/').next().unwrap_or_default();
+        if name.ends_with(".parquet") && !name.starts_with(['.', '_']) {
+            data.push(object);
+        } else {
+            out.non_data_files.push(object.path);
+        }
+    }
+    let stop = cancel.clone();
+    let footers = map_all(data, move |object| {
+        stop.check()?;
+        reader.read(object)
+    })?;
+    for footer in footers {
+        let (object, rows) = (footer.object, footer.rows);
+        if rows == 0 {
+            out.non_data_files.push(object.path);
+            continue;
+        }
+        for (identity, facts) in request.rules.identities.iter().zip(&footer.identities) {
+            update_last_identity(identity, facts, &mut out.identities).at_file(&object.path)?;
+        }
+        out.files.push(WrittenDataFile {
+            partition_values: values(&object.path, folder, &partition, request.mapping)
+                .at_file(&object.path)?,
+            path: log_path(&object.path),
+            size: object.size,
+            modified_ms: object.modified_ms,
+            num_records: rows,
+            stats: Some(stats.json(rows, &footer.statistics)),
+        });
+    }
+    Ok(out)
+}
+
+/// The columns that data files have: all but partition columns and columns without a type.
+fn written_columns(request: &WriteRequest) -> StructType {
+    let is_partition = |field: &StructField| request.partition_columns.contains(&field.name);
+    StructType {
         fields: request
             .schema
             .fields
@@ -86,8 +137,12 @@ pub fn inspect_external_files(
             .filter(|field| !is_partition(field) && field.data_type != DataType::Void)
             .cloned()
             .collect(),
-    };
-    let partition = request
+    }
+}
+
+/// The fields of the partition columns, in the order of the folders.
+fn partition_fields(request: &WriteRequest) -> Result<Vec<StructField>> {
+    request
         .partition_columns
         .iter()
         .map(|name| {
@@ -99,56 +154,71 @@ pub fn inspect_external_files(
                 })
                 .cloned()
         })
-        .collect::<Result<Vec<_>>>()?;
-    let stats = StatsPlan::new(&written, &request.hidden, &request.properties, |field| {
-        file_name(field, request.mapping).to_owned()
-    })?;
-    let (columns, wanted) = (
-        Arc::new(in_files(&written, request.mapping)),
-        Arc::new(stats.requested_statistics()),
-    );
+        .collect()
+}
+
+/// The identity columns of the request's rules, with their names in files.
+fn identity_columns(written: &StructType, request: &WriteRequest) -> Result<StructType> {
     let identities = &request.rules.identities;
-    let counted: Vec<StructField> = identities
+    let fields: Vec<StructField> = identities
         .iter()
         .filter_map(|identity| written.field(&identity.column).cloned())
         .collect();
-    if counted.len() < identities.len() {
+    if fields.len() < identities.len() {
         return Err(Error::unsupported(
             "a partition column cannot be an identity column whose values another engine gave",
         ));
     }
-    let counted = Arc::new(in_files(&StructType { fields: counted }, request.mapping));
-    let mut out = ExternalFileSet::default();
-    let mut data = Vec::new();
-    for object in list_recursively(store, folder, cancel)? {
-        let name = object.path.rsplit('/').next().unwrap_or_default();
-        if name.ends_with(".parquet") && !name.starts_with(['.', '_']) {
-            data.push(object);
-        } else {
-            out.non_data_files.push(object.path);
-        }
-    }
-    let (root, stop) = (Arc::clone(store), cancel.clone());
-    let (by_id, own) = (
-        request.mapping == ColumnMappingMode::Id,
-        Arc::new(
-            written
-                .fields
-                .iter()
-                .filter(|field| !request.hidden.contains(&field.name))
-                .cloned()
-                .collect::<Vec<_>>(),
-        ),
-    );
-    let surveyed = map_all(data, move |object| {
-        stop.check()?;
+    Ok(in_files(&StructType { fields }, request.mapping))
+}
+
+/// The fields that must have ids in files, if the table's column mapping finds columns by id.
+fn fields_with_ids(written: &StructType, request: &WriteRequest) -> Option<Vec<StructField>> {
+    (request.mapping == ColumnMappingMode::Id).then(|| {
+        written
+            .fields
+            .iter()
+            .filter(|field| !request.hidden.contains(&field.name))
+            .cloned()
+            .collect()
+    })
+}
+
+/// Reads and checks the footers of files.
+struct FooterReader {
+    store: Arc<dyn Store>,
+    /// The columns, with their names in files.
+    columns: StructType,
+    /// The statistics to read of the columns.
+    levels: Vec<StatisticsLevel>,
+    /// The identity columns, with their names in files.
+    identities: StructType,
+    /// The fields that must have ids, if columns are found by id.
+    with_ids: Option<Vec<StructField>>,
+}
+
+/// The footer of a file.
+struct ExternalFooter {
+    object: ObjectMeta,
+    rows: u64,
+    /// The statistics of the columns.
+    statistics: Vec<ColumnStatistics>,
+    /// The bounds of the identity columns.
+    identities: Vec<ColumnStatistics>,
+}
+
+impl FooterReader {
+    /// Reads the footer of a file, whose columns must be columns of the table.
+    fn read(&self, object: ObjectMeta) -> Result<ExternalFooter> {
         let file = StoreObject {
-            store: Arc::clone(&root),
+            store: Arc::clone(&self.store),
             path: object.path.clone(),
             size: Some(object.size),
         };
         let found = infer_schema(&file)?;
-        if by_id && !found.names_have_ids(&file, &own)? {
+        if let Some(fields) = &self.with_ids
+            && !found.names_have_ids(&file, fields)?
+        {
             let what =
                 "the file lacks field ids, by which the table's column mapping finds columns";
             return Err(Error::schema_mismatch(
@@ -159,7 +229,7 @@ pub fn inspect_external_files(
             .at_file(&object.path);
         }
         let known = |field: &StructField| {
-            columns
+            self.columns
                 .fields
                 .iter()
                 .any(|column| column.name == field.name)
@@ -173,32 +243,14 @@ pub fn inspect_external_files(
             ))
             .at_file(&object.path);
         }
-        let facts = found.column_statistics(&columns, &wanted);
-        let last = found.column_statistics(
-            &counted,
-            &vec![StatisticsLevel::Bounds; counted.fields.len()],
-        );
-        Ok((object, found.num_rows(), facts, last))
-    })?;
-    for (object, rows, facts, last) in surveyed {
-        if rows == 0 {
-            out.non_data_files.push(object.path);
-            continue;
-        }
-        for (identity, facts) in identities.iter().zip(&last) {
-            update_last_identity(identity, facts, &mut out.identities).at_file(&object.path)?;
-        }
-        out.files.push(WrittenDataFile {
-            partition_values: values(&object.path, folder, &partition, request.mapping)
-                .at_file(&object.path)?,
-            path: log_path(&object.path),
-            size: object.size,
-            modified_ms: object.modified_ms,
-            num_records: rows,
-            stats: Some(stats.json(rows, &facts)),
-        });
+        let bounds = vec![StatisticsLevel::Bounds; self.identities.fields.len()];
+        Ok(ExternalFooter {
+            rows: found.num_rows(),
+            statistics: found.column_statistics(&self.columns, &self.levels),
+            identities: found.column_statistics(&self.identities, &bounds),
+            object,
+        })
     }
-    Ok(out)
 }
 
 /// Records the last value of an identity column in a file, if it is the last of all files.

@@ -24,12 +24,13 @@ use crate::ops::maintain::commit_command::commit_command;
 use crate::ops::maintain::data_files::{HiddenNames, file_name, walk_folders};
 use crate::pq::FooterSchema;
 use crate::pq::infer_schema;
+use crate::protocol::action::{Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add, PartitionValues};
 use crate::protocol::partition_value::{self, HIVE_NULL};
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::table::{self, NewTable, TableChangeContext};
 use crate::snapshot::ReadOptions;
-use crate::store::{ObjectMeta, StoreObject};
+use crate::store::{ObjectMeta, Store, StoreObject};
 use crate::write::partition::log_path;
 use crate::write::stats::StatsPlan;
 
@@ -93,40 +94,108 @@ pub fn convert(
     cancel: &CancellationToken,
 ) -> Result<ConvertResult> {
     let root = Arc::clone(log.stores().root());
-    let exists = || {
-        if options.ignore_existing {
-            return Ok(ConvertResult::default());
-        }
-        Err(Error::invalid(format!(
-            "there is a table at {} already; with `mode=\"ignore\"` that is no error",
-            root.url()
-        )))
-    };
     if log.list(0)?.newest().is_some() {
-        return exists();
+        return existing_table(&root, options);
     }
     check_properties(&options.configuration)?;
     let partition = match &options.partition_schema {
         Some(schema) => StructType::parse(&schema.to_string())?,
         None => StructType::default(),
     };
-    let files = list_parquet_files(&log, &partition, cancel)?;
+    let found = inspect_files(&log, &partition, options.hive, cancel)?;
+    let partition_columns: Vec<String> = partition
+        .fields
+        .iter()
+        .map(|field| field.name.clone())
+        .collect();
+    let (protocol, metadata) =
+        table_definition(&found.columns, &partition, &partition_columns, options)?;
+    let plan = StatsPlan::new(
+        &found.columns,
+        &partition_columns,
+        &metadata.configuration,
+        |field| field.name.clone(),
+    )?;
+    let mut tx = match OptimisticTransaction::create(log, ReadOptions::default()) {
+        // Another writer created the table while the files were listed and read.
+        Err(Error::Invalid { .. }) => return existing_table(&root, options),
+        other => other?,
+    };
+    tx.push(Action::Protocol(protocol));
+    tx.push(Action::MetaData(Box::new(metadata)));
+    let num_files = found.files.len();
+    add_files(&mut tx, found, options.collect_stats.then_some(&plan));
+    let parameters = json!({
+        "numFiles": num_files,
+        "partitionedBy": Value::from(partition_columns).to_string(),
+        "collectStats": options.collect_stats,
+        "sourceFormat": "parquet",
+    });
+    let done = match commit_command(
+        tx,
+        "CONVERT",
+        parameters,
+        json!({"numConvertedFiles": num_files}),
+        &options.commit_options,
+        cancel,
+    ) {
+        Err(Error::CommitFailed { .. }) => return existing_table(&root, options),
+        other => other?,
+    };
+    Ok(ConvertResult {
+        num_files: num_files as u64,
+        done: Some(done),
+    })
+}
+
+/// The result for a folder that is a table already: nothing to do with `ignore_existing`, otherwise
+/// an error.
+fn existing_table(root: &Arc<dyn Store>, options: &ConvertOptions) -> Result<ConvertResult> {
+    if options.ignore_existing {
+        return Ok(ConvertResult::default());
+    }
+    Err(Error::invalid(format!(
+        "there is a table at {} already; with `mode=\"ignore\"` that is no error",
+        root.url()
+    )))
+}
+
+/// The Parquet files that become the table's files.
+struct ParquetFileSet {
+    files: Vec<ObjectMeta>,
+    /// The partition values of each file.
+    partition_values: Vec<PartitionValues>,
+    /// The footer of each file.
+    footers: Vec<FooterSchema>,
+    /// The columns of all files, without the partition columns.
+    columns: StructType,
+}
+
+/// Lists the Parquet files, checks their partition values and reads their footers.
+fn inspect_files(
+    log: &DeltaLog,
+    partition: &StructType,
+    hive: bool,
+    cancel: &CancellationToken,
+) -> Result<ParquetFileSet> {
+    let root = log.stores().root();
+    let files = list_parquet_files(log, partition, cancel)?;
     if files.is_empty() {
         return Err(Error::invalid(format!(
             "there are no Parquet files below {}",
             root.url()
         )));
     }
-    let values = files
+    let partition_values = files
         .iter()
-        .map(|file| partition_values(&file.path, &partition, options.hive))
+        .map(|file| partition_values(&file.path, partition, hive))
         .collect::<Result<Vec<_>>>()?;
-    check_partition_values(&files, &values, &partition)?;
+    check_partition_values(&files, &partition_values, partition)?;
     let stop = cancel.clone();
     cancel.progress().expect(files.len() as u64);
-    let surveys = map_all(
+    let footers = map_all(
         files.iter().map(|file| StoreObject {
-            store: Arc::clone(&root),
+            store: Arc::clone(root),
             path: file.path.clone(),
             size: Some(file.size),
         }),
@@ -136,24 +205,33 @@ pub fn convert(
             infer_schema(&file)
         },
     )?;
-    let data = merge_file_schemas(&files, &surveys, &partition)?;
+    let columns = merge_file_schemas(&files, &footers, partition)?;
+    Ok(ParquetFileSet {
+        files,
+        partition_values,
+        footers,
+        columns,
+    })
+}
+
+/// Protocol and metadata of the new table.
+fn table_definition(
+    columns: &StructType,
+    partition: &StructType,
+    partition_columns: &[String],
+    options: &ConvertOptions,
+) -> Result<(Protocol, Metadata)> {
     let schema = StructType {
-        fields: data
+        fields: columns
             .fields
             .iter()
             .chain(&partition.fields)
             .cloned()
             .collect(),
     };
-    let partition_columns: Vec<String> = partition
-        .fields
-        .iter()
-        .map(|field| field.name.clone())
-        .collect();
-
     let table = NewTable {
         schema,
-        partition_columns: partition_columns.clone(),
+        partition_columns: partition_columns.to_vec(),
         name: options.name.clone(),
         description: options.description.clone(),
         configuration: options.configuration.clone(),
@@ -165,55 +243,34 @@ pub fn convert(
         now_ms: SystemEnv.now_ms(),
         generate_id: &mut unique,
     };
-    let (protocol, metadata) = table::create(&table, &mut context)?;
-    let plan = StatsPlan::new(
-        &data,
-        &partition_columns,
-        &metadata.configuration,
-        |field| field.name.clone(),
-    )?;
-    let wanted = plan.requested_statistics();
-    let mut tx = match OptimisticTransaction::create(log, ReadOptions::default()) {
-        // Another writer created the table while the files were listed and read.
-        Err(Error::Invalid { .. }) => return exists(),
-        other => other?,
-    };
-    tx.push(Action::Protocol(protocol));
-    tx.push(Action::MetaData(Box::new(metadata)));
-    for ((file, survey), partition_values) in files.iter().zip(&surveys).zip(values) {
+    table::create(&table, &mut context)
+}
+
+/// Adds the files, with statistics if there is a plan for them.
+fn add_files(tx: &mut OptimisticTransaction, found: ParquetFileSet, plan: Option<&StatsPlan>) {
+    let plan = plan.map(|plan| (plan, plan.requested_statistics()));
+    let columns = &found.columns;
+    for ((file, footer), partition_values) in found
+        .files
+        .iter()
+        .zip(&found.footers)
+        .zip(found.partition_values)
+    {
         tx.push(Action::Add(Add {
             path: log_path(&file.path),
             partition_values,
             size: i64::try_from(file.size).unwrap_or(i64::MAX),
             modification_time: file.modified_ms,
             data_change: true,
-            stats: options
-                .collect_stats
-                .then(|| plan.json(survey.num_rows(), &survey.column_statistics(&data, &wanted))),
+            stats: plan.as_ref().map(|(plan, wanted)| {
+                plan.json(
+                    footer.num_rows(),
+                    &footer.column_statistics(columns, wanted),
+                )
+            }),
             ..Add::default()
         }));
     }
-    let parameters = json!({
-        "numFiles": files.len(),
-        "partitionedBy": Value::from(partition_columns).to_string(),
-        "collectStats": options.collect_stats,
-        "sourceFormat": "parquet",
-    });
-    let done = match commit_command(
-        tx,
-        "CONVERT",
-        parameters,
-        json!({"numConvertedFiles": files.len()}),
-        &options.commit_options,
-        cancel,
-    ) {
-        Err(Error::CommitFailed { .. }) => return exists(),
-        other => other?,
-    };
-    Ok(ConvertResult {
-        num_files: files.len() as u64,
-        done: Some(done),
-    })
 }
 
 /// Refuses properties that would also have to apply to existing files.

@@ -25,7 +25,7 @@ use crate::ops::maintain::commit_command::commit_command;
 use crate::ops::maintain::data_files::deletion_vector_path;
 use crate::parse::checkpoint::FileActionKind;
 use crate::parse::{FileActionProjection, FileBatch};
-use crate::protocol::action::{DomainMetadata, Metadata};
+use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::Action;
 use crate::protocol::schema::{StructField, StructType};
 use crate::protocol::{data_path, features};
@@ -91,30 +91,58 @@ pub fn restore(
     options: &RestoreOptions,
     cancel: &CancellationToken,
 ) -> Result<RestoreResult> {
+    let version = target_version(snapshot, options)?;
+    let target = snapshot.at(Some(version))?;
+    let live = file_keys(snapshot, &SeenFileKeys::default(), cancel)?;
+    let wanted_live = file_keys(&target, &live, cancel)?;
+
+    let mut out = RestoreResult::default();
+    let mut tx = OptimisticTransaction::new(snapshot);
+    tx.read_whole_table();
+    let missing = add_restored_files(&mut tx, &target, &live, &mut out, cancel)?;
+    if let Some(first) = missing.first().filter(|_| !options.ignore_missing_files) {
+        return Err(Error::not_found(
+            crate::error::NotFoundKind::Object,
+            format!(
+                "version {version} cannot be restored: {} of its files are gone, {first} for one; bring back what is left of it with `ignore_missing_files=True`",
+                missing.len()
+            ),
+        ));
+    }
+    remove_newer_files(&mut tx, snapshot, &wanted_live, &mut out, cancel)?;
+    let metadata = restored_metadata(snapshot, &target)?;
+    let protocol = restored_protocol(snapshot, &target, options.protocol_downgrade_allowed)?;
+    if protocol != *snapshot.protocol() {
+        tx.push(Action::Protocol(protocol));
+    }
+    if metadata != *snapshot.metadata() {
+        tx.push(Action::MetaData(Box::new(metadata)));
+    }
+    tx.extend(
+        clustering_domain_actions(snapshot, &target)?
+            .into_iter()
+            .map(Action::DomainMetadata),
+    );
+    let parameters = json!({"version": options.version, "timestamp": options.timestamp_ms.map(format_timestamp)});
+    let done = commit_command(
+        tx,
+        "RESTORE",
+        parameters,
+        commit_metrics(&out),
+        &options.commit_options,
+        cancel,
+    )?;
+    Ok(RestoreResult {
+        done: Some(done),
+        ..out
+    })
+}
+
+/// The version that the options select, which is not after the newest one.
+fn target_version(snapshot: &Snapshot, options: &RestoreOptions) -> Result<i64> {
     let version = match (options.version, options.timestamp_ms) {
         (Some(version), None) => version,
-        (None, Some(time)) => {
-            // The times that time travel uses, which increase with versions even if modification
-            // times of files do not.
-            let found = history::version_timestamps(
-                snapshot,
-                &snapshot.log().list(0)?,
-                snapshot.version(),
-                snapshot.version(),
-            )?;
-            let newest = found
-                .first()
-                .map_or_else(|| snapshot.timestamp_ms(), |(_, time)| Ok(*time))?;
-            if time > newest {
-                return Err(Error::invalid(format!(
-                    "the table cannot be restored to {}: its newest version {} is of {}; give a timestamp that is not after it, or a version",
-                    format_timestamp(time),
-                    snapshot.version(),
-                    format_timestamp(newest)
-                )));
-            }
-            history::version_at(snapshot, time, TimestampSearch::AtOrBefore)?
-        }
+        (None, Some(time)) => version_at_timestamp(snapshot, time)?,
         _ => {
             return Err(Error::invalid(
                 "a restore needs a version or a timestamp, not both",
@@ -127,25 +155,54 @@ pub fn restore(
             snapshot.version()
         )));
     }
-    let target = snapshot.at(Some(version))?;
-    let live = file_keys(snapshot, &SeenFileKeys::default(), cancel)?;
-    let wanted_live = file_keys(&target, &live, cancel)?;
+    Ok(version)
+}
 
-    let mut out = RestoreResult::default();
-    let mut tx = OptimisticTransaction::new(snapshot);
-    tx.read_whole_table();
-    let wanted = all_add_columns(&target);
+/// The version at a timestamp, which is not after the newest version's.
+fn version_at_timestamp(snapshot: &Snapshot, time: i64) -> Result<i64> {
+    // The times that time travel uses, which increase with versions even if modification times of
+    // files do not.
+    let found = history::version_timestamps(
+        snapshot,
+        &snapshot.log().list(0)?,
+        snapshot.version(),
+        snapshot.version(),
+    )?;
+    let newest = found
+        .first()
+        .map_or_else(|| snapshot.timestamp_ms(), |(_, time)| Ok(*time))?;
+    if time > newest {
+        return Err(Error::invalid(format!(
+            "the table cannot be restored to {}: its newest version {} is of {}; give a timestamp that is not after it, or a version",
+            format_timestamp(time),
+            snapshot.version(),
+            format_timestamp(newest)
+        )));
+    }
+    history::version_at(snapshot, time, TimestampSearch::AtOrBefore)
+}
+
+/// Adds the files of the older version that the newest one lacks; returns the paths of those that
+/// no longer exist, which are left out.
+fn add_restored_files(
+    tx: &mut OptimisticTransaction,
+    target: &Snapshot,
+    live: &SeenFileKeys,
+    out: &mut RestoreResult,
+    cancel: &CancellationToken,
+) -> Result<Vec<String>> {
+    let wanted = all_add_columns(target);
     let partition = wanted.partition.clone();
     let mut missing = Vec::new();
     for batch in target.files(FileActionKind::Adds, wanted, cancel)? {
         let batch = batch?;
         out.num_of_files_after_restore += batch.len() as u64;
         out.table_size_after_restore += total_size(&batch);
-        let mut back = exclude_files(&batch, &live)?;
+        let mut back = exclude_files(&batch, live)?;
         if back.is_empty() {
             continue;
         }
-        let absent = absent_files(&target, &back, cancel)?;
+        let absent = absent_files(target, &back, cancel)?;
         if absent.contains(&true) {
             let gone = back.filter(&absent.iter().map(|gone| Some(*gone)).collect())?;
             missing.extend((0..gone.len()).map(|row| gone.path.value(row).to_owned()));
@@ -161,20 +218,22 @@ pub fn restore(
                 .map(Action::Add),
         );
     }
-    if let Some(first) = missing.first().filter(|_| !options.ignore_missing_files) {
-        return Err(Error::not_found(
-            crate::error::NotFoundKind::Object,
-            format!(
-                "version {version} cannot be restored: {} of its files are gone, {first} for one; bring back what is left of it with `ignore_missing_files=True`",
-                missing.len()
-            ),
-        ));
-    }
+    Ok(missing)
+}
+
+/// Removes the files of the newest version that the older one lacks.
+fn remove_newer_files(
+    tx: &mut OptimisticTransaction,
+    snapshot: &Snapshot,
+    wanted_live: &SeenFileKeys,
+    out: &mut RestoreResult,
+    cancel: &CancellationToken,
+) -> Result<()> {
     let now = SystemEnv.now_ms();
     let wanted = all_add_columns(snapshot);
     let partition = wanted.partition.clone();
     for batch in snapshot.files(FileActionKind::Adds, wanted, cancel)? {
-        let going = exclude_files(&batch?, &wanted_live)?;
+        let going = exclude_files(&batch?, wanted_live)?;
         out.num_removed_file += going.len() as u64;
         out.removed_files_size += total_size(&going);
         tx.extend(
@@ -183,49 +242,36 @@ pub fn restore(
                 .map(|add| Action::Remove(add.to_remove(now, true))),
         );
     }
-    let metadata = restored_metadata(snapshot, &target)?;
-    let protocol = if options.protocol_downgrade_allowed {
-        target.protocol().clone()
-    } else {
-        let raised =
-            features::with_features(snapshot.protocol(), &features::supported(target.protocol()));
-        features::with_versions(
-            &raised,
-            Some(target.protocol().min_reader_version),
-            Some(target.protocol().min_writer_version),
-        )?
-    };
-    if protocol != *snapshot.protocol() {
-        tx.push(Action::Protocol(protocol));
+    Ok(())
+}
+
+/// The older version's protocol if a downgrade is allowed, otherwise one that supports both
+/// versions.
+fn restored_protocol(
+    now: &Snapshot,
+    target: &Snapshot,
+    downgrade_allowed: bool,
+) -> Result<Protocol> {
+    if downgrade_allowed {
+        return Ok(target.protocol().clone());
     }
-    if metadata != *snapshot.metadata() {
-        tx.push(Action::MetaData(Box::new(metadata)));
-    }
-    tx.extend(
-        clustering_domain_actions(snapshot, &target)?
-            .into_iter()
-            .map(Action::DomainMetadata),
-    );
-    let parameters = json!({"version": options.version, "timestamp": options.timestamp_ms.map(format_timestamp)});
-    let metrics = json!({
+    let raised = features::with_features(now.protocol(), &features::supported(target.protocol()));
+    features::with_versions(
+        &raised,
+        Some(target.protocol().min_reader_version),
+        Some(target.protocol().min_writer_version),
+    )
+}
+
+/// The metrics of the commit.
+fn commit_metrics(out: &RestoreResult) -> Value {
+    json!({
         "numRestoredFiles": out.num_restored_file,
         "restoredFilesSize": out.restored_files_size,
         "numRemovedFiles": out.num_removed_file,
         "removedFilesSize": out.removed_files_size,
         "numOfFilesAfterRestore": out.num_of_files_after_restore,
         "tableSizeAfterRestore": out.table_size_after_restore,
-    });
-    let done = commit_command(
-        tx,
-        "RESTORE",
-        parameters,
-        metrics,
-        &options.commit_options,
-        cancel,
-    )?;
-    Ok(RestoreResult {
-        done: Some(done),
-        ..out
     })
 }
 

@@ -190,52 +190,13 @@ impl WriteCommand {
     ) -> Result<Option<Self>> {
         check_options(&options)?;
         let mut warnings = Vec::new();
-        let (protocol, metadata, domains, is_changed) = match (&place, options.mode) {
-            (TableOrPath::Table(_), SaveMode::Ignore) => return Ok(None),
-            (TableOrPath::Table(_), SaveMode::Error) => return Err(place.table_exists_error()),
-            (TableOrPath::Table(snapshot), _) if options.as_select.is_some() => {
-                check_writable(snapshot)?;
-                check_changeable(snapshot)?;
-                let (protocol, metadata, domains) =
-                    table_definition(data, &options.create_options(), Some(snapshot))?;
-                (protocol, metadata, domains, true)
-            }
-            (TableOrPath::Table(snapshot), _) => {
-                check_writable(snapshot)?;
-                if options.mode == SaveMode::Overwrite {
-                    check_changeable(snapshot)?;
-                }
-                warn_ignored_properties(snapshot, &options, &mut warnings);
-                let (protocol, metadata, domains) = evolved_definition(snapshot, data, &options)?;
-                let is_changed =
-                    metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
-                (protocol, metadata, domains, is_changed)
-            }
-            (TableOrPath::EmptyPath(..), _) => {
-                let (protocol, metadata, domains) =
-                    table_definition(data, &options.create_options(), None)?;
-                (protocol, metadata, domains, true)
-            }
+        let Some(((protocol, metadata, domains), is_changed)) =
+            planned_definition(&place, data, &options, &mut warnings)?
+        else {
+            return Ok(None);
         };
         let schema = StructType::parse(&metadata.schema_string)?;
-        let columns = ColumnPositions::find(&data.to_arrow(StringLayout::Plain), &schema).map_err(
-            |error| match error {
-                Error::SchemaMismatch {
-                    what,
-                    expected,
-                    found,
-                    context: place,
-                } if options.schema_mode.is_none() && what.ends_with("does not have") => {
-                    Error::SchemaMismatch {
-                        what: format!("{what}; {SCHEMA_HINT}"),
-                        expected,
-                        found,
-                        context: place,
-                    }
-                }
-                other => other,
-            },
-        )?;
+        let columns = find_columns(data, &schema, &options)?;
         let lacks = |field: &StructField| {
             schema
                 .fields
@@ -244,33 +205,12 @@ impl WriteCommand {
                 .any(|(own, place)| own.name == field.name && place.is_none())
         };
         let demands = TableConstraints::of(&protocol, &metadata, &schema, lacks)?;
-        // Errors that do not depend on the rows are reported before any row is read.
-        let names: Vec<&str> = demands
-            .generated
-            .iter()
-            .chain(&demands.defaults)
-            .map(|demand| demand.name.as_str())
-            .collect();
         let identities = bound_constraints::identities(&protocol, &schema)?;
         let (counted, given): (Vec<IdentityColumn>, Vec<IdentityColumn>) = identities
             .into_iter()
             .partition(|identity| schema.field(&identity.column).is_some_and(lacks));
-        for field in schema
-            .fields
-            .iter()
-            .filter(|field| !field.nullable && lacks(field))
-        {
-            if !names.contains(&field.name.as_str())
-                && !counted.iter().any(|identity| identity.column == field.name)
-            {
-                return Err(Error::schema_mismatch(
-                    "the data lacks a column that is NOT NULL",
-                    field.data_type.to_string(),
-                    "nothing",
-                )
-                .at_column(&field.name));
-            }
-        }
+        // Errors that do not depend on the rows are reported before any row is read.
+        check_not_null(&schema, lacks, &demands, &counted)?;
         if options.dynamic_partitions {
             let mut partition = metadata
                 .partition_columns
@@ -280,17 +220,7 @@ impl WriteCommand {
                 field.check_byte_order("replacing partitions of the column")
             })?;
         }
-        let keys = match &place {
-            TableOrPath::Table(snapshot) if !options.keys.is_empty() => Some(ReplaceKeySet::new(
-                options.keys.clone(),
-                snapshot.schema(),
-                data,
-                snapshot.options().zone,
-                options.encoding.zone()?,
-            )?),
-            _ => None,
-        };
-        let keys = keys.map(|keys| Arc::new(Mutex::new(keys)));
+        let keys = replaced_keys(&place, data, &options)?;
         let encoding = options.encoding.clone();
         Ok(Some(Self {
             destination: place,
@@ -566,47 +496,9 @@ impl WriteCommand {
             self.replace_partitions(&mut change, &written.files, cancel)?;
         }
         self.replace_by_keys(&mut change, cancel)?;
-        let mut changes: Vec<Cdc> = match (feed, &self.destination) {
-            (ChangeDataSource::Inserted(inserted), TableOrPath::Table(snapshot)) => {
-                let deleted = self.target.write_change_data(
-                    snapshot,
-                    change
-                        .matched
-                        .selected_rows()
-                        .map(|rows| (rows, "delete", None)),
-                    cancel,
-                )?;
-                orphans.add(&deleted.files);
-                deleted
-                    .files
-                    .into_iter()
-                    .chain(inserted.files)
-                    .map(cdc_action)
-                    .collect()
-            }
-            (ChangeDataSource::ExternalFiles(files), _) => {
-                files.into_iter().map(cdc_action).collect()
-            }
-            _ => Vec::new(),
-        };
+        let changes = self.change_data_actions(feed, &change, &mut orphans, cancel)?;
         let marks = self.uses_deletion_vectors(&change);
-        let (mut kept, mut marked) = (WriteOutput::default(), Vec::new());
-        match &self.destination {
-            TableOrPath::Table(snapshot) if marks => {
-                let (whole, partial) = change.matched.split_by_coverage();
-                marked = deletion_vectors::write_deletion_vectors(
-                    snapshot,
-                    partial,
-                    &change.matched.partial,
-                    &mut orphans,
-                    cancel,
-                )?
-                .actions;
-                change.matched.files = whole;
-            }
-            _ => kept = self.copy_remaining_rows(&change, cancel)?,
-        }
-        orphans.add(&kept.files);
+        let (kept, marked) = self.keep_remaining_rows(&mut change, &mut orphans, cancel)?;
         let mut operation = self.operation(bound, &written, &change, &kept, changes.len());
         let mut metadata = self.is_changed.then(|| self.target.metadata.clone());
         if !written.identities.is_empty() {
@@ -627,27 +519,12 @@ impl WriteCommand {
             .map(|add| add.partition_values.clone())
             .collect();
         let transaction = self
-            .transaction(&change, &adds, metadata, std::mem::take(&mut changes))
+            .transaction(&change, &adds, metadata, changes)
             .and_then(|mut transaction| {
                 transaction.replace(marked)?;
                 Ok(transaction)
             });
-        let done = orphans.commit(|| {
-            let committed = transaction.and_then(|transaction| {
-                commit(
-                    transaction,
-                    operation.clone(),
-                    &self.options.commit_options,
-                    cancel,
-                )
-            });
-            match committed {
-                Err(error) if self.can_append_after_race(&error) => {
-                    self.append_after_race(error, &adds, &operation, cancel)
-                }
-                other => other,
-            }
-        });
+        let done = orphans.commit(|| self.commit_or_append(transaction, &adds, &operation, cancel));
         match done {
             Err(error) if error.may_be_committed() => Err(error),
             // If that is not an error, the new rows are no longer needed.
@@ -663,6 +540,93 @@ impl WriteCommand {
                     cancel,
                 ))
             }
+        }
+    }
+
+    /// The change data of a write; writes that of the removed rows if only that of the new rows was
+    /// written.
+    fn change_data_actions(
+        &self,
+        feed: ChangeDataSource,
+        change: &ReplacedRows,
+        orphans: &mut UncommittedFiles,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Cdc>> {
+        match (feed, &self.destination) {
+            (ChangeDataSource::Inserted(inserted), TableOrPath::Table(snapshot)) => {
+                let deleted = self.target.write_change_data(
+                    snapshot,
+                    change
+                        .matched
+                        .selected_rows()
+                        .map(|rows| (rows, "delete", None)),
+                    cancel,
+                )?;
+                orphans.add(&deleted.files);
+                Ok(deleted
+                    .files
+                    .into_iter()
+                    .chain(inserted.files)
+                    .map(cdc_action)
+                    .collect())
+            }
+            (ChangeDataSource::ExternalFiles(files), _) => {
+                Ok(files.into_iter().map(cdc_action).collect())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Keeps the rows of partially replaced files: returns their copies, or the actions for
+    /// deletion vectors, whose files are then not removed.
+    fn keep_remaining_rows(
+        &self,
+        change: &mut ReplacedRows,
+        orphans: &mut UncommittedFiles,
+        cancel: &CancellationToken,
+    ) -> Result<(WriteOutput, Vec<Action>)> {
+        match &self.destination {
+            TableOrPath::Table(snapshot) if self.uses_deletion_vectors(change) => {
+                let (whole, partial) = change.matched.split_by_coverage();
+                let marked = deletion_vectors::write_deletion_vectors(
+                    snapshot,
+                    partial,
+                    &change.matched.partial,
+                    orphans,
+                    cancel,
+                )?;
+                change.matched.files = whole;
+                Ok((WriteOutput::default(), marked.actions))
+            }
+            _ => {
+                let kept = self.copy_remaining_rows(change, cancel)?;
+                orphans.add(&kept.files);
+                Ok((kept, Vec::new()))
+            }
+        }
+    }
+
+    /// Commits; if another writer created the table first, appends to that table if possible.
+    fn commit_or_append(
+        &self,
+        transaction: Result<OptimisticTransaction>,
+        adds: &[Add],
+        operation: &CommitOperation,
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
+        let committed = transaction.and_then(|transaction| {
+            commit(
+                transaction,
+                operation.clone(),
+                &self.options.commit_options,
+                cancel,
+            )
+        });
+        match committed {
+            Err(error) if self.can_append_after_race(&error) => {
+                self.append_after_race(error, adds, operation, cancel)
+            }
+            other => other,
         }
     }
 
@@ -1128,6 +1092,123 @@ fn check_options(options: &WriteOptions) -> Result<()> {
     Ok(())
 }
 
+/// The definition of the table after the write, and whether it changes; `None` if there is nothing
+/// to do.
+fn planned_definition(
+    place: &TableOrPath,
+    data: &StructType,
+    options: &WriteOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Option<(TableDefinition, bool)>> {
+    let planned = match (place, options.mode) {
+        (TableOrPath::Table(_), SaveMode::Ignore) => return Ok(None),
+        (TableOrPath::Table(_), SaveMode::Error) => return Err(place.table_exists_error()),
+        (TableOrPath::Table(snapshot), _) if options.as_select.is_some() => {
+            check_writable(snapshot)?;
+            check_changeable(snapshot)?;
+            let definition = table_definition(data, &options.create_options(), Some(snapshot))?;
+            (definition, true)
+        }
+        (TableOrPath::Table(snapshot), _) => {
+            check_writable(snapshot)?;
+            if options.mode == SaveMode::Overwrite {
+                check_changeable(snapshot)?;
+            }
+            warn_ignored_properties(snapshot, options, warnings);
+            let (protocol, metadata, domains) = evolved_definition(snapshot, data, options)?;
+            let is_changed = metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
+            ((protocol, metadata, domains), is_changed)
+        }
+        (TableOrPath::EmptyPath(..), _) => {
+            let definition = table_definition(data, &options.create_options(), None)?;
+            (definition, true)
+        }
+    };
+    Ok(Some(planned))
+}
+
+/// Finds the columns of the data in the table; errors for additional columns have a hint if the
+/// write may not add them.
+fn find_columns(
+    data: &StructType,
+    schema: &StructType,
+    options: &WriteOptions,
+) -> Result<ColumnPositions> {
+    ColumnPositions::find(&data.to_arrow(StringLayout::Plain), schema).map_err(
+        |error| match error {
+            Error::SchemaMismatch {
+                what,
+                expected,
+                found,
+                context,
+            } if options.schema_mode.is_none() && what.ends_with("does not have") => {
+                Error::SchemaMismatch {
+                    what: format!("{what}; {SCHEMA_HINT}"),
+                    expected,
+                    found,
+                    context,
+                }
+            }
+            other => other,
+        },
+    )
+}
+
+/// Checks that every NOT NULL column that the data lacks has values from elsewhere: a default, an
+/// expression or generated identities.
+fn check_not_null(
+    schema: &StructType,
+    lacks: impl Fn(&StructField) -> bool,
+    constraints: &TableConstraints,
+    identities: &[IdentityColumn],
+) -> Result<()> {
+    let is_computed = |name: &str| {
+        constraints
+            .generated
+            .iter()
+            .chain(&constraints.defaults)
+            .any(|computed| computed.name == name)
+    };
+    let missing = schema.fields.iter().find(|field| {
+        !field.nullable
+            && lacks(field)
+            && !is_computed(&field.name)
+            && !identities
+                .iter()
+                .any(|identity| identity.column == field.name)
+    });
+    match missing {
+        None => Ok(()),
+        Some(field) => Err(Error::schema_mismatch(
+            "the data lacks a column that is NOT NULL",
+            field.data_type.to_string(),
+            "nothing",
+        )
+        .at_column(&field.name)),
+    }
+}
+
+/// The keys of a write that replaces rows by keys.
+fn replaced_keys(
+    place: &TableOrPath,
+    data: &StructType,
+    options: &WriteOptions,
+) -> Result<Option<Arc<Mutex<ReplaceKeySet>>>> {
+    match place {
+        TableOrPath::Table(snapshot) if !options.keys.is_empty() => {
+            let keys = ReplaceKeySet::new(
+                options.keys.clone(),
+                snapshot.schema(),
+                data,
+                snapshot.options().zone,
+                options.encoding.zone()?,
+            )?;
+            Ok(Some(Arc::new(Mutex::new(keys))))
+        }
+        _ => Ok(None),
+    }
+}
+
 /// Warns that options for a new table have no effect on an existing one.
 fn warn_ignored_properties(
     snapshot: &Snapshot,
@@ -1157,115 +1238,161 @@ pub(super) fn evolved_definition(
     data: &StructType,
     options: &WriteOptions,
 ) -> Result<TableDefinition> {
-    let (protocol, metadata) = (snapshot.protocol(), snapshot.metadata());
     let partly = options.is_partial();
     let replaces = options.schema_mode == Some(SchemaMode::Overwrite) && !partly;
     if !options.cluster_by.is_empty() && !replaces {
-        let now = snapshot
-            .non_file_actions()?
-            .domains
-            .get(CLUSTERING)
-            .map(|domain| domain.configuration.clone());
-        if now != Some(clustering_domain(snapshot.schema(), &options.cluster_by)?.configuration) {
-            return Err(Error::invalid(
-                "`cluster_by` is not how the table is clustered; leave it out to write to the table as it is",
-            ));
-        }
+        check_same_clustering(snapshot, &options.cluster_by)?;
     }
-    let asked: Option<Vec<String>> = options.partition_by.as_ref().map(|names| {
+    let partition_columns: Option<Vec<String>> = options.partition_by.as_ref().map(|names| {
         let schema = if replaces { data } else { snapshot.schema() };
         names
             .iter()
             .map(|name| schema_column_name(schema, name))
             .collect()
     });
-    if let (false, Some(asked)) = (replaces, &asked)
-        && *asked != metadata.partition_columns
-    {
+    if let (false, Some(columns)) = (replaces, &partition_columns) {
+        check_same_partitioning(snapshot.metadata(), columns)?;
+    }
+    match options.schema_mode {
+        None => Ok(current_definition(snapshot)),
+        Some(SchemaMode::Merge) => merged_definition(snapshot, data),
+        // Some rows are kept, so the schema must be kept as well; callers that always set the mode
+        // lose nothing.
+        Some(SchemaMode::Overwrite) if partly => {
+            check_same_columns(snapshot.schema(), data)?;
+            Ok(current_definition(snapshot))
+        }
+        Some(SchemaMode::Overwrite) => {
+            replaced_definition(snapshot, data, partition_columns, &options.cluster_by)
+        }
+    }
+}
+
+/// Checks that a write names the clustering columns that the table has.
+fn check_same_clustering(snapshot: &Snapshot, columns: &[String]) -> Result<()> {
+    let now = snapshot
+        .non_file_actions()?
+        .domains
+        .get(CLUSTERING)
+        .map(|domain| domain.configuration.clone());
+    if now != Some(clustering_domain(snapshot.schema(), columns)?.configuration) {
+        return Err(Error::invalid(
+            "`cluster_by` is not how the table is clustered; leave it out to write to the table as it is",
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that a write names the partition columns that the table has.
+fn check_same_partitioning(metadata: &Metadata, columns: &[String]) -> Result<()> {
+    if columns != metadata.partition_columns {
         return Err(Error::invalid(format!(
             "Specified table partitioning does not match table partitioning: expected: {}, got: {}; leave `partition_by` out, or replace the table with mode=\"overwrite\" and schema_mode=\"overwrite\"",
             json!(metadata.partition_columns),
-            json!(asked)
+            json!(columns)
         )));
     }
+    Ok(())
+}
+
+/// Checks that the data has exactly the columns of the table, with their types.
+fn check_same_columns(table: &StructType, data: &StructType) -> Result<()> {
+    let same = |field: &StructField| {
+        table
+            .field(&field.name)
+            .is_some_and(|known| known.data_type == field.data_type)
+    };
+    if data.fields.len() != table.fields.len() || !data.fields.iter().all(same) {
+        return Err(Error::invalid(
+            "schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate`, keys or dynamic partitions",
+        ));
+    }
+    Ok(())
+}
+
+/// The definition of the table as it is.
+fn current_definition(snapshot: &Snapshot) -> TableDefinition {
+    (
+        snapshot.protocol().clone(),
+        snapshot.metadata().clone(),
+        Vec::new(),
+    )
+}
+
+/// The definition after new columns of the data were added.
+fn merged_definition(snapshot: &Snapshot, data: &StructType) -> Result<TableDefinition> {
+    let (protocol, metadata) = (snapshot.protocol(), snapshot.metadata());
+    let widens = features::supported(protocol)
+        .iter()
+        .any(|name| name.starts_with("typeWidening"))
+        && metadata.flag("delta.enableTypeWidening");
+    for field in data
+        .fields
+        .iter()
+        .filter(|field| snapshot.schema().field(&field.name).is_none())
+    {
+        if let Some(key) = generated_value_key(field) {
+            let what = if key == GENERATED {
+                "Schema evolved fields cannot have generated expressions. Recreate the table to achieve this"
+            } else {
+                "a column that is added while writing cannot have values made for it"
+            };
+            return Err(Error::schema_mismatch(
+                what,
+                format!("no `{key}`"),
+                format!("`{}` with it", field.name),
+            )
+            .at_column(&field.name));
+        }
+    }
+    let merged = evolution::merge(snapshot.schema(), data, widens);
+    if merged == *snapshot.schema() {
+        return Ok(current_definition(snapshot));
+    }
+    let (protocol, metadata) = with_schema(protocol, metadata, &merged)?;
+    Ok((protocol, metadata, Vec::new()))
+}
+
+/// The definition after the schema was replaced by that of the data, and the partitioning and the
+/// clustering by those of the write.
+fn replaced_definition(
+    snapshot: &Snapshot,
+    data: &StructType,
+    partition_columns: Option<Vec<String>>,
+    cluster_by: &[String],
+) -> Result<TableDefinition> {
+    let (mut protocol, mut metadata) = (snapshot.protocol().clone(), snapshot.metadata().clone());
+    metadata.partition_columns = partition_columns.unwrap_or(metadata.partition_columns);
+    if !cluster_by.is_empty() {
+        if !metadata.partition_columns.is_empty() {
+            return Err(Error::invalid("a partitioned table cannot be clustered"));
+        }
+        protocol = features::with_features(&protocol, &["clustering".to_owned()].into());
+    }
+    let schema = evolution::replace(snapshot.schema(), data);
+    if schema != *snapshot.schema()
+        || metadata != *snapshot.metadata()
+        || protocol != *snapshot.protocol()
+    {
+        (protocol, metadata) = with_schema(&protocol, &metadata, &schema)?;
+    }
+    iceberg::check_partitions(snapshot.metadata(), &metadata)?;
+    let domains = clustering_domain_change(snapshot, &metadata, cluster_by)?;
+    Ok((protocol, metadata, domains))
+}
+
+/// Protocol and metadata after the schema of a table was set.
+fn with_schema(
+    protocol: &Protocol,
+    metadata: &Metadata,
+    schema: &StructType,
+) -> Result<(Protocol, Metadata)> {
     let mut context = TableChangeContext {
         allow_unknown: true,
         now_ms: now_ms(),
         generate_id: &mut uuid,
     };
-    match options.schema_mode {
-        None => Ok((protocol.clone(), metadata.clone(), Vec::new())),
-        Some(SchemaMode::Merge) => {
-            let widens = features::supported(protocol)
-                .iter()
-                .any(|name| name.starts_with("typeWidening"))
-                && metadata.flag("delta.enableTypeWidening");
-            for field in data
-                .fields
-                .iter()
-                .filter(|field| snapshot.schema().field(&field.name).is_none())
-            {
-                if let Some(key) = generated_value_key(field) {
-                    let what = if key == GENERATED {
-                        "Schema evolved fields cannot have generated expressions. Recreate the table to achieve this"
-                    } else {
-                        "a column that is added while writing cannot have values made for it"
-                    };
-                    return Err(Error::schema_mismatch(
-                        what,
-                        format!("no `{key}`"),
-                        format!("`{}` with it", field.name),
-                    )
-                    .at_column(&field.name));
-                }
-            }
-            let merged = evolution::merge(snapshot.schema(), data, widens);
-            if merged == *snapshot.schema() {
-                return Ok((protocol.clone(), metadata.clone(), Vec::new()));
-            }
-            let (protocol, metadata) =
-                table::set_schema(protocol, metadata, &merged, &mut context)?;
-            Ok((protocol, metadata, Vec::new()))
-        }
-        // Some rows are kept, so the schema must be kept as well; callers that always set the mode
-        // lose nothing.
-        Some(SchemaMode::Overwrite) if partly => {
-            let same = |field: &StructField| {
-                snapshot
-                    .schema()
-                    .field(&field.name)
-                    .is_some_and(|known| known.data_type == field.data_type)
-            };
-            if data.fields.len() != snapshot.schema().fields.len() || !data.fields.iter().all(same)
-            {
-                return Err(Error::invalid(
-                    "schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate`, keys or dynamic partitions",
-                ));
-            }
-            Ok((protocol.clone(), metadata.clone(), Vec::new()))
-        }
-        Some(SchemaMode::Overwrite) => {
-            let (mut protocol, mut metadata) = (protocol.clone(), metadata.clone());
-            metadata.partition_columns = asked.unwrap_or(metadata.partition_columns);
-            if !options.cluster_by.is_empty() {
-                if !metadata.partition_columns.is_empty() {
-                    return Err(Error::invalid("a partitioned table cannot be clustered"));
-                }
-                protocol = features::with_features(&protocol, &["clustering".to_owned()].into());
-            }
-            let schema = evolution::replace(snapshot.schema(), data);
-            if schema != *snapshot.schema()
-                || metadata != *snapshot.metadata()
-                || protocol != *snapshot.protocol()
-            {
-                (protocol, metadata) =
-                    table::set_schema(&protocol, &metadata, &schema, &mut context)?;
-            }
-            iceberg::check_partitions(snapshot.metadata(), &metadata)?;
-            let domains = clustering_domain_change(snapshot, &metadata, &options.cluster_by)?;
-            Ok((protocol, metadata, domains))
-        }
-    }
+    table::set_schema(protocol, metadata, schema, &mut context)
 }
 
 /// The clustering after all columns were replaced: that of the write, else an empty list, as
