@@ -81,23 +81,11 @@ pub fn plan(
         return Ok(CleanupPlan::default());
     }
     snapshot.check_maintenance(MaintenanceOperation::Cleanup)?;
-    let property = |name: &str| snapshot.metadata().configuration.get(name);
-    if options.automatic
-        && property("delta.enableExpiredLogCleanup")
-            .is_some_and(|value| value.eq_ignore_ascii_case("false"))
-    {
+    if options.automatic && is_disabled(snapshot) {
         return Ok(CleanupPlan::default());
     }
     let now = options.now_ms.unwrap_or_else(now_ms);
-    let retention = options
-        .retention_ms
-        .unwrap_or_else(|| duration_property_ms(snapshot, "delta.logRetentionDuration", 30 * DAY));
-    let end = now.saturating_sub(retention);
-    let end = if options.to_the_minute {
-        end.div_euclid(MINUTE).saturating_mul(MINUTE)
-    } else {
-        midnight(end)
-    };
+    let end = retention_end(snapshot, options, now);
     if options.automatic && has_no_expired_commits(snapshot, end) {
         return Ok(CleanupPlan::default());
     }
@@ -108,65 +96,15 @@ pub fn plan(
     };
     cancel.check()?;
     let listing = snapshot.log().list(0)?;
-    // Readers start from the hint, so the files that it names are kept.
-    let hinted = snapshot
-        .log()
-        .needed_hint()?
-        .map(|hint| hint.version)
-        .filter(|version| listing.checkpoints.iter().any(|c| c.version == *version));
-    let newest = cutoff.min(hinted.unwrap_or(cutoff));
-    let Some(kept) = listing
-        .checkpoints
-        .iter()
-        .rev()
-        .filter(|c| c.version <= newest)
-        .find(|c| is_readable(snapshot, c))
-    else {
+    let Some(kept) = kept_checkpoint(snapshot, &listing.checkpoints, cutoff)? else {
         return Ok(CleanupPlan::default());
     };
-    let kept = kept.version;
-    let protected = property("delta.requireCheckpointProtectionBeforeVersion")
-        .and_then(|text| text.trim().parse::<i64>().ok())
-        .unwrap_or(0);
-    if snapshot
-        .protocol()
-        .has_writer_feature("checkpointProtection")
-        && kept < protected
-    {
+    // If the log folder is a symbolic link, its target does not belong to the table.
+    if is_protected(snapshot, kept) || !snapshot.stores().root().owns(LOG_DIR) {
         return Ok(CleanupPlan::default());
     }
-    let root = snapshot.stores().root();
-    if !root.owns(LOG_DIR) {
-        // The log folder is a symbolic link: its target does not belong to the table.
-        return Ok(CleanupPlan::default());
-    }
-    let mut files: [Vec<String>; 5] = Default::default();
-    let [compactions, commits, checksums, checkpoints, unfinished] = &mut files;
     let yesterday = midnight(now.saturating_sub(DAY));
-    for object in root.list_from(LOG_DIR, "")? {
-        let name = object.path.rsplit('/').next().unwrap_or_default();
-        let Some(file) = LogFile::parse(name) else {
-            if name.starts_with('.')
-                && name.ends_with(".tmp")
-                && is_before(object.modified_ms, yesterday)
-            {
-                unfinished.push(object.path);
-            }
-            continue;
-        };
-        let before = file.version() < kept;
-        match file {
-            LogFile::Compacted(first, _) if first <= kept => compactions.push(object.path),
-            LogFile::Commit(_) if before => commits.push(object.path),
-            LogFile::Checksum(_) if before => checksums.push(object.path),
-            LogFile::Classic(_) | LogFile::Part(..) | LogFile::Uuid(..) if before => {
-                checkpoints.push(object.path);
-            }
-            _ => {}
-        }
-    }
-    unfinished.extend(expired_staged_commits(snapshot, kept, yesterday)?);
-    let mut files: Vec<String> = files.into_iter().flatten().collect();
+    let mut files = expired_log_files(snapshot, kept, yesterday)?;
     if !files.is_empty() || snapshot.protocol().has_writer_feature("v2Checkpoint") {
         let staying: Vec<CheckpointInstance> = listing
             .checkpoints
@@ -184,6 +122,95 @@ pub fn plan(
             files,
         })
     }
+}
+
+/// Whether the table disables cleanups that were not requested explicitly.
+fn is_disabled(snapshot: &Snapshot) -> bool {
+    snapshot
+        .metadata()
+        .configuration
+        .get("delta.enableExpiredLogCleanup")
+        .is_some_and(|value| value.eq_ignore_ascii_case("false"))
+}
+
+/// The timestamp before which commits have expired.
+fn retention_end(snapshot: &Snapshot, options: &CleanupOptions, now: i64) -> i64 {
+    let retention = options
+        .retention_ms
+        .unwrap_or_else(|| duration_property_ms(snapshot, "delta.logRetentionDuration", 30 * DAY));
+    let end = now.saturating_sub(retention);
+    if options.to_the_minute {
+        end.div_euclid(MINUTE).saturating_mul(MINUTE)
+    } else {
+        midnight(end)
+    }
+}
+
+/// The version of the newest readable checkpoint at or before `cutoff` and the checkpoint that the
+/// hint names.
+fn kept_checkpoint(
+    snapshot: &Snapshot,
+    checkpoints: &[CheckpointInstance],
+    cutoff: i64,
+) -> Result<Option<i64>> {
+    // Readers start from the hint, so the files that it names are kept.
+    let hinted = snapshot
+        .log()
+        .needed_hint()?
+        .map(|hint| hint.version)
+        .filter(|version| checkpoints.iter().any(|c| c.version == *version));
+    let newest = cutoff.min(hinted.unwrap_or(cutoff));
+    Ok(checkpoints
+        .iter()
+        .rev()
+        .filter(|c| c.version <= newest)
+        .find(|c| is_readable(snapshot, c))
+        .map(|c| c.version))
+}
+
+/// Whether checkpoint protection forbids a cleanup of the versions before `kept`.
+fn is_protected(snapshot: &Snapshot, kept: i64) -> bool {
+    let protected = snapshot
+        .metadata()
+        .configuration
+        .get("delta.requireCheckpointProtectionBeforeVersion")
+        .and_then(|text| text.trim().parse::<i64>().ok())
+        .unwrap_or(0);
+    snapshot
+        .protocol()
+        .has_writer_feature("checkpointProtection")
+        && kept < protected
+}
+
+/// The files of the log that `kept` makes superfluous, and temporary files and staged commits older
+/// than `before`, in the order of deletion.
+fn expired_log_files(snapshot: &Snapshot, kept: i64, before: i64) -> Result<Vec<String>> {
+    let mut files: [Vec<String>; 5] = Default::default();
+    let [compactions, commits, checksums, checkpoints, unfinished] = &mut files;
+    for object in snapshot.stores().root().list_from(LOG_DIR, "")? {
+        let name = object.path.rsplit('/').next().unwrap_or_default();
+        let Some(file) = LogFile::parse(name) else {
+            if name.starts_with('.')
+                && name.ends_with(".tmp")
+                && is_before(object.modified_ms, before)
+            {
+                unfinished.push(object.path);
+            }
+            continue;
+        };
+        let is_older = file.version() < kept;
+        match file {
+            LogFile::Compacted(first, _) if first <= kept => compactions.push(object.path),
+            LogFile::Commit(_) if is_older => commits.push(object.path),
+            LogFile::Checksum(_) if is_older => checksums.push(object.path),
+            LogFile::Classic(_) | LogFile::Part(..) | LogFile::Uuid(..) if is_older => {
+                checkpoints.push(object.path);
+            }
+            _ => {}
+        }
+    }
+    unfinished.extend(expired_staged_commits(snapshot, kept, before)?);
+    Ok(files.into_iter().flatten().collect())
 }
 
 /// Whether the first commit exists and has not expired, so that no commit has. For cleanups that

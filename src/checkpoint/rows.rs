@@ -585,20 +585,7 @@ fn tags(column: Option<&StringViewArray>, field: &Field, rows: usize) -> Result<
 /// Values of an action as a column; values of another type become null.
 fn from_json(values: &[Option<&Value>], data_type: &Arrow) -> Result<ArrayRef> {
     Ok(match data_type {
-        Arrow::Utf8View => {
-            let mut out = StringViewBuilder::new();
-            for value in values {
-                match value {
-                    Some(Value::String(text)) => out.append_value(text),
-                    // Other writers' numbers and booleans in a string map become strings.
-                    Some(other @ (Value::Number(_) | Value::Bool(_))) => {
-                        out.append_value(other.to_string());
-                    }
-                    _ => out.append_null(),
-                }
-            }
-            Arc::new(out.finish())
-        }
+        Arrow::Utf8View => Arc::new(string_from_json(values)),
         Arrow::Int32 => {
             let mut out = Int32Builder::new();
             out.extend(values.iter().map(|value| {
@@ -618,81 +605,104 @@ fn from_json(values: &[Option<&Value>], data_type: &Arrow) -> Result<ArrayRef> {
             out.extend(values.iter().map(|value| value.and_then(Value::as_bool)));
             Arc::new(out.finish())
         }
-        Arrow::List(item) => {
-            let lists: Vec<Option<&Vec<Value>>> = values
-                .iter()
-                .map(|value| value.and_then(Value::as_array))
-                .collect();
-            let items: Vec<Option<&Value>> = lists
-                .iter()
-                .flatten()
-                .flat_map(|list| list.iter().map(Some))
-                .collect();
-            let offsets =
-                OffsetBuffer::from_lengths(lists.iter().map(|list| list.map_or(0, Vec::len)));
-            let nulls = lists.iter().map(Option::is_some).collect::<NullBuffer>();
-            Arc::new(ListArray::try_new(
-                Arc::clone(item),
-                offsets,
-                from_json(&items, item.data_type())?,
-                Some(nulls),
-            )?)
-        }
-        Arrow::Map(entries, _) => {
-            let Arrow::Struct(parts) = entries.data_type() else {
-                return Err(Error::internal("a map has entries"));
-            };
-            let maps: Vec<_> = values
-                .iter()
-                .map(|value| value.and_then(Value::as_object))
-                .collect();
-            let keys: StringViewArray = maps
-                .iter()
-                .flatten()
-                .flat_map(|map| map.keys().map(Some))
-                .collect();
-            let inner: Vec<Option<&Value>> = maps
-                .iter()
-                .flatten()
-                .flat_map(|map| map.values().map(Some))
-                .collect();
-            let entries_array = StructArray::try_new(
-                parts.clone(),
-                vec![Arc::new(keys), from_json(&inner, &Arrow::Utf8View)?],
-                None,
-            )?;
-            let offsets = OffsetBuffer::from_lengths(
-                maps.iter().map(|map| map.map_or(0, serde_json::Map::len)),
-            );
-            let nulls = maps.iter().map(Option::is_some).collect::<NullBuffer>();
-            Arc::new(MapArray::try_new(
-                Arc::clone(entries),
-                offsets,
-                entries_array,
-                Some(nulls),
-                false,
-            )?)
-        }
-        Arrow::Struct(fields) => {
-            let objects: Vec<_> = values
-                .iter()
-                .map(|value| value.and_then(Value::as_object))
-                .collect();
-            let columns = fields.iter().map(|field| {
-                let values: Vec<Option<&Value>> = objects
-                    .iter()
-                    .map(|object| object.and_then(|object| object.get(field.name())))
-                    .collect();
-                from_json(&values, field.data_type())
-            });
-            let nulls = objects.iter().map(Option::is_some).collect::<NullBuffer>();
-            Arc::new(StructArray::try_new(
-                fields.clone(),
-                columns.collect::<Result<_>>()?,
-                Some(nulls),
-            )?)
-        }
+        Arrow::List(item) => Arc::new(list_from_json(values, item)?),
+        Arrow::Map(entries, _) => Arc::new(map_from_json(values, entries)?),
+        Arrow::Struct(fields) => Arc::new(struct_from_json(values, fields)?),
         // `stats_parsed` and similar columns: non-file actions do not have them.
         other => new_null_array(other, values.len()),
     })
+}
+
+/// JSON strings as a column; numbers and booleans, which other writers put into string maps, become
+/// strings.
+fn string_from_json(values: &[Option<&Value>]) -> StringViewArray {
+    let mut out = StringViewBuilder::new();
+    for value in values {
+        match value {
+            Some(Value::String(text)) => out.append_value(text),
+            Some(other @ (Value::Number(_) | Value::Bool(_))) => {
+                out.append_value(other.to_string());
+            }
+            _ => out.append_null(),
+        }
+    }
+    out.finish()
+}
+
+/// JSON arrays as a column of lists.
+fn list_from_json(values: &[Option<&Value>], item: &FieldRef) -> Result<ListArray> {
+    let lists: Vec<Option<&Vec<Value>>> = values
+        .iter()
+        .map(|value| value.and_then(Value::as_array))
+        .collect();
+    let items: Vec<Option<&Value>> = lists
+        .iter()
+        .flatten()
+        .flat_map(|list| list.iter().map(Some))
+        .collect();
+    let offsets = OffsetBuffer::from_lengths(lists.iter().map(|list| list.map_or(0, Vec::len)));
+    let nulls = lists.iter().map(Option::is_some).collect::<NullBuffer>();
+    Ok(ListArray::try_new(
+        Arc::clone(item),
+        offsets,
+        from_json(&items, item.data_type())?,
+        Some(nulls),
+    )?)
+}
+
+/// JSON objects as a column of string maps.
+fn map_from_json(values: &[Option<&Value>], entries: &FieldRef) -> Result<MapArray> {
+    let Arrow::Struct(parts) = entries.data_type() else {
+        return Err(Error::internal("a map has entries"));
+    };
+    let maps: Vec<_> = values
+        .iter()
+        .map(|value| value.and_then(Value::as_object))
+        .collect();
+    let keys: StringViewArray = maps
+        .iter()
+        .flatten()
+        .flat_map(|map| map.keys().map(Some))
+        .collect();
+    let inner: Vec<Option<&Value>> = maps
+        .iter()
+        .flatten()
+        .flat_map(|map| map.values().map(Some))
+        .collect();
+    let entries_array = StructArray::try_new(
+        parts.clone(),
+        vec![Arc::new(keys), from_json(&inner, &Arrow::Utf8View)?],
+        None,
+    )?;
+    let offsets =
+        OffsetBuffer::from_lengths(maps.iter().map(|map| map.map_or(0, serde_json::Map::len)));
+    let nulls = maps.iter().map(Option::is_some).collect::<NullBuffer>();
+    Ok(MapArray::try_new(
+        Arc::clone(entries),
+        offsets,
+        entries_array,
+        Some(nulls),
+        false,
+    )?)
+}
+
+/// JSON objects as a column of structs.
+fn struct_from_json(values: &[Option<&Value>], fields: &Fields) -> Result<StructArray> {
+    let objects: Vec<_> = values
+        .iter()
+        .map(|value| value.and_then(Value::as_object))
+        .collect();
+    let columns = fields.iter().map(|field| {
+        let values: Vec<Option<&Value>> = objects
+            .iter()
+            .map(|object| object.and_then(|object| object.get(field.name())))
+            .collect();
+        from_json(&values, field.data_type())
+    });
+    let nulls = objects.iter().map(Option::is_some).collect::<NullBuffer>();
+    Ok(StructArray::try_new(
+        fields.clone(),
+        columns.collect::<Result<_>>()?,
+        Some(nulls),
+    )?)
 }

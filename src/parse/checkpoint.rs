@@ -568,78 +568,23 @@ fn file_batch(
             kind.column()
         ))
     })?;
-    let path = string_column(actions, "path", actions.len())?;
-    if let Some(size) = actions.column_by_name("size")
-        && (0..actions.len())
-            .any(|row| actions.is_valid(row) && path.is_null(row) && size.is_valid(row))
-    {
-        return Err(Error::corrupt("a file action has no `path`"));
-    }
-    let valid = NullBuffer::union(actions.nulls(), path.nulls());
-    let filtered;
-    let actions = match valid {
-        Some(valid) if valid.null_count() > 0 => {
-            let keep = BooleanArray::new(valid.inner().clone(), None);
-            filtered = arrow_select::filter::filter(actions, &keep)?;
-            filtered.as_struct()
-        }
-        _ => actions,
+    let filtered = without_other_actions(actions)?;
+    let actions = match &filtered {
+        Some(filtered) => filtered.as_struct(),
+        None => actions,
     };
     let rows = actions.len();
-    let size = int_column(actions, "size", rows)?;
-    if size.iter().flatten().any(|size| size < 0) {
-        return Err(Error::corrupt("a file action has a negative `size`"));
-    }
-    if kind == FileActionKind::Adds && size.null_count() > 0 {
-        return Err(Error::corrupt("an `add` has no `size`"));
-    }
-    let partition = match actions.column_by_name("partitionValues") {
-        Some(map) if !wanted.partition.is_empty() => map_columns(
-            map.as_map_opt()
-                .ok_or_else(|| wrong_type("partitionValues"))?,
-            &wanted.partition,
-        )?,
-        _ => wanted
-            .partition
-            .iter()
-            .map(|_| StringViewArray::new_null(rows))
-            .collect(),
+    let size = size_column(actions, kind)?;
+    let partition = partition_columns(actions, &wanted.partition)?;
+    let stats = if wanted.stats {
+        Some(stats_column(actions)?)
+    } else {
+        None
     };
-    let stats = match (
-        wanted.stats,
-        actions.column_by_name("stats_parsed"),
-        actions.column_by_name("stats"),
-    ) {
-        (false, ..) => None,
-        (true, Some(parsed), _) => Some(StatsColumn::Parsed(
-            parsed
-                .as_struct_opt()
-                .ok_or_else(|| wrong_type("stats_parsed"))?
-                .clone(),
-        )),
-        (true, None, Some(_)) => Some(StatsColumn::Json(string_column(actions, "stats", rows)?)),
-        (true, None, None) => Some(StatsColumn::Json(StringViewArray::new_null(rows))),
-    };
-    let tags = match actions.column_by_name("tags") {
-        Some(tags) if wanted.tags => Some(
-            (0..rows)
-                .map(|row| (!tags.is_null(row)).then(|| json_value(tags, row).to_string()))
-                .collect(),
-        ),
-        _ => wanted.tags.then(|| StringViewArray::new_null(rows)),
-    };
+    let tags = wanted.tags.then(|| tags_column(actions));
     let time = match kind {
         FileActionKind::Adds => "modificationTime",
         FileActionKind::Removes => "deletionTimestamp",
-    };
-    let boolean = |name: &str| -> Result<BooleanArray> {
-        match actions.column_by_name(name) {
-            Some(array) => array
-                .as_boolean_opt()
-                .cloned()
-                .ok_or_else(|| wrong_type(name)),
-            None => Ok(BooleanArray::new_null(rows)),
-        }
     };
     let row_id = |name: &str| -> Result<Option<Int64Array>> {
         let ids = if wanted.row_ids {
@@ -664,7 +609,7 @@ fn file_batch(
         default_row_commit_version: row_id("defaultRowCommitVersion")?,
         data_change: wanted
             .data_change
-            .then(|| boolean("dataChange"))
+            .then(|| boolean_column(actions, "dataChange", rows))
             .transpose()?,
         clustering: wanted
             .clustering
@@ -672,6 +617,91 @@ fn file_batch(
             .transpose()?,
         order: Vec::new(),
     })
+}
+
+/// The struct of file actions without the rows of other actions; `None` if it has no such rows.
+fn without_other_actions(actions: &StructArray) -> Result<Option<ArrayRef>> {
+    let path = string_column(actions, "path", actions.len())?;
+    if let Some(size) = actions.column_by_name("size")
+        && (0..actions.len())
+            .any(|row| actions.is_valid(row) && path.is_null(row) && size.is_valid(row))
+    {
+        return Err(Error::corrupt("a file action has no `path`"));
+    }
+    match NullBuffer::union(actions.nulls(), path.nulls()) {
+        Some(valid) if valid.null_count() > 0 => {
+            let keep = BooleanArray::new(valid.inner().clone(), None);
+            Ok(Some(arrow_select::filter::filter(actions, &keep)?))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The sizes of files, which are not negative; every `add` has one.
+fn size_column(actions: &StructArray, kind: FileActionKind) -> Result<Int64Array> {
+    let size = int_column(actions, "size", actions.len())?;
+    if size.iter().flatten().any(|size| size < 0) {
+        return Err(Error::corrupt("a file action has a negative `size`"));
+    }
+    if kind == FileActionKind::Adds && size.null_count() > 0 {
+        return Err(Error::corrupt("an `add` has no `size`"));
+    }
+    Ok(size)
+}
+
+/// The values of the partition columns `names`.
+fn partition_columns(actions: &StructArray, names: &[String]) -> Result<Vec<StringViewArray>> {
+    match actions.column_by_name("partitionValues") {
+        Some(map) if !names.is_empty() => {
+            let map = map
+                .as_map_opt()
+                .ok_or_else(|| wrong_type("partitionValues"))?;
+            map_columns(map, names)
+        }
+        _ => Ok(names
+            .iter()
+            .map(|_| StringViewArray::new_null(actions.len()))
+            .collect()),
+    }
+}
+
+/// The statistics: parsed where they were read, otherwise as JSON.
+fn stats_column(actions: &StructArray) -> Result<StatsColumn> {
+    match actions.column_by_name("stats_parsed") {
+        Some(parsed) => Ok(StatsColumn::Parsed(
+            parsed
+                .as_struct_opt()
+                .ok_or_else(|| wrong_type("stats_parsed"))?
+                .clone(),
+        )),
+        // Null in every row if the checkpoint has no column `stats`.
+        None => Ok(StatsColumn::Json(string_column(
+            actions,
+            "stats",
+            actions.len(),
+        )?)),
+    }
+}
+
+/// The tags as JSON.
+fn tags_column(actions: &StructArray) -> StringViewArray {
+    let rows = actions.len();
+    match actions.column_by_name("tags") {
+        Some(tags) => (0..rows)
+            .map(|row| (!tags.is_null(row)).then(|| json_value(tags, row).to_string()))
+            .collect(),
+        None => StringViewArray::new_null(rows),
+    }
+}
+
+fn boolean_column(actions: &StructArray, name: &str, rows: usize) -> Result<BooleanArray> {
+    match actions.column_by_name(name) {
+        Some(array) => array
+            .as_boolean_opt()
+            .cloned()
+            .ok_or_else(|| wrong_type(name)),
+        None => Ok(BooleanArray::new_null(rows)),
+    }
 }
 
 fn wrong_type(column: &str) -> Error {

@@ -307,6 +307,137 @@ struct DvDescriptorFields {
     cardinality: Option<i64>,
 }
 
+/// The fields of one file action, without its partition values.
+#[derive(Default)]
+struct FileActionFields {
+    path: Option<StringSpan>,
+    size: Option<i64>,
+    /// The time of modification of an `add`, of deletion of a `remove`.
+    time: Option<i64>,
+    /// The JSON text, escaped.
+    stats: Option<StringSpan>,
+    /// Start and end of the JSON text.
+    tags: Option<(usize, usize)>,
+    base_row_id: Option<i64>,
+    commit_version: Option<i64>,
+    data_change: Option<bool>,
+    clustering: Option<StringSpan>,
+    dv: Option<DvDescriptorFields>,
+}
+
+impl FileActionFields {
+    /// Parses an action, and its values of the partition columns `names` into `row_partition`;
+    /// returns false for `null`.
+    fn parse(
+        &mut self,
+        cursor: &mut JsonCursor<'_>,
+        is_add: bool,
+        names: &[String],
+        row_partition: &mut [Option<StringSpan>],
+    ) -> Result<bool, JsonSyntaxError> {
+        cursor.object(|c, key| {
+            match &*c.name(key)? {
+                b"path" => self.path = c.opt_string()?,
+                b"size" => self.size = c.opt_i64()?,
+                b"partitionValues" => parse_partition_values(c, names, row_partition)?,
+                b"modificationTime" if is_add => self.time = c.opt_i64()?,
+                b"deletionTimestamp" if !is_add => self.time = c.opt_i64()?,
+                b"stats" => self.stats = parse_stats(c)?,
+                b"deletionVector" => self.dv = parse_dv_descriptor(c)?,
+                b"tags" => self.tags = parse_tags(c)?,
+                b"baseRowId" => self.base_row_id = c.opt_i64()?,
+                b"defaultRowCommitVersion" => self.commit_version = c.opt_i64()?,
+                b"dataChange" => self.data_change = c.opt_bool()?,
+                b"clusteringProvider" => self.clustering = c.opt_string()?,
+                _ => _ = c.skip_value()?,
+            }
+            Ok(())
+        })
+    }
+
+    /// The path, after a check of the required fields.
+    fn valid_path(&self, is_add: bool) -> Result<StringSpan> {
+        let path = self
+            .path
+            .ok_or_else(|| Error::corrupt("a file action has no `path`"))?;
+        if self.size.is_some_and(|size| size < 0) {
+            return Err(Error::corrupt("a file action has a negative `size`"));
+        }
+        if is_add && self.size.is_none() {
+            return Err(Error::corrupt("an `add` has no `size`"));
+        }
+        Ok(path)
+    }
+}
+
+/// Parses partition values into the slots of the columns `names`, whose order most writers keep.
+fn parse_partition_values(
+    cursor: &mut JsonCursor<'_>,
+    names: &[String],
+    slots: &mut [Option<StringSpan>],
+) -> Result<(), JsonSyntaxError> {
+    let mut expected = 0;
+    cursor.object(|c, key| {
+        let value = c.opt_string_lossy()?;
+        let name = c.slice(key);
+        let at = match names.get(expected) {
+            Some(next) if !key.escaped && next.as_bytes() == name => Some(expected),
+            _ if key.escaped => {
+                let name = unescape(name)?;
+                names.iter().position(|p| *p == name)
+            }
+            _ => names.iter().position(|p| p.as_bytes() == name),
+        };
+        if let Some(at) = at {
+            expected = at + 1;
+            if let Some(slot) = slots.get_mut(at) {
+                *slot = value;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Parses statistics; statistics that are not a string are unknown.
+fn parse_stats(cursor: &mut JsonCursor<'_>) -> Result<Option<StringSpan>, JsonSyntaxError> {
+    cursor.skip_blanks();
+    if cursor.peek() == Some(b'"') {
+        cursor.quoted_json().map(Some)
+    } else {
+        cursor.skip_value().map(|_| None)
+    }
+}
+
+/// Parses tags as the start and end of their JSON text.
+fn parse_tags(cursor: &mut JsonCursor<'_>) -> Result<Option<(usize, usize)>, JsonSyntaxError> {
+    cursor.skip_blanks();
+    if cursor.consume_null() {
+        Ok(None)
+    } else {
+        cursor.skip_value().map(Some)
+    }
+}
+
+/// Parses the descriptor of a deletion vector.
+fn parse_dv_descriptor(
+    cursor: &mut JsonCursor<'_>,
+) -> Result<Option<DvDescriptorFields>, JsonSyntaxError> {
+    let mut found = DvDescriptorFields::default();
+    let is_object = cursor.object(|c, key| {
+        match &*c.name(key)? {
+            b"storageType" => found.storage_type = c.opt_string()?,
+            b"pathOrInlineDv" => found.path = c.opt_string()?,
+            b"offset" => found.offset = c.opt_i64()?,
+            b"sizeInBytes" => found.size = c.opt_i64()?,
+            b"cardinality" => found.cardinality = c.opt_i64()?,
+            _ => _ = c.skip_value()?,
+        }
+        Ok(())
+    })?;
+    Ok(is_object.then_some(found))
+}
+
 impl<'a> FileActionBuilders<'a> {
     fn new(wanted: &'a FileActionProjection, text: &Utf8BufferSlice) -> Self {
         let views = || JsonStringViewBuilder::new(text);
@@ -341,129 +472,63 @@ impl<'a> FileActionBuilders<'a> {
         order: u32,
         is_add: bool,
     ) -> Result<(), CommitParseError> {
-        let (mut path, mut size, mut time, mut stats, mut tags) = (None, None, None, None, None);
-        let (mut base_row_id, mut commit_version, mut data_change, mut clustering) =
-            (None, None, None, None);
-        let mut dv: Option<DvDescriptorFields> = None;
         self.row_partition.fill(None);
-        let (wanted, row_partition) = (self.wanted, &mut self.row_partition);
-        let present = cursor.object(|c, key| {
-            match &*c.name(key)? {
-                b"path" => path = c.opt_string()?,
-                b"size" => size = c.opt_i64()?,
-                b"partitionValues" => {
-                    let mut expected = 0;
-                    c.object(|c, key| {
-                        let value = c.opt_string_lossy()?;
-                        let name = c.slice(key);
-                        let at = match wanted.partition.get(expected) {
-                            Some(next) if !key.escaped && next.as_bytes() == name => Some(expected),
-                            _ if key.escaped => {
-                                let name = unescape(name)?;
-                                wanted.partition.iter().position(|p| *p == name)
-                            }
-                            _ => wanted.partition.iter().position(|p| p.as_bytes() == name),
-                        };
-                        if let Some(at) = at {
-                            expected = at + 1;
-                            if let Some(slot) = row_partition.get_mut(at) {
-                                *slot = value;
-                            }
-                        }
-                        Ok(())
-                    })?;
-                }
-                b"modificationTime" if is_add => time = c.opt_i64()?,
-                b"deletionTimestamp" if !is_add => time = c.opt_i64()?,
-                b"stats" => {
-                    c.skip_blanks();
-                    // Statistics that are not a string are unknown.
-                    stats = if c.peek() == Some(b'"') {
-                        Some(c.quoted_json()?)
-                    } else {
-                        c.skip_value().map(|_| None)?
-                    }
-                }
-                b"deletionVector" => {
-                    let mut found = DvDescriptorFields::default();
-                    let is_object = c.object(|c, key| {
-                        match &*c.name(key)? {
-                            b"storageType" => found.storage_type = c.opt_string()?,
-                            b"pathOrInlineDv" => found.path = c.opt_string()?,
-                            b"offset" => found.offset = c.opt_i64()?,
-                            b"sizeInBytes" => found.size = c.opt_i64()?,
-                            b"cardinality" => found.cardinality = c.opt_i64()?,
-                            _ => _ = c.skip_value()?,
-                        }
-                        Ok(())
-                    })?;
-                    dv = is_object.then_some(found);
-                }
-                b"tags" => {
-                    c.skip_blanks();
-                    tags = if c.consume_null() {
-                        None
-                    } else {
-                        Some(c.skip_value()?)
-                    }
-                }
-                b"baseRowId" => base_row_id = c.opt_i64()?,
-                b"defaultRowCommitVersion" => commit_version = c.opt_i64()?,
-                b"dataChange" => data_change = c.opt_bool()?,
-                b"clusteringProvider" => clustering = c.opt_string()?,
-                _ => _ = c.skip_value()?,
-            }
-            Ok(())
-        })?;
+        let mut fields = FileActionFields::default();
+        let present = fields.parse(
+            cursor,
+            is_add,
+            &self.wanted.partition,
+            &mut self.row_partition,
+        )?;
         if !present {
             return Ok(());
         }
-        let path = path.ok_or_else(|| {
-            CommitParseError::Action(Error::corrupt("a file action has no `path`"))
-        })?;
-        if size.is_some_and(|size| size < 0) {
-            return Err(CommitParseError::Action(Error::corrupt(
-                "a file action has a negative `size`",
-            )));
-        }
-        if is_add && size.is_none() {
-            return Err(CommitParseError::Action(Error::corrupt(
-                "an `add` has no `size`",
-            )));
-        }
+        let path = fields
+            .valid_path(is_add)
+            .map_err(CommitParseError::Action)?;
+        self.append(path, &fields)?;
+        self.order.push(order);
+        Ok(())
+    }
+
+    /// Appends the wanted fields of an action and its partition values.
+    fn append(
+        &mut self,
+        path: StringSpan,
+        fields: &FileActionFields,
+    ) -> Result<(), CommitParseError> {
+        let wanted = self.wanted;
         self.path.push(path)?;
         for (column, value) in self.partition.iter_mut().zip(&self.row_partition) {
             column.push_opt(*value)?;
         }
-        self.size.append_option(size);
+        self.size.append_option(fields.size);
         if wanted.time {
-            self.time.append_option(time);
+            self.time.append_option(fields.time);
         }
         if wanted.stats {
-            match stats {
+            match fields.stats {
                 Some(span) => self.stats.push_raw(span.start, span.end)?,
                 None => self.stats.push_null(),
             }
         }
         if wanted.tags {
-            match tags {
+            match fields.tags {
                 Some((start, end)) => self.tags.push_raw(start, end)?,
                 None => self.tags.push_null(),
             }
         }
         if wanted.row_ids {
-            self.base_row_id.append_option(base_row_id);
-            self.commit_version.append_option(commit_version);
+            self.base_row_id.append_option(fields.base_row_id);
+            self.commit_version.append_option(fields.commit_version);
         }
         if wanted.data_change {
-            self.data_change.append_option(data_change);
+            self.data_change.append_option(fields.data_change);
         }
         if wanted.clustering {
-            self.clustering.push_opt(clustering)?;
+            self.clustering.push_opt(fields.clustering)?;
         }
-        self.dv.push(dv, self.path.len())?;
-        self.order.push(order);
-        Ok(())
+        self.dv.push(fields.dv.as_ref(), self.path.len())
     }
 
     fn finish(mut self) -> FileBatch {
@@ -499,7 +564,7 @@ impl DvBuilders {
     /// descriptor.
     fn push(
         &mut self,
-        dv: Option<DvDescriptorFields>,
+        dv: Option<&DvDescriptorFields>,
         rows: usize,
     ) -> Result<(), CommitParseError> {
         let Some(dv) = dv else {

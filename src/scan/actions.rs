@@ -196,6 +196,100 @@ fn used(nodes: &[StatsColumnNode], out: &mut Vec<usize>) {
     }
 }
 
+/// The parts of file actions that the output columns need.
+#[derive(Default)]
+struct RequiredFields {
+    /// Which of the optional fields.
+    optional: FileActionProjection,
+    with_stats: bool,
+    /// The leaves with statistics, as positions among all leaves.
+    leaves: Vec<usize>,
+}
+
+impl RequiredFields {
+    /// Collects the requirements of all output columns.
+    fn of(outputs: &[ActionColumn]) -> Self {
+        let mut out = Self::default();
+        for output in outputs {
+            match output {
+                ActionColumn::NullCount(nodes)
+                | ActionColumn::Min(nodes)
+                | ActionColumn::Max(nodes) => {
+                    out.with_stats = true;
+                    used(nodes, &mut out.leaves);
+                }
+                ActionColumn::NumRecords | ActionColumn::TightBounds => out.with_stats = true,
+                ActionColumn::Tags => out.optional.tags = true,
+                ActionColumn::Time => out.optional.time = true,
+                ActionColumn::DataChange => out.optional.data_change = true,
+                ActionColumn::Clustering => out.optional.clustering = true,
+                _ => {}
+            }
+        }
+        out
+    }
+
+    /// The columns to parse of adds; of the statistics those of `leaves`.
+    fn projection(self, snapshot: &Snapshot, leaves: &LeafColumns) -> FileActionProjection {
+        FileActionProjection {
+            tags: self.optional.tags,
+            time: self.optional.time,
+            data_change: self.optional.data_change,
+            clustering: self.optional.clustering,
+            ..projected_columns(snapshot, leaves, self.with_stats)
+        }
+    }
+}
+
+/// The path of a live file and the unique id of its deletion vector.
+type FileKey = (String, Option<String>);
+
+/// Finds the files that may hold a row that matches the predicate.
+fn matching_files(
+    snapshot: &Snapshot,
+    predicate: &BoundExpr,
+    cancel: &CancellationToken,
+) -> Result<HashSet<FileKey>> {
+    let plan = plan(snapshot, Some(predicate), cancel)?;
+    let mut keys = HashSet::new();
+    for (batch, keep) in &plan.batches {
+        for row in (0..keep.len()).filter(|row| keep.value(*row)) {
+            keys.insert((
+                batch.files.path.value(row).to_owned(),
+                batch.files.dv_unique_id(row),
+            ));
+        }
+    }
+    Ok(keys)
+}
+
+/// The files to list; all if both are `None`.
+struct FileSelection {
+    paths: Option<Arc<HashSet<String>>>,
+    keys: Option<HashSet<FileKey>>,
+}
+
+impl FileSelection {
+    /// Removes the files that are not selected.
+    fn filter(&self, mut files: FileBatch) -> Result<FileBatch> {
+        if let Some(paths) = &self.paths {
+            let keep: Vec<bool> = (0..files.len())
+                .map(|row| paths.contains(files.path.value(row)))
+                .collect();
+            files = files.filter(&BooleanArray::from(keep))?;
+        }
+        if let Some(keys) = &self.keys {
+            let keep: Vec<bool> = (0..files.len())
+                .map(|row| {
+                    keys.contains(&(files.path.value(row).to_owned(), files.dv_unique_id(row)))
+                })
+                .collect();
+            files = files.filter(&BooleanArray::from(keep))?;
+        }
+        Ok(files)
+    }
+}
+
 /// Streams the live files. Columns: `path` utf8 (as in the log), `size_bytes` int64,
 /// `modification_time` int64 (milliseconds since the epoch), `num_records` int64, `null_count`,
 /// `min`, `max`, `partition` structs by logical column, `deletion_vector` struct, and by name
@@ -212,110 +306,48 @@ pub fn actions(
 ) -> Result<BatchStream> {
     let every = with_null_counts(snapshot);
     let outputs = outputs(snapshot, columns, &every)?;
-    let mut needed = Vec::new();
-    let mut with_stats = false;
-    let mut needs = FileActionProjection::default();
-    for output in &outputs {
-        match output {
-            ActionColumn::NullCount(nodes)
-            | ActionColumn::Min(nodes)
-            | ActionColumn::Max(nodes) => {
-                with_stats = true;
-                used(nodes, &mut needed);
-            }
-            ActionColumn::NumRecords | ActionColumn::TightBounds => with_stats = true,
-            ActionColumn::Tags => needs.tags = true,
-            ActionColumn::Time => needs.time = true,
-            ActionColumn::DataChange => needs.data_change = true,
-            ActionColumn::Clustering => needs.clustering = true,
-            _ => {}
-        }
-    }
+    let required = RequiredFields::of(&outputs);
+    let with_stats = required.with_stats;
     // Leaves that are not needed are not parsed; positions stay those among all leaves.
     let wanted_leaves = Arc::new(every.filter(|path| {
-        needed
+        required
+            .leaves
             .iter()
             .any(|n| every.logical.get(*n).is_some_and(|p| p == path))
     }));
-    let positions: Arc<Vec<Option<usize>>> = Arc::new(
-        every
-            .logical
-            .iter()
-            .map(|path| wanted_leaves.position(path))
-            .collect(),
-    );
-    let outputs = Arc::new(outputs);
+    let positions: Vec<Option<usize>> = every
+        .logical
+        .iter()
+        .map(|path| wanted_leaves.position(path))
+        .collect();
     let layout = Arc::new(ActionBatchLayout {
-        outputs,
-        positions,
+        outputs: Arc::new(outputs),
+        positions: Arc::new(positions),
         flatten: columns.flatten,
         no_vectors: vector_parts(None, SHARED_ROWS)?,
     });
     let empty = PlanBatch::new(
         snapshot,
-        empty_files(snapshot, &needs),
+        empty_files(snapshot, &required.optional),
         &wanted_leaves,
         with_stats,
     )?;
     let schema = layout.batch(&empty)?.schema();
-    let keys = predicate
-        .map(|p| plan(snapshot, Some(p), cancel))
-        .transpose()?
-        .map(|plan| {
-            let mut keys = HashSet::new();
-            for (batch, keep) in &plan.batches {
-                for row in (0..keep.len()).filter(|row| keep.value(*row)) {
-                    keys.insert((
-                        batch.files.path.value(row).to_owned(),
-                        batch.files.dv_unique_id(row),
-                    ));
-                }
-            }
-            Arc::new(keys)
-        });
-    let wanted = FileActionProjection {
-        tags: needs.tags,
-        time: needs.time,
-        data_change: needs.data_change,
-        clustering: needs.clustering,
-        ..projected_columns(snapshot, &wanted_leaves, with_stats)
+    let selection = FileSelection {
+        paths: columns.paths.clone(),
+        keys: predicate
+            .map(|predicate| matching_files(snapshot, predicate, cancel))
+            .transpose()?,
     };
+    let wanted = required.projection(snapshot, &wanted_leaves);
     let progress = ProgressCounter::default();
-    let (context, done, expected, paths) = (
-        snapshot.clone(),
-        progress.clone(),
-        schema.clone(),
-        columns.paths.clone(),
-    );
-    let batches =
-        snapshot.finished_files(FileActionKind::Adds, wanted, cancel, move |mut files| {
-            done.advance(files.len() as u64);
-            if let Some(paths) = &paths {
-                let keep: Vec<bool> = (0..files.len())
-                    .map(|row| paths.contains(files.path.value(row)))
-                    .collect();
-                files = files.filter(&BooleanArray::from(keep))?;
-            }
-            if let Some(keys) = &keys {
-                let keep: Vec<bool> = (0..files.len())
-                    .map(|row| {
-                        keys.contains(&(files.path.value(row).to_owned(), files.dv_unique_id(row)))
-                    })
-                    .collect();
-                files = files.filter(&BooleanArray::from(keep))?;
-            }
-            let batch = layout.batch(&PlanBatch::new(
-                &context,
-                files,
-                &wanted_leaves,
-                with_stats,
-            )?)?;
-            Ok(if batch.schema() == expected {
-                batch
-            } else {
-                RecordBatch::try_new(Arc::clone(&expected), batch.columns().to_vec())?
-            })
-        })?;
+    let (context, done, expected) = (snapshot.clone(), progress.clone(), schema.clone());
+    let batches = snapshot.finished_files(FileActionKind::Adds, wanted, cancel, move |files| {
+        done.advance(files.len() as u64);
+        let files = selection.filter(files)?;
+        let batch = PlanBatch::new(&context, files, &wanted_leaves, with_stats)?;
+        with_schema(layout.batch(&batch)?, &expected)
+    })?;
     progress.expect(batches.max_files().unwrap_or(0));
     let batches = batches.filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0));
     Ok(BatchStream {
@@ -323,6 +355,17 @@ pub fn actions(
         batches: Box::new(coalesced(batches)),
         progress,
     })
+}
+
+/// Gives a batch the schema of the stream.
+fn with_schema(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    if batch.schema() == *schema {
+        return Ok(batch);
+    }
+    Ok(RecordBatch::try_new(
+        Arc::clone(schema),
+        batch.columns().to_vec(),
+    )?)
 }
 
 /// Small commits give small batches; each batch has a cost for consumers, so they are joined.

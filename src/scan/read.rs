@@ -252,31 +252,28 @@ fn width(data_type: &DataType) -> usize {
     }
 }
 
-impl ScanContext {
-    /// Resolves the columns of a scan. `constants` come last and have these fields.
-    pub(super) fn new(
-        snapshot: &Snapshot,
-        request: &ScanRequest,
-        constants: &[Field],
-    ) -> Result<Self> {
+/// The columns of a scan while they are resolved.
+#[derive(Default)]
+struct ResolvedColumns {
+    /// Fields of the output.
+    fields: Vec<Field>,
+    /// The source of each field.
+    sources: Vec<ColumnSource>,
+    /// Columns to read from the files.
+    read: Vec<StructField>,
+    /// Columns to read by their names in the files.
+    raw: Vec<(String, DataType)>,
+    row_index: bool,
+}
+
+impl ResolvedColumns {
+    /// Adds the requested columns of the table; all if the request names none.
+    fn add_table_columns(&mut self, snapshot: &Snapshot, request: &ScanRequest) -> Result<()> {
         let schema = snapshot.schema();
-        evolution::check_changes(snapshot.protocol(), schema)?;
         let partition = &snapshot.metadata().partition_columns;
         let names: Vec<String> = match &request.columns {
             Some(names) => names.clone(),
             None => schema.fields.iter().map(|f| f.name.clone()).collect(),
-        };
-        let (mut fields, mut columns, mut read): (Vec<Field>, Vec<ColumnSource>, Vec<StructField>) =
-            (Vec::new(), Vec::new(), Vec::new());
-        let position = |read: &mut Vec<StructField>, field: &StructField| match read
-            .iter()
-            .position(|f| f.name == field.name)
-        {
-            Some(at) => at,
-            None => {
-                read.push(field.clone());
-                read.len() - 1
-            }
         };
         for name in &names {
             let Some(field) = find(schema, name) else {
@@ -286,42 +283,47 @@ impl ScanContext {
                     known.join(", ")
                 )));
             };
-            if fields.iter().any(|f: &Field| f.name() == &field.name) {
+            if self.has_field(&field.name) {
                 return Err(Error::invalid(format!(
                     "the column `{}` is asked for twice",
                     field.name
                 )));
             }
+            let source = match partition.iter().position(|p| *p == field.name) {
+                Some(at) => ColumnSource::Partition(at),
+                None => ColumnSource::File(self.read_position(field)),
+            };
             // A partition value of a NOT NULL column can still be null in the log, and a file can
             // lack a column.
-            fields.push(field.to_arrow(request.layout).with_nullable(true));
-            columns.push(match partition.iter().position(|p| *p == field.name) {
-                Some(at) => ColumnSource::Partition(at),
-                None => ColumnSource::File(position(&mut read, field)),
-            });
+            self.fields
+                .push(field.to_arrow(request.layout).with_nullable(true));
+            self.sources.push(source);
         }
-        let mut row_index = false;
-        let mut raw = Vec::new();
-        for column in &request.metadata {
-            if fields.iter().any(|f| f.name() == column.name()) {
+        Ok(())
+    }
+
+    /// Adds metadata columns, and the materialized columns of the files that they need.
+    fn add_metadata_columns(
+        &mut self,
+        snapshot: &Snapshot,
+        columns: &[MetadataColumn],
+    ) -> Result<()> {
+        for column in columns {
+            if self.has_field(column.name()) {
                 return Err(Error::invalid(format!(
                     "the metadata column `{}` has the name of another column",
                     column.name()
                 )));
             }
+            self.row_index |= matches!(column, MetadataColumn::RowIndex | MetadataColumn::RowId);
             let property = match column {
-                MetadataColumn::RowId => "delta.rowTracking.materializedRowIdColumnName",
+                MetadataColumn::RowId => Some("delta.rowTracking.materializedRowIdColumnName"),
                 MetadataColumn::RowCommitVersion => {
-                    "delta.rowTracking.materializedRowCommitVersionColumnName"
+                    Some("delta.rowTracking.materializedRowCommitVersionColumnName")
                 }
-                MetadataColumn::RowIndex => {
-                    row_index = true;
-                    ""
-                }
-                _ => "",
+                _ => None,
             };
-            row_index |= *column == MetadataColumn::RowId;
-            if !property.is_empty() {
+            if let Some(property) = property {
                 if !snapshot.protocol().has_writer_feature("rowTracking") {
                     return Err(Error::unsupported_feature(
                         "rowTracking",
@@ -329,43 +331,89 @@ impl ScanContext {
                     ));
                 }
                 if let Some(name) = snapshot.metadata().configuration.get(property) {
-                    raw.push((name.clone(), DataType::Long));
+                    self.raw.push((name.clone(), DataType::Long));
                 }
             }
-            fields.push(column.field());
-            columns.push(ColumnSource::Metadata(*column));
+            self.fields.push(column.field());
+            self.sources.push(ColumnSource::Metadata(*column));
         }
+        Ok(())
+    }
+
+    /// Adds columns with one value per file.
+    fn add_constants(&mut self, constants: &[Field]) {
         for (n, field) in constants.iter().enumerate() {
-            fields.push(field.clone());
-            columns.push(ColumnSource::Constant(n));
+            self.fields.push(field.clone());
+            self.sources.push(ColumnSource::Constant(n));
         }
-        let (mut filter_partition, mut filter_columns) = (Vec::new(), Vec::new());
-        for name in request.predicate.iter().flat_map(BoundExpr::column_names) {
-            let Some(field) = find(schema, name) else {
-                continue;
-            };
-            match partition.iter().position(|p| *p == field.name) {
-                Some(at) => filter_partition.push(at),
-                None if read.iter().all(|f| f.name != field.name) => {
-                    filter_columns.push(field.clone());
-                }
-                None => {}
+    }
+
+    fn has_field(&self, name: &str) -> bool {
+        self.fields.iter().any(|field| field.name() == name)
+    }
+
+    /// The position of a column among those read from the files, to which it is added if needed.
+    fn read_position(&mut self, field: &StructField) -> usize {
+        match self.read.iter().position(|f| f.name == field.name) {
+            Some(at) => at,
+            None => {
+                self.read.push(field.clone());
+                self.read.len() - 1
             }
         }
-        filter_partition.sort_unstable();
-        filter_partition.dedup();
-        let rows = batch_rows(&read, BATCH_BYTES);
+    }
+}
+
+/// The partition columns of a predicate, by position, and its columns of the files that are not
+/// among `read`.
+fn predicate_columns(
+    snapshot: &Snapshot,
+    predicate: Option<&BoundExpr>,
+    read: &[StructField],
+) -> (Vec<usize>, Vec<StructField>) {
+    let partition = &snapshot.metadata().partition_columns;
+    let (mut of_partition, mut of_files) = (Vec::new(), Vec::new());
+    for name in predicate.into_iter().flat_map(BoundExpr::column_names) {
+        let Some(field) = find(snapshot.schema(), name) else {
+            continue;
+        };
+        match partition.iter().position(|p| *p == field.name) {
+            Some(at) => of_partition.push(at),
+            None if read.iter().all(|f| f.name != field.name) => of_files.push(field.clone()),
+            None => {}
+        }
+    }
+    of_partition.sort_unstable();
+    of_partition.dedup();
+    (of_partition, of_files)
+}
+
+impl ScanContext {
+    /// Resolves the columns of a scan. `constants` come last and have these fields.
+    pub(super) fn new(
+        snapshot: &Snapshot,
+        request: &ScanRequest,
+        constants: &[Field],
+    ) -> Result<Self> {
+        evolution::check_changes(snapshot.protocol(), snapshot.schema())?;
+        let mut resolved = ResolvedColumns::default();
+        resolved.add_table_columns(snapshot, request)?;
+        resolved.add_metadata_columns(snapshot, &request.metadata)?;
+        resolved.add_constants(constants);
+        let (filter_partition, filter_columns) =
+            predicate_columns(snapshot, request.predicate.as_ref(), &resolved.read);
+        let rows = batch_rows(&resolved.read, BATCH_BYTES);
         Ok(Self {
             snapshot: snapshot.clone(),
-            schema: Arc::new(Schema::new(fields)),
-            columns,
-            read,
+            schema: Arc::new(Schema::new(resolved.fields)),
+            columns: resolved.sources,
+            read: resolved.read,
             filter_partition,
             filter_columns,
             filter: request.predicate.clone().map(Arc::new),
             filter_rows: request.filter_rows,
-            row_index,
-            raw,
+            row_index: resolved.row_index,
+            raw: resolved.raw,
             batch_rows: request.batch_rows.unwrap_or(rows).max(1),
             layout: request.layout,
             footers: Arc::new(FooterCache::new(FOOTERS)),

@@ -308,16 +308,31 @@ impl<'a> RowGroupPruner<'a> {
         end: Option<&FileTail>,
         groups: &[usize],
     ) -> Result<Vec<bool>> {
-        let conjuncts = match &self.filter.expr {
-            Expr::Call {
-                function: Function::And,
-                args,
-                ..
-            } => args.as_slice(),
-            other => std::slice::from_ref(other),
-        };
-        let mut asked: Vec<BloomFilterProbe> = Vec::new();
-        for conjunct in conjuncts {
+        let probes = self.bloom_probes(groups);
+        let mut may = vec![true; groups.len()];
+        let size: u64 = probes
+            .iter()
+            .map(|probe| probe.range.end - probe.range.start)
+            .sum();
+        if probes.is_empty() || size > INDEX_LIMIT {
+            return Ok(may);
+        }
+        let ranges = probes.iter().map(|probe| probe.range.clone()).collect();
+        let filters = read_ranges(file, end, ranges)?;
+        for (probe, bytes) in probes.iter().zip(filters) {
+            if !self.may_contain(file, end, probe, bytes)?
+                && let Some(may) = may.get_mut(probe.n)
+            {
+                *may = false;
+            }
+        }
+        Ok(may)
+    }
+
+    /// The probes of the filter's equality conjuncts in the bloom filters of `groups`.
+    fn bloom_probes(&self, groups: &[usize]) -> Vec<BloomFilterProbe> {
+        let mut probes = Vec::new();
+        for conjunct in conjuncts(&self.filter.expr) {
             let Some((path, values)) = equality_values(conjunct) else {
                 continue;
             };
@@ -332,92 +347,78 @@ impl<'a> RowGroupPruner<'a> {
                 continue;
             };
             for (n, group) in groups.iter().enumerate() {
-                let Some(column) = self
+                let column = self
                     .footer
                     .metadata
                     .row_groups()
                     .get(*group)
-                    .and_then(|group| group.columns().get(leaf))
-                else {
-                    continue;
-                };
-                let Some(start) = column
-                    .bloom_filter_offset()
-                    .and_then(|n| u64::try_from(n).ok())
-                    .filter(|n| *n < self.footer.size)
-                else {
-                    continue;
-                };
-                let Some(stored) = values
-                    .iter()
-                    .map(|value| watched.plain_encoded(column, value))
-                    .collect::<Option<Vec<_>>>()
-                else {
-                    continue;
-                };
-                let length = column
-                    .bloom_filter_length()
-                    .and_then(|n| u64::try_from(n).ok());
-                // If the length is unknown, the header, which contains it, is read first.
-                let range = start..start + length.unwrap_or(HEADER).min(self.footer.size - start);
-                asked.push(BloomFilterProbe {
-                    n,
-                    values: stored,
-                    range,
-                    is_whole: length.is_some(),
-                });
+                    .and_then(|group| group.columns().get(leaf));
+                probes.extend(
+                    column.and_then(|column| self.bloom_probe(n, watched, column, &values)),
+                );
             }
         }
-        let mut may = vec![true; groups.len()];
-        if asked.is_empty()
-            || asked
-                .iter()
-                .map(|asked| asked.range.end - asked.range.start)
-                .sum::<u64>()
-                > INDEX_LIMIT
-        {
-            return Ok(may);
-        }
-        let filters = read_ranges(
-            file,
-            end,
-            asked.iter().map(|asked| asked.range.clone()).collect(),
-        )?;
-        for (
-            BloomFilterProbe {
-                n,
-                values,
-                range,
-                is_whole,
-            },
-            mut bytes,
-        ) in asked.into_iter().zip(filters)
-        {
-            if !is_whole {
-                let whole = crate::pq::input::header_check::bloom_length(&bytes)
-                    .filter(|whole| *whole <= INDEX_LIMIT.min(self.footer.size - range.start));
-                let Some(whole) = whole else { continue };
-                bytes = read_ranges(
-                    file,
-                    end,
-                    std::iter::once(range.start..range.start + whole).collect(),
-                )?
-                .pop()
-                .unwrap_or_default();
-            }
-            let Some(filter) = Sbbf::from_bytes(&bytes)
-                .ok()
-                .filter(|filter| filter.num_blocks() > 0)
+        probes
+    }
+
+    /// The probe of one column chunk; `None` without a bloom filter or if a value cannot be
+    /// encoded as the file stores it.
+    fn bloom_probe(
+        &self,
+        n: usize,
+        watched: &PredicateLeaf,
+        column: &ColumnChunkMetaData,
+        values: &[&Scalar],
+    ) -> Option<BloomFilterProbe> {
+        let start = column
+            .bloom_filter_offset()
+            .and_then(|n| u64::try_from(n).ok())
+            .filter(|n| *n < self.footer.size)?;
+        let values = values
+            .iter()
+            .map(|value| watched.plain_encoded(column, value))
+            .collect::<Option<Vec<_>>>()?;
+        let length = column
+            .bloom_filter_length()
+            .and_then(|n| u64::try_from(n).ok());
+        // If the length is unknown, the header, which contains it, is read first.
+        let range = start..start + length.unwrap_or(HEADER).min(self.footer.size - start);
+        Some(BloomFilterProbe {
+            n,
+            values,
+            range,
+            is_whole: length.is_some(),
+        })
+    }
+
+    /// Whether the bloom filter may contain a value of the probe; true if it is unusable. `bytes`
+    /// are those of the probe's range.
+    fn may_contain(
+        &self,
+        file: &StoreObject,
+        end: Option<&FileTail>,
+        probe: &BloomFilterProbe,
+        mut bytes: Bytes,
+    ) -> Result<bool> {
+        if !probe.is_whole {
+            let start = probe.range.start;
+            let Some(length) = crate::pq::input::header_check::bloom_length(&bytes)
+                .filter(|length| *length <= INDEX_LIMIT.min(self.footer.size - start))
             else {
-                continue;
+                return Ok(true);
             };
-            if !values.iter().any(|value| filter.check(value.as_slice()))
-                && let Some(may) = may.get_mut(n)
-            {
-                *may = false;
-            }
+            let whole = std::iter::once(start..start + length).collect();
+            bytes = read_ranges(file, end, whole)?.pop().unwrap_or_default();
         }
-        Ok(may)
+        let filter = Sbbf::from_bytes(&bytes)
+            .ok()
+            .filter(|filter| filter.num_blocks() > 0);
+        Ok(filter.is_none_or(|filter| {
+            probe
+                .values
+                .iter()
+                .any(|value| filter.check(value.as_slice()))
+        }))
     }
 
     /// The rows of each of `groups` that may match, and the locations of the pages of `leaves`;
@@ -757,6 +758,18 @@ impl PredicateLeaf {
             }
             _ => None,
         }
+    }
+}
+
+/// The conjuncts of a filter; the filter itself if it is not a conjunction.
+fn conjuncts(filter: &Expr) -> &[Expr] {
+    match filter {
+        Expr::Call {
+            function: Function::And,
+            args,
+            ..
+        } => args.as_slice(),
+        other => std::slice::from_ref(other),
     }
 }
 
