@@ -178,17 +178,7 @@ fn update_once(
     bound: &TableConstraints,
     cancel: &CancellationToken,
 ) -> Result<CommitResult> {
-    let asked = TableConstraints::of(
-        snapshot.protocol(),
-        snapshot.metadata(),
-        snapshot.schema(),
-        |_| false,
-    )?;
-    let rules = TableConstraints {
-        predicate: None,
-        ..bound.clone()
-    }
-    .rules(&asked, Vec::new())?;
+    let rules = update_rules(snapshot, bound)?;
     let values = Arc::new(UpdateAssignments::of(snapshot, assignments, &rules)?);
     let mut orphans = UncommittedFiles::new(snapshot.stores().root());
     let found = work.find()?;
@@ -198,94 +188,171 @@ fn update_once(
         counts_deletion_vectors: found.rows_scanned,
         ..DmlActions::default()
     };
-    let files: Vec<String> = found.files.iter().map(|add| add.path.clone()).collect();
-    if !files.is_empty() {
-        let matched = FileRowSelection {
-            files: files.clone(),
-            predicate: work.predicate.clone(),
-            positions: None,
-        };
-        let of_matched: BatchTransform = {
-            let values = Arc::clone(&values);
-            Arc::new(move |batch| values.apply(&batch, None))
+    if !found.files.is_empty() {
+        let update = RowUpdate {
+            snapshot,
+            work: &work,
+            found: &found,
+            values,
+            rules,
+            cancel,
         };
         if work.target.has_change_data_feed() {
-            let sources = [
-                (matched.clone(), "update_preimage", None),
-                (
-                    matched.clone(),
-                    "update_postimage",
-                    Some(Arc::clone(&of_matched)),
-                ),
-            ];
-            outcome.add_change_data(
-                work.target.write_change_data(snapshot, sources, cancel)?,
-                &mut orphans,
-            );
+            update.write_change_data(&mut outcome, &mut orphans)?;
         }
         if work.target.has_deletion_vectors() {
-            let (whole, partial) = found.split_by_coverage();
-            let written = work
-                .target
-                .copy(snapshot, matched, rules, Some(of_matched), cancel)?;
-            outcome.add_files(written, &work.target.metadata, &mut orphans);
-            outcome.remove_files(&whole);
-            let (files, bytes) = (
-                partial.len() as u64,
-                partial.iter().map(|add| add.size).sum::<i64>(),
-            );
-            let marked = deletion_vectors::write_deletion_vectors(
-                snapshot,
-                partial,
-                &found.partial,
-                &mut orphans,
-                cancel,
-            )?;
-            // An UPDATE counts every file that it changes, a DELETE those that are removed.
-            outcome.add_deletion_vectors(DeletionVectorUpdate {
-                removed_files: files,
-                removed_bytes: bytes,
-                ..marked
-            });
+            update.mark_and_add(&mut outcome, &mut orphans)?;
         } else {
-            let update = rewrite_columns::ColumnUpdate {
-                snapshot,
-                target: &work.target,
-                values: &values,
-                rules: &rules,
-                rows: Arc::clone(&found.partial),
-            };
-            let (spliced, others) = update.run(found.files.clone(), cancel)?;
-            let mut rewritten = spliced.rows;
-            outcome.add_files(spliced, &work.target.metadata, &mut orphans);
-            let files: Vec<String> = others.into_iter().map(|add| add.path).collect();
-            let predicate = work.predicate.clone();
-            let of_all: BatchTransform = Arc::new(move |batch| {
-                let mask = predicate
-                    .as_ref()
-                    .map(|predicate| predicate.filter_mask(&batch))
-                    .transpose()?;
-                values.apply(&batch, mask.as_ref())
-            });
-            if !files.is_empty() {
-                let written = work.target.copy(
-                    snapshot,
-                    FileRowSelection {
-                        files,
-                        ..FileRowSelection::default()
-                    },
-                    rules,
-                    Some(of_all),
-                    cancel,
-                )?;
-                rewritten += written.rows;
-                outcome.add_files(written, &work.target.metadata, &mut orphans);
-            }
-            outcome.copied = found.rows.map_or(0, |rows| rewritten.saturating_sub(rows));
-            outcome.remove_files(&found.files);
+            update.rewrite_files(&mut outcome, &mut orphans)?;
         }
     }
     work.commit("UPDATE", "numUpdatedRows", outcome, scanned, orphans)
+}
+
+/// The rules of a table for rows that an UPDATE writes; `bound` are the table's constraints, bound.
+fn update_rules(snapshot: &Snapshot, bound: &TableConstraints) -> Result<WriteRules> {
+    let asked = TableConstraints::of(
+        snapshot.protocol(),
+        snapshot.metadata(),
+        snapshot.schema(),
+        |_| false,
+    )?;
+    TableConstraints {
+        predicate: None,
+        ..bound.clone()
+    }
+    .rules(&asked, Vec::new())
+}
+
+/// An UPDATE of rows that were found.
+struct RowUpdate<'a> {
+    snapshot: &'a Snapshot,
+    work: &'a DmlContext<'a>,
+    found: &'a MatchedRows,
+    values: Arc<UpdateAssignments>,
+    /// All rules of the table.
+    rules: WriteRules,
+    cancel: &'a CancellationToken,
+}
+
+impl RowUpdate<'_> {
+    /// The rows that change.
+    fn matched_rows(&self) -> FileRowSelection {
+        FileRowSelection {
+            files: self
+                .found
+                .files
+                .iter()
+                .map(|add| add.path.clone())
+                .collect(),
+            predicate: self.work.predicate.clone(),
+            positions: None,
+        }
+    }
+
+    /// Assigns the values in all rows of a batch.
+    fn unconditional_update(&self) -> BatchTransform {
+        let values = Arc::clone(&self.values);
+        Arc::new(move |batch| values.apply(&batch, None))
+    }
+
+    /// Assigns the values in the rows of a batch for which the predicate is true.
+    fn conditional_update(&self) -> BatchTransform {
+        let (values, predicate) = (Arc::clone(&self.values), self.work.predicate.clone());
+        Arc::new(move |batch| {
+            let mask = predicate
+                .as_ref()
+                .map(|predicate| predicate.filter_mask(&batch))
+                .transpose()?;
+            values.apply(&batch, mask.as_ref())
+        })
+    }
+
+    /// Writes the rows before and after the change as change data.
+    fn write_change_data(
+        &self,
+        outcome: &mut DmlActions,
+        orphans: &mut UncommittedFiles,
+    ) -> Result<()> {
+        let matched = self.matched_rows();
+        let sources = [
+            (matched.clone(), "update_preimage", None),
+            (
+                matched,
+                "update_postimage",
+                Some(self.unconditional_update()),
+            ),
+        ];
+        outcome.add_change_data(
+            self.work
+                .target
+                .write_change_data(self.snapshot, sources, self.cancel)?,
+            orphans,
+        );
+        Ok(())
+    }
+
+    /// Adds the new rows in new files and deletes the old ones, by deletion vectors if their file
+    /// has other rows.
+    fn mark_and_add(self, outcome: &mut DmlActions, orphans: &mut UncommittedFiles) -> Result<()> {
+        let target = &self.work.target;
+        let (whole, partial) = self.found.split_by_coverage();
+        let (matched, edit) = (self.matched_rows(), self.unconditional_update());
+        let written = target.copy(self.snapshot, matched, self.rules, Some(edit), self.cancel)?;
+        outcome.add_files(written, &target.metadata, orphans);
+        outcome.remove_files(&whole);
+        let (files, bytes) = (
+            partial.len() as u64,
+            partial.iter().map(|add| add.size).sum::<i64>(),
+        );
+        let marked = deletion_vectors::write_deletion_vectors(
+            self.snapshot,
+            partial,
+            &self.found.partial,
+            orphans,
+            self.cancel,
+        )?;
+        // An UPDATE counts every file that it changes, a DELETE those that are removed.
+        outcome.add_deletion_vectors(DeletionVectorUpdate {
+            removed_files: files,
+            removed_bytes: bytes,
+            ..marked
+        });
+        Ok(())
+    }
+
+    /// Replaces the files: encodes only the changed columns where possible, copies other files row
+    /// by row.
+    fn rewrite_files(self, outcome: &mut DmlActions, orphans: &mut UncommittedFiles) -> Result<()> {
+        let target = &self.work.target;
+        let update = rewrite_columns::ColumnUpdate {
+            snapshot: self.snapshot,
+            target,
+            values: &self.values,
+            rules: &self.rules,
+            rows: Arc::clone(&self.found.partial),
+        };
+        let (spliced, others) = update.run(self.found.files.clone(), self.cancel)?;
+        let mut rewritten = spliced.rows;
+        outcome.add_files(spliced, &target.metadata, orphans);
+        let files: Vec<String> = others.into_iter().map(|add| add.path).collect();
+        if !files.is_empty() {
+            let rows = FileRowSelection {
+                files,
+                ..FileRowSelection::default()
+            };
+            let edit = self.conditional_update();
+            let written = target.copy(self.snapshot, rows, self.rules, Some(edit), self.cancel)?;
+            rewritten += written.rows;
+            outcome.add_files(written, &target.metadata, orphans);
+        }
+        outcome.copied = self
+            .found
+            .rows
+            .map_or(0, |rows| rewritten.saturating_sub(rows));
+        outcome.remove_files(&self.found.files);
+        Ok(())
+    }
 }
 
 pub(in crate::ops) fn millis(time: Duration) -> u64 {

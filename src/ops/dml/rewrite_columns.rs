@@ -43,57 +43,18 @@ impl ColumnUpdate<'_> {
         files: Vec<Add>,
         cancel: &CancellationToken,
     ) -> Result<(WriteOutput, Vec<Add>)> {
-        let (schema, metadata) = (&self.target.schema, &self.target.metadata);
         let Some((values, changed)) = self.values.changed_columns_only() else {
             return Ok((WriteOutput::default(), files));
         };
-        let moves = changed
-            .iter()
-            .any(|name| metadata.partition_columns.contains(name));
+        let partition_columns = &self.target.metadata.partition_columns;
+        let moves = changed.iter().any(|name| partition_columns.contains(name));
         // With row tracking, rows that change get a new commit version, which is stored in a
         // column.
         if moves || self.target.tracks_rows() {
             return Ok((WriteOutput::default(), files));
         }
-        let concerned = |column: &str, read: Vec<&str>| {
-            changed
-                .iter()
-                .any(|name| name == column || read.contains(&name.as_str()))
-        };
-        let mut rules = self.rules.clone();
-        rules
-            .checks
-            .retain(|check| concerned("", check.expr.column_names()));
-        rules
-            .generated
-            .retain(|rule| concerned(&rule.column, rule.expr.column_names()));
-        rules
-            .lengths
-            .retain(|lengths| changed.contains(&lengths.column));
-        rules.defaults.clear();
-        rules.identities.clear();
-        let mut needed: Vec<&str> = values.referenced_columns();
-        needed.extend(
-            rules
-                .checks
-                .iter()
-                .flat_map(|check| check.expr.column_names()),
-        );
-        needed.extend(rules.generated.iter().flat_map(|rule| {
-            rule.expr
-                .column_names()
-                .into_iter()
-                .chain([rule.column.as_str()])
-        }));
-        let is_needed = |name: &String| changed.contains(name) || needed.contains(&name.as_str());
-        let narrow = StructType {
-            fields: schema
-                .fields
-                .iter()
-                .filter(|field| is_needed(&field.name))
-                .cloned()
-                .collect(),
-        };
+        let rules = self.affected_rules(&changed);
+        let narrow = self.read_schema(&values, &changed, &rules);
         let values = values.for_columns(&narrow)?;
 
         let request = self.target.write_request(WriteRules::default(), cancel)?;
@@ -147,6 +108,61 @@ impl ColumnUpdate<'_> {
             )?,
             others,
         ))
+    }
+
+    /// The rules that depend on changed columns.
+    fn affected_rules(&self, changed: &[String]) -> WriteRules {
+        let concerned = |column: &str, read: Vec<&str>| {
+            changed
+                .iter()
+                .any(|name| name == column || read.contains(&name.as_str()))
+        };
+        let mut rules = self.rules.clone();
+        rules
+            .checks
+            .retain(|check| concerned("", check.expr.column_names()));
+        rules
+            .generated
+            .retain(|rule| concerned(&rule.column, rule.expr.column_names()));
+        rules
+            .lengths
+            .retain(|lengths| changed.contains(&lengths.column));
+        rules.defaults.clear();
+        rules.identities.clear();
+        rules
+    }
+
+    /// The changed columns and those that the new values and the rules depend on.
+    fn read_schema(
+        &self,
+        values: &UpdateAssignments,
+        changed: &[String],
+        rules: &WriteRules,
+    ) -> StructType {
+        let mut needed: Vec<&str> = values.referenced_columns();
+        needed.extend(
+            rules
+                .checks
+                .iter()
+                .flat_map(|check| check.expr.column_names()),
+        );
+        needed.extend(rules.generated.iter().flat_map(|rule| {
+            rule.expr
+                .column_names()
+                .into_iter()
+                .chain([rule.column.as_str()])
+        }));
+        let is_needed = |name: &String| changed.contains(name) || needed.contains(&name.as_str());
+        StructType {
+            fields: self
+                .target
+                .schema
+                .fields
+                .iter()
+                .filter(|field| is_needed(&field.name))
+                .cloned()
+                .collect(),
+        }
     }
 }
 

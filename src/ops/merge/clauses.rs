@@ -29,7 +29,7 @@ use crate::expr::eval::child;
 use crate::ops::merge::source_buffer::SourceBuffer;
 use crate::parse::mask;
 use crate::protocol::calendar::TimeZoneSpec;
-use crate::protocol::schema::{DataType, StringLayout, StructType};
+use crate::protocol::schema::{DataType, StringLayout, StructField, StructType};
 use crate::write::bound_constraints::NamedExpression;
 use crate::write::cast::{self as fit, ColumnPositions};
 use crate::write::constraints::ComputedColumn;
@@ -458,7 +458,7 @@ impl MergeUpdater {
 
     /// Columns cast to exactly the table's types; nulls for missing ones.
     fn cast_to_target(&self, columns: Vec<Option<ArrayRef>>, rows: usize) -> Result<Vec<ArrayRef>> {
-        let one = |(column, field): (Option<ArrayRef>, &crate::protocol::schema::StructField)| {
+        let one = |(column, field): (Option<ArrayRef>, &StructField)| {
             let plain = field.data_type.to_arrow(StringLayout::Plain);
             Ok(match column {
                 None => new_null_array(&plain, rows),
@@ -473,6 +473,7 @@ impl MergeUpdater {
             .collect()
     }
 
+    /// Computes the new values of the rows of a clause.
     fn evaluate_clause(
         &self,
         old: &RecordBatch,
@@ -488,83 +489,102 @@ impl MergeUpdater {
                 take_record_batch(old, &indices)?,
             )
         } else {
-            let places = self
-                .source_columns
-                .iter()
-                .filter_map(|name| {
-                    self.source
-                        .fields
-                        .iter()
-                        .position(|field| field.name == *name)
-                })
-                .collect::<Vec<_>>();
             let clause = self.matched.get(usize::from(action).wrapping_sub(1));
-            let of_target = required_columns(
-                exprs(clause.map_or(&[][..], std::slice::from_ref), true),
-                TARGET,
-            );
-            let target = if of_target.is_empty() {
-                let options = RecordBatchOptions::new().with_row_count(Some(positions.len()));
-                RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?
-            } else {
-                take_record_batch(&project_columns(old, &of_target)?, &indices)?
-            };
-            (
-                clause,
-                join_rows(&target, &self.source_buffer.take(sources, &places)?)?,
-            )
+            (clause, self.joined_rows(clause, old, &indices, sources)?)
         };
         let clause =
             clause.ok_or_else(|| Error::internal("a row is for a clause that there is not"))?;
-        let mut columns: Vec<Option<ArrayRef>> = vec![None; base.len()];
-        let current = |columns: &[Option<ArrayRef>], n: usize| -> Result<ArrayRef> {
-            match columns.get(n) {
-                Some(Some(column)) => Ok(Arc::clone(column)),
-                _ => Ok(take(
-                    base.get(n)
-                        .ok_or_else(|| Error::internal("a column is missing"))?,
-                    &indices,
-                    None,
-                )?),
-            }
+        let mut columns = ClauseColumns {
+            base,
+            indices,
+            values: vec![None; base.len()],
         };
         for (path, expr) in &clause.values {
-            let (name, rest) = path
-                .split_first()
-                .ok_or_else(|| Error::internal("a value is for no column"))?;
-            let n = self
-                .target_schema
-                .fields
-                .iter()
-                .position(|field| field.name == *name);
-            let (n, field) = n
-                .and_then(|n| Some((n, self.target_schema.fields.get(n)?)))
-                .ok_or_else(|| Error::invalid(format!("the table has no column `{name}`")))?;
-            let value = expr
-                .evaluate(&rows)
-                .map_err(|e| e.at_column(path.join(".")))?;
-            let value = if rest.is_empty() {
-                value
-            } else {
-                with_field(
-                    &current(&columns, n)?,
-                    &field.data_type,
-                    rest,
-                    &value,
-                    self.zone,
-                )?
-            };
-            let value = fit::value(&value, &field.data_type, name, self.zone)?;
-            let plain = field.data_type.to_arrow(StringLayout::Plain);
-            let value = if *value.data_type() == plain {
-                value
-            } else {
-                cast(&value, &plain)?
-            };
-            if let Some(slot) = columns.get_mut(n) {
-                *slot = Some(value);
-            }
+            self.assign_value(path, expr, &rows, &mut columns)?;
         }
+        self.compute_generated_columns(clause, &mut columns)?;
+        Ok((positions, columns.values))
+    }
+
+    /// Joins rows of the table with their rows of the source, with the columns that the clause
+    /// needs.
+    fn joined_rows(
+        &self,
+        clause: Option<&MergeClause>,
+        old: &RecordBatch,
+        indices: &UInt32Array,
+        sources: &[u32],
+    ) -> Result<RecordBatch> {
+        let places = self
+            .source_columns
+            .iter()
+            .filter_map(|name| {
+                self.source
+                    .fields
+                    .iter()
+                    .position(|field| field.name == *name)
+            })
+            .collect::<Vec<_>>();
+        let of_target = required_columns(
+            exprs(clause.map_or(&[][..], std::slice::from_ref), true),
+            TARGET,
+        );
+        let target = if of_target.is_empty() {
+            let options = RecordBatchOptions::new().with_row_count(Some(indices.len()));
+            RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?
+        } else {
+            take_record_batch(&project_columns(old, &of_target)?, indices)?
+        };
+        join_rows(&target, &self.source_buffer.take(sources, &places)?)
+    }
+
+    /// Assigns the value of an expression to a column or a field in it.
+    fn assign_value(
+        &self,
+        path: &[String],
+        expr: &BoundExpr,
+        rows: &RecordBatch,
+        columns: &mut ClauseColumns<'_>,
+    ) -> Result<()> {
+        let (name, rest) = path
+            .split_first()
+            .ok_or_else(|| Error::internal("a value is for no column"))?;
+        let (n, field) = self
+            .target_column(name)
+            .ok_or_else(|| Error::invalid(format!("the table has no column `{name}`")))?;
+        let value = expr
+            .evaluate(rows)
+            .map_err(|e| e.at_column(path.join(".")))?;
+        let value = if rest.is_empty() {
+            value
+        } else {
+            with_field(
+                &columns.current(n)?,
+                &field.data_type,
+                rest,
+                &value,
+                self.zone,
+            )?
+        };
+        let value = fit::value(&value, &field.data_type, name, self.zone)?;
+        let plain = field.data_type.to_arrow(StringLayout::Plain);
+        let value = if *value.data_type() == plain {
+            value
+        } else {
+            cast(&value, &plain)?
+        };
+        if let Some(slot) = columns.values.get_mut(n) {
+            *slot = Some(value);
+        }
+        Ok(())
+    }
+
+    /// Computes the generated columns that the clause does not assign.
+    fn compute_generated_columns(
+        &self,
+        clause: &MergeClause,
+        columns: &mut ClauseColumns<'_>,
+    ) -> Result<()> {
         let is_assigned = |name: &str| {
             clause
                 .values
@@ -576,53 +596,74 @@ impl MergeUpdater {
             .iter()
             .filter(|rule| !is_assigned(&rule.column))
             .collect();
-        if !open.is_empty() {
-            let names: BTreeSet<&str> = open
-                .iter()
-                .flat_map(|rule| rule.expr.column_names())
-                .collect();
-            let mut arrays: Vec<(&str, ArrayRef, bool)> = Vec::new();
-            for (n, field) in self
-                .target_schema
-                .fields
-                .iter()
-                .enumerate()
-                .filter(|(_, field)| names.contains(field.name.as_str()))
-            {
-                arrays.push((&field.name, current(&columns, n)?, true));
-            }
-            let fields: Vec<Field> = arrays
-                .iter()
-                .map(|(name, array, _)| Field::new(*name, array.data_type().clone(), true))
-                .collect();
-            let options = RecordBatchOptions::new().with_row_count(Some(positions.len()));
-            let batch = RecordBatch::try_new_with_options(
-                Arc::new(Schema::new(fields)),
-                arrays.into_iter().map(|(_, array, _)| array).collect(),
-                &options,
-            )?;
-            for rule in open {
-                let n = self
-                    .target_schema
-                    .fields
-                    .iter()
-                    .position(|field| field.name == rule.column);
-                let value = rule
-                    .expr
-                    .evaluate(&batch)
-                    .map_err(|e| e.at_column(&rule.column))?;
-                if let Some((n, field)) =
-                    n.and_then(|n| Some((n, self.target_schema.fields.get(n)?)))
-                    && let Some(slot) = columns.get_mut(n)
-                {
-                    *slot = Some(cast(
-                        &value,
-                        &field.data_type.to_arrow(StringLayout::Plain),
-                    )?);
-                }
+        if open.is_empty() {
+            return Ok(());
+        }
+        let names: BTreeSet<&str> = open
+            .iter()
+            .flat_map(|rule| rule.expr.column_names())
+            .collect();
+        let (mut fields, mut arrays) = (Vec::<Field>::new(), Vec::<ArrayRef>::new());
+        for (n, field) in self.target_schema.fields.iter().enumerate() {
+            if names.contains(field.name.as_str()) {
+                let array = columns.current(n)?;
+                fields.push(Field::new(&field.name, array.data_type().clone(), true));
+                arrays.push(array);
             }
         }
-        Ok((positions, columns))
+        let options = RecordBatchOptions::new().with_row_count(Some(columns.indices.len()));
+        let batch =
+            RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?;
+        for rule in open {
+            let value = rule
+                .expr
+                .evaluate(&batch)
+                .map_err(|e| e.at_column(&rule.column))?;
+            if let Some((n, field)) = self.target_column(&rule.column)
+                && let Some(slot) = columns.values.get_mut(n)
+            {
+                *slot = Some(cast(
+                    &value,
+                    &field.data_type.to_arrow(StringLayout::Plain),
+                )?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The index of a column of the target schema, and its field.
+    fn target_column(&self, name: &str) -> Option<(usize, &StructField)> {
+        self.target_schema
+            .fields
+            .iter()
+            .enumerate()
+            .find(|(_, field)| field.name == name)
+    }
+}
+
+/// The columns of the rows of a clause, with the values that are assigned so far.
+struct ClauseColumns<'a> {
+    /// The columns of all rows of the batch.
+    base: &'a [ArrayRef],
+    /// The rows of the clause in the batch.
+    indices: UInt32Array,
+    /// New values by column.
+    values: Vec<Option<ArrayRef>>,
+}
+
+impl ClauseColumns<'_> {
+    /// The new values of a column if it is assigned, its old values otherwise.
+    fn current(&self, n: usize) -> Result<ArrayRef> {
+        match self.values.get(n) {
+            Some(Some(column)) => Ok(Arc::clone(column)),
+            _ => Ok(take(
+                self.base
+                    .get(n)
+                    .ok_or_else(|| Error::internal("a column is missing"))?,
+                &self.indices,
+                None,
+            )?),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{BooleanArray, RecordBatch, UInt32Array};
+use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take_record_batch;
@@ -26,6 +26,120 @@ use crate::scan::{self, PositionSelection, ScanRequest};
 
 /// A pair for which the residual condition is not true.
 const DROPPED: u8 = 255;
+
+/// The conditions that decide which clause applies to a pair, and the columns that they need.
+struct PairConditions<'a> {
+    join: &'a MergeJoin,
+    residual: Option<&'a BoundExpr>,
+    /// Names of columns of the table.
+    target_columns: BTreeSet<String>,
+    /// Positions of columns of the source.
+    source_columns: Vec<usize>,
+}
+
+impl PairConditions<'_> {
+    /// Assigns clauses to pairs; `target` has the row of the table of each pair.
+    fn assign(&self, target: &RecordBatch, pairs: &mut [MergeRowAction]) -> Result<()> {
+        let join = self.join;
+        let sources: Vec<u32> = pairs.iter().map(|entry| entry.source).collect();
+        let source = join.source_buffer.take(&sources, &self.source_columns)?;
+        let mut rows = join_rows(target, &source)?;
+        let mut held: Option<BooleanArray> = None;
+        if let Some(residual) = self.residual {
+            let found = residual.filter_mask(&rows)?;
+            rows = filter_record_batch(&rows, &found)?;
+            held = Some(found);
+        }
+        let mut taken = assign_clauses(&join.clauses.matched, &rows)?.into_iter();
+        for (n, entry) in pairs.iter_mut().enumerate() {
+            entry.clause_number = match &held {
+                Some(held) if !held.value(n) => DROPPED,
+                _ => taken.next().unwrap_or(0),
+            };
+        }
+        Ok(())
+    }
+
+    /// Assigns clauses without reading the table, whose columns no condition needs.
+    fn assign_by_source_rows(
+        &self,
+        entries: &mut [Vec<MergeRowAction>],
+        cancel: &CancellationToken,
+    ) -> Result<()> {
+        let schema: SchemaRef = Arc::new(Schema::empty());
+        for pairs in entries
+            .iter_mut()
+            .flat_map(|entries| entries.chunks_mut(PAIRS))
+        {
+            cancel.check()?;
+            let options = RecordBatchOptions::new().with_row_count(Some(pairs.len()));
+            let target =
+                RecordBatch::try_new_with_options(Arc::clone(&schema), Vec::new(), &options)?;
+            self.assign(&target, pairs)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the matched rows of the table and assigns clauses to their pairs.
+    fn assign_by_both_rows(
+        &self,
+        entries: &mut [Vec<MergeRowAction>],
+        cancel: &CancellationToken,
+    ) -> Result<()> {
+        let join = self.join;
+        let chosen = PositionSelection::Only(Arc::new(join.positions(entries, |_| true)?));
+        let columns: Vec<String> = self.target_columns.iter().cloned().collect();
+        let request = join.scan(columns, Some(chosen), cancel);
+        for batch in scan::scan(&join.merge.snapshot, &request)?.batches {
+            let batch = batch?;
+            let (file, index) = row_locations(&batch)?;
+            let file = file.as_primitive::<Int32Type>().values().first().copied();
+            let index = index.as_primitive::<Int64Type>().values();
+            let (Some(entries), Some(first), Some(last)) = (
+                file.and_then(|file| entries.get_mut(usize::try_from(file).ok()?)),
+                index.first(),
+                index.last(),
+            ) else {
+                continue;
+            };
+            let from = entries.partition_point(|entry| i64::from(entry.row) < *first);
+            let to = entries.partition_point(|entry| i64::from(entry.row) <= *last);
+            let target = project_columns(&batch, &self.target_columns)?;
+            let mut at = 0_usize;
+            for pairs in entries
+                .get_mut(from..to)
+                .unwrap_or_default()
+                .chunks_mut(PAIRS)
+            {
+                let rows = find_pair_rows(pairs, index, &mut at)?;
+                self.assign(
+                    &take_record_batch(&target, &UInt32Array::from(rows))?,
+                    pairs,
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Finds the row of each pair in a batch with these positions in the file, from row `at` on, which
+/// moves to the row of the last pair.
+fn find_pair_rows(pairs: &[MergeRowAction], index: &[i64], at: &mut usize) -> Result<Vec<u32>> {
+    let mut rows = Vec::with_capacity(pairs.len());
+    for entry in pairs {
+        while index
+            .get(*at)
+            .is_some_and(|index| *index < i64::from(entry.row))
+        {
+            *at += 1;
+        }
+        if index.get(*at) != Some(&i64::from(entry.row)) {
+            return Err(Error::internal("a matched row is not where it was"));
+        }
+        rows.push(*at as u32);
+    }
+    Ok(rows)
+}
 
 impl MergeJoin {
     /// The pairs of rows for which the residual condition is true, if there are no keys to join.
@@ -137,89 +251,17 @@ impl MergeJoin {
                 .for_each(|entry| entry.clause_number = action);
             return Ok(());
         }
-        let of_target = required_columns(used.iter().copied(), TARGET);
-        let of_source =
-            self.source_column_positions(&required_columns(used.iter().copied(), SOURCE));
-        let look = |target: &RecordBatch, pairs: &mut [MergeRowAction]| -> Result<()> {
-            let sources: Vec<u32> = pairs.iter().map(|entry| entry.source).collect();
-            let mut rows = join_rows(target, &self.source_buffer.take(&sources, &of_source)?)?;
-            let mut held: Option<BooleanArray> = None;
-            if let Some(residual) = residual {
-                let found = residual.filter_mask(&rows)?;
-                rows = filter_record_batch(&rows, &found)?;
-                held = Some(found);
-            }
-            let mut taken = assign_clauses(&self.clauses.matched, &rows)?.into_iter();
-            for (n, entry) in pairs.iter_mut().enumerate() {
-                entry.clause_number = match &held {
-                    Some(held) if !held.value(n) => DROPPED,
-                    _ => taken.next().unwrap_or(0),
-                };
-            }
-            Ok(())
+        let conditions = PairConditions {
+            join: self,
+            residual,
+            target_columns: required_columns(used.iter().copied(), TARGET),
+            source_columns: self
+                .source_column_positions(&required_columns(used.iter().copied(), SOURCE)),
         };
-        if of_target.is_empty() {
-            let schema: SchemaRef = Arc::new(Schema::empty());
-            for pairs in entries
-                .iter_mut()
-                .flat_map(|entries| entries.chunks_mut(PAIRS))
-            {
-                cancel.check()?;
-                let options =
-                    arrow_array::RecordBatchOptions::new().with_row_count(Some(pairs.len()));
-                look(
-                    &RecordBatch::try_new_with_options(Arc::clone(&schema), Vec::new(), &options)?,
-                    pairs,
-                )?;
-            }
+        if conditions.target_columns.is_empty() {
+            conditions.assign_by_source_rows(entries, cancel)?;
         } else {
-            let chosen = PositionSelection::Only(Arc::new(self.positions(entries, |_| true)?));
-            let columns: Vec<String> = of_target.iter().cloned().collect();
-            for batch in scan::scan(
-                &self.merge.snapshot,
-                &self.scan(columns, Some(chosen), cancel),
-            )?
-            .batches
-            {
-                let batch = batch?;
-                let (file, index) = row_locations(&batch)?;
-                let file = file.as_primitive::<Int32Type>().values().first().copied();
-                let index = index.as_primitive::<Int64Type>().values();
-                let (Some(entries), Some(first), Some(last)) = (
-                    file.and_then(|file| entries.get_mut(usize::try_from(file).ok()?)),
-                    index.first(),
-                    index.last(),
-                ) else {
-                    continue;
-                };
-                let from = entries.partition_point(|entry| i64::from(entry.row) < *first);
-                let to = entries.partition_point(|entry| i64::from(entry.row) <= *last);
-                let target = project_columns(&batch, &of_target)?;
-                let mut at = 0_usize;
-                for pairs in entries
-                    .get_mut(from..to)
-                    .unwrap_or_default()
-                    .chunks_mut(PAIRS)
-                {
-                    let mut rows = Vec::with_capacity(pairs.len());
-                    for entry in pairs.iter() {
-                        while index
-                            .get(at)
-                            .is_some_and(|index| *index < i64::from(entry.row))
-                        {
-                            at += 1;
-                        }
-                        if index.get(at) != Some(&i64::from(entry.row)) {
-                            return Err(Error::internal("a matched row is not where it was"));
-                        }
-                        rows.push(at as u32);
-                    }
-                    look(
-                        &take_record_batch(&target, &UInt32Array::from(rows))?,
-                        pairs,
-                    )?;
-                }
-            }
+            conditions.assign_by_both_rows(entries, cancel)?;
         }
         for entries in entries {
             entries.retain(|entry| entry.clause_number != DROPPED);

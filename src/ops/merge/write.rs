@@ -19,6 +19,7 @@ use crate::exec::{CancellationToken, ItemSource, ordered_prefetch, parallelism};
 use crate::expr::BoundExpr;
 use crate::ops::dml::delete_update::millis;
 use crate::ops::dml::deletion_vectors::{self, DeletionVectorUpdate};
+use crate::ops::dml::matched_rows::live_rows_from_stats;
 use crate::ops::merge::clauses::{
     BY_SOURCE, ClauseAction, MergeInserter, MergeRowAction, MergeUpdater, SOURCE,
     always_assigned_columns, exprs, required_columns,
@@ -27,9 +28,58 @@ use crate::ops::optimize::auto_compact;
 use crate::ops::orphans::{UncommittedFiles, add_action};
 use crate::ops::target::{cdc_action, with_change_type};
 use crate::protocol::action::Metadata;
+use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::commit_line::{Action, Add};
-use crate::scan::{self, PositionSelection};
-use crate::write::{WriteOutput, write};
+use crate::scan::{self, PositionSelection, ScanRequest};
+use crate::write::{WriteOutput, WriteRequest, write};
+
+/// Positions of rows by path of their file.
+type RowPositions = Arc<HashMap<String, RoaringBitmapArray>>;
+
+/// The rows of the table that a merge changes.
+struct ChangedRows {
+    /// The files with such rows.
+    files: Vec<Add>,
+    deleted: RowPositions,
+    updated: RowPositions,
+    /// Deleted and updated rows.
+    all: RowPositions,
+}
+
+/// The requests that read rows of the table and write them to new files.
+struct CopyRequests {
+    write: WriteRequest,
+    scan: ScanRequest,
+    /// Indexes of the table's columns that are not scanned, since all rows get new values for them.
+    unread: BTreeSet<usize>,
+}
+
+/// The files and deletion vectors that a merge wrote.
+struct MergeOutput {
+    data: WriteOutput,
+    change_data: WriteOutput,
+    deletion_vectors: DeletionVectorUpdate,
+}
+
+impl MergeOutput {
+    /// The actions of all files: replaced files, then new files, then change data.
+    fn into_actions(self, metadata: &Metadata) -> Vec<Action> {
+        let mut actions = self.deletion_vectors.actions;
+        actions.extend(
+            self.data
+                .files
+                .into_iter()
+                .map(|file| Action::Add(add_action(file, metadata))),
+        );
+        actions.extend(
+            self.change_data
+                .files
+                .into_iter()
+                .map(|file| Action::Cdc(cdc_action(file))),
+        );
+        actions
+    }
+}
 
 impl MergeJoin {
     pub(super) fn write(
@@ -40,19 +90,7 @@ impl MergeJoin {
         cancel: &CancellationToken,
     ) -> Result<CommitResult> {
         let scanned = self.merge.started.elapsed();
-        let is_update = |entry: &MergeRowAction| {
-            self.clause(entry.clause_number)
-                .is_some_and(|clause| clause.clause_action == ClauseAction::Update)
-        };
-        let mut figures = MergeMetrics::default();
-        for entry in entries.iter().flatten() {
-            *match (is_update(entry), entry.clause_number >= BY_SOURCE) {
-                (true, false) => &mut figures.updated,
-                (true, true) => &mut figures.updated_by_source,
-                (false, false) => &mut figures.deleted,
-                (false, true) => &mut figures.deleted_by_source,
-            } += 1;
-        }
+        let mut counts = self.count_changed_rows(&entries);
         read.extend(
             entries
                 .iter()
@@ -60,35 +98,146 @@ impl MergeJoin {
                 .filter(|(_, entries)| !entries.is_empty())
                 .map(|(file, _)| file),
         );
-        let touched: Vec<Add> = self
-            .files
-            .iter()
-            .zip(&entries)
-            .filter(|(_, entries)| !entries.is_empty())
-            .map(|(add, _)| add.clone())
-            .collect();
-        let deleted = Arc::new(self.positions(&entries, |entry| !is_update(entry))?);
-        let updated = Arc::new(self.positions(&entries, is_update)?);
-        let gone = match (deleted.is_empty(), updated.is_empty()) {
-            (true, _) => Arc::clone(&updated),
-            (_, true) => Arc::clone(&deleted),
-            _ => Arc::new(self.positions(&entries, |_| true)?),
-        };
-        if !deleted.is_empty() {
+        let rows = self.changed_rows(&entries)?;
+        if !rows.deleted.is_empty() {
             for entries in &mut entries {
-                entries.retain(is_update);
+                entries.retain(|entry| self.is_update(entry));
             }
         }
-        let updates = entries;
-        let (snapshot, target) = (&self.merge.snapshot, &self.merge.target);
-        let mut orphans = UncommittedFiles::new(snapshot.stores().root());
-        let mut actions: Vec<Action> = Vec::new();
+        let target = &self.merge.target;
+        let mut orphans = UncommittedFiles::new(self.merge.snapshot.stores().root());
         let inserter = Arc::new(MergeInserter::new(
             Arc::clone(&self.source_buffer),
             self.clauses.not_matched.clone(),
             matched,
         ));
-        let mut request = target.write_request(self.rules.clone(), cancel)?;
+        let mut requests = self.copy_requests(cancel)?;
+        let zone = requests.write.zone;
+        let with_feed = target.has_change_data_feed() && !rows.files.is_empty();
+        // Without updates an updater only drops the columns with a row's position, and adds new
+        // columns.
+        let feed_updaters = with_feed.then(|| {
+            (
+                self.updater(zone, Vec::new(), Vec::new(), BTreeSet::new()),
+                self.updater(zone, entries.clone(), Vec::new(), BTreeSet::new()),
+            )
+        });
+        let (deletion_vectors, updates) =
+            self.replace_rows(&rows, entries, &mut requests.scan, &mut orphans, cancel)?;
+        let hidden = requests.write.hidden.clone();
+        let unread = std::mem::take(&mut requests.unread);
+        let updater = (!rows.files.is_empty()).then(|| self.updater(zone, updates, hidden, unread));
+        let (data, inserted) = self.write_rows(&requests, updater, &inserter, cancel)?;
+        orphans.add(&data.files);
+        let change_data = match feed_updaters {
+            Some((same, updater)) => {
+                let changed = [&rows.deleted, &rows.updated];
+                self.write_change_data(changed, same, updater, &inserter, cancel)?
+            }
+            None => WriteOutput::default(),
+        };
+        orphans.add(&change_data.files);
+        counts.inserted = inserted;
+        counts.source_rows = self.source_buffer.len().into();
+        let times = [self.merge.started.elapsed(), scanned, self.read_time];
+        let metrics = counts.metrics(&data, change_data.files.len(), &deletion_vectors, times);
+        let output = MergeOutput {
+            data,
+            change_data,
+            deletion_vectors,
+        };
+        self.commit_output(
+            output,
+            metrics,
+            &read,
+            !rows.files.is_empty(),
+            orphans,
+            cancel,
+        )
+    }
+
+    /// Commits the written files.
+    fn commit_output(
+        &self,
+        output: MergeOutput,
+        metrics: Value,
+        read: &BTreeSet<usize>,
+        changes_rows: bool,
+        orphans: UncommittedFiles,
+        cancel: &CancellationToken,
+    ) -> Result<CommitResult> {
+        let target = &self.merge.target;
+        let mut operation = finish::operation("MERGE", self.plan.parameters(), metrics);
+        let mut metadata = self.merge.changed_metadata();
+        if !output.data.identities.is_empty() {
+            operation.identity_only = metadata.is_none();
+            metadata = Some(target.with_high_water_marks(&output.data.identities));
+        }
+        let ending = MergeCommit {
+            merge: &self.merge,
+            clauses: &self.clauses,
+            reads: self.target_predicate.as_ref(),
+            read: read
+                .iter()
+                .filter_map(|file| self.files.get(*file))
+                .map(|add| add.path.as_str())
+                .collect(),
+            changes_rows,
+            operation,
+            metadata,
+            actions: output.into_actions(&target.metadata),
+        };
+        ending.commit(orphans, cancel)
+    }
+
+    /// Whether the clause of an entry updates the row; otherwise it deletes the row.
+    fn is_update(&self, entry: &MergeRowAction) -> bool {
+        self.clause(entry.clause_number)
+            .is_some_and(|clause| clause.clause_action == ClauseAction::Update)
+    }
+
+    /// Counts updated and deleted rows.
+    fn count_changed_rows(&self, entries: &[Vec<MergeRowAction>]) -> MergeMetrics {
+        let mut counts = MergeMetrics::default();
+        for entry in entries.iter().flatten() {
+            *match (self.is_update(entry), entry.clause_number >= BY_SOURCE) {
+                (true, false) => &mut counts.updated,
+                (true, true) => &mut counts.updated_by_source,
+                (false, false) => &mut counts.deleted,
+                (false, true) => &mut counts.deleted_by_source,
+            } += 1;
+        }
+        counts
+    }
+
+    /// Collects the positions of updated and deleted rows.
+    fn changed_rows(&self, entries: &[Vec<MergeRowAction>]) -> Result<ChangedRows> {
+        let files = self
+            .files
+            .iter()
+            .zip(entries)
+            .filter(|(_, entries)| !entries.is_empty())
+            .map(|(add, _)| add.clone())
+            .collect();
+        let deleted = Arc::new(self.positions(entries, |entry| !self.is_update(entry))?);
+        let updated = Arc::new(self.positions(entries, |entry| self.is_update(entry))?);
+        let all = match (deleted.is_empty(), updated.is_empty()) {
+            (true, _) => Arc::clone(&updated),
+            (_, true) => Arc::clone(&deleted),
+            _ => Arc::new(self.positions(entries, |_| true)?),
+        };
+        Ok(ChangedRows {
+            files,
+            deleted,
+            updated,
+            all,
+        })
+    }
+
+    /// Builds the requests that copy rows of the table.
+    fn copy_requests(&self, cancel: &CancellationToken) -> Result<CopyRequests> {
+        let (snapshot, target) = (&self.merge.snapshot, &self.merge.target);
+        let mut write = target.write_request(self.rules.clone(), cancel)?;
         // With deletion vectors all rows that are read change; copied files have other rows as
         // well.
         let unread = if target.has_deletion_vectors() {
@@ -108,143 +257,113 @@ impl MergeJoin {
             .enumerate()
             .filter(|(n, _)| !unread.contains(n))
             .map(|(_, field)| field.name.clone());
-        let mut scanning = self.scan(read_columns.collect(), None, cancel);
-        let of_place = std::mem::take(&mut scanning.metadata);
-        target.preserve_row_ids(snapshot, &mut request, &mut scanning)?;
-        scanning.metadata.extend(of_place.iter().copied());
-        let editor = |updates: Vec<Vec<MergeRowAction>>,
-                      hidden: Vec<String>,
-                      unread: BTreeSet<usize>| MergeUpdater {
+        let mut scan = self.scan(read_columns.collect(), None, cancel);
+        let row_location = std::mem::take(&mut scan.metadata);
+        target.preserve_row_ids(snapshot, &mut write, &mut scan)?;
+        scan.metadata.extend(row_location);
+        Ok(CopyRequests {
+            write,
+            scan,
+            unread,
+        })
+    }
+
+    /// Builds the updater that applies these updates to scanned rows.
+    fn updater(
+        &self,
+        zone: Option<TimeZoneSpec>,
+        updates: Vec<Vec<MergeRowAction>>,
+        row_tracking_names: Vec<String>,
+        unread: BTreeSet<usize>,
+    ) -> MergeUpdater {
+        MergeUpdater {
             source_buffer: Arc::clone(&self.source_buffer),
             source: self.merge.source.clone(),
-            table_schema: snapshot.schema().clone(),
-            target_schema: target.schema.clone(),
+            table_schema: self.merge.snapshot.schema().clone(),
+            target_schema: self.merge.target.schema.clone(),
             matched: self.clauses.matched.clone(),
             by_source: self.clauses.by_source.clone(),
             generated: self.rules.generated.clone(),
-            zone: request.zone,
+            zone,
             updates,
-            row_tracking_names: hidden,
+            row_tracking_names,
             source_columns: required_columns(exprs(&self.clauses.matched, true), SOURCE),
             unread,
-        };
-        let with_feed = target.has_change_data_feed() && !touched.is_empty();
-        // Without updates an editor only drops the columns with a row's position, and adds new
-        // columns.
-        let of_feed = with_feed.then(|| {
-            (
-                editor(Vec::new(), Vec::new(), BTreeSet::new()),
-                editor(Vec::clone(&updates), Vec::new(), BTreeSet::new()),
-            )
-        });
-        // The rows to write: all remaining rows of copied files, otherwise the rows that change.
-        let (mut marked, updates) = if target.has_deletion_vectors() {
-            scanning.chosen = Some(PositionSelection::Only(Arc::clone(&updated)));
-            (
-                deletion_vectors::write_deletion_vectors(
-                    snapshot,
-                    touched.clone(),
-                    &gone,
-                    &mut orphans,
-                    cancel,
-                )?,
-                updates,
-            )
-        } else {
-            let present = |add: &Add| {
-                add.num_records().map(|rows| {
-                    rows - add
-                        .deletion_vector
-                        .as_ref()
-                        .map_or(0, |vector| vector.cardinality)
-                })
-            };
-            let stays = |add: &Add| {
-                deleted
-                    .get(&add.path)
-                    .is_none_or(|rows| i64::try_from(rows.len()).ok() != present(add))
-            };
-            let copied = self
-                .files
-                .iter()
-                .zip(updates)
-                .filter(|(add, _)| gone.contains_key(&add.path) && stays(add));
-            let (files, updates): (Vec<String>, Vec<Vec<MergeRowAction>>) = copied
-                .map(|(add, updates)| (add.path.clone(), updates))
-                .unzip();
-            scanning.files = Some(files);
-            scanning.chosen = Some(PositionSelection::Without(Arc::clone(&deleted)));
-            (DeletionVectorUpdate::of_removed_files(&touched), updates)
-        };
-        let edited = editor(updates, request.hidden.clone(), unread);
-        actions.extend(std::mem::take(&mut marked.actions));
-        let inserted = Arc::new(AtomicU64::new(0));
-        let kept = if touched.is_empty() {
-            None
-        } else {
-            Some(map_on_pool(
-                scan::scan(snapshot, &scanning)?.batches,
-                move |batch| edited.update_batch(&batch),
+        }
+    }
+
+    /// Removes the old rows by deletion vectors or with their files, and lets `scan` select the rows
+    /// to write: all remaining rows of copied files, otherwise the rows that change. Returns the
+    /// updates of the selected files.
+    fn replace_rows(
+        &self,
+        rows: &ChangedRows,
+        updates: Vec<Vec<MergeRowAction>>,
+        scan: &mut ScanRequest,
+        orphans: &mut UncommittedFiles,
+        cancel: &CancellationToken,
+    ) -> Result<(DeletionVectorUpdate, Vec<Vec<MergeRowAction>>)> {
+        if self.merge.target.has_deletion_vectors() {
+            scan.chosen = Some(PositionSelection::Only(Arc::clone(&rows.updated)));
+            let marked = deletion_vectors::write_deletion_vectors(
+                &self.merge.snapshot,
+                rows.files.clone(),
+                &rows.all,
+                orphans,
                 cancel,
-            ))
+            )?;
+            return Ok((marked, updates));
+        }
+        let has_remaining_rows = |add: &Add| {
+            rows.deleted
+                .get(&add.path)
+                .is_none_or(|deleted| Some(deleted.len()) != live_rows_from_stats(add))
+        };
+        let copied = self
+            .files
+            .iter()
+            .zip(updates)
+            .filter(|(add, _)| rows.all.contains_key(&add.path) && has_remaining_rows(add));
+        let (files, updates): (Vec<String>, Vec<Vec<MergeRowAction>>) = copied
+            .map(|(add, updates)| (add.path.clone(), updates))
+            .unzip();
+        scan.files = Some(files);
+        scan.chosen = Some(PositionSelection::Without(Arc::clone(&rows.deleted)));
+        Ok((DeletionVectorUpdate::of_removed_files(&rows.files), updates))
+    }
+
+    /// Writes the selected rows of the table, if there is an updater, and then inserted rows; also
+    /// returns the number of inserted rows.
+    fn write_rows(
+        &self,
+        requests: &CopyRequests,
+        updater: Option<MergeUpdater>,
+        inserter: &Arc<MergeInserter>,
+        cancel: &CancellationToken,
+    ) -> Result<(WriteOutput, u64)> {
+        let snapshot = &self.merge.snapshot;
+        let inserted = Arc::new(AtomicU64::new(0));
+        let kept = match updater {
+            None => None,
+            Some(updater) => Some(map_on_pool(
+                scan::scan(snapshot, &requests.scan)?.batches,
+                move |batch| updater.update_batch(&batch),
+                cancel,
+            )),
         };
         let rows = kept.into_iter().flatten().chain(inserted_batches(
-            &inserter,
+            inserter,
             Some(Arc::clone(&inserted)),
             cancel,
         ));
-        let written = write(snapshot.stores().root(), &request, rows)?;
-        orphans.add(&written.files);
-        let changes = match of_feed {
-            Some((same, editor)) => {
-                self.write_change_data([&deleted, &updated], same, editor, &inserter, cancel)?
-            }
-            None => WriteOutput::default(),
-        };
-        orphans.add(&changes.files);
-        figures.inserted = inserted.load(Ordering::Relaxed);
-        figures.source_rows = self.source_buffer.len().into();
-        let times = [self.merge.started.elapsed(), scanned, self.read_time];
-        let metrics = figures.metrics(&written, changes.files.len(), &marked, times);
-        let mut operation = finish::operation("MERGE", self.plan.parameters(), metrics);
-        let mut metadata = self.merge.changed_metadata();
-        if !written.identities.is_empty() {
-            operation.identity_only = metadata.is_none();
-            metadata = Some(target.with_high_water_marks(&written.identities));
-        }
-        actions.extend(
-            written
-                .files
-                .into_iter()
-                .map(|file| Action::Add(add_action(file, &target.metadata))),
-        );
-        actions.extend(
-            changes
-                .files
-                .into_iter()
-                .map(|file| Action::Cdc(cdc_action(file))),
-        );
-        let ending = MergeCommit {
-            merge: &self.merge,
-            clauses: &self.clauses,
-            reads: self.target_predicate.as_ref(),
-            read: read
-                .iter()
-                .filter_map(|file| self.files.get(*file))
-                .map(|add| add.path.as_str())
-                .collect(),
-            changes_rows: !touched.is_empty(),
-            operation,
-            metadata,
-            actions,
-        };
-        ending.commit(orphans, cancel)
+        let written = write(snapshot.stores().root(), &requests.write, rows)?;
+        Ok((written, inserted.load(Ordering::Relaxed)))
     }
 
     /// Writes the change data, row by row.
     fn write_change_data(
         &self,
-        [deleted, updated]: [&Arc<HashMap<String, RoaringBitmapArray>>; 2],
+        [deleted, updated]: [&RowPositions; 2],
         same: MergeUpdater,
         editor: MergeUpdater,
         inserter: &Arc<MergeInserter>,
@@ -257,7 +376,7 @@ impl MergeJoin {
             .iter()
             .map(|field| field.name.clone())
             .collect();
-        let scanned = |rows: &Arc<HashMap<String, RoaringBitmapArray>>| {
+        let scanned = |rows: &RowPositions| {
             let request = self.scan(
                 columns.clone(),
                 Some(PositionSelection::Only(Arc::clone(rows))),
