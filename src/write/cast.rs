@@ -396,6 +396,7 @@ fn variant(array: &ArrayRef, path: &FieldPath<'_>) -> Result<ArrayRef> {
     )?))
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of conversions, one line a pair of types")]
 fn primitive(
     array: &ArrayRef,
     to: &DataType,
