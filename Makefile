@@ -53,7 +53,7 @@ check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and t
 	$(PY) dev/import_circles.py --self-test
 	$(PY) dev/import_circles.py src --most 0
 	$(PY) dev/import_circles.py python/deltafast --most 0
-	$(PY) dev/type_names.py src --most-one-word 0.03 --most-repeated 1
+	$(PY) dev/type_names.py src --most-one-word 0.03 --most-repeated 0
 	$(PY) dev/check_words.py --self-test --most 0
 	$(VENV)/bin/ruff format --check $(wildcard $(SOURCES))
 	$(VENV)/bin/ruff check $(wildcard $(SOURCES))

@@ -156,7 +156,7 @@ def _violations_of(path: Path, text: str, tops: set[str], rank: dict[str, int]) 
 
 
 def python_modules(root: Path) -> dict[str, Path]:
-    """The files of a package by their modules; a stub is the module where there is no source beside it."""
+    """Return the files of a package by module; a stub counts as the module if there is no source file of that name."""
     return {_module(path, root): path for end in ("*.pyi", "*.py") for path in sorted(root.rglob(end))}
 
 

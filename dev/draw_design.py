@@ -70,8 +70,8 @@ class Box:
 
     def overlaps(self, other: Box) -> bool:
         """Whether two boxes share an area."""
-        beside = self.right <= other.x or other.right <= self.x
-        return not (beside or self.bottom <= other.y or other.bottom <= self.y)
+        apart = self.right <= other.x or other.right <= self.x
+        return not (apart or self.bottom <= other.y or other.bottom <= self.y)
 
 
 class Picture:
@@ -289,7 +289,7 @@ READ = (
 )
 
 
-# Beside a stage: whether it goes into the stage, its title and lines.
+# Boxes next to a stage: whether the arrow points to the stage, the title and the lines.
 ASIDE = (
     ("List", True, "Open, update", ("by version or time; opening", "ends with the next stage")),
     ("Parse", False, "Snapshot", ("protocol and metadata; no", "list of data files")),

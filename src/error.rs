@@ -216,7 +216,7 @@ impl ConflictKind {
     }
 }
 
-/// All errors, by the possible reactions of the caller. `what` is the message, `place` the
+/// All errors, by the possible reactions of the caller. `what` is the message, `context` the
 /// location.
 #[allow(
     missing_docs,
@@ -277,26 +277,26 @@ pub enum Error {
     /// retry.
     CommitUnknown {
         what: String,
-        place: Box<ErrorContext>,
+        context: Box<ErrorContext>,
     },
     /// The store refused a request or failed.
     Storage {
         what: String,
         retryable: bool,
-        place: Box<ErrorContext>,
+        context: Box<ErrorContext>,
     },
     /// The process exhausted a resource whose limit can be raised.
     Resource {
         resource: ExhaustedResource,
         what: String,
-        place: Box<ErrorContext>,
+        context: Box<ErrorContext>,
     },
     /// The caller cancelled the work.
     Cancelled,
     /// A defect of deltafast.
     Internal {
         what: String,
-        place: Box<ErrorContext>,
+        context: Box<ErrorContext>,
     },
 }
 
@@ -390,7 +390,7 @@ impl Error {
         Self::Storage {
             what: what.into(),
             retryable,
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -403,7 +403,7 @@ impl Error {
         Self::Resource {
             resource: ExhaustedResource::Memory,
             what,
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -417,7 +417,7 @@ impl Error {
         Self::Resource {
             resource: ExhaustedResource::Memory,
             what,
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -430,7 +430,7 @@ impl Error {
         Self::Resource {
             resource: ExhaustedResource::Threads,
             what,
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -468,7 +468,7 @@ impl Error {
         Some(Self::Resource {
             resource,
             what: format!("{left} for {what}; {advice}"),
-            place: Box::default(),
+            context: Box::default(),
         })
     }
 
@@ -485,7 +485,7 @@ impl Error {
     pub fn commit_unknown(what: impl Into<String>) -> Self {
         Self::CommitUnknown {
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -493,7 +493,7 @@ impl Error {
     pub fn internal(what: impl Into<String>) -> Self {
         Self::Internal {
             what: what.into(),
-            place: Box::default(),
+            context: Box::default(),
         }
     }
 
@@ -507,18 +507,18 @@ impl Error {
 
     fn edit(mut self, edit: impl FnOnce(&mut ErrorContext)) -> Self {
         match &mut self {
-            Self::NotFound { context: place, .. }
-            | Self::Corrupt { context: place, .. }
-            | Self::Unsupported { context: place, .. }
-            | Self::Invalid { context: place, .. }
-            | Self::SchemaMismatch { context: place, .. }
-            | Self::ConstraintViolated { context: place, .. }
-            | Self::NotRecorded { context: place, .. }
-            | Self::CommitFailed { context: place, .. }
-            | Self::CommitUnknown { place, .. }
-            | Self::Storage { place, .. }
-            | Self::Resource { place, .. }
-            | Self::Internal { place, .. } => edit(place),
+            Self::NotFound { context, .. }
+            | Self::Corrupt { context, .. }
+            | Self::Unsupported { context, .. }
+            | Self::Invalid { context, .. }
+            | Self::SchemaMismatch { context, .. }
+            | Self::ConstraintViolated { context, .. }
+            | Self::NotRecorded { context, .. }
+            | Self::CommitFailed { context, .. }
+            | Self::CommitUnknown { context, .. }
+            | Self::Storage { context, .. }
+            | Self::Resource { context, .. }
+            | Self::Internal { context, .. } => edit(context),
             Self::Cancelled => {}
         }
         self
@@ -560,18 +560,18 @@ impl Error {
     #[must_use]
     pub fn context(&self) -> Option<&ErrorContext> {
         match self {
-            Self::NotFound { context: place, .. }
-            | Self::Corrupt { context: place, .. }
-            | Self::Unsupported { context: place, .. }
-            | Self::Invalid { context: place, .. }
-            | Self::SchemaMismatch { context: place, .. }
-            | Self::ConstraintViolated { context: place, .. }
-            | Self::NotRecorded { context: place, .. }
-            | Self::CommitFailed { context: place, .. }
-            | Self::CommitUnknown { place, .. }
-            | Self::Storage { place, .. }
-            | Self::Resource { place, .. }
-            | Self::Internal { place, .. } => Some(place),
+            Self::NotFound { context, .. }
+            | Self::Corrupt { context, .. }
+            | Self::Unsupported { context, .. }
+            | Self::Invalid { context, .. }
+            | Self::SchemaMismatch { context, .. }
+            | Self::ConstraintViolated { context, .. }
+            | Self::NotRecorded { context, .. }
+            | Self::CommitFailed { context, .. }
+            | Self::CommitUnknown { context, .. }
+            | Self::Storage { context, .. }
+            | Self::Resource { context, .. }
+            | Self::Internal { context, .. } => Some(context),
             Self::Cancelled => None,
         }
     }
@@ -638,7 +638,7 @@ impl fmt::Display for Error {
             {
                 Ok(())
             }
-            Some(place) if place.is_known() => write!(f, " ({place})"),
+            Some(context) if context.is_known() => write!(f, " ({context})"),
             _ => Ok(()),
         }
     }
@@ -651,17 +651,17 @@ pub trait ResultExt<T> {
     /// See [`Error::at_file`].
     ///
     /// # Errors
-    /// The same, with its place.
+    /// The same with its context.
     fn at_file(self, file: &str) -> Result<T>;
     /// See [`Error::at_version`].
     ///
     /// # Errors
-    /// The same, with its place.
+    /// The same with its context.
     fn at_version(self, version: i64) -> Result<T>;
     /// See [`Error::at_column`].
     ///
     /// # Errors
-    /// The same, with its place.
+    /// The same with its context.
     fn at_column(self, column: &str) -> Result<T>;
 }
 

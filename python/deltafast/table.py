@@ -1314,7 +1314,7 @@ def _made_before() -> Generator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        interrupt.add_note("the table was created before the interrupt, and is kept")
+        interrupt.add_note("the table was created before the interrupt: it is done, and is kept")
         raise
 
 

@@ -32,7 +32,7 @@ pub use checksum::{
 pub use cleanup::{CleanupOptions, CleanupPlan, cleanup, plan as plan_cleanup};
 pub use compaction::compact;
 pub use hint::CheckpointInfo;
-pub use stats::stats_json as stats_text;
+pub use stats::stats_json;
 pub use write::{CheckpointOptions, CheckpointSpec, is_due, write};
 
 use crate::error::{Result, ResultExt};

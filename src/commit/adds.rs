@@ -25,7 +25,7 @@ pub fn all_add_columns(snapshot: &Snapshot) -> FileActionProjection {
 /// # Errors
 /// [`Error::Corrupt`] for invalid tags.
 pub fn batch_to_adds(batch: &FileBatch, partition: &[String]) -> Result<Vec<Add>> {
-    let stats = checkpoint::stats_text(batch.stats.as_ref(), batch.len());
+    let stats = checkpoint::stats_json(batch.stats.as_ref(), batch.len());
     let int = |column: &Option<Int64Array>, row: usize| {
         column
             .as_ref()

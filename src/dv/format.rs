@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::{Descriptor, RoaringBitmapArray, z85};
+use super::{DeletionVectorDescriptor, RoaringBitmapArray, z85};
 use crate::error::{Error, Result};
 use crate::store::{PendingResult, StoreObject};
 
@@ -32,7 +32,7 @@ pub enum DvPath {
 }
 
 /// The file of a vector; `None` for one in the log.
-pub(super) fn path(descriptor: &Descriptor) -> Result<Option<DvPath>> {
+pub(super) fn path(descriptor: &DeletionVectorDescriptor) -> Result<Option<DvPath>> {
     let text = &descriptor.path_or_inline_dv;
     match descriptor.storage_type.as_str() {
         "i" => Ok(None),
@@ -76,7 +76,7 @@ fn hyphenated(uuid: &[u8; 16]) -> String {
 }
 
 /// The bytes of a vector in the log.
-pub(super) fn inline(descriptor: &Descriptor) -> Result<Vec<u8>> {
+pub(super) fn inline(descriptor: &DeletionVectorDescriptor) -> Result<Vec<u8>> {
     let mut bytes = z85::decode(&descriptor.path_or_inline_dv)
         .map_err(|e| Error::corrupt_data(e.to_string()))?;
     // Z85 pads to whole groups.
@@ -104,7 +104,7 @@ pub(super) struct DeletionVectorFetch {
 /// Starts to read the vectors of `file`.
 pub(super) fn fetch(
     file: &StoreObject,
-    descriptors: &[&Descriptor],
+    descriptors: &[&DeletionVectorDescriptor],
 ) -> Result<DeletionVectorFetch> {
     let mut frames = Vec::with_capacity(descriptors.len());
     for descriptor in descriptors {
@@ -320,7 +320,7 @@ mod tests {
             file.path,
             "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
         );
-        let descriptor = Descriptor {
+        let descriptor = DeletionVectorDescriptor {
             storage_type: "u".to_owned(),
             path_or_inline_dv: file.in_log,
             offset: Some(1),
@@ -333,8 +333,8 @@ mod tests {
     use super::*;
     use crate::dv::tests::file_of;
 
-    fn descriptor(storage_type: &str, text: &str) -> Descriptor {
-        Descriptor {
+    fn descriptor(storage_type: &str, text: &str) -> DeletionVectorDescriptor {
+        DeletionVectorDescriptor {
             storage_type: storage_type.to_owned(),
             path_or_inline_dv: text.to_owned(),
             offset: Some(4),
@@ -395,7 +395,11 @@ mod tests {
         }
     }
 
-    fn three() -> (Vec<u8>, Vec<Descriptor>, Vec<RoaringBitmapArray>) {
+    fn three() -> (
+        Vec<u8>,
+        Vec<DeletionVectorDescriptor>,
+        Vec<RoaringBitmapArray>,
+    ) {
         let sets = vec![
             RoaringBitmapArray::from_ascending([1, 2, 3]).unwrap(),
             RoaringBitmapArray::from_ascending(0..100_000).unwrap(),
@@ -406,7 +410,7 @@ mod tests {
             .iter()
             .map(|set| {
                 let written = writer.push(set).unwrap();
-                Descriptor {
+                DeletionVectorDescriptor {
                     storage_type: "p".to_owned(),
                     path_or_inline_dv: "somewhere".to_owned(),
                     offset: Some(written.offset),
@@ -438,7 +442,7 @@ mod tests {
     #[test]
     fn damage_is_named() {
         let (bytes, descriptors, _) = three();
-        let broken = |change: &dyn Fn(&mut Vec<u8>, &mut Descriptor)| {
+        let broken = |change: &dyn Fn(&mut Vec<u8>, &mut DeletionVectorDescriptor)| {
             let (mut bytes, mut descriptor) = (bytes.clone(), descriptors[0].clone());
             change(&mut bytes, &mut descriptor);
             let error = load(&descriptor, |_| Ok(file_of(&bytes))).unwrap_err();

@@ -1,4 +1,4 @@
-//! Deletion vectors: [`Descriptor`] -> [`DeletionVector`], the set of a file's deleted rows.
+//! Deletion vectors: [`DeletionVectorDescriptor`] -> [`DeletionVector`], the set of a file's deleted rows.
 //!
 //! A vector is stored in the log itself or in a file, which may hold several. Its bytes are read by
 //! range, neighbours in one file by one request, and verified: format version, size, CRC-32, magic
@@ -30,12 +30,12 @@ use arrow_buffer::BooleanBuffer;
 use rustc_hash::FxHashMap;
 
 /// The descriptor of a deletion vector in the log.
-pub use crate::protocol::commit_line::DeletionVectorDescriptor as Descriptor;
+pub use crate::protocol::commit_line::DeletionVectorDescriptor;
 
 use crate::error::{Error, Result};
 use crate::store::StoreObject;
 
-impl Descriptor {
+impl DeletionVectorDescriptor {
     /// The file that contains it; `None` for an inline vector.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl DeletionVector {
     }
 
     /// Decodes a vector's bytes and verifies them against the log.
-    fn decode(bytes: &[u8], descriptor: &Descriptor) -> Result<Self> {
+    fn decode(bytes: &[u8], descriptor: &DeletionVectorDescriptor) -> Result<Self> {
         let positions = RoaringBitmapArray::deserialize(bytes)?;
         if i64::try_from(positions.len()) != Ok(descriptor.cardinality) {
             return Err(Error::corrupt_data(format!(
@@ -118,7 +118,7 @@ fn with_vector_context(error: Error) -> Error {
 /// # Errors
 /// [`Error::Corrupt`] names the file and the damage; errors of `resolve` and the store.
 pub fn load(
-    descriptor: &Descriptor,
+    descriptor: &DeletionVectorDescriptor,
     resolve: impl Fn(&DvPath) -> Result<StoreObject>,
 ) -> Result<Arc<DeletionVector>> {
     match load_all(std::slice::from_ref(descriptor), resolve)?.pop() {
@@ -132,11 +132,12 @@ pub fn load(
 /// # Errors
 /// As [`load`], for the first that fails.
 pub fn load_all(
-    descriptors: &[Descriptor],
+    descriptors: &[DeletionVectorDescriptor],
     resolve: impl Fn(&DvPath) -> Result<StoreObject>,
 ) -> Result<Vec<Arc<DeletionVector>>> {
     let mut out: Vec<Option<Arc<DeletionVector>>> = vec![None; descriptors.len()];
-    let mut by_file: FxHashMap<DvPath, Vec<(usize, &Descriptor)>> = FxHashMap::default();
+    let mut by_file: FxHashMap<DvPath, Vec<(usize, &DeletionVectorDescriptor)>> =
+        FxHashMap::default();
     for (n, (descriptor, out)) in descriptors.iter().zip(&mut out).enumerate() {
         match format::path(descriptor).map_err(with_vector_context)? {
             Some(path) => by_file.entry(path).or_default().push((n, descriptor)),
@@ -154,7 +155,7 @@ pub fn load_all(
         .iter()
         .map(|(path, wanted)| {
             let file = resolve(path)?;
-            let descriptors: Vec<&Descriptor> =
+            let descriptors: Vec<&DeletionVectorDescriptor> =
                 wanted.iter().map(|(_, descriptor)| *descriptor).collect();
             let fetch = format::fetch(&file, &descriptors)
                 .map_err(|e| with_vector_context(e).at_file(&file.path))?;

@@ -183,8 +183,8 @@ pub fn spawn(job: impl FnOnce() + Send + 'static) -> Result<()> {
 /// Runs `wait`, which must not compute; if the calling thread belongs to the pool, another job runs
 /// in its slot.
 pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
-    struct Away(&'static ThreadPool);
-    impl Drop for Away {
+    struct BlockingGuard(&'static ThreadPool);
+    impl Drop for BlockingGuard {
         fn drop(&mut self) {
             self.0.enter();
         }
@@ -197,7 +197,7 @@ pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
         return wait();
     };
     pool.leave();
-    let _away = Away(pool);
+    let _guard = BlockingGuard(pool);
     wait()
 }
 

@@ -5,14 +5,14 @@ use pyo3::prelude::*;
 
 use super::json::{parse_options, to_json};
 use super::runtime::wait_settled;
-use super::snapshot::Snapshot;
+use super::snapshot::PySnapshot;
 use crate::checkpoint;
 
 /// Writes the checkpoint of a snapshot's version.
 #[pyfunction]
 pub(super) fn create_checkpoint(
     py: Python<'_>,
-    snapshot: &Snapshot,
+    snapshot: &PySnapshot,
     options_json: String,
 ) -> PyResult<String> {
     let snapshot = snapshot.core().clone();
@@ -27,7 +27,7 @@ pub(super) fn create_checkpoint(
 
 /// Writes the checksum of a snapshot's version; false if it exists.
 #[pyfunction]
-pub(super) fn write_checksum(py: Python<'_>, snapshot: &Snapshot) -> PyResult<bool> {
+pub(super) fn write_checksum(py: Python<'_>, snapshot: &PySnapshot) -> PyResult<bool> {
     let snapshot = snapshot.core().clone();
     wait_settled(py, move |cancel| {
         checkpoint::write_checksum(&snapshot, cancel)
@@ -38,7 +38,7 @@ pub(super) fn write_checksum(py: Python<'_>, snapshot: &Snapshot) -> PyResult<bo
 #[pyfunction]
 pub(super) fn cleanup_metadata(
     py: Python<'_>,
-    snapshot: &Snapshot,
+    snapshot: &PySnapshot,
     options_json: String,
 ) -> PyResult<String> {
     let snapshot = snapshot.core().clone();
@@ -55,7 +55,7 @@ pub(super) fn cleanup_metadata(
 #[pyfunction]
 pub(super) fn compact_logs(
     py: Python<'_>,
-    snapshot: &Snapshot,
+    snapshot: &PySnapshot,
     starting_version: i64,
     ending_version: i64,
 ) -> PyResult<String> {

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use super::runtime::wait;
-use super::snapshot::Snapshot;
+use super::snapshot::PySnapshot;
 use crate::scan;
 
 /// The commits of a table from a version on.
@@ -26,7 +26,7 @@ pub(super) struct CommitFiles {
 impl Commits {
     /// Lists the commits from a version on, as far as the snapshot's log has them.
     #[staticmethod]
-    fn list(py: Python<'_>, snapshot: &Snapshot, start: i64) -> PyResult<Self> {
+    fn list(py: Python<'_>, snapshot: &PySnapshot, start: i64) -> PyResult<Self> {
         let snapshot = snapshot.core().clone();
         let core = wait(py, move |_| scan::CommitRange::list(&snapshot, start))?;
         Ok(Self { core })

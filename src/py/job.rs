@@ -12,7 +12,7 @@ use super::arrow::{ArrowStream, engine_batches, import_stream};
 use super::error::to_python;
 use super::json::{from_json, to_json};
 use super::runtime::{wait, wait_settled};
-use super::snapshot::Snapshot;
+use super::snapshot::PySnapshot;
 use super::table::{CommandOutput, answer, optimized};
 use crate::error::{Error, Result};
 use crate::exec::{CancellationToken, ProgressCounter};
@@ -81,7 +81,7 @@ impl ChangeJob {
     #[pyo3(signature = (snapshot, verb, commit_options, predicate=None))]
     fn new(
         py: Python<'_>,
-        snapshot: &Snapshot,
+        snapshot: &PySnapshot,
         verb: &str,
         commit_options: &str,
         predicate: Option<&str>,
@@ -150,7 +150,7 @@ impl OptimizeJob {
     #[pyo3(signature = (snapshot, options, predicate=None))]
     fn new(
         py: Python<'_>,
-        snapshot: &Snapshot,
+        snapshot: &PySnapshot,
         options: String,
         predicate: Option<String>,
     ) -> PyResult<Self> {
@@ -207,7 +207,7 @@ impl OptimizeJob {
 #[pyfunction]
 pub(super) fn abandon_folders(
     py: Python<'_>,
-    snapshot: &Snapshot,
+    snapshot: &PySnapshot,
     folders: Vec<String>,
 ) -> PyResult<()> {
     let core = snapshot.core().clone();

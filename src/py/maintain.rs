@@ -13,21 +13,21 @@ use pyo3::prelude::*;
 use super::arrow::import_stream;
 use super::json::{parse_options, to_json};
 use super::runtime::wait_settled;
-use super::snapshot::{LogTailSource, Snapshot, open_log};
+use super::snapshot::{LogTailSource, PySnapshot, open_log};
 use super::table::report_warnings;
 use crate::error::{Error, Result};
 use crate::manifest;
 use crate::ops::maintain::{self, FileInventory};
 use crate::store::ObjectMeta;
 
-type MaintenanceOutput = (Option<Snapshot>, String);
+type MaintenanceOutput = (Option<PySnapshot>, String);
 
 /// Deletes files that no version within the retention requires.
 #[pyfunction]
 #[pyo3(signature = (snapshot, options_json, inventory=None))]
 pub(super) fn vacuum(
     py: Python<'_>,
-    snapshot: &Snapshot,
+    snapshot: &PySnapshot,
     options_json: String,
     inventory: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<MaintenanceOutput> {
@@ -116,7 +116,7 @@ fn inventory_files(batch: &arrow_array::RecordBatch) -> Result<Vec<ObjectMeta>> 
 #[pyfunction]
 pub(super) fn restore(
     py: Python<'_>,
-    snapshot: &Snapshot,
+    snapshot: &PySnapshot,
     options_json: String,
 ) -> PyResult<MaintenanceOutput> {
     let core = snapshot.core().clone();
@@ -134,7 +134,7 @@ pub(super) fn restore(
 #[pyfunction]
 pub(super) fn repair(
     py: Python<'_>,
-    snapshot: &Snapshot,
+    snapshot: &PySnapshot,
     options_json: String,
 ) -> PyResult<MaintenanceOutput> {
     let core = snapshot.core().clone();
@@ -150,7 +150,7 @@ pub(super) fn repair(
 
 /// Writes symlink manifests.
 #[pyfunction]
-pub(super) fn generate(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
+pub(super) fn generate(py: Python<'_>, snapshot: &PySnapshot) -> PyResult<String> {
     let core = snapshot.core().clone();
     wait_settled(py, move |cancel| {
         to_json(&manifest::generate(&core, cancel)?)
@@ -162,7 +162,7 @@ pub(super) fn generate(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> 
 #[pyo3(signature = (snapshot, uri, options_json, storage_options=None))]
 pub(super) fn clone_table(
     py: Python<'_>,
-    snapshot: &Snapshot,
+    snapshot: &PySnapshot,
     uri: String,
     options_json: String,
     storage_options: Option<HashMap<String, String>>,

@@ -23,7 +23,7 @@ use std::ffi::{c_int, c_long};
 use pyo3::prelude::*;
 
 use arrow::{ArrowBatch, ArrowSchemaExport, ArrowStream};
-use snapshot::Snapshot;
+use snapshot::PySnapshot;
 
 /// Batches are allocated on one thread and freed on another, hundreds of megabytes in total; the
 /// system's allocator needs a system call and a page fault for each. Version 2 of mimalloc: version
@@ -52,7 +52,7 @@ fn set_purge_delay() {
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     set_purge_delay();
-    module.add_class::<Snapshot>()?;
+    module.add_class::<PySnapshot>()?;
     module.add_class::<commits::Commits>()?;
     module.add_class::<commits::CommitFiles>()?;
     module.add_class::<ArrowStream>()?;

@@ -20,13 +20,13 @@ use crate::log::{CatalogClient, DeltaLog, TailCommit};
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::StringLayout;
 use crate::scan::{self, ActionColumns, BatchStream, ChangeRequest, MetadataColumn, ScanRequest};
-use crate::snapshot::{ReadOptions, Snapshot as Core};
+use crate::snapshot::{ReadOptions, Snapshot};
 use crate::store::{self, ExternalPaths, StorageOptions, Store, TableStores};
 
 /// One version of a table.
-#[pyclass(frozen, module = "deltafast._core")]
-pub(super) struct Snapshot {
-    core: Core,
+#[pyclass(frozen, name = "Snapshot", module = "deltafast._core")]
+pub(super) struct PySnapshot {
+    core: Snapshot,
     uri: String,
     /// Whether the table's store or its committer is implemented in Python.
     python_store: bool,
@@ -93,12 +93,12 @@ pub(super) fn open_log(
     }
 }
 
-impl Snapshot {
+impl PySnapshot {
     /// Runs `work` on an idle thread, then reports warnings about files of the log.
     fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(Core, &CancellationToken) -> Result<T> + Send + 'static,
+        work: impl FnOnce(Snapshot, &CancellationToken) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
         let core = self.core.clone();
         let done = wait(py, move |cancel| work(core, cancel))?;
@@ -107,7 +107,7 @@ impl Snapshot {
     }
 
     /// A snapshot of the core as a Python object.
-    pub(super) fn new(core: Core, uri: String, python_store: bool) -> Self {
+    pub(super) fn new(core: Snapshot, uri: String, python_store: bool) -> Self {
         Self {
             core,
             uri,
@@ -121,12 +121,12 @@ impl Snapshot {
     }
 
     /// The core's snapshot.
-    pub(super) fn core(&self) -> &Core {
+    pub(super) fn core(&self) -> &Snapshot {
         &self.core
     }
 
     /// Another version of the same table.
-    pub(super) fn with_core(&self, core: Core) -> Self {
+    pub(super) fn with_core(&self, core: Snapshot) -> Self {
         Self {
             core,
             uri: self.uri.clone(),
@@ -146,7 +146,7 @@ impl Snapshot {
     fn moved(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(Core, &CancellationToken) -> Result<Core> + Send + 'static,
+        work: impl FnOnce(Snapshot, &CancellationToken) -> Result<Snapshot> + Send + 'static,
     ) -> PyResult<Self> {
         let other = Self {
             core: self.run(py, work)?,
@@ -161,7 +161,7 @@ impl Snapshot {
     fn stream(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(Core, &CancellationToken) -> Result<BatchStream> + Send + 'static,
+        work: impl FnOnce(Snapshot, &CancellationToken) -> Result<BatchStream> + Send + 'static,
     ) -> PyResult<ArrowStream> {
         self.run(py, work)
             .map(|batches| ArrowStream::new(batches, self.python_store))
@@ -169,7 +169,7 @@ impl Snapshot {
 }
 
 #[pymethods]
-impl Snapshot {
+impl PySnapshot {
     #[staticmethod]
     #[pyo3(signature = (uri, version=None, timestamp_ms=None, storage_options=None, log_tail=None, store=None, options=None, committer=None))]
     #[allow(clippy::too_many_arguments)]
@@ -216,7 +216,7 @@ impl Snapshot {
                 &options,
                 catalog.map_or(LogTailSource::Tail(tail), LogTailSource::Catalog),
             )?;
-            let snapshot = Core::open(log.clone(), version.or(newest), read)
+            let snapshot = Snapshot::open(log.clone(), version.or(newest), read)
                 .map_err(|error| log.with_table_diagnosis(error))?;
             match timestamp_ms {
                 Some(time) => snapshot.at(Some(history::version_at(

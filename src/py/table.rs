@@ -13,7 +13,7 @@ use super::catalog::PyCatalog;
 use super::error::to_python;
 use super::json::{from_json, to_json};
 use super::runtime::{cancellation_token, replace_progress, wait, wait_settled};
-use super::snapshot::{LogTailSource, Snapshot, open_log, read_options};
+use super::snapshot::{LogTailSource, PySnapshot, open_log, read_options};
 use super::store::PyStore;
 use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::error::{Error, Result};
@@ -48,7 +48,7 @@ enum TargetLocation {
 impl CommandTarget {
     fn new(
         uri: String,
-        snapshot: Option<&Snapshot>,
+        snapshot: Option<&PySnapshot>,
         storage: Option<HashMap<String, String>>,
         store: Option<Py<PyAny>>,
         options: Option<HashMap<String, String>>,
@@ -91,7 +91,7 @@ impl CommandTarget {
 }
 
 /// (the table after the operation, its result as JSON)
-pub(super) type CommandOutput = (Option<Snapshot>, String);
+pub(super) type CommandOutput = (Option<PySnapshot>, String);
 
 /// Reports the warnings of a command to Python; returns the table after it.
 pub(super) fn report_warnings(
@@ -117,7 +117,7 @@ pub(super) fn answer(
             .to_string();
     Ok((
         report_warnings(py, Some(done))?
-            .map(|core| Snapshot::new(core, uri.to_owned(), python_store)),
+            .map(|core| PySnapshot::new(core, uri.to_owned(), python_store)),
         report,
     ))
 }
@@ -172,7 +172,7 @@ pub(super) fn demands(py: Python<'_>, schema: &str, configuration: &str) -> PyRe
 
 /// The table's current constraints, as JSON of `TableConstraints`.
 #[pyfunction]
-pub(super) fn demands_of(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
+pub(super) fn demands_of(py: Python<'_>, snapshot: &PySnapshot) -> PyResult<String> {
     let core = snapshot.core();
     let found = TableConstraints::of(core.protocol(), core.metadata(), core.schema(), |_| false)
         .and_then(|demands| to_json(&demands));
@@ -192,7 +192,7 @@ pub(super) fn check_retention(
 #[pyfunction]
 pub(super) fn alter(
     py: Python<'_>,
-    snapshot: &Snapshot,
+    snapshot: &PySnapshot,
     change: String,
     bound: String,
     commit_options: String,
@@ -217,7 +217,7 @@ pub(super) fn alter(
 #[pyfunction]
 pub(super) fn drop_feature(
     py: Python<'_>,
-    snapshot: &Snapshot,
+    snapshot: &PySnapshot,
     name: String,
     truncate_history: bool,
     commit_options: String,
@@ -242,7 +242,7 @@ pub(super) fn drop_feature(
 #[pyo3(signature = (snapshot, options, predicate=None))]
 pub(super) fn delete(
     py: Python<'_>,
-    snapshot: &Snapshot,
+    snapshot: &PySnapshot,
     options: String,
     predicate: Option<String>,
 ) -> PyResult<CommandOutput> {
@@ -268,7 +268,7 @@ pub(super) fn delete(
 #[pyo3(signature = (snapshot, options, assignments, bound, predicate=None))]
 pub(super) fn update(
     py: Python<'_>,
-    snapshot: &Snapshot,
+    snapshot: &PySnapshot,
     options: String,
     assignments: String,
     bound: String,
@@ -347,7 +347,7 @@ impl Counter {
 #[pyo3(signature = (snapshot, options, predicate=None))]
 pub(super) fn optimize(
     py: Python<'_>,
-    snapshot: &Snapshot,
+    snapshot: &PySnapshot,
     options: String,
     predicate: Option<String>,
 ) -> PyResult<CommandOutput> {
@@ -392,7 +392,8 @@ pub(super) fn optimized(
             "numOutputZCubes": clustering.output_cubes,
         })),
     });
-    let moved = report_warnings(py, found.done)?.map(|core| Snapshot::new(core, uri, python_store));
+    let moved =
+        report_warnings(py, found.done)?.map(|core| PySnapshot::new(core, uri, python_store));
     Ok((moved, report.to_string()))
 }
 
@@ -440,7 +441,7 @@ impl TableWrite {
         data: Option<&Bound<'_, PyAny>>,
         actions: Option<String>,
         schema: Option<String>,
-        snapshot: Option<&Snapshot>,
+        snapshot: Option<&PySnapshot>,
         storage_options: Option<HashMap<String, String>>,
         store: Option<Py<PyAny>>,
         open_options: Option<HashMap<String, String>>,
@@ -656,7 +657,7 @@ impl TableMerge {
 impl TableMerge {
     /// Takes the source without reading it.
     #[new]
-    fn new(py: Python<'_>, snapshot: &Snapshot, source: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn new(py: Python<'_>, snapshot: &PySnapshot, source: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (uri, python_store) = snapshot.origin();
         let stream = import_stream(source)?;
         let schema = evolution::from_arrow_schema(&RecordBatchReader::schema(&stream))

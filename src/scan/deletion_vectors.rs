@@ -94,7 +94,7 @@ pub fn deletion_bitmaps(
 }
 
 /// A file with a vector: its path in the log, its vector, its number of rows if the log has it.
-type WithVector = (String, dv::Descriptor, u64);
+type WithVector = (String, dv::DeletionVectorDescriptor, u64);
 
 /// Streams (`filepath` utf8, `selection_vector` list<bool>: true keeps the row, rows beyond its end
 /// are kept) for every file that has a deletion vector. It is as long as the file where the log has

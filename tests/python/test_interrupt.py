@@ -167,7 +167,7 @@ def test_who_ends_the_opening_of_a_new_table_learns_that_it_was_made(monkeypatch
             source.clone(tmp_path / "made") if call == "clone" else DeltaTable.create(
                 tmp_path / "made", source.schema()
             )
-    assert interrupt.value.__notes__ == ["the table was created before the interrupt, and is kept"]
+    assert interrupt.value.__notes__ == ["the table was created before the interrupt: it is done, and is kept"]
     assert DeltaTable(tmp_path / "made").version() == 0
 
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use arrow_array::{Array, RecordBatch, StringViewArray};
 use bytes::Bytes;
-use deltafast::dv::{Descriptor, RoaringBitmapArray, z85};
+use deltafast::dv::{DeletionVectorDescriptor, RoaringBitmapArray, z85};
 use deltafast::exec::{CancellationToken, ItemSource};
 use deltafast::expr::BoundExpr;
 use deltafast::log::{
@@ -337,7 +337,7 @@ fn deletion_vectors() {
         let text = String::from_utf8_lossy(input);
         let _ = z85::decode(&text);
         for storage_type in ["i", "u", "p"] {
-            let descriptor = Descriptor {
+            let descriptor = DeletionVectorDescriptor {
                 storage_type: storage_type.into(),
                 path_or_inline_dv: text.as_ref().into(),
                 offset: Some(1),

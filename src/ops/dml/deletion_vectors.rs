@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::value::RawValue;
 
-use crate::dv::{self, DeletionVectorFileWriter, Descriptor, RoaringBitmapArray};
+use crate::dv::{self, DeletionVectorDescriptor, DeletionVectorFileWriter, RoaringBitmapArray};
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::CancellationToken;
 use crate::exec::now_ms;
@@ -71,7 +71,7 @@ pub(in crate::ops) fn write_deletion_vectors(
     orphans: &mut UncommittedFiles,
     cancel: &CancellationToken,
 ) -> Result<DeletionVectorUpdate> {
-    let known: Vec<Descriptor> = files
+    let known: Vec<DeletionVectorDescriptor> = files
         .iter()
         .filter_map(|add| add.deletion_vector.clone())
         .collect();
@@ -169,7 +169,7 @@ impl DeletionVectorPacker {
         snapshot: &Snapshot,
         positions: &RoaringBitmapArray,
         orphans: &mut UncommittedFiles,
-    ) -> Result<Descriptor> {
+    ) -> Result<DeletionVectorDescriptor> {
         if self
             .open
             .as_ref()
@@ -185,7 +185,7 @@ impl DeletionVectorPacker {
             )),
         };
         let written = writer.push(positions)?;
-        Ok(Descriptor {
+        Ok(DeletionVectorDescriptor {
             storage_type: "u".to_owned(),
             path_or_inline_dv: file.in_log.clone(),
             offset: Some(written.offset),

@@ -606,13 +606,13 @@ fn delete_files(
             Error::Storage {
                 what,
                 retryable,
-                place,
+                context,
             } => Error::Storage {
                 what: format!(
                     "the vacuum deleted {deleted} of {all} files, then: {what}; run it again"
                 ),
                 retryable,
-                place,
+                context,
             },
             other => other,
         },

@@ -259,7 +259,7 @@ fn live_bytes(add: &Add) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dv::Descriptor;
+    use crate::dv::DeletionVectorDescriptor;
 
     fn clustering() -> LiquidClustering {
         LiquidClustering {
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn deleted_rows_do_not_make_a_cube_large() {
-        let vector = Descriptor {
+        let vector = DeletionVectorDescriptor {
             storage_type: "u".to_owned(),
             path_or_inline_dv: "x".to_owned(),
             offset: Some(1),

@@ -592,7 +592,7 @@ fn has_many_deleted_rows(add: &Add) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dv::Descriptor;
+    use crate::dv::DeletionVectorDescriptor;
 
     fn file(path: &str, partition: &str, size: i64, time: i64) -> Add {
         let partition_values = [("p".to_owned(), Some(partition.to_owned()))].into();
@@ -607,7 +607,7 @@ mod tests {
     }
 
     fn worn(add: Add, cardinality: i64) -> Add {
-        let vector = Descriptor {
+        let vector = DeletionVectorDescriptor {
             storage_type: "u".to_owned(),
             path_or_inline_dv: "x".to_owned(),
             offset: Some(1),
