@@ -26,7 +26,7 @@ demo: $(VENV)/.built ## Set up, build, open real tables and one of a million fil
 # Packages are installed while the compiler works.
 test: $(VENV)/.made ## Set up, build, run the tiers core and spark, and a share of the tier proof
 	$(MAKE) -j 2 $(VENV)/.built $(VENV)/.test
-	$(MAKE) rust-test
+	PROOF=$(PROOF) $(MAKE) rust-test
 	$(PYTEST) --durations 40 --proof $(PROOF) --ignore tests/crash
 	$(PYTEST) --proof $(PROOF) tests/crash
 
@@ -38,7 +38,7 @@ test-core: $(VENV)/.made ## Set up, build, run all tests that need no Java
 
 test-full: $(VENV)/.made ## Set up, build, run all tests there are; takes up to an hour
 	$(MAKE) -j 2 $(VENV)/.built $(VENV)/.test
-	$(MAKE) rust-test
+	PROOF=all $(MAKE) rust-test
 	$(PYTEST) --durations 40 --proof all --ignore tests/crash
 	$(PYTEST) --proof all tests/crash
 

@@ -43,7 +43,10 @@
 //!   and the commits exist, the answer is still right.
 //! - Memory is bounded by what is in flight, not by the table.
 
-#![cfg_attr(test, allow(clippy::too_many_lines, reason = "a test is read from top to bottom"))]
+#![cfg_attr(
+    test,
+    allow(clippy::too_many_lines, reason = "a test is read from top to bottom")
+)]
 #![cfg_attr(
     not(test),
     deny(

@@ -396,7 +396,10 @@ fn variant(array: &ArrayRef, path: &FieldPath<'_>) -> Result<ArrayRef> {
     )?))
 }
 
-#[expect(clippy::too_many_lines, reason = "a table of conversions, one line a pair of types")]
+#[expect(
+    clippy::too_many_lines,
+    reason = "a table of conversions, one line a pair of types"
+)]
 fn primitive(
     array: &ArrayRef,
     to: &DataType,

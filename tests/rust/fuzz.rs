@@ -1,10 +1,11 @@
 //! Fuzzing: every reader of foreign bytes, on mutations of a kept corpus (`fuzz/corpus/<target>/`).
 //!
 //! Plain tests on a stable toolchain, so that they run with all others: `FUZZ_SECONDS` seconds a
-//! target (2; 60 for data files and checkpoints), from `FUZZ_SEED` (1). An input that panics or
-//! takes longer than a second is written to `fuzz/corpus/<target>/` under its hash, where every
-//! later run begins with it, and fails the test. What the readers answer does not matter here; that
-//! they answer does. Only of checkpoints and of data files whose pages have checksums the answer
+//! target (2; 60 for data files and checkpoints), from `FUZZ_SEED` (1). With a share of the proof
+//! tier in `PROOF`, such as `2/5`, the 60 seconds become a fifth and the seed 2. An input that
+//! panics or takes longer than a second is written to `fuzz/corpus/<target>/` under its hash, where
+//! every later run begins with it, and fails the test. What the readers answer does not matter here;
+//! that they answer does. Only of checkpoints and of data files whose pages have checksums the answer
 //! counts: damage is an error or changes no value.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -163,8 +164,34 @@ fn kept_inputs(target: &str) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
+/// The number of the share of the proof tier that runs and the number of shares: `PROOF=2/5`.
+fn proof_share() -> (u64, u64) {
+    let Ok(share) = std::env::var("PROOF") else {
+        return (1, 1);
+    };
+    if share == "all" {
+        return (1, 1);
+    }
+    let numbers = share
+        .split_once('/')
+        .and_then(|(number, shares)| Some((number.parse().ok()?, shares.parse().ok()?)));
+    match numbers {
+        Some((number, shares)) if 0 < number && number <= shares => (number, shares),
+        _ => panic!("PROOF={share}: must be `all`, or a share and the number of shares: 2/5"),
+    }
+}
+
+pub(crate) fn seed() -> u64 {
+    setting("FUZZ_SEED", proof_share().0)
+}
+
+/// The seconds of a target that runs for a minute, or for a share of it.
+pub(crate) fn long_seconds() -> u64 {
+    setting("FUZZ_SECONDS", 60_u64.div_ceil(proof_share().1))
+}
+
 fn seeded() -> Random {
-    Random::new(setting("FUZZ_SEED", 1))
+    Random::new(seed())
 }
 
 /// Runs `read` on the corpus, then on mutations of it.
@@ -625,7 +652,7 @@ fn checkpoints_with_flipped_bits() {
         (0..witnesses.len()).for_each(|witness| flip(target, *at, *bit, witness));
     }
     let mut random = seeded();
-    let until = Instant::now() + Duration::from_secs(setting("FUZZ_SECONDS", 60));
+    let until = Instant::now() + Duration::from_secs(long_seconds());
     while Instant::now() < until {
         let target = &targets[random.below(targets.len())];
         let length = target.2.len();
@@ -731,7 +758,7 @@ impl Drop for DataFiles {
 #[test]
 fn data_files() {
     let files = DataFiles::new("data");
-    fuzz_for("data_file", setting("FUZZ_SECONDS", 60), |input| {
+    fuzz_for("data_file", long_seconds(), |input| {
         let file = files.file(input);
         for filtered in [false, true] {
             for batch in files.rows(file.clone(), filtered).into_iter().flatten() {

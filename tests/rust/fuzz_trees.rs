@@ -1,7 +1,7 @@
 //! Fuzzing of the evaluator: random typed trees over random batches, within small limits of bytes.
 //!
 //! Whatever the tree, the evaluation does not panic, holds no more memory than its limits say, and
-//! gives every row the value that it has alone. `FUZZ_SECONDS` (60) seconds, from `FUZZ_SEED` (1);
+//! gives every row the value that it has alone. The seconds and the seed are those of `fuzz.rs`;
 //! a failure names the number that `FUZZ_CASE` runs alone.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -20,7 +20,7 @@ use deltafast::expr::{BoundExpr, CastMode, Expr, Function, Scalar};
 use deltafast::protocol::calendar::TimeZoneSpec;
 use deltafast::protocol::schema::{DataType, StringLayout};
 
-use crate::fuzz::{Random, setting};
+use crate::fuzz::{Random, long_seconds, seed, setting};
 
 /// Counts what each thread holds; blocks that another thread frees stay counted.
 #[cfg_attr(feature = "python", allow(dead_code))]
@@ -470,9 +470,9 @@ fn check(bound: &BoundExpr, batch: &RecordBatch) -> Result<(), String> {
 #[test]
 fn trees_give_a_row_the_same_value_alone_and_hold_bounded_memory() {
     let language = ExpressionGrammar::new();
-    let seed = setting("FUZZ_SEED", 1);
+    let seed = seed();
     let only = setting("FUZZ_CASE", 0);
-    let until = Instant::now() + Duration::from_secs(setting("FUZZ_SECONDS", 60));
+    let until = Instant::now() + Duration::from_secs(long_seconds());
     let mut case = seed << 32;
     let (mut evaluated, mut failed) = (0_u64, 0_u64);
     while Instant::now() < until {

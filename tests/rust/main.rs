@@ -1,5 +1,7 @@
 //! Tests of the crate from outside, one binary.
 
+#![allow(clippy::too_many_lines, reason = "a test is read from top to bottom")]
+
 mod commit;
 mod fuzz;
 mod fuzz_trees;
