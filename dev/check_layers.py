@@ -53,6 +53,7 @@ RANK = {
 PYTHON_RANK = {
     "exceptions": 0,
     "catalog": 0,
+    "_core_types": 0,
     "_core": 1,
     "progress": 2,
     "transaction": 2,

@@ -1,12 +1,60 @@
 """The Rust extension module, as the Python layer uses it.
 
-Only `deltafast` itself calls it. Predicates are bound expression trees as JSON strings
-(see `deltafast._expr`), never SQL. Errors are the classes of `deltafast.exceptions`. Every blocking
-call releases the GIL and reacts to Ctrl-C.
+Only `deltafast` itself calls it. Predicates are bound expression trees (see `deltafast._expr`), never SQL; the shapes
+of dicts are in `deltafast._core_types`. A `schema` is a string as in `schemaString`. Errors are the classes of
+`deltafast.exceptions`. Every blocking call releases the GIL and reacts to Ctrl-C.
 """
 
-from typing import Protocol, final
+from typing import Any, Generic, TypeVar, final
+from typing import Protocol as Interface
 
+from deltafast._core_types import (
+    BoundTree,
+    CheckOptions,
+    CheckpointInfo,
+    CheckpointOptions,
+    CleanupOptions,
+    CleanupPlan,
+    CloneOptions,
+    CloneResult,
+    CommitOptions,
+    ConvertOptions,
+    ConvertResult,
+    CreateOptions,
+    DmlKind,
+    DmlOptions,
+    FileWriteOptions,
+    GeneratedManifests,
+    MatchedRowsSummary,
+    MergeOptions,
+    MergePlan,
+    MergeRequirements,
+    MergeTarget,
+    Metadata,
+    NamedExpression,
+    OpenOptions,
+    OptimizeMetrics,
+    OptimizeOptions,
+    OptimizeRequirements,
+    Protocol,
+    RepairOptions,
+    RepairResult,
+    RestoreOptions,
+    RestoreResult,
+    ScanPlan,
+    SetTransaction,
+    SourceStatistics,
+    StoreCheckReport,
+    TableChange,
+    TableConstraints,
+    TableRequirements,
+    VacuumOptions,
+    VacuumResult,
+    ValuePlan,
+    WriteOptions,
+    WriteTarget,
+    WrittenFiles,
+)
 from deltafast.catalog import Committer
 
 __all__ = [
@@ -15,6 +63,7 @@ __all__ = [
     "ArrowStream",
     "ChangeJob",
     "CommitFiles",
+    "CommitResult",
     "Commits",
     "Counter",
     "FileUpload",
@@ -35,18 +84,18 @@ __all__ = [
     "create_checkpoint",
     "create_table",
     "delete",
-    "demands",
-    "demands_of",
     "drop_feature",
     "evaluate",
     "expand_address",
     "generate",
     "is_deltatable",
     "is_url",
+    "new_table_constraints",
     "optimize",
     "option_warnings",
     "repair",
     "restore",
+    "table_constraints",
     "update",
     "vacuum",
     "version",
@@ -54,7 +103,9 @@ __all__ = [
     "write_files",
 ]
 
-class ArrowStreamExportable(Protocol):
+_Metrics_co = TypeVar("_Metrics_co", covariant=True)
+
+class ArrowStreamExportable(Interface):
     """Any producer of record batches through the Arrow C stream interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -155,7 +206,7 @@ class Snapshot:
         storage_options: dict[str, str] | None = None,
         log_tail: list[tuple[str, int, int]] | None = None,
         store: object | None = None,
-        options: dict[str, str] | None = None,
+        options: OpenOptions | None = None,
         committer: Committer | None = None,
     ) -> Snapshot: ...
     @property
@@ -164,8 +215,8 @@ class Snapshot:
     def version(self) -> int: ...
     @property
     def timestamp_ms(self) -> int: ...
-    def protocol_json(self) -> str: ...
-    def metadata_json(self) -> str: ...
+    def protocol(self) -> Protocol: ...
+    def metadata(self) -> Metadata: ...
     def arrow_schema(self, string_view: bool = False) -> ArrowSchemaExport: ...
     def update(self, version: int | None = None) -> Snapshot: ...
     def at_version(self, version: int) -> Snapshot: ...
@@ -175,20 +226,20 @@ class Snapshot:
     def files(
         self,
         columns: list[str] | None = None,
-        predicate: str | None = None,
+        predicate: BoundTree | None = None,
         flatten: bool = False,
         partition_filter_only: bool = False,
         paths: set[str] | None = None,
     ) -> ArrowStream: ...
     def file_uris(
-        self, predicate: str | None = None, as_in_log: bool = False, paths: set[str] | None = None
+        self, predicate: BoundTree | None = None, as_in_log: bool = False, paths: set[str] | None = None
     ) -> ArrowStream:
         """Return the files as `uri`, resolved or as in the log; paths that lead out of the stores are an error."""
-    def partitions(self, predicate: str | None = None) -> ArrowStream: ...
+    def partitions(self, predicate: BoundTree | None = None) -> ArrowStream: ...
     def scan(
         self,
         columns: list[str] | None = None,
-        predicate: str | None = None,
+        predicate: BoundTree | None = None,
         limit: int | None = None,
         batch_size: int | None = None,
         string_view: bool = True,
@@ -196,15 +247,17 @@ class Snapshot:
         files: list[str] | None = None,
         filter_rows: bool = True,
     ) -> ArrowStream: ...
-    def count(self, predicate: str | None = None) -> int: ...
-    def history_json(self, limit: int | None = None, writers_time: bool = False) -> list[str]:
+    def count(self, predicate: BoundTree | None = None) -> int: ...
+    def history(self, limit: int | None = None, writers_time: bool = False) -> list[dict[str, Any]]:
         """Return the `commitInfo` of each commit with its version and timestamp.
 
         With `writers_time` it is the timestamp in `commitInfo`, unless there is an in-commit timestamp.
         """
 
-    def transactions_json(self) -> str: ...
-    def domain_metadata_json(self) -> str: ...
+    def transactions(self) -> dict[str, SetTransaction]:
+        """Return the application transactions by application."""
+    def domain_metadata(self) -> dict[str, str]:
+        """Return the configurations by domain."""
     def tombstones(self) -> ArrowStream: ...
     def deletion_vectors(self, as_bitmaps: bool = False, paths: set[str] | None = None) -> ArrowStream:
         """Return deleted rows by file: `filepath` and `selection_vector`, or `path` (as in the log) and `words` (bits).
@@ -220,7 +273,7 @@ class Snapshot:
         starting_timestamp_ms: int | None = None,
         ending_timestamp_ms: int | None = None,
         columns: list[str] | None = None,
-        predicate: str | None = None,
+        predicate: BoundTree | None = None,
         allow_out_of_range: bool = False,
         string_view: bool = False,
         as_opened: bool = False,
@@ -235,49 +288,65 @@ class Snapshot:
         as_opened: bool = False,
     ) -> tuple[int, int] | None:
         """Return the versions that `cdf` would read, both ends included, after the same checks."""
-    def plan_json(self, predicate: str | None = None) -> str: ...
+    def plan(self, predicate: BoundTree | None = None) -> ScanPlan: ...
+
+@final
+class CommitResult(Generic[_Metrics_co]):
+    """The result of a command."""
+
+    @property
+    def version(self) -> int | None:
+        """The version that was committed; None if there was nothing to do."""
+    @property
+    def attempts(self) -> int:
+        """The number of attempts to commit."""
+    @property
+    def metrics(self) -> _Metrics_co: ...
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The table at that version, or unchanged; None if it could not be opened afterwards."""
 
 @final
 class TableWrite:
-    """A planned write, to be run with bound expressions; options are `WriteOptions` in `src/ops/write/mod.rs`."""
+    """A planned write, to be run with bound expressions."""
 
     @staticmethod
     def plan(
         uri: str,
-        options: str,
+        options: WriteOptions,
         data: ArrowStreamExportable | None = None,
         actions: str | None = None,
         schema: str | None = None,
         snapshot: Snapshot | None = None,
         storage_options: dict[str, str] | None = None,
         store: object | None = None,
-        open_options: dict[str, str] | None = None,
+        open_options: OpenOptions | None = None,
         committer: Committer | None = None,
     ) -> TableWrite | None:
         """Determine the table's schema and properties after the write; None if there is nothing to do.
 
-        Rows come as `data`, or in existing files as JSON lines of `actions`, with their `schema`.
+        Rows come as `data`, or in existing files as lines of a commit file in `actions`, with their `schema`.
         """
     @property
-    def demands(self) -> str:
-        """The expressions to bind: JSON of `checks`, `generated`, `defaults` (lists of `name` and `sql`)."""
+    def constraints(self) -> TableConstraints:
+        """The expressions to bind."""
     @property
     def schema(self) -> str:
         """The table's schema after the write, against which the expressions are bound."""
     @property
-    def target(self) -> str:
-        """JSON of the table's `protocol` and `metadata` after the write.
-
-        It also has the `identities` for which the data has no values, and the `version` that is written to, null for a
-        new table.
-        """
-    def run(self, bound: str) -> tuple[Snapshot | None, str]:
-        """Write and commit; `bound` are the `demands` with a `tree` each. Returns the new version and a JSON report."""
-    def settle(self, bound: str) -> bool:
+    def target(self) -> WriteTarget:
+        """The table after the write."""
+    def run(self, constraints: TableConstraints) -> CommitResult[dict[str, str]]:
+        """Write and commit; each of the constraints has a bound expression."""
+    def plan_replacement(self, constraints: TableConstraints) -> bool:
         """Determine the replaced rows for another engine that writes; returns whether it must write changes, too."""
-    def run_folder(self, bound: str, folder: str, changes: str | None = None) -> tuple[Snapshot | None, str]:
+    def run_folder(
+        self, constraints: TableConstraints, folder: str, changes: str | None = None
+    ) -> CommitResult[dict[str, str]]:
         """Commit as `run` files that another engine wrote into folders of the table; on an error they are deleted."""
-    def run_written(self, bound: str, answers: list[str], changes: str | None = None) -> tuple[Snapshot | None, str]:
+    def run_written(
+        self, constraints: TableConstraints, written: list[WrittenFiles], changes: str | None = None
+    ) -> CommitResult[dict[str, str]]:
         """Commit files that `write_files` wrote elsewhere, by its results (with the `steps` of identities)."""
     def abandon(self, folders: list[str]) -> None:
         """Delete such files instead of committing them."""
@@ -291,93 +360,107 @@ class TableMerge:
     @property
     def source_schema(self) -> str:
         """The source's schema, as a table schema."""
-    def settle(self, evolving: list[list[str]], lacking: list[str], options: str) -> tuple[str, str]:
-        """Determine the table's schema after the MERGE, and the expressions to bind against it, as JSON.
+    def plan(self, evolving: list[list[str]], lacking: list[str], options: MergeOptions) -> MergeTarget:
+        """Determine the table's schema after the MERGE, and the expressions to bind against it.
 
         `evolving` are columns of the source that may be added to the schema, `lacking` columns of the table that new
-        rows may lack; options are those of `MergeOptions` in `src/ops/merge/mod.rs`.
+        rows may lack.
         """
-    def read(self, plan: str) -> None:
-        """Read the source for a `MergePlan`."""
+    def read_source(self, plan: MergePlan) -> None:
+        """Read the source."""
     def source_keys(self) -> ArrowStream:
         """Return the keys of the source: `key` (int64 or binary) and `source_row` (int64)."""
     def target_keys(self) -> ArrowStream:
         """Return the keys of rows of the table that may match: `key`, `file` (int32) and `row` (int64)."""
-    def outlook(self) -> tuple[bool, int, int]:
+    def join_requirements(self) -> tuple[bool, int, int]:
         """Return whether keys are to be joined, the number of files to read, and the memory limit of the join in bytes.
 
         The values are those of the version that the MERGE is run on now.
         """
-    def run(self, pairs: ArrowStreamExportable | None = None) -> tuple[Snapshot | None, str] | None:
+    def run(self, pairs: ArrowStreamExportable | None = None) -> CommitResult[dict[str, str]] | None:
         """Write and commit. `pairs` has `file`, `row` and `source_row` of each pair of equal keys.
 
         Returns None if another writer changed rows that were read: the keys must be joined again before the next run.
         """
-    def job(self, plan: str, facts: str, keys: ArrowStreamExportable) -> str:
-        """Continue as a job of another engine, which reads the source: JSON of `MergeOutlook` in `src/py/table.rs`.
+    def plan_job(self, plan: MergePlan, statistics: SourceStatistics, keys: ArrowStreamExportable) -> MergeRequirements:
+        """Continue as a job of another engine, which reads the source; returns the input of the engine.
 
-        `facts` is JSON of `SourceFacts`, `keys` has a column for each equality of the plan.
+        `keys` has a column for each equality of the plan.
         """
-    def find(self, files: str, read: list[str], marks: ArrowStreamExportable) -> list[str]:
+    def find_rows(self, files: dict[int, str], read: list[str], marks: ArrowStreamExportable) -> list[str]:
         """Record the matched rows (`file`, `word`, `bits`, `kind`). Returns paths of files that lose all their rows.
 
-        `files` is JSON of paths by number, `read` are paths of files with matching rows.
+        `files` are paths by number, `read` are paths of files with matching rows.
         """
-    def run_folders(self, rows: str | None = None, changes: str | None = None) -> tuple[Snapshot | None, str]:
+    def run_folders(self, rows: str | None = None, changes: str | None = None) -> CommitResult[dict[str, str]]:
         """Commit the files in these folders of the table."""
 
 def create_table(
     uri: str,
     schema: str,
-    bound: str,
-    options: str,
+    constraints: TableConstraints,
+    options: CreateOptions,
     storage_options: dict[str, str] | None = None,
     store: object | None = None,
-    open_options: dict[str, str] | None = None,
+    open_options: OpenOptions | None = None,
     committer: Committer | None = None,
-) -> tuple[Snapshot | None, str]:
-    """Create a table without rows; `bound` are its `demands`, options are `CreateOptions` in `src/ops/create.rs`."""
+) -> CommitResult[dict[str, str]]:
+    """Create a table without rows; `constraints` are its `new_table_constraints` with bound expressions."""
 
-def demands_of(snapshot: Snapshot) -> str:
-    """Return the table's constraints and generated columns as JSON, without defaults."""
+def table_constraints(snapshot: Snapshot) -> TableConstraints:
+    """Return the table's constraints and generated columns, without defaults."""
 
-def delete(snapshot: Snapshot, options: str, predicate: str | None = None) -> tuple[Snapshot | None, str]:
-    """Delete rows; `options` is JSON of `DmlOptions` in `src/ops/dml/delete_update.rs`, `predicate` a bound tree."""
+def new_table_constraints(schema: str, configuration: dict[str, str]) -> TableConstraints:
+    """Return the constraints and expressions of a new table with this schema and these properties."""
+
+def delete(
+    snapshot: Snapshot, options: DmlOptions, predicate: NamedExpression | None = None
+) -> CommitResult[dict[str, str]]:
+    """Delete rows."""
 
 def update(
-    snapshot: Snapshot, options: str, assignments: str, bound: str, predicate: str | None = None
-) -> tuple[Snapshot | None, str]:
-    """Set columns to new values, as `delete`; `assignments` is a list of `ValuePlan`s, `bound` the table's demands."""
+    snapshot: Snapshot,
+    options: DmlOptions,
+    assignments: list[ValuePlan],
+    constraints: TableConstraints,
+    predicate: NamedExpression | None = None,
+) -> CommitResult[dict[str, str]]:
+    """Set columns to new values, as `delete`."""
 
 @final
 class ChangeJob:
     """A DELETE or an UPDATE whose rows another engine finds and writes; see `src/py/job.rs`."""
 
-    def __new__(cls, snapshot: Snapshot, verb: str, commit_options: str, predicate: str | None = None) -> ChangeJob: ...
-    def outlook(self) -> str:
-        """Return JSON of `JobOutlook`: the input of the engine."""
+    def __new__(
+        cls,
+        snapshot: Snapshot,
+        kind: DmlKind,
+        commit_options: CommitOptions,
+        predicate: NamedExpression | None = None,
+    ) -> ChangeJob: ...
+    def requirements(self) -> TableRequirements:
+        """Return the input of the engine."""
 
-    def find(self, files: str, marks: ArrowStreamExportable | None = None) -> str:
-        """Record the matched rows (`file`, `word`, `bits`). Returns JSON of `JobFound`.
+    def find_rows(self, files: dict[int, str], marks: ArrowStreamExportable | None = None) -> MatchedRowsSummary:
+        """Record the matched rows (`file`, `word`, `bits`); `files` are paths by number."""
 
-        `files` is JSON of paths by number.
-        """
-
-    def run(self, rows: str | None = None, changes: str | None = None) -> tuple[Snapshot | None, str]:
+    def run(self, rows: str | None = None, changes: str | None = None) -> CommitResult[dict[str, str]]:
         """Commit the files in these folders of the table."""
 
 @final
 class OptimizeJob:
     """An OPTIMIZE whose rows another engine copies; see `src/ops/external/optimize.rs`."""
 
-    def __new__(cls, snapshot: Snapshot, options: str, predicate: str | None = None) -> OptimizeJob: ...
-    def outlook(self) -> str:
-        """Return JSON of `OptimizeOutlook`: the input of the engine."""
+    def __new__(
+        cls, snapshot: Snapshot, options: OptimizeOptions, predicate: NamedExpression | None = None
+    ) -> OptimizeJob: ...
+    def requirements(self) -> OptimizeRequirements:
+        """Return the input of the engine."""
 
     def curve(self, sample: ArrowStreamExportable) -> ArrowStream:
         """Return the order of rows along the curve, a row for each bin; `sample` has `bin` and the curve's columns."""
 
-    def run(self, folder: str | None = None) -> tuple[Snapshot | None, str]:
+    def run(self, folder: str | None = None) -> CommitResult[OptimizeMetrics]:
         """Commit the files in this folder of the table."""
 
 def abandon_folders(snapshot: Snapshot, folders: list[str]) -> None:
@@ -395,47 +478,47 @@ class Counter:
     def progress(self) -> tuple[int, int]:
         """Return the units done, and their total."""
 
-def optimize(snapshot: Snapshot, options: str, predicate: str | None = None) -> tuple[Snapshot | None, str]:
-    """Compact or cluster files; `options` is JSON of `OptimizeOptions` in `src/ops/optimize/mod.rs`.
-
-    Returns the new version, and counts and sizes as JSON.
-    """
+def optimize(
+    snapshot: Snapshot, options: OptimizeOptions, predicate: NamedExpression | None = None
+) -> CommitResult[OptimizeMetrics]:
+    """Compact or cluster files."""
 
 def check_retention(properties: dict[str, str]) -> None:
     """Refuse properties of a SQL statement that retain commits for a shorter time than removed files."""
 
-def alter(snapshot: Snapshot, change: str, bound: str, commit_options: str) -> tuple[Snapshot | None, str]:
-    """Alter a table; `change` is JSON of `TableChange` in `src/ops/alter/mod.rs`, `bound` its demands with trees."""
+def alter(
+    snapshot: Snapshot, change: TableChange, constraints: TableConstraints, commit_options: CommitOptions
+) -> CommitResult[dict[str, str]]:
+    """Alter a table; each of its constraints has a bound expression."""
 
 def drop_feature(
-    snapshot: Snapshot, name: str, truncate_history: bool, commit_options: str
-) -> tuple[Snapshot | None, str]:
+    snapshot: Snapshot, name: str, truncate_history: bool, commit_options: CommitOptions
+) -> CommitResult[dict[str, str]]:
     """Remove a feature from a table, in as many commits as needed."""
 
-def demands(schema: str, configuration: str) -> str:
-    """Return the constraints and expressions of a new table with this schema and these properties, as JSON."""
-
-def create_checkpoint(snapshot: Snapshot, options_json: str) -> str: ...
+def create_checkpoint(snapshot: Snapshot, options: CheckpointOptions) -> CheckpointInfo: ...
 def write_checksum(snapshot: Snapshot) -> bool: ...
-def cleanup_metadata(snapshot: Snapshot, options_json: str) -> str: ...
+def cleanup_metadata(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan: ...
 def compact_logs(snapshot: Snapshot, starting_version: int, ending_version: int) -> str: ...
 def vacuum(
-    snapshot: Snapshot, options_json: str, inventory: ArrowStreamExportable | None = None
-) -> tuple[Snapshot | None, str]: ...
-def restore(snapshot: Snapshot, options_json: str) -> tuple[Snapshot | None, str]: ...
-def repair(snapshot: Snapshot, options_json: str) -> tuple[Snapshot | None, str]: ...
-def generate(snapshot: Snapshot) -> str: ...
+    snapshot: Snapshot, options: VacuumOptions, inventory: ArrowStreamExportable | None = None
+) -> CommitResult[VacuumResult]: ...
+def restore(snapshot: Snapshot, options: RestoreOptions) -> CommitResult[RestoreResult]: ...
+def repair(snapshot: Snapshot, options: RepairOptions) -> CommitResult[RepairResult]: ...
+def generate(snapshot: Snapshot) -> GeneratedManifests: ...
 def clone_table(
-    snapshot: Snapshot, uri: str, options_json: str, storage_options: dict[str, str] | None = None
-) -> str: ...
-def convert_to_delta(uri: str, options_json: str, storage_options: dict[str, str] | None = None) -> str: ...
+    snapshot: Snapshot, uri: str, options: CloneOptions, storage_options: dict[str, str] | None = None
+) -> CommitResult[CloneResult]: ...
+def convert_to_delta(
+    uri: str, options: ConvertOptions, storage_options: dict[str, str] | None = None
+) -> CommitResult[ConvertResult]: ...
 def check_store(
     uri: str,
-    options_json: str,
+    options: CheckOptions,
     storage_options: dict[str, str] | None = None,
     store: object | None = None,
-) -> str:
-    """Test whether commits to a store are safe: JSON of `url`, `safe` and `findings`; options are `CheckOptions`."""
+) -> StoreCheckReport:
+    """Test whether commits to a store are safe."""
 
 def expand_address(address: str) -> str:
     """Expand `~` in an address that is a local path."""
@@ -449,17 +532,15 @@ def option_warnings(options: dict[str, str]) -> list[str]:
 def is_deltatable(uri: str, storage_options: dict[str, str] | None = None) -> bool: ...
 def version() -> str: ...
 def build_profile() -> str: ...
-def evaluate(tree: str, stream: ArrowStreamExportable) -> ArrowStream: ...
+def evaluate(tree: BoundTree, stream: ArrowStreamExportable) -> ArrowStream: ...
 def write_files(
     uri: str,
     schema: str,
     data: ArrowStreamExportable,
-    options: str = "{}",
+    options: FileWriteOptions | None = None,
     storage_options: dict[str, str] | None = None,
-) -> str:
+) -> WrittenFiles:
     """Write batches as data files of the table at `uri`, without a commit, and return their description.
 
-    `schema` is the table's `schemaString`. `options` is a JSON object, see `src/py/write.rs`. The result is a JSON
-    object, too: `files` and `changes` (path, partitionValues, size, modificationTime, numRecords, stats),
-    `rows` and `identities` (column to last assigned value). On an error no file is left.
+    On an error no file is left.
     """

@@ -5,7 +5,6 @@ A `DeltaTable` owns one. Operations and conversions take the handle, so that the
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltafast import _core_types
+    from deltafast._core_types import BoundTree
     from deltafast._util.filters import FilterType, Predicate
 
 __all__ = [
@@ -87,7 +88,7 @@ class _Decoded(NamedTuple):
     """Metadata and schema of one snapshot."""
 
     snapshot: _core.Snapshot
-    metadata: dict[str, Any]
+    metadata: _core_types.Metadata
     schema: Schema
 
 
@@ -182,12 +183,12 @@ class TableHandle:
             else:
                 self.snapshot = self.snapshot.at_timestamp(cast("int", timestamp_ms))
 
-    def maintain(self, operation: Callable[[_core.Snapshot], tuple[_core.Snapshot | None, _T]]) -> _T:
-        """Run an operation on the newest version and point at the version that it committed; returns its result."""
+    def maintain(self, operation: Callable[[_core.Snapshot], _core.CommitResult[_T]]) -> _T:
+        """Run an operation on the newest version and point at the version that it committed; returns its metrics."""
         with self.lock:
-            made, answer = operation(self.snapshot.update())
-            self.snapshot = made or self.snapshot
-        return answer
+            done = operation(self.snapshot.update())
+            self.snapshot = done.snapshot or self.snapshot
+        return done.metrics
 
     def pinned(self) -> TableHandle:
         """Return another handle at this version, which does not move when this one does."""
@@ -208,7 +209,7 @@ class TableHandle:
         snapshot = self.snapshot
         decoded = self._decoded
         if decoded is None or decoded.snapshot is not snapshot:
-            metadata = cast("dict[str, Any]", json.loads(snapshot.metadata_json()))
+            metadata = snapshot.metadata()
             decoded = _Decoded(snapshot, metadata, Schema.from_json(metadata["schemaString"]))
             self._decoded = decoded
         return decoded
@@ -230,14 +231,14 @@ class TableHandle:
             id=raw["id"],
             name=raw.get("name"),
             description=raw.get("description"),
-            partition_columns=list(raw.get("partitionColumns") or []),
+            partition_columns=list(raw["partitionColumns"]),
             created_time=raw.get("createdTime"),
-            configuration=dict(raw.get("configuration") or {}),
+            configuration=dict(raw["configuration"]),
         )
 
     def protocol(self) -> ProtocolVersions:
         """Return the protocol versions and features that the table requires."""
-        raw = cast("dict[str, Any]", json.loads(self.snapshot.protocol_json()))
+        raw = self.snapshot.protocol()
         return ProtocolVersions(
             raw["minReaderVersion"],
             raw["minWriterVersion"],
@@ -247,15 +248,15 @@ class TableHandle:
 
     # --- predicates ------------------------------------------------------------------------------
 
-    def bind(self, predicate: Predicate | None, *, change_data: bool = False) -> str | None:
-        """Return the typed tree, as JSON, that the core evaluates."""
+    def bind(self, predicate: Predicate | None, *, change_data: bool = False) -> BoundTree | None:
+        """Return the typed tree that the core evaluates."""
         if predicate is None:
             return None
         from deltafast._expr import bind_predicate
         from deltafast._expr.lexer import spark_text
 
         metadata = self._decode().metadata
-        text = cast("str", metadata["schemaString"])
+        text = metadata["schemaString"]
         if isinstance(predicate, str):
             predicate = spark_text(predicate, {field.name for field in self.schema().fields})
         if change_data:
@@ -266,9 +267,9 @@ class TableHandle:
         from deltafast._expr.generated import add_generated_partition_filters
 
         # A filter on the base of a generated partition column prunes partitions, too.
-        return add_generated_partition_filters(tree, text, cast("list[str]", metadata.get("partitionColumns") or []))
+        return add_generated_partition_filters(tree, text, metadata["partitionColumns"])
 
-    def bind_pruning(self, filters: FilterType | None, predicate: Predicate | None) -> str | None:
+    def bind_pruning(self, filters: FilterType | None, predicate: Predicate | None) -> BoundTree | None:
         """Return the tree that selects files: tuple filters under their old name, or a predicate."""
         chosen = either(filters, predicate)
         if isinstance(chosen, list):

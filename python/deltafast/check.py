@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from deltafast import _core
 from deltafast._util.locations import address
@@ -13,6 +12,8 @@ from deltafast._util.options import text_options
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
+
+    from deltafast._core_types import CheckOptions
 
 __all__ = ["Finding", "StoreCheck", "check_store"]
 
@@ -102,7 +103,7 @@ def check_store(
         from deltafast.stores import adapt_store
 
         store = adapt_store(store, uri)
-    options = json.dumps({"rounds": rounds, "writers": writers, "objects": objects})
-    found: dict[str, Any] = json.loads(_core.check_store(uri, options, text_options(storage_options), store))
+    options: CheckOptions = {"rounds": rounds, "writers": writers, "objects": objects}
+    found = _core.check_store(uri, options, text_options(storage_options), store)
     findings = tuple(Finding(**finding) for finding in found["findings"])
     return StoreCheck(found["url"], found["safe"], findings)

@@ -47,6 +47,16 @@ if TYPE_CHECKING:
     import pyarrow.dataset as pads
     import pyarrow.fs as pafs
 
+    from deltafast._core_types import (
+        CheckpointOptions,
+        CleanupOptions,
+        CloneOptions,
+        CreateOptions,
+        RepairOptions,
+        RestoreOptions,
+        SaveMode,
+        ScanPlan,
+    )
     from deltafast._interop.raw_table import RawDeltaTable
     from deltafast._ops.alter import TableAlterer
     from deltafast._ops.change_stream import ChangeBatch
@@ -206,14 +216,14 @@ class DeltaTable(HandleOwner):
             DeltaProtocolError: The table would need a feature that this release does not support.
             StorageError: A request to the store failed.
         """
-        from deltafast._expr.demands import bind_demands
+        from deltafast._expr.constraints import bind_constraints
 
         text = for_the_log(as_schema(schema)).to_json()
         uri, properties = address(table_uri), property_strings(configuration)
         given = {key: value for key, value in properties.items() if value is not None}
         # No row could be written to a table whose expressions cannot be evaluated.
-        bound = bind_demands(_core.demands(text, json.dumps(given)), text, zone=time_zone)
-        options = {
+        bound = bind_constraints(_core.new_table_constraints(text, given), text, zone=time_zone)
+        options: CreateOptions = {
             "mode": mode,
             "partition_by": names(partition_by) or [],
             "cluster_by": names(cluster_by) or [],
@@ -227,7 +237,7 @@ class DeltaTable(HandleOwner):
             uri,
             text,
             bound,
-            json.dumps(options),
+            options,
             storage_options=text_options(storage_options),
             store=adapted_store(store, uri),
             open_options=core_open_options(time_zone, None, False),
@@ -281,9 +291,10 @@ class DeltaTable(HandleOwner):
         from deltafast._ops.add_actions import commit_actions
 
         properties = commit_options(commit_properties, post_commithook_properties)
-        self._handle.move(
-            commit_actions(self._handle, actions, mode, schema, partition_by, partition_filters, properties)
+        moved = commit_actions(
+            self._handle, actions, cast("SaveMode", mode), schema, partition_by, partition_filters, properties
         )
+        self._handle.move(moved)
 
     @property
     def table_uri(self) -> str:
@@ -392,7 +403,7 @@ class DeltaTable(HandleOwner):
             timestamp: the in-commit timestamp where the table has them, else the modification time of the commit
             file, as in delta-spark. The values of `operationParameters` are strings, as in Spark's DESCRIBE HISTORY.
         """
-        entries = [cast("dict[str, Any]", json.loads(line)) for line in self._history_lines(limit)]
+        entries = self._commit_infos(limit)
         for entry in entries:
             parameters = entry.get("operationParameters")
             if isinstance(parameters, dict):
@@ -403,18 +414,17 @@ class DeltaTable(HandleOwner):
                 }
         return entries
 
-    def _history_lines(self, limit: int | None) -> list[str]:
-        return self._handle.snapshot.history_json(limit)
+    def _commit_infos(self, limit: int | None) -> list[dict[str, Any]]:
+        return self._handle.snapshot.history(limit)
 
     def transaction_version(self, app_id: str) -> int | None:
         """Return the last version that the application `app_id` has recorded, or None."""
-        transactions = cast("dict[str, dict[str, Any]]", json.loads(self._handle.snapshot.transactions_json()))
-        found = transactions.get(app_id)
-        return None if found is None else int(found["version"])
+        found = self._handle.snapshot.transactions().get(app_id)
+        return None if found is None else found["version"]
 
     def domain_metadata(self) -> dict[str, str]:
         """Return the configuration string of each metadata domain."""
-        return cast("dict[str, str]", json.loads(self._handle.snapshot.domain_metadata_json()))
+        return self._handle.snapshot.domain_metadata()
 
     # --- files -----------------------------------------------------------------------------------
 
@@ -514,9 +524,9 @@ class DeltaTable(HandleOwner):
         """Return the removed files that the log still lists."""
         return RecordBatchReader(self._handle.snapshot.tombstones())
 
-    def plan(self, predicate: Predicate | None = None) -> dict[str, Any]:
+    def plan(self, predicate: Predicate | None = None) -> ScanPlan:
         """Return how much a scan would read: files in total, after partition pruning and after data skipping."""
-        return cast("dict[str, Any]", json.loads(self._handle.snapshot.plan_json(self._handle.bind(predicate))))
+        return self._handle.snapshot.plan(self._handle.bind(predicate))
 
     # --- rows ------------------------------------------------------------------------------------
 
@@ -1051,7 +1061,7 @@ class DeltaTable(HandleOwner):
             InvalidArgumentError: The version is not published, or the arguments contradict each other.
             StorageError: A request to the store failed.
         """
-        options = {
+        options: CheckpointOptions = {
             "form": form,
             "parts": parts,
             "json": manifest == "json",
@@ -1059,7 +1069,7 @@ class DeltaTable(HandleOwner):
             "classic_name": classic_name,
         }
         with counted(progress):
-            _core.create_checkpoint(self._handle.snapshot, json.dumps(options))
+            _core.create_checkpoint(self._handle.snapshot, options)
 
     def cleanup_metadata(self, *, retention: timedelta | None = None, dry_run: bool = False) -> list[str]:
         """Delete commits, checkpoints and checksums that have expired.
@@ -1079,12 +1089,12 @@ class DeltaTable(HandleOwner):
             DeltaProtocolError: This release cannot write the table, or a catalog manages it.
             StorageError: A request to the store failed.
         """
-        options: dict[str, Any] = {"dry_run": dry_run}
+        options: CleanupOptions = {"dry_run": dry_run}
         if retention is not None:
             options["retention_ms"] = int(retention.total_seconds() * 1000)
         # The newest version decides, wherever this handle points.
         newest = self._handle.snapshot.update()
-        return cast("list[str]", json.loads(_core.cleanup_metadata(newest, json.dumps(options)))["files"])
+        return _core.cleanup_metadata(newest, options)["files"]
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
         """Write a log compaction file for a range of commits, so that readers open fewer files.
@@ -1196,20 +1206,22 @@ class DeltaTable(HandleOwner):
             CommitFailedError: A concurrent commit conflicts with the restore.
         """
         if isinstance(target, int) and not isinstance(target, bool):
-            place: dict[str, Any] = {"version": target}
+            version, timestamp_ms = target, None
         elif isinstance(target, (str, datetime)):
-            place = {"timestamp_ms": to_epoch_ms(target)}
+            version, timestamp_ms = None, to_epoch_ms(target)
         else:
             message = "target must be an int, a str or a datetime"
             raise TypeError(message)
-        options = place | {
+        options: RestoreOptions = {
+            "version": version,
+            "timestamp_ms": timestamp_ms,
             "ignore_missing_files": ignore_missing_files,
             "protocol_downgrade_allowed": protocol_downgrade_allowed,
             "commit_options": commit_options(commit_properties, post_commithook_properties),
         }
         with counted(progress):
-            answer = self._handle.maintain(lambda newest: _core.restore(newest, json.dumps(options)))
-        return cast("dict[str, Any]", json.loads(answer))
+            metrics = self._handle.maintain(lambda newest: _core.restore(newest, options))
+        return {**metrics}
 
     @also_by_position(*HOOKS_FIRST)
     def repair(
@@ -1236,10 +1248,13 @@ class DeltaTable(HandleOwner):
             DeltaProtocolError: This release cannot write the table.
             StorageError: The store cannot be listed.
         """
-        options = {"dry_run": dry_run, "commit_options": commit_options(commit_properties, post_commithook_properties)}
+        options: RepairOptions = {
+            "dry_run": dry_run,
+            "commit_options": commit_options(commit_properties, post_commithook_properties),
+        }
         with counted(progress):
-            answer = self._handle.maintain(lambda newest: _core.repair(newest, json.dumps(options)))
-        return cast("dict[str, Any]", json.loads(answer))
+            metrics = self._handle.maintain(lambda newest: _core.repair(newest, options))
+        return {**metrics}
 
     def generate(self, *, progress: Progress = False) -> None:
         """Write symlink manifests of the newest version, for readers without Delta such as Presto and Athena.
@@ -1290,13 +1305,13 @@ class DeltaTable(HandleOwner):
             DeltaProtocolError: This release cannot write such a table, or `target` is in another store.
         """
         chosen = self._handle.storage_options if storage_options is None else storage_options
-        options = {
+        options: CloneOptions = {
             "properties": dict(properties or {}),
             "replace": replace,
             "commit_options": commit_options(commit_properties),
         }
         with counted(progress):
-            _core.clone_table(self._handle.snapshot, address(target), json.dumps(options), text_options(chosen))
+            _core.clone_table(self._handle.snapshot, address(target), options, text_options(chosen))
         with _made_before():
             return type(self)(target, storage_options=chosen)
 
@@ -1324,9 +1339,9 @@ def _reopen(
     version: int,
     storage_options: dict[str, str] | None,
     config: DeltaTableConfig,
-    extras: dict[str, Any],
+    options: dict[str, Any],
 ) -> DeltaTable:
-    return cls(uri, version, storage_options, *config, **extras)
+    return cls(uri, version, storage_options, *config, **options)
 
 
 def _clustering_columns(configuration: str | None, schema: Schema) -> list[str]:

@@ -6,8 +6,7 @@ casts, checks, splits, encodes and commits.
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from deltafast import _core
 from deltafast._handle import HandleOwner, adapted_store, handle_of
@@ -23,11 +22,14 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
+    from deltafast._core_types import ReplaceKey, WriteOptions
     from deltafast._util.filters import Predicate
     from deltafast.catalog import Committer
     from deltafast.transaction import CommitProperties, Mode, PostCommitHookProperties
 
 __all__ = ["BloomFilterProperties", "ColumnProperties", "Data", "WriterProperties", "write_deltalake"]
+
+_T = TypeVar("_T")
 
 
 def write_deltalake(
@@ -113,7 +115,7 @@ def write_deltalake(
         raise InvalidArgumentError(message)
     table = handle_of(table_or_uri) if isinstance(table_or_uri, HandleOwner) else None
     zone = time_zone or (table.time_zone if table is not None else "UTC")
-    options = {
+    options: WriteOptions = {
         "mode": _checked("mode", mode, ("error", "append", "overwrite", "ignore")),
         "partition_by": names(partition_by),
         "cluster_by": names(cluster_by) or [],
@@ -160,7 +162,7 @@ def write_as_select(
     Raises:
         DeltaError: As `write_deltalake`.
     """
-    options = {
+    options: WriteOptions = {
         "mode": "error" if statement == "create" else "overwrite",
         "partition_by": list(partition_by),
         "cluster_by": list(cluster_by),
@@ -176,7 +178,7 @@ def write_as_select(
 def run_write(
     table_or_uri: str | os.PathLike[str] | HandleOwner,
     data: Data,
-    options: dict[str, Any],
+    options: WriteOptions,
     predicate: Predicate | None,
     zone: str,
     storage_options: Mapping[str, str] | None,
@@ -184,7 +186,7 @@ def run_write(
     committer: Committer | None,
 ) -> None:
     """Plan the write, bind its expressions and run it; the options are those of the core."""
-    from deltafast._expr.demands import bind_demands
+    from deltafast._expr.constraints import bind_constraints
 
     if isinstance(table_or_uri, HandleOwner):
         table = handle_of(table_or_uri)
@@ -194,7 +196,7 @@ def run_write(
         uri, snapshot = address(table_or_uri), None
     write = _core.TableWrite.plan(
         uri,
-        json.dumps(options),
+        options,
         data=as_stream(data),
         snapshot=snapshot,
         storage_options=text_options(storage_options),
@@ -204,13 +206,13 @@ def run_write(
     )
     if write is None:
         return
-    moved, _ = write.run(bind_demands(write.demands, write.schema, predicate, zone=zone))
+    done = write.run(bind_constraints(write.constraints, write.schema, predicate, zone=zone))
     if table is not None:
-        table.move(moved)
+        table.move(done.snapshot)
 
 
-def _keys(replace_using: Sequence[str] | str | None, replace_on: str | None) -> list[dict[str, Any]]:
-    from deltafast._expr.demands import bind_keys
+def _keys(replace_using: Sequence[str] | str | None, replace_on: str | None) -> list[ReplaceKey]:
+    from deltafast._expr.constraints import bind_keys
 
     if replace_using is not None and replace_on is not None:
         message = "give either `replace_using` or `replace_on`, not both"
@@ -226,7 +228,7 @@ def _keys(replace_using: Sequence[str] | str | None, replace_on: str | None) -> 
     return [{"target": name, "source": name} for name in using]
 
 
-def _checked(what: str, value: str | None, known: Sequence[str | None]) -> str | None:
+def _checked(what: str, value: _T, known: Sequence[_T]) -> _T:
     if value not in known:
         message = f"{what} must be one of {', '.join(map(repr, known))}, not {value!r}"
         raise InvalidArgumentError(message)

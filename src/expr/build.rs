@@ -227,6 +227,14 @@ impl BoundExpr {
                 malformed(text)
             }
         })?;
+        Self::from_value(&value)
+    }
+
+    /// The expression of a parsed tree.
+    ///
+    /// # Errors
+    /// As [`BoundExpr::from_json`].
+    pub fn from_value(value: &Value) -> Result<Self> {
         let envelope = value
             .as_object()
             .ok_or_else(|| malformed("the envelope must be an object"))?;

@@ -14,9 +14,9 @@ use pyo3::types::{PyCapsule, PyTuple};
 
 use super::error::to_python;
 use super::runtime::ReadAheadIterator;
+use super::values::BoundTree;
 use crate::error::{Error, Result};
 use crate::exec::ProgressCounter;
-use crate::expr::BoundExpr;
 use crate::scan::BatchStream;
 
 const STREAM: &CStr = c"arrow_array_stream";
@@ -381,12 +381,8 @@ pub(super) fn import_stream(object: &Bound<'_, PyAny>) -> PyResult<RecordBatchSt
 
 /// Evaluates a typed expression tree over every batch of a stream: one column, `value`.
 #[pyfunction]
-pub(super) fn evaluate(
-    py: Python<'_>,
-    tree: &str,
-    stream: &Bound<'_, PyAny>,
-) -> PyResult<ArrowStream> {
-    let bound = BoundExpr::from_json(tree).map_err(|e| to_python(py, &e))?;
+pub(super) fn evaluate(tree: BoundTree, stream: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
+    let bound = tree.0;
     let reader = import_stream(stream)?;
     let nullable = Field::new(
         "value",

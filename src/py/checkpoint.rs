@@ -1,28 +1,24 @@
-//! Python functions for checkpoints and maintenance of the log: options and results are JSON
-//! strings.
+//! Python functions for checkpoints and maintenance of the log.
 
 use pyo3::prelude::*;
 
-use super::json::{parse_options, to_json};
 use super::runtime::wait_settled;
 use super::snapshot::PySnapshot;
-use crate::checkpoint;
+use super::values::{FromPython, IntoPython};
+use crate::checkpoint::{self, CheckpointInfo, CheckpointOptions, CleanupOptions, CleanupPlan};
 
 /// Writes the checkpoint of a snapshot's version.
 #[pyfunction]
 pub(super) fn create_checkpoint(
     py: Python<'_>,
     snapshot: &PySnapshot,
-    options_json: String,
-) -> PyResult<String> {
+    options: FromPython<CheckpointOptions>,
+) -> PyResult<IntoPython<CheckpointInfo>> {
     let snapshot = snapshot.core().clone();
     wait_settled(py, move |cancel| {
-        to_json(&checkpoint::write(
-            &snapshot,
-            &parse_options(&options_json)?,
-            cancel,
-        )?)
+        checkpoint::write(&snapshot, &options.0, cancel)
     })
+    .map(IntoPython)
 }
 
 /// Writes the checksum of a snapshot's version; false if it exists.
@@ -39,16 +35,13 @@ pub(super) fn write_checksum(py: Python<'_>, snapshot: &PySnapshot) -> PyResult<
 pub(super) fn cleanup_metadata(
     py: Python<'_>,
     snapshot: &PySnapshot,
-    options_json: String,
-) -> PyResult<String> {
+    options: FromPython<CleanupOptions>,
+) -> PyResult<IntoPython<CleanupPlan>> {
     let snapshot = snapshot.core().clone();
     wait_settled(py, move |cancel| {
-        to_json(&checkpoint::cleanup(
-            &snapshot,
-            &parse_options(&options_json)?,
-            cancel,
-        )?)
+        checkpoint::cleanup(&snapshot, &options.0, cancel)
     })
+    .map(IntoPython)
 }
 
 /// Compacts a range of commits; returns the file's path.

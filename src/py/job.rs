@@ -1,23 +1,25 @@
-//! Python classes for commands whose rows another engine finds and writes: options, constraints and
-//! results are JSON strings.
+//! Python classes for commands whose rows another engine finds and writes.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use pyo3::prelude::*;
-use serde_json::json;
 
 use super::arrow::{ArrowStream, engine_batches, import_stream};
 use super::error::to_python;
-use super::json::{from_json, to_json};
 use super::runtime::{wait, wait_settled};
 use super::snapshot::PySnapshot;
-use super::table::{CommandOutput, answer, optimized};
+use super::table::{CommitResult, optimize_result};
+use super::values::{FromPython, IntoPython};
+use crate::commit::finish::CommitOptions;
 use crate::error::{Error, Result};
 use crate::exec::{CancellationToken, ProgressCounter};
-use crate::ops;
+use crate::ops::{
+    self, DmlKind, MatchedRowsSummary, OptimizeOptions, OptimizeRequirements, TableRequirements,
+};
 use crate::scan::BatchStream;
+use crate::write::bound_constraints::NamedExpression;
 
 /// A job that was not run yet, and the table that it changes.
 struct PendingJob<J> {
@@ -76,52 +78,46 @@ pub(super) struct ChangeJob(PendingJob<ops::ExternalDmlJob>);
 
 #[pymethods]
 impl ChangeJob {
-    /// `verb` is `delete` or `update`, `predicate` JSON of a `NamedExpression`.
     #[new]
-    #[pyo3(signature = (snapshot, verb, commit_options, predicate=None))]
+    #[pyo3(signature = (snapshot, kind, commit_options, predicate=None))]
     fn new(
         py: Python<'_>,
         snapshot: &PySnapshot,
-        verb: &str,
-        commit_options: &str,
-        predicate: Option<&str>,
+        kind: FromPython<DmlKind>,
+        commit_options: FromPython<CommitOptions>,
+        predicate: Option<FromPython<NamedExpression>>,
     ) -> PyResult<Self> {
-        let made = || {
-            let verb = from_json("verb", &json!(verb).to_string())?;
-            let predicate = predicate
-                .map(|json| from_json("predicate", json))
-                .transpose()?;
-            ops::ExternalDmlJob::new(
-                snapshot.core(),
-                verb,
-                predicate,
-                from_json("commit_options", commit_options)?,
-            )
-        };
-        let job = made().map_err(|e| to_python(py, &e))?;
+        let job = ops::ExternalDmlJob::new(
+            snapshot.core(),
+            kind.0,
+            predicate.map(|predicate| predicate.0),
+            commit_options.0,
+        );
+        let job = job.map_err(|e| to_python(py, &e))?;
         Ok(Self(PendingJob::new(job, snapshot.origin())))
     }
 
-    /// JSON of `TableRequirements`.
-    fn outlook(&self, py: Python<'_>) -> PyResult<String> {
+    /// The input of the engine.
+    fn requirements(&self, py: Python<'_>) -> PyResult<IntoPython<TableRequirements>> {
         self.0
-            .step(py, |job, cancel| to_json(&job.requirements(cancel)?))
+            .step(py, |job, cancel| job.requirements(cancel))
+            .map(IntoPython)
     }
 
-    /// Sets the positions of matching rows, `file`, `word` and `bits`; `files` is a JSON object of
-    /// paths by their numbers. Returns JSON of `MatchedRowsSummary`.
+    /// Sets the positions of matching rows, `file`, `word` and `bits`; `files` are paths by
+    /// their numbers.
     #[pyo3(signature = (files, marks=None))]
-    fn find(
+    fn find_rows(
         &self,
         py: Python<'_>,
-        files: String,
+        files: BTreeMap<i32, String>,
         marks: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<String> {
+    ) -> PyResult<IntoPython<MatchedRowsSummary>> {
         let marks = marks.map(import_stream).transpose()?;
-        self.0.step(py, move |job, cancel| {
-            let files: BTreeMap<i32, String> = from_json("files", &files)?;
-            to_json(&job.find_rows(marks.map(engine_batches), &files, cancel)?)
-        })
+        let found = self.0.step(py, move |job, cancel| {
+            job.find_rows(marks.map(engine_batches), &files, cancel)
+        })?;
+        Ok(IntoPython(found))
     }
 
     /// Commits the files in the folders.
@@ -131,11 +127,11 @@ impl ChangeJob {
         py: Python<'_>,
         rows: Option<String>,
         changes: Option<String>,
-    ) -> PyResult<CommandOutput> {
+    ) -> PyResult<CommitResult> {
         let done = self.0.run(py, move |job, cancel| {
             job.run(rows.as_deref(), changes.as_deref(), cancel)
         })?;
-        answer(py, done, &self.0.uri, self.0.python_store)
+        CommitResult::of_commit(py, done, &self.0.uri, self.0.python_store)
     }
 }
 
@@ -145,34 +141,27 @@ pub(super) struct OptimizeJob(PendingJob<ops::ExternalOptimizeJob>);
 
 #[pymethods]
 impl OptimizeJob {
-    /// `options` is JSON of `OptimizeOptions`, `predicate` of a `NamedExpression`.
     #[new]
     #[pyo3(signature = (snapshot, options, predicate=None))]
     fn new(
         py: Python<'_>,
         snapshot: &PySnapshot,
-        options: String,
-        predicate: Option<String>,
+        options: FromPython<OptimizeOptions>,
+        predicate: Option<FromPython<NamedExpression>>,
     ) -> PyResult<Self> {
         let core = snapshot.core().clone();
         let job = wait(py, move |cancel| {
-            let predicate = predicate
-                .map(|json| from_json("predicate", &json))
-                .transpose()?;
-            ops::ExternalOptimizeJob::new(
-                &core,
-                predicate.as_ref(),
-                from_json("options", &options)?,
-                cancel,
-            )
+            let predicate = predicate.as_ref().map(|predicate| &predicate.0);
+            ops::ExternalOptimizeJob::new(&core, predicate, options.0, cancel)
         })?;
         Ok(Self(PendingJob::new(job, snapshot.origin())))
     }
 
-    /// JSON of `OptimizeRequirements`.
-    fn outlook(&self, py: Python<'_>) -> PyResult<String> {
+    /// The input of the engine.
+    fn requirements(&self, py: Python<'_>) -> PyResult<IntoPython<OptimizeRequirements>> {
         self.0
-            .step(py, |job, cancel| to_json(&job.requirements(cancel)?))
+            .step(py, |job, cancel| job.requirements(cancel))
+            .map(IntoPython)
     }
 
     /// The bounds of the curve for a sample of its columns.
@@ -195,11 +184,11 @@ impl OptimizeJob {
 
     /// Commits the files in the folder.
     #[pyo3(signature = (folder=None))]
-    fn run(&self, py: Python<'_>, folder: Option<String>) -> PyResult<CommandOutput> {
+    fn run(&self, py: Python<'_>, folder: Option<String>) -> PyResult<CommitResult> {
         let done = self
             .0
             .run(py, move |job, cancel| job.run(folder.as_deref(), cancel))?;
-        optimized(py, done, self.0.uri.clone(), self.0.python_store)
+        optimize_result(py, done, self.0.uri.clone(), self.0.python_store)
     }
 }
 

@@ -1,5 +1,4 @@
-//! Python functions for maintenance commands: options and results are JSON strings; the snapshot
-//! after a command that committed is returned in addition.
+//! Python functions for maintenance commands.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,29 +10,30 @@ use arrow_schema::{DataType as Arrow, TimeUnit};
 use pyo3::prelude::*;
 
 use super::arrow::import_stream;
-use super::json::{parse_options, to_json};
+use super::open::{LogTailSource, OpenOptions, open_log};
 use super::runtime::wait_settled;
-use super::snapshot::{LogTailSource, PySnapshot, open_log};
-use super::table::report_warnings;
+use super::snapshot::PySnapshot;
+use super::table::CommitResult;
+use super::values::{FromPython, IntoPython};
 use crate::error::{Error, Result};
-use crate::manifest;
-use crate::ops::maintain::{self, FileInventory};
+use crate::manifest::{self, GeneratedManifests};
+use crate::ops::maintain::{
+    self, CloneOptions, ConvertOptions, FileInventory, RepairOptions, RestoreOptions, VacuumOptions,
+};
 use crate::store::ObjectMeta;
-
-type MaintenanceOutput = (Option<PySnapshot>, String);
 
 /// Deletes files that no version within the retention requires.
 #[pyfunction]
-#[pyo3(signature = (snapshot, options_json, inventory=None))]
+#[pyo3(signature = (snapshot, options, inventory=None))]
 pub(super) fn vacuum(
     py: Python<'_>,
     snapshot: &PySnapshot,
-    options_json: String,
+    options: FromPython<VacuumOptions>,
     inventory: Option<&Bound<'_, PyAny>>,
-) -> PyResult<MaintenanceOutput> {
+) -> PyResult<CommitResult> {
     let stream = inventory.map(import_stream).transpose()?;
     let core = snapshot.core().clone();
-    let (json, done) = wait_settled(py, move |cancel| {
+    let mut found = wait_settled(py, move |cancel| {
         let inventory = stream.map(|stream| {
             let rows = stream.map(|batch| {
                 batch
@@ -45,13 +45,10 @@ pub(super) fn vacuum(
                 Err(error) => vec![Err(error)],
             })) as FileInventory
         });
-        let done = maintain::vacuum(&core, &parse_options(&options_json)?, inventory, cancel)?;
-        Ok((to_json(&done)?, done.done))
+        maintain::vacuum(&core, &options.0, inventory, cancel)
     })?;
-    Ok((
-        report_warnings(py, done)?.map(|core| snapshot.with_core(core)),
-        json,
-    ))
+    let done = found.done.take();
+    CommitResult::new(py, done, found, |core| snapshot.with_core(core))
 }
 
 /// The files in a batch of an inventory (`path`, `length`, `isDir`, `modificationTime`).
@@ -117,17 +114,14 @@ fn inventory_files(batch: &arrow_array::RecordBatch) -> Result<Vec<ObjectMeta>> 
 pub(super) fn restore(
     py: Python<'_>,
     snapshot: &PySnapshot,
-    options_json: String,
-) -> PyResult<MaintenanceOutput> {
+    options: FromPython<RestoreOptions>,
+) -> PyResult<CommitResult> {
     let core = snapshot.core().clone();
-    let (json, done) = wait_settled(py, move |cancel| {
-        let done = maintain::restore(&core, &parse_options(&options_json)?, cancel)?;
-        Ok((to_json(&done)?, done.done))
+    let mut found = wait_settled(py, move |cancel| {
+        maintain::restore(&core, &options.0, cancel)
     })?;
-    Ok((
-        report_warnings(py, done)?.map(|core| snapshot.with_core(core)),
-        json,
-    ))
+    let done = found.done.take();
+    CommitResult::new(py, done, found, |core| snapshot.with_core(core))
 }
 
 /// Removes missing files from the log.
@@ -135,74 +129,72 @@ pub(super) fn restore(
 pub(super) fn repair(
     py: Python<'_>,
     snapshot: &PySnapshot,
-    options_json: String,
-) -> PyResult<MaintenanceOutput> {
+    options: FromPython<RepairOptions>,
+) -> PyResult<CommitResult> {
     let core = snapshot.core().clone();
-    let (json, done) = wait_settled(py, move |cancel| {
-        let done = maintain::repair(&core, &parse_options(&options_json)?, cancel)?;
-        Ok((to_json(&done)?, done.done))
+    let mut found = wait_settled(py, move |cancel| {
+        maintain::repair(&core, &options.0, cancel)
     })?;
-    Ok((
-        report_warnings(py, done)?.map(|core| snapshot.with_core(core)),
-        json,
-    ))
+    let done = found.done.take();
+    CommitResult::new(py, done, found, |core| snapshot.with_core(core))
 }
 
 /// Writes symlink manifests.
 #[pyfunction]
-pub(super) fn generate(py: Python<'_>, snapshot: &PySnapshot) -> PyResult<String> {
+pub(super) fn generate(
+    py: Python<'_>,
+    snapshot: &PySnapshot,
+) -> PyResult<IntoPython<GeneratedManifests>> {
     let core = snapshot.core().clone();
-    wait_settled(py, move |cancel| {
-        to_json(&manifest::generate(&core, cancel)?)
-    })
+    wait_settled(py, move |cancel| manifest::generate(&core, cancel)).map(IntoPython)
 }
 
 /// Creates a table at `uri` that shares a snapshot's files.
 #[pyfunction]
-#[pyo3(signature = (snapshot, uri, options_json, storage_options=None))]
+#[pyo3(signature = (snapshot, uri, options, storage_options=None))]
 pub(super) fn clone_table(
     py: Python<'_>,
     snapshot: &PySnapshot,
     uri: String,
-    options_json: String,
+    options: FromPython<CloneOptions>,
     storage_options: Option<HashMap<String, String>>,
-) -> PyResult<String> {
+) -> PyResult<CommitResult> {
+    let name = uri.clone();
     let core = snapshot.core().clone();
-    let (json, done) = wait_settled(py, move |cancel| {
+    let mut found = wait_settled(py, move |cancel| {
         let log = open_log(
             &uri,
             None,
             storage_options.unwrap_or_default(),
-            &HashMap::new(),
+            &OpenOptions::default(),
             LogTailSource::default(),
         )?;
-        let done = maintain::clone(&core, log, &parse_options(&options_json)?, cancel)?;
-        Ok((to_json(&done)?, done.done))
+        maintain::clone(&core, log, &options.0, cancel)
     })?;
-    report_warnings(py, done)?;
-    Ok(json)
+    let done = found.done.take();
+    CommitResult::new(py, done, found, |core| PySnapshot::new(core, name, false))
 }
 
 /// Creates a table from the Parquet files at `uri`.
 #[pyfunction]
-#[pyo3(signature = (uri, options_json, storage_options=None))]
+#[pyo3(signature = (uri, options, storage_options=None))]
 pub(super) fn convert_to_delta(
     py: Python<'_>,
     uri: String,
-    options_json: String,
+    options: FromPython<ConvertOptions>,
     storage_options: Option<HashMap<String, String>>,
-) -> PyResult<String> {
-    let (json, done) = wait_settled(py, move |cancel| {
+) -> PyResult<CommitResult> {
+    let name = uri.clone();
+    let mut found = wait_settled(py, move |cancel| {
         let log = open_log(
             &uri,
             None,
             storage_options.unwrap_or_default(),
-            &HashMap::new(),
+            &OpenOptions::default(),
             LogTailSource::default(),
         )?;
-        let done = maintain::convert(log, &parse_options(&options_json)?, cancel)?;
-        Ok((to_json(&done)?, done.done))
+        maintain::convert(log, &options.0, cancel)
     })?;
-    report_warnings(py, done)?;
-    Ok(json)
+    let done = found.done.take();
+    CommitResult::new(py, done, found, |core| PySnapshot::new(core, name, false))
 }

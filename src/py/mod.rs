@@ -10,12 +10,13 @@ mod commits;
 mod error;
 mod files;
 mod job;
-mod json;
 mod maintain;
+mod open;
 mod runtime;
 mod snapshot;
 mod store;
 mod table;
+mod values;
 mod write;
 
 use std::ffi::{c_int, c_long};
@@ -75,6 +76,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(store::is_url, module)?)?;
     module.add_function(wrap_pyfunction!(store::option_warnings, module)?)?;
     module.add_function(wrap_pyfunction!(write::write_files, module)?)?;
+    module.add_class::<table::CommitResult>()?;
     module.add_class::<table::TableWrite>()?;
     module.add_class::<table::TableMerge>()?;
     module.add_class::<job::ChangeJob>()?;
@@ -83,8 +85,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<files::Files>()?;
     module.add_class::<files::FileUpload>()?;
     module.add_function(wrap_pyfunction!(table::create_table, module)?)?;
-    module.add_function(wrap_pyfunction!(table::demands, module)?)?;
-    module.add_function(wrap_pyfunction!(table::demands_of, module)?)?;
+    module.add_function(wrap_pyfunction!(table::new_table_constraints, module)?)?;
+    module.add_function(wrap_pyfunction!(table::table_constraints, module)?)?;
     module.add_function(wrap_pyfunction!(table::alter, module)?)?;
     module.add_function(wrap_pyfunction!(table::check_retention, module)?)?;
     module.add_function(wrap_pyfunction!(table::drop_feature, module)?)?;

@@ -1,6 +1,6 @@
 //! `Snapshot`: the Python object for a version of a table.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, StringArray};
@@ -9,19 +9,22 @@ use pyo3::prelude::*;
 
 use super::arrow::{ArrowSchemaExport, ArrowStream};
 use super::catalog::PyCatalog;
-use super::error::to_python;
+use super::open::{LogTailSource, OpenOptions, open_log};
 use super::runtime::wait;
 use super::store::PyStore;
+use super::values::{BoundTree, FromPython, IntoPython};
 use crate::error::{Error, NotFoundKind, Result};
 use crate::exec::{CancellationToken, ProgressCounter};
 use crate::expr::BoundExpr;
 use crate::history::{self, TimestampSearch};
-use crate::log::{CatalogClient, DeltaLog, TailCommit};
-use crate::protocol::calendar::TimeZoneSpec;
+use crate::log::TailCommit;
+use crate::protocol::action::{Metadata, Protocol, SetTransaction};
 use crate::protocol::schema::StringLayout;
-use crate::scan::{self, ActionColumns, BatchStream, ChangeRequest, MetadataColumn, ScanRequest};
-use crate::snapshot::{ReadOptions, Snapshot};
-use crate::store::{self, ExternalPaths, StorageOptions, Store, TableStores};
+use crate::scan::{
+    self, ActionColumns, BatchStream, ChangeRequest, MetadataColumn, ScanPlan, ScanRequest,
+};
+use crate::snapshot::Snapshot;
+use crate::store::Store;
 
 /// One version of a table.
 #[pyclass(frozen, name = "Snapshot", module = "deltafast._core")]
@@ -40,57 +43,8 @@ fn layout(string_view: bool) -> StringLayout {
     }
 }
 
-fn bound(predicate: Option<String>) -> Result<Option<BoundExpr>> {
-    predicate
-        .map(|json| BoundExpr::from_json(&json))
-        .transpose()
-}
-
-pub(super) fn read_options(options: &HashMap<String, String>) -> Result<ReadOptions> {
-    let zone = options
-        .get("time_zone")
-        .map(|name| TimeZoneSpec::parse(name))
-        .transpose()?
-        .unwrap_or_default();
-    Ok(ReadOptions {
-        zone,
-        catalog: options.contains_key("max_table_version"),
-    })
-}
-
-/// The source of the newest versions of a table in addition to its log.
-#[derive(Debug)]
-pub(super) enum LogTailSource {
-    Tail(Vec<TailCommit>),
-    Catalog(Arc<dyn CatalogClient>),
-}
-
-impl Default for LogTailSource {
-    fn default() -> Self {
-        Self::Tail(Vec::new())
-    }
-}
-
-pub(super) fn open_log(
-    uri: &str,
-    store: Option<Arc<dyn Store>>,
-    storage: StorageOptions,
-    options: &HashMap<String, String>,
-    newest: LogTailSource,
-) -> Result<DeltaLog> {
-    let root = match store {
-        Some(store) => store,
-        None => store::open(uri, &storage)?,
-    };
-    let foreign = options
-        .get("allow_external_paths")
-        .map(|text| ExternalPaths::parse(text))
-        .unwrap_or_default();
-    let stores = Arc::new(TableStores::new(root, storage, foreign));
-    match newest {
-        LogTailSource::Tail(tail) => DeltaLog::new(stores, tail),
-        LogTailSource::Catalog(catalog) => Ok(DeltaLog::managed(stores, catalog)),
-    }
+fn bound(predicate: Option<BoundTree>) -> Option<BoundExpr> {
+    predicate.map(|tree| tree.0)
 }
 
 impl PySnapshot {
@@ -181,7 +135,7 @@ impl PySnapshot {
         storage_options: Option<HashMap<String, String>>,
         log_tail: Option<Vec<(String, i64, i64)>>,
         store: Option<Py<PyAny>>,
-        options: Option<HashMap<String, String>>,
+        options: Option<FromPython<OpenOptions>>,
         committer: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let python_store = store.is_some() || committer.is_some();
@@ -198,17 +152,10 @@ impl PySnapshot {
         let catalog = PyCatalog::wrap(committer);
         let name = uri.clone();
         let core = wait(py, move |_| {
-            let options = options.unwrap_or_default();
-            let mut read = read_options(&options)?;
+            let options = options.map(|options| options.0).unwrap_or_default();
+            let mut read = options.read_options()?;
             read.catalog |= !tail.is_empty();
-            let newest = options
-                .get("max_table_version")
-                .map(|v| {
-                    v.parse::<i64>().map_err(|_| {
-                        Error::invalid(format!("`max_table_version` must be a number, not `{v}`"))
-                    })
-                })
-                .transpose()?;
+            let newest = options.max_table_version;
             let log = open_log(
                 &name,
                 store,
@@ -251,12 +198,12 @@ impl PySnapshot {
         self.run(py, |core, _| core.timestamp_ms())
     }
 
-    fn protocol_json(&self, py: Python<'_>) -> PyResult<String> {
-        json(py, self.core.protocol())
+    fn protocol(&self) -> IntoPython<&Protocol> {
+        IntoPython(self.core.protocol())
     }
 
-    fn metadata_json(&self, py: Python<'_>) -> PyResult<String> {
-        json(py, self.core.metadata())
+    fn metadata(&self) -> IntoPython<&Metadata> {
+        IntoPython(self.core.metadata())
     }
 
     #[pyo3(signature = (string_view=false))]
@@ -308,13 +255,13 @@ impl PySnapshot {
         &self,
         py: Python<'_>,
         columns: Option<Vec<String>>,
-        predicate: Option<String>,
+        predicate: Option<BoundTree>,
         flatten: bool,
         partition_filter_only: bool,
         paths: Option<HashSet<String>>,
     ) -> PyResult<ArrowStream> {
         self.stream(py, move |core, cancel| {
-            let mut predicate = bound(predicate)?;
+            let mut predicate = bound(predicate);
             if partition_filter_only {
                 predicate = predicate.and_then(|p| {
                     crate::prune::partition_only(&p, &core.metadata().partition_columns).0
@@ -337,12 +284,12 @@ impl PySnapshot {
     fn file_uris(
         &self,
         py: Python<'_>,
-        predicate: Option<String>,
+        predicate: Option<BoundTree>,
         as_in_log: bool,
         paths: Option<HashSet<String>>,
     ) -> PyResult<ArrowStream> {
         self.stream(py, move |core, cancel| {
-            let plan = scan::plan(&core, bound(predicate)?.as_ref(), cancel)?;
+            let plan = scan::plan(&core, bound(predicate).as_ref(), cancel)?;
             let schema: SchemaRef =
                 Arc::new(Schema::new(vec![Field::new("uri", Arrow::Utf8, false)]));
             let root = core.stores().root().url().to_owned();
@@ -379,9 +326,9 @@ impl PySnapshot {
     }
 
     #[pyo3(signature = (predicate=None))]
-    fn partitions(&self, py: Python<'_>, predicate: Option<String>) -> PyResult<ArrowStream> {
+    fn partitions(&self, py: Python<'_>, predicate: Option<BoundTree>) -> PyResult<ArrowStream> {
         self.stream(py, move |core, cancel| {
-            scan::partitions(&core, bound(predicate)?.as_ref(), cancel)
+            scan::partitions(&core, bound(predicate).as_ref(), cancel)
         })
     }
 
@@ -391,7 +338,7 @@ impl PySnapshot {
         &self,
         py: Python<'_>,
         columns: Option<Vec<String>>,
-        predicate: Option<String>,
+        predicate: Option<BoundTree>,
         limit: Option<usize>,
         batch_size: Option<usize>,
         string_view: bool,
@@ -411,7 +358,7 @@ impl PySnapshot {
                 .collect::<Result<_>>()?;
             let request = ScanRequest {
                 columns,
-                predicate: bound(predicate)?,
+                predicate: bound(predicate),
                 limit,
                 batch_rows: batch_size,
                 layout: layout(string_view),
@@ -427,20 +374,20 @@ impl PySnapshot {
     }
 
     #[pyo3(signature = (predicate=None))]
-    fn count(&self, py: Python<'_>, predicate: Option<String>) -> PyResult<u64> {
+    fn count(&self, py: Python<'_>, predicate: Option<BoundTree>) -> PyResult<u64> {
         self.run(py, move |core, cancel| {
-            scan::count(&core, bound(predicate)?.as_ref(), cancel)
+            scan::count(&core, bound(predicate).as_ref(), cancel)
         })
     }
 
     #[pyo3(signature = (limit=None, writers_time=false))]
-    fn history_json(
+    fn history(
         &self,
         py: Python<'_>,
         limit: Option<usize>,
         writers_time: bool,
-    ) -> PyResult<Vec<String>> {
-        self.run(py, move |core, _| {
+    ) -> PyResult<IntoPython<Vec<serde_json::Map<String, serde_json::Value>>>> {
+        let entries = self.run(py, move |core, _| {
             Ok(history::history(&core, limit)?
                 .into_iter()
                 .map(|entry| {
@@ -455,30 +402,33 @@ impl PySnapshot {
                     {
                         info.insert("timestamp".to_owned(), entry.timestamp_ms.into());
                     }
-                    serde_json::Value::Object(info).to_string()
+                    info
                 })
                 .collect())
-        })
+        })?;
+        Ok(IntoPython(entries))
     }
 
-    fn transactions_json(&self, py: Python<'_>) -> PyResult<String> {
+    fn transactions(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<IntoPython<BTreeMap<String, SetTransaction>>> {
         let sets = self.run(py, |core, _| {
             core.non_file_actions()
                 .map(|sets| sets.transactions.clone())
         })?;
-        json(py, &sets)
+        Ok(IntoPython(sets))
     }
 
-    fn domain_metadata_json(&self, py: Python<'_>) -> PyResult<String> {
-        let sets = self.run(py, |core, _| {
+    fn domain_metadata(&self, py: Python<'_>) -> PyResult<HashMap<String, String>> {
+        self.run(py, |core, _| {
             core.non_file_actions().map(|sets| {
                 sets.domains
                     .iter()
                     .map(|(name, domain)| (name.clone(), domain.configuration.clone()))
-                    .collect::<HashMap<_, _>>()
+                    .collect()
             })
-        })?;
-        json(py, &sets)
+        })
     }
 
     fn tombstones(&self, py: Python<'_>) -> PyResult<ArrowStream> {
@@ -515,7 +465,7 @@ impl PySnapshot {
         starting_timestamp_ms: Option<i64>,
         ending_timestamp_ms: Option<i64>,
         columns: Option<Vec<String>>,
-        predicate: Option<String>,
+        predicate: Option<BoundTree>,
         allow_out_of_range: bool,
         string_view: bool,
         as_opened: bool,
@@ -527,7 +477,7 @@ impl PySnapshot {
                 starting_timestamp_ms,
                 ending_timestamp_ms,
                 columns,
-                predicate: bound(predicate)?,
+                predicate: bound(predicate),
                 allow_out_of_range,
                 as_opened,
                 layout: layout(string_view),
@@ -561,16 +511,12 @@ impl PySnapshot {
     }
 
     #[pyo3(signature = (predicate=None))]
-    fn plan_json(&self, py: Python<'_>, predicate: Option<String>) -> PyResult<String> {
+    fn plan(&self, py: Python<'_>, predicate: Option<BoundTree>) -> PyResult<IntoPython<ScanPlan>> {
         self.run(py, move |core, cancel| {
-            let plan = scan::plan(&core, bound(predicate)?.as_ref(), cancel)?;
-            Ok(serde_json::json!({"files_total": plan.files_total, "files_after_partition": plan.files_after_partition, "files": plan.files}).to_string())
+            scan::plan(&core, bound(predicate).as_ref(), cancel)
         })
+        .map(IntoPython)
     }
-}
-
-fn json(py: Python<'_>, value: &impl serde::Serialize) -> PyResult<String> {
-    serde_json::to_string(value).map_err(|e| to_python(py, &Error::internal(e.to_string())))
 }
 
 /// Whether there is a Delta table at `uri`.
@@ -586,7 +532,7 @@ pub(super) fn is_deltatable(
             &uri,
             None,
             storage_options.unwrap_or_default(),
-            &HashMap::new(),
+            &OpenOptions::default(),
             LogTailSource::default(),
         )?;
         match log.segment(None) {

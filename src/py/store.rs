@@ -11,35 +11,32 @@ use pyo3::exceptions::{PyFileNotFoundError, PyNotImplementedError, PyPermissionE
 use pyo3::prelude::*;
 
 use super::error::to_python;
-use super::json::{parse_options, to_json};
 use super::runtime::wait;
+use super::values::{FromPython, IntoPython};
 use crate::error::{Error, NotFoundKind, Result};
 use crate::store::{
-    self, FolderListing, LONGEST_OBJECT, ObjectMeta, ObjectRole, ObjectUpload, PendingResult,
-    PutOutcome, Store, TablePath, check_length,
+    self, CheckOptions, FolderListing, LONGEST_OBJECT, ObjectMeta, ObjectRole, ObjectUpload,
+    PendingResult, PutOutcome, Store, StoreCheckReport, TablePath, check_length,
 };
 
-/// Checks whether commits to a store are safe; returns the report as JSON.
+/// Checks whether commits to a store are safe; returns the report.
 #[pyfunction]
-#[pyo3(signature = (uri, options_json, storage_options=None, store=None))]
+#[pyo3(signature = (uri, options, storage_options=None, store=None))]
 pub(super) fn check_store(
     py: Python<'_>,
     uri: String,
-    options_json: String,
+    options: FromPython<CheckOptions>,
     storage_options: Option<HashMap<String, String>>,
     store: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<IntoPython<StoreCheckReport>> {
     wait(py, move |cancel| {
         let store = match store {
             Some(object) => Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>,
             None => store::open(&uri, &storage_options.unwrap_or_default())?,
         };
-        to_json(&store::check(
-            &store,
-            &parse_options(&options_json)?,
-            cancel,
-        )?)
+        store::check(&store, &options.0, cancel)
     })
+    .map(IntoPython)
 }
 
 /// An address; `~` is expanded if it is a local path.

@@ -1,4 +1,4 @@
-//! Python functions for operations on tables: options, constraints and results are JSON strings.
+//! Python functions for operations on tables.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,27 +6,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::RecordBatchStreamReader;
 use pyo3::prelude::*;
-use serde_json::json;
+use serde::Serialize;
 
 use super::arrow::{ArrowStream, engine_batches, import_stream};
 use super::catalog::PyCatalog;
 use super::error::to_python;
-use super::json::{from_json, to_json};
+use super::open::{LogTailSource, OpenOptions, open_log};
 use super::runtime::{cancellation_token, replace_progress, wait, wait_settled};
-use super::snapshot::{LogTailSource, PySnapshot, open_log, read_options};
+use super::snapshot::PySnapshot;
 use super::store::PyStore;
-use crate::commit::finish::{CommitOptions, CommitResult};
+use super::values::{FromPython, IntoPython};
+use super::write::WrittenFiles;
+use crate::commit::finish::{self, CommitOptions};
 use crate::error::{Error, Result};
 use crate::exec::ProgressCounter;
 use crate::ops::{
-    self, CreateOptions, FileMetrics, FileSizes, OptimizeResult, TableChange, TableOrPath,
-    WriteCommand, WriteOptions,
+    self, ClusteringMetrics, CreateOptions, DmlOptions, FileSizes, MergeOptions, MergePlan,
+    MergeRequirements, OptimizeOptions, OptimizeResult, SourceStatistics, TableChange, TableOrPath,
+    ValuePlan, WriteCommand, WriteOptions,
 };
+use crate::protocol::action::{Metadata, Protocol};
 use crate::protocol::commit_line::Action;
 use crate::protocol::schema::StructType;
 use crate::protocol::{evolution, properties};
+use crate::snapshot::Snapshot;
 use crate::store::Store;
-use crate::write::bound_constraints::TableConstraints;
+use crate::write::bound_constraints::{NamedExpression, TableConstraints};
+use crate::write::constraints::IdentityColumn;
 
 /// The table of a command: a version, or a location.
 struct CommandTarget {
@@ -36,11 +42,11 @@ struct CommandTarget {
 }
 
 enum TargetLocation {
-    Known(crate::snapshot::Snapshot),
+    Known(Snapshot),
     Location(
         Option<Arc<dyn Store>>,
         HashMap<String, String>,
-        HashMap<String, String>,
+        OpenOptions,
         LogTailSource,
     ),
 }
@@ -51,7 +57,7 @@ impl CommandTarget {
         snapshot: Option<&PySnapshot>,
         storage: Option<HashMap<String, String>>,
         store: Option<Py<PyAny>>,
-        options: Option<HashMap<String, String>>,
+        options: Option<FromPython<OpenOptions>>,
         committer: Option<Py<PyAny>>,
     ) -> Self {
         if let Some(snapshot) = snapshot {
@@ -71,7 +77,7 @@ impl CommandTarget {
             place: TargetLocation::Location(
                 store,
                 storage.unwrap_or_default(),
-                options.unwrap_or_default(),
+                options.map(|options| options.0).unwrap_or_default(),
                 newest,
             ),
             uri,
@@ -84,20 +90,73 @@ impl CommandTarget {
             TargetLocation::Known(snapshot) => Ok(TableOrPath::Table(snapshot)),
             TargetLocation::Location(store, storage, options, newest) => TableOrPath::open(
                 open_log(uri, store, storage, &options, newest)?,
-                read_options(&options)?,
+                options.read_options()?,
             ),
         }
     }
 }
 
-/// (the table after the operation, its result as JSON)
-pub(super) type CommandOutput = (Option<PySnapshot>, String);
+/// The result of a command: the version that it committed, and its metrics.
+#[pyclass(frozen, module = "deltafast._core")]
+pub(super) struct CommitResult {
+    /// The version that was committed; `None` if there was nothing to do.
+    #[pyo3(get)]
+    version: Option<i64>,
+    /// The number of attempts to commit.
+    #[pyo3(get)]
+    attempts: u32,
+    #[pyo3(get)]
+    metrics: Py<PyAny>,
+    snapshot: Option<Py<PySnapshot>>,
+}
+
+#[pymethods]
+impl CommitResult {
+    /// The table at that version; `None` if there is none or it could not be opened.
+    #[getter]
+    fn snapshot(&self, py: Python<'_>) -> Option<Py<PySnapshot>> {
+        self.snapshot.as_ref().map(|table| table.clone_ref(py))
+    }
+}
+
+impl CommitResult {
+    /// The result of a command whose metrics are not those of its commit, which may be missing.
+    pub(super) fn new(
+        py: Python<'_>,
+        done: Option<finish::CommitResult>,
+        metrics: impl Serialize,
+        wrap: impl FnOnce(Snapshot) -> PySnapshot,
+    ) -> PyResult<Self> {
+        let (version, attempts) = done
+            .as_ref()
+            .map_or((None, 0), |done| (done.version, done.attempts));
+        let core = report_warnings(py, done)?;
+        Ok(Self {
+            version,
+            attempts,
+            metrics: IntoPython(metrics).into_pyobject(py)?.unbind(),
+            snapshot: core.map(|core| Py::new(py, wrap(core))).transpose()?,
+        })
+    }
+
+    pub(super) fn of_commit(
+        py: Python<'_>,
+        mut done: finish::CommitResult,
+        uri: &str,
+        python_store: bool,
+    ) -> PyResult<Self> {
+        let metrics = std::mem::take(&mut done.metrics);
+        Self::new(py, Some(done), metrics, |core| {
+            PySnapshot::new(core, uri.to_owned(), python_store)
+        })
+    }
+}
 
 /// Reports the warnings of a command to Python; returns the table after it.
 pub(super) fn report_warnings(
     py: Python<'_>,
-    done: Option<CommitResult>,
-) -> PyResult<Option<crate::snapshot::Snapshot>> {
+    done: Option<finish::CommitResult>,
+) -> PyResult<Option<Snapshot>> {
     let Some(done) = done else { return Ok(None) };
     for warning in &done.warnings {
         py.import("deltafast.exceptions")?
@@ -106,37 +165,21 @@ pub(super) fn report_warnings(
     Ok(done.snapshot)
 }
 
-pub(super) fn answer(
-    py: Python<'_>,
-    done: CommitResult,
-    uri: &str,
-    python_store: bool,
-) -> PyResult<CommandOutput> {
-    let report =
-        json!({"version": done.version, "metrics": done.metrics, "attempts": done.attempts})
-            .to_string();
-    Ok((
-        report_warnings(py, Some(done))?
-            .map(|core| PySnapshot::new(core, uri.to_owned(), python_store)),
-        report,
-    ))
-}
-
-/// Creates a table without rows; `bound` are its constraints, each with a bound expression.
+/// Creates a table without rows; each of its constraints has a bound expression.
 #[pyfunction]
-#[pyo3(signature = (uri, schema, bound, options, storage_options=None, store=None, open_options=None, committer=None))]
+#[pyo3(signature = (uri, schema, constraints, options, storage_options=None, store=None, open_options=None, committer=None))]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn create_table(
     py: Python<'_>,
     uri: String,
     schema: String,
-    bound: String,
-    options: String,
+    constraints: FromPython<TableConstraints>,
+    options: FromPython<CreateOptions>,
     storage_options: Option<HashMap<String, String>>,
     store: Option<Py<PyAny>>,
-    open_options: Option<HashMap<String, String>>,
+    open_options: Option<FromPython<OpenOptions>>,
     committer: Option<Py<PyAny>>,
-) -> PyResult<CommandOutput> {
+) -> PyResult<CommitResult> {
     let CommandTarget {
         place,
         uri,
@@ -144,39 +187,40 @@ pub(super) fn create_table(
     } = CommandTarget::new(uri, None, storage_options, store, open_options, committer);
     let name = uri.clone();
     let done = wait_settled(py, move |cancel| {
-        let options: CreateOptions = from_json("options", &options)?;
         ops::create(
             &CommandTarget::open(place, &name)?,
             &StructType::parse(&schema)?,
-            &from_json("demands", &bound)?,
-            &options,
+            &constraints.0,
+            &options.0,
             cancel,
         )
     })?;
-    answer(py, done, &uri, python_store)
+    CommitResult::of_commit(py, done, &uri, python_store)
 }
 
-/// The constraints of a table with this schema and these properties, whatever its protocol: JSON of
-/// `TableConstraints`.
+/// The constraints of a table with this schema and these properties, whatever its protocol.
 #[pyfunction]
-pub(super) fn demands(py: Python<'_>, schema: &str, configuration: &str) -> PyResult<String> {
-    let found = || -> Result<String> {
-        let schema = StructType::parse(schema)?;
-        to_json(&TableConstraints::for_new_table(
-            &schema,
-            from_json("configuration", configuration)?,
-        )?)
-    };
-    found().map_err(|e| to_python(py, &e))
+pub(super) fn new_table_constraints(
+    py: Python<'_>,
+    schema: &str,
+    configuration: BTreeMap<String, String>,
+) -> PyResult<IntoPython<TableConstraints>> {
+    StructType::parse(schema)
+        .and_then(|schema| TableConstraints::for_new_table(&schema, configuration))
+        .map(IntoPython)
+        .map_err(|e| to_python(py, &e))
 }
 
-/// The table's current constraints, as JSON of `TableConstraints`.
+/// The table's current constraints, without defaults.
 #[pyfunction]
-pub(super) fn demands_of(py: Python<'_>, snapshot: &PySnapshot) -> PyResult<String> {
+pub(super) fn table_constraints(
+    py: Python<'_>,
+    snapshot: &PySnapshot,
+) -> PyResult<IntoPython<TableConstraints>> {
     let core = snapshot.core();
-    let found = TableConstraints::of(core.protocol(), core.metadata(), core.schema(), |_| false)
-        .and_then(|demands| to_json(&demands));
-    found.map_err(|e| to_python(py, &e))
+    TableConstraints::of(core.protocol(), core.metadata(), core.schema(), |_| false)
+        .map(IntoPython)
+        .map_err(|e| to_python(py, &e))
 }
 
 /// Refuses contradicting properties that an SQL statement sets.
@@ -188,29 +232,21 @@ pub(super) fn check_retention(
     properties::check_retention(&properties).map_err(|e| to_python(py, &e))
 }
 
-/// Changes a table's definition; `bound` are its constraints, each with a bound expression.
+/// Changes a table's definition; each of its constraints has a bound expression.
 #[pyfunction]
 pub(super) fn alter(
     py: Python<'_>,
     snapshot: &PySnapshot,
-    change: String,
-    bound: String,
-    commit_options: String,
-) -> PyResult<CommandOutput> {
+    change: FromPython<TableChange>,
+    constraints: FromPython<TableConstraints>,
+    commit_options: FromPython<CommitOptions>,
+) -> PyResult<CommitResult> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
-        let change: TableChange = from_json("change", &change)?;
-        let commit_options: CommitOptions = from_json("commit_options", &commit_options)?;
-        ops::alter(
-            &core,
-            &change,
-            &from_json("demands", &bound)?,
-            &commit_options,
-            cancel,
-        )
+        ops::alter(&core, &change.0, &constraints.0, &commit_options.0, cancel)
     })?;
-    answer(py, done, &uri, python_store)
+    CommitResult::of_commit(py, done, &uri, python_store)
 }
 
 /// Drops a table feature.
@@ -220,77 +256,58 @@ pub(super) fn drop_feature(
     snapshot: &PySnapshot,
     name: String,
     truncate_history: bool,
-    commit_options: String,
-) -> PyResult<CommandOutput> {
+    commit_options: FromPython<CommitOptions>,
+) -> PyResult<CommitResult> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
-        ops::drop_feature(
-            &core,
-            &name,
-            truncate_history,
-            &from_json("commit_options", &commit_options)?,
-            cancel,
-        )
+        ops::drop_feature(&core, &name, truncate_history, &commit_options.0, cancel)
     })?;
-    answer(py, done, &uri, python_store)
+    CommitResult::of_commit(py, done, &uri, python_store)
 }
 
-/// Deletes the rows for which a predicate (JSON of a `NamedExpression`) is true, all rows without
-/// one.
+/// Deletes the rows for which a predicate is true, all rows without one.
 #[pyfunction]
 #[pyo3(signature = (snapshot, options, predicate=None))]
 pub(super) fn delete(
     py: Python<'_>,
     snapshot: &PySnapshot,
-    options: String,
-    predicate: Option<String>,
-) -> PyResult<CommandOutput> {
+    options: FromPython<DmlOptions>,
+    predicate: Option<FromPython<NamedExpression>>,
+) -> PyResult<CommitResult> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
-        let predicate = predicate
-            .map(|json| from_json("predicate", &json))
-            .transpose()?;
-        ops::delete(
-            &core,
-            predicate.as_ref(),
-            &from_json("options", &options)?,
-            cancel,
-        )
+        ops::delete(&core, predicate.as_ref().map(|p| &p.0), &options.0, cancel)
     })?;
-    answer(py, done, &uri, python_store)
+    CommitResult::of_commit(py, done, &uri, python_store)
 }
 
-/// Assigns values to columns in the rows for which a predicate is true. `assignments` is a JSON
-/// list of `ValuePlan`s, `bound` are the table's constraints, each with a bound expression.
+/// Assigns values to columns in the rows for which a predicate is true; each of the table's
+/// constraints has a bound expression.
 #[pyfunction]
-#[pyo3(signature = (snapshot, options, assignments, bound, predicate=None))]
+#[pyo3(signature = (snapshot, options, assignments, constraints, predicate=None))]
 pub(super) fn update(
     py: Python<'_>,
     snapshot: &PySnapshot,
-    options: String,
-    assignments: String,
-    bound: String,
-    predicate: Option<String>,
-) -> PyResult<CommandOutput> {
+    options: FromPython<DmlOptions>,
+    assignments: FromPython<Vec<ValuePlan>>,
+    constraints: FromPython<TableConstraints>,
+    predicate: Option<FromPython<NamedExpression>>,
+) -> PyResult<CommitResult> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
-        let predicate = predicate
-            .map(|json| from_json("predicate", &json))
-            .transpose()?;
-        let assignments: Vec<ops::ValuePlan> = from_json("assignments", &assignments)?;
         ops::update(
             &core,
-            predicate.as_ref(),
-            &assignments,
-            &from_json("demands", &bound)?,
-            &from_json("options", &options)?,
+            predicate.as_ref().map(|p| &p.0),
+            &assignments.0,
+            &constraints.0,
+            &options.0,
             cancel,
         )
     })?;
-    answer(py, done, &uri, python_store)
+    CommitResult::of_commit(py, done, &uri, python_store)
 }
 
 /// The progress of the calls that a thread makes within the `with` block: (completed, all). It can
@@ -341,60 +358,79 @@ impl Counter {
     }
 }
 
-/// Packs small files of the partitions for which a predicate (JSON of a `NamedExpression`) is true,
-/// of all partitions without one.
+/// Packs small files of the partitions for which a predicate is true, of all partitions without
+/// one.
 #[pyfunction]
 #[pyo3(signature = (snapshot, options, predicate=None))]
 pub(super) fn optimize(
     py: Python<'_>,
     snapshot: &PySnapshot,
-    options: String,
-    predicate: Option<String>,
-) -> PyResult<CommandOutput> {
+    options: FromPython<OptimizeOptions>,
+    predicate: Option<FromPython<NamedExpression>>,
+) -> PyResult<CommitResult> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let found = wait_settled(py, move |cancel| {
-        let predicate = predicate
-            .map(|json| from_json("predicate", &json))
-            .transpose()?;
-        ops::optimize(
-            &core,
-            predicate.as_ref(),
-            &from_json("options", &options)?,
-            cancel,
-        )
+        ops::optimize(&core, predicate.as_ref().map(|p| &p.0), &options.0, cancel)
     })?;
-    optimized(py, found, uri, python_store)
+    optimize_result(py, found, uri, python_store)
+}
+
+/// The number and the sizes in bytes of files that an OPTIMIZE added or removed.
+#[derive(Serialize)]
+struct FileSizeStatistics {
+    count: usize,
+    sum: i64,
+    min: i64,
+    max: i64,
+}
+
+impl FileSizeStatistics {
+    fn of(sizes: &FileSizes) -> Self {
+        Self {
+            count: sizes.count(),
+            sum: sizes.sum(),
+            min: sizes.percentile(0),
+            max: sizes.percentile(100),
+        }
+    }
+}
+
+/// What an OPTIMIZE considered and rewrote.
+#[derive(Serialize)]
+struct OptimizeMetrics {
+    added: FileSizeStatistics,
+    removed: FileSizeStatistics,
+    /// The number of partitions with rewritten files.
+    partitions: usize,
+    /// The number of files that the predicate selects.
+    considered: usize,
+    /// The maximum number of files that were combined, or laid out along one curve.
+    largest_bin: usize,
+    /// The layout of the rows: `packed`, `zOrder`, `clustered`.
+    layout: &'static str,
+    clustering: Option<ClusteringMetrics>,
 }
 
 /// The table after an OPTIMIZE, and its metrics.
-pub(super) fn optimized(
+pub(super) fn optimize_result(
     py: Python<'_>,
     found: OptimizeResult,
     uri: String,
     python_store: bool,
-) -> PyResult<CommandOutput> {
-    let files = |sizes: &FileSizes| json!({"count": sizes.count(), "sum": sizes.sum(), "min": sizes.percentile(0), "max": sizes.percentile(100)});
-    let figures = |files: FileMetrics| json!({"numFiles": files.count, "size": files.bytes});
-    let report = json!({
-        "version": found.done.as_ref().and_then(|done| done.version),
-        "added": files(&found.added),
-        "removed": files(&found.removed),
-        "partitions": found.partitions,
-        "considered": found.candidate_files,
-        "largest_bin": found.largest_bin,
-        "layout": found.layout,
-        "clustering": found.clustering.map(|clustering| json!({
-            "inputZCubeFiles": figures(clustering.input_cube_files),
-            "inputOtherFiles": figures(clustering.input_other_files),
-            "inputNumZCubes": clustering.input_cubes,
-            "mergedFiles": figures(clustering.merged_files),
-            "numOutputZCubes": clustering.output_cubes,
-        })),
-    });
-    let moved =
-        report_warnings(py, found.done)?.map(|core| PySnapshot::new(core, uri, python_store));
-    Ok((moved, report.to_string()))
+) -> PyResult<CommitResult> {
+    let metrics = OptimizeMetrics {
+        added: FileSizeStatistics::of(&found.added),
+        removed: FileSizeStatistics::of(&found.removed),
+        partitions: found.partitions,
+        considered: found.candidate_files,
+        largest_bin: found.largest_bin,
+        layout: found.layout,
+        clustering: found.clustering,
+    };
+    CommitResult::new(py, found.done, metrics, |core| {
+        PySnapshot::new(core, uri, python_store)
+    })
 }
 
 /// Rows, or files that contain them.
@@ -407,10 +443,21 @@ enum WriteInput {
 #[pyclass(frozen, module = "deltafast._core")]
 pub(super) struct TableWrite {
     parts: Mutex<Option<(WriteCommand, WriteInput)>>,
-    demands: String,
+    constraints: TableConstraints,
     schema: String,
     uri: String,
     python_store: bool,
+}
+
+/// The table after a write.
+#[derive(Serialize)]
+struct WriteTarget<'a> {
+    protocol: &'a Protocol,
+    metadata: &'a Metadata,
+    /// The identity columns for which the data has no values.
+    identities: &'a [IdentityColumn],
+    /// The version that is written to; `None` for a new table.
+    version: Option<i64>,
 }
 
 impl TableWrite {
@@ -437,14 +484,14 @@ impl TableWrite {
     fn plan(
         py: Python<'_>,
         uri: String,
-        options: String,
+        options: FromPython<WriteOptions>,
         data: Option<&Bound<'_, PyAny>>,
         actions: Option<String>,
         schema: Option<String>,
         snapshot: Option<&PySnapshot>,
         storage_options: Option<HashMap<String, String>>,
         store: Option<Py<PyAny>>,
-        open_options: Option<HashMap<String, String>>,
+        open_options: Option<FromPython<OpenOptions>>,
         committer: Option<Py<PyAny>>,
     ) -> PyResult<Option<Self>> {
         let CommandTarget {
@@ -463,45 +510,36 @@ impl TableWrite {
         let arrow = stream.as_ref().map(RecordBatchReader::schema);
         let name = uri.clone();
         let planned = wait(py, move |_| {
-            let options: WriteOptions = from_json("options", &options)?;
             let schema = match (&schema, arrow) {
                 (Some(schema), _) => StructType::parse(schema)?,
                 (None, Some(arrow)) => evolution::from_arrow_schema(&arrow)?,
                 (None, None) => return Err(Error::internal("a write needs data or a schema")),
             };
-            let write = WriteCommand::plan(CommandTarget::open(place, &name)?, &schema, options)?;
+            let table = CommandTarget::open(place, &name)?;
+            let write = WriteCommand::plan(table, &schema, options.0)?;
             let actions = actions
                 .as_deref()
                 .map(Action::from_lines)
                 .transpose()?
                 .unwrap_or_default();
-            write
-                .map(|write| {
-                    Ok((
-                        to_json(write.table_constraints())?,
-                        write.schema().to_json().to_string(),
-                        write,
-                        actions,
-                    ))
-                })
-                .transpose()
+            Ok(write.map(|write| (write, actions)))
         })?;
-        Ok(planned.map(|(demands, schema, write, actions)| {
+        Ok(planned.map(|(write, actions)| {
             let input = stream.map_or(WriteInput::Files(actions), WriteInput::Rows);
             Self {
+                constraints: write.table_constraints().clone(),
+                schema: write.schema().to_json().to_string(),
                 parts: Mutex::new(Some((write, input))),
-                demands,
-                schema,
                 uri,
                 python_store,
             }
         }))
     }
 
-    /// The expressions to bind: JSON of `TableConstraints`.
+    /// The expressions to bind.
     #[getter]
-    fn demands(&self) -> &str {
-        &self.demands
+    fn constraints(&self) -> IntoPython<&TableConstraints> {
+        IntoPython(&self.constraints)
     }
 
     /// The table's schema after the write, to bind against.
@@ -510,70 +548,74 @@ impl TableWrite {
         &self.schema
     }
 
-    /// JSON of the table's `protocol` and `metadata` after the write, of the `identities` for which
-    /// the data has no values, and of the `version` that is written to.
+    /// The table after the write.
     #[getter]
-    fn target(&self, py: Python<'_>) -> PyResult<String> {
+    fn target<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let (write, _) = parts.as_ref().ok_or_else(|| run_once(py))?;
         let (protocol, metadata) = write.target();
-        to_json(&json!({"protocol": protocol, "metadata": metadata, "identities": write.generated_identities(), "version": write.version()})).map_err(|e| to_python(py, &e))
+        let target = WriteTarget {
+            protocol,
+            metadata,
+            identities: write.generated_identities(),
+            version: write.version(),
+        };
+        IntoPython(target).into_pyobject(py)
     }
 
     /// Determines the rows to replace, for another engine that writes; returns whether it must
     /// write change data.
-    fn settle(&self, py: Python<'_>, bound: String) -> PyResult<bool> {
+    fn plan_replacement(
+        &self,
+        py: Python<'_>,
+        constraints: FromPython<TableConstraints>,
+    ) -> PyResult<bool> {
         let (mut write, input) = self.take(py)?;
-        let (write, has_feed) = wait(py, move |cancel| {
-            let has_feed = write.plan_replacement(&from_json("demands", &bound)?, cancel)?;
-            Ok((write, has_feed))
+        let (write, writes_changes) = wait(py, move |cancel| {
+            let writes_changes = write.plan_replacement(&constraints.0, cancel)?;
+            Ok((write, writes_changes))
         })?;
         *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = Some((write, input));
-        Ok(has_feed)
+        Ok(writes_changes)
     }
 
     /// Commits the files that another engine wrote into folders of the table.
-    #[pyo3(signature = (bound, folder, changes=None))]
+    #[pyo3(signature = (constraints, folder, changes=None))]
     fn run_folder(
         &self,
         py: Python<'_>,
-        bound: String,
+        constraints: FromPython<TableConstraints>,
         folder: String,
         changes: Option<String>,
-    ) -> PyResult<CommandOutput> {
+    ) -> PyResult<CommitResult> {
         let (write, _) = self.take(py)?;
         let done = wait_settled(py, move |cancel| {
-            write.run_folder(
-                &from_json("demands", &bound)?,
-                &folder,
-                changes.as_deref(),
-                cancel,
-            )
+            write.run_folder(&constraints.0, &folder, changes.as_deref(), cancel)
         })?;
-        answer(py, done, &self.uri, self.python_store)
+        CommitResult::of_commit(py, done, &self.uri, self.python_store)
     }
 
-    /// Commits files that `write_files` wrote elsewhere; `answers` are its results.
-    #[pyo3(signature = (bound, answers, changes=None))]
+    /// Commits files that `write_files` wrote elsewhere.
+    #[pyo3(signature = (constraints, written, changes=None))]
     fn run_written(
         &self,
         py: Python<'_>,
-        bound: String,
-        answers: Vec<String>,
+        constraints: FromPython<TableConstraints>,
+        written: FromPython<Vec<WrittenFiles>>,
         changes: Option<String>,
-    ) -> PyResult<CommandOutput> {
+    ) -> PyResult<CommitResult> {
         let (write, _) = self.take(py)?;
         let done = wait_settled(py, move |cancel| {
-            let (written, inserted) = super::write::together(&answers)?;
+            let (written, inserted) = super::write::together(written.0);
             write.run_written(
-                &from_json("demands", &bound)?,
+                &constraints.0,
                 written,
                 &inserted,
                 changes.as_deref(),
                 cancel,
             )
         })?;
-        answer(py, done, &self.uri, self.python_store)
+        CommitResult::of_commit(py, done, &self.uri, self.python_store)
     }
 
     /// Deletes files that another engine wrote into folders of the table, instead of a commit.
@@ -582,36 +624,42 @@ impl TableWrite {
         wait(py, move |cancel| write.abandon(&folders, cancel))
     }
 
-    /// Writes and commits. `bound` is `demands` with a tree for each expression.
-    fn run(&self, py: Python<'_>, bound: String) -> PyResult<CommandOutput> {
+    /// Writes and commits; each of the constraints has a bound expression.
+    fn run(
+        &self,
+        py: Python<'_>,
+        constraints: FromPython<TableConstraints>,
+    ) -> PyResult<CommitResult> {
         let (write, input) = self.take(py)?;
-        let done = wait_settled(py, move |cancel| {
-            let bound: TableConstraints = from_json("demands", &bound)?;
-            match input {
-                WriteInput::Rows(stream) => write.run(
-                    &bound,
-                    stream.map(|batch| {
-                        batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}")))
-                    }),
-                    cancel,
-                ),
-                WriteInput::Files(actions) => write.run_files(&bound, actions, cancel),
-            }
+        let done = wait_settled(py, move |cancel| match input {
+            WriteInput::Rows(stream) => write.run(
+                &constraints.0,
+                stream.map(|batch| {
+                    batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}")))
+                }),
+                cancel,
+            ),
+            WriteInput::Files(actions) => write.run_files(&constraints.0, actions, cancel),
         })?;
-        answer(py, done, &self.uri, self.python_store)
+        CommitResult::of_commit(py, done, &self.uri, self.python_store)
     }
 }
 
 /// The state of a merge: opened, planned, its source read, its keys joined.
 enum MergeState {
-    Opened(
-        crate::snapshot::Snapshot,
-        StructType,
-        RecordBatchStreamReader,
-    ),
-    Settled(Box<ops::MergeCommand>, RecordBatchStreamReader),
+    Opened(Snapshot, StructType, RecordBatchStreamReader),
+    Planned(Box<ops::MergeCommand>, RecordBatchStreamReader),
     Joining(Box<ops::MergeJoin>),
     Job(Box<ops::ExternalMergeJob>),
+}
+
+/// The table after a merge.
+#[derive(Serialize)]
+pub(super) struct MergeTarget {
+    /// The schema, as in the log.
+    schema: String,
+    /// The expressions to bind.
+    constraints: TableConstraints,
 }
 
 /// A merge that waits for its bound expressions, then for the pairs of matching rows.
@@ -681,38 +729,33 @@ impl TableMerge {
         &self.source_schema
     }
 
-    /// Determines the table after the merge: JSON of its schema, and of the `TableConstraints` to
-    /// bind. `evolving` are columns of the source, and fields in them, that may be added to the
-    /// schema, `lacking` columns of the table that new rows may lack.
-    fn settle(
+    /// Determines the table after the merge: its schema, and the constraints to bind. `evolving`
+    /// are columns of the source, and fields in them, that may be added to the schema, `lacking`
+    /// columns of the table that new rows may lack.
+    fn plan(
         &self,
         py: Python<'_>,
         evolving: Vec<Vec<String>>,
         lacking: Vec<String>,
-        options: String,
-    ) -> PyResult<(String, String)> {
+        options: FromPython<MergeOptions>,
+    ) -> PyResult<IntoPython<MergeTarget>> {
         let MergeState::Opened(core, source, stream) = self.take(py)? else {
-            return Err(to_python(py, &Error::internal("a merge is settled twice")));
+            return Err(to_python(py, &Error::internal("a merge is planned twice")));
         };
-        let (merge, demands) = wait(py, move |_| {
-            let merge = ops::MergeCommand::plan(
-                &core,
-                source,
-                &evolving,
-                &lacking,
-                from_json("options", &options)?,
-            )?;
-            let demands = to_json(merge.table_constraints())?;
-            Ok((merge, demands))
+        let merge = wait(py, move |_| {
+            ops::MergeCommand::plan(&core, source, &evolving, &lacking, options.0)
         })?;
-        let schema = merge.schema().to_json().to_string();
-        self.put(MergeState::Settled(Box::new(merge), stream));
-        Ok((schema, demands))
+        let target = MergeTarget {
+            schema: merge.schema().to_json().to_string(),
+            constraints: merge.table_constraints().clone(),
+        };
+        self.put(MergeState::Planned(Box::new(merge), stream));
+        Ok(IntoPython(target))
     }
 
-    /// Reads the source. `plan` is JSON of `MergePlan`.
-    fn read(&self, py: Python<'_>, plan: String) -> PyResult<()> {
-        let MergeState::Settled(merge, stream) = self.take(py)? else {
+    /// Reads the source.
+    fn read_source(&self, py: Python<'_>, plan: FromPython<MergePlan>) -> PyResult<()> {
+        let MergeState::Planned(merge, stream) = self.take(py)? else {
             return Err(to_python(
                 py,
                 &Error::invalid("the source of a merge can be read once"),
@@ -722,47 +765,42 @@ impl TableMerge {
             let rows = stream.map(|batch| {
                 batch.map_err(|e| Error::invalid(format!("the source cannot be read: {e}")))
             });
-            merge.read_source(&from_json("plan", &plan)?, rows, cancel)
+            merge.read_source(&plan.0, rows, cancel)
         })?;
         self.put(MergeState::Joining(Box::new(joining)));
         Ok(())
     }
 
-    /// Continues as a job of another engine, which reads the source itself: `facts` is JSON of
-    /// `SourceStatistics`, `keys` are the known values of its keys. Returns JSON of
-    /// `MergeRequirements`.
-    fn job(
+    /// Continues as a job of another engine, which reads the source itself; `keys` are the known
+    /// values of its keys. Returns the input of the engine.
+    fn plan_job(
         &self,
         py: Python<'_>,
-        plan: String,
-        facts: String,
+        plan: FromPython<MergePlan>,
+        statistics: FromPython<SourceStatistics>,
         keys: &Bound<'_, PyAny>,
-    ) -> PyResult<String> {
+    ) -> PyResult<IntoPython<MergeRequirements>> {
         let keys = import_stream(keys)?;
-        let MergeState::Settled(merge, _) = self.take(py)? else {
+        let MergeState::Planned(merge, _) = self.take(py)? else {
             return Err(to_python(py, &Error::invalid("a merge can be run once")));
         };
-        let (job, outlook) = wait(py, move |cancel| {
-            let job = merge.into_external_job(
-                &from_json("plan", &plan)?,
-                &from_json("facts", &facts)?,
-                engine_batches(keys),
-                cancel,
-            )?;
-            let outlook = to_json(&job.requirements(cancel)?)?;
-            Ok((job, outlook))
+        let (job, requirements) = wait(py, move |cancel| {
+            let keys = engine_batches(keys);
+            let job = merge.into_external_job(&plan.0, &statistics.0, keys, cancel)?;
+            let requirements = job.requirements(cancel)?;
+            Ok((job, requirements))
         })?;
         self.put(MergeState::Job(Box::new(job)));
-        Ok(outlook)
+        Ok(IntoPython(requirements))
     }
 
     /// Sets the positions of the rows that clauses apply to, `file`, `word`, `bits` and `kind`;
-    /// `files` is a JSON object of paths by their numbers, `read` are paths of files with matching
-    /// rows. Returns the paths of files that lose all their rows.
-    fn find(
+    /// `files` are paths by their numbers, `read` paths of files with matching rows. Returns the
+    /// paths of files that lose all their rows.
+    fn find_rows(
         &self,
         py: Python<'_>,
-        files: String,
+        files: BTreeMap<i32, String>,
         read: Vec<String>,
         marks: &Bound<'_, PyAny>,
     ) -> PyResult<Vec<String>> {
@@ -774,7 +812,6 @@ impl TableMerge {
             ));
         };
         let (job, whole) = wait(py, move |cancel| {
-            let files: BTreeMap<i32, String> = from_json("files", &files)?;
             let whole = job.find_rows(engine_batches(marks), &files, read, cancel)?;
             Ok((job, whole))
         })?;
@@ -789,7 +826,7 @@ impl TableMerge {
         py: Python<'_>,
         rows: Option<String>,
         changes: Option<String>,
-    ) -> PyResult<CommandOutput> {
+    ) -> PyResult<CommitResult> {
         let MergeState::Job(job) = self.take(py)? else {
             return Err(to_python(
                 py,
@@ -799,7 +836,7 @@ impl TableMerge {
         let done = wait_settled(py, move |cancel| {
             job.run(rows.as_deref(), changes.as_deref(), cancel)
         })?;
-        answer(py, done, &self.uri, self.python_store)
+        CommitResult::of_commit(py, done, &self.uri, self.python_store)
     }
 
     /// The source's keys: `key` and `source_row`.
@@ -814,7 +851,7 @@ impl TableMerge {
 
     /// Whether the keys must be joined, the number of files to read, and the bytes of memory that a
     /// join may use.
-    fn outlook(&self, py: Python<'_>) -> PyResult<(bool, usize, u64)> {
+    fn join_requirements(&self, py: Python<'_>) -> PyResult<(bool, usize, u64)> {
         match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(MergeState::Joining(joining)) => {
                 let memory = joining.memory().map_err(|e| to_python(py, &e))?;
@@ -822,7 +859,7 @@ impl TableMerge {
             }
             _ => Err(to_python(
                 py,
-                &Error::internal("a merge has no outlook before its source is read"),
+                &Error::internal("a merge has no keys to join before its source is read"),
             )),
         }
     }
@@ -835,7 +872,7 @@ impl TableMerge {
         &self,
         py: Python<'_>,
         pairs: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Option<CommandOutput>> {
+    ) -> PyResult<Option<CommitResult>> {
         let pairs = pairs.map(import_stream).transpose()?;
         let MergeState::Joining(joining) = self.take(py)? else {
             return Err(to_python(
@@ -853,7 +890,7 @@ impl TableMerge {
         })?;
         match tried {
             ops::MergeAttempt::Done(done) => {
-                answer(py, *done, &self.uri, self.python_store).map(Some)
+                CommitResult::of_commit(py, *done, &self.uri, self.python_store).map(Some)
             }
             ops::MergeAttempt::Conflict(again) => {
                 self.put(MergeState::Joining(again));

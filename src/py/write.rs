@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use pyo3::prelude::*;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::arrow::import_stream;
 use super::error::to_python;
 use super::runtime::wait;
+use super::values::{FromPython, IntoPython};
 use crate::error::{Error, Result};
 use crate::expr::BoundExpr;
 use crate::pq::{ColumnMappingMode, WriterProperties};
@@ -25,7 +26,7 @@ use crate::write::{WriteOutput, WriteRequest, WrittenDataFile, write};
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[derive(Default)]
-struct FileWriteOptions {
+pub(super) struct FileWriteOptions {
     partition_by: Vec<String>,
     /// `none`, `name` or `id`.
     column_mapping: Option<String>,
@@ -48,6 +49,7 @@ struct FileWriteOptions {
     identities: Vec<IdentityOption>,
 }
 
+/// A CHECK constraint with its bound expression.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CheckOption {
@@ -56,6 +58,7 @@ struct CheckOption {
     tree: Value,
 }
 
+/// An identity column whose values the write generates.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct IdentityOption {
@@ -73,14 +76,14 @@ impl FileWriteOptions {
                 .map(|(column, tree)| {
                     Ok(ComputedColumn {
                         column,
-                        expr: BoundExpr::from_json(&tree.to_string())?,
+                        expr: BoundExpr::from_value(&tree)?,
                     })
                 })
                 .collect::<Result<Vec<_>>>()
         };
         let checks = self.checks.into_iter().map(|check| {
             Ok(CheckConstraint {
-                expr: BoundExpr::from_json(&check.tree.to_string())?,
+                expr: BoundExpr::from_value(&check.tree)?,
                 name: check.name,
                 sql: check.sql,
             })
@@ -130,56 +133,64 @@ impl FileWriteOptions {
     }
 }
 
-fn file_json(file: WrittenDataFile) -> Value {
-    let values: Map<String, Value> = file
-        .partition_values
-        .into_iter()
-        .map(|(name, value)| (name, value.map_or(Value::Null, Value::from)))
-        .collect();
-    json!({
-        "path": file.path, "partitionValues": values, "size": file.size, "modificationTime": file.modified_ms, "numRecords": file.num_records, "stats": file.stats,
-    })
-}
-
-fn written_files_json(written: WriteOutput, change_files: WriteOutput) -> String {
-    let listed = |files: Vec<WrittenDataFile>| files.into_iter().map(file_json).collect::<Vec<_>>();
-    let (files, changes) = (listed(written.files), listed(change_files.files));
-    let identities: Map<String, Value> = written
-        .identities
-        .into_iter()
-        .map(|(column, last)| (column, last.into()))
-        .collect();
-    json!({"files": files, "changes": changes, "rows": written.rows, "identities": identities})
-        .to_string()
-}
-
-/// A file in the result of `write_files`.
-#[derive(Debug, Deserialize)]
+/// A file that `write_files` wrote.
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct WrittenFileJson {
+struct WrittenFile {
     path: String,
     partition_values: BTreeMap<String, Option<String>>,
+    /// Bytes.
     size: u64,
+    /// Milliseconds since the epoch.
     modification_time: i64,
     num_records: u64,
+    /// The statistics of the `add` action, as in the log.
     stats: Option<String>,
 }
 
 /// The result of `write_files`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenFilesJson {
-    files: Vec<WrittenFileJson>,
-    changes: Vec<WrittenFileJson>,
+pub(super) struct WrittenFiles {
+    files: Vec<WrittenFile>,
+    /// Files with change data.
+    changes: Vec<WrittenFile>,
     rows: u64,
+    /// The last value that was assigned to each identity column.
     identities: BTreeMap<String, i64>,
     /// The steps of the identity columns, whose sign determines the last value of several.
     #[serde(default)]
     steps: BTreeMap<String, i64>,
 }
 
-impl From<WrittenFileJson> for WrittenDataFile {
-    fn from(file: WrittenFileJson) -> Self {
+impl WrittenFiles {
+    fn new(written: WriteOutput, change_files: WriteOutput) -> Self {
+        let files = |output: Vec<WrittenDataFile>| output.into_iter().map(WrittenFile::from);
+        Self {
+            files: files(written.files).collect(),
+            changes: files(change_files.files).collect(),
+            rows: written.rows,
+            identities: written.identities.into_iter().collect(),
+            steps: BTreeMap::new(),
+        }
+    }
+}
+
+impl From<WrittenDataFile> for WrittenFile {
+    fn from(file: WrittenDataFile) -> Self {
+        Self {
+            path: file.path,
+            partition_values: file.partition_values.into_iter().collect(),
+            size: file.size,
+            modification_time: file.modified_ms,
+            num_records: file.num_records,
+            stats: file.stats,
+        }
+    }
+}
+
+impl From<WrittenFile> for WrittenDataFile {
+    fn from(file: WrittenFile) -> Self {
         Self {
             path: file.path,
             partition_values: file.partition_values.into_iter().collect(),
@@ -192,12 +203,10 @@ impl From<WrittenFileJson> for WrittenDataFile {
 }
 
 /// The combined result of several writes; and the files with change data.
-pub(super) fn together(answers: &[String]) -> Result<(WriteOutput, Vec<WrittenDataFile>)> {
+pub(super) fn together(results: Vec<WrittenFiles>) -> (WriteOutput, Vec<WrittenDataFile>) {
     let (mut out, mut change_files) = (WriteOutput::default(), Vec::new());
     let mut last: BTreeMap<String, i64> = BTreeMap::new();
-    for text in answers {
-        let answer: WrittenFilesJson = serde_json::from_str(text)
-            .map_err(|e| Error::invalid(format!("what a task answered: {e}")))?;
+    for answer in results {
         out.rows += answer.rows;
         out.files
             .extend(answer.files.into_iter().map(WrittenDataFile::from));
@@ -213,23 +222,22 @@ pub(super) fn together(answers: &[String]) -> Result<(WriteOutput, Vec<WrittenDa
         }
     }
     out.identities = last.into_iter().collect();
-    Ok((out, change_files))
+    (out, change_files)
 }
 
 /// Writes batches as data files of a table.
 #[pyfunction]
-#[pyo3(signature = (uri, schema, data, options="{}", storage_options=None))]
+#[pyo3(signature = (uri, schema, data, options=None, storage_options=None))]
 pub(super) fn write_files(
     py: Python<'_>,
     uri: &str,
     schema: &str,
     data: &Bound<'_, PyAny>,
-    options: &str,
+    options: Option<FromPython<FileWriteOptions>>,
     storage_options: Option<HashMap<String, String>>,
-) -> PyResult<String> {
+) -> PyResult<IntoPython<WrittenFiles>> {
+    let options = options.map(|options| options.0).unwrap_or_default();
     let prepare = || -> Result<_> {
-        let options: FileWriteOptions =
-            serde_json::from_str(options).map_err(|e| Error::invalid(format!("`options`: {e}")))?;
         let has_change_data = options.has_change_data;
         let request = options.request(StructType::parse(schema)?)?;
         Ok((
@@ -247,9 +255,10 @@ pub(super) fn write_files(
         });
         if has_change_data {
             let [written, inserted] = write_with_change_data(&store, &request, batches)?;
-            return Ok(written_files_json(written?, inserted?));
+            return Ok(WrittenFiles::new(written?, inserted?));
         }
         write(&store, &request, batches)
-            .map(|written| written_files_json(written, WriteOutput::default()))
+            .map(|written| WrittenFiles::new(written, WriteOutput::default()))
     })
+    .map(IntoPython)
 }

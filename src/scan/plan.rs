@@ -14,6 +14,7 @@ use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, StringViewArray};
 use arrow_buffer::BooleanBuffer;
 use hashbrown::HashMap;
+use serde::Serialize;
 
 use super::columns::{LeafColumns, leaves};
 use crate::error::{Result, ResultExt};
@@ -47,9 +48,10 @@ pub struct PlanBatch {
 }
 
 /// The outcome of planning.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct ScanPlan {
     /// Batches with the rows that were not pruned.
+    #[serde(skip)]
     pub batches: Vec<(Arc<PlanBatch>, BooleanArray)>,
     /// Number of live files.
     pub files_total: u64,

@@ -54,7 +54,7 @@ impl NamedExpression {
         let tree = self.tree.as_ref().ok_or_else(|| {
             Error::internal(format!("the expression of `{}` was not bound", self.name))
         })?;
-        BoundExpr::from_json(&tree.to_string())
+        BoundExpr::from_value(tree)
     }
 }
 
@@ -182,7 +182,7 @@ impl TableConstraints {
             || !same(&self.defaults, &asked.defaults)
         {
             return Err(Error::internal(
-                "what was bound is not what the table demands",
+                "the bound expressions are not those of the table's constraints",
             ));
         }
         let computed = |list: &[NamedExpression]| {
@@ -475,7 +475,7 @@ mod tests {
                 .rules(&asked, Vec::new())
                 .unwrap_err()
                 .to_string()
-                .contains("demands")
+                .contains("not those of the table")
         );
         assert!(
             asked

@@ -163,10 +163,10 @@ class Reader:
         adds = pa.table(table.get_add_actions(flatten=False))
         return Facts(
             version=table.version(),
-            protocol=json.loads(core.protocol_json()),
-            metadata=json.loads(core.metadata_json()),
-            transactions=json.loads(core.transactions_json()),
-            domains=json.loads(core.domain_metadata_json()),
+            protocol=core.protocol(),
+            metadata=core.metadata(),
+            transactions=core.transactions(),
+            domains=core.domain_metadata(),
             files=_files(adds),
         )
 

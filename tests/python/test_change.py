@@ -254,7 +254,7 @@ def test_row_ids_stay_and_versions_follow_changes(tmp_path: pathlib.Path, config
         assert version == (2 if number % 10 == 2 else before[number][1])
 
 
-def test_what_the_table_demands_holds_for_new_values(tmp_path: pathlib.Path) -> None:
+def test_the_constraints_of_the_table_hold_for_new_values(tmp_path: pathlib.Path) -> None:
     fields = [
         Field("id", "long", nullable=False),
         Field("n", "integer"),

@@ -667,10 +667,10 @@ def test_columns_that_are_excepted_keep_their_values(tmp_path: pathlib.Path) -> 
     assert found(table) == [{"id": 1, "a": 1, "b": 1}, {"id": 2, "a": 20, "b": 2}, {"id": 3, "a": None, "b": 30}]
 
 
-# --- what tables demand ----------------------------------------------------------------------------
+# --- constraints of tables -------------------------------------------------------------------------
 
 
-def test_rows_keep_what_the_table_demands(tmp_path: pathlib.Path) -> None:
+def test_rows_keep_the_constraints_of_the_table(tmp_path: pathlib.Path) -> None:
     identity = {"delta.identity.start": 10, "delta.identity.step": 5, "delta.identity.allowExplicitInsert": False}
     schema = Schema(
         [

@@ -25,7 +25,7 @@ def schema_of(**types):
 
 
 def write(path, data, schema, **options):
-    return json.loads(_core.write_files(str(path), json.dumps(schema), data, json.dumps(options)))
+    return _core.write_files(str(path), json.dumps(schema), data, options)
 
 
 def commit(path, written, schema, partition_by=()):

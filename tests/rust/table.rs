@@ -53,9 +53,9 @@ fn put(store: &Arc<dyn Store>, mode: SaveMode) -> Result<CommitResult, Error> {
         options,
     )?
     .unwrap();
-    let demands = write.table_constraints().clone();
+    let constraints = write.table_constraints().clone();
     write.run(
-        &demands,
+        &constraints,
         std::iter::once(Ok(data)),
         &CancellationToken::default(),
     )

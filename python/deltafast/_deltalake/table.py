@@ -509,8 +509,8 @@ class DeltaTable(PlainTable, metaclass=_Both):
         with in_their_words():
             return self._table.vacuum(*order, full, keep_versions, **given)
 
-    def _history_lines(self, limit: int | None) -> list[str]:
-        return self._table.history(limit)
+    def _commit_infos(self, limit: int | None) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._table.history(limit)]
 
 
 class TableAlterer(PlainAlterer):

@@ -1,6 +1,6 @@
 """Predicates and expressions: SQL, tuples and expression objects -> the closed typed tree that the core evaluates.
 
-`bind_predicate` takes Spark SQL text, DNF tuples, pyarrow or Polars expressions and returns the tree's JSON; nothing of
+`bind_predicate` takes Spark SQL text, DNF tuples, pyarrow or Polars expressions and returns the tree; nothing of
 pyarrow or Polars is imported unless such an expression comes in. `bind_expression` does it for SQL of any type.
 
 The stages, one module each: `lexer`, `parser` (text -> `syntax`), or `dnf`, `arrow_expression`, `polars_expression`
@@ -25,6 +25,7 @@ from deltafast.exceptions import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deltafast._core_types import BoundTree
     from deltafast._expr.syntax import Syntax
 
 __all__ = [
@@ -42,7 +43,7 @@ def bind_predicate(
     zone: str = "UTC",
     ansi: bool = True,
     now: int | None = None,
-) -> str:
+) -> BoundTree:
     """Bind a filter to a table.
 
     Args:
@@ -54,7 +55,7 @@ def bind_predicate(
         now: Microseconds since the epoch for `current_timestamp()`; the clock by default.
 
     Returns:
-        The bound tree's JSON, for the core.
+        The bound tree, for the core.
 
     Raises:
         InvalidArgumentError: The predicate is invalid: syntax, an unknown column, incompatible types.
@@ -66,7 +67,7 @@ def bind_predicate(
     binder = Binder(struct, text, zone=zone, ansi=ansi, now=now)
     try:
         node = binder.predicate(_syntax(predicate, binder))
-        return Bound(simplify(node, zone), ansi, zone).to_json()
+        return Bound(simplify(node, zone), ansi, zone).to_tree()
     except RecursionError:
         msg = "the predicate nests too deep; write long lists with IN"
         raise InvalidArgumentError(msg) from None
@@ -79,13 +80,13 @@ def bind_expression(
     zone: str = "UTC",
     ansi: bool = True,
     now: int | None = None,
-) -> str:
+) -> BoundTree:
     """Bind Spark SQL of any type to a table; see `bind_predicate`."""
     struct = read_schema(schema)
     literals.time_zone(zone)
     binder = Binder(struct, text, zone=zone, ansi=ansi, now=now)
     try:
-        return Bound(simplify(binder.bind(parse(text, zone=zone)), zone), ansi, zone).to_json()
+        return Bound(simplify(binder.bind(parse(text, zone=zone)), zone), ansi, zone).to_tree()
     except RecursionError:
         msg = "the expression nests too deep; write long lists with IN"
         raise InvalidArgumentError(msg) from None

@@ -24,6 +24,8 @@ from deltafast.exceptions import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from deltafast._core_types import BoundTree
+
 __all__ = ["add_generated_partition_filters"]
 
 _ZONE_SPREAD: Final = 16 * 3_600_000_000
@@ -54,8 +56,8 @@ class _Range:
 
 
 def add_generated_partition_filters(
-    tree: str | Bound, schema: str | dict[str, Any] | types.Struct, partition_columns: Iterable[str] | None = None
-) -> str:
+    tree: BoundTree | Bound, schema: str | dict[str, Any] | types.Struct, partition_columns: Iterable[str] | None = None
+) -> BoundTree:
     """Add what a filter implies for generated columns.
 
     Args:
@@ -64,17 +66,17 @@ def add_generated_partition_filters(
         partition_columns: Only these columns get conjuncts; all generated ones by default.
 
     Returns:
-        The envelope, with additional conjuncts if the filter implies any.
+        The tree, with additional conjuncts if the filter implies any.
     """
-    bound = Bound.from_json(tree) if isinstance(tree, str) else tree
+    bound = Bound.from_tree(tree) if isinstance(tree, dict) else tree
     columns = _generated(read_schema(schema), partition_columns)
     if not columns:
-        return bound.to_json()
+        return bound.to_tree()
     added = list(_implied(bound.expr, columns))
     if not added:
-        return bound.to_json()
+        return bound.to_tree()
     node = joined("and", [bound.expr, *dict.fromkeys(added)])
-    return Bound(simplify(node, bound.zone), bound.ansi, bound.zone).to_json()
+    return Bound(simplify(node, bound.zone), bound.ansi, bound.zone).to_tree()
 
 
 def _generated(schema: types.Struct, wanted: Iterable[str] | None) -> list[_Generated]:

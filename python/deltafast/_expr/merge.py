@@ -7,12 +7,11 @@ sides, and conjuncts over one side are evaluated before the join.
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from deltafast._expr import coercion, types
 from deltafast._expr.binder import Binder
-from deltafast._expr.demands import quotes_hint
+from deltafast._expr.constraints import quotes_hint
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.lexer import spark_text
 from deltafast._expr.parser import parse
@@ -25,6 +24,8 @@ from deltafast.exceptions import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltafast._core_types import BoundTree, EqualityPlan, NamedExpression, ValuePlan
+
 __all__ = ["BOTH", "SOURCE", "TARGET", "Sides", "Value"]
 
 TARGET, SOURCE = "target", "source"
@@ -36,6 +37,16 @@ class Value(NamedTuple):
 
     path: tuple[str, ...]
     node: Node
+
+
+class MergeCondition(TypedDict):
+    """The ON condition in the parts of a `MergePlan`."""
+
+    on: str
+    equalities: list[EqualityPlan]
+    target_only: BoundTree | None
+    source_only: BoundTree | None
+    residual: BoundTree | None
 
 
 class Sides:
@@ -81,11 +92,11 @@ class Sides:
             raise InvalidArgumentError(message) from None
         return _plain(node, sides)
 
-    def condition(self, sql: str) -> dict[str, Any]:
-        """Split the ON condition as for `MergePlan` in `src/ops/merge/mod.rs`."""
+    def condition(self, sql: str) -> MergeCondition:
+        """Split the ON condition as for `MergePlan`."""
         node = self.predicate(sql, BOTH)
         parts = node.args if isinstance(node, Call) and node.f == "and" else (node,)
-        equalities: list[dict[str, Any]] = []
+        equalities: list[EqualityPlan] = []
         rest: dict[str, list[Node]] = {TARGET: [], SOURCE: [], "both": []}
         for part in parts:
             sides = _sides(part)
@@ -108,7 +119,7 @@ class Sides:
             "residual": self._all(rest["both"]),
         }
 
-    def _equality(self, node: Node) -> dict[str, Any] | None:
+    def _equality(self, node: Node) -> EqualityPlan | None:
         if not isinstance(node, Call) or node.f not in ("=", "<=>"):
             return None
         left, right = node.args
@@ -118,19 +129,19 @@ class Sides:
         tree = {side: self._tree(_stripped(value)) for side, value in found.items()}
         return {"target": tree[TARGET], "source": tree[SOURCE], "null_safe": node.f == "<=>"}
 
-    def _all(self, nodes: list[Node]) -> Any:
+    def _all(self, nodes: list[Node]) -> BoundTree | None:
         return self._tree(joined("and", nodes)) if nodes else None
 
-    def _tree(self, node: Node) -> Any:
-        return json.loads(Bound(node, ansi=True, zone=self.zone).to_json())
+    def _tree(self, node: Node) -> BoundTree:
+        return Bound(node, ansi=True, zone=self.zone).to_tree()
 
-    def demand(self, sql: str, sides: Sequence[str]) -> dict[str, Any]:
+    def clause_condition(self, sql: str, sides: Sequence[str]) -> NamedExpression:
         """Return a clause's condition for the core."""
         return {"name": "condition", "sql": sql, "tree": self._tree(self.predicate(sql, sides))}
 
     # --- values
 
-    def value(self, path: tuple[str, ...], sql: str, column: DataType, sides: Sequence[str]) -> dict[str, Any]:
+    def value(self, path: tuple[str, ...], sql: str, column: DataType, sides: Sequence[str]) -> ValuePlan:
         """Return a new value of exactly the column's type, or of a struct whose fields the core matches by name."""
         binder, text = self._binder(sql, sides)
         try:
@@ -146,12 +157,12 @@ class Sides:
 
     def column_value(
         self, path: tuple[str, ...], source: tuple[str, ...], column: DataType, sides: Sequence[str]
-    ) -> Any:
+    ) -> ValuePlan:
         """Return a column of the source, or a nested field, as a new value."""
         node = Col((SOURCE, *source), field_of(self.schemas[SOURCE], source).type)
         return self._value(path, _plain(node, sides), column, ".".join(source))
 
-    def _value(self, path: tuple[str, ...], node: Node, column: DataType, sql: str) -> dict[str, Any]:
+    def _value(self, path: tuple[str, ...], node: Node, column: DataType, sql: str) -> ValuePlan:
         if node.type == VOID:
             node = Lit(None, column)
         elif not _alike(node.type, column):

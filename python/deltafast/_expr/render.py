@@ -19,6 +19,7 @@ from deltafast._expr.tree import Bound, Call, Cast, Col, In, Lit, Node, Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from deltafast._core_types import BoundTree
     from deltafast._expr.types import DataType
 
 __all__ = ["to_spark_sql"]
@@ -48,13 +49,13 @@ _SUFFIX: Final = {"byte": "Y", "short": "S", "integer": "", "long": "L"}
 _ESCAPES: Final = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0", "\x1a": "\\Z"}
 
 
-def _node(tree: str | Bound | Node) -> Node:
-    if isinstance(tree, str):
-        tree = Bound.from_json(tree)
+def _node(tree: BoundTree | Bound | Node) -> Node:
+    if isinstance(tree, dict):
+        tree = Bound.from_tree(tree)
     return tree.expr if isinstance(tree, Bound) else tree
 
 
-def to_spark_sql(tree: str | Bound | Node) -> str:
+def to_spark_sql(tree: BoundTree | Bound | Node) -> str:
     """Spark SQL that binds to the same tree under the same ANSI mode and zone."""
     return _spark(_node(tree))
 

@@ -1,7 +1,7 @@
 """The closed typed tree: five kinds of nodes, fully resolved.
 
-Input: the binder's result (names resolved, casts inserted, result types determined). Output: the JSON envelope that the
-Rust core reads, `{"expr": NODE, "ansi": true, "zone": "UTC"}`, which can also be read back.
+Input: the binder's result (names resolved, casts inserted, result types determined). Output: the dict that the Rust
+core reads, `{"expr": NODE, "ansi": True, "zone": "UTC"}`, which can also be read back.
 
 Literal values are plain Python: `int` for integers, dates (days) and timestamps (microseconds since the epoch), `float`
 (a `FLOAT` is held as the double equal to it), `decimal.Decimal` at the type's scale, `str`, `bytes`, `bool`, `None`.
@@ -13,7 +13,6 @@ core must not infer anything.
 from __future__ import annotations
 
 import decimal
-import json
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -23,6 +22,8 @@ from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from deltafast._core_types import BoundTree
 
 __all__ = ["Bound", "Call", "Cast", "Col", "In", "Lit", "Node", "Value", "call", "columns_of", "joined", "walk"]
 
@@ -81,25 +82,19 @@ class Bound(NamedTuple):
     ansi: bool = True
     zone: str = "UTC"
 
-    def to_json(self) -> str:
-        """Return the envelope as a JSON string for `deltafast._core`."""
-        return json.dumps(
-            {"expr": _encode(self.expr), "ansi": self.ansi, "zone": self.zone},
-            ensure_ascii=False,
-            separators=(",", ":"),
-            allow_nan=False,
-        )
+    def to_tree(self) -> BoundTree:
+        """Return the dict for `deltafast._core`: JSON types only."""
+        return {"expr": _encode(self.expr), "ansi": self.ansi, "zone": self.zone}
 
     @staticmethod
-    def from_json(text: str) -> Bound:
-        """Read an envelope.
+    def from_tree(tree: BoundTree) -> Bound:
+        """Read such a dict.
 
         Raises:
-            InvalidArgumentError: The string is not an envelope.
+            InvalidArgumentError: The dict is not a tree.
         """
         try:
-            raw = json.loads(text)
-            return Bound(_decode(raw["expr"]), bool(raw["ansi"]), str(raw["zone"]))
+            return Bound(_decode(tree["expr"]), bool(tree["ansi"]), str(tree["zone"]))
         except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
             msg = f"not a bound expression tree: {type(error).__name__}: {error}"
             raise InvalidArgumentError(msg) from error
@@ -133,16 +128,16 @@ def walk(node: Node) -> Iterator[Node]:
                 pass
 
 
-def columns_of(tree: str | Bound | Node) -> list[tuple[str, ...]]:
+def columns_of(tree: BoundTree | Bound | Node) -> list[tuple[str, ...]]:
     """Return the column paths that a tree reads, in the table's exact case, each once, in order of appearance."""
-    if isinstance(tree, str):
-        tree = Bound.from_json(tree)
+    if isinstance(tree, dict):
+        tree = Bound.from_tree(tree)
     node = tree.expr if isinstance(tree, Bound) else tree
     return list(dict.fromkeys(item.path for item in walk(node) if isinstance(item, Col)))
 
 
 def encode_value(value: Value, t: DataType) -> Any:
-    """Return a constant as in the tree's JSON."""
+    """Return a constant as in the tree's dict."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, decimal.Decimal):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltafast._core import ArrowStream
+    from deltafast._core_types import BoundTree
     from deltafast._handle import TableHandle
     from deltafast._util.filters import Predicate
     from deltafast.progress import Progress
@@ -64,7 +65,7 @@ def scan(table: TableHandle) -> pl.LazyFrame:
     return register_io_source(source, schema=lambda: _schema(table.snapshot.arrow_schema(True)), is_pure=True)
 
 
-def _bound(table: TableHandle, predicate: pl.Expr) -> str | None:
+def _bound(table: TableHandle, predicate: pl.Expr) -> BoundTree | None:
     """Return the predicate for the core, or None if Polars has to filter itself."""
     try:
         return table.bind(predicate)

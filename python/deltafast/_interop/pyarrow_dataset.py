@@ -13,7 +13,6 @@ reader with a file system or read options, for tables that it reads correctly.
 
 from __future__ import annotations
 
-import json
 import re
 from functools import partial, reduce
 from operator import and_
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from deltafast._core import ArrowStream
+    from deltafast._core_types import BoundTree
     from deltafast._handle import TableHandle
     from deltafast._util.filters import Predicate
     from deltafast.progress import Progress
@@ -212,8 +212,8 @@ class ScanDataset(pads.FileSystemDataset):
             return reader.cast(target)
         return pa.RecordBatchReader.from_batches(target, _fitted(reader, target))
 
-    def _split(self, asked: Sequence[pc.Expression]) -> tuple[str | None, pc.Expression | None]:
-        trees: list[str] = []
+    def _split(self, asked: Sequence[pc.Expression]) -> tuple[BoundTree | None, pc.Expression | None]:
+        trees: list[BoundTree] = []
         left: pc.Expression | None = None
         for expression in asked:
             if not self._pushes:
@@ -224,7 +224,7 @@ class ScanDataset(pads.FileSystemDataset):
             except InvalidArgumentError:
                 left = expression if left is None else left & expression
             else:
-                trees.append(cast("str", tree))
+                trees.append(cast("BoundTree", tree))
         return _all_of(trees), left
 
     def _names(self, columns: Any) -> list[str] | None:
@@ -365,15 +365,14 @@ def _parquet_of(table: TableHandle, schema: pa.Schema | None, files: list[str] |
         return None
 
 
-def _all_of(trees: list[str]) -> str | None:
+def _all_of(trees: list[BoundTree]) -> BoundTree | None:
     """Return the conjunction of bound trees."""
     if len(trees) < 2:  # noqa: PLR2004
         return trees[0] if trees else None
-    envelopes = [json.loads(tree) for tree in trees]
-    node = envelopes[0]["expr"]
-    for envelope in envelopes[1:]:
-        node = {"k": "call", "f": "and", "a": [node, envelope["expr"]], "t": "boolean"}
-    return json.dumps({**envelopes[0], "expr": node})
+    node = trees[0]["expr"]
+    for tree in trees[1:]:
+        node = {"k": "call", "f": "and", "a": [node, tree["expr"]], "t": "boolean"}
+    return {**trees[0], "expr": node}
 
 
 # --- plain Parquet files -------------------------------------------------------------------------

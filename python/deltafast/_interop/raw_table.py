@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ class RawDeltaTable:
 
     def history(self, limit: int | None = None) -> list[str]:
         """Return the commits as JSON, newest first, with the timestamps of their writers."""
-        return self.handle.snapshot.history_json(limit, writers_time=True)
+        entries = self.handle.snapshot.history(limit, writers_time=True)
+        return [json.dumps(entry, separators=(",", ":"), ensure_ascii=False) for entry in entries]
 
     def vacuum(
         self,

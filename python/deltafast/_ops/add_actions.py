@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
+    from deltafast._core_types import CommitOptions, SaveMode, WriteOptions
     from deltafast._handle import TableHandle
     from deltafast._util.filters import FilterType
     from deltafast.schema import ArrowSchemaExportable
@@ -58,7 +59,7 @@ def create_table_with_add_actions(
         InvalidArgumentError: The table exists already, or an action is invalid.
         SchemaMismatchError: The schema does not match the table's.
     """
-    options = {
+    options: WriteOptions = {
         "mode": mode,
         "partition_by": names(partition_by),
         "name": name,
@@ -72,14 +73,14 @@ def create_table_with_add_actions(
 def commit_actions(
     table: TableHandle,
     actions: Sequence[AddAction | RemoveAction],
-    mode: str,
+    mode: SaveMode,
     schema: Schema | ArrowSchemaExportable,
     partition_by: list[str] | str | None,
     partition_filters: FilterType | None,
-    properties: dict[str, Any],
+    properties: CommitOptions,
 ) -> _core.Snapshot | None:
     """See `DeltaTable.create_write_transaction`; returns the table's new version."""
-    options = {
+    options: WriteOptions = {
         "mode": mode,
         "partition_by": names(partition_by),
         "has_predicate": partition_filters is not None,
@@ -97,13 +98,13 @@ def _commit(
     uri: str,
     schema: Schema | ArrowSchemaExportable,
     actions: Sequence[AddAction | RemoveAction],
-    options: dict[str, Any],
+    options: WriteOptions,
     *,
     storage_options: dict[str, str] | None = None,
     snapshot: _core.Snapshot | None = None,
     predicate: FilterType | None = None,
 ) -> _core.Snapshot | None:
-    from deltafast._expr.demands import bind_demands
+    from deltafast._expr.constraints import bind_constraints
 
     delta = schema if isinstance(schema, Schema) else Schema.from_arrow(schema)
     for action in actions:
@@ -112,7 +113,7 @@ def _commit(
             raise TypeError(message)
     write = _core.TableWrite.plan(
         uri,
-        json.dumps(options),
+        options,
         actions="\n".join(json.dumps(_log_action(action)) for action in actions),
         schema=delta.to_json(),
         snapshot=snapshot,
@@ -121,7 +122,7 @@ def _commit(
     if write is None:
         return snapshot
     # Rows of existing files are not checked, since they are not read.
-    return write.run(bind_demands(write.demands, write.schema, predicate))[0]
+    return write.run(bind_constraints(write.constraints, write.schema, predicate)).snapshot
 
 
 def _log_action(action: AddAction | RemoveAction) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from deltafast import _core
 from deltafast._util.arguments import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
@@ -19,6 +19,7 @@ from deltafast.schema import Field, PrimitiveType, Schema
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from deltafast._core_types import NamedExpression, TableChange
     from deltafast._handle import TableHandle
     from deltafast.schema import DataType
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
@@ -97,7 +98,7 @@ class TableAlterer:
             post_commithook_properties: Maintenance after the commit.
         """
         schema = Schema([fields] if isinstance(fields, Field) else list(fields))
-        change = {"fields": json.loads(schema.to_json()), "places": list((after or {}).items())}
+        change = {"fields": json.loads(schema.to_json()), "positions": list((after or {}).items())}
         self._do("add_columns", commit_properties, post_commithook_properties, **change)
 
     def move_column(
@@ -245,11 +246,11 @@ class TableAlterer:
         """
         default = metadata.get("CURRENT_DEFAULT")
         if default is not None:
-            from deltafast._expr.demands import bind_demands
+            from deltafast._expr.constraints import bind_constraints, expressions
 
-            demand = {"checks": [], "generated": [], "defaults": [{"name": column, "sql": default}]}
+            constraints = expressions(defaults=[{"name": column, "sql": default}])
             if any(field.name == column for field in self.table.schema().fields):
-                bind_demands(json.dumps(demand), self.table.schema().to_json(), zone=self.table.time_zone)
+                bind_constraints(constraints, self.table.schema().to_json(), zone=self.table.time_zone)
         change = {"column": column, "metadata": dict(metadata)}
         self._do("set_column_metadata", commit_properties, post_commithook_properties, **change)
 
@@ -276,15 +277,14 @@ class TableAlterer:
         Raises:
             ConstraintViolatedError: An existing row violates a constraint.
         """
-        from deltafast._expr.demands import bind_demands
+        from deltafast._expr.constraints import bind_constraints, expressions
         from deltafast._expr.lexer import spark_text
 
         schema = self.table.schema().to_json()
         columns = {field.name for field in self.table.schema().fields}
         given = sql_strings("constraints", constraints)
-        checks = [{"name": name, "sql": spark_text(sql, columns)} for name, sql in given.items()]
-        demands = json.dumps({"checks": checks, "generated": [], "defaults": []})
-        bound = json.loads(bind_demands(demands, schema, zone=self.table.time_zone))["checks"]
+        checks: list[NamedExpression] = [{"name": name, "sql": spark_text(sql, columns)} for name, sql in given.items()]
+        bound = bind_constraints(expressions(checks=checks), schema, zone=self.table.time_zone)["checks"]
         with counted(progress):
             self._do("add_constraints", commit_properties, post_commithook_properties, constraints=bound)
 
@@ -480,10 +480,10 @@ class TableAlterer:
         """
         table = self.table
         name = feature.value if isinstance(feature, TableFeatures) else feature
-        options = json.dumps(commit_options(commit_properties, post_commithook_properties))
+        options = commit_options(commit_properties, post_commithook_properties)
         with counted(progress):
-            moved, _ = _core.drop_feature(table.snapshot, name, truncate_history, options)
-        table.move(moved)
+            done = _core.drop_feature(table.snapshot, name, truncate_history, options)
+        table.move(done.snapshot)
 
     def cluster_by(
         self,
@@ -511,14 +511,14 @@ def alter_table(
         hooks: Maintenance after the commit.
         **change: Fields of that kind.
     """
-    from deltafast._expr.demands import bind_demands
+    from deltafast._expr.constraints import bind_constraints
 
     snapshot = table.snapshot
     text = table.schema().to_json()
-    bound = bind_demands(_core.demands_of(snapshot), text, zone=table.time_zone)
-    options = json.dumps(commit_options(commit, hooks))
-    moved, _ = _core.alter(snapshot, json.dumps({"kind": kind, **change}), bound, options)
-    table.move(moved)
+    bound = bind_constraints(_core.table_constraints(snapshot), text, zone=table.time_zone)
+    given = cast("TableChange", {"kind": kind, **change})
+    done = _core.alter(snapshot, given, bound, commit_options(commit, hooks))
+    table.move(done.snapshot)
 
 
 class ColumnChanges(TableAlterer):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
+    from deltafast._core_types import ConvertOptions
     from deltafast.schema import ArrowSchemaExportable
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
@@ -75,7 +76,7 @@ def convert_to_deltalake(
     if partition_by is not None:
         schema = partition_by if isinstance(partition_by, Schema) else Schema.from_arrow(partition_by)
         partition = json.loads(schema.to_json())
-    options = {
+    options: ConvertOptions = {
         "partition_schema": partition,
         "hive": partition_strategy != "directory",
         "name": name,
@@ -86,4 +87,4 @@ def convert_to_deltalake(
         "commit_options": commit_options(commit_properties, post_commithook_properties),
     }
     with counted(progress):
-        _core.convert_to_delta(address(uri), json.dumps(options), text_options(storage_options))
+        _core.convert_to_delta(address(uri), options, text_options(storage_options))

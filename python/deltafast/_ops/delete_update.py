@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast import _core
-from deltafast._expr.demands import bind_demands, bind_rows, bind_updates
+from deltafast._expr.constraints import bind_constraints, bind_rows, bind_updates
 from deltafast._util.options import commit_options, sql_strings
 from deltafast._util.writer_properties import encoding
 from deltafast.exceptions import InvalidArgumentError
@@ -17,6 +16,7 @@ from deltafast.exceptions import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from deltafast._core_types import DmlOptions
     from deltafast._handle import TableHandle
     from deltafast._util.filters import Predicate
     from deltafast._util.writer_properties import WriterProperties
@@ -36,11 +36,10 @@ def delete(
     """See `DeltaTable.delete`."""
     schema, zone = table.schema().to_json(), table.time_zone
     rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
-    moved, report = _core.delete(
-        table.snapshot, _options(table, writer_properties, commit, hooks, max_conflict_retries), rows
-    )
-    table.move(moved)
-    figures = dml_figures(report, "num_deleted_rows", "rewrite_time_ms")
+    options = _options(table, writer_properties, commit, hooks, max_conflict_retries)
+    done = _core.delete(table.snapshot, options, rows)
+    table.move(done.snapshot)
+    figures = dml_figures(done.metrics, "num_deleted_rows", "rewrite_time_ms")
     # Unknown if a file without statistics was removed unread; `deltalake` leaves it out, too.
     return {name: figure for name, figure in figures.items() if name != "num_deleted_rows" or figure is not None}
 
@@ -73,11 +72,11 @@ def update(
     schema, zone = table.schema().to_json(), table.time_zone
     rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
     assignments = bind_updates(sql_strings("updates", updates), schema, zone=zone, mode=mode)
-    bound = bind_demands(_core.demands_of(table.snapshot), schema, zone=zone)
+    constraints = bind_constraints(_core.table_constraints(table.snapshot), schema, zone=zone)
     options = _options(table, writer_properties, commit, hooks, max_conflict_retries)
-    moved, report = _core.update(table.snapshot, options, assignments, bound, rows)
-    table.move(moved)
-    return dml_figures(report, "num_updated_rows")
+    done = _core.update(table.snapshot, options, assignments, constraints, rows)
+    table.move(done.snapshot)
+    return dml_figures(done.metrics, "num_updated_rows")
 
 
 def _options(
@@ -86,23 +85,19 @@ def _options(
     commit: CommitProperties | None,
     hooks: PostCommitHookProperties | None,
     max_conflict_retries: int,
-) -> str:
+) -> DmlOptions:
     if max_conflict_retries < 0:
         message = f"max_conflict_retries must not be negative, it is {max_conflict_retries}"
         raise InvalidArgumentError(message)
-    made = encoding(writer_properties, table.time_zone)
-    return json.dumps(
-        {
-            "encoding": made,
-            "commit_options": commit_options(commit, hooks),
-            "max_conflict_retries": max_conflict_retries,
-        }
-    )
+    return {
+        "encoding": encoding(writer_properties, table.time_zone),
+        "commit_options": commit_options(commit, hooks),
+        "max_conflict_retries": max_conflict_retries,
+    }
 
 
-def dml_figures(report: str, *more: str) -> dict[str, Any]:
+def dml_figures(metrics: Mapping[str, str], *more: str) -> dict[str, Any]:
     """Return the metrics of a commit under the names of `deltalake`, as numbers."""
-    metrics: dict[str, str] = json.loads(report)["metrics"]
     names = ["num_added_files", "num_removed_files", "num_copied_rows", "execution_time_ms", "scan_time_ms", *more]
     out: dict[str, Any] = {}
     for name in names:

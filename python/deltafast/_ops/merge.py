@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast import _core
 from deltafast._expr import read_schema
-from deltafast._expr.demands import bind_demands
+from deltafast._expr.constraints import bind_constraints
 from deltafast._expr.merge import (
     BOTH,
     SOURCE,
@@ -30,6 +29,7 @@ from deltafast.progress import Progress, counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from deltafast._core_types import ClauseAction, ClausePlan, MergeOptions, MergePlan, TableConstraints, ValuePlan
     from deltafast._expr.types import DataType
     from deltafast._handle import TableHandle
     from deltafast._ops.engine.base import Engine
@@ -46,7 +46,7 @@ class MergeClause(NamedTuple):
     """A clause as written by the user; `updates` is None for all columns of the source."""
 
     kind: str
-    deed: str
+    action: ClauseAction
     predicate: str | None = None
     updates: Mapping[str, str] | None = None
     except_cols: Sequence[str] = ()
@@ -55,12 +55,11 @@ class MergeClause(NamedTuple):
 class BoundMerge(NamedTuple):
     """A MERGE with bound expressions."""
 
-    #: JSON of `MergePlan` in `src/ops/merge/mod.rs`.
-    plan: dict[str, Any]
+    plan: MergePlan
     #: The schema of the table after the MERGE.
     schema: str
     #: Constraints and generated columns of the table.
-    demands: dict[str, Any]
+    constraints: TableConstraints
 
 
 class TableMerger:
@@ -106,7 +105,7 @@ class TableMerger:
         self._max_temp_directory_size = max_temp_directory_size
         self._engine = engine
         self._progress: Progress = progress
-        self._options = {
+        self._options: MergeOptions = {
             "encoding": encoding(writer_properties, table.time_zone),
             "commit_options": commit_options(commit_properties, post_commithook_properties),
             "max_spill_size": max_spill_size,
@@ -205,7 +204,7 @@ class TableMerger:
 
     def add_clause(self, clause: MergeClause) -> TableMerger:
         if clause.updates is not None and not clause.updates:
-            message = f"a clause that is to {clause.deed} names no column"
+            message = f"a clause that is to {clause.action} names no column"
             raise InvalidArgumentError(message)
         self._clauses.append(clause)
         return self
@@ -235,9 +234,9 @@ class TableMerger:
         merge = _core.TableMerge(snapshot, as_stream(self._source))
         plan = self.bind(table, merge, table.time_zone).plan
         with counted(self._progress):
-            merge.read(json.dumps(plan))
+            merge.read_source(plan)
             while True:
-                needs_join, files, memory = merge.outlook()
+                needs_join, files, memory = merge.join_requirements()
                 if needs_join:
                     with self._joining(memory).join(merge.source_keys(), merge.target_keys()) as pairs:
                         done = merge.run(pairs)
@@ -245,10 +244,9 @@ class TableMerger:
                     done = merge.run()
                 if done is not None:
                     break
-        moved, report = done
         every = snapshot.num_files()
-        table.move(moved)
-        return merge_figures(report, files, every)
+        table.move(done.snapshot)
+        return merge_figures(done.metrics, files, every)
 
     def check(self) -> None:
         """Refuse a MERGE without clauses."""
@@ -268,16 +266,23 @@ class TableMerger:
         sides = Sides(before, source, *self._aliases, zone=zone, mode=self._mode)
         condition = sides.condition(self._predicate)
         evolving, lacking = self._evolution(sides)
-        schema_json, demands = merge.settle(evolving, lacking, json.dumps(self._options))
-        after = read_schema(schema_json)
-        plan: dict[str, Any] = condition | {kind: [] for kind in _KINDS}
+        target = merge.plan(evolving, lacking, self._options)
+        constraints, schema = target["constraints"], target["schema"]
+        after = read_schema(schema)
+        clauses: dict[str, list[ClausePlan]] = {kind: [] for kind in _KINDS}
         for clause in self._clauses:
             allowed = _KINDS[clause.kind]
-            held = None if clause.predicate is None else sides.demand(clause.predicate, allowed)
+            held = None if clause.predicate is None else sides.clause_condition(clause.predicate, allowed)
             values = list(self._values(sides, after, clause))
-            plan[clause.kind].append({"deed": clause.deed, "condition": held, "values": values})
-        plan["demands"] = json.loads(bind_demands(demands, schema_json, zone=zone))
-        return BoundMerge(plan, schema_json, json.loads(demands))
+            clauses[clause.kind].append({"action": clause.action, "condition": held, "values": values})
+        plan: MergePlan = {
+            **condition,
+            "matched": clauses["matched"],
+            "not_matched": clauses["not_matched"],
+            "by_source": clauses["by_source"],
+            "constraints": bind_constraints(constraints, schema, zone=zone),
+        }
+        return BoundMerge(plan, schema, constraints)
 
     def _joining(self, memory: int) -> Engine:
         from deltafast._ops.engine.duckdb import DuckDBEngine
@@ -290,7 +295,7 @@ class TableMerger:
         evolving: dict[tuple[str, ...], None] = {}
         lacking: dict[str, None] = {}
         for clause in self._clauses:
-            if clause.deed == "delete":
+            if clause.action == "delete":
                 continue
             given: set[str] = set()
             for column, sql in self._assigned(sides, clause):
@@ -306,7 +311,7 @@ class TableMerger:
                 alike = path is None or [part.lower() for part in own] == [part.lower() for part in path]
                 if own and self._merge_schema and alike:
                     evolving[own] = None
-            if clause.deed == "insert":
+            if clause.action == "insert":
                 lacking.update(dict.fromkeys(field.name for field in before.fields if field.name not in given))
         return [list(path) for path in evolving], list(lacking)
 
@@ -327,8 +332,8 @@ class TableMerger:
             if known and field.name.lower() not in left_out:
                 yield field.name, None
 
-    def _values(self, sides: Sides, after: Struct, clause: MergeClause) -> Iterator[dict[str, Any]]:
-        if clause.deed == "delete":
+    def _values(self, sides: Sides, after: Struct, clause: MergeClause) -> Iterator[ValuePlan]:
+        if clause.action == "delete":
             return
         allowed = _KINDS[clause.kind]
         seen: list[tuple[str, ...]] = []
@@ -336,7 +341,7 @@ class TableMerger:
             path = sides.target_path(column, after) or found_path(after, sides.new_path(column))
             if not path:
                 raise SchemaMismatchError(_unknown(column, after))
-            if clause.deed == "insert" and len(path) > 1:
+            if clause.action == "insert" and len(path) > 1:
                 message = f"a new row cannot be given the field `{'.'.join(path)}` alone; give its column a value"
                 raise InvalidArgumentError(message)
             if any(path[: len(other)] == other or other[: len(path)] == path for other in seen):
@@ -349,14 +354,12 @@ class TableMerger:
                 if own and lacks_fields(field_of(sides.schemas[SOURCE], own).type, kind):
                     refuse_lost_fields(".".join(own))
                 yield sides.value(path, sql, kind, allowed)
-            elif clause.deed == "insert":
+            elif clause.action == "insert":
                 yield sides.column_value(path, (column,), kind, allowed)
             else:
                 yield from self._fields(sides, path, (column,), kind)
 
-    def _fields(
-        self, sides: Sides, path: tuple[str, ...], own: tuple[str, ...], kind: DataType
-    ) -> Iterator[dict[str, Any]]:
+    def _fields(self, sides: Sides, path: tuple[str, ...], own: tuple[str, ...], kind: DataType) -> Iterator[ValuePlan]:
         """Yield the assignment of a source column; for a struct with missing fields, one for each existing field."""
         of_source = field_of(sides.schemas[SOURCE], own).type
         if not lacks_fields(of_source, kind):
@@ -378,9 +381,8 @@ def _unknown(column: str, schema: Struct) -> str:
     return f"the table has no column `{column}`; it has {names}; pass merge_schema=True to add a column of the source"
 
 
-def merge_figures(report: str, scanned: int, files: int) -> dict[str, Any]:
+def merge_figures(metrics: Mapping[str, str], scanned: int, files: int) -> dict[str, Any]:
     """Return the metrics of a commit under the names of `deltalake`, as numbers."""
-    metrics = cast("dict[str, str]", json.loads(report)["metrics"])
     names = [
         "num_source_rows",
         "num_target_rows_inserted",

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast._expr.demands import bind_rows
+from deltafast._expr.constraints import bind_rows
 from deltafast._expr.listed import listed
 from deltafast._ops.alter import TableAlterer, alter_table
 from deltafast._util.arguments import HOOKS_FIRST, also_by_position
@@ -20,6 +20,7 @@ from deltafast.progress import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from deltafast._core_types import FileSizeStatistics, NamedExpression, OptimizeMetrics, OptimizeOptions
     from deltafast._handle import TableHandle
     from deltafast._util.filters import Predicate
     from deltafast._util.writer_properties import WriterProperties
@@ -93,7 +94,7 @@ class TableOptimizer:
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed.
         """
-        options = {
+        options: OptimizeOptions = {
             "encoding": encoding(writer_properties, self.table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
             "commit_options": commit_options(commit_properties, post_commithook_properties),
@@ -146,7 +147,7 @@ class TableOptimizer:
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed, or the disk is full.
         """
-        options = {
+        options: OptimizeOptions = {
             "encoding": encoding(writer_properties, self.table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
             "commit_options": commit_options(commit_properties, post_commithook_properties),
@@ -193,7 +194,7 @@ class TableOptimizer:
             CommitUnknownError: The outcome of the commit is unknown.
             StorageError: A request to the store failed.
         """
-        options = {
+        options: OptimizeOptions = {
             "encoding": encoding(writer_properties, self.table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
             "commit_options": commit_options(commit_properties, post_commithook_properties),
@@ -248,7 +249,7 @@ class TableOptimizer:
         earlier = None if commit_properties is None else replace(commit_properties, app_transactions=None)
         alterer = TableAlterer(table)
         alter_table(table, "upgrade_uniform", earlier, post_commithook_properties, version=iceberg_compat_version)
-        options = {
+        options: OptimizeOptions = {
             "encoding": encoding(writer_properties, table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
             "commit_options": commit_options(commit_properties if promised else earlier, post_commithook_properties),
@@ -315,7 +316,7 @@ class TableOptimizer:
         if not names:
             message = "z_order needs at least one column"
             raise InvalidArgumentError(message)
-        options = {
+        options: OptimizeOptions = {
             "encoding": encoding(writer_properties, self.table.time_zone, target_size),
             "min_commit_interval_ms": _milliseconds(min_commit_interval),
             "commit_options": commit_options(commit_properties, post_commithook_properties),
@@ -323,23 +324,22 @@ class TableOptimizer:
         }
         return self._run(options, partition_filters, progress)
 
-    def _run(self, options: dict[str, Any], partition_filters: Predicate | None, progress: Progress) -> dict[str, Any]:
+    def _run(self, options: OptimizeOptions, partition_filters: Predicate | None, progress: Progress) -> dict[str, Any]:
         table = self.table
         rows = self._chosen(partition_filters, table.time_zone)
         with counted(progress, "groups of files"):
-            moved, report = _core.optimize(table.snapshot, json.dumps(options), rows)
-        figures = json.loads(report)
-        if figures["version"] is not None:
-            table.move(moved)
-        return optimize_figures(figures)
+            done = _core.optimize(table.snapshot, options, rows)
+        if done.version is not None:
+            table.move(done.snapshot)
+        return optimize_figures(done.metrics)
 
-    def _chosen(self, partition_filters: Predicate | None, zone: str) -> str | None:
+    def _chosen(self, partition_filters: Predicate | None, zone: str) -> NamedExpression | None:
         """Return the bound predicate of the chosen partitions; None for all."""
         if partition_filters is None or (isinstance(partition_filters, list) and not partition_filters):
             return None
         rows = bind_rows(partition_filters, self.table.schema().to_json(), zone=zone)
         shown = listed(partition_filters, zone) if isinstance(partition_filters, str) else None
-        return rows if shown is None else json.dumps(json.loads(rows) | {"sql": shown})
+        return rows if shown is None else {**rows, "sql": shown}
 
 
 def _milliseconds(interval: int | timedelta | None) -> int | None:
@@ -352,10 +352,10 @@ def _milliseconds(interval: int | timedelta | None) -> int | None:
 _STRATEGIES = {"packed": "preserveLocality", "zOrder": "zOrder", "clustered": "clustering"}
 
 
-def optimize_figures(report: dict[str, Any]) -> dict[str, Any]:
+def optimize_figures(report: OptimizeMetrics) -> dict[str, Any]:
     added, removed = report["added"], report["removed"]
     ordered = report["layout"] == "packed"
-    figures = {
+    figures: dict[str, Any] = {
         "numFilesAdded": added["count"],
         "numFilesRemoved": removed["count"],
         "filesAdded": _sizes(added),
@@ -374,7 +374,7 @@ def optimize_figures(report: dict[str, Any]) -> dict[str, Any]:
     return figures
 
 
-def _sizes(files: dict[str, int]) -> str:
+def _sizes(files: FileSizeStatistics) -> str:
     avg = files["sum"] / files["count"] if files["count"] else 0.0
     texts = {
         "avg": avg,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from deltafast import _core
 from deltafast.progress import Progress, counted
@@ -11,6 +10,7 @@ from deltafast.progress import Progress, counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltafast._core_types import CommitOptions, VacuumOptions
     from deltafast._handle import TableHandle
 
 __all__ = ["vacuum"]
@@ -23,7 +23,7 @@ def vacuum(
     dry_run: bool,
     force: str | None,
     full: bool,
-    commit: dict[str, Any] | None = None,
+    commit: CommitOptions | None = None,
     keep_versions: Sequence[int] | None = None,
     inventory: object | None = None,
     progress: Progress = False,
@@ -36,12 +36,12 @@ def vacuum(
         dry_run: Only return the files that would be deleted.
         force: The hint for the error about a shorter retention than the table's; None if a shorter one is allowed.
         full: Consider all files below the table.
-        commit: Options of the commit, as JSON of the core.
+        commit: Options of the commit.
         keep_versions: Versions that stay readable.
         inventory: The table's files.
         progress: As for `DeltaTable.scan`.
     """
-    options = {
+    options: VacuumOptions = {
         "retention_ms": None if hours is None else round(hours * 3_600_000),
         "dry_run": dry_run,
         "enforce_retention": force is not None,
@@ -52,5 +52,4 @@ def vacuum(
     }
     stream = cast("_core.ArrowStreamExportable | None", inventory)
     with counted(progress):
-        answer = table.maintain(lambda newest: _core.vacuum(newest, json.dumps(options), stream))
-    return cast("list[str]", json.loads(answer)["files"])
+        return table.maintain(lambda newest: _core.vacuum(newest, options, stream))["files"]

@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltafast import _core
 from deltafast._expr import coercion, read_schema, syntax, types
 from deltafast._expr.binder import Binder
-from deltafast._expr.demands import bound_value
+from deltafast._expr.constraints import bound_value
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._sql.tree import Default, Expression, Query, TableName, Values
@@ -20,6 +20,7 @@ from deltafast.schema import Schema
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from deltafast._core_types import BoundTree
     from deltafast._sql.tables import Tables
     from deltafast._sql.tree import Insert, Source
     from deltafast.schema import Field
@@ -170,7 +171,7 @@ def _typed(
     """Return the stream with its columns named and cast, batch by batch."""
     target: Any = handle_of(table).arrow_schema()
     wanted = read_schema(table.schema().to_json())
-    trees: list[str | None] = []
+    trees: list[BoundTree | None] = []
     fields: list[Any] = []
     for name, field in zip(names, cast("Any", rows.schema), strict=True):
         column = next((known for known in wanted.fields if known.name.lower() == name.lower()), None)
@@ -196,7 +197,7 @@ def _typed(
 _INPUT = "value"
 
 
-def _cast(field: Any, wanted: types.DataType, zone: str) -> str | None:
+def _cast(field: Any, wanted: types.DataType, zone: str) -> BoundTree | None:
     """Return the tree of the cast of a column by store assignment; None if the writer casts or refuses it."""
     try:
         found = read_schema(Schema.from_arrow(pa.schema([pa.field(_INPUT, field.type)])).to_json())
@@ -207,10 +208,10 @@ def _cast(field: Any, wanted: types.DataType, zone: str) -> str | None:
     if given == wanted or nested or not coercion.can_cast(given, wanted, "ansi"):
         return None
     binder = Binder(found, _INPUT, zone=zone)
-    return bound_value(binder, syntax.Name((_INPUT,)), _INPUT, wanted).to_json()
+    return bound_value(binder, syntax.Name((_INPUT,)), _INPUT, wanted).to_tree()
 
 
-def _evaluated(tree: str | None, array: Any) -> Any:
+def _evaluated(tree: BoundTree | None, array: Any) -> Any:
     if tree is None:
         return array
     batch = cast("Any", pa.table({_INPUT: array}))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltafast import _core
 from deltafast._expr import types
 from deltafast._expr.binder import Binder
-from deltafast._expr.demands import bound_value
+from deltafast._expr.constraints import bound_value
 from deltafast._expr.parser import parse
 from deltafast._expr.tree import Lit
 from deltafast._interop.record_batch_reader import RecordBatchReader
@@ -59,7 +59,7 @@ def _cell(node: Syntax, text: str, kind: DataType, zone: str) -> Any:
         except (OverflowError, ValueError):  # a year that Python does not have
             pass
     one = cast("Any", pa.table({"nothing": pa.nulls(1)}))
-    return RecordBatchReader(_core.evaluate(bound.to_json(), one)).read_all().column(0)[0].as_py()
+    return RecordBatchReader(_core.evaluate(bound.to_tree(), one)).read_all().column(0)[0].as_py()
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

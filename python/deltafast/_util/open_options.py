@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltafast._core_types import OpenOptions
 
 __all__ = ["core_open_options"]
 
@@ -15,14 +16,14 @@ def core_open_options(
     time_zone: str,
     max_table_version: int | None,
     allow_external_paths: bool | Sequence[str],
-) -> dict[str, str]:
+) -> OpenOptions:
     """Return the options of opening a table for the core."""
-    options = {"time_zone": time_zone}
-    if max_table_version is not None:
-        options["max_table_version"] = str(max_table_version)
-    if allow_external_paths is True:
-        options["allow_external_paths"] = "true"
-    elif allow_external_paths:
-        prefixes = [allow_external_paths] if isinstance(allow_external_paths, str) else allow_external_paths
-        options["allow_external_paths"] = ",".join(prefixes)
-    return options
+    if isinstance(allow_external_paths, str):
+        allow_external_paths = [allow_external_paths]
+    return {
+        "time_zone": time_zone,
+        "max_table_version": max_table_version,
+        "allow_external_paths": allow_external_paths
+        if isinstance(allow_external_paths, bool)
+        else list(allow_external_paths),
+    }

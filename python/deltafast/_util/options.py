@@ -11,6 +11,7 @@ from deltafast.exceptions import InvalidArgumentError, warn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltafast._core_types import CommitOptions
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = [
@@ -101,9 +102,9 @@ def sql_strings(what: str, expressions: object) -> dict[str, str]:
     return dict(cast("Mapping[str, str]", expressions))
 
 
-def commit_options(commit: CommitProperties | None, hooks: PostCommitHookProperties | None = None) -> dict[str, Any]:
+def commit_options(commit: CommitProperties | None, hooks: PostCommitHookProperties | None = None) -> CommitOptions:
     """Return both properties as commit options of the core."""
-    out: dict[str, Any] = {}
+    out: CommitOptions = {}
     if commit is not None:
         if commit.custom_metadata is not None:
             out["custom_metadata"] = _plain(commit.custom_metadata)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from deltafast import _core_types
 
 __all__ = [
     "LEVELS",
@@ -126,15 +129,15 @@ class WriterProperties:
         return f"WriterProperties({given})"
 
 
-def writer_options(properties: WriterProperties) -> dict[str, Any]:
+def writer_options(properties: WriterProperties) -> _core_types.WriterProperties:
     """Return the properties as options of the core."""
-    out = {key: value for key, value in vars(properties).items() if value is not None}
+    out: dict[str, Any] = {key: value for key, value in vars(properties).items() if value is not None}
     if properties.default_column_properties is not None:
         out["default_column_properties"] = _column_options(properties.default_column_properties)
     if properties.column_properties is not None:
         columns = properties.column_properties.items()
         out["column_properties"] = {column: _column_options(given) for column, given in columns}
-    return out
+    return cast("_core_types.WriterProperties", out)
 
 
 def _column_options(properties: ColumnProperties) -> dict[str, Any]:
@@ -164,10 +167,12 @@ def _codec(compression: str | None, level: int | None) -> str | None:
     return f"{name}({usual if level is None else level})"
 
 
-def encoding(properties: WriterProperties | None, zone: str, target_file_size: int | None = None) -> dict[str, Any]:
-    """Return the options of data files, JSON of `DataFileOptions` in `src/ops/target.rs`."""
+def encoding(
+    properties: WriterProperties | None, zone: str, target_file_size: int | None = None
+) -> _core_types.DataFileOptions:
+    """Return the options of data files."""
     if target_file_size is not None and not 1 <= target_file_size <= _LARGEST:
         message = f"target_file_size must be between 1 and {_LARGEST}, not {target_file_size}"
         raise InvalidArgumentError(message)
-    written = {} if properties is None else writer_options(properties)
+    written: _core_types.WriterProperties = {} if properties is None else writer_options(properties)
     return {"target_file_size": target_file_size, "writer_properties": written, "time_zone": zone}

@@ -46,6 +46,7 @@ from deltafast.table import pinned
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deltafast._core_types import ClauseAction
     from deltafast.spark._session.storage import Place
     from deltafast.spark._sql.column_to_sql import Sides
     from deltafast.spark._sql.create_table import Mode
@@ -578,10 +579,10 @@ class DeltaMergeBuilder:
 
     @translated()
     def _with(
-        self, kind: str, deed: str, condition: Any, values: Any = None, what: str | None = None
+        self, kind: str, action: ClauseAction, condition: Any, values: Any = None, what: str | None = None
     ) -> DeltaMergeBuilder:
         updates = None if what is None else as_values(values, self._sides, what)
-        clause = MergeClause(kind, deed, as_condition(condition, self._sides), updates)
+        clause = MergeClause(kind, action, as_condition(condition, self._sides), updates)
         return DeltaMergeBuilder(
             self._table, self._source, self._sides, self._condition, (*self._clauses, clause), evolve=self._evolve
         )

@@ -63,7 +63,7 @@ pub enum TableChange {
         /// path, and the name of the column or field after which it is placed; `None` for the first
         /// position.
         #[serde(default)]
-        places: Vec<(String, Option<String>)>,
+        positions: Vec<(String, Option<String>)>,
     },
     /// Moves a column or field among its siblings.
     MoveColumn {
@@ -316,7 +316,7 @@ impl<'a> AlterCommand<'a> {
     fn apply(&self, change: &TableChange) -> Result<AlteredTable> {
         let snapshot = self.snapshot;
         match change {
-            TableChange::AddColumns { fields, places } => self.add_columns(fields, places),
+            TableChange::AddColumns { fields, positions } => self.add_columns(fields, positions),
             TableChange::MoveColumn { column, after } => self.move_column(column, after.as_deref()),
             TableChange::SyncIdentity { column } => self.sync_identity(column),
             TableChange::DropColumns { columns } => self.drop_columns(columns),
@@ -563,7 +563,7 @@ impl<'a> AlterCommand<'a> {
     fn add_columns(
         &self,
         fields: &SchemaJson,
-        places: &[(String, Option<String>)],
+        positions: &[(String, Option<String>)],
     ) -> Result<AlteredTable> {
         let added = StructType::parse(&fields.to_string())?;
         let schema = self.schema;
@@ -605,7 +605,7 @@ impl<'a> AlterCommand<'a> {
         }
         let mut said = Vec::new();
         new_fields(schema, &added, "", &mut |path, field| {
-            let place = places
+            let place = positions
                 .iter()
                 .find(|(column, _)| column.eq_ignore_ascii_case(path))
                 .map(|(_, after)| position_clause(after.as_deref()));
@@ -616,7 +616,7 @@ impl<'a> AlterCommand<'a> {
             said.push(one);
         });
         let mut merged = evolution::merge(schema, &added, false);
-        for (column, after) in places {
+        for (column, after) in positions {
             merged = move_field(
                 &merged,
                 &resolve_column_path(&merged, column)?,

@@ -58,7 +58,7 @@ impl UpdateAssignments {
             assigned.push((
                 place,
                 rest.to_vec(),
-                BoundExpr::from_json(&assignment.tree.to_string())?,
+                BoundExpr::from_value(&assignment.tree)?,
             ));
         }
         let generated = rules

@@ -54,16 +54,16 @@ pub enum DmlKind {
 #[allow(clippy::struct_excessive_bools)]
 pub struct TableRequirements {
     /// Whether rows are matched by partition values alone, so that none has to be searched.
-    pub is_decided: bool,
+    pub selects_whole_files: bool,
     /// Whether rows are deleted by deletion vectors.
-    pub has_vectors: bool,
+    pub uses_deletion_vectors: bool,
     /// Whether change data files are written.
-    pub has_feed: bool,
+    pub writes_change_data: bool,
     /// Whether data files contain the partition columns.
-    pub has_partitions_in_files: bool,
+    pub materializes_partition_columns: bool,
     /// The names in files of the columns for a row's id and commit version, if row tracking keeps
     /// them.
-    pub tracked: Vec<String>,
+    pub row_tracking_columns: Vec<String>,
 }
 
 impl TableRequirements {
@@ -81,12 +81,12 @@ impl TableRequirements {
             })
         });
         Ok(Self {
-            is_decided: false,
-            has_vectors: target.has_deletion_vectors(),
-            has_feed: target.has_change_data_feed(),
-            has_partitions_in_files: request.materialize_partition_columns
+            selects_whole_files: false,
+            uses_deletion_vectors: target.has_deletion_vectors(),
+            writes_change_data: target.has_change_data_feed(),
+            materializes_partition_columns: request.materialize_partition_columns
                 && !request.partition_columns.is_empty(),
-            tracked: tracked.collect::<Result<_>>()?,
+            row_tracking_columns: tracked.collect::<Result<_>>()?,
         })
     }
 }
@@ -97,9 +97,9 @@ pub struct MatchedRowsSummary {
     /// Their number, if known.
     pub rows: Option<u64>,
     /// Whether there is a file with remaining rows.
-    pub has_partial: bool,
+    pub has_partial_files: bool,
     /// Paths of the files without remaining rows.
-    pub whole: Vec<String>,
+    pub emptied_files: Vec<String>,
 }
 
 /// A DELETE or an UPDATE in progress.
@@ -121,14 +121,14 @@ impl ExternalDmlJob {
     /// release cannot write.
     pub fn new(
         snapshot: &Snapshot,
-        verb: DmlKind,
+        kind: DmlKind,
         predicate: Option<NamedExpression>,
         commit_options: CommitOptions,
     ) -> Result<Self> {
         check_changeable(snapshot)?;
         Ok(Self {
             snapshot: snapshot.clone(),
-            kind: verb,
+            kind,
             predicate,
             commit_options,
             started: Instant::now(),
@@ -160,7 +160,7 @@ impl ExternalDmlJob {
             .transpose()?;
         let target = TargetTable::of(&self.snapshot, DataFileOptions::default());
         Ok(TableRequirements {
-            is_decided: MatchedRows::is_partition_only(&self.snapshot, predicate.as_ref()),
+            selects_whole_files: MatchedRows::is_partition_only(&self.snapshot, predicate.as_ref()),
             ..TableRequirements::of(&target, &self.snapshot, cancel)?
         })
     }
@@ -186,8 +186,8 @@ impl ExternalDmlJob {
         let (whole, partial) = matched.split_by_coverage();
         let found = MatchedRowsSummary {
             rows: matched.rows,
-            has_partial: !partial.is_empty(),
-            whole: whole.into_iter().map(|add| add.path).collect(),
+            has_partial_files: !partial.is_empty(),
+            emptied_files: whole.into_iter().map(|add| add.path).collect(),
         };
         self.matched_rows = Some((matched, self.started.elapsed()));
         Ok(found)

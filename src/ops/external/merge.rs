@@ -46,12 +46,12 @@ pub struct SourceStatistics {
     /// The number of its rows.
     pub rows: u64,
     /// The number of rows that can match any row of the table.
-    pub usable: u64,
+    pub matchable_rows: u64,
     /// For each key, whether the given values are all values, not only their bounds.
     pub complete: Vec<bool>,
     /// An upper bound of the numbers of new rows, from which identity columns are computed.
     #[serde(default)]
-    pub numbers: u64,
+    pub max_new_rows: u64,
 }
 
 /// What an engine must know of a table that it merges into.
@@ -61,7 +61,7 @@ pub struct MergeRequirements {
     table: TableRequirements,
     /// Whether the result does not depend on which of several source rows matches a row of the
     /// table.
-    pub takes_many: bool,
+    pub allows_multiple_matches: bool,
     /// Paths of the files to read.
     pub files: Vec<String>,
     /// Identity columns of new rows; a clause that sets no value for them gives the value of the
@@ -135,10 +135,14 @@ impl MergeCommand {
                 .any(|clause| !gives(clause, &identity.column))
         });
         let mut last = Vec::new();
-        for mut identity in identities.iter().filter(|_| facts.numbers > 0).cloned() {
+        for mut identity in identities
+            .iter()
+            .filter(|_| facts.max_new_rows > 0)
+            .cloned()
+        {
             advance(
                 &mut identity,
-                usize::try_from(facts.numbers).unwrap_or(usize::MAX),
+                usize::try_from(facts.max_new_rows).unwrap_or(usize::MAX),
             )?;
             last.push((identity.column, identity.next.wrapping_sub(identity.step)));
         }
@@ -153,11 +157,11 @@ impl MergeCommand {
             }
         }
         known.discard_partial_values(&facts.complete);
-        let can_match = facts.rows > 0 && facts.usable > 0;
+        let can_match = facts.rows > 0 && facts.matchable_rows > 0;
         let target_only = plan
             .target_only
             .as_ref()
-            .map(|tree| BoundExpr::from_json(&tree.to_string()))
+            .map(BoundExpr::from_value)
             .transpose()?;
         let reads = self.target_predicate(target_only.as_ref(), &known, &equalities, can_match)?;
         let files = candidate_files(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
@@ -187,7 +191,7 @@ impl ExternalMergeJob {
         let files = self.files.iter().map(|add| add.path.clone()).collect();
         Ok(MergeRequirements {
             table,
-            takes_many: self.clauses.allows_multiple_matches(),
+            allows_multiple_matches: self.clauses.allows_multiple_matches(),
             files,
             identities: self.identities.clone(),
         })

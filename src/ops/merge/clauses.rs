@@ -61,7 +61,7 @@ impl ClauseAction {
 #[serde(deny_unknown_fields)]
 pub struct ClausePlan {
     /// Its action.
-    pub deed: ClauseAction,
+    pub action: ClauseAction,
     /// The condition; the clause applies to all rows if `None`.
     #[serde(default)]
     pub condition: Option<NamedExpression>,
@@ -99,12 +99,7 @@ impl MergeClause {
                 "a MERGE takes at most 100 clauses of a kind",
             ));
         }
-        let value = |plan: &ValuePlan| {
-            Ok((
-                plan.path.clone(),
-                BoundExpr::from_json(&plan.tree.to_string())?,
-            ))
-        };
+        let value = |plan: &ValuePlan| Ok((plan.path.clone(), BoundExpr::from_value(&plan.tree)?));
         let one = |plan: &ClausePlan| {
             let condition = plan
                 .condition
@@ -112,7 +107,7 @@ impl MergeClause {
                 .map(NamedExpression::bound)
                 .transpose()?;
             Ok(Self {
-                clause_action: plan.deed,
+                clause_action: plan.action,
                 condition,
                 values: plan.values.iter().map(value).collect::<Result<_>>()?,
             })

@@ -98,7 +98,7 @@ pub struct MergePlan {
     /// Clauses for rows of the table that no row of the source matches, over the table's columns.
     pub by_source: Vec<ClausePlan>,
     /// The table's constraints.
-    pub demands: TableConstraints,
+    pub constraints: TableConstraints,
 }
 
 /// An equality of a [`MergePlan`].
@@ -115,7 +115,7 @@ pub struct EqualityPlan {
 
 impl MergePlan {
     pub(super) fn equalities(&self) -> Result<Vec<JoinEquality>> {
-        let tree = |value: &Value| BoundExpr::from_json(&value.to_string());
+        let tree = |value: &Value| BoundExpr::from_value(value);
         let equality = |plan: &EqualityPlan| {
             Ok(JoinEquality {
                 target: tree(&plan.target)?,
@@ -134,7 +134,7 @@ impl MergePlan {
                 out.extend(plan.condition.as_ref().map(|condition| {
                     ("predicate".to_owned(), Value::from(condition.sql.as_str()))
                 }));
-                out.insert("actionType".to_owned(), plan.deed.name().into());
+                out.insert("actionType".to_owned(), plan.action.name().into());
                 Value::Object(out)
             };
             Value::String(Value::Array(plans.iter().map(one).collect()).to_string())
@@ -198,7 +198,7 @@ impl MergeCommand {
         let lacks = |field: &StructField| {
             lacking.contains(&field.name) || snapshot.schema().field(&field.name).is_none()
         };
-        let demands = TableConstraints::of(&protocol, &metadata, &schema, lacks)?;
+        let constraints = TableConstraints::of(&protocol, &metadata, &schema, lacks)?;
         let encoding = options.encoding.clone();
         let target = TargetTable {
             protocol,
@@ -212,7 +212,7 @@ impl MergeCommand {
             source,
             target,
             is_changed,
-            constraints: demands,
+            constraints,
             started: Instant::now(),
         })
     }
@@ -244,12 +244,7 @@ impl MergeCommand {
         if clauses.changes_existing_rows() {
             check_changeable(&self.snapshot)?;
         }
-        let bound = |value: &Option<Value>| {
-            value
-                .as_ref()
-                .map(|value| BoundExpr::from_json(&value.to_string()))
-                .transpose()
-        };
+        let bound = |value: &Option<Value>| value.as_ref().map(BoundExpr::from_value).transpose();
         let equalities = plan.equalities()?;
         let (target_only, source_only, residual) = (
             bound(&plan.target_only)?,
@@ -257,7 +252,9 @@ impl MergeCommand {
             bound(&plan.residual)?,
         );
         self.check_identities(&clauses)?;
-        let rules = plan.demands.rules(&self.constraints, self.identities()?)?;
+        let rules = plan
+            .constraints
+            .rules(&self.constraints, self.identities()?)?;
         let spool = Arc::new(self.buffer_source(rows, cancel)?);
         let key = if equalities.is_empty() {
             None

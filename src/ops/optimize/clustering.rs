@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::rewrite::split_by_size;
@@ -42,26 +43,33 @@ pub(in crate::ops) struct LiquidClustering {
 }
 
 /// A metric of some files.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct FileMetrics {
     /// Their number.
+    #[serde(rename = "numFiles")]
     pub count: usize,
     /// Their size in bytes.
+    #[serde(rename = "size")]
     pub bytes: i64,
 }
 
 /// Metrics of clustering, as in delta-spark.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ClusteringMetrics {
     /// Files of cubes with the table's clustering columns; of any cubes in a full clustering.
+    #[serde(rename = "inputZCubeFiles")]
     pub input_cube_files: FileMetrics,
     /// The other files.
+    #[serde(rename = "inputOtherFiles")]
     pub input_other_files: FileMetrics,
     /// The number of existing cubes.
+    #[serde(rename = "inputNumZCubes")]
     pub input_cubes: usize,
     /// Files that are rewritten.
+    #[serde(rename = "mergedFiles")]
     pub merged_files: FileMetrics,
     /// The number of new cubes.
+    #[serde(rename = "numOutputZCubes")]
     pub output_cubes: usize,
 }
 

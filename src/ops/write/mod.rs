@@ -204,13 +204,13 @@ impl WriteCommand {
                 .zip(&columns.positions)
                 .any(|(own, place)| own.name == field.name && place.is_none())
         };
-        let demands = TableConstraints::of(&protocol, &metadata, &schema, lacks)?;
+        let constraints = TableConstraints::of(&protocol, &metadata, &schema, lacks)?;
         let identities = bound_constraints::identities(&protocol, &schema)?;
         let (counted, given): (Vec<IdentityColumn>, Vec<IdentityColumn>) = identities
             .into_iter()
             .partition(|identity| schema.field(&identity.column).is_some_and(lacks));
         // Errors that do not depend on the rows are reported before any row is read.
-        check_not_null(&schema, lacks, &demands, &counted)?;
+        check_not_null(&schema, lacks, &constraints, &counted)?;
         if options.dynamic_partitions {
             let mut partition = metadata
                 .partition_columns
@@ -233,7 +233,7 @@ impl WriteCommand {
             },
             is_changed,
             domains,
-            constraints: demands,
+            constraints,
             generated_identities: counted,
             explicit_identities: given,
             replacement: None,
@@ -279,10 +279,10 @@ impl WriteCommand {
         };
         // The changes of deletion vectors and of whole files can be derived from the log.
         let marks = self.uses_deletion_vectors(&change);
-        let has_feed = self.target.has_change_data_feed()
+        let writes_change_data = self.target.has_change_data_feed()
             && (self.keys.is_some() || (!change.matched.partial.is_empty() && !marks));
         let rows = with_key_tracking(rows, self.keys.clone());
-        if has_feed {
+        if writes_change_data {
             let both = write_with_change_data(self.destination.store(), &request, rows)?;
             for written in both.iter().flatten() {
                 orphans.add(&written.files);
@@ -330,14 +330,14 @@ impl WriteCommand {
             .iter()
             .try_for_each(IdentityColumn::check_given)?;
         let change = self.rows_to_replace(bound, cancel)?;
-        let has_feed = self.target.has_change_data_feed()
+        let writes_change_data = self.target.has_change_data_feed()
             && !change.matched.partial.is_empty()
             && !self.uses_deletion_vectors(&change);
         self.replacement = Some(ReplacementPlan {
             change,
-            writes_change_data: has_feed,
+            writes_change_data,
         });
-        Ok(has_feed)
+        Ok(writes_change_data)
     }
 
     /// The version that is read; `None` if the table does not exist.

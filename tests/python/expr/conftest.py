@@ -70,7 +70,7 @@ class Bind:
         return to_spark_sql(bind_expression(text, self.schema, **settings))
 
     def tree(self, text: str, **settings: object):
-        return json.loads(bind_expression(text, self.schema, **settings))["expr"]
+        return bind_expression(text, self.schema, **settings)["expr"]
 
     def type(self, text: str, **settings: object):
         tree = self.tree(text, **settings)

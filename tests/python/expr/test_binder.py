@@ -1,6 +1,5 @@
 """Names, types and casts: what text means on a given table."""
 
-import json
 import pickle
 
 import pytest
@@ -19,7 +18,7 @@ def test_names_are_found_without_case_and_given_in_the_tables_case(bind):
 
 def test_an_exact_name_wins_and_an_ambiguous_one_is_refused():
     schema = table(field("a", "integer"), field("A", "string"))
-    assert json.loads(bind_predicate("A = 'x'", schema))["expr"]["a"][0]["t"] == "string"
+    assert bind_predicate("A = 'x'", schema)["expr"]["a"][0]["t"] == "string"
     both = table(field("aB", "integer"), field("Ab", "integer"))
     with pytest.raises(InvalidArgumentError, match="ambiguous: `aB`, `Ab`"):
         bind_predicate("ab = 1", both)
@@ -201,7 +200,7 @@ def test_the_clock_is_read_once_and_can_be_given(bind):
     assert bind("dt = current_date", now=now) == "(`dt` = DATE '2024-01-31')"
     assert bind("dt = current_date", now=now, zone="Pacific/Kiritimati") == "(`dt` = DATE '2024-02-01')"
     assert bind("ntz = localtimestamp()", now=now) == "(`ntz` = TIMESTAMP_NTZ '2024-01-31 12:00:00')"
-    tree = json.loads(bind_predicate("current_timestamp() <= now()", bind.schema))["expr"]
+    tree = bind_predicate("current_timestamp() <= now()", bind.schema)["expr"]
     assert tree["a"][0] == tree["a"][1]
 
 
@@ -331,4 +330,4 @@ def test_a_refusal_crosses_to_other_processes_whole(bind):
 
 def test_expressions_of_any_type_can_be_bound(bind):
     assert bind.type("concat(s, i)") == "string"
-    assert json.loads(bind_expression("i + 1", bind.schema, ansi=False))["ansi"] is False
+    assert bind_expression("i + 1", bind.schema, ansi=False)["ansi"] is False

@@ -4,7 +4,6 @@
 # ruff: noqa: DTZ001
 
 import datetime as dt
-import json
 
 import pyarrow as pa
 import pytest
@@ -102,12 +101,12 @@ def test_year_month_day_and_hour_are_read_as_one_number():
 
 def test_a_table_without_generated_columns_is_left_alone(bind):
     tree = bind_predicate("i > 1", bind.schema)
-    assert add_generated_partition_filters(tree, bind.schema) == tree
+    assert repr(add_generated_partition_filters(tree, bind.schema)) == repr(tree)
 
 
 def test_settings_of_the_envelope_are_kept():
     tree = bind_predicate("d > '2024-01-01'", SCHEMA, zone="Asia/Tokyo", ansi=False)
-    envelope = json.loads(add_generated_partition_filters(tree, SCHEMA))
+    envelope = add_generated_partition_filters(tree, SCHEMA)
     assert (envelope["zone"], envelope["ansi"]) == ("Asia/Tokyo", False)
 
 

@@ -30,7 +30,8 @@ from deltafast._expr.render import to_spark_sql
 )
 def test_spark_text_binds_to_the_same_tree(bind, text):
     tree = bind_predicate(text, bind.schema)
-    assert bind_predicate(to_spark_sql(tree), bind.schema) == tree
+    # As text, since 0.0 equals -0.0, and 1 equals 1.0 and True.
+    assert repr(bind_predicate(to_spark_sql(tree), bind.schema)) == repr(tree)
 
 
 def test_names_are_quoted():

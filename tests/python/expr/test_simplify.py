@@ -74,7 +74,7 @@ def test_a_comparison_keeps_its_answer(pair, op, data):
     moved = simplify(plain, "UTC")
     rows = pa.table({column: near(column, literal)})
     before, after = (
-        pa.table(evaluate(Bound(tree).to_json(), rows))["value"].to_pylist()
+        pa.table(evaluate(Bound(tree).to_tree(), rows))["value"].to_pylist()
         for tree in (simplify_membership(plain), moved)
     )
     assert before == after, rows

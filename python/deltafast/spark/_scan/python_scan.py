@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltafast._core_types import BoundTree
     from deltafast.spark._scan.snapshot import Version
 
 __all__ = ["changes", "scan"]
@@ -29,7 +30,10 @@ _TASKS = 1000
 
 
 def scan(
-    version: Version, predicate: str | None, metadata_columns: tuple[str, ...], only: frozenset[str] | None = None
+    version: Version,
+    predicate: BoundTree | None,
+    metadata_columns: tuple[str, ...],
+    only: frozenset[str] | None = None,
 ) -> Any:
     """Return a frame of the table's columns and the given metadata columns; with `only`, of these files alone."""
     import pyarrow as pa

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from deltafast._core_types import BoundTree
     from deltafast._util.filters import Predicate
     from deltafast.spark._scan.snapshot import Listing
 
@@ -158,7 +159,7 @@ def files_frame(version: Version, paths: Sequence[str]) -> Any:
 
 def _frame(
     version: Version,
-    tree: str | None,
+    tree: BoundTree | None,
     metadata: tuple[str, ...],
     read_mode: ReadMode,
     only: frozenset[str] | None = None,
@@ -267,7 +268,7 @@ def _one(name: str, first: Any, second: Any) -> Any:
     return second if first is None else first
 
 
-def _sql(tree: str) -> str:
+def _sql(tree: BoundTree) -> str:
     from deltafast._expr.render import to_spark_sql
 
     return to_spark_sql(tree)

@@ -15,6 +15,7 @@ from deltafast.spark._session.storage import place_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from deltafast._core_types import BoundTree
     from deltafast.spark._session.session import Session
     from deltafast.table import DeltaTable
 
@@ -23,7 +24,7 @@ __all__ = ["FILE", "ROW", "Rows", "refuse"]
 #: Columns in addition to the table's: a file's number in the listing, a row's position in the file.
 FILE, ROW = "__deltafast_file_number", "__deltafast_row"
 
-_TRACKED = ("row_id", "row_commit_version")
+_ROW_TRACKING = ("row_id", "row_commit_version")
 
 
 def refuse(what: str, feature: str | None = None) -> NoReturn:
@@ -38,23 +39,23 @@ class Rows:
     Args:
         session: The session.
         table: A handle on the version.
-        tracked: The physical names of the columns that materialize a row's id and commit version; empty if they are not
-            materialized.
+        row_tracking_columns: The physical names of the columns that materialize a row's id and commit version; empty
+            if they are not materialized.
     """
 
-    def __init__(self, session: Session, table: DeltaTable, tracked: Sequence[str] = ()) -> None:
-        self.session, self.tracked = session, tuple(tracked)
+    def __init__(self, session: Session, table: DeltaTable, row_tracking_columns: Sequence[str] = ()) -> None:
+        self.session, self.row_tracking_columns = session, tuple(row_tracking_columns)
         self.place = place_of(session, handle_of(table).given_uri, handle_of(table).storage_options)
         self.version = Version(session, self.place, table)
         self.columns = self.version.columns
         if self.version.mapping == "id" and not self.version.snapshot.ids_agree():
             refuse("field ids and physical names of some files of the table disagree", "columnMapping")
 
-    def listing(self, tree: str | None, only: Collection[str] | None = None) -> Listing:
+    def listing(self, tree: BoundTree | None, only: Collection[str] | None = None) -> Listing:
         """Return the numbered files that may hold rows for which a bound tree is true; with `only`, of these paths."""
         import pyarrow as pa
 
-        found = self.version.listing(tree, _TRACKED if self.tracked else (), only=only)
+        found = self.version.listing(tree, _ROW_TRACKING if self.row_tracking_columns else (), only=only)
         numbers = pa.array(range(len(found.files)), pa.int32())
         files = found.files.append_column(FILE, numbers)
         return found._replace(files=files, constants=[*found.constants, field_of(FILE, "integer")])
@@ -73,7 +74,7 @@ class Rows:
         added += (
             [functions.col("_metadata.row_index").alias(ROW)] if constants is None else map(functions.col, constants)
         )
-        for name, column in zip(_TRACKED, self.tracked, strict=False):
+        for name, column in zip(_ROW_TRACKING, self.row_tracking_columns, strict=False):
             data.append(field_of(column, "long"))
             constant = self.version.materialized(name)[1]
             added.append(row_tracking(name, column, constant).alias(column))

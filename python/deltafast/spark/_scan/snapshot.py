@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltafast import _core
+    from deltafast._core_types import BoundTree
+    from deltafast._expr.tree import Node
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
     from deltafast.table import DeltaTable
@@ -61,7 +63,7 @@ class Listing(NamedTuple):
     size: int
     #: The metadata columns to read, and the bound tree that skips files.
     wanted: tuple[str, ...]
-    predicate: str | None
+    predicate: BoundTree | None
     #: The files with deletion vectors, by their numbers.
     marked: Any
 
@@ -94,7 +96,7 @@ class Version:
         self._table = table
         self.snapshot = handle_of(table).snapshot
         metadata = table.metadata()
-        schema = json.loads(json.loads(self.snapshot.metadata_json())["schemaString"])
+        schema = json.loads(self.snapshot.metadata()["schemaString"])
         protocol = table.protocol()
         features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         self.mapping = mapping_mode(protocol.min_reader_version, features, metadata.configuration)
@@ -155,7 +157,7 @@ class Version:
 
     def listing(
         self,
-        predicate: str | None,
+        predicate: BoundTree | None,
         wanted: tuple[str, ...] = (),
         *,
         lazy: bool = False,
@@ -186,12 +188,12 @@ class Version:
         """Return the files that can match filters (see `verdict`), for a listing without files."""
         from deltafast._expr.tree import Bound
 
-        trees = [tree for sql in _split(filters) if (tree := self._bound(sql)) is not None]
+        nodes = [node for sql in _split(filters) if (node := self._bound(sql)) is not None]
         if listing.predicate is not None:
-            trees.append(Bound.from_json(listing.predicate).expr)
-        return self._files(listing, self._together(trees))
+            nodes.append(Bound.from_tree(listing.predicate).expr)
+        return self._files(listing, self._together(nodes))
 
-    def _files(self, listing: Listing, predicate: str | None, only: set[str] | None = None) -> pa.Table:
+    def _files(self, listing: Listing, predicate: BoundTree | None, only: set[str] | None = None) -> pa.Table:
         """Return the table of the files that can match a bound tree; with `only`, of these paths."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -276,23 +278,23 @@ class Version:
         import pyarrow.compute as pc
 
         if filters not in self._verdicts:
-            trees = [tree for sql in _split(filters) if (tree := self._bound(sql)) is not None]
+            nodes = [node for sql in _split(filters) if (node := self._bound(sql)) is not None]
             answer = ""
-            if trees:
-                stream = self.snapshot.file_uris(self._together(trees), as_in_log=True)
+            if nodes:
+                stream = self.snapshot.file_uris(self._together(nodes), as_in_log=True)
                 kept = RecordBatchReader(stream).read_all().column("uri").combine_chunks()
                 answer = _digits(cast("Any", pc).is_in(paths, kept))
             self._verdicts[filters] = answer
         return self._verdicts[filters]
 
-    def _together(self, trees: list[Any]) -> str | None:
+    def _together(self, nodes: list[Node]) -> BoundTree | None:
         from deltafast._expr.tree import Bound, joined
 
-        if not trees:
+        if not nodes:
             return None
-        return Bound(joined("and", trees), ansi=self.session.is_ansi, zone=self.session.zone).to_json()
+        return Bound(joined("and", nodes), ansi=self.session.is_ansi, zone=self.session.zone).to_tree()
 
-    def _bound(self, sql: str) -> Any:
+    def _bound(self, sql: str) -> Node | None:
         from deltafast._expr import bind_predicate
         from deltafast._expr.tree import Bound
 
@@ -302,7 +304,7 @@ class Version:
             tree = bind_predicate(sql, schema, zone=self.session.zone, ansi=self.session.is_ansi)
         except DeltaError:
             return None
-        return self.columns.logical_paths(Bound.from_json(tree).expr)
+        return self.columns.logical_paths(Bound.from_tree(tree).expr)
 
 
 def check_timestamp(table: DeltaTable, timestamp: str | datetime) -> None:

@@ -7,7 +7,6 @@ Nothing here needs Spark.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -277,8 +276,7 @@ class StreamPlan:
             found = newest.at_timestamp(time)
         except VersionNotFoundError:
             # It is before the oldest version that can be read; the commits begin there.
-            oldest = json.loads(newest.history_json(None)[-1])
-            return int(oldest["version"])
+            return int(newest.history(None)[-1]["version"])
         return found.version if found.timestamp_ms == time else found.version + 1
 
     def _newest(self) -> _core.Snapshot:

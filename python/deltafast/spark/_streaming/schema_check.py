@@ -16,7 +16,7 @@ __all__ = ["chosen", "fields_of", "fits"]
 
 def fields_of(table: TableHandle) -> list[dict[str, Any]]:
     """Return the table's columns, in Delta's JSON."""
-    return json.loads(json.loads(table.snapshot.metadata_json())["schemaString"])["fields"]
+    return json.loads(table.snapshot.metadata()["schemaString"])["fields"]
 
 
 def chosen(own: list[dict[str, Any]], schema: list[dict[str, Any]], table: TableHandle) -> list[dict[str, Any]]:

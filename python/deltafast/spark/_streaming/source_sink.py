@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
 
+    from deltafast._core_types import WriteOptions
     from deltafast.spark._session.storage import Place
     from deltafast.spark._streaming.options import StreamOptions
 
@@ -309,8 +310,8 @@ def sink(
     def write_batch(frame: Any, number: int) -> None:
         app = app_id or _query_id(frame)
         counted = options | {"txnAppId": app, "txnVersion": number}
-        batch = {"batch": {"query_id": app, "epoch_id": number}}
-        write_rows(frame, path, mode, where, counted, table | batch, **others)
+        written: WriteOptions = {**table, "batch": {"query_id": app, "epoch_id": number}}
+        write_rows(frame, path, mode, where, counted, written, **others)
 
     return write_batch
 

@@ -24,6 +24,7 @@ from deltafast.transaction import CommitProperties, Transaction
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from deltafast._core_types import WriteOptions
     from deltafast.spark._session.storage import Place
 
 __all__ = ["commit", "discard", "query_id", "stage", "text_of"]
@@ -105,14 +106,15 @@ def commit(
             custom_metadata=None if metadata is None else {"userMetadata": metadata},
             app_transactions=None if app is None else [Transaction(*app)],
         )
-        settings |= {
+        options: WriteOptions = {
+            **cast("WriteOptions", settings),
             "has_predicate": replace_where is not None,
             "commit_options": commit_options(properties),
             "encoding": encoding(None, zone),
             "keys": [],
         }
         rows = pa.RecordBatchReader.from_batches(schema, _rows(place, schema, paths))
-        run_write(place.uri, rows, settings, replace_where, zone, place.options or None, None, None)
+        run_write(place.uri, rows, options, replace_where, zone, place.options or None, None, None)
     finally:
         discard(place, paths)
     return True

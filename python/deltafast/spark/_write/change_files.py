@@ -7,7 +7,6 @@ generated are reported correctly.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
@@ -20,6 +19,7 @@ from deltafast.spark._write.staging_folder import write_folder
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
+    from deltafast._core_types import BoundTree
     from deltafast.spark._scan.physical_columns import Columns
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
@@ -34,7 +34,7 @@ def tell(
     session: Session,
     place: Place,
     version: int,
-    replaced: Any,
+    replaced: BoundTree,
     columns: Columns,
     new: tuple[str, Any] | None,
     folder: str,
@@ -46,7 +46,7 @@ def tell(
         session: The session.
         place: The table.
         version: The version that is read.
-        replaced: The bound tree, as parsed JSON, that is true for the rows that are deleted.
+        replaced: The bound tree that is true for the rows that are deleted.
         columns: The table's columns after the write.
         new: The folder with the new rows, which Spark wrote, and their schema; None if they are reported elsewhere.
         folder: The folder for the changes, relative to the table's.
@@ -65,13 +65,12 @@ def tell(
         write_folder(session, told, partition, place, folder, codec)
 
 
-def _ended(session: Session, place: Place, version: int, replaced: Any, columns: Columns) -> Any:
+def _ended(session: Session, place: Place, version: int, replaced: BoundTree, columns: Columns) -> Any:
     """Return the deleted rows, with the columns of the table's new schema."""
     from pyspark.sql import functions
 
-    tree = json.dumps(replaced)
     rows = Rows(session, DeltaTable(place.uri, version=version, storage_options=place.options or None))
-    frame = rows.frame(rows.listing(tree), ()).where(to_spark_sql(tree))
+    frame = rows.frame(rows.listing(replaced), ()).where(to_spark_sql(replaced))
     before = {field["name"].lower(): field for field in rows.columns.fields}
     wanted = {field["name"]: plain_type(field["type"]) for field in columns.fields}
     return frame.select(*cast_or_filled(session, before, wanted, ()), functions.lit("delete").alias(KIND))

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltafast import _core_types
+    from deltafast._core_types import FileWriteOptions, WriteTarget, WrittenFiles
     from deltafast.spark._scan.physical_columns import Columns
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
@@ -38,12 +40,14 @@ def write_direct(
     rows: Any,
     columns: Columns,
     place: Place,
-    table: dict[str, Any],
+    target: WriteTarget,
+    schema: str,
+    mapped: str,
     codec: str | None,
     most: int,
     *,
     has_change_data: bool,
-) -> list[str]:
+) -> list[WrittenFiles]:
     """Write the rows on the executors.
 
     Args:
@@ -51,24 +55,25 @@ def write_direct(
         rows: A frame with the table's columns, from `logical`.
         columns: The table's columns.
         place: The table.
-        table: The table's `schema` as a string, `protocol` and `metadata`, the column mapping mode `mapped`, and the
-            `identities` for which the rows have new values.
+        target: The table after the write; the rows have new values for its `identities`.
+        schema: The table's schema, as a string.
+        mapped: The column mapping mode.
         codec: The compression codec of files; the table's if None.
         most: Maximum number of rows in a file; unlimited if 0.
         has_change_data: Whether the rows are also written as inserts of the change data feed.
 
     Returns:
-        The argument of `TableWrite.run_written`.
+        The files of each task, for `TableWrite.run_written`.
 
     Raises:
         ConstraintViolatedError: A row violates a constraint of the table.
         InvalidArgumentError: An identity column has no further values.
     """
-    properties: dict[str, str] = table["metadata"].get("configuration") or {}
-    features = {*(table["protocol"].get("writerFeatures") or ())}
-    options = {
+    properties = target["metadata"]["configuration"]
+    features = {*(target["protocol"].get("writerFeatures") or ())}
+    options: FileWriteOptions = {
         "partition_by": [field["name"] for field in columns.partition],
-        "column_mapping": table["mapped"],
+        "column_mapping": mapped,
         "properties": properties,
         "materialize_partition_columns": "materializePartitionColumns" in features
         or any(properties.get(f"delta.enableIcebergCompatV{n}") == "true" for n in (1, 2))
@@ -79,18 +84,21 @@ def write_direct(
         "has_change_data": has_change_data,
         "time_zone": session.zone,
     }
-    steps = {identity["column"]: identity["step"] for identity in table["identities"]}
+    steps = {identity["column"]: identity["step"] for identity in target["identities"]}
     settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": _ROWS}
-    write = shipped(_writer(place.uri, table["schema"], options, dict(place.options), steps))
+    write = shipped(_writer(place.uri, schema, options, dict(place.options), steps))
     with session.set(settings), telling(), quiet():
-        answers = rows.mapInArrow(write, "answer string").collect()
-    return [row.answer for row in answers]
+        found = rows.mapInArrow(write, "written string").collect()
+    return [json.loads(row.written) for row in found]
 
 
 def _writer(
-    uri: str, schema: str, options: dict[str, Any], storage: dict[str, str], steps: dict[str, int]
+    uri: str, schema: str, options: FileWriteOptions, storage: dict[str, str], steps: dict[str, int]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of a task; `steps` are those of the identity columns that have new values."""
+    """Return the function of a task, whose result is one row with the JSON text of `WrittenFiles`.
+
+    `steps` are those of the identity columns that have new values.
+    """
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -113,14 +121,14 @@ def _writer(
             return
         filled = (noted(batch) for batch in chain([first], batches) if batch.num_rows)
         stream = pa.RecordBatchReader.from_batches(first.schema, filled)
-        answer = json.loads(_core.write_files(uri, schema, stream, json.dumps(options), storage or None))
-        answer |= {"identities": last, "steps": steps}
-        yield cast("Any", pa.RecordBatch).from_pydict({"answer": [json.dumps(answer)]})
+        written = _core.write_files(uri, schema, stream, options, storage or None)
+        written["identities"], written["steps"] = last, steps
+        yield cast("Any", pa.RecordBatch).from_pydict({"written": [json.dumps(written)]})
 
     return write
 
 
-def _properties(codec: str) -> dict[str, Any]:
+def _properties(codec: str) -> _core_types.WriterProperties:
     """Return the core's writer properties; Spark's names of codecs are case-insensitive."""
     name: Any = {"NONE": "UNCOMPRESSED", "LZ4_RAW": "LZ4"}.get(codec.upper(), codec.upper())
     return writer_options(WriterProperties(compression=name))

@@ -14,6 +14,8 @@ from deltafast.spark._scan.physical_columns import quoted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltafast._core_types import IdentityColumn
+
 __all__ = ["ENDED", "PLACE", "TASK", "counted", "value_of"]
 
 #: Prefix of the error message for a column without further values, by which it is recognized in Spark's error.
@@ -27,12 +29,12 @@ _NUMBER = "__deltafast_number"
 PLACE, TASK = "({} & 8589934591L)", "shiftright({}, 33)"
 
 
-def counted(rows: Any, identities: Sequence[dict[str, Any]]) -> Any:
+def counted(rows: Any, identities: Sequence[IdentityColumn]) -> Any:
     """Add values of identity columns to rows, which may not be shuffled afterwards.
 
     Args:
         rows: A frame.
-        identities: `column`, `next` and `step` of each, as the core reports them.
+        identities: The columns, as the core reports them.
     """
     from pyspark.sql import functions
 
@@ -42,11 +44,11 @@ def counted(rows: Any, identities: Sequence[dict[str, Any]]) -> Any:
     return numbered.withColumns({one["column"]: value_of(one, _NUMBER, _TASKS) for one in identities}).drop(_NUMBER)
 
 
-def value_of(identity: dict[str, Any], number: str, tasks: int) -> Any:
+def value_of(identity: IdentityColumn, number: str, tasks: int) -> Any:
     """Return the value of a row.
 
     Args:
-        identity: `column`, `next` and `step`.
+        identity: The identity column.
         number: The column with the row's number, from `monotonically_increasing_id`.
         tasks: Maximum number of tasks.
     """
@@ -56,7 +58,7 @@ def value_of(identity: dict[str, Any], number: str, tasks: int) -> Any:
     task, place = functions.expr(TASK.format(name)), functions.expr(PLACE.format(name))
     many = functions.lit(f"deltafast: rows are counted by more than {tasks} tasks")
     steps = functions.when(task < tasks, place * tasks + task).otherwise(functions.raise_error(many).cast("bigint"))
-    first, step = (functions.lit(identity[key]).cast("bigint") for key in ("next", "step"))
+    first, step = (functions.lit(value).cast("bigint") for value in (identity["next"], identity["step"]))
     ended = functions.lit(f"{ENDED} {identity['column']!r} has come to the end of its numbers")
     made = functions.try_add(first, functions.try_multiply(step, steps))
     return functions.coalesce(made, functions.raise_error(ended).cast("bigint"))

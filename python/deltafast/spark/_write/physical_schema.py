@@ -17,6 +17,7 @@ from deltafast.spark._write.identity_columns import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltafast._core_types import NamedExpression, TableConstraints
     from deltafast.spark._session.session import Session
 
 __all__ = [
@@ -81,7 +82,7 @@ def logical(
     session: Session,
     frame: Any,
     target: dict[str, Any],
-    demands: dict[str, Any],
+    constraints: TableConstraints,
     predicate: str | None,
     *,
     gather: bool = False,
@@ -94,7 +95,7 @@ def logical(
         frame: The rows.
         target: The table's `schema` (parsed), `partition` columns, column mapping mode `mapped`, and the `identities`
             for which values are generated here.
-        demands: Checks, generated columns and defaults, as the core reports them.
+        constraints: Checks, generated columns and defaults, as the core reports them.
         predicate: The condition that rows must match if they replace others.
         gather: Whether to repartition rows by partition into few tasks; needs the settings of
             `staging_folder.gathering`.
@@ -113,11 +114,11 @@ def logical(
     counts = [identity["column"] for identity in target["identities"]]
     given = _by_name(frame)
     wanted = {name: of for name, of in types.items() if name not in counts and not (by_core and of == "void")}
-    rows = frame.select(*cast_or_filled(session, given, wanted, demands["defaults"]))
-    checks = [(check["name"], spark_text(check["sql"], types)) for check in demands["checks"]]
-    checks += [(check["name"], check["sql"]) for check in demands["lengths"]]
+    rows = frame.select(*cast_or_filled(session, given, wanted, constraints["defaults"]))
+    checks = [(check["name"], spark_text(check["sql"], types)) for check in constraints["checks"]]
+    checks += [(check["name"], check["sql"]) for check in constraints["lengths"]]
     late: list[tuple[str, str]] = []
-    for name, sql in [(value["name"], spark_text(value["sql"], types)) for value in demands["generated"]]:
+    for name, sql in [(value["name"], spark_text(value["sql"], types)) for value in constraints["generated"]]:
         if name.lower() in given:
             made = f"cast(({sql}) as {spark_type(types[name]).simpleString()})"
             checks.append((f"Generated Column {name}", f"{quoted(name)} <=> {made}"))
@@ -137,7 +138,7 @@ def logical(
 
 
 def cast_or_filled(
-    session: Session, given: dict[str, dict[str, Any]], wanted: dict[str, Any], defaults: Sequence[dict[str, Any]]
+    session: Session, given: dict[str, dict[str, Any]], wanted: dict[str, Any], defaults: Sequence[NamedExpression]
 ) -> list[Any]:
     """Return given columns cast to the table's types, and the other ones with their default or null.
 

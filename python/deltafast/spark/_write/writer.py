@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
-from deltafast._expr.demands import bind_rows
+from deltafast._expr.constraints import bind_rows, expressions
 from deltafast._expr.render import to_spark_sql
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names
@@ -33,6 +33,15 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Generator, Mapping, Sequence
 
+    from deltafast._core_types import (
+        AsSelect,
+        SaveMode,
+        SchemaMode,
+        TableConstraints,
+        WriteOptions,
+        WriteTarget,
+        WrittenFiles,
+    )
     from deltafast._util.filters import Predicate
     from deltafast.spark._session.storage import Place
 
@@ -117,8 +126,8 @@ def described(
     name: str | None = None,
     description: str | None = None,
     configuration: Mapping[str, str | None] | None = None,
-) -> dict[str, Any]:
-    """Return the definition of a new table from the arguments of `write`, as the core takes it."""
+) -> WriteOptions:
+    """Return the definition of a new table from the arguments of `write`, as options of the core."""
     return {
         "partition_by": names(partition_by),
         "cluster_by": names(cluster_by) or [],
@@ -131,10 +140,10 @@ def described(
 def write_rows(
     frame: Any,
     path: str | os.PathLike[str],
-    mode: str,
+    mode: SaveMode,
     replace_where: Predicate | None,
     options: Mapping[str, Any] | None,
-    table: dict[str, Any],
+    table: WriteOptions,
     writer: Literal["jvm", "arrow", "driver"] = "jvm",
     storage_options: Mapping[str, str] | None = None,
     *,
@@ -179,9 +188,10 @@ def write_rows(
         custom_metadata={"userMetadata": given["usermetadata"]} if "usermetadata" in given else None,
         app_transactions=None if transaction is None else [transaction],
     )
-    settings = table | {
+    settings: WriteOptions = {
+        **table,
         "mode": mode,
-        "configuration": defaults(session) | table["configuration"],
+        "configuration": defaults(session) | table.get("configuration", {}),
         "schema_mode": _schema_mode(given),
         "has_predicate": replace_where is not None,
         "dynamic_partitions": str(given.get("partitionoverwritemode", "static")).lower() == "dynamic"
@@ -199,7 +209,7 @@ def write_rows(
 def write_as_select(
     frame: Any,
     place: Place,
-    statement: Literal["create", "create_or_replace", "replace"],
+    statement: AsSelect,
     *,
     partition_by: Sequence[str],
     cluster_by: Sequence[str],
@@ -214,7 +224,7 @@ def write_as_select(
     session = Session(frame.sparkSession)
     text = session.conf(_CONF + "commitInfo.userMetadata")
     commit = CommitProperties(custom_metadata=None if text is None else {"userMetadata": text})
-    settings = {
+    settings: WriteOptions = {
         "mode": "error" if statement == "create" else "overwrite",
         "partition_by": list(partition_by),
         "cluster_by": list(cluster_by),
@@ -228,25 +238,24 @@ def write_as_select(
         _by_executors(session, frame, place, plan, None, {})
 
 
-def _planned(session: Session, frame: Any, place: Place, settings: dict[str, Any]) -> _core.TableWrite | None:
+def _planned(session: Session, frame: Any, place: Place, settings: WriteOptions) -> _core.TableWrite | None:
     """Return the core's plan of the write; None if there is nothing to write."""
     plan = _core.TableWrite.plan(
         place.uri,
-        json.dumps(settings),
+        settings,
         actions="",
         schema=json.dumps(_schema(frame)),
         storage_options=place.options or None,
         open_options=core_open_options(session.zone, None, allow_external_paths=False),
     )
-    if plan is not None and _mapping_of(json.loads(plan.target)) == "none":
+    if plan is not None and _mapping_of(plan.target) == "none":
         check_names(json.loads(plan.schema), lambda: _schema_before(place))
     return plan
 
 
-def _mapping_of(target: dict[str, Any]) -> str:
+def _mapping_of(target: WriteTarget) -> str:
     """Return the column mapping mode of the table."""
-    protocol: dict[str, Any] = target["protocol"]
-    properties: dict[str, Any] = target["metadata"].get("configuration") or {}
+    protocol, properties = target["protocol"], target["metadata"]["configuration"]
     return mapping_mode(protocol["minReaderVersion"], protocol.get("readerFeatures"), properties)
 
 
@@ -269,48 +278,59 @@ def _by_executors(
     """Write the rows on the executors, then commit."""
     from pyspark.sql import functions
 
-    target = json.loads(plan.target)
-    metadata: dict[str, Any] = target["metadata"]
-    properties: dict[str, Any] = metadata.get("configuration") or {}
+    target = plan.target
+    metadata, properties = target["metadata"], target["metadata"]["configuration"]
     mapped = _mapping_of(target)
     table: dict[str, Any] = {
         "schema": json.loads(plan.schema),
-        "partition": metadata.get("partitionColumns") or [],
+        "partition": metadata["partitionColumns"],
         "mapped": mapped != "none",
         "identities": target["identities"],
     }
-    demand = None if replace_where is None else json.loads(bind_rows(replace_where, plan.schema, zone=session.zone))
-    predicate = None if demand is None else to_spark_sql(json.dumps(demand["tree"]))
-    bound = json.dumps({"predicate": demand})
-    has_feed = plan.settle(bound)
+    replaced = None if replace_where is None else bind_rows(replace_where, plan.schema, zone=session.zone)
+    constraints: TableConstraints = {**expressions(), "predicate": replaced}
+    # The core refuses a predicate that is not bound.
+    writes_change_data = plan.plan_replacement(constraints)
+    tree = None if replaced is None else replaced.get("tree")
+    predicate = None if tree is None else to_spark_sql(tree)
     gather = gathered(session, properties, given.get("optimizewrite"))
     by_core = writer == "arrow"
     most = max(int(given.get("maxrecordsperfile") or 0), 0)
     codec = given.get("compression")
     of_spark = codec or properties.get("delta.parquet.compression.codec")
-    folder, changes = f"spark-{uuid.uuid4()}", f"_change_data/spark-{uuid.uuid4()}" if has_feed else None
-    answers: list[str] = []
+    folder, changes = f"spark-{uuid.uuid4()}", f"_change_data/spark-{uuid.uuid4()}" if writes_change_data else None
+    written: list[WrittenFiles] = []
     with _left_clean(plan, place, [name for name in (folder, changes) if name]) as left:
         with session.set(gathering(session, gather)):
             rows, columns = logical(
-                session, frame, table, json.loads(plan.demands), predicate, gather=gather is not None, by_core=by_core
+                session, frame, table, plan.constraints, predicate, gather=gather is not None, by_core=by_core
             )
             new = None
             if by_core:
-                known = target | {"schema": plan.schema, "mapped": mapped}
-                answers = write_direct(session, rows, columns, place, known, codec, most, has_change_data=has_feed)
+                written = write_direct(
+                    session,
+                    rows,
+                    columns,
+                    place,
+                    target,
+                    plan.schema,
+                    mapped,
+                    codec,
+                    most,
+                    has_change_data=writes_change_data,
+                )
             else:
                 rows, partition = physical(rows, columns, functions)
                 options = {"maxRecordsPerFile": str(most)} if "maxrecordsperfile" in given else {}
                 options |= of_format(properties)
                 write_folder(session, rows, partition, place, folder, of_spark, options)
                 new = (folder, rows.schema)
-        if changes is not None and demand is not None:
-            tell(session, place, target["version"], demand["tree"], columns, new, changes, of_spark)
+        if changes is not None and tree is not None and target["version"] is not None:
+            tell(session, place, target["version"], tree, columns, new, changes, of_spark)
         left.clear()
         if by_core:
-            return json.loads(plan.run_written(bound, answers, changes)[1])["version"]
-        return json.loads(plan.run_folder(bound, folder, changes)[1])["version"]
+            return plan.run_written(constraints, written, changes).version
+        return plan.run_folder(constraints, folder, changes).version
 
 
 @contextmanager
@@ -334,13 +354,13 @@ def _left_clean(plan: _core.TableWrite, place: Place, folders: list[str]) -> Gen
 
 
 def _through_driver(
-    session: Session, frame: Any, place: Place, settings: dict[str, Any], replace_where: Predicate | None
+    session: Session, frame: Any, place: Place, settings: WriteOptions, replace_where: Predicate | None
 ) -> int | None:
     """Collect the rows for the core, which writes them."""
     from deltafast._util.writer_properties import encoding
     from deltafast.writer import run_write
 
-    settings |= {"encoding": encoding(None, session.zone), "keys": []}
+    settings = {**settings, "encoding": encoding(None, session.zone), "keys": []}
     run_write(place.uri, frame.toArrow(), settings, replace_where, session.zone, place.options or None, None, None)
     return DeltaTable(place.uri, storage_options=place.options or None).version()
 
@@ -367,11 +387,10 @@ def _given(session: Session, options: Mapping[str, Any] | None) -> dict[str, Any
     return found
 
 
-def _schema_mode(given: dict[str, Any]) -> str | None:
-    for key, mode in (("overwriteschema", "overwrite"), ("mergeschema", "merge")):
-        if str(given.get(key, "false")).lower() == "true":
-            return mode
-    return None
+def _schema_mode(given: dict[str, Any]) -> SchemaMode | None:
+    if str(given.get("overwriteschema", "false")).lower() == "true":
+        return "overwrite"
+    return "merge" if str(given.get("mergeschema", "false")).lower() == "true" else None
 
 
 def defaults(session: Session) -> dict[str, str | None]:

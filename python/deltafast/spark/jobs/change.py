@@ -6,11 +6,11 @@ a second job writes the updated rows of an UPDATE; without them a second job rew
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast._expr.demands import bind_rows, bind_updates
+from deltafast._expr.constraints import bind_rows, bind_updates
+from deltafast._expr.render import to_spark_sql
 from deltafast._handle import handle_of
 from deltafast._ops.delete_update import dml_figures
 from deltafast._util.options import commit_options
@@ -21,11 +21,12 @@ from deltafast.spark._session.session import ANSI, Session
 from deltafast.spark._write.change_files import KIND
 from deltafast.spark.jobs.folders import Folders
 from deltafast.spark.jobs.row_bitmaps import marks
-from deltafast.spark.jobs.values import CHANGED, Demands, assigned, sql_of
+from deltafast.spark.jobs.values import CHANGED, Constraints, assigned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deltafast._core_types import CommitOptions, DmlKind, MatchedRowsSummary
     from deltafast._util.filters import Predicate
     from deltafast.spark._scan.snapshot import Listing
     from deltafast.table import DeltaTable
@@ -62,11 +63,11 @@ def delete(
     """
     job = _Job(spark, table, "delete", condition, commit_options(commit_properties, post_commithook_properties))
     with job.session.set(ANSI), job.folders as folders:
-        listing, found = job.find()
-        if listing is not None and not job.outlook["has_vectors"] and found["has_partial"]:
-            if job.outlook["has_feed"]:
+        listing, found = job.find_rows()
+        if listing is not None and not job.requirements["uses_deletion_vectors"] and found["has_partial_files"]:
+            if job.requirements["writes_change_data"]:
                 folders.tell(job.told(job.chosen(listing), "delete"))
-            partial = listing.only(found["whole"], others=True)
+            partial = listing.only(found["emptied_files"], others=True)
             folders.write(job.rows.frame(partial).where(f"not coalesce({job.sql}, false)"))
         return job.commit("num_deleted_rows", "rewrite_time_ms")
 
@@ -106,13 +107,13 @@ def update(
     job = _Job(spark, table, "update", condition, commit_options(commit_properties, post_commithook_properties))
     new = _NewValues(job, updates)
     with job.session.set(ANSI), job.folders as folders:
-        listing, _ = job.find()
+        listing, _ = job.find_rows()
         if listing is not None and len(listing.files):
-            if job.outlook["has_feed"]:
+            if job.requirements["writes_change_data"]:
                 before, after = job.chosen(listing), new.of(job.chosen(listing), None)
                 told = job.told(before, "update_preimage").unionByName(job.told(after, "update_postimage"))
                 folders.tell(told)
-            if job.outlook["has_vectors"]:
+            if job.requirements["uses_deletion_vectors"]:
                 folders.write(new.of(job.chosen(listing), None))
             else:
                 folders.write(new.of(job.rows.frame(listing), job.sql))
@@ -123,32 +124,33 @@ class _Job:
     """The common part of both commands."""
 
     def __init__(
-        self, spark: Any, table: DeltaTable, verb: str, condition: Predicate | None, chosen: dict[str, Any]
+        self, spark: Any, table: DeltaTable, kind: DmlKind, condition: Predicate | None, chosen: CommitOptions
     ) -> None:
         self.session, self.table = Session(spark), table
         self.schema = table.schema().to_json()
-        demand = None if condition is None else bind_rows(condition, self.schema, zone=self.session.zone)
-        self._tree = None if demand is None else json.loads(demand)["tree"]
+        predicate = None if condition is None else bind_rows(condition, self.schema, zone=self.session.zone)
+        # The core refuses a predicate that is not bound.
+        self._tree = None if predicate is None else predicate.get("tree")
         #: The condition as Spark SQL.
-        self.sql = None if self._tree is None else sql_of(self._tree)
-        self._core = _core.ChangeJob(handle_of(table).snapshot, verb, json.dumps(chosen), demand)
-        self.outlook: dict[str, Any] = json.loads(self._core.outlook())
-        self.rows = Rows(self.session, table, self.outlook["tracked"])
-        self.folders = Folders(self.rows, self.rows.columns, self.outlook)
-        self._verb = verb
+        self.sql = None if self._tree is None else to_spark_sql(self._tree)
+        self._core = _core.ChangeJob(handle_of(table).snapshot, kind, chosen, predicate)
+        self.requirements = self._core.requirements()
+        self.rows = Rows(self.session, table, self.requirements["row_tracking_columns"])
+        self.folders = Folders(self.rows, self.rows.columns, self.requirements)
+        self._kind: DmlKind = kind
 
-    def find(self) -> tuple[Listing | None, dict[str, Any]]:
-        """Return the files that have rows to change, or None if no file is read, and the core's report on them."""
-        if self.outlook["is_decided"]:
-            found = json.loads(self._core.find("{}"))
-            return (None if self._verb == "delete" else self._candidates()), found
+    def find_rows(self) -> tuple[Listing | None, MatchedRowsSummary]:
+        """Return the files that have rows to change, or None if no file is read, and the core's summary of the rows."""
+        if self.requirements["selects_whole_files"]:
+            summary = self._core.find_rows({})
+            return (None if self._kind == "delete" else self._candidates()), summary
         listing = self._candidates()
         found, paths = marks(self.chosen(listing), listing) if len(listing.files) else _nothing()
-        answer = json.loads(self._core.find(json.dumps(paths), found))
-        return listing.only(paths.values()), answer
+        summary = self._core.find_rows(paths, found)
+        return listing.only(paths.values()), summary
 
     def _candidates(self) -> Listing:
-        return self.rows.listing(None if self._tree is None else json.dumps(self._tree))
+        return self.rows.listing(self._tree)
 
     def chosen(self, listing: Listing) -> Any:
         """Return the rows of these files for which the condition is true."""
@@ -163,9 +165,9 @@ class _Job:
 
     def commit(self, *figures: str) -> dict[str, Any]:
         """Commit the files in the folders, and return the metrics."""
-        moved, report = self._core.run(*self.folders.hand_over())
-        handle_of(self.table).move(moved)
-        return dml_figures(report, *figures)
+        done = self._core.run(*self.folders.hand_over())
+        handle_of(self.table).move(done.snapshot)
+        return dml_figures(done.metrics, *figures)
 
 
 def _nothing() -> tuple[Any, dict[int, str]]:
@@ -179,15 +181,15 @@ class _NewValues:
 
     def __init__(self, job: _Job, updates: Mapping[str, str]) -> None:
         columns = job.rows.columns
-        self._columns, self._tracked = columns, job.rows.tracked
-        values: list[dict[str, Any]] = json.loads(bind_updates(updates, job.schema, zone=job.session.zone))
+        self._columns, self._row_tracking_columns = columns, job.rows.row_tracking_columns
+        values = bind_updates(updates, job.schema, zone=job.session.zone)
         self._given = {value["path"][0] for value in values}
         for field in columns.fields:
             if field["name"] in self._given and "delta.identity.start" in field.get("metadata", {}):
                 message = "an identity column cannot be updated: its values are the table's to give"
                 raise InvalidArgumentError(f"{message} (column {field['name']})")
         self._values = values
-        self._demands = Demands(json.loads(_core.demands_of(handle_of(job.table).snapshot)), columns)
+        self._constraints = Constraints(_core.table_constraints(handle_of(job.table).snapshot), columns)
 
     def of(self, frame: Any, sql: str | None) -> Any:
         """Return the rows with new values where the condition is true, or in all rows without one."""
@@ -195,13 +197,14 @@ class _NewValues:
 
         frame = frame.withColumn(CHANGED, functions.expr("true" if sql is None else f"coalesce({sql}, false)"))
         rows = self._changed(frame, assigned(self._columns, self._values))
-        follows = {name: self._demands.computed(name) for name in self._demands.generated if name not in self._given}
+        constraints = self._constraints
+        follows = {name: constraints.computed(name) for name in constraints.generated if name not in self._given}
         if follows:
             rows = self._changed(rows, follows)
         # A changed row loses its commit version and so gets that of the new commit.
-        if self._tracked:
-            rows = self._changed(rows, {self._tracked[1]: functions.lit(None).cast("bigint")})
-        return self._demands.checked(rows, tuple(self._given))
+        if self._row_tracking_columns:
+            rows = self._changed(rows, {self._row_tracking_columns[1]: functions.lit(None).cast("bigint")})
+        return constraints.checked(rows, tuple(self._given))
 
     def _changed(self, frame: Any, new: dict[str, Any]) -> Any:
         from pyspark.sql import functions

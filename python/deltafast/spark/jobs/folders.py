@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
+    from deltafast._core_types import TableRequirements
     from deltafast.spark._scan.physical_columns import Columns
     from deltafast.spark._scan.row_positions import Rows
 
@@ -29,11 +30,11 @@ class Folders:
     Args:
         rows: The version that the job reads.
         columns: The table's columns after the job.
-        outlook: The core's requirements of the table.
+        requirements: The core's requirements of the table.
     """
 
-    def __init__(self, rows: Rows, columns: Columns, outlook: dict[str, Any]) -> None:
-        self._rows, self._columns, self._outlook = rows, columns, outlook
+    def __init__(self, rows: Rows, columns: Columns, requirements: TableRequirements) -> None:
+        self._rows, self._columns, self._requirements = rows, columns, requirements
         #: The folder with rows, relative to the table; None if no rows were written.
         self.rows: str | None = None
         #: The folder with change data.
@@ -43,7 +44,8 @@ class Folders:
     def write(self, frame: Any) -> None:
         """Write new rows: the table's columns and, if they are materialized, row id and commit version."""
         self.rows = f"spark-{uuid.uuid4()}"
-        self._write(frame, self.rows, self._rows.tracked, gathered(self._rows.session, self._rows.version.properties))
+        gather = gathered(self._rows.session, self._rows.version.properties)
+        self._write(frame, self.rows, self._rows.row_tracking_columns, gather)
 
     def tell(self, frame: Any) -> None:
         """Write changes: the table's columns and `_change_type`."""
@@ -62,7 +64,7 @@ class Folders:
         """Write unchanged rows into one folder for each part.
 
         Args:
-            frame: The table's columns, those of `tracked`, the part and more.
+            frame: The table's columns, the row tracking columns, the part and more.
             part: The column with the number of the part; the partition values of a part are known.
             more: Other columns, which `arranged` uses.
             arranged: Sends rows to their tasks, and selects the columns of files and the part.
@@ -71,13 +73,13 @@ class Folders:
 
         self._check()
         self.rows = f"spark-{uuid.uuid4()}"
-        kept = (*self._rows.tracked, part, *more)
+        kept = (*self._rows.row_tracking_columns, part, *more)
         frame, _ = physical(frame, self._columns, functions, kept, partitions=False)
         options = {"maxRecordsPerFile": "0"} | of_format(self._rows.version.properties)
         write_folder(self._rows.session, arranged(frame), [part], self._rows.place, self.rows, self._codec(), options)
 
     def _check(self) -> None:
-        if self._outlook["has_partitions_in_files"]:
+        if self._requirements["materializes_partition_columns"]:
             refuse("the table's files hold the partition columns, too")
 
     def _codec(self) -> str | None:

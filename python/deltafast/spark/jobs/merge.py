@@ -34,7 +34,7 @@ from deltafast.spark.jobs.sides import (
     named,
 )
 from deltafast.spark.jobs.source import SOURCE_ROW, Source
-from deltafast.spark.jobs.values import Demands, with_field
+from deltafast.spark.jobs.values import Constraints, with_field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,32 +94,32 @@ class _Merge:
         self._by_source = clauses_of(plan["by_source"], BY_SOURCE, TARGET)
         self._inserts = clauses_of(plan["not_matched"], NOT_MATCHED, SOURCE)
         self._source = source = Source(session, frame)
-        facts, keys = source.facts(plan)
-        self._outlook: dict[str, Any] = json.loads(self._core.job(json.dumps(plan), json.dumps(facts), keys))
+        statistics, keys = source.statistics(plan)
+        self._requirements = self._core.plan_job(plan, statistics, keys)
         self._session = session
-        self._rows = Rows(session, table, self._outlook["tracked"])
+        self._rows = Rows(session, table, self._requirements["row_tracking_columns"])
         partition = [field["name"] for field in self._rows.columns.partition]
         self._after = Columns(json.loads(bound.schema), partition, is_mapped=self._rows.columns.is_mapped)
-        self._demands = Demands(bound.demands, self._after)
+        self._constraints = Constraints(bound.constraints, self._after)
 
     def run(self) -> dict[str, Any]:
-        listing = self._rows.listing(None).only(self._outlook["files"])
+        listing = self._rows.listing(None).only(self._requirements["files"])
         pairs = self._pairs(listing) if len(listing.files) else None
         act = None if pairs is None else pairs.where(f"{ACTION} <> 0")
-        touched, whole, act = self._found(pairs, act, listing)
-        with Folders(self._rows, self._after, self._outlook) as folders:
-            if self._outlook["has_feed"] and len(touched.files):
+        touched, emptied, act = self._found(pairs, act, listing)
+        with Folders(self._rows, self._after, self._requirements) as folders:
+            if self._requirements["writes_change_data"] and len(touched.files):
                 folders.tell(self._told(touched, act, pairs))
-            written = self._written(touched, whole, act)
+            written = self._written(touched, emptied, act)
             if self._inserts:
                 new = self._inserted(pairs)
                 written = new if written is None else written.unionByName(new)
             if written is not None:
                 folders.write(self._spread(written))
-            moved, report = self._core.run_folders(*folders.hand_over())
+            done = self._core.run_folders(*folders.hand_over())
         every = handle_of(self._table).snapshot.num_files()
-        handle_of(self._table).move(moved)
-        return merge_figures(report, len(self._outlook["files"]), every)
+        handle_of(self._table).move(done.snapshot)
+        return merge_figures(done.metrics, len(self._requirements["files"]), every)
 
     # --- finding rows
 
@@ -144,7 +144,7 @@ class _Merge:
 
     def _of_target(self, listing: Listing) -> Any:
         names = [field["name"] for field in self._rows.columns.fields]
-        return named(self._rows.frame(listing), TARGET, names, (FILE, ROW, *self._rows.tracked))
+        return named(self._rows.frame(listing), TARGET, names, (FILE, ROW, *self._rows.row_tracking_columns))
 
     def _found(self, pairs: Any, act: Any, listing: Listing) -> tuple[Listing, list[str], Any]:
         """Report rows that clauses take to the core; return their files, paths of emptied files, the distinct rows."""
@@ -154,25 +154,25 @@ class _Merge:
         compute: Any = pc
         if act is None:
             nothing = pa.table({name: pa.array([], pa.int64()) for name in ("file", "word", "bits", "kind")})
-            return listing, self._core.find("{}", [], nothing), None
+            return listing, self._core.find_rows({}, [], nothing), None
         found, paths, several = marks_by_kind(act, listing, ACTION, self._kinds())
         with quiet():
             read = pairs.select(FILE).distinct().toArrow().column(0)
         if several:
-            if not self._outlook["takes_many"]:
+            if not self._requirements["allows_multiple_matches"]:
                 self._refuse_several(act, paths)
             act = act.dropDuplicates([FILE, ROW])
         numbers = listing.files.column(FILE)
         seen: Any = listing.files.column("path").filter(compute.is_in(numbers, read.combine_chunks())).to_pylist()
-        whole = self._core.find(json.dumps(paths), seen, found)
-        return listing.only(paths.values()), whole, act
+        emptied = self._core.find_rows(paths, seen, found)
+        return listing.only(paths.values()), emptied, act
 
     def _kinds(self) -> dict[int, list[int]]:
         """Return the numbers of the clauses by what happens to a row, in the core's categories."""
         kinds: dict[int, list[int]] = {}
         for first, clauses in ((1, self._matched), (3, self._by_source)):
             for clause in clauses:
-                kinds.setdefault(first + (clause.deed == "delete"), []).append(clause.number)
+                kinds.setdefault(first + (clause.action == "delete"), []).append(clause.number)
         return kinds
 
     def _refuse_several(self, act: Any, paths: dict[int, str]) -> None:
@@ -188,19 +188,19 @@ class _Merge:
 
     @property
     def _updates(self) -> list[Clause]:
-        return [clause for clause in (*self._matched, *self._by_source) if clause.deed == "update"]
+        return [clause for clause in (*self._matched, *self._by_source) if clause.action == "update"]
 
-    def _written(self, touched: Listing, whole: list[str], act: Any) -> Any:
+    def _written(self, touched: Listing, emptied: list[str], act: Any) -> Any:
         """Return changed rows and, without deletion vectors, the others of their files; None if there are no rows."""
         if act is None or not len(touched.files):
             return None
-        if self._outlook["has_vectors"]:
+        if self._requirements["uses_deletion_vectors"]:
             return self._edited(self._joined(touched, act, "inner", self._updates)) if self._updates else None
-        left = touched.only(whole, others=True)
+        left = touched.only(emptied, others=True)
         if not len(left.files):
             return None
         joined = self._joined(left, act, "left")
-        deleted = [str(clause.number) for clause in (*self._matched, *self._by_source) if clause.deed == "delete"]
+        deleted = [str(clause.number) for clause in (*self._matched, *self._by_source) if clause.action == "delete"]
         return self._edited(joined.where(f"{ACTION} not in ({', '.join(deleted)})") if deleted else joined)
 
     def _joined(self, listing: Listing, act: Any, how: str, clauses: Sequence[Clause] | None = None) -> Any:
@@ -220,9 +220,9 @@ class _Merge:
         base = self._base()
         new = {clause.number: self._given(clause, base) for clause in self._updates}
         columns = [_by_clause(field["name"], new, base[field["name"]]) for field in self._after.fields]
-        rows = frame.select(*columns, *self._rows.tracked, ACTION)
+        rows = frame.select(*columns, *self._rows.row_tracking_columns, ACTION)
         # A changed row loses its commit version and so gets that of the new commit.
-        for name in self._rows.tracked[1:]:
+        for name in self._rows.row_tracking_columns[1:]:
             kept = functions.when(functions.col(ACTION) == 0, functions.col(quoted(name)))
             rows = rows.withColumn(name, kept)
         return self._finished(rows, self._updates)
@@ -246,17 +246,17 @@ class _Merge:
             given = self._given(clause, nothing)
             for field in self._after.fields:
                 name = field["name"]
-                if name not in given and name in self._demands.defaults:
-                    value = functions.expr(self._demands.defaults[name]).cast(spark_type(plain_type(field["type"])))
+                if name not in given and name in self._constraints.defaults:
+                    value = functions.expr(self._constraints.defaults[name]).cast(spark_type(plain_type(field["type"])))
                     given[name] = value
-            for identity in self._outlook["identities"]:
+            for identity in self._requirements["identities"]:
                 if identity["column"] not in given:
                     # The number of a source row does not change, so the change data feed gets the same value.
                     given[identity["column"]] = value_of(identity, SOURCE_ROW, self._source.tasks)
             new[clause.number] = given
         columns = [_by_clause(field["name"], new, nothing[field["name"]]) for field in self._after.fields]
-        tracked = [functions.lit(None).cast("bigint").alias(name) for name in self._rows.tracked]
-        return self._finished(rows.select(*columns, *tracked, ACTION), self._inserts)
+        nulls = [functions.lit(None).cast("bigint").alias(name) for name in self._rows.row_tracking_columns]
+        return self._finished(rows.select(*columns, *nulls, ACTION), self._inserts)
 
     def _base(self) -> dict[str, Any]:
         """Return the columns of existing rows, in the table's new schema."""
@@ -293,15 +293,14 @@ class _Merge:
         from pyspark.sql import functions
 
         given: set[str] = set()
-        for name in self._demands.generated:
+        for name in self._constraints.generated:
             follows = [clause.number for clause in clauses if name not in clause.given]
             if len(follows) < len(clauses):
                 given.add(name)
             if follows:
-                old = functions.col(quoted(name))
-                new = functions.when(functions.col(ACTION).isin(follows), self._demands.computed(name)).otherwise(old)
-                rows = rows.withColumn(name, new)
-        return self._demands.checked(rows, tuple(given))
+                is_computed, new = functions.col(ACTION).isin(follows), self._constraints.computed(name)
+                rows = rows.withColumn(name, functions.when(is_computed, new).otherwise(functions.col(quoted(name))))
+        return self._constraints.checked(rows, tuple(given))
 
     def _spread(self, rows: Any) -> Any:
         """Repartition rows by the partition columns, so that few files are written."""

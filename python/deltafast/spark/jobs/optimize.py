@@ -7,7 +7,6 @@ commits the files that were written.
 
 from __future__ import annotations
 
-import json
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from deltafast.spark.jobs.tasks import MOST_PARTS, keys_of, shared
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from deltafast._core_types import OptimizeOptions, OptimizeRequirements
     from deltafast._util.filters import Predicate
     from deltafast.progress import Progress
     from deltafast.spark._scan.snapshot import Listing
@@ -61,41 +61,40 @@ class JobOptimizer(TableOptimizer):
         super().__init__(handle_of(table))
         self._session, self._table = session, table
 
-    def _run(self, options: dict[str, Any], partition_filters: Predicate | None, progress: Progress) -> dict[str, Any]:
+    def _run(self, options: OptimizeOptions, partition_filters: Predicate | None, progress: Progress) -> dict[str, Any]:
         del progress  # Spark shows the progress of its jobs.
         for name, given in (
-            ("min_commit_interval", options["min_commit_interval_ms"]),
-            ("writer_properties", options["encoding"]["writer_properties"]),
+            ("min_commit_interval", options.get("min_commit_interval_ms")),
+            ("writer_properties", options.get("encoding", {}).get("writer_properties")),
         ):
             if given:
                 message = f"{name} is of the core: leave it out, or set spark.deltafast.engine to driver"
                 raise InvalidArgumentError(message)
         rows = self._chosen(partition_filters, self._session.zone)
-        job = _core.OptimizeJob(self.table.snapshot, json.dumps(options), rows)
-        outlook: dict[str, Any] = json.loads(job.outlook())
-        copied = Rows(self._session, self._table, outlook["tracked"])
-        folders = Folders(copied, copied.columns, outlook)
+        job = _core.OptimizeJob(self.table.snapshot, options, rows)
+        requirements = job.requirements()
+        copied = Rows(self._session, self._table, requirements["row_tracking_columns"])
+        folders = Folders(copied, copied.columns, requirements)
         with self._session.set(ANSI), folders:
-            if outlook["bins"]:
-                _Copy(copied, outlook, job).write(folders)
-            moved, report = job.run(folders.hand_over()[0])
-        figures = json.loads(report)
-        if figures["version"] is not None:
-            self.table.move(moved)
+            if requirements["bins"]:
+                _Copy(copied, requirements, job).write(folders)
+            done = job.run(folders.hand_over()[0])
+        if done.version is not None:
+            self.table.move(done.snapshot)
         # The order of a task's rows after a shuffle is not defined.
-        return optimize_figures(figures) | {"preserveInsertionOrder": False, "preservedStableOrder": False}
+        return optimize_figures(done.metrics) | {"preserveInsertionOrder": False, "preservedStableOrder": False}
 
 
 class _Copy:
     """Rewrites the rows of all bins into new files, which are parts of bins."""
 
-    def __init__(self, rows: Rows, outlook: dict[str, Any], job: _core.OptimizeJob) -> None:
-        self._rows, self._outlook, self._job = rows, outlook, job
-        self._part: str = outlook["part"]
-        parts: list[int] = outlook["parts"]
+    def __init__(self, rows: Rows, requirements: OptimizeRequirements, job: _core.OptimizeJob) -> None:
+        self._rows, self._requirements, self._job = rows, requirements, job
+        self._part = requirements["part"]
+        parts = requirements["parts"]
         #: The number of each bin's first part.
         self._first = [0, *accumulate(parts)][:-1]
-        sizes = [size // count for size, count in zip(outlook["bytes"], parts, strict=True) for _ in range(count)]
+        sizes = [size // count for size, count in zip(requirements["bytes"], parts, strict=True) for _ in range(count)]
         tasks = shared(sizes)
         self._tasks = tasks[-1] + 1
         keys = keys_of(self._tasks)
@@ -104,7 +103,7 @@ class _Copy:
 
     def write(self, folders: Folders) -> None:
         """Write the new files."""
-        columns: list[list[str]] = self._outlook["columns"]
+        columns = self._requirements["columns"]
         if columns:
             frame = self._laid([word(self._rows.columns, path) for path in columns])
             order, settings = [self._part, PLACE], {}
@@ -122,7 +121,7 @@ class _Copy:
         import pyarrow.compute as pc
 
         compute: Any = pc
-        bins: list[list[str]] = self._outlook["bins"]
+        bins = self._requirements["bins"]
         paths = [path for files in bins for path in files]
         listing = self._rows.listing(None, paths)
         place = compute.index_in(listing.files.column("path").combine_chunks(), pa.array(paths, pa.string()))
@@ -138,11 +137,11 @@ class _Copy:
         """Return each bin's rows in parts along the curve."""
         from pyspark.sql import functions
 
-        parts: list[int] = self._outlook["parts"]
+        parts = self._requirements["parts"]
         frame = self._rows.frame(self._listing({_BIN: list(range(len(parts)))}), (_BIN,))
         known = self._rows.session.frame(self._known(frame, words, parts))
         frame = frame.join(functions.broadcast(known), functions.col(_BIN) == functions.col(f"{OWN}bin_known"))
-        frame = placed(frame, words, self._outlook["bits"], is_hilbert=self._outlook["is_hilbert"])
+        frame = placed(frame, words, self._requirements["bits"], is_hilbert=self._requirements["is_hilbert"])
         frame = ranked(frame, {STEP: (PLACE, f"{OWN}cuts")}, max(parts) - 1)
         part, task = f"{OWN}first + {STEP}", f"get({OWN}keys, {STEP})"
         return frame.withColumns({self._part: functions.expr(part), _TASK: functions.expr(task)})
@@ -164,8 +163,8 @@ class _Copy:
 
     def _sample(self, frame: Any, words: list[str]) -> pa.Table:
         """Return a sample of the curve's columns."""
-        wanted = max(_SAMPLE, _SAMPLE_OF_BIN * len(self._outlook["bins"]))
-        share = wanted / max(self._outlook["rows"], 1)
+        wanted = max(_SAMPLE, _SAMPLE_OF_BIN * len(self._requirements["bins"]))
+        share = wanted / max(self._requirements["rows"], 1)
         frame = frame.selectExpr(f"{_BIN} as bin", *(f"{word} as c{n}" for n, word in enumerate(words)))
         if share < 1:
             frame = frame.sample(share, 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltafast._expr import types
@@ -12,6 +11,8 @@ from deltafast.spark._scan.physical_columns import plain_type, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from deltafast._core_types import BoundTree, ClauseAction, ClausePlan, MergePlan
 
 __all__ = [
     "BY_SOURCE",
@@ -36,7 +37,7 @@ class Clause(NamedTuple):
     """A clause of a MERGE as Spark SQL."""
 
     number: int
-    deed: str
+    action: ClauseAction
     #: Spark SQL; None for all rows.
     condition: str | None
     #: Path, Spark SQL and type of each new value.
@@ -48,9 +49,9 @@ class Clause(NamedTuple):
         return {path[0] for path, _, _ in self.values}
 
 
-def flat(tree: Any, side: str | None = None) -> str:
+def flat(tree: BoundTree, side: str | None = None) -> str:
     """Return a bound tree over both sides, or over the plain names of one, as Spark SQL."""
-    return to_spark_sql(_flat(Bound.from_json(json.dumps(tree)).expr, side))
+    return to_spark_sql(_flat(Bound.from_tree(tree).expr, side))
 
 
 def _flat(node: Node, side: str | None) -> Node:
@@ -76,27 +77,32 @@ def named(frame: Any, side: str, columns: Iterable[str], more: Iterable[str] = (
     return frame.select(*own, *(functions.col(quoted(name)) for name in more))
 
 
-def clauses_of(plans: list[dict[str, Any]], first: int, side: str | None) -> list[Clause]:
+def clauses_of(plans: list[ClausePlan], first: int, side: str | None) -> list[Clause]:
     """Return the clauses of a kind; `side` is the only side that they can refer to, None for both."""
     out: list[Clause] = []
     for number, plan in enumerate(plans, first + 1):
-        condition = None if plan["condition"] is None else flat(plan["condition"]["tree"], side)
-        values = [(value["path"], flat(value["tree"], side), _type(value["tree"])) for value in plan["values"]]
-        out.append(Clause(number, plan["deed"], condition, values))
+        given = plan.get("condition")
+        # The core refuses a condition that is not bound.
+        condition = None if given is None else given.get("tree")
+        values = [(value["path"], flat(value["tree"], side), _type(value["tree"])) for value in plan.get("values", ())]
+        out.append(Clause(number, plan["action"], None if condition is None else flat(condition, side), values))
     return out
 
 
-def _type(tree: Any) -> Any:
-    return plain_type(types.to_json(Bound.from_json(json.dumps(tree)).expr.type))
+def _type(tree: BoundTree) -> Any:
+    return plain_type(types.to_json(Bound.from_tree(tree).expr.type))
 
 
-def condition_of(plan: dict[str, Any]) -> str:
+def condition_of(plan: MergePlan) -> str:
     """Return the whole condition, as Spark SQL over both sides."""
     parts: list[str] = []
     for equality in plan["equalities"]:
         sign = "<=>" if equality["null_safe"] else "="
         parts.append(f"({flat(equality['target'], TARGET)} {sign} {flat(equality['source'], SOURCE)})")
-    for key, side in (("target_only", TARGET), ("source_only", SOURCE), ("residual", None)):
-        if plan[key] is not None:
-            parts.append(f"({flat(plan[key], side)})")
+    conjuncts = (
+        (plan.get("target_only"), TARGET),
+        (plan.get("source_only"), SOURCE),
+        (plan.get("residual"), None),
+    )
+    parts += [f"({flat(tree, side)})" for tree, side in conjuncts if tree is not None]
     return " AND ".join(parts) or "true"

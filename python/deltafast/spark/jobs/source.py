@@ -13,6 +13,7 @@ from deltafast.spark.jobs.sides import SOURCE, flat, named
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from deltafast._core_types import MergePlan, SourceStatistics
     from deltafast.spark._session.session import Session
 
 __all__ = ["SOURCE_ROW", "Source"]
@@ -52,7 +53,7 @@ class Source:
         self.count: int = found[0]
         #: The number of tasks that numbered them, and an upper bound of the numbers that they used in total.
         self.tasks = 1 + (found[1] or 0)
-        self.numbers = self.tasks * (1 + found[2]) if self.count else 0
+        self.max_new_rows: int = self.tasks * (1 + found[2]) if self.count else 0
 
     def joined(self) -> Any:
         """The frame for a join: broadcast if it is small."""
@@ -62,32 +63,29 @@ class Source:
         width = sum(_WIDTH.get(field.dataType.typeName(), 100) for field in self.frame.schema.fields)
         return functions.broadcast(self.frame) if self.count * width <= most else self.frame
 
-    def facts(self, plan: dict[str, Any]) -> tuple[dict[str, Any], pa.Table]:
-        """Return `SourceStatistics` and the values or bounds of each key, as `src/ops/external/merge.rs` takes them."""
+    def statistics(self, plan: MergePlan) -> tuple[SourceStatistics, pa.Table]:
+        """Return statistics and the values or bounds of each key, as `TableMerge.plan_job` takes them."""
         import pyarrow as pa
         from pyspark.sql import functions
 
-        count = self.count
-        equalities: list[dict[str, Any]] = plan["equalities"]
-        usable = self.frame
-        if plan["source_only"] is not None:
-            usable = usable.where(flat(plan["source_only"], SOURCE))
+        equalities = plan["equalities"]
+        matchable = self.frame
+        source_only = plan.get("source_only")
+        if source_only is not None:
+            matchable = matchable.where(flat(source_only, SOURCE))
         keys = [functions.expr(flat(one["source"], SOURCE)).alias(f"k{n}") for n, one in enumerate(equalities)]
         if not keys:
-            found = usable.count()
-            return {"rows": count, "usable": found, "complete": [], "numbers": self.numbers}, pa.table(
-                {"none": pa.array([], pa.int64())}
-            )
-        usable = usable.select(*keys)
+            return self._statistics(matchable.count(), []), pa.table({"none": pa.array([], pa.int64())})
+        matchable = matchable.select(*keys)
         for n, one in enumerate(equalities):
-            usable = usable if one["null_safe"] else usable.where(f"k{n} is not null")
+            matchable = matchable if one["null_safe"] else matchable.where(f"k{n} is not null")
         asked = [functions.count("*").alias("rows")]
         for n in range(len(keys)):
             asked += [functions.min(f"k{n}").alias(f"least{n}"), functions.max(f"k{n}").alias(f"most{n}")]
             asked += [functions.count(f"k{n}").alias(f"there{n}")]
             asked += [functions.approx_count_distinct(f"k{n}", 0.05).alias(f"distinct{n}")]
         with quiet():
-            told = usable.agg(*asked).toArrow()
+            told = matchable.agg(*asked).toArrow()
         number = told.column("rows")[0].as_py()
         columns: list[Any] = []
         complete: list[bool] = []
@@ -95,7 +93,8 @@ class Source:
             values: Any = None
             if told.column(f"distinct{n}")[0].as_py() <= 2 * _NAMED:
                 with quiet():
-                    values = usable.select(f"k{n}").distinct().limit(_NAMED + 1).toArrow().column(0).combine_chunks()
+                    distinct = matchable.select(f"k{n}").distinct().limit(_NAMED + 1).toArrow()
+                values = distinct.column(0).combine_chunks()
             complete.append(values is not None and len(values) <= _NAMED)
             if values is None or not complete[-1]:
                 chunks: list[Any] = [*told.column(f"least{n}").chunks, *told.column(f"most{n}").chunks]
@@ -105,7 +104,15 @@ class Source:
             columns.append(values)
         longest = max(map(len, columns)) if number else 0
         table = pa.table({f"k{n}": _stretched(values, longest) for n, values in enumerate(columns)})
-        return {"rows": count, "usable": number, "complete": complete, "numbers": self.numbers}, table
+        return self._statistics(number, complete), table
+
+    def _statistics(self, matchable_rows: int, complete: list[bool]) -> SourceStatistics:
+        return {
+            "rows": self.count,
+            "matchable_rows": matchable_rows,
+            "complete": complete,
+            "max_new_rows": self.max_new_rows,
+        }
 
 
 def _bytes(text: str) -> int:

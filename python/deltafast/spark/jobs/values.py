@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from deltafast._expr.lexer import spark_text
@@ -13,25 +12,21 @@ from deltafast.spark._write.physical_schema import checked, not_null, required
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltafast._core_types import TableConstraints, ValuePlan
     from deltafast.spark._scan.physical_columns import Columns
 
-__all__ = ["CHANGED", "Demands", "assigned", "sql_of", "with_field"]
+__all__ = ["CHANGED", "Constraints", "assigned", "with_field"]
 
 #: Whether a row gets new values.
 CHANGED = "__deltafast_changed"
 
 
-def sql_of(tree: Any) -> str:
-    """Return a bound tree, as parsed JSON, as Spark SQL."""
-    return to_spark_sql(json.dumps(tree))
-
-
-def assigned(columns: Columns, values: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def assigned(columns: Columns, values: Sequence[ValuePlan]) -> dict[str, Any]:
     """Return the columns that change, by name, as Spark expressions over the original row.
 
     Args:
         columns: The table's columns.
-        values: The assignments: `path` and `tree` of each, of exactly the type of the column or field.
+        values: The assignments; each has exactly the type of its column or field.
     """
     from pyspark.sql import functions
 
@@ -39,7 +34,7 @@ def assigned(columns: Columns, values: Sequence[dict[str, Any]]) -> dict[str, An
     for value in values:
         name, *rest = value["path"]
         of = next(field["type"] for field in columns.fields if field["name"] == name)
-        new = functions.expr(sql_of(value["tree"]))
+        new = functions.expr(to_spark_sql(value["tree"]))
         if rest:
             now = out.get(name, functions.col(quoted(name)))
             out[name] = with_field(now, of, rest, new)
@@ -63,21 +58,21 @@ def with_field(column: Any, of: Any, path: Sequence[str], value: Any) -> Any:
     return functions.struct(*parts)
 
 
-class Demands:
+class Constraints:
     """The constraints, generated columns and defaults of a table.
 
     Args:
-        demands: `checks`, `lengths`, `generated` and `defaults`, as the core reports them.
+        constraints: The expressions, as the core reports them.
         columns: The table's columns.
     """
 
-    def __init__(self, demands: dict[str, Any], columns: Columns) -> None:
+    def __init__(self, constraints: TableConstraints, columns: Columns) -> None:
         self._columns = columns
         known = {field["name"] for field in columns.fields}
-        self.generated = {value["name"]: spark_text(value["sql"], known) for value in demands["generated"]}
-        self.defaults = {value["name"]: value["sql"] for value in demands["defaults"]}
-        self._checks = [(check["name"], spark_text(check["sql"], known)) for check in demands["checks"]]
-        self._checks += [(check["name"], check["sql"]) for check in demands["lengths"]]
+        self.generated = {value["name"]: spark_text(value["sql"], known) for value in constraints["generated"]}
+        self.defaults = {value["name"]: value["sql"] for value in constraints["defaults"]}
+        self._checks = [(check["name"], spark_text(check["sql"], known)) for check in constraints["checks"]]
+        self._checks += [(check["name"], check["sql"]) for check in constraints["lengths"]]
 
     def computed(self, name: str) -> Any:
         """Return the value of a generated column, over the columns of its expression."""

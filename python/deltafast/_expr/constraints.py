@@ -7,8 +7,8 @@ fit is an error.
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, cast
+import copy
+from typing import TYPE_CHECKING
 
 from deltafast._expr import UnsupportedExpressionError, bind_predicate, coercion, read_schema, syntax, types
 from deltafast._expr.binder import Binder
@@ -20,38 +20,42 @@ from deltafast._expr.tree import Bound, Cast
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["bind_demands", "bind_keys", "bind_rows", "bind_updates", "bound_value", "quotes_hint"]
+    from deltafast._core_types import BoundTree, NamedExpression, ReplaceKey, TableConstraints, ValuePlan
+
+__all__ = ["bind_constraints", "bind_keys", "bind_rows", "bind_updates", "bound_value", "expressions", "quotes_hint"]
 
 
-def bind_demands(demands_json: str, schema_json: str, predicate: object = None, *, zone: str = "UTC") -> str:
+def bind_constraints(
+    constraints: TableConstraints, schema_string: str, predicate: object = None, *, zone: str = "UTC"
+) -> TableConstraints:
     """Bind all expressions that the core requests.
 
     Args:
-        demands_json: The expressions, as JSON of the core.
-        schema_json: The schema of the table after the operation.
+        constraints: The expressions.
+        schema_string: The schema of the table after the operation.
         predicate: The rows that a write replaces: any predicate of `bind_predicate`.
         zone: Time zone of timestamps without one.
 
     Returns:
-        The demands with a tree at each expression, and with the predicate.
+        The constraints with a tree at each expression, and with the predicate.
 
     Raises:
         InvalidArgumentError: An expression is wrong; the message names the constraint or column.
         UnsupportedExpressionError: It may be right, but cannot be evaluated here with its exact meaning.
     """
-    demands = cast("dict[str, Any]", json.loads(demands_json))
-    if not any(demands.values()) and predicate is None:
-        return demands_json
-    schema = read_schema(schema_json)
+    if not any(constraints.values()) and predicate is None:
+        return constraints
+    schema = read_schema(schema_string)
     columns = {field.name for field in schema.fields}
-    for check in demands["checks"]:
+    bound = copy.deepcopy(constraints)
+    for check in bound["checks"]:
         what = f"the constraint `{check['name']}`"
         sql = spark_text(check["sql"], columns)
         check["tree"] = _named(what, lambda sql=sql: bind_predicate(sql, schema, zone=zone))
     for kind in ("generated", "defaults"):
-        for value in demands[kind]:
+        for value in bound[kind]:
             what = f"the {'generated column' if kind == 'generated' else 'default of'} `{value['name']}`"
             # A default does not depend on the row.
             known = schema if kind == "generated" else types.Struct(())
@@ -59,21 +63,30 @@ def bind_demands(demands_json: str, schema_json: str, predicate: object = None, 
             sql = spark_text(value["sql"], columns if kind == "generated" else ())
             value["tree"] = _named(what, lambda sql=sql, k=known, c=column: _value(sql, k, c, zone))
     if predicate is not None:
-        demands["predicate"] = _rows(predicate, schema, zone)
-    return json.dumps(demands)
+        bound["predicate"] = _rows(predicate, schema, zone)
+    return bound
 
 
-def bind_rows(predicate: object, schema_json: str, *, zone: str = "UTC") -> str:
-    """Bind the predicate of the rows that an operation changes: JSON of one expression."""
-    return json.dumps(_rows(predicate, read_schema(schema_json), zone))
+def expressions(
+    *, checks: Sequence[NamedExpression] = (), defaults: Sequence[NamedExpression] = ()
+) -> TableConstraints:
+    """Return expressions to bind that are not those of a table."""
+    return {"checks": list(checks), "generated": [], "defaults": list(defaults), "predicate": None, "lengths": []}
 
 
-def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "UTC", mode: str = "ansi") -> str:
-    """Bind the new values of columns and fields: JSON of a list of `ValuePlan`s (`src/ops/merge/clauses.rs`).
+def bind_rows(predicate: object, schema_string: str, *, zone: str = "UTC") -> NamedExpression:
+    """Bind the predicate of the rows that an operation changes."""
+    return _rows(predicate, read_schema(schema_string), zone)
+
+
+def bind_updates(
+    updates: Mapping[str, str], schema_string: str, *, zone: str = "UTC", mode: str = "ansi"
+) -> list[ValuePlan]:
+    """Bind the new values of columns and fields.
 
     Args:
         updates: Spark SQL by column name, in any case, in quotes or without; fields of structs with dots.
-        schema_json: The table's schema.
+        schema_string: The table's schema.
         zone: Time zone of timestamps without one.
         mode: Mode of casts to the types of columns: `ansi` (an error) or `try` (null).
 
@@ -81,9 +94,9 @@ def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "U
         InvalidArgumentError: A column does not exist, is assigned twice, or its value does not fit.
         UnsupportedExpressionError: It may be right, but cannot be evaluated here with its exact meaning.
     """
-    schema = read_schema(schema_json)
+    schema = read_schema(schema_string)
     columns = {field.name for field in schema.fields}
-    bound: dict[tuple[str, ...], Any] = {}
+    bound: dict[tuple[str, ...], ValuePlan] = {}
     for given, sql in updates.items():
         path, column = _target(schema, given, zone)
         name = ".".join(path)
@@ -97,7 +110,7 @@ def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "U
             error.args = (f"{error}{quotes_hint(sql, column)}",)
             raise
         bound[path] = {"path": list(path), "tree": tree}
-    return json.dumps(list(bound.values()))
+    return list(bound.values())
 
 
 def quotes_hint(sql: str, column: types.DataType) -> str:
@@ -112,7 +125,7 @@ def quotes_hint(sql: str, column: types.DataType) -> str:
 _SIDES = {"target": "target", "t": "target", "source": "source", "s": "source"}
 
 
-def bind_keys(condition: str) -> list[dict[str, Any]]:
+def bind_keys(condition: str) -> list[ReplaceKey]:
     """Read the condition of a replacement: equalities of a column of the target and one of the source.
 
     Args:
@@ -130,9 +143,9 @@ def bind_keys(condition: str) -> list[dict[str, Any]]:
     return [_key(part) for part in parts]
 
 
-def _key(node: syntax.Syntax) -> dict[str, Any]:
+def _key(node: syntax.Syntax) -> ReplaceKey:
     if isinstance(node, syntax.Binary) and node.op in ("=", "<=>"):
-        found: dict[str, Any] = {"null_safe": node.op == "<=>"}
+        found: dict[str, str] = {}
         for side in (node.left, node.right):
             match side:
                 case syntax.Name((alias, column)):
@@ -140,7 +153,7 @@ def _key(node: syntax.Syntax) -> dict[str, Any]:
                 case _:
                     pass
         if {"target", "source"} <= found.keys():
-            return {key: found[key] for key in ("target", "source", "null_safe")}
+            return {"target": found["target"], "source": found["source"], "null_safe": node.op == "<=>"}
     message = (
         "`replace_on` takes equalities of a column of the target and one of the source, joined by AND: "
         "`target.id = source.id AND target.day <=> source.day`"
@@ -148,12 +161,12 @@ def _key(node: syntax.Syntax) -> dict[str, Any]:
     raise UnsupportedExpressionError(message)
 
 
-def _rows(predicate: object, schema: types.Struct, zone: str) -> dict[str, Any]:
+def _rows(predicate: object, schema: types.Struct, zone: str) -> NamedExpression:
     if isinstance(predicate, str):
         predicate = spark_text(predicate, {field.name for field in schema.fields})
     tree = bind_predicate(predicate, schema, zone=zone)
     sql = predicate if isinstance(predicate, str) else to_spark_sql(tree)
-    return {"name": "predicate", "sql": sql, "tree": json.loads(tree)}
+    return {"name": "predicate", "sql": sql, "tree": tree}
 
 
 def _target(schema: types.Struct, name: str, zone: str) -> tuple[tuple[str, ...], types.DataType]:
@@ -190,9 +203,9 @@ def _field(schema: types.Struct, name: str) -> types.Field | None:
     return next((field for field in alike if field.name == name), alike[0] if alike else None)
 
 
-def _named(what: str, bind: Any) -> Any:
+def _named(what: str, bind: Callable[[], BoundTree]) -> BoundTree:
     try:
-        return json.loads(bind())
+        return bind()
     except InvalidArgumentError as error:
         error.args = (f"{what} cannot be evaluated: {error}",)
         raise
@@ -202,10 +215,10 @@ def _column(schema: types.Struct, name: str) -> types.DataType:
     return next(field.type for field in schema.fields if field.name == name)
 
 
-def _value(sql: str, schema: types.Struct, column: types.DataType, zone: str, mode: str = "ansi") -> str:
+def _value(sql: str, schema: types.Struct, column: types.DataType, zone: str, mode: str = "ansi") -> BoundTree:
     """Return a value of exactly the column's type."""
     try:
-        return bound_value(Binder(schema, sql, zone=zone), parse(sql, zone=zone), sql, column, mode).to_json()
+        return bound_value(Binder(schema, sql, zone=zone), parse(sql, zone=zone), sql, column, mode).to_tree()
     except RecursionError:
         msg = "the expression nests too deep"
         raise InvalidArgumentError(msg) from None
