@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pyarrow.parquet as pq
+import pytest
 
 from oracle.reference import arrow
 
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
     import pathlib
 
     import pyarrow as pa
+
+
+def usual_and_proof(usual: list[str], proof: list[str]) -> list[Any]:
+    """Values of a parameter; tests with those of `proof` belong to the proof tier."""
+    return [*usual, *(pytest.param(value, marks=pytest.mark.proof) for value in proof)]
+
 
 #: Names that are legal in a log and that Spark would pass over, expand, or spell otherwise; without those that it hides.
 ODD_NAMES = (

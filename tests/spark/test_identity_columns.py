@@ -12,7 +12,7 @@ from deltafast import DeltaTable
 from deltafast.exceptions import ConstraintViolatedError, InvalidArgumentError
 from deltafast.spark import jobs
 
-from .helpers import rows
+from .helpers import rows, usual_and_proof
 
 pytestmark = [
     pytest.mark.spark,
@@ -65,7 +65,7 @@ def frame_of(spark, count: int, tasks: int = 3, columns: str = "id v"):
 
 
 @pytest.mark.parametrize("writer", ["jvm", "arrow"])
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", usual_and_proof(["partitioned", "names"], ["plain", "optimized", "ids"]))
 def test_each_goes_on_where_the_other_ended(reference, spark, tmp_path, layout, writer):
     folder, frame = make(spark, tmp_path / "t", layout), frame_of(spark, 60)
     for count in (60, 120):

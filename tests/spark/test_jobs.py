@@ -15,7 +15,7 @@ from deltafast import DeltaTable, Schema, write_deltalake
 from deltafast.exceptions import CommitFailedError, ConstraintViolatedError, DeltaProtocolError, InvalidArgumentError
 from deltafast.spark import jobs
 
-from .helpers import rows
+from .helpers import rows, usual_and_proof
 
 pytestmark = [
     pytest.mark.spark,
@@ -40,7 +40,9 @@ LAYOUTS = {
     "tracked and vectors": (TRACKED | VECTORS | NAMES, ["p"]),
 }
 #: Those on which every command is compared.
-COMPARED = ["plain", "vectors and partitions", "names", "ids and vectors", "tracked", "tracked and vectors"]
+COMPARED = usual_and_proof(
+    ["vectors and partitions", "tracked and vectors"], ["plain", "names", "ids and vectors", "tracked"]
+)
 
 
 def table_of(start: int, count: int) -> pa.Table:

@@ -377,6 +377,7 @@ def test_sinks_write_each_batch_once(reference, spark, tmp_path):
         deltafast.spark.sink(tmp_path / "x")(spark.range(1), 0)
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(600)
 def test_a_query_that_is_killed_between_rows_and_commit_loses_and_doubles_none(reference, spark, tmp_path):
     program = pathlib.Path(__file__).with_name("killed_stream.py")
