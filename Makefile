@@ -5,7 +5,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 INSTALL := $(VENV)/bin/uv pip install --quiet --python $(PY)
 FEATURES := s3,azure,gcs,http
-RUST := $(shell find src -name '*.rs' 2>/dev/null) Cargo.toml Cargo.lock
+RUST := $(shell find src crates -name '*.rs' 2>/dev/null) Cargo.toml Cargo.lock
 SOURCES := python tests benches dev examples
 CACHE ?= .bench
 # Each share of the proof tier runs once in as many commits; `make test PROOF=2/5` runs a certain one.
@@ -43,11 +43,11 @@ test-full: $(VENV)/.made ## Set up, build, run all tests there are; takes up to 
 	$(PYTEST) --proof all tests/crash
 
 rust-test: $(VENV)/.made
-	cargo test --features $(FEATURES) --lib --test rust
+	cargo test --workspace --features $(FEATURES) --lib --test rust
 
 # The limits of circles and names are today's numbers: they only go down.
 check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and the fast tests
-	cargo fmt --check
+	cargo fmt --all --check
 	$(PY) dev/check_layers.py --self-test
 	$(PY) dev/check_layers.py src python/deltafast
 	$(PY) dev/import_circles.py --self-test
@@ -59,7 +59,7 @@ check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and t
 	$(VENV)/bin/ruff format --check $(wildcard $(SOURCES))
 	$(VENV)/bin/ruff check $(wildcard $(SOURCES))
 	$(VENV)/bin/pyright
-	cargo clippy --all-targets --features $(FEATURES),python -- -D warnings
+	cargo clippy --workspace --all-targets --features $(FEATURES),python -- -D warnings
 	$(PY) -m mypy.stubtest deltafast._core --allowlist dev/stubtest.txt
 	$(MAKE) fast
 
@@ -82,10 +82,11 @@ fuzz: ## Run each fuzz target for a minute, starting from the kept corpus
 
 # Code with `unsafe` in it. Miri runs no C (Zstandard, and with it most files) and takes minutes for what takes milliseconds
 # otherwise, so these modules' own tests are made smaller for it; what calls into a store, a thread pool or Python is left out.
-MIRI := pq::input::snappy pq::decode::flat_column pq::decode::view_to_offset pq::decode::bit_unpack pq::decode::rle parse::views
+MIRI := pq::decode::flat_column pq::decode::view_to_offset pq::decode::bit_unpack pq::decode::rle parse::views
 miri: ## Run the tests of modules with unsafe code in Miri, with and without AVX2; takes minutes
 	rustup component add --toolchain nightly miri rust-src
 	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --target-dir target/miri --lib -- $(MIRI)
+	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --target-dir target/miri --package deltafast-snappy
 	MIRIFLAGS=-Zmiri-disable-isolation RUSTFLAGS=-Ctarget-feature=+avx2 \
 		cargo +nightly miri test --target-dir target/miri-avx2 --lib -- pq::decode::bit_unpack pq::decode::rle
 

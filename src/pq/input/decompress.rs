@@ -5,8 +5,8 @@ use std::io::Read;
 
 use parquet::basic::CompressionCodec;
 
-use super::snappy;
 use crate::error::{Error, Result};
+use deltafast_snappy as snappy;
 
 /// Codecs that are decompressed here.
 #[derive(Debug, Clone, Copy)]

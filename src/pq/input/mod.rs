@@ -7,4 +7,3 @@ pub mod footer;
 pub(super) mod header_check;
 pub(super) mod page_check;
 pub(super) mod page_checksum;
-pub(super) mod snappy;

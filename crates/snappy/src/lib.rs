@@ -28,7 +28,7 @@ use std::hint::select_unpredictable;
 
 /// The block is not valid Snappy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pq) struct SnappyDecodeError;
+pub struct SnappyDecodeError;
 
 impl fmt::Display for SnappyDecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,12 +107,19 @@ fn header(block: &[u8]) -> Result<(usize, usize), SnappyDecodeError> {
 }
 
 /// The decompressed size in a block's header.
-pub(in crate::pq) fn decompressed_size(block: &[u8]) -> Result<usize, SnappyDecodeError> {
+///
+/// # Errors
+/// The block has no valid header.
+pub fn decompressed_size(block: &[u8]) -> Result<usize, SnappyDecodeError> {
     header(block).map(|(size, _)| size)
 }
 
 /// Decompresses a block into `out`, which it must fill.
-pub(in crate::pq) fn decompress(block: &[u8], out: &mut [u8]) -> Result<(), SnappyDecodeError> {
+///
+/// # Errors
+/// The block is not valid, or has another decompressed size than `out`; `out` is then partly
+/// overwritten.
+pub fn decompress(block: &[u8], out: &mut [u8]) -> Result<(), SnappyDecodeError> {
     SnappyBlockDecoder::new(block, out)?.finish()
 }
 
