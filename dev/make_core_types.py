@@ -31,7 +31,7 @@ LISTS = {"Vec", "BTreeSet", "HashSet"}
 MAPS = {"BTreeMap", "HashMap", "Map", "IndexMap"}
 POINTERS = {"Box", "Arc", "Cow"}
 #: Types whose shape is not that of their fields.
-BY_HAND = {"SchemaJson": "list[dict[str, Any]]", "BoundTree": "BoundTree"}
+BY_HAND = {"PartitionValues": "dict[str, str | None]", "SchemaJson": "list[dict[str, Any]]", "BoundTree": "BoundTree"}
 #: Fields of `serde_json::Value` that are expressions.
 TREES = {"tree", "target", "source", "target_only", "source_only", "residual", "defaults", "generated"}
 #: Types of `CommitResult.metrics` that the core defines outside of `src/py`.

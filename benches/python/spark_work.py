@@ -17,7 +17,7 @@ import sparks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from measure import Clock, Facts, Job
+    from clock import Clock, Facts, Job
 
 __all__ = ["WORK"]
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, final
 from typing import Protocol as Interface
 
 from deltafast._core_types import (
+    Action,
     BoundTree,
     CheckOptions,
     CheckpointInfo,
@@ -315,7 +316,7 @@ class TableWrite:
         uri: str,
         options: WriteOptions,
         data: ArrowStreamExportable | None = None,
-        actions: str | None = None,
+        actions: list[Action] | None = None,
         schema: str | None = None,
         snapshot: Snapshot | None = None,
         storage_options: dict[str, str] | None = None,
@@ -325,7 +326,7 @@ class TableWrite:
     ) -> TableWrite | None:
         """Determine the table's schema and properties after the write; None if there is nothing to do.
 
-        Rows come as `data`, or in existing files as lines of a commit file in `actions`, with their `schema`.
+        Rows come as `data`, or in existing files that `actions` add and remove, with their `schema`.
         """
     @property
     def constraints(self) -> TableConstraints:

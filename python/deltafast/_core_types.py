@@ -970,6 +970,113 @@ class VacuumResult(TypedDict):
     """The number of folders that were listed."""
 
 
+class DeletionVectorDescriptor(TypedDict):
+    """DeletionVectorDescriptor of a deletion vector."""
+
+    storageType: str
+    """`u`, `i` or `p`."""
+    pathOrInlineDv: str
+    """Its location, or the inline vector."""
+    offset: NotRequired[int | None]
+    """Start in its file."""
+    sizeInBytes: int
+    """Size in bytes."""
+    cardinality: int
+    """Rows that it deletes."""
+
+
+class Add(TypedDict):
+    """`add`."""
+
+    path: str
+    """URI-encoded path, relative to the table or absolute."""
+    partitionValues: NotRequired[dict[str, str | None]]
+    """A value for every partition column."""
+    size: int
+    """Size in bytes."""
+    modificationTime: int
+    """Time of the file's creation, milliseconds since the epoch."""
+    dataChange: bool
+    """False if the rows were in the table before."""
+    stats: NotRequired[str | None]
+    """Statistics, as JSON text."""
+    tags: NotRequired[dict[str, str | None] | None]
+    """Further metadata of the file by the writer."""
+    deletionVector: NotRequired[DeletionVectorDescriptor | None]
+    """The rows that are deleted."""
+    baseRowId: NotRequired[int | None]
+    """Row id of the first row; None for a new file, the commit gives it one where the table tracks rows."""
+    defaultRowCommitVersion: NotRequired[int | None]
+    """Version in which the file was first added; None for a new file, as for the row id."""
+    clusteringProvider: NotRequired[str | None]
+    """The implementation that clustered the file."""
+
+
+class Remove(TypedDict):
+    """`remove`."""
+
+    path: str
+    """As in the add."""
+    deletionTimestamp: NotRequired[int | None]
+    """Milliseconds since the epoch."""
+    dataChange: bool
+    """False if the rows stay in the table."""
+    extendedFileMetadata: NotRequired[bool | None]
+    """Whether partition values and size are present."""
+    partitionValues: NotRequired[dict[str, str | None] | None]
+    """As in the add."""
+    size: NotRequired[int | None]
+    """As in the add."""
+    tags: NotRequired[dict[str, str | None] | None]
+    """As in the add."""
+    deletionVector: NotRequired[DeletionVectorDescriptor | None]
+    """As in the add."""
+    baseRowId: NotRequired[int | None]
+    """As in the add."""
+    defaultRowCommitVersion: NotRequired[int | None]
+    """As in the add."""
+    stats: NotRequired[str | None]
+    """As in the add."""
+
+
+class Cdc(TypedDict):
+    """`cdc`."""
+
+    path: str
+    """URI-encoded path below `_change_data`."""
+    partitionValues: NotRequired[dict[str, str | None]]
+    """A value for every partition column."""
+    size: int
+    """Size in bytes."""
+    tags: NotRequired[dict[str, str | None] | None]
+    """Further metadata of the file by the writer."""
+    dataChange: NotRequired[bool]
+    """Always false."""
+
+
+class DomainMetadata(TypedDict):
+    """`domainMetadata`."""
+
+    domain: str
+    """Name of the domain."""
+    configuration: NotRequired[str]
+    """Its configuration, a string in the domain's own format."""
+    removed: NotRequired[bool]
+    """True for a tombstone."""
+
+
+Action: TypeAlias = (
+    dict[Literal["add"], Add]
+    | dict[Literal["remove"], Remove]
+    | dict[Literal["cdc"], Cdc]
+    | dict[Literal["metaData"], Metadata]
+    | dict[Literal["protocol"], Protocol]
+    | dict[Literal["txn"], SetTransaction]
+    | dict[Literal["domainMetadata"], DomainMetadata]
+)
+"""One line of a commit."""
+
+
 class WrittenFile(TypedDict):
     """A file that `write_files` wrote."""
 

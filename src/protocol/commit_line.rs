@@ -265,24 +265,6 @@ impl Action {
             _ => false,
         }
     }
-
-    /// Parses actions from JSON lines, the form in which a caller in another language passes them.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] with the line, counted from 1.
-    pub fn from_lines(text: &str) -> Result<Vec<Self>> {
-        let lines = text
-            .lines()
-            .enumerate()
-            .filter(|(_, line)| !line.trim().is_empty());
-        lines
-            .map(|(n, line)| {
-                serde_json::from_str(line).map_err(|e| {
-                    Error::invalid(format!("not an action: {e}")).at_line(n as u64 + 1)
-                })
-            })
-            .collect()
-    }
 }
 
 /// Appends `value` as one line.
@@ -378,21 +360,21 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_back_as_they_were_and_bad_ones_are_named() {
+    fn lines_come_back_as_they_were_and_incomplete_ones_are_refused() {
         let text = concat!(
             r#"{"txn":{"appId":"a","version":3}}"#,
-            "\n\n",
+            "\n",
             r#"{"domainMetadata":{"domain":"d","configuration":"{}","removed":false}}"#,
             "\n",
             r#"{"remove":{"path":"x","dataChange":true,"deletionVector":{"storageType":"u","pathOrInlineDv":"ab","offset":1,"sizeInBytes":2,"cardinality":3}}}"#,
             "\n"
         );
-        let actions = Action::from_lines(text).unwrap();
-        assert_eq!(
-            actions.iter().map(line).collect::<String>(),
-            text.replace("\n\n", "\n")
-        );
-        let error = Action::from_lines("{\"add\":{}}\n").unwrap_err();
-        assert!(error.to_string().contains("line 1"), "{error}");
+        let actions: Vec<Action> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(actions.iter().map(line).collect::<String>(), text);
+        let error = serde_json::from_str::<Action>("{\"add\":{}}").unwrap_err();
+        assert!(error.to_string().contains("missing field"), "{error}");
     }
 }

@@ -486,7 +486,7 @@ impl TableWrite {
         uri: String,
         options: FromPython<WriteOptions>,
         data: Option<&Bound<'_, PyAny>>,
-        actions: Option<String>,
+        actions: Option<FromPython<Vec<Action>>>,
         schema: Option<String>,
         snapshot: Option<&PySnapshot>,
         storage_options: Option<HashMap<String, String>>,
@@ -517,11 +517,7 @@ impl TableWrite {
             };
             let table = CommandTarget::open(place, &name)?;
             let write = WriteCommand::plan(table, &schema, options.0)?;
-            let actions = actions
-                .as_deref()
-                .map(Action::from_lines)
-                .transpose()?
-                .unwrap_or_default();
+            let actions = actions.map(|actions| actions.0).unwrap_or_default();
             Ok(write.map(|write| (write, actions)))
         })?;
         Ok(planned.map(|(write, actions)| {

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltafast import _core
 from deltafast._util.locations import address
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from deltafast._core_types import CommitOptions, SaveMode, WriteOptions
+    from deltafast._core_types import Action, Add, CommitOptions, Remove, SaveMode, WriteOptions
     from deltafast._handle import TableHandle
     from deltafast._util.filters import FilterType
     from deltafast.schema import ArrowSchemaExportable
@@ -114,7 +113,7 @@ def _commit(
     write = _core.TableWrite.plan(
         uri,
         options,
-        actions="\n".join(json.dumps(_log_action(action)) for action in actions),
+        actions=[_log_action(action) for action in actions],
         schema=delta.to_json(),
         snapshot=snapshot,
         storage_options=storage_options,
@@ -125,14 +124,20 @@ def _commit(
     return write.run(bind_constraints(write.constraints, write.schema, predicate)).snapshot
 
 
-def _log_action(action: AddAction | RemoveAction) -> dict[str, Any]:
+def _log_action(action: AddAction | RemoveAction) -> Action:
     """Return the action as in the log."""
     if isinstance(action, AddAction):
         values = dict(action.partition_values)
-        add: dict[str, Any] = {"path": action.path, "partitionValues": values, "size": action.size}
-        add |= {"modificationTime": action.modification_time, "dataChange": action.data_change}
-        return {"add": add | ({"stats": action.stats} if action.stats else {})}
-    remove = {
+        add: Add = {
+            "path": action.path,
+            "partitionValues": values,
+            "size": action.size,
+            "modificationTime": action.modification_time,
+            "dataChange": action.data_change,
+            "stats": action.stats or None,
+        }
+        return {"add": add}
+    remove: Remove = {
         "path": action.path,
         "dataChange": action.data_change,
         "deletionTimestamp": action.deletion_timestamp,
@@ -142,4 +147,4 @@ def _log_action(action: AddAction | RemoveAction) -> dict[str, Any]:
     }
     if action.partition_values is None or action.size is None:
         remove["extendedFileMetadata"] = False
-    return {"remove": {key: value for key, value in remove.items() if value is not None}}
+    return {"remove": remove}

@@ -243,7 +243,7 @@ def _planned(session: Session, frame: Any, place: Place, settings: WriteOptions)
     plan = _core.TableWrite.plan(
         place.uri,
         settings,
-        actions="",
+        actions=[],
         schema=json.dumps(_schema(frame)),
         storage_options=place.options or None,
         open_options=core_open_options(session.zone, None, allow_external_paths=False),
