@@ -141,11 +141,11 @@ class Provider:
 
     def forget(self, spark: Any) -> None:
         """Make the next query read the newest versions of tables of the catalog."""
-        self._java.forget(spark._jsparkSession.sessionState().catalog())
+        self._java.dropCachedRelations(spark._jsparkSession.sessionState().catalog())
 
     def manage(self, spark: Any, name: str) -> None:
         """Make a table at the catalog's default location managed, so that its files are deleted with its name."""
-        self._java.manage(spark._jsparkSession, name)
+        self._java.makeManaged(spark._jsparkSession, name)
 
     def end(self) -> None:
         """Stop answering requests."""
