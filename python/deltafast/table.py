@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from deltafast._util.writer_properties import WriterProperties
     from deltafast.catalog import Committer
     from deltafast.schema import ArrowSchemaExportable
-    from deltafast.transaction import AddAction, CommitProperties, Mode, PostCommitHookProperties, RemoveAction
+    from deltafast.transaction import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
 
 __all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions", "pinned"]
 
@@ -168,7 +168,7 @@ class DeltaTable(HandleOwner):
         cls,
         table_uri: str | os.PathLike[str],
         schema: Schema | ArrowSchemaExportable | Mapping[str, Any],
-        mode: Mode = "error",
+        mode: SaveMode = "error",
         partition_by: Sequence[str] | str | None = None,
         name: str | None = None,
         description: str | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,8 +16,6 @@ __all__ = [
     "RemoveAction",
     "Transaction",
 ]
-
-Mode = Literal["error", "append", "overwrite", "ignore"]
 
 
 @dataclass(frozen=True)

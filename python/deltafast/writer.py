@@ -14,6 +14,7 @@ from deltafast._util.arrow import Data, as_stream
 from deltafast._util.locations import address
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names, property_strings, text_options
+from deltafast._util.write_modes import CREATE_MODES, SAVE_MODES
 from deltafast._util.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties, encoding
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from deltafast._core_types import ReplaceKey, WriteOptions
+    from deltafast._core_types import AsSelect, ReplaceKey, SaveMode, WriteOptions
     from deltafast._util.filters import Predicate
     from deltafast.catalog import Committer
-    from deltafast.transaction import CommitProperties, Mode, PostCommitHookProperties
+    from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = ["BloomFilterProperties", "ColumnProperties", "Data", "WriterProperties", "write_deltalake"]
 
@@ -37,7 +38,7 @@ def write_deltalake(
     data: Data,
     *,
     partition_by: Sequence[str] | str | None = None,
-    mode: Mode = "error",
+    mode: SaveMode = "error",
     name: str | None = None,
     description: str | None = None,
     configuration: Mapping[str, str | bool | int | None] | None = None,
@@ -116,7 +117,7 @@ def write_deltalake(
     table = handle_of(table_or_uri) if isinstance(table_or_uri, HandleOwner) else None
     zone = time_zone or (table.time_zone if table is not None else "UTC")
     options: WriteOptions = {
-        "mode": _checked("mode", mode, ("error", "append", "overwrite", "ignore")),
+        "mode": _checked("mode", mode, SAVE_MODES),
         "partition_by": names(partition_by),
         "cluster_by": names(cluster_by) or [],
         "name": name,
@@ -147,7 +148,7 @@ def _rows_of(data: object) -> int:
 def write_as_select(
     place: str | HandleOwner,
     data: Data,
-    statement: Literal["create", "create_or_replace", "replace"],
+    statement: AsSelect,
     *,
     partition_by: Sequence[str],
     cluster_by: Sequence[str],
@@ -163,7 +164,7 @@ def write_as_select(
         DeltaError: As `write_deltalake`.
     """
     options: WriteOptions = {
-        "mode": "error" if statement == "create" else "overwrite",
+        "mode": CREATE_MODES[statement],
         "partition_by": list(partition_by),
         "cluster_by": list(cluster_by),
         "description": description,

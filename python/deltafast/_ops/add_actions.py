@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deltafast._handle import TableHandle
     from deltafast._util.filters import FilterType
     from deltafast.schema import ArrowSchemaExportable
-    from deltafast.transaction import CommitProperties, Mode, PostCommitHookProperties
+    from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = ["commit_actions", "create_table_with_add_actions"]
 
@@ -28,7 +28,7 @@ def create_table_with_add_actions(
     table_uri: str | os.PathLike[str],
     schema: Schema | ArrowSchemaExportable,
     add_actions: Sequence[AddAction],
-    mode: Mode = "error",
+    mode: SaveMode = "error",
     partition_by: list[str] | str | None = None,
     name: str | None = None,
     description: str | None = None,

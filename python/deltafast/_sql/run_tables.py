@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deltafast import _core
 from deltafast._handle import handle_of
@@ -26,6 +26,7 @@ from deltafast._sql.tree import (
     SetProperties,
     UnsetProperties,
 )
+from deltafast._util.write_modes import CREATE_MODES, as_select
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.schema import ArrayType, Field, MapType, Schema, StructType
 from deltafast.table import DeltaTable
@@ -40,13 +41,6 @@ if TYPE_CHECKING:
     from deltafast.schema import DataType
 
 __all__ = ["run_alter", "run_clone", "run_convert", "run_create"]
-
-_MODES: dict[str, Literal["error", "ignore", "overwrite"]] = {
-    "create": "error",
-    "if_not_exists": "ignore",
-    "create_or_replace": "overwrite",
-    "replace": "overwrite",
-}
 
 
 def run_create(create: CreateTable, tables: Tables) -> pa.RecordBatchReader:
@@ -66,7 +60,7 @@ def run_create(create: CreateTable, tables: Tables) -> pa.RecordBatchReader:
         DeltaTable.create(
             place,
             Schema(list(create.columns)),
-            _MODES[create.mode],
+            CREATE_MODES[create.mode],
             partition_by=list(create.partition_by),
             description=create.comment,
             configuration=dict(create.properties),
@@ -93,7 +87,7 @@ def _create_from_rows(create: CreateTable, place: str, there: DeltaTable | None,
     write_as_select(
         place if there is None else there,
         source_rows(create.query, tables),
-        "create" if create.mode == "if_not_exists" else create.mode,
+        as_select(create.mode),
         partition_by=create.partition_by,
         cluster_by=create.cluster_by,
         description=create.comment,

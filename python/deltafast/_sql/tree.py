@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deltafast._util.write_modes import CreateMode
     from deltafast.schema import DataType, Field
 
 __all__ = [
@@ -217,7 +218,7 @@ class CreateTable:
 
     target: TableName
     #: `replace` needs an existing table, `create_or_replace` does not.
-    mode: Literal["create", "if_not_exists", "create_or_replace", "replace"]
+    mode: CreateMode
     columns: tuple[Field, ...] = ()
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
@@ -233,7 +234,7 @@ class Clone:
 
     target: TableName
     source: TableName
-    mode: Literal["create", "if_not_exists", "create_or_replace", "replace"]
+    mode: CreateMode
     properties: Mapping[str, str]
     location: str | None
 

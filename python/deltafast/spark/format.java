@@ -1,7 +1,6 @@
 package deltafast;
+// include shared.java
 
-import java.io.Closeable;
-import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
 
@@ -13,7 +12,6 @@ import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.FileSourceConstantMetadataStructField$;
 import org.apache.spark.sql.catalyst.expressions.FileSourceGeneratedMetadataStructField$;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
-import org.apache.spark.sql.catalyst.types.PhysicalDataType$;
 import org.apache.spark.sql.execution.datasources.FileFormat$;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
@@ -22,7 +20,6 @@ import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
 import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
@@ -36,7 +33,7 @@ import scala.runtime.AbstractFunction1;
 /**
  * Spark's Parquet reader, extended to skip the rows that a file's deletion vector deletes. It runs on the executors.
  *
- * The facts about a file come with it, from `DeltafastFileIndex`: `deltafast.deleted`, a broadcast of bitmaps (a bit for each
+ * The constants of a file come with it, from `DeltafastFileIndex`: `deltafast.deleted`, a broadcast of bitmaps (a bit for each
  * deleted row, by its position in the file), `deltafast.number`, the number of the file's bitmap, and `deltafast.rows`, the
  * number of rows that are not deleted; for tables with row tracking also `base_row_id` and `default_row_commit_version`. A file
  * is not opened if no column of it is read.
@@ -73,12 +70,12 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
       fields.add(FileSourceConstantMetadataStructField$.MODULE$.apply("default_row_commit_version", DataTypes.LongType, true));
       fields.add(FileSourceGeneratedMetadataStructField$.MODULE$.apply("row_commit_version", versions, DataTypes.LongType, true));
     }
-    return CollectionConverters.asScala((java.util.List) fields).toSeq();
+    return SparkInternals.seqOf(fields);
   }
 
   /** Only if rows can be moved within the column vectors of all types. */
   public boolean supportBatch(SparkSession session, StructType schema) {
-    return super.supportBatch(session, schema) && (!hasVectors || Moving.isMovable(schema));
+    return super.supportBatch(session, schema) && (!hasVectors || RowMover.isMovable(schema));
   }
 
   public scala.Function1 buildReaderWithPartitionValues(SparkSession session, StructType data, StructType partition, StructType required,
@@ -86,26 +83,25 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     checkCompleted(data, required);
     scala.Function1 plain = super.buildReaderWithPartitionValues(session, data, partition, required, filters, options,
         new Configuration(configuration));
-    boolean batches = "true".equals(options.getOrElse(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), new No()));
-    boolean nothing = required.length() == 0 && filters.isEmpty();
+    boolean batches = "true".equals(options.getOrElse(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), new FalseDefault()));
+    boolean countsOnly = required.length() == 0 && filters.isEmpty();
     if (!hasVectors) {
-      return nothing ? new Reader(plain, null, 0, required, partition, batches, true, true) : plain;
+      return countsOnly ? new Reader(plain, null, 0, required, partition, batches, true, true) : plain;
     }
     // Spark's readers provide the row's position in the file, also if they skip row groups and pages; but they box it.
-    int place = required.getFieldIndex(ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME()).isEmpty() ? required.length() : -1;
-    StructType wider = place < 0 ? required : required.add(ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME(), DataTypes.LongType);
-    scala.Function1 placed = super.buildReaderWithPartitionValues(session, data, partition, wider, filters, options,
+    String position = ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME();
+    StructType withPosition = required.getFieldIndex(position).isEmpty() ? required.add(position, DataTypes.LongType) : required;
+    scala.Function1 positioned = super.buildReaderWithPartitionValues(session, data, partition, withPosition, filters, options,
         new Configuration(configuration));
-    return new Reader(plain, placed, wider.fieldIndex(ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME()), required, partition, batches,
-        nothing, filters.isEmpty());
+    return new Reader(plain, positioned, withPosition.fieldIndex(position), required, partition, batches, countsOnly, filters.isEmpty());
   }
 
   /** Rejects row ids and commit versions that no rule completes: they would silently be null. */
   private void checkCompleted(StructType data, StructType required) {
     String[] columns = new String[] {ids, versions};
     for (int i = 0; i < columns.length; i++) {
-      boolean isAsked = !required.getFieldIndex(columns[i]).isEmpty() && data.getFieldIndex(columns[i]).isEmpty();
-      if (isAsked && !isCompleted) {
+      boolean isRequired = !required.getFieldIndex(columns[i]).isEmpty() && data.getFieldIndex(columns[i]).isEmpty();
+      if (isRequired && !isCompleted) {
         throw new IllegalStateException("this session cannot return row_id and row_commit_version of _metadata yet: read any table that "
             + "tracks rows with deltafast in it first");
       }
@@ -113,7 +109,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
   }
 
   /** The default of an option. */
-  static class No extends scala.runtime.AbstractFunction0 {
+  static class FalseDefault extends scala.runtime.AbstractFunction0 {
     public Object apply() {
       return "false";
     }
@@ -122,51 +118,52 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
   /** Reads a file. */
   static class Reader extends AbstractFunction1 implements Serializable {
     private final scala.Function1 plain;
-    private final scala.Function1 placed;
-    private final int place;
+    private final scala.Function1 positioned;
+    private final int position;
     private final StructType required;
     private final StructType partition;
     private final boolean batches;
-    private final boolean nothing;
-    private final boolean all;
+    private final boolean countsOnly;
+    private final boolean readsAll;
 
     /**
-     * `plain` reads the columns `required`; `placed` (null without deletion vectors) also reads, at `place`, each row's position
-     * in its file, as an additional last column if it is not among the required ones. `nothing`: only the number of rows is
-     * needed. `all`: no filter makes the readers skip rows.
+     * `plain` reads the columns `required`; `positioned` (null without deletion vectors) also reads, in column `position`, each
+     * row's position in its file, as an additional last column if it is not among the required ones. `countsOnly`: only the
+     * number of rows is needed. `readsAll`: no filter makes the readers skip rows.
      */
-    Reader(scala.Function1 plain, scala.Function1 placed, int place, StructType required, StructType partition, boolean batches,
-        boolean nothing, boolean all) {
+    Reader(scala.Function1 plain, scala.Function1 positioned, int position, StructType required, StructType partition, boolean batches,
+        boolean countsOnly, boolean readsAll) {
       this.plain = plain;
-      this.placed = placed;
-      this.place = place;
+      this.positioned = positioned;
+      this.position = position;
       this.required = required;
       this.partition = partition;
       this.batches = batches;
-      this.nothing = nothing;
-      this.all = all;
+      this.countsOnly = countsOnly;
+      this.readsAll = readsAll;
     }
 
-    public Object apply(Object of) {
-      PartitionedFile file = (PartitionedFile) of;
-      Map known = file.otherConstantMetadataColumnValues();
-      if (nothing && known.contains("deltafast.rows")) {
+    public Object apply(Object partitionedFile) {
+      PartitionedFile file = (PartitionedFile) partitionedFile;
+      Map constants = file.otherConstantMetadataColumnValues();
+      if (countsOnly && constants.contains("deltafast.rows")) {
         // A file that is read in splits is counted with its first one.
-        return new Repeated(file.start() == 0 ? ((Long) known.apply("deltafast.rows")).longValue() : 0, partition, file.partitionValues(),
-            batches);
+        long rows = file.start() == 0 ? ((Long) constants.apply("deltafast.rows")).longValue() : 0;
+        return new ConstantRows(rows, partition, file.partitionValues(), batches);
       }
-      if (!known.contains("deltafast.deleted")) {
+      if (!constants.contains("deltafast.deleted")) {
         return plain.apply(file);
       }
-      long[][] vectors = (long[][]) ((Broadcast) known.apply("deltafast.deleted")).value();
-      long[] words = vectors[((Integer) known.apply("deltafast.number")).intValue()];
-      if (batches && all && file.start() == 0) {
+      long[][] vectors = (long[][]) ((Broadcast) constants.apply("deltafast.deleted")).value();
+      long[] words = vectors[((Integer) constants.apply("deltafast.number")).intValue()];
+      if (batches && readsAll && file.start() == 0) {
         // The rows from the first one on, even if the end of the file belongs to other splits.
-        return new Batches((scala.collection.Iterator) plain.apply(file), words, -1, false);
+        return new LiveBatches((scala.collection.Iterator) plain.apply(file), words, -1, false);
       }
-      scala.collection.Iterator rows = (scala.collection.Iterator) placed.apply(file);
-      boolean isAdded = place == required.length();
-      return batches ? (Object) new Batches(rows, words, place, isAdded) : new Rows(rows, words, place, isAdded ? projection() : null);
+      scala.collection.Iterator rows = (scala.collection.Iterator) positioned.apply(file);
+      boolean isAdded = position == required.length();
+      return batches ? (Object) new LiveBatches(rows, words, position, isAdded)
+          : new LiveRows(rows, words, position, isAdded ? projection() : null);
     }
 
     /** Removes the column with the row's position. */
@@ -176,37 +173,50 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
         columns.add(new BoundReference(i, required.fields()[i].dataType(), true));
       }
       for (int i = 0; i < partition.length(); i++) {
-        columns.add(new BoundReference(place + 1 + i, partition.fields()[i].dataType(), true));
+        columns.add(new BoundReference(position + 1 + i, partition.fields()[i].dataType(), true));
       }
-      return UnsafeProjection.create(CollectionConverters.asScala(columns).toSeq());
+      return UnsafeProjection.create(SparkInternals.seqOf(columns));
     }
   }
 
-  /** Rows of a reader that is closed at the end. */
-  abstract static class Closing extends AbstractIterator implements Closeable {
-    protected final scala.collection.Iterator of;
+  /** What remains of the rows or batches of a reader without deleted rows. */
+  abstract static class LiveIterator extends ReaderIterator {
+    private Object next;
 
-    Closing(scala.collection.Iterator of) {
-      this.of = of;
+    LiveIterator(scala.collection.Iterator reader) {
+      super(reader);
     }
 
-    public void close() throws IOException {
-      if (of instanceof Closeable) {
-        ((Closeable) of).close();
+    /** What remains of one row or batch; null if nothing does. */
+    abstract Object withoutDeleted(Object read);
+
+    public boolean hasNext() {
+      while (next == null && reader.hasNext()) {
+        next = withoutDeleted(reader.next());
       }
+      return next != null;
+    }
+
+    public Object next() {
+      if (!hasNext()) {
+        throw new java.util.NoSuchElementException();
+      }
+      Object out = next;
+      next = null;
+      return out;
     }
   }
 
   /** The number of rows of a file, with its constants as their values. */
-  static class Repeated extends AbstractIterator {
-    private static final int MOST = 1 << 20;
+  static class ConstantRows extends AbstractIterator {
+    private static final int MAX_BATCH_ROWS = 1 << 20;
     private final StructType partition;
     private final InternalRow values;
     private final boolean batches;
     private final InternalRow row;
     private long left;
 
-    Repeated(long rows, StructType partition, InternalRow values, boolean batches) {
+    ConstantRows(long rows, StructType partition, InternalRow values, boolean batches) {
       this.left = rows;
       this.partition = partition;
       this.values = values;
@@ -223,7 +233,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
         left--;
         return row;
       }
-      int rows = (int) Math.min(left, MOST);
+      int rows = (int) Math.min(left, MAX_BATCH_ROWS);
       left -= rows;
       ColumnVector[] columns = new ColumnVector[partition.length()];
       for (int i = 0; i < columns.length; i++) {
@@ -236,79 +246,67 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
   }
 
   /** Batches in which the remaining rows are moved over the deleted ones. */
-  static class Batches extends Closing {
+  static class LiveBatches extends LiveIterator {
     private final long[] words;
-    private final int place;
+    private final int position;
     private final boolean isAdded;
-    private ColumnarBatch from;
-    private ColumnarBatch to;
+    private ColumnarBatch source;
+    private ColumnarBatch result;
     private int[] kept = new int[0];
-    private ColumnarBatch next;
     private long row;
 
-    /** `place`: the column with each row's position in the file; -1 if the batches hold all rows from the first one on. */
-    Batches(scala.collection.Iterator of, long[] words, int place, boolean isAdded) {
-      super(of);
+    /** `position`: the column with each row's position in the file; -1 if the batches hold all rows from the first one on. */
+    LiveBatches(scala.collection.Iterator reader, long[] words, int position, boolean isAdded) {
+      super(reader);
       this.words = words;
-      this.place = place;
+      this.position = position;
       this.isAdded = isAdded;
     }
 
-    public boolean hasNext() {
-      while (next == null && of.hasNext()) {
-        ColumnarBatch batch = (ColumnarBatch) of.next();
-        if (batch != from) {
-          from = batch;
-          to = isAdded ? without(batch) : batch;
-        }
-        int rows = kept(batch);
-        if (rows > 0) {
-          to.setNumRows(rows);
-          next = to;
-        }
+    Object withoutDeleted(Object read) {
+      ColumnarBatch batch = (ColumnarBatch) read;
+      if (batch != source) {
+        source = batch;
+        result = isAdded ? withoutPosition(batch) : batch;
       }
-      return next != null;
+      int rows = moveLiveRows(batch);
+      if (rows == 0) {
+        return null;
+      }
+      result.setNumRows(rows);
+      return result;
     }
 
-    public Object next() {
-      if (!hasNext()) {
-        throw new java.util.NoSuchElementException();
-      }
-      Object out = next;
-      next = null;
-      return out;
-    }
-
-    private ColumnarBatch without(ColumnarBatch batch) {
+    private ColumnarBatch withoutPosition(ColumnarBatch batch) {
       ColumnVector[] columns = new ColumnVector[batch.numCols() - 1];
       for (int i = 0; i < columns.length; i++) {
-        columns[i] = batch.column(i < place ? i : i + 1);
+        columns[i] = batch.column(i < position ? i : i + 1);
       }
       return new ColumnarBatch(columns);
     }
 
     /** Moves the rows that are not deleted to the front and returns their number. */
-    private int kept(ColumnarBatch batch) {
+    private int moveLiveRows(ColumnarBatch batch) {
       int rows = batch.numRows();
       if (rows == 0) {
         return 0;
       }
-      ColumnVector places = place < 0 ? null : batch.column(place);
-      long start = places == null ? row : places.getLong(0);
+      ColumnVector positions = position < 0 ? null : batch.column(position);
+      long start = positions == null ? row : positions.getLong(0);
       row = start + rows;
       // No row was skipped: test 64 rows at once.
-      boolean dense = places == null || places.getLong(rows - 1) - start == rows - 1;
-      int first = dense ? Bitmap.first(words, start, rows) : Bitmap.first(words, places, rows);
+      boolean dense = positions == null || positions.getLong(rows - 1) - start == rows - 1;
+      int first = dense ? Bitmap.firstDeleted(words, start, rows) : Bitmap.firstDeleted(words, positions, rows);
       if (first == rows) {
         return rows;
       }
       if (kept.length < rows) {
         kept = new int[rows];
       }
-      int count = dense ? Bitmap.kept(words, start, first, rows, kept) : Bitmap.kept(words, places, first, rows, kept);
+      int count = dense ? Bitmap.liveRows(words, start, first, rows, kept) : Bitmap.liveRows(words, positions, first, rows, kept);
       if (count > 0) {
-        for (int i = 0; i < to.numCols(); i++) {
-          Moving.move(to.column(i), kept, first, count);
+        for (int i = 0; i < result.numCols(); i++) {
+          RowMover.move(result.column(i), kept, first, count);
         }
       }
       return count;
@@ -316,36 +314,24 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
   }
 
   /** Single rows; `projection` is null if they are returned unchanged. */
-  static class Rows extends Closing {
+  static class LiveRows extends LiveIterator {
     private final long[] words;
-    private final int place;
+    private final int position;
     private final UnsafeProjection projection;
-    private InternalRow next;
 
-    Rows(scala.collection.Iterator of, long[] words, int place, UnsafeProjection projection) {
-      super(of);
+    LiveRows(scala.collection.Iterator reader, long[] words, int position, UnsafeProjection projection) {
+      super(reader);
       this.words = words;
-      this.place = place;
+      this.position = position;
       this.projection = projection;
     }
 
-    public boolean hasNext() {
-      while (next == null && of.hasNext()) {
-        InternalRow row = (InternalRow) of.next();
-        if (!Bitmap.isDeleted(words, row.getLong(place))) {
-          next = projection == null ? row : projection.apply(row);
-        }
+    Object withoutDeleted(Object read) {
+      InternalRow row = (InternalRow) read;
+      if (Bitmap.isDeleted(words, row.getLong(position))) {
+        return null;
       }
-      return next != null;
-    }
-
-    public Object next() {
-      if (!hasNext()) {
-        throw new java.util.NoSuchElementException();
-      }
-      Object out = next;
-      next = null;
-      return out;
+      return projection == null ? row : projection.apply(row);
     }
   }
 
@@ -358,7 +344,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     }
 
     /** The first deleted row of a batch whose rows are consecutive in the file. */
-    static int first(long[] words, long start, int rows) {
+    static int firstDeleted(long[] words, long start, int rows) {
       long end = start + rows;
       long row = start;
       while (row < end && row >>> 6 < words.length) {
@@ -372,7 +358,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     }
 
     /** Writes the rows of such a batch from `first` on that are not deleted to `kept`, from `first` on; returns the new count. */
-    static int kept(long[] words, long start, int first, int rows, int[] kept) {
+    static int liveRows(long[] words, long start, int first, int rows, int[] kept) {
       int count = first;
       for (int i = first; i < rows; i++) {
         kept[count] = i;
@@ -382,19 +368,19 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
     }
 
     /** The same for any batch. */
-    static int kept(long[] words, ColumnVector places, int first, int rows, int[] kept) {
+    static int liveRows(long[] words, ColumnVector positions, int first, int rows, int[] kept) {
       int count = first;
       for (int i = first; i < rows; i++) {
         kept[count] = i;
-        count += isDeleted(words, places.getLong(i)) ? 0 : 1;
+        count += isDeleted(words, positions.getLong(i)) ? 0 : 1;
       }
       return count;
     }
 
     /** The first deleted row of any batch. */
-    static int first(long[] words, ColumnVector places, int rows) {
+    static int firstDeleted(long[] words, ColumnVector positions, int rows) {
       int i = 0;
-      while (i < rows && !isDeleted(words, places.getLong(i))) {
+      while (i < rows && !isDeleted(words, positions.getLong(i))) {
         i++;
       }
       return i;
@@ -402,36 +388,8 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
   }
 
   /** Moves rows within the column vectors of Spark's reader, which it resets for each batch. */
-  static class Moving {
-    private static final int STRUCT = 0;
-    private static final int BOOLEAN = 1;
-    private static final int BYTE = 2;
-    private static final int SHORT = 3;
-    private static final int INT = 4;
-    private static final int LONG = 5;
-    private static final int FLOAT = 6;
-    private static final int DOUBLE = 7;
-    private static final int ARRAY = 8;
-
-    /** How a vector stores values of a type; -1 if that is unknown. */
-    static int kind(DataType type) {
-      if (type instanceof DecimalType) {
-        return DecimalType.is32BitDecimalType(type) ? INT : DecimalType.is64BitDecimalType(type) ? LONG : ARRAY;
-      }
-      String name = PhysicalDataType$.MODULE$.apply(type).getClass().getSimpleName();
-      return name.startsWith("PhysicalStruct") || name.startsWith("PhysicalVariant") || name.startsWith("PhysicalCalendarInterval") ? STRUCT
-          : name.startsWith("PhysicalBoolean") ? BOOLEAN
-          : name.startsWith("PhysicalByte") ? BYTE
-          : name.startsWith("PhysicalShort") ? SHORT
-          : name.startsWith("PhysicalInteger") ? INT
-          : name.startsWith("PhysicalLong") ? LONG
-          : name.startsWith("PhysicalFloat") ? FLOAT
-          : name.startsWith("PhysicalDouble") ? DOUBLE
-          : name.startsWith("PhysicalString") || name.startsWith("PhysicalBinary") || name.startsWith("PhysicalArray")
-              || name.startsWith("PhysicalMap") ? ARRAY : -1;
-    }
-
-    /** Whether `kind` supports a type and its nested types. */
+  static class RowMover {
+    /** Whether `PhysicalKind` knows a type and its nested types. */
     static boolean isMovable(DataType type) {
       if (type instanceof StructType) {
         StructField[] fields = ((StructType) type).fields();
@@ -442,59 +400,60 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
         }
         return true;
       }
-      return kind(type) >= 0;
+      return PhysicalKind.of(type) >= 0;
     }
 
     /** Moves the value at `kept[i]` to `i`, for each `i` from `first` on. Values only move to the front, so none is lost. */
-    static void move(ColumnVector of, int[] kept, int first, int end) {
-      if (!(of instanceof WritableColumnVector) || ((WritableColumnVector) of).isAllNull()) {
+    static void move(ColumnVector vector, int[] kept, int first, int end) {
+      if (!(vector instanceof WritableColumnVector) || ((WritableColumnVector) vector).isAllNull()) {
         return;
       }
-      WritableColumnVector column = (WritableColumnVector) of;
+      WritableColumnVector column = (WritableColumnVector) vector;
       if (column.hasNull()) {
-        nulls(column, kept, first, end);
+        moveNulls(column, kept, first, end);
       }
       if (column.hasDictionary()) {
-        ints(column.getDictionaryIds(), kept, first, end);
+        moveInts(column.getDictionaryIds(), kept, first, end);
         return;
       }
-      switch (kind(column.dataType())) {
-        case STRUCT:
+      switch (PhysicalKind.of(column.dataType())) {
+        case PhysicalKind.STRUCT:
           for (int i = 0; i < column.getNumChildren(); i++) {
             move(column.getChild(i), kept, first, end);
           }
           return;
-        case BOOLEAN:
+        case PhysicalKind.BOOLEAN:
           for (int i = first; i < end; i++) {
             column.putBoolean(i, column.getBoolean(kept[i]));
           }
           return;
-        case BYTE:
+        case PhysicalKind.BYTE:
           for (int i = first; i < end; i++) {
             column.putByte(i, column.getByte(kept[i]));
           }
           return;
-        case SHORT:
+        case PhysicalKind.SHORT:
           for (int i = first; i < end; i++) {
             column.putShort(i, column.getShort(kept[i]));
           }
           return;
-        case INT:
-          ints(column, kept, first, end);
+        case PhysicalKind.INT:
+          moveInts(column, kept, first, end);
           return;
-        case LONG:
-          longs(column, kept, first, end);
+        case PhysicalKind.LONG:
+          moveLongs(column, kept, first, end);
           return;
-        case FLOAT:
+        case PhysicalKind.FLOAT:
           for (int i = first; i < end; i++) {
             column.putFloat(i, column.getFloat(kept[i]));
           }
           return;
-        case DOUBLE:
-          doubles(column, kept, first, end);
+        case PhysicalKind.DOUBLE:
+          moveDoubles(column, kept, first, end);
           return;
-        case ARRAY:
-          arrays(column, kept, first, end);
+        case PhysicalKind.BYTES:
+        case PhysicalKind.ARRAY:
+          moveArrays(column, kept, first, end);
           return;
         default:
           throw new IllegalStateException("deltafast cannot move values of type " + column.dataType());
@@ -503,7 +462,7 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
 
     // Separate loops, which the JIT compiler optimizes well.
 
-    private static void nulls(WritableColumnVector column, int[] kept, int first, int end) {
+    private static void moveNulls(WritableColumnVector column, int[] kept, int first, int end) {
       for (int i = first; i < end; i++) {
         if (column.isNullAt(kept[i])) {
           column.putNull(i);
@@ -513,25 +472,25 @@ public class DeltafastFormat extends ParquetFileFormat implements java.util.func
       }
     }
 
-    private static void ints(WritableColumnVector column, int[] kept, int first, int end) {
+    private static void moveInts(WritableColumnVector column, int[] kept, int first, int end) {
       for (int i = first; i < end; i++) {
         column.putInt(i, column.getInt(kept[i]));
       }
     }
 
-    private static void longs(WritableColumnVector column, int[] kept, int first, int end) {
+    private static void moveLongs(WritableColumnVector column, int[] kept, int first, int end) {
       for (int i = first; i < end; i++) {
         column.putLong(i, column.getLong(kept[i]));
       }
     }
 
-    private static void doubles(WritableColumnVector column, int[] kept, int first, int end) {
+    private static void moveDoubles(WritableColumnVector column, int[] kept, int first, int end) {
       for (int i = first; i < end; i++) {
         column.putDouble(i, column.getDouble(kept[i]));
       }
     }
 
-    private static void arrays(WritableColumnVector column, int[] kept, int first, int end) {
+    private static void moveArrays(WritableColumnVector column, int[] kept, int first, int end) {
       for (int i = first; i < end; i++) {
         column.putArray(i, column.getArrayOffset(kept[i]), column.getArrayLength(kept[i]));
       }

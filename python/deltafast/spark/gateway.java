@@ -8,7 +8,6 @@ import java.io.EOFException;
 import java.io.File;
 import java.io.FileNotFoundException;
 import java.io.IOException;
-import java.io.RandomAccessFile;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
@@ -49,8 +48,8 @@ import org.apache.hadoop.ipc.RemoteException;
  * length.
  */
 public class DeltafastGateway implements Runnable {
-  private static final int PIECE = 1 << 20;
-  private static final int BROKEN = -1;
+  private static final int CHUNK_BYTES = 1 << 20;
+  private static final int FAILED_STREAM = -1;
   private static final int OK = 0, MISSING = 1, DENIED = 2, UNSUPPORTED = 3, FAILED = 4, SHORT = 5, UNKNOWN = 6, WRONG = 7, REFUSED = 8;
   /** Option of createFile() and path capability of file systems whose conditional put takes effect on close. */
   private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
@@ -68,15 +67,15 @@ public class DeltafastGateway implements Runnable {
     this.server = new ServerSocket(0, 256, InetAddress.getByAddress(new byte[] {127, 0, 0, 1}));
     byte[] random = new byte[32];
     new SecureRandom().nextBytes(random);
-    StringBuilder text = new StringBuilder();
+    StringBuilder hex = new StringBuilder();
     for (int i = 0; i < random.length; i++) {
-      text.append(String.format("%02x", new Object[] {Byte.valueOf(random[i])}));
+      hex.append(String.format("%02x", new Object[] {Byte.valueOf(random[i])}));
     }
-    this.secret = text.toString().getBytes(StandardCharsets.UTF_8);
+    this.secret = hex.toString().getBytes(StandardCharsets.UTF_8);
     this.loader = loader;
     this.socket = null;
     this.gateway = this;
-    start(this, "deltafast-gateway");
+    startThread(this, "deltafast-gateway");
   }
 
   private DeltafastGateway(DeltafastGateway gateway, Socket socket) {
@@ -87,7 +86,7 @@ public class DeltafastGateway implements Runnable {
     this.gateway = gateway;
   }
 
-  private void start(Runnable work, String name) {
+  private void startThread(Runnable work, String name) {
     Thread thread = new Thread(work, name);
     thread.setDaemon(true);
     thread.setContextClassLoader(loader);
@@ -95,7 +94,7 @@ public class DeltafastGateway implements Runnable {
   }
 
   /** The port, the secret and the id of a configuration; equal configurations have the same id. */
-  public String use(Configuration configuration) throws Exception {
+  public String register(Configuration configuration) throws Exception {
     TreeMap sorted = new TreeMap();
     for (Iterator all = configuration.iterator(); all.hasNext();) {
       Map.Entry entry = (Map.Entry) all.next();
@@ -127,7 +126,7 @@ public class DeltafastGateway implements Runnable {
     }
     while (!server.isClosed()) {
       try {
-        start(new DeltafastGateway(this, server.accept()), "deltafast-gateway-connection");
+        startThread(new DeltafastGateway(this, server.accept()), "deltafast-gateway-connection");
       } catch (IOException e) {
         // A failed connection does not stop the gateway.
       }
@@ -149,9 +148,9 @@ public class DeltafastGateway implements Runnable {
       in = new DataInputStream(new BufferedInputStream(socket.getInputStream(), 1 << 16));
       out = new DataOutputStream(new BufferedOutputStream(socket.getOutputStream(), 1 << 16));
       int length = in.readInt();
-      byte[] shown = new byte[Math.max(0, Math.min(length, 256))];
-      in.readFully(shown);
-      if (!MessageDigest.isEqual(shown, gateway.secret)) {
+      byte[] presented = new byte[Math.max(0, Math.min(length, 256))];
+      in.readFully(presented);
+      if (!MessageDigest.isEqual(presented, gateway.secret)) {
         return;
       }
       while (true) {
@@ -159,7 +158,7 @@ public class DeltafastGateway implements Runnable {
         if (operation < 0) {
           return;
         }
-        request(operation);
+        answerRequest(operation);
         out.flush();
       }
     } catch (Throwable e) {
@@ -173,13 +172,17 @@ public class DeltafastGateway implements Runnable {
     }
   }
 
-  private String text() throws IOException {
+  private byte[] readBytes() throws IOException {
     byte[] bytes = new byte[in.readInt()];
     in.readFully(bytes);
-    return new String(bytes, StandardCharsets.UTF_8);
+    return bytes;
   }
 
-  private void text(String text) throws IOException {
+  private String readString() throws IOException {
+    return new String(readBytes(), StandardCharsets.UTF_8);
+  }
+
+  private void writeString(String text) throws IOException {
     byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
     out.writeInt(bytes.length);
     out.write(bytes);
@@ -189,20 +192,16 @@ public class DeltafastGateway implements Runnable {
     return new Path(scheme, authority.isEmpty() ? null : authority, path);
   }
 
-  private void request(int operation) throws IOException {
-    String id = text();
-    scheme = text();
-    authority = text();
-    String first = text();
+  private void answerRequest(int operation) throws IOException {
+    String id = readString();
+    scheme = readString();
+    authority = readString();
+    String first = readString();
     // The whole request is read before it is executed, so that an error leaves the connection usable.
-    String after = operation == 'L' ? text() : null;
+    String after = operation == 'L' ? readString() : null;
     boolean risk = (operation == 'P' || operation == 'U') && in.readBoolean();
     boolean essential = (operation == 'P' || operation == 'U') && in.readBoolean();
-    byte[] bytes = null;
-    if (operation == 'P') {
-      bytes = new byte[in.readInt()];
-      in.readFully(bytes);
-    }
+    byte[] bytes = operation == 'P' ? readBytes() : null;
     long[] ranges = null;
     if (operation == 'R') {
       ranges = new long[2 * in.readInt()];
@@ -210,18 +209,18 @@ public class DeltafastGateway implements Runnable {
         ranges[i] = in.readLong();
       }
     }
-    String[] more = null;
+    String[] paths = null;
     if (operation == 'D') {
-      more = new String[in.readInt()];
-      for (int i = 0; i < more.length; i++) {
-        more[i] = text();
+      paths = new String[in.readInt()];
+      for (int i = 0; i < paths.length; i++) {
+        paths[i] = readString();
       }
     }
     Throwable wrong = null;
     Path path = null;
     try {
       path = path(first);
-      files = files(id);
+      files = fileSystem(id);
     } catch (Throwable e) {
       wrong = e;
     }
@@ -239,38 +238,38 @@ public class DeltafastGateway implements Runnable {
         case 'G': get(path); break;
         case 'R': ranges(path, ranges); break;
         case 'P': put(path, bytes, risk, essential); break;
-        case 'D': delete(path, more); break;
+        case 'D': delete(path, paths); break;
         case 'X': removeFolder(path); break;
         default: throw new IOException("no such request: " + operation);
       }
-    } catch (Torn e) {
+    } catch (ConnectionLostException e) {
       throw e;
     } catch (Throwable e) {
-      failed(e);
+      writeError(e);
     }
   }
 
   /** The connection cannot be used any more. */
-  static class Torn extends IOException {
-    Torn(Throwable cause) {
+  static class ConnectionLostException extends IOException {
+    ConnectionLostException(Throwable cause) {
       super(cause);
     }
   }
 
   /** The outcome of the request is unknown. */
-  static class Unsure extends IOException {
-    Unsure(Throwable cause) {
+  static class OutcomeUnknownException extends IOException {
+    OutcomeUnknownException(Throwable cause) {
       super(cause);
     }
   }
 
-  private static Throwable plain(Throwable error) {
+  private static Throwable unwrapRemote(Throwable error) {
     return error instanceof RemoteException ? ((RemoteException) error).unwrapRemoteException() : error;
   }
 
-  private void failed(Throwable given) throws IOException {
-    boolean unsure = given instanceof Unsure;
-    Throwable error = plain(unsure ? given.getCause() : given);
+  private void writeError(Throwable given) throws IOException {
+    boolean isUnknown = given instanceof OutcomeUnknownException;
+    Throwable error = unwrapRemote(isUnknown ? given.getCause() : given);
     while (error.getClass() == RuntimeException.class && error.getCause() != null) {
       error = error.getCause();
     }
@@ -287,15 +286,15 @@ public class DeltafastGateway implements Runnable {
     } else if (name.equals("UnsupportedFileSystemException") || error instanceof ClassNotFoundException || error instanceof java.net.UnknownHostException) {
       kind = WRONG;
     }
-    out.writeByte(!unsure ? kind : kind == DENIED ? REFUSED : UNKNOWN);
+    out.writeByte(!isUnknown ? kind : kind == DENIED ? REFUSED : UNKNOWN);
     String message = error.getMessage();
     String line = message == null ? "" : message.trim().split("\n", 2)[0];
-    text(message == null ? name : kind == UNSUPPORTED || kind == WRONG ? line : name + ": " + line);
+    writeString(message == null ? name : kind == UNSUPPORTED || kind == WRONG ? line : name + ": " + line);
   }
 
   // --- file systems ------------------------------------------------------------------------------
 
-  private FileSystem files(String id) throws Exception {
+  private FileSystem fileSystem(String id) throws Exception {
     synchronized (gateway.configurations) {
       configuration = (Configuration) gateway.configurations.get(id);
     }
@@ -340,7 +339,7 @@ public class DeltafastGateway implements Runnable {
         boolean link = status.isDirectory() && files instanceof RawLocalFileSystem && Files.isSymbolicLink(file(status.getPath()).toPath());
         if (name.compareTo(after) > 0 && !link && !status.getPath().toUri().getPath().equals(folder.toUri().getPath())) {
           out.writeByte(status.isDirectory() ? 2 : 1);
-          text(name);
+          writeString(name);
           out.writeLong(status.getLen());
           out.writeLong(status.getModificationTime());
         }
@@ -349,7 +348,7 @@ public class DeltafastGateway implements Runnable {
       out.writeByte(0);
     } catch (Throwable e) {
       out.writeByte(255);
-      failed(e);
+      writeError(e);
     }
   }
 
@@ -374,18 +373,15 @@ public class DeltafastGateway implements Runnable {
       out.writeByte(OK);
       out.writeLong(status.getModificationTime());
       try {
-        byte[] piece = new byte[(int) Math.max(1, Math.min(PIECE, status.getLen()))];
-        int count = source.read(piece, 0, piece.length);
+        byte[] chunk = new byte[(int) Math.max(1, Math.min(CHUNK_BYTES, status.getLen()))];
+        int count = source.read(chunk, 0, chunk.length);
         while (count >= 0) {
-          send(piece, count);
-          count = source.read(piece, 0, piece.length);
+          sendChunk(chunk, count);
+          count = source.read(chunk, 0, chunk.length);
         }
         out.writeInt(0);
-      } catch (Torn e) {
-        throw e;
       } catch (Throwable e) {
-        out.writeInt(BROKEN);
-        failed(e);
+        failStream(e);
       }
     } finally {
       source.close();
@@ -397,39 +393,45 @@ public class DeltafastGateway implements Runnable {
     try {
       out.writeByte(OK);
       try {
-        byte[] piece = null;
+        byte[] chunk = null;
         for (int i = 0; i < ranges.length; i += 2) {
           long at = ranges[i];
           while (at < ranges[i + 1]) {
-            int wanted = (int) Math.min(PIECE, ranges[i + 1] - at);
-            if (piece == null || piece.length < wanted) {
-              piece = new byte[wanted];
+            int wanted = (int) Math.min(CHUNK_BYTES, ranges[i + 1] - at);
+            if (chunk == null || chunk.length < wanted) {
+              chunk = new byte[wanted];
             }
-            source.readFully(at, piece, 0, wanted);
-            send(piece, wanted);
+            source.readFully(at, chunk, 0, wanted);
+            sendChunk(chunk, wanted);
             at += wanted;
           }
         }
         out.writeInt(0);
-      } catch (Torn e) {
-        throw e;
       } catch (Throwable e) {
-        out.writeInt(BROKEN);
-        failed(e);
+        failStream(e);
       }
     } finally {
       source.close();
     }
   }
 
-  private void send(byte[] piece, int count) throws IOException {
+  /** Reports an error in the middle of a file, unless the connection is lost. */
+  private void failStream(Throwable error) throws IOException {
+    if (error instanceof ConnectionLostException) {
+      throw (ConnectionLostException) error;
+    }
+    out.writeInt(FAILED_STREAM);
+    writeError(error);
+  }
+
+  private void sendChunk(byte[] chunk, int count) throws IOException {
     try {
       if (count > 0) {
         out.writeInt(count);
-        out.write(piece, 0, count);
+        out.write(chunk, 0, count);
       }
     } catch (IOException e) {
-      throw new Torn(e);
+      throw new ConnectionLostException(e);
     }
   }
 
@@ -439,11 +441,11 @@ public class DeltafastGateway implements Runnable {
    * The way in which this file system creates a complete file if it does not exist: `rename`, which does not replace; `link`;
    * `conditional` or `create`, whose files appear when they are closed.
    */
-  private String way(FileSystem files, Path path, boolean risk) throws IOException {
+  private String putMethod(FileSystem files, Path path, boolean risk) throws IOException {
     String scheme = files.getUri().getScheme();
-    String told = configuration.get("spark.deltafast.commit." + scheme, "");
-    if (told.equals("rename") || told.equals("create")) {
-      return told;
+    String configured = configuration.get("spark.deltafast.commit." + scheme, "");
+    if (configured.equals("rename") || configured.equals("create")) {
+      return configured;
     }
     if (files instanceof RawLocalFileSystem) {
       return "link";
@@ -465,8 +467,27 @@ public class DeltafastGateway implements Runnable {
         + scheme + " to rename, if its create without overwrite does that set it to create, and if there is only ever one writer use the option allow_unsafe_rename");
   }
 
+  /** The location of a file that is to be created, in the file system of its `viewfs` mount, and the method. */
+  static class PutTarget {
+    final Path path;
+    final String method;
+
+    PutTarget(Path path, String method) {
+      this.path = path;
+      this.method = method;
+    }
+  }
+
+  /** Resolves the path of a file that is to be created, and creates its folder. */
+  private PutTarget putTarget(Path path, boolean risk) throws IOException {
+    // Unsupported file systems are rejected before a folder is created; behind a mount only afterwards.
+    String method = files instanceof ViewFileSystem ? null : putMethod(files, path, risk);
+    Path resolved = resolveMount(path);
+    return new PutTarget(resolved, method == null ? putMethod(files, resolved, risk) : method);
+  }
+
   /** A path resolved to the file system of its `viewfs` mount; creates its folder. */
-  private Path placed(Path path) throws IOException {
+  private Path resolveMount(Path path) throws IOException {
     Path folder = path.getParent();
     files.mkdirs(folder);
     if (!(files instanceof ViewFileSystem)) {
@@ -481,7 +502,7 @@ public class DeltafastGateway implements Runnable {
     return ((RawLocalFileSystem) files).pathToFile(path);
   }
 
-  private Path beside(Path path, boolean hidden) {
+  private Path temporaryPath(Path path, boolean hidden) {
     String name = (hidden ? "." : "") + path.getName() + "." + UUID.randomUUID() + ".tmp";
     URI uri = path.toUri();
     String folder = path.getParent().toUri().getPath();
@@ -495,8 +516,8 @@ public class DeltafastGateway implements Runnable {
   }
 
   /** Gives a file its final name; false if the name exists. */
-  private boolean name(Path staged, Path path, String way, boolean replace) throws IOException {
-    if (way.equals("link")) {
+  private boolean publish(Path staged, Path path, String method, boolean replace) throws IOException {
+    if (method.equals("link")) {
       if (replace) {
         Files.move(file(staged).toPath(), file(path).toPath(), new java.nio.file.CopyOption[] {StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING});
         return true;
@@ -507,16 +528,16 @@ public class DeltafastGateway implements Runnable {
       } catch (java.nio.file.FileAlreadyExistsException e) {
         return false;
       } catch (IOException e) {
-        throw new Unsure(e);
+        throw new OutcomeUnknownException(e);
       }
     }
     try {
       if (files instanceof DistributedFileSystem || files instanceof WebHdfsFileSystem) {
-        Options.Rename[] how = new Options.Rename[] {replace ? Options.Rename.OVERWRITE : Options.Rename.NONE};
+        Options.Rename[] options = new Options.Rename[] {replace ? Options.Rename.OVERWRITE : Options.Rename.NONE};
         if (files instanceof DistributedFileSystem) {
-          ((DistributedFileSystem) files).rename(staged, path, how);
+          ((DistributedFileSystem) files).rename(staged, path, options);
         } else {
-          ((WebHdfsFileSystem) files).rename(staged, path, how);
+          ((WebHdfsFileSystem) files).rename(staged, path, options);
         }
         return true;
       }
@@ -527,37 +548,35 @@ public class DeltafastGateway implements Runnable {
         return true;
       }
     } catch (IOException e) {
-      if (!replace && plain(e) instanceof FileAlreadyExistsException) {
+      if (!replace && unwrapRemote(e) instanceof FileAlreadyExistsException) {
         return false;
       }
-      throw new Unsure(e);
+      throw new OutcomeUnknownException(e);
     }
     try {
       if (!replace && files.exists(path)) {
         return false;
       }
     } catch (IOException e) {
-      throw new Unsure(e);
+      throw new OutcomeUnknownException(e);
     }
-    throw new Unsure(new IOException("it could not be renamed to its name"));
+    throw new OutcomeUnknownException(new IOException("it could not be renamed to its name"));
   }
 
   private void put(Path given, byte[] bytes, boolean risk, boolean essential) throws IOException {
     if (files.exists(given)) {
       // An optimization only: the conditional put below decides.
-      answer(false);
+      answerPut(false);
       return;
     }
-    // Unsupported file systems are rejected before a folder is created; behind a mount only afterwards.
-    String way = files instanceof ViewFileSystem ? null : way(files, given, risk);
-    Path path = placed(given);
-    way = way == null ? way(files, path, risk) : way;
-    if (way.equals("create") || way.equals("conditional")) {
-      answer(created(path, bytes, way));
+    PutTarget target = putTarget(given, risk);
+    Path path = target.path;
+    if (target.method.equals("create") || target.method.equals("conditional")) {
+      answerPut(createDirectly(path, bytes, target.method));
       return;
     }
-    Path staged = beside(path, true);
-    boolean made = false;
+    Path staged = temporaryPath(path, true);
+    boolean created = false;
     try {
       FSDataOutputStream stream = files.create(staged, false);
       try {
@@ -566,22 +585,22 @@ public class DeltafastGateway implements Runnable {
       } finally {
         stream.close();
       }
-      made = name(staged, path, way, false);
+      created = publish(staged, path, target.method, false);
     } finally {
-      if (!made || way.equals("link")) {
-        forget(staged);
+      if (!created || target.method.equals("link")) {
+        deleteTemporary(staged);
       }
     }
-    answer(made);
+    answerPut(created);
   }
 
-  private void answer(boolean made) throws IOException {
+  private void answerPut(boolean created) throws IOException {
     out.writeByte(OK);
-    out.writeBoolean(made);
+    out.writeBoolean(created);
   }
 
   /** Deletes a temporary file; one that remains belongs to no table. */
-  private void forget(Path path) {
+  private void deleteTemporary(Path path) {
     try {
       files.delete(path, false);
     } catch (Throwable e) {
@@ -589,14 +608,14 @@ public class DeltafastGateway implements Runnable {
     }
   }
 
-  private boolean created(Path path, byte[] bytes, String way) throws IOException {
+  private boolean createDirectly(Path path, byte[] bytes, String method) throws IOException {
     FSDataOutputStream stream;
     try {
-      stream = way.equals("create") ? files.create(path, false) : conditional(path);
+      stream = method.equals("create") ? files.create(path, false) : createConditionally(path);
     } catch (FileAlreadyExistsException e) {
       return false;
     } catch (IOException e) {
-      throw new Unsure(e);
+      throw new OutcomeUnknownException(e);
     }
     // A stream gets all bytes or is never closed: closing it would publish a partial file.
     try {
@@ -606,12 +625,12 @@ public class DeltafastGateway implements Runnable {
       if (e instanceof FileAlreadyExistsException || e.getClass().getSimpleName().equals("RemoteFileChangedException")) {
         return false;
       }
-      throw new Unsure(e);
+      throw new OutcomeUnknownException(e);
     }
     return true;
   }
 
-  private FSDataOutputStream conditional(Path path) throws IOException {
+  private FSDataOutputStream createConditionally(Path path) throws IOException {
     FSDataOutputStreamBuilder builder = files.createFile(path);
     builder.must(CONDITIONAL, true);
     builder.recursive();
@@ -622,17 +641,17 @@ public class DeltafastGateway implements Runnable {
   private void upload(Path given, boolean risk, boolean essential, Throwable wrong) throws IOException {
     FSDataOutputStream stream = null;
     Path path = given, staged = null;
-    String way = null;
-    boolean finished = false, named = false;
+    String method = null;
+    boolean finished = false, renamed = false;
     try {
       if (wrong == null) {
         try {
           // A derived file may be replaced, so that it can be written where no commit is safe.
-          way = files instanceof ViewFileSystem ? null : way(files, given, risk || !essential);
-          path = placed(given);
-          way = way == null ? way(files, path, risk || !essential) : way;
-          boolean direct = way.equals("create") || way.equals("conditional") || way.equals("risk");
-          staged = direct ? path : beside(path, !essential);
+          PutTarget target = putTarget(given, risk || !essential);
+          path = target.path;
+          method = target.method;
+          boolean direct = method.equals("create") || method.equals("conditional") || method.equals("risk");
+          staged = direct ? path : temporaryPath(path, !essential);
           stream = files.create(staged, !essential);
         } catch (Throwable e) {
           wrong = e;
@@ -640,22 +659,22 @@ public class DeltafastGateway implements Runnable {
       }
       // An error is reported at once: the client waits for this before it sends.
       if (wrong != null) {
-        failed(wrong);
+        writeError(wrong);
         return;
       }
       out.writeByte(OK);
       out.flush();
-      byte[] piece = new byte[PIECE];
+      byte[] chunk = new byte[CHUNK_BYTES];
       long size = 0;
       int left = in.readInt();
       while (left > 0) {
         size += left;
         while (left > 0) {
-          int count = Math.min(left, piece.length);
-          in.readFully(piece, 0, count);
+          int count = Math.min(left, chunk.length);
+          in.readFully(chunk, 0, count);
           if (wrong == null) {
             try {
-              stream.write(piece, 0, count);
+              stream.write(chunk, 0, count);
             } catch (Throwable e) {
               wrong = e;
             }
@@ -674,26 +693,26 @@ public class DeltafastGateway implements Runnable {
         sync(stream, essential);
         stream.close();
         finished = true;
-        if (staged != path && !name(staged, path, way, !essential)) {
+        if (staged != path && !publish(staged, path, method, !essential)) {
           throw new IOException("there is a file already, which is never replaced");
         }
-        named = !"link".equals(way);
+        renamed = !"link".equals(method);
         out.writeByte(OK);
         out.writeLong(size);
         out.writeLong(System.currentTimeMillis());
       } catch (Throwable e) {
-        failed(e);
+        writeError(e);
       }
     } finally {
       if (stream != null && !finished) {
-        abandon(stream, staged);
-      } else if (staged != null && staged != path && !named) {
-        forget(staged);
+        abortUpload(stream, staged);
+      } else if (staged != null && staged != path && !renamed) {
+        deleteTemporary(staged);
       }
     }
   }
 
-  private void abandon(FSDataOutputStream stream, Path staged) {
+  private void abortUpload(FSDataOutputStream stream, Path staged) {
     try {
       if (stream.hasCapability("fs.capability.outputstream.abortable")) {
         stream.abort();
@@ -702,7 +721,7 @@ public class DeltafastGateway implements Runnable {
     } catch (Throwable e) {
       // The file is deleted below, if it exists.
     }
-    forget(staged);
+    deleteTemporary(staged);
   }
 
   // --- deleting ----------------------------------------------------------------------------------
@@ -733,7 +752,7 @@ public class DeltafastGateway implements Runnable {
       } catch (FileNotFoundException e) {
         out.writeByte(OK);
       } catch (Throwable e) {
-        failed(e);
+        writeError(e);
       }
     }
   }

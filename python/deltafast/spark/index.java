@@ -1,4 +1,5 @@
 package deltafast;
+// include shared.java
 
 import java.io.FileInputStream;
 import java.io.InputStream;
@@ -52,38 +53,38 @@ import scala.jdk.javaapi.CollectionConverters;
  * with one character per file. If there are very many files, none is listed in advance: for each query the core lists those that
  * can match its filters.
  *
- * The facts that `DeltafastFormat` needs are passed with each file.
+ * The constants that `DeltafastFormat` needs are passed with each file.
  */
 public class DeltafastFileIndex implements FileIndex, java.util.function.LongSupplier {
-  private static final long BLOCK = 134217728L;
+  private static final long BLOCK_BYTES = 134217728L;
   /** Number of columns of the stream before the partition columns. */
-  private static final int FIXED = 8;
+  private static final int FILE_COLUMNS = 8;
   /** Number of words of deletion vectors (4 MiB) that are broadcast together. */
-  private static final int TOGETHER = 1 << 19;
+  private static final int GROUP_WORDS = 1 << 19;
   private final String root;
   private final StructType partition;
   private final Configuration configuration;
   private final SparkContext context;
   private volatile String version;
   private volatile long size;
-  private Vectors vectors;
+  private DeletionVectors vectors;
   /** All files, or null if they are listed for each query. */
-  private Files all;
+  private FileList all;
   private java.util.function.Function core;
   private boolean follows;
-  /** The last request for files, and its result. */
-  private String asked;
-  private Files answer;
+  /** The filters of the last listing, and its result. */
+  private String listedFilters;
+  private FileList listedFiles;
 
   /** Deletion vectors by their numbers, in groups, and the first number of each group. */
-  static class Vectors {
+  static class DeletionVectors {
     final long[][][] groups;
     final int[] starts;
-    final Broadcast[] sent;
+    final Broadcast[] broadcasts;
 
     /** `stream` is the file that holds them; empty if there are none or a join removes deleted rows. */
-    Vectors(String stream) {
-      ArrayList found = new ArrayList();
+    DeletionVectors(String stream) {
+      ArrayList complete = new ArrayList();
       ArrayList group = new ArrayList();
       ArrayList begins = new ArrayList();
       int words = 0;
@@ -95,39 +96,39 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
         }
         group.add(vector);
         words += vector.length;
-        if (words >= TOGETHER || i == list.size() - 1) {
-          found.add(group.toArray(new long[0][]));
+        if (words >= GROUP_WORDS || i == list.size() - 1) {
+          complete.add(group.toArray(new long[0][]));
           group.clear();
           words = 0;
         }
       }
-      groups = (long[][][]) found.toArray(new long[0][][]);
+      groups = (long[][][]) complete.toArray(new long[0][][]);
       starts = new int[groups.length];
       for (int i = 0; i < starts.length; i++) {
         starts[i] = ((Integer) begins.get(i)).intValue();
       }
-      sent = new Broadcast[groups.length];
+      broadcasts = new Broadcast[groups.length];
     }
 
     /** The group of a number. */
-    int group(int number) {
+    int groupOf(int number) {
       int found = Arrays.binarySearch(starts, number);
       return found < 0 ? -found - 2 : found;
     }
 
     /** A group, broadcast to the executors that need a vector of it. */
-    synchronized Broadcast sent(int group, SparkContext context) {
-      if (sent[group] == null) {
-        sent[group] = context.broadcast(groups[group], scala.reflect.ClassTag$.MODULE$.apply(long[][].class));
+    synchronized Broadcast broadcastOf(int group, SparkContext context) {
+      if (broadcasts[group] == null) {
+        broadcasts[group] = context.broadcast(groups[group], scala.reflect.ClassTag$.MODULE$.apply(long[][].class));
       }
-      return sent[group];
+      return broadcasts[group];
     }
   }
 
   /** Files with their constants, and whether the newest version has removed them. */
-  static class Files {
+  static class FileList {
     final FileStatus[] files;
-    final boolean[] ended;
+    final boolean[] removed;
     final InternalRow[] values;
     /** The number of rows that are not deleted, and the number of the deletion vector; -1 if unknown or if there is none. */
     final long[] rows;
@@ -135,13 +136,13 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     /** The base row id and the default row commit version; -1 without row tracking. */
     final long[] ids;
     final long[] versions;
-    final Vectors deleted;
+    final DeletionVectors deleted;
 
-    Files(String root, StructType partition, String stream, Vectors deleted) {
+    FileList(String root, StructType partition, String stream, DeletionVectors deleted) {
       this.deleted = deleted;
       List list = rows(stream);
       files = new FileStatus[list.size()];
-      ended = new boolean[files.length];
+      removed = new boolean[files.length];
       values = new InternalRow[files.length];
       rows = new long[files.length];
       vectors = new int[files.length];
@@ -149,17 +150,17 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
       versions = new long[files.length];
       for (int i = 0; i < files.length; i++) {
         InternalRow row = (InternalRow) list.get(i);
-        files[i] = new FileStatus(row.getLong(1), false, 1, BLOCK, row.getLong(2), place(root, row.getUTF8String(0).toString()));
-        ended[i] = row.getBoolean(3);
+        files[i] = new FileStatus(row.getLong(1), false, 1, BLOCK_BYTES, row.getLong(2), filePath(root, row.getUTF8String(0).toString()));
+        removed[i] = row.getBoolean(3);
         rows[i] = row.isNullAt(4) ? -1 : row.getLong(4);
         vectors[i] = row.isNullAt(5) ? -1 : row.getInt(5);
         ids[i] = row.isNullAt(6) ? -1 : row.getLong(6);
         versions[i] = row.isNullAt(7) ? -1 : row.getLong(7);
-        Object[] of = new Object[partition.length()];
-        for (int j = 0; j < of.length; j++) {
-          of[j] = row.isNullAt(FIXED + j) ? null : row.get(FIXED + j, partition.fields()[j].dataType());
+        Object[] constants = new Object[partition.length()];
+        for (int j = 0; j < constants.length; j++) {
+          constants[j] = row.isNullAt(FILE_COLUMNS + j) ? null : row.get(FILE_COLUMNS + j, partition.fields()[j].dataType());
         }
-        values[i] = new GenericInternalRow(of);
+        values[i] = new GenericInternalRow(constants);
       }
     }
   }
@@ -176,8 +177,8 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     this.size = Long.parseLong(size);
     this.configuration = configuration;
     this.context = context;
-    vectors = new Vectors(deleted);
-    all = stream.isEmpty() ? null : new Files(root, partition, stream, vectors);
+    vectors = new DeletionVectors(deleted);
+    all = stream.isEmpty() ? null : new FileList(root, partition, stream, vectors);
   }
 
   /** Sets the callback that selects files by statistics, or lists them. */
@@ -190,32 +191,23 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     follows = true;
   }
 
-  /** Raises an AnalysisException, as Spark does for an invalid table; PySpark shows it as one line. */
-  private static void fail(String message) {
-    Object error = new org.apache.spark.sql.AnalysisException(message, scala.Option.empty(), scala.Option.empty(),
-        scala.Option.empty(), scala.Option.empty(), scala.collection.immutable.Map$.MODULE$.empty(), new org.apache.spark.QueryContext[0]);
-    org.apache.spark.unsafe.Platform.throwException((Throwable) error);
-  }
-
   /** Asks the core for a newer version; within one query the version does not change. */
-  private void goOn() {
+  private void updateVersion() {
     if (!follows) {
       return;
     }
     String query = context.getLocalProperty("spark.sql.execution.id");
-    String said = (String) core.apply("@" + (query == null ? "" : query));
-    if (said.isEmpty()) {
+    String newest = (String) core.apply("@" + (query == null ? "" : query));
+    if (newest.isEmpty()) {
       return;
     }
-    if (said.startsWith("!")) {
-      fail(said.substring(1));
-    }
+    checkAnswer(newest);
     // Two files, each of which may be empty: the files and the deletion vectors; then bytes and version.
-    String[] parts = said.split("\n", -1);
+    String[] parts = newest.split("\n", -1);
     try {
-      vectors = new Vectors(parts[1]);
-      all = parts[0].isEmpty() ? null : new Files(root, partition, parts[0], vectors);
-      asked = null;
+      vectors = new DeletionVectors(parts[1]);
+      all = parts[0].isEmpty() ? null : new FileList(root, partition, parts[0], vectors);
+      listedFilters = null;
       size = Long.parseLong(parts[2]);
       version = parts[3];
     } finally {
@@ -227,9 +219,16 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     }
   }
 
+  /** Raises the error that an answer of the core holds, if it does. */
+  private static void checkAnswer(String answer) {
+    if (answer.startsWith("!")) {
+      throw SparkInternals.raiseAnalysisException(answer.substring(1));
+    }
+  }
+
   /** The number of rows according to the log; -1 if the log does not have it. */
   public synchronized long getAsLong() {
-    goOn();
+    updateVersion();
     if (all == null) {
       String rows = (String) core.apply("#");
       return rows.isEmpty() ? -1 : Long.parseLong(rows);
@@ -245,23 +244,21 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
   }
 
   /** The files that can match filters, each of which is preceded by its length; for an index without a list. */
-  private synchronized Files listed(String filters) {
+  private synchronized FileList list(String filters) {
     if (all != null) {
       return all;
     }
-    if (!filters.equals(asked)) {
+    if (!filters.equals(listedFilters)) {
       String file = (String) core.apply(filters);
-      if (file.startsWith("!")) {
-        fail(file.substring(1));
-      }
+      checkAnswer(file);
       try {
-        answer = new Files(root, partition, file, vectors);
-        asked = filters;
+        listedFiles = new FileList(root, partition, file, vectors);
+        listedFilters = filters;
       } finally {
         new java.io.File(file).delete();
       }
     }
-    return answer;
+    return listedFiles;
   }
 
   /** Reads the rows of an Arrow stream from a file. */
@@ -298,13 +295,13 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
   /** A small table from an Arrow stream in a file. */
   public static Object frame(Object session, StructType schema, String file) {
     scala.collection.immutable.Seq output = DataTypeUtils.toAttributes(schema);
-    scala.collection.immutable.Seq rows = CollectionConverters.asScala(rows(file)).toSeq();
+    scala.collection.immutable.Seq rows = SparkInternals.seqOf(rows(file));
     LocalRelation plan = new LocalRelation(output, rows, false, scala.Option.empty());
     return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows((org.apache.spark.sql.classic.SparkSession) session, plan);
   }
 
   /** The location of a file whose path in the log is `path`, which is URI-encoded. */
-  static Path place(String root, String path) {
+  static Path filePath(String root, String path) {
     try {
       String decoded = URLDecoder.decode(path.replace("+", "%2B"), "UTF-8");
       if (path.startsWith("/")) {
@@ -324,12 +321,12 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     ArrayList paths = new ArrayList();
     paths.add(new Path(root));
     paths.add(new Path(root + "/_delta_log"));
-    return CollectionConverters.asScala(paths).toSeq();
+    return SparkInternals.seqOf(paths);
   }
 
   public synchronized String[] inputFiles() {
-    goOn();
-    FileStatus[] files = listed("").files;
+    updateVersion();
+    FileStatus[] files = list("").files;
     String[] out = new String[files.length];
     for (int i = 0; i < out.length; i++) {
       out[i] = files[i].getPath().toUri().toString();
@@ -360,76 +357,76 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
       scala.collection.immutable.Seq dataFilters) {
     Object[] exact = CollectionConverters.asJava(partitionFilters).toArray();
     Object[] others = CollectionConverters.asJava(dataFilters).toArray();
-    goOn();
-    look();
-    Files listed = listed(all == null ? text(exact) + text(others) : "");
+    updateVersion();
+    updateRemoved();
+    FileList listed = list(all == null ? toSql(exact) + toSql(others) : "");
     FileStatus[] files = listed.files;
     InternalRow[] values = listed.values;
     boolean[] keep = new boolean[files.length];
     Arrays.fill(keep, true);
     for (int k = 0; k < exact.length; k++) {
-      byPartition((Expression) exact[k], values, keep);
+      pruneByPartition((Expression) exact[k], values, keep);
     }
     if (all != null && core != null && others.length > 0) {
-      byStatistics(text(others), keep);
+      pruneByStatistics(toSql(others), keep);
     }
-    ArrayList ended = new ArrayList();
+    ArrayList removed = new ArrayList();
     LinkedHashMap groups = new LinkedHashMap();
     for (int i = 0; i < files.length; i++) {
       if (keep[i]) {
-        if (listed.ended[i]) {
-          ended.add(new Missing(files[i].getPath(), configuration));
+        if (listed.removed[i]) {
+          removed.add(new MissingFileCheck(files[i].getPath(), configuration));
         }
         ArrayList group = (ArrayList) groups.get(values[i]);
         if (group == null) {
           group = new ArrayList();
           groups.put(values[i], group);
         }
-        group.add(new FileStatusWithMetadata(files[i], known(listed, i)));
+        group.add(new FileStatusWithMetadata(files[i], fileConstants(listed, i)));
       }
     }
-    check(ended);
+    checkExist(removed);
     ArrayList out = new ArrayList();
     for (Iterator it = groups.entrySet().iterator(); it.hasNext();) {
       Map.Entry group = (Map.Entry) it.next();
-      out.add(new PartitionDirectory((InternalRow) group.getKey(), CollectionConverters.asScala((List) group.getValue()).toSeq()));
+      out.add(new PartitionDirectory((InternalRow) group.getKey(), SparkInternals.seqOf((List) group.getValue())));
     }
-    return CollectionConverters.asScala(out).toSeq();
+    return SparkInternals.seqOf(out);
   }
 
-  /** The facts about a file that the reader needs: see `DeltafastFormat`. */
-  private scala.collection.immutable.Map known(Files listed, int i) {
-    java.util.HashMap known = new java.util.HashMap();
+  /** The constants of a file that the reader needs: see `DeltafastFormat`. */
+  private scala.collection.immutable.Map fileConstants(FileList listed, int i) {
+    java.util.HashMap constants = new java.util.HashMap();
     if (listed.rows[i] >= 0) {
-      known.put("deltafast.rows", Long.valueOf(listed.rows[i]));
+      constants.put("deltafast.rows", Long.valueOf(listed.rows[i]));
     }
     if (listed.ids[i] >= 0) {
-      known.put("base_row_id", Long.valueOf(listed.ids[i]));
+      constants.put("base_row_id", Long.valueOf(listed.ids[i]));
     }
     if (listed.versions[i] >= 0) {
-      known.put("default_row_commit_version", Long.valueOf(listed.versions[i]));
+      constants.put("default_row_commit_version", Long.valueOf(listed.versions[i]));
     }
     if (listed.vectors[i] >= 0) {
-      int group = listed.deleted.group(listed.vectors[i]);
-      known.put("deltafast.deleted", listed.deleted.sent(group, context));
-      known.put("deltafast.number", Integer.valueOf(listed.vectors[i] - listed.deleted.starts[group]));
+      int group = listed.deleted.groupOf(listed.vectors[i]);
+      constants.put("deltafast.deleted", listed.deleted.broadcastOf(group, context));
+      constants.put("deltafast.number", Integer.valueOf(listed.vectors[i] - listed.deleted.starts[group]));
     }
-    return scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(known));
+    return scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(constants));
   }
 
-  private void byPartition(Expression filter, InternalRow[] values, boolean[] keep) {
+  private void pruneByPartition(Expression filter, InternalRow[] values, boolean[] keep) {
     scala.collection.immutable.Seq references = filter.references().toSeq();
     Object[] attributes = CollectionConverters.asJava(references).toArray();
-    int[] places = new int[attributes.length];
-    for (int j = 0; j < places.length; j++) {
-      places[j] = partition.fieldIndex(((Attribute) attributes[j]).name());
+    int[] ordinals = new int[attributes.length];
+    for (int j = 0; j < ordinals.length; j++) {
+      ordinals[j] = partition.fieldIndex(((Attribute) attributes[j]).name());
     }
     BasePredicate predicate = Predicate$.MODULE$.create(filter, references);
     for (int i = 0; i < values.length; i++) {
       if (keep[i]) {
-        Object[] row = new Object[places.length];
+        Object[] row = new Object[ordinals.length];
         for (int j = 0; j < row.length; j++) {
-          row[j] = values[i].get(places[j], partition.fields()[places[j]].dataType());
+          row[j] = values[i].get(ordinals[j], partition.fields()[ordinals[j]].dataType());
         }
         keep[i] = predicate.eval(new GenericInternalRow(row));
       }
@@ -437,43 +434,43 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
   }
 
   /** Filters as SQL, each preceded by its length. */
-  private static String text(Object[] filters) {
-    StringBuilder text = new StringBuilder();
+  private static String toSql(Object[] filters) {
+    StringBuilder joined = new StringBuilder();
     for (int k = 0; k < filters.length; k++) {
       try {
         String sql = ((Expression) filters[k]).sql();
-        text.append(sql.length()).append(':').append(sql);
+        joined.append(sql.length()).append(':').append(sql);
       } catch (RuntimeException error) {
         // It has no SQL form, so the core cannot evaluate it; files are kept.
       }
     }
-    return text.toString();
+    return joined.toString();
   }
 
-  private void byStatistics(String filters, boolean[] keep) {
-    String verdict = (String) core.apply(filters);
-    for (int i = 0; i < keep.length && verdict.length() == keep.length; i++) {
-      keep[i] = keep[i] && verdict.charAt(i) != '0';
+  private void pruneByStatistics(String filters, boolean[] keep) {
+    String mayMatch = (String) core.apply(filters);
+    for (int i = 0; i < keep.length && mayMatch.length() == keep.length; i++) {
+      keep[i] = keep[i] && mayMatch.charAt(i) != '0';
     }
   }
 
   /** Asks the core which files newer versions have removed; it skips that for a recent list. */
-  private synchronized void look() {
-    String ended = core == null ? "" : (String) core.apply("?");
-    if (all == null && !ended.isEmpty()) {
-      asked = null;
+  private synchronized void updateRemoved() {
+    String removed = core == null ? "" : (String) core.apply("?");
+    if (all == null && !removed.isEmpty()) {
+      listedFilters = null;
     }
-    for (int i = 0; all != null && ended.length() == all.ended.length && i < ended.length(); i++) {
-      all.ended[i] = ended.charAt(i) != '0';
+    for (int i = 0; all != null && removed.length() == all.removed.length && i < removed.length(); i++) {
+      all.removed[i] = removed.charAt(i) != '0';
     }
   }
 
   /** Whether a file is missing; null if it exists, or if reading it will report the error. */
-  static class Missing implements Callable {
+  static class MissingFileCheck implements Callable {
     final Path path;
     final Configuration configuration;
 
-    Missing(Path path, Configuration configuration) {
+    MissingFileCheck(Path path, Configuration configuration) {
       this.path = path;
       this.configuration = configuration;
     }
@@ -488,15 +485,15 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
   }
 
   /** Checks files that newer versions have removed: a vacuum may have deleted them. */
-  private void check(List ended) {
-    if (ended.isEmpty()) {
+  private void checkExist(List checks) {
+    if (checks.isEmpty()) {
       return;
     }
-    Object gone = null;
-    ExecutorService pool = Executors.newFixedThreadPool(Math.min(32, ended.size()));
+    Object missing = null;
+    ExecutorService pool = Executors.newFixedThreadPool(Math.min(32, checks.size()));
     try {
-      for (Iterator it = pool.invokeAll(ended).iterator(); it.hasNext() && gone == null;) {
-        gone = ((Future) it.next()).get();
+      for (Iterator it = pool.invokeAll(checks).iterator(); it.hasNext() && missing == null;) {
+        missing = ((Future) it.next()).get();
       }
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
@@ -506,9 +503,9 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     } finally {
       pool.shutdownNow();
     }
-    if (gone != null) {
-      fail("version " + version + " of the Delta table at " + root + " cannot be read any more: its data file "
-          + gone + " is gone, as a vacuum has it; read a newer version");
+    if (missing != null) {
+      throw SparkInternals.raiseAnalysisException("version " + version + " of the Delta table at " + root
+          + " cannot be read any more: its data file " + missing + " is gone, as a vacuum has it; read a newer version");
     }
   }
 

@@ -1,7 +1,7 @@
 package deltafast;
+// include shared.java
 
 import java.lang.reflect.Field;
-import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.Map;
@@ -9,7 +9,6 @@ import java.util.Map;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.spark.rdd.RDD;
-import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SQLContext;
@@ -62,20 +61,20 @@ public class DeltafastProvider
     python = function;
   }
 
-  static Object ask(Object[] request) {
+  static Object callPython(Object[] request) {
     java.util.function.Function function = python;
     if (function == null) {
-      throw wrong("deltafast.spark.enable was taken back in this session: format(\"delta\") is not there");
+      throw SparkInternals.raiseAnalysisException("deltafast.spark.enable was taken back in this session: format(\"delta\") is not there");
     }
     Object answer = function.apply(request);
     if (answer instanceof String) {
       String text = (String) answer;
       if (text.startsWith("wrong:")) {
-        throw wrong(text.substring(6));
+        throw SparkInternals.raiseAnalysisException(text.substring(6));
       }
       if (text.startsWith("conflict:")) {
         String[] parts = text.split(":", 3);
-        throwIt(conflict(parts[1], parts[2]));
+        org.apache.spark.unsafe.Platform.throwException(conflictException(parts[1], parts[2]));
       }
       if (text.startsWith("failed:")) {
         throw new RuntimeException(text.substring(7));
@@ -84,26 +83,14 @@ public class DeltafastProvider
     return answer;
   }
 
-  /** Spark's exception for an invalid query or table. */
-  static RuntimeException wrong(String message) {
-    Object error = new AnalysisException(message, scala.Option.empty(), scala.Option.empty(), scala.Option.empty(), scala.Option.empty(),
-        scala.collection.immutable.Map$.MODULE$.empty(), new org.apache.spark.QueryContext[0]);
-    throwIt((Throwable) error);
-    return null;
-  }
-
   /** An exception of `conflicts.java`, which is in a jar of its own. */
-  private static Throwable conflict(String name, String message) {
+  private static Throwable conflictException(String name, String message) {
     try {
       Class kind = Thread.currentThread().getContextClassLoader().loadClass("io.delta.exceptions." + name);
       return (Throwable) kind.getConstructor(new Class[] {String.class}).newInstance(new Object[] {message});
     } catch (Exception error) {
       return new RuntimeException(name + ": " + message);
     }
-  }
-
-  private static void throwIt(Throwable error) {
-    org.apache.spark.unsafe.Platform.throwException(error);
   }
 
   public String shortName() {
@@ -129,24 +116,24 @@ public class DeltafastProvider
   }
 
   public BaseRelation createRelation(SQLContext context, SaveMode mode, scala.collection.immutable.Map options, Dataset rows) {
-    ask(new Object[] {"write", context.sparkSession(), CollectionConverters.asJava(options), mode.name(), rows});
+    callPython(new Object[] {"write", context.sparkSession(), CollectionConverters.asJava(options), mode.name(), rows});
     return relation(context, options);
   }
 
   private static BaseRelation relation(SQLContext context, scala.collection.immutable.Map options) {
-    Map given = CollectionConverters.asJava(options);
-    Dataset frame = (Dataset) ask(new Object[] {"read", context.sparkSession(), given});
+    Map javaOptions = CollectionConverters.asJava(options);
+    Dataset frame = (Dataset) callPython(new Object[] {"read", context.sparkSession(), javaOptions});
     org.apache.spark.sql.classic.Dataset rows = (org.apache.spark.sql.classic.Dataset) frame;
-    HadoopFsRelation scan = scan(rows.queryExecution().optimizedPlan());
+    HadoopFsRelation scan = fileScan(rows.queryExecution().optimizedPlan());
     // Columns in the table's order: if the files contain the partition columns, Spark uses that order.
     if (scan != null && scan.schema().length() == rows.schema().length()) {
-      return new Files(scan, rows.schema());
+      return new FileScanRelation(scan, rows.schema());
     }
-    return new Plan(context, given, rows);
+    return new FrameRelation(context, javaOptions, rows);
   }
 
   /** The scan of a plan that only scans files; null for any other plan. */
-  private static HadoopFsRelation scan(LogicalPlan plan) {
+  private static HadoopFsRelation fileScan(LogicalPlan plan) {
     if (plan instanceof Project) {
       Iterator it = CollectionConverters.asJava(((Project) plan).projectList()).iterator();
       while (it.hasNext()) {
@@ -156,40 +143,37 @@ public class DeltafastProvider
       }
       plan = ((Project) plan).child();
     }
-    if (plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
-      return (HadoopFsRelation) ((LogicalRelation) plan).relation();
-    }
-    return null;
+    return SparkInternals.fileRelation(plan);
   }
 
   /** Drops cached relations of tables of the session's catalog, so that the next query reads their newest version. */
-  public void forget(Object catalog) throws Exception {
+  public void dropCachedRelations(Object catalog) throws Exception {
     Field[] fields = SessionCatalog.class.getDeclaredFields();
     for (int i = 0; i < fields.length; i++) {
       if (fields[i].getName().equals("tableRelationCache")) {
         fields[i].setAccessible(true);
         org.sparkproject.guava.cache.Cache cache = (org.sparkproject.guava.cache.Cache) fields[i].get(catalog);
-        ArrayList ours = new ArrayList();
+        ArrayList keys = new ArrayList();
         for (Iterator it = cache.asMap().entrySet().iterator(); it.hasNext();) {
           Map.Entry entry = (Map.Entry) it.next();
           if (entry.getValue() instanceof LogicalRelation) {
             Object relation = ((LogicalRelation) entry.getValue()).relation();
-            if (relation instanceof Files || relation instanceof Plan) {
-              ours.add(entry.getKey());
+            if (relation instanceof FileScanRelation || relation instanceof FrameRelation) {
+              keys.add(entry.getKey());
             }
           }
         }
-        cache.invalidateAll(ours);
+        cache.invalidateAll(keys);
       }
     }
   }
 
   static void insert(SQLContext context, Map options, Dataset rows, boolean overwrite) {
-    ask(new Object[] {"write", context.sparkSession(), options, overwrite ? "Overwrite" : "Append", rows});
+    callPython(new Object[] {"write", context.sparkSession(), options, overwrite ? "Overwrite" : "Append", rows});
   }
 
   /** Makes a table at the catalog's default location a managed one, whose files are deleted with its name. */
-  public void manage(org.apache.spark.sql.classic.SparkSession session, String name) throws Exception {
+  public void makeManaged(org.apache.spark.sql.classic.SparkSession session, String name) throws Exception {
     SessionCatalog catalog = session.sessionState().catalog();
     TableIdentifier identifier = session.sessionState().sqlParser().parseTableIdentifier(name);
     CatalogTable table = catalog.getTableMetadata(identifier);
@@ -200,53 +184,51 @@ public class DeltafastProvider
   }
 
   /** Changes a table of the catalog whose files were converted to a Delta table; its schema comes from the log. */
-  public void become(org.apache.spark.sql.classic.SparkSession session, String name) throws Exception {
+  public void convertToDelta(org.apache.spark.sql.classic.SparkSession session, String name) throws Exception {
     SessionCatalog catalog = session.sessionState().catalog();
     CatalogTable table = catalog.getTableMetadata(session.sessionState().sqlParser().parseTableIdentifier(name));
     alter(catalog, table, new String[] {"provider", "schema", "partitionColumnNames"},
-        new Object[] {scala.Option.apply("delta"), new StructType(), CollectionConverters.asScala(new ArrayList()).toSeq()});
+        new Object[] {scala.Option.apply("delta"), new StructType(), SparkInternals.seqOf(new ArrayList())});
     catalog.refreshTable(table.identifier());
   }
 
-  private static void alter(SessionCatalog catalog, CatalogTable table, String[] names, Object[] given) throws Exception {
-    Object[] values = new Object[table.productArity()];
-    for (int i = 0; i < values.length; i++) {
-      values[i] = table.productElement(i);
+  private static void alter(SessionCatalog catalog, CatalogTable table, String[] names, Object[] values) throws Exception {
+    Object[] arguments = SparkInternals.argumentsOf(table);
+    for (int i = 0; i < arguments.length; i++) {
       for (int n = 0; n < names.length; n++) {
         if (table.productElementName(i).equals(names[n])) {
-          values[i] = given[n];
+          arguments[i] = values[n];
         }
       }
     }
-    Method[] methods = CatalogTable.class.getMethods();
-    for (int i = 0; i < methods.length; i++) {
-      if (methods[i].getName().equals("copy") && methods[i].getParameterTypes().length == values.length) {
-        catalog.alterTable((CatalogTable) methods[i].invoke(table, values));
-      }
+    Object altered = SparkInternals.copyOf(table, arguments);
+    if (altered != null) {
+      catalog.alterTable((CatalogTable) altered);
     }
   }
 
   /** A scan of files into which Spark cannot insert: see `DeltafastFileIndex.rootPaths`. */
-  public static class Files extends HadoopFsRelation {
-    public Files(HadoopFsRelation of, StructType schema) {
-      super(of.location(), of.partitionSchema(), schema, of.bucketSpec(), batches(of.fileFormat()), of.options(), of.sparkSession());
+  public static class FileScanRelation extends HadoopFsRelation {
+    public FileScanRelation(HadoopFsRelation scan, StructType schema) {
+      super(scan.location(), scan.partitionSchema(), schema, scan.bucketSpec(), batchReader(scan.fileFormat()), scan.options(),
+          scan.sparkSession());
     }
 
     /** The reader of batches: the optimizer may have replaced it by `DeltafastRows`, but a query may need other columns. */
-    private static FileFormat batches(FileFormat of) {
-      return of.getClass().getSimpleName().equals("DeltafastRows") ? (FileFormat) ((java.util.function.Supplier) of).get() : of;
+    private static FileFormat batchReader(FileFormat format) {
+      return SparkInternals.isOfClass(format, "DeltafastRows") ? (FileFormat) ((java.util.function.Supplier) format).get() : format;
     }
   }
 
   /** Any other frame. */
-  public static class Plan extends BaseRelation implements PrunedFilteredScan, InsertableRelation {
+  public static class FrameRelation extends BaseRelation implements PrunedFilteredScan, InsertableRelation {
     private final SQLContext context;
-    private final Map given;
+    private final Map options;
     private final org.apache.spark.sql.classic.Dataset frame;
 
-    public Plan(SQLContext context, Map given, org.apache.spark.sql.classic.Dataset frame) {
+    public FrameRelation(SQLContext context, Map options, org.apache.spark.sql.classic.Dataset frame) {
       this.context = context;
-      this.given = given;
+      this.options = options;
       this.frame = frame;
     }
 
@@ -256,7 +238,7 @@ public class DeltafastProvider
 
     /** The table's location. */
     public String path() {
-      for (Iterator it = given.entrySet().iterator(); it.hasNext();) {
+      for (Iterator it = options.entrySet().iterator(); it.hasNext();) {
         Map.Entry entry = (Map.Entry) it.next();
         if (((String) entry.getKey()).equalsIgnoreCase("path")) {
           return (String) entry.getValue();
@@ -280,63 +262,63 @@ public class DeltafastProvider
     public RDD buildScan(String[] columns, Filter[] filters) {
       Dataset rows = frame;
       for (int i = 0; i < filters.length; i++) {
-        Column condition = column(filters[i]);
+        Column condition = conditionOf(filters[i]);
         if (condition != null) {
           rows = rows.filter(condition);
         }
       }
-      Column[] chosen = new Column[columns.length];
+      Column[] selected = new Column[columns.length];
       for (int i = 0; i < columns.length; i++) {
-        chosen[i] = named(columns[i]);
+        selected[i] = columnOf(columns[i]);
       }
-      rows = rows.select(chosen);
+      rows = rows.select(selected);
       Object out = ((org.apache.spark.sql.classic.Dataset) rows).queryExecution().toRdd();
       return (RDD) out;
     }
 
     public void insert(Dataset rows, boolean overwrite) {
-      DeltafastProvider.insert(context, given, rows, overwrite);
+      DeltafastProvider.insert(context, options, rows, overwrite);
     }
 
-    private static Column named(String name) {
+    private static Column columnOf(String name) {
       return functions.col("`" + name.replace("`", "``") + "`");
     }
 
     /** A filter as a column; null if it is not supported, since Spark filters again. */
-    private static Column column(Filter filter) {
+    private static Column conditionOf(Filter filter) {
       if (filter instanceof And) {
-        Column left = column(((And) filter).left());
-        Column right = column(((And) filter).right());
+        Column left = conditionOf(((And) filter).left());
+        Column right = conditionOf(((And) filter).right());
         return left == null ? right : right == null ? left : left.and(right);
       }
       if (filter instanceof Or) {
-        Column left = column(((Or) filter).left());
-        Column right = column(((Or) filter).right());
+        Column left = conditionOf(((Or) filter).left());
+        Column right = conditionOf(((Or) filter).right());
         return left == null || right == null ? null : left.or(right);
       }
       if (filter instanceof EqualTo) {
-        return named(((EqualTo) filter).attribute()).equalTo(((EqualTo) filter).value());
+        return columnOf(((EqualTo) filter).attribute()).equalTo(((EqualTo) filter).value());
       }
       if (filter instanceof GreaterThan) {
-        return named(((GreaterThan) filter).attribute()).gt(((GreaterThan) filter).value());
+        return columnOf(((GreaterThan) filter).attribute()).gt(((GreaterThan) filter).value());
       }
       if (filter instanceof GreaterThanOrEqual) {
-        return named(((GreaterThanOrEqual) filter).attribute()).geq(((GreaterThanOrEqual) filter).value());
+        return columnOf(((GreaterThanOrEqual) filter).attribute()).geq(((GreaterThanOrEqual) filter).value());
       }
       if (filter instanceof LessThan) {
-        return named(((LessThan) filter).attribute()).lt(((LessThan) filter).value());
+        return columnOf(((LessThan) filter).attribute()).lt(((LessThan) filter).value());
       }
       if (filter instanceof LessThanOrEqual) {
-        return named(((LessThanOrEqual) filter).attribute()).leq(((LessThanOrEqual) filter).value());
+        return columnOf(((LessThanOrEqual) filter).attribute()).leq(((LessThanOrEqual) filter).value());
       }
       if (filter instanceof In) {
-        return named(((In) filter).attribute()).isin(((In) filter).values());
+        return columnOf(((In) filter).attribute()).isin(((In) filter).values());
       }
       if (filter instanceof IsNull) {
-        return named(((IsNull) filter).attribute()).isNull();
+        return columnOf(((IsNull) filter).attribute()).isNull();
       }
       if (filter instanceof IsNotNull) {
-        return named(((IsNotNull) filter).attribute()).isNotNull();
+        return columnOf(((IsNotNull) filter).attribute()).isNotNull();
       }
       return null;
     }

@@ -1,7 +1,6 @@
 package deltafast;
+// include shared.java
 
-import java.io.Closeable;
-import java.io.IOException;
 import java.io.Serializable;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
@@ -13,7 +12,6 @@ import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.Job;
-import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -29,7 +27,6 @@ import org.apache.spark.sql.catalyst.plans.logical.RepartitionOperation;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.catalyst.types.PhysicalDataType$;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileFormat$;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -49,7 +46,6 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Function1;
 import scala.Option;
-import scala.collection.AbstractIterator;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -63,31 +59,23 @@ import scala.runtime.AbstractPartialFunction;
  * Its type is not that of a Parquet reader, since Spark would copy all rows of such a reader again.
  */
 public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, Serializable {
-  private final FileFormat of;
+  private final FileFormat format;
 
-  public DeltafastRows(FileFormat of) {
-    this.of = of;
+  public DeltafastRows(FileFormat format) {
+    this.format = format;
   }
 
   /** Adds the rule that uses it to a session, if it is not there yet. */
-  public static void put(Object session) {
-    ExperimentalMethods methods = ((org.apache.spark.sql.classic.SparkSession) session).experimental();
-    ArrayList rules = new ArrayList(CollectionConverters.asJava(methods.extraOptimizations()));
-    for (Iterator it = rules.iterator(); it.hasNext();) {
-      if (it.next() instanceof DeltafastRowsRule) {
-        return;
-      }
-    }
-    rules.add(new DeltafastRowsRule());
-    methods.extraOptimizations_$eq(CollectionConverters.asScala((List) rules).toSeq());
+  public static void addRule(Object session) {
+    SparkInternals.addRule(session, new DeltafastRowsRule());
   }
 
   public Option inferSchema(SparkSession session, Map options, Seq files) {
-    return of.inferSchema(session, options, files);
+    return format.inferSchema(session, options, files);
   }
 
   public OutputWriterFactory prepareWrite(SparkSession session, Job job, Map options, StructType schema) {
-    return of.prepareWrite(session, job, options, schema);
+    return format.prepareWrite(session, job, options, schema);
   }
 
   public boolean supportBatch(SparkSession session, StructType schema) {
@@ -95,15 +83,15 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
   }
 
   public boolean isSplitable(SparkSession session, Map options, Path path) {
-    return of.isSplitable(session, options, path);
+    return format.isSplitable(session, options, path);
   }
 
   public Seq metadataSchemaFields() {
-    return of.metadataSchemaFields();
+    return format.metadataSchemaFields();
   }
 
   public Map fileConstantMetadataExtractors() {
-    return of.fileConstantMetadataExtractors();
+    return format.fileConstantMetadataExtractors();
   }
 
   public Function1 buildReaderWithPartitionValues(SparkSession session, StructType data, StructType partition, StructType required,
@@ -113,87 +101,72 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       schema = schema.add(partition.fields()[i]);
     }
     // Settings may have changed since the query was planned.
-    boolean batches = of.supportBatch(session, schema);
-    Map wanted = (Map) options.updated(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), String.valueOf(batches));
-    Function1 reader = of.buildReaderWithPartitionValues(session, data, partition, required, filters, wanted, configuration);
+    boolean batches = format.supportBatch(session, schema);
+    Map readerOptions = (Map) options.updated(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), String.valueOf(batches));
+    Function1 reader = format.buildReaderWithPartitionValues(session, data, partition, required, filters, readerOptions, configuration);
     return new Reader(reader, batches ? null : schema);
   }
 
   /** The reader of batches. */
   public Object get() {
-    return of;
+    return format;
   }
 
   public String shortName() {
-    return ((DataSourceRegister) of).shortName();
+    return ((DataSourceRegister) format).shortName();
   }
 
   public String toString() {
-    return of.toString();
+    return format.toString();
   }
 
   public boolean equals(Object other) {
-    return other instanceof DeltafastRows && of.equals(((DeltafastRows) other).of);
+    return other instanceof DeltafastRows && format.equals(((DeltafastRows) other).format);
   }
 
   public int hashCode() {
-    return of.hashCode();
+    return format.hashCode();
   }
 
   /** Reads a file. */
   static class Reader extends AbstractFunction1 implements Serializable {
-    private final Function1 of;
+    private final Function1 reader;
     private final StructType schema;
 
-    /** `schema` of the rows that `of` returns; null if it returns batches. */
-    Reader(Function1 of, StructType schema) {
-      this.of = of;
+    /** `schema` of the rows that `reader` returns; null if it returns batches. */
+    Reader(Function1 reader, StructType schema) {
+      this.reader = reader;
       this.schema = schema;
     }
 
     public Object apply(Object file) {
-      scala.collection.Iterator read = (scala.collection.Iterator) of.apply(file);
-      return schema == null ? (Object) new Rows(read) : new Made(read, UnsafeProjection.create(schema));
-    }
-  }
-
-  /** Rows or batches of a reader that is closed at the end. */
-  abstract static class Closing extends AbstractIterator implements Closeable {
-    protected final scala.collection.Iterator of;
-
-    Closing(scala.collection.Iterator of) {
-      this.of = of;
-    }
-
-    public void close() throws IOException {
-      if (of instanceof Closeable) {
-        ((Closeable) of).close();
-      }
+      scala.collection.Iterator read = (scala.collection.Iterator) reader.apply(file);
+      return schema == null ? (Object) new BatchRows(read) : new ProjectedRows(read, UnsafeProjection.create(schema));
     }
   }
 
   /** Rows that are built one by one. */
-  static class Made extends Closing {
+  static class ProjectedRows extends ReaderIterator {
     private final UnsafeProjection projection;
 
-    Made(scala.collection.Iterator of, UnsafeProjection projection) {
-      super(of);
+    ProjectedRows(scala.collection.Iterator reader, UnsafeProjection projection) {
+      super(reader);
       this.projection = projection;
     }
 
     public boolean hasNext() {
-      return of.hasNext();
+      return reader.hasNext();
     }
 
     public Object next() {
-      return projection.apply((InternalRow) of.next());
+      return projection.apply((InternalRow) reader.next());
     }
   }
 
   /** The rows of batches; each is overwritten by later ones, as Spark's are. */
-  static class Rows extends Closing {
+  static class BatchRows extends ReaderIterator {
     /** Bytes of rows that are built together: they fit into the cache of a CPU core. */
-    private static final int TOGETHER = 1 << 18;
+    private static final int CHUNK_BYTES = 1 << 18;
     private Column[] columns = new Column[0];
     private UnsafeRow row = new UnsafeRow(0);
     private int fixed;
@@ -208,19 +181,19 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
     private int[] starts = new int[0];
     private int[] ends = new int[0];
 
-    Rows(scala.collection.Iterator of) {
-      super(of);
+    BatchRows(scala.collection.Iterator reader) {
+      super(reader);
     }
 
     public boolean hasNext() {
       while (next == end) {
         if (end == rows) {
-          if (!of.hasNext()) {
+          if (!reader.hasNext()) {
             return false;
           }
-          take((ColumnarBatch) of.next());
+          setBatch((ColumnarBatch) reader.next());
         }
-        make();
+        buildRows();
       }
       return true;
     }
@@ -234,7 +207,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       return row;
     }
 
-    private void take(ColumnarBatch batch) {
+    private void setBatch(ColumnarBatch batch) {
       if (columns.length != batch.numCols()) {
         columns = new Column[batch.numCols()];
         for (int i = 0; i < columns.length; i++) {
@@ -252,15 +225,15 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       }
       Arrays.fill(sizes, 0, rows, fixed);
       for (int i = 0; i < columns.length; i++) {
-        columns[i].take(batch.column(i), rows, sizes);
+        columns[i].setVector(batch.column(i), rows, sizes);
       }
     }
 
     /** Builds the next rows of the batch. */
-    private void make() {
+    private void buildRows() {
       begin = end;
       long size = 0;
-      while (end < rows && (end == begin || size + sizes[end] <= TOGETHER)) {
+      while (end < rows && (end == begin || size + sizes[end] <= CHUNK_BYTES)) {
         if (sizes[end] < 0) {
           throw new UnsupportedOperationException("a row of more than 2 GiB");
         }
@@ -291,82 +264,67 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
 
   /** Writes a column's values to rows, which are zero before. */
   static class Column {
-    private static final int BOOLEAN = 1;
-    private static final int BYTE = 2;
-    private static final int SHORT = 3;
-    private static final int INT = 4;
-    private static final int LONG = 5;
-    private static final int FLOAT = 6;
-    private static final int DOUBLE = 7;
-    private static final int BYTES = 8;
-    /** Decimals of up to 9 digits are integers in a vector and longs in a row; those of more than 18 are bytes. */
-    private static final int SMALL = 9;
-    private static final int DECIMAL = 10;
+    /** Kinds in addition to `PhysicalKind`: decimals of up to 9 digits, integers in a vector and longs in a row, and of more than 18. */
+    private static final int SMALL_DECIMAL = 10;
+    private static final int LARGE_DECIMAL = 11;
     /** Bytes that are reserved for a large decimal. */
-    private static final int LARGE = 16;
+    private static final int LARGE_DECIMAL_BYTES = 16;
 
     private final int kind;
-    private final boolean isText;
+    private final boolean isString;
     /** Offsets and masks in a row: the word with this column's null bit, the bit, the column's own word. */
     private final long word;
     private final long bit;
     private final long field;
-    private ColumnVector of;
+    private ColumnVector vector;
     private boolean hasNull;
     private boolean isNull;
     /** The value of a constant column. */
     private byte[] constant;
-    /** Values of the batch's dictionary by number; those of an earlier batch have a smaller mark. */
-    private byte[][] known = new byte[0][];
-    private int[] marks = new int[0];
-    private int mark;
+    /** Values of the batch's dictionary by number; those of an earlier batch have a smaller batch number. */
+    private byte[][] dictionary = new byte[0][];
+    private int[] batchNumbers = new int[0];
+    private int batchNumber;
 
     Column(int ordinal, int columns, DataType type) {
-      kind = kind(type);
-      isText = !(type instanceof BinaryType);
+      kind = rowKind(type);
+      isString = !(type instanceof BinaryType);
       word = Platform.BYTE_ARRAY_OFFSET + (ordinal >> 6 << 3);
       bit = 1L << ordinal;
       field = Platform.BYTE_ARRAY_OFFSET + UnsafeRow.calculateBitSetWidthInBytes(columns) + 8 * ordinal;
     }
 
     /** How a row stores values of a type; -1 for nested types. */
-    static int kind(DataType type) {
+    static int rowKind(DataType type) {
+      int kind = PhysicalKind.of(type);
       if (type instanceof DecimalType) {
-        return DecimalType.is32BitDecimalType(type) ? SMALL : DecimalType.is64BitDecimalType(type) ? LONG : DECIMAL;
+        return kind == PhysicalKind.INT ? SMALL_DECIMAL : kind == PhysicalKind.BYTES ? LARGE_DECIMAL : kind;
       }
-      String name = PhysicalDataType$.MODULE$.apply(type).getClass().getSimpleName();
-      return name.startsWith("PhysicalBoolean") ? BOOLEAN
-          : name.startsWith("PhysicalByte") ? BYTE
-          : name.startsWith("PhysicalShort") ? SHORT
-          : name.startsWith("PhysicalInteger") ? INT
-          : name.startsWith("PhysicalLong") ? LONG
-          : name.startsWith("PhysicalFloat") ? FLOAT
-          : name.startsWith("PhysicalDouble") ? DOUBLE
-          : name.startsWith("PhysicalString") || name.startsWith("PhysicalBinary") ? BYTES : -1;
+      return kind == PhysicalKind.STRUCT || kind == PhysicalKind.ARRAY ? -1 : kind;
     }
 
     /** Starts another batch, and adds to the rows' sizes. */
-    void take(ColumnVector column, int rows, int[] sizes) {
-      of = column;
+    void setVector(ColumnVector column, int rows, int[] sizes) {
+      vector = column;
       hasNull = column.hasNull();
       boolean isConstant = column instanceof ConstantColumnVector;
       isNull = hasNull && (isConstant || ((WritableColumnVector) column).isAllNull());
       constant = null;
-      if (kind == DECIMAL) {
+      if (kind == LARGE_DECIMAL) {
         for (int i = 0; i < rows; i++) {
-          sizes[i] += LARGE;
+          sizes[i] += LARGE_DECIMAL_BYTES;
         }
-      } else if (kind == BYTES && !isNull) {
+      } else if (kind == PhysicalKind.BYTES && !isNull) {
         if (isConstant) {
-          constant = isText ? column.getUTF8String(0).getBytes() : column.getBinary(0);
+          constant = isString ? column.getUTF8String(0).getBytes() : column.getBinary(0);
           for (int i = 0; i < rows; i++) {
             sizes[i] += padded(constant.length);
           }
         } else if (((WritableColumnVector) column).hasDictionary()) {
-          mark++;
-          named((WritableColumnVector) column, rows, sizes);
+          batchNumber++;
+          addDictionarySizes((WritableColumnVector) column, rows, sizes);
         } else {
-          sized((WritableColumnVector) column, hasNull, rows, sizes);
+          addSizes((WritableColumnVector) column, hasNull, rows, sizes);
         }
       }
     }
@@ -375,7 +333,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       return (length + 7) & ~7;
     }
 
-    private static void sized(WritableColumnVector column, boolean hasNull, int rows, int[] sizes) {
+    private static void addSizes(WritableColumnVector column, boolean hasNull, int rows, int[] sizes) {
       for (int i = 0; i < rows; i++) {
         if (!hasNull || !column.isNullAt(i)) {
           sizes[i] += padded(column.getArrayLength(i));
@@ -383,21 +341,21 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       }
     }
 
-    private void named(WritableColumnVector column, int rows, int[] sizes) {
+    private void addDictionarySizes(WritableColumnVector column, int rows, int[] sizes) {
       WritableColumnVector ids = column.getDictionaryIds();
       for (int i = 0; i < rows; i++) {
         if (!hasNull || !column.isNullAt(i)) {
           int id = ids.getDictId(i);
-          if (id >= marks.length) {
-            int most = Math.max(2 * marks.length, id + 64);
-            known = (byte[][]) Arrays.copyOf(known, most);
-            marks = Arrays.copyOf(marks, most);
+          if (id >= batchNumbers.length) {
+            int most = Math.max(2 * batchNumbers.length, id + 64);
+            dictionary = (byte[][]) Arrays.copyOf(dictionary, most);
+            batchNumbers = Arrays.copyOf(batchNumbers, most);
           }
-          if (marks[id] != mark) {
-            marks[id] = mark;
-            known[id] = column.getBinary(i);
+          if (batchNumbers[id] != batchNumber) {
+            batchNumbers[id] = batchNumber;
+            dictionary[id] = column.getBinary(i);
           }
-          sizes[i] += padded(known[id].length);
+          sizes[i] += padded(dictionary[id].length);
         }
       }
     }
@@ -405,10 +363,10 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
     /** Writes the values of `count` rows of the batch to rows that begin at `starts`, and advances `ends` by their sizes. */
     void put(int begin, int count, byte[] bytes, int[] starts, int[] ends) {
       if (hasNull) {
-        nulls(begin, count, bytes, starts);
+        putNulls(begin, count, bytes, starts);
       }
-      if (kind == DECIMAL) {
-        decimals(begin, count, bytes, starts, ends);
+      if (kind == LARGE_DECIMAL) {
+        putDecimals(begin, count, bytes, starts, ends);
         return;
       }
       if (isNull) {
@@ -420,64 +378,64 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
         }
         return;
       }
-      if (of instanceof ConstantColumnVector) {
-        constants(fixed(0), count, bytes, starts, field);
+      if (vector instanceof ConstantColumnVector) {
+        putConstants(fixedWord(0), count, bytes, starts, field);
         return;
       }
-      WritableColumnVector column = (WritableColumnVector) of;
+      WritableColumnVector column = (WritableColumnVector) vector;
       switch (kind) {
-        case INT:
-          ints(column, hasNull, begin, count, bytes, starts, field);
+        case PhysicalKind.INT:
+          putInts(column, hasNull, begin, count, bytes, starts, field);
           return;
-        case LONG:
-          longs(column, hasNull, begin, count, bytes, starts, field);
+        case PhysicalKind.LONG:
+          putLongs(column, hasNull, begin, count, bytes, starts, field);
           return;
-        case DOUBLE:
-          doubles(column, hasNull, begin, count, bytes, starts, field);
+        case PhysicalKind.DOUBLE:
+          putDoubles(column, hasNull, begin, count, bytes, starts, field);
           return;
-        case BYTES:
+        case PhysicalKind.BYTES:
           if (column.hasDictionary()) {
-            names(column, begin, count, bytes, starts, ends);
+            putDictionaryValues(column, begin, count, bytes, starts, ends);
           } else {
-            texts(column, begin, count, bytes, starts, ends);
+            putStrings(column, begin, count, bytes, starts, ends);
           }
           return;
         default:
           for (int i = 0; i < count; i++) {
             if (!hasNull || !column.isNullAt(begin + i)) {
-              Platform.putLong(bytes, starts[i] + field, fixed(begin + i));
+              Platform.putLong(bytes, starts[i] + field, fixedWord(begin + i));
             }
           }
       }
     }
 
     /** A value of a fixed size as a word of a row. */
-    private long fixed(int row) {
+    private long fixedWord(int row) {
       switch (kind) {
-        case BOOLEAN:
-          return of.getBoolean(row) ? 1 : 0;
-        case BYTE:
-          return of.getByte(row) & 0xffL;
-        case SHORT:
-          return of.getShort(row) & 0xffffL;
-        case INT:
-          return of.getInt(row) & 0xffffffffL;
-        case SMALL:
-          return of.getInt(row);
-        case LONG:
-          return of.getLong(row);
-        case FLOAT:
-          return Float.floatToRawIntBits(of.getFloat(row)) & 0xffffffffL;
-        case DOUBLE:
-          return Double.doubleToRawLongBits(of.getDouble(row));
+        case PhysicalKind.BOOLEAN:
+          return vector.getBoolean(row) ? 1 : 0;
+        case PhysicalKind.BYTE:
+          return vector.getByte(row) & 0xffL;
+        case PhysicalKind.SHORT:
+          return vector.getShort(row) & 0xffffL;
+        case PhysicalKind.INT:
+          return vector.getInt(row) & 0xffffffffL;
+        case SMALL_DECIMAL:
+          return vector.getInt(row);
+        case PhysicalKind.LONG:
+          return vector.getLong(row);
+        case PhysicalKind.FLOAT:
+          return Float.floatToRawIntBits(vector.getFloat(row)) & 0xffffffffL;
+        case PhysicalKind.DOUBLE:
+          return Double.doubleToRawLongBits(vector.getDouble(row));
         default:
-          throw new IllegalStateException("deltafast cannot make rows of type " + of.dataType());
+          throw new IllegalStateException("deltafast cannot make rows of type " + vector.dataType());
       }
     }
 
-    private void nulls(int begin, int count, byte[] bytes, int[] starts) {
+    private void putNulls(int begin, int count, byte[] bytes, int[] starts) {
       for (int i = 0; i < count; i++) {
-        if (isNull || of.isNullAt(begin + i)) {
+        if (isNull || vector.isNullAt(begin + i)) {
           Platform.putLong(bytes, starts[i] + word, Platform.getLong(bytes, starts[i] + word) | bit);
         }
       }
@@ -485,13 +443,13 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
 
     // Separate loops, which the JIT compiler optimizes well.
 
-    private static void constants(long value, int count, byte[] bytes, int[] starts, long field) {
+    private static void putConstants(long value, int count, byte[] bytes, int[] starts, long field) {
       for (int i = 0; i < count; i++) {
         Platform.putLong(bytes, starts[i] + field, value);
       }
     }
 
-    private static void ints(WritableColumnVector column, boolean hasNull, int begin, int count, byte[] bytes, int[] starts, long field) {
+    private static void putInts(WritableColumnVector column, boolean hasNull, int begin, int count, byte[] bytes, int[] starts, long field) {
       for (int i = 0; i < count; i++) {
         if (!hasNull || !column.isNullAt(begin + i)) {
           Platform.putInt(bytes, starts[i] + field, column.getInt(begin + i));
@@ -499,7 +457,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       }
     }
 
-    private static void longs(WritableColumnVector column, boolean hasNull, int begin, int count, byte[] bytes, int[] starts, long field) {
+    private static void putLongs(WritableColumnVector column, boolean hasNull, int begin, int count, byte[] bytes, int[] starts, long field) {
       for (int i = 0; i < count; i++) {
         if (!hasNull || !column.isNullAt(begin + i)) {
           Platform.putLong(bytes, starts[i] + field, column.getLong(begin + i));
@@ -507,7 +465,7 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
       }
     }
 
-    private static void doubles(WritableColumnVector column, boolean hasNull, int begin, int count, byte[] bytes, int[] starts,
+    private static void putDoubles(WritableColumnVector column, boolean hasNull, int begin, int count, byte[] bytes, int[] starts,
         long field) {
       for (int i = 0; i < count; i++) {
         if (!hasNull || !column.isNullAt(begin + i)) {
@@ -517,17 +475,17 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
     }
 
     /** Values of a dictionary. */
-    private void names(WritableColumnVector column, int begin, int count, byte[] bytes, int[] starts, int[] ends) {
+    private void putDictionaryValues(WritableColumnVector column, int begin, int count, byte[] bytes, int[] starts, int[] ends) {
       WritableColumnVector ids = column.getDictionaryIds();
       for (int i = 0; i < count; i++) {
         if (!hasNull || !column.isNullAt(begin + i)) {
-          byte[] value = known[ids.getDictId(begin + i)];
+          byte[] value = dictionary[ids.getDictId(begin + i)];
           put(value, Platform.BYTE_ARRAY_OFFSET, value.length, bytes, starts[i], ends, i);
         }
       }
     }
 
-    private void texts(WritableColumnVector column, int begin, int count, byte[] bytes, int[] starts, int[] ends) {
+    private void putStrings(WritableColumnVector column, int begin, int count, byte[] bytes, int[] starts, int[] ends) {
       int first = 0;
       while (first < count && hasNull && column.isNullAt(begin + first)) {
         first++;
@@ -536,9 +494,9 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
         return;
       }
       // All values are located in one buffer.
-      UTF8String one = column.getUTF8String(begin + first);
-      Object from = one.getBaseObject();
-      long offset = one.getBaseOffset() - column.getArrayOffset(begin + first);
+      UTF8String firstValue = column.getUTF8String(begin + first);
+      Object from = firstValue.getBaseObject();
+      long offset = firstValue.getBaseOffset() - column.getArrayOffset(begin + first);
       for (int i = first; i < count; i++) {
         if (!hasNull || !column.isNullAt(begin + i)) {
           put(from, offset + column.getArrayOffset(begin + i), column.getArrayLength(begin + i), bytes, starts[i], ends, i);
@@ -555,17 +513,17 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
     }
 
     /** Large decimals, with the minimal number of bytes that Java's BigInteger has. */
-    private void decimals(int begin, int count, byte[] bytes, int[] starts, int[] ends) {
-      DecimalType type = (DecimalType) of.dataType();
+    private void putDecimals(int begin, int count, byte[] bytes, int[] starts, int[] ends) {
+      DecimalType type = (DecimalType) vector.dataType();
       for (int i = 0; i < count; i++) {
         int at = ends[i];
         byte[] value = null;
-        if (!isNull && !of.isNullAt(begin + i)) {
-          value = of.getDecimal(begin + i, type.precision(), type.scale()).toJavaBigDecimal().unscaledValue().toByteArray();
+        if (!isNull && !vector.isNullAt(begin + i)) {
+          value = vector.getDecimal(begin + i, type.precision(), type.scale()).toJavaBigDecimal().unscaledValue().toByteArray();
           copy(value, Platform.BYTE_ARRAY_OFFSET, value.length, bytes, Platform.BYTE_ARRAY_OFFSET + at);
         }
         Platform.putLong(bytes, starts[i] + field, (long) (at - starts[i]) << 32 | (value == null ? 0 : value.length));
-        ends[i] = at + LARGE;
+        ends[i] = at + LARGE_DECIMAL_BYTES;
       }
     }
 
@@ -592,27 +550,27 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, 
 public class DeltafastRowsRule extends Rule {
   public TreeNode apply(TreeNode plan) {
     // A row's words are written in the byte order of this machine.
-    return ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN ? new Visit(true).of((LogicalPlan) plan) : plan;
+    return ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN ? new PlanVisitor(true).replaceScans((LogicalPlan) plan) : plan;
   }
 
   /** Traverses a plan, with whether rows of it are needed. */
-  static class Visit extends AbstractFunction1 {
-    private final boolean wanted;
+  static class PlanVisitor extends AbstractFunction1 {
+    private final boolean needsRows;
 
-    Visit(boolean wanted) {
-      this.wanted = wanted;
+    PlanVisitor(boolean needsRows) {
+      this.needsRows = needsRows;
     }
 
     public Object apply(Object plan) {
-      return of((LogicalPlan) plan);
+      return replaceScans((LogicalPlan) plan);
     }
 
-    LogicalPlan of(LogicalPlan plan) {
-      if (wanted && isScan(plan)) {
-        return (LogicalPlan) plan.transformUp(new Replaced());
+    LogicalPlan replaceScans(LogicalPlan plan) {
+      if (needsRows && isScan(plan)) {
+        return (LogicalPlan) plan.transformUp(new RowReaderReplacement());
       }
-      boolean isRows = plan instanceof Command || plan instanceof WriteFiles || plan instanceof RepartitionOperation;
-      return (LogicalPlan) plan.mapChildren(new Visit(isRows || wanted && plan instanceof Union));
+      boolean takesRows = plan instanceof Command || plan instanceof WriteFiles || plan instanceof RepartitionOperation;
+      return (LogicalPlan) plan.mapChildren(new PlanVisitor(takesRows || needsRows && plan instanceof Union));
     }
   }
 
@@ -623,33 +581,31 @@ public class DeltafastRowsRule extends Rule {
     while (child instanceof Project || child instanceof Filter) {
       if (child instanceof Filter) {
         filters.add(((Filter) child).condition());
-      } else if (!isColumns((Project) child)) {
+      } else if (!selectsColumns((Project) child)) {
         return false;
       }
       child = (LogicalPlan) child.children().head();
     }
-    Object relation = child instanceof LogicalRelation ? ((LogicalRelation) child).relation() : null;
-    HadoopFsRelation files = relation instanceof HadoopFsRelation ? (HadoopFsRelation) relation : null;
-    // The class of the reader is compiled separately, and is a different one in each release of deltafast.
-    if (files == null || !files.fileFormat().getClass().getSimpleName().equals("DeltafastFormat")) {
+    HadoopFsRelation files = SparkInternals.fileRelation(child);
+    if (files == null || !SparkInternals.isOfClass(files.fileFormat(), "DeltafastFormat")) {
       return false;
     }
-    List parts = Arrays.asList(files.partitionSchema().fieldNames());
+    List partitionColumns = Arrays.asList(files.partitionSchema().fieldNames());
     for (Iterator it = filters.iterator(); it.hasNext();) {
-      if (!isOf(parts, (Expression) it.next())) {
+      if (!isPartitionFilter(partitionColumns, (Expression) it.next())) {
         return false;
       }
     }
     StructType schema = plan.schema();
     for (int i = 0; i < schema.length(); i++) {
-      if (DeltafastRows.Column.kind(schema.fields()[i].dataType()) < 0) {
+      if (DeltafastRows.Column.rowKind(schema.fields()[i].dataType()) < 0) {
         return false;
       }
     }
-    return isOutput(plan, child, parts) && files.fileFormat().supportBatch(files.sparkSession(), schema);
+    return selectsOutput(plan, child, partitionColumns) && files.fileFormat().supportBatch(files.sparkSession(), schema);
   }
 
-  private static boolean isColumns(Project project) {
+  private static boolean selectsColumns(Project project) {
     for (Iterator it = CollectionConverters.asJava(project.projectList()).iterator(); it.hasNext();) {
       if (!(it.next() instanceof Attribute)) {
         return false;
@@ -659,9 +615,9 @@ public class DeltafastRowsRule extends Rule {
   }
 
   /** Whether a filter is evaluated completely by selecting files. */
-  private static boolean isOf(List parts, Expression filter) {
+  private static boolean isPartitionFilter(List partitionColumns, Expression filter) {
     for (Iterator it = CollectionConverters.asJava(filter.references().toSeq()).iterator(); it.hasNext();) {
-      if (!parts.contains(((Attribute) it.next()).name())) {
+      if (!partitionColumns.contains(((Attribute) it.next()).name())) {
         return false;
       }
     }
@@ -669,30 +625,30 @@ public class DeltafastRowsRule extends Rule {
   }
 
   /** Whether a plan selects the output of a scan: columns of files in their order, then all constants of files. */
-  private static boolean isOutput(LogicalPlan plan, LogicalPlan relation, List parts) {
-    List wanted = numbers(plan.output(), null);
-    List given = numbers(relation.output(), parts);
-    List constants = new ArrayList(numbers(relation.output(), null));
-    constants.removeAll(given);
-    given.retainAll(wanted);
-    given.addAll(constants);
-    return given.equals(wanted);
+  private static boolean selectsOutput(LogicalPlan plan, LogicalPlan relation, List partitionColumns) {
+    List selected = columnIds(plan.output(), null);
+    List expected = columnIds(relation.output(), partitionColumns);
+    List constants = new ArrayList(columnIds(relation.output(), null));
+    constants.removeAll(expected);
+    expected.retainAll(selected);
+    expected.addAll(constants);
+    return expected.equals(selected);
   }
 
   /** The ids of columns, without those of some names. */
-  private static List numbers(Seq columns, List but) {
-    ArrayList numbers = new ArrayList();
+  private static List columnIds(Seq columns, List excluded) {
+    ArrayList ids = new ArrayList();
     for (Iterator it = CollectionConverters.asJava(columns).iterator(); it.hasNext();) {
       Attribute column = (Attribute) it.next();
-      if (but == null || !but.contains(column.name())) {
-        numbers.add(column.exprId());
+      if (excluded == null || !excluded.contains(column.name())) {
+        ids.add(column.exprId());
       }
     }
-    return numbers;
+    return ids;
   }
 
   /** Replaces a relation by the same one, read as rows. */
-  static class Replaced extends AbstractPartialFunction {
+  static class RowReaderReplacement extends AbstractPartialFunction {
     public boolean isDefinedAt(Object node) {
       return node instanceof LogicalRelation;
     }
@@ -703,24 +659,15 @@ public class DeltafastRowsRule extends Rule {
       }
       LogicalRelation relation = (LogicalRelation) node;
       HadoopFsRelation files = (HadoopFsRelation) relation.relation();
-      HadoopFsRelation rows = new HadoopFsRelation(files.location(), files.partitionSchema(), files.dataSchema(), files.bucketSpec(),
-          new DeltafastRows(files.fileFormat()), files.options(), files.sparkSession());
-      // The number of parameters differs between releases of Spark; the relation is the first.
-      Object[] parameters = new Object[relation.productArity()];
-      for (int i = 0; i < parameters.length; i++) {
-        parameters[i] = i == 0 ? rows : relation.productElement(i);
-      }
-      java.lang.reflect.Method[] methods = LogicalRelation.class.getMethods();
+      Object[] arguments = SparkInternals.argumentsOf(relation);
+      arguments[0] = SparkInternals.withFormat(files, new DeltafastRows(files.fileFormat()));
+      Object copy = null;
       try {
-        for (int i = 0; i < methods.length; i++) {
-          if (methods[i].getName().equals("copy") && methods[i].getParameterCount() == parameters.length) {
-            return methods[i].invoke(relation, parameters);
-          }
-        }
+        copy = SparkInternals.copyOf(relation, arguments);
       } catch (ReflectiveOperationException error) {
         // Spark makes the rows instead.
       }
-      return relation;
+      return copy == null ? relation : copy;
     }
   }
 }

@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltafast._core_types import ClauseAction
+    from deltafast._util.write_modes import CreateMode
     from deltafast.spark._session.storage import Place
     from deltafast.spark._sql.column_to_sql import Sides
-    from deltafast.spark._sql.create_table import Mode
 
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 
@@ -665,11 +665,11 @@ class DeltaTableBuilder:
     def __init__(
         self,
         session: Session,
-        mode: Mode,
+        mode: CreateMode,
         made: type[DeltaTable],
     ) -> None:
         self._session = session
-        self._mode: Mode = mode
+        self._mode: CreateMode = mode
         self._made = made
         self._name: str | None = None
         self._location: str | None = None

@@ -65,6 +65,18 @@ pub fn delete(
     options: &DmlOptions,
     cancel: &CancellationToken,
 ) -> Result<CommitResult> {
+    retry_dml(snapshot, predicate, options, cancel, delete_once)
+}
+
+/// Runs a DELETE or UPDATE; after a conflict with other writers' changes of rows, runs it again on the
+/// newest version.
+fn retry_dml(
+    snapshot: &Snapshot,
+    predicate: Option<&NamedExpression>,
+    options: &DmlOptions,
+    cancel: &CancellationToken,
+    mut command: impl FnMut(DmlContext<'_>) -> Result<CommitResult>,
+) -> Result<CommitResult> {
     retry(
         snapshot,
         &options.commit_options,
@@ -72,26 +84,19 @@ pub fn delete(
         cancel,
         |snapshot, commit_options| {
             check_changeable(snapshot)?;
-            delete_once(
+            command(DmlContext::new(
                 snapshot,
-                DmlContext::new(
-                    snapshot,
-                    predicate,
-                    &options.encoding,
-                    commit_options,
-                    cancel,
-                )?,
+                predicate,
+                &options.encoding,
+                commit_options,
                 cancel,
-            )
+            )?)
         },
     )
 }
 
-fn delete_once(
-    snapshot: &Snapshot,
-    work: DmlContext<'_>,
-    cancel: &CancellationToken,
-) -> Result<CommitResult> {
+fn delete_once(work: DmlContext<'_>) -> Result<CommitResult> {
+    let (snapshot, cancel) = (work.snapshot, work.cancel);
     let mut orphans = UncommittedFiles::new(snapshot.stores().root());
     let found = work.find()?;
     let scanned = work.started.elapsed();
@@ -147,37 +152,17 @@ pub fn update(
     options: &DmlOptions,
     cancel: &CancellationToken,
 ) -> Result<CommitResult> {
-    retry(
-        snapshot,
-        &options.commit_options,
-        options.max_conflict_retries,
-        cancel,
-        |snapshot, commit_options| {
-            check_changeable(snapshot)?;
-            update_once(
-                snapshot,
-                DmlContext::new(
-                    snapshot,
-                    predicate,
-                    &options.encoding,
-                    commit_options,
-                    cancel,
-                )?,
-                assignments,
-                bound,
-                cancel,
-            )
-        },
-    )
+    retry_dml(snapshot, predicate, options, cancel, |work| {
+        update_once(work, assignments, bound)
+    })
 }
 
 fn update_once(
-    snapshot: &Snapshot,
     work: DmlContext<'_>,
     assignments: &[ValuePlan],
     bound: &TableConstraints,
-    cancel: &CancellationToken,
 ) -> Result<CommitResult> {
+    let (snapshot, cancel) = (work.snapshot, work.cancel);
     let rules = update_rules(snapshot, bound)?;
     let values = Arc::new(UpdateAssignments::of(snapshot, assignments, &rules)?);
     let mut orphans = UncommittedFiles::new(snapshot.stores().root());

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from deltafast._util.write_modes import save_mode
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark._enable.dataframe_writer import (
     columns_of,
@@ -122,9 +123,6 @@ def frame_of(writer: Any) -> Any:
     return DataFrame(writer._df, writer._spark)
 
 
-_MODES = {"errorifexists": "error", "default": "error"}
-
-
 def _save(before: Any) -> Any:
     @translated()
     def save(
@@ -138,7 +136,7 @@ def _save(before: Any) -> Any:
         note = told_to_write(writer, format, mode, partitionBy, options)
         if note.is_delta(writer._spark):
             given = note.given(path) if path is not None else note.given(note.options.get("path", ""))
-            write_frame(frame_of(writer), _MODES.get(note.mode, note.mode), given, fits=fits_as_stored)
+            write_frame(frame_of(writer), save_mode(note.mode), given, fits=fits_as_stored)
         else:
             before(writer, path)
 
@@ -159,7 +157,7 @@ def _save_as_table(before: Any) -> Any:
         if not note.is_delta(writer._spark):
             before(writer, name)
             return
-        there, mode = place_of_name(session, name), _MODES.get(note.mode, note.mode)
+        there, mode = place_of_name(session, name), save_mode(note.mode)
         if there is not None and mode == "ignore":
             return
         if there is not None and mode == "error":

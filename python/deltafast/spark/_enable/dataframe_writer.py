@@ -10,6 +10,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from deltafast._util.write_modes import save_mode
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark._enable.provider import CLUSTER, PARTITION, read_frame, write_frame
 from deltafast.spark._session.session import Session
@@ -203,9 +204,7 @@ def _save_as_table(before: Any) -> Any:
         note, spark = told_to_write(writer, format, mode, partitionBy, options), writer._spark
         inside = path_in(name)
         if inside is not None:
-            write_frame(
-                writer._df, "error" if note.mode in ("errorifexists", "default") else note.mode, note.given(inside)
-            )
+            write_frame(writer._df, save_mode(note.mode), note.given(inside))
             return
         if note.is_delta(spark):
             there = place_of_name(Session(spark), name)

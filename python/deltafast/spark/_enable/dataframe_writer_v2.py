@@ -12,19 +12,20 @@ from deltafast.spark._session.session import Session
 from deltafast.spark._sql.argument_checks import path_in
 from deltafast.spark._sql.catalog import place_of_name
 from deltafast.spark._sql.column_to_sql import as_condition
-from deltafast.spark._sql.create_table import Mode, NewTable, create, where
+from deltafast.spark._sql.create_table import NewTable, create, where
 from deltafast.spark.exceptions import translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from deltafast._util.write_modes import CreateMode
     from deltafast.spark._enable.dataframe_writer import Replace
 
 __all__ = ["put"]
 
 _KEY = "_deltafast_told"
 _TELLS = ("using", "option", "options", "tableProperty", "partitionedBy", "clusterBy")
-_MAKES: dict[str, Mode] = {"create": "create", "replace": "replace", "createOrReplace": "create_or_replace"}
+_MAKES: dict[str, CreateMode] = {"create": "create", "replace": "replace", "createOrReplace": "create_or_replace"}
 _QUOTED = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 
 
@@ -121,7 +122,9 @@ def _column(column: Any) -> str:
     return cast("str", found[2] or found[1].replace("``", "`"))
 
 
-def _making(mode: Mode, frame_of: Callable[[Any], Any], manage: Callable[[Any, str], None]) -> Callable[[Any], Any]:
+def _making(
+    mode: CreateMode, frame_of: Callable[[Any], Any], manage: Callable[[Any, str], None]
+) -> Callable[[Any], Any]:
     def make(before: Any) -> Any:
         @translated()
         def method(writer: Any) -> None:

@@ -10,6 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, cast
 
+from deltafast._util.write_modes import save_mode
 from deltafast.exceptions import CommitFailedError, DeltaError, InvalidArgumentError, StorageError
 from deltafast.spark._scan.reader import followed, read
 from deltafast.spark._session.java_classes import first_line, load, none
@@ -62,7 +63,6 @@ _WRITE = (
 )
 #: Options of delta-spark that `write` does not support; delta-spark itself ignores other unknown names.
 _REFUSED = ("replaceOn", "replaceUsing", "dataChange", "targetAlias")
-_MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
 #: Spark's names of the options that hold a writer's partition and clustering columns.
 PARTITION, CLUSTER = "__partition_columns", "__clustering_columns"
 
@@ -141,11 +141,11 @@ class Provider:
 
     def forget(self, spark: Any) -> None:
         """Make the next query read the newest versions of tables of the catalog."""
-        self._java.forget(spark._jsparkSession.sessionState().catalog())
+        self._java.dropCachedRelations(spark._jsparkSession.sessionState().catalog())
 
     def manage(self, spark: Any, name: str) -> None:
         """Make a table at the catalog's default location managed, so that its files are deleted with its name."""
-        self._java.manage(spark._jsparkSession, name)
+        self._java.makeManaged(spark._jsparkSession, name)
 
     def end(self) -> None:
         """Stop answering requests."""
@@ -160,7 +160,7 @@ class Provider:
                 return read_frame(spark, options)._jdf
             from pyspark.sql import DataFrame
 
-            write_frame(DataFrame(request[4], spark), _MODES[str(request[3])], options, fits=fits_as_stored)
+            write_frame(DataFrame(request[4], spark), save_mode(str(request[3])), options, fits=fits_as_stored)
         except BaseException as error:  # noqa: BLE001 - Java raises it again
             self.failure = error
             if type(error).__name__ in CONFLICTS:

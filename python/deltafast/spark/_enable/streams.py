@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["put", "table_to_write", "tell"]
 
-_MODES = {"append": "append", "complete": "overwrite"}
+#: The modes of the batches of a stream by its output mode.
+_BATCH_MODES = {"append": "append", "complete": "overwrite"}
 
 
 def put(replace: Replace) -> None:
@@ -187,7 +188,7 @@ def _names(writer: Any, note: Note) -> Any:
 
 def _into(writer: Any, note: Note, path: str) -> Any:
     """Return the writer with a function that writes its batches, instead of the format."""
-    mode = _MODES.get("append" if note.mode == "errorifexists" else note.mode)
+    mode = _BATCH_MODES.get("append" if note.mode == "errorifexists" else note.mode)
     if mode is None:
         message = f"format('delta') has the output modes append and complete, not {note.mode}"
         raise InvalidArgumentError(message)

@@ -243,7 +243,7 @@ def _count_by_log(session: Session) -> None:
     """Add an optimizer rule that takes a table's row count from the log; if it cannot be added, tasks count."""
     with contextlib.suppress(UnavailableError):
         kind = load(session, "counting.java", "DeltafastCounting")
-        call_static(session, kind, "put", session.spark._jsparkSession)
+        call_static(session, kind, "addRule", session.spark._jsparkSession)
 
 
 def _make_rows(session: Session) -> None:
@@ -251,13 +251,14 @@ def _make_rows(session: Session) -> None:
     with contextlib.suppress(UnavailableError):
         kind = load(session, "rows.java", "DeltafastRows")
         on_executors(session, kind, "DeltafastRowsProbe")
-        call_static(session, kind, "put", session.spark._jsparkSession)
+        call_static(session, kind, "addRule", session.spark._jsparkSession)
 
 
 def _tell_row_ids(session: Session) -> bool:
     """Add an optimizer rule that completes row ids and commit versions in `_metadata`; return whether it was added."""
     with contextlib.suppress(UnavailableError):
-        call_static(session, load(session, "tracking.java", "DeltafastTracking"), "put", session.spark._jsparkSession)
+        kind = load(session, "tracking.java", "DeltafastTracking")
+        call_static(session, kind, "addRule", session.spark._jsparkSession)
         return True
     return False
 

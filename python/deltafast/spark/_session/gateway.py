@@ -30,7 +30,7 @@ def options(session: JavaSession) -> dict[str, str]:
     Raises:
         InvalidArgumentError: This Spark does not compile the gateway.
     """
-    used = str(_running(session).use(_configuration(session)))
+    used = str(_running(session).register(_configuration(session)))
     address, secret, configuration = used.split("\n")
     return {
         "hadoop_gateway": address,

@@ -2,13 +2,16 @@
 
 Their byte code is written to a jar of a few kilobytes, which is added to the driver's class loader and, where they are
 needed there, to the executors. The package name contains a hash of the source: releases of deltafast that share a
-driver have classes of their own, and Python processes that share one find a class that another has compiled.
+driver have classes of their own, and Python processes that share one find a class that another has compiled. Sources
+are compiled one by one and do not see each other: a line `// include NAME` appends a file with classes that several
+need.
 """
 
 from __future__ import annotations
 
 import atexit
 import hashlib
+import re
 import tempfile
 import zipfile
 from pathlib import Path
@@ -17,6 +20,7 @@ from typing import Any, Protocol
 __all__ = ["JavaSession", "UnavailableError", "call_static", "first_line", "load", "none", "on_executors"]
 
 _PACKAGE = "package deltafast;"
+_INCLUDE = re.compile(r"^// include (\S+)$", re.MULTILINE)
 #: The folder of the sources.
 _SOURCES = Path(__file__).parents[1]
 _LOADER = "org.apache.spark.util.MutableURLClassLoader"
@@ -65,7 +69,7 @@ def load(session: JavaSession, source: str, name: str, service: str | None = Non
     key = (session.spark._sc._gateway, source)
     if key in _LOADED:
         return _LOADED[key]
-    text = (_SOURCES / source).read_text(encoding="utf-8")
+    text = _source(source)
     package = f"deltafast.x{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     text = text.replace(_PACKAGE, f"package {package};", 1)
     full = f"{text.partition(';')[0].removeprefix('package ')}.{name}"
@@ -80,6 +84,13 @@ def load(session: JavaSession, source: str, name: str, service: str | None = Non
         raise UnavailableError(message) from error
     _LOADED[key] = found
     return found
+
+
+def _source(name: str) -> str:
+    """Return a source with the files that it includes."""
+    text = (_SOURCES / name).read_text(encoding="utf-8")
+    included: list[str] = _INCLUDE.findall(text)
+    return "\n".join([text, *(_source(other) for other in included)])
 
 
 def on_executors(session: JavaSession, kind: Any, probe: str) -> None:

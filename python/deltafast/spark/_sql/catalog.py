@@ -125,7 +125,7 @@ def _shown(plan: Any) -> str | None:
         return None
     relation = plan.relation()
     kind = relation.getClass().getName()
-    if kind.startswith("deltafast.") and kind.endswith("$Plan"):
+    if kind.startswith("deltafast.") and kind.endswith("$FrameRelation"):
         return relation.path()
     if kind.endswith("HadoopFsRelation") or kind.startswith("deltafast."):
         index = relation.location()
@@ -246,4 +246,4 @@ def become_delta(session: Session, name: str) -> None:
         raise InvalidArgumentError(message)
     _format(session).getConstructors()[0].newInstance(
         session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 0)
-    ).become(session.spark._jsparkSession, name)
+    ).convertToDelta(session.spark._jsparkSession, name)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltafast._util.write_modes import CREATE_MODES, as_select
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.schema import Schema
 from deltafast.spark._scan.physical_columns import check_names
@@ -22,12 +23,11 @@ from deltafast.spark._write.writer import defaults, write_as_select
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
+    from deltafast._util.write_modes import CreateMode
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
 
-__all__ = ["Mode", "NewTable", "create", "where"]
-
-Mode: TypeAlias = Literal["create", "if_not_exists", "replace", "create_or_replace"]
+__all__ = ["NewTable", "create", "where"]
 
 
 _MAPPING = "delta.columnmapping.mode"
@@ -36,7 +36,7 @@ _MAPPING = "delta.columnmapping.mode"
 class NewTable(NamedTuple):
     """The definition of a new table."""
 
-    mode: Mode
+    mode: CreateMode
     path: str
     #: Its name in the session's catalog.
     name: str | None
@@ -126,7 +126,7 @@ def create(session: Session, table: NewTable, rows: Any = None) -> Place:
             write_as_select(
                 rows,
                 place,
-                "create" if table.mode == "if_not_exists" else table.mode,
+                as_select(table.mode),
                 partition_by=table.partition,
                 cluster_by=table.cluster,
                 description=table.comment,
@@ -148,7 +148,7 @@ def _create(session: Session, place: Place, table: NewTable) -> None:
     DeltaTable.create(
         place.uri,
         Schema.from_json(json.dumps(schema)),
-        "overwrite" if "replace" in table.mode else "error",
+        CREATE_MODES[table.mode],
         partition_by=table.partition,
         description=table.comment,
         configuration=properties,

@@ -18,6 +18,7 @@ from deltafast._expr.constraints import bind_rows, expressions
 from deltafast._expr.render import to_spark_sql
 from deltafast._util.open_options import core_open_options
 from deltafast._util.options import commit_options, names
+from deltafast._util.write_modes import CREATE_MODES, SAVE_MODES
 from deltafast.exceptions import CommitUnknownError, InvalidArgumentError
 from deltafast.spark._scan.physical_columns import check_names, field_of, mapping_mode, plain_type
 from deltafast.spark._session.session import Session
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["defaults", "described", "write", "write_as_select", "write_rows"]
 
-_MODES = ("error", "append", "overwrite", "ignore")
 #: delta-spark's options, in lower case.
 _OPTIONS = (
     "mergeschema",
@@ -169,9 +169,9 @@ def write_rows(
         DeltaError: As `write`.
     """
     session = Session(frame.sparkSession)
-    if mode not in _MODES or writer not in ("jvm", "arrow", "driver"):
+    if mode not in SAVE_MODES or writer not in ("jvm", "arrow", "driver"):
         message = (
-            f"mode must be one of {', '.join(_MODES)} and writer jvm, arrow or driver, not {mode!r} and {writer!r}"
+            f"mode must be one of {', '.join(SAVE_MODES)} and writer jvm, arrow or driver, not {mode!r} and {writer!r}"
         )
         raise InvalidArgumentError(message)
     given = _given(session, options)
@@ -225,7 +225,7 @@ def write_as_select(
     text = session.conf(_CONF + "commitInfo.userMetadata")
     commit = CommitProperties(custom_metadata=None if text is None else {"userMetadata": text})
     settings: WriteOptions = {
-        "mode": "error" if statement == "create" else "overwrite",
+        "mode": CREATE_MODES[statement],
         "partition_by": list(partition_by),
         "cluster_by": list(cluster_by),
         "description": description,
