@@ -10,7 +10,7 @@ use super::arrow::{ArrowStream, engine_batches, import_stream};
 use super::error::to_python;
 use super::runtime::{wait, wait_settled};
 use super::snapshot::PySnapshot;
-use super::table::{CommitResult, optimize_result};
+use super::table::{PyCommitResult, optimize_result};
 use super::values::{FromPython, IntoPython};
 use crate::commit::finish::CommitOptions;
 use crate::error::{Error, Result};
@@ -127,11 +127,11 @@ impl ChangeJob {
         py: Python<'_>,
         rows: Option<String>,
         changes: Option<String>,
-    ) -> PyResult<CommitResult> {
+    ) -> PyResult<PyCommitResult> {
         let done = self.0.run(py, move |job, cancel| {
             job.run(rows.as_deref(), changes.as_deref(), cancel)
         })?;
-        CommitResult::of_commit(py, done, &self.0.uri, self.0.python_store)
+        PyCommitResult::of_commit(py, done, &self.0.uri, self.0.python_store)
     }
 }
 
@@ -184,7 +184,7 @@ impl OptimizeJob {
 
     /// Commits the files in the folder.
     #[pyo3(signature = (folder=None))]
-    fn run(&self, py: Python<'_>, folder: Option<String>) -> PyResult<CommitResult> {
+    fn run(&self, py: Python<'_>, folder: Option<String>) -> PyResult<PyCommitResult> {
         let done = self
             .0
             .run(py, move |job, cancel| job.run(folder.as_deref(), cancel))?;

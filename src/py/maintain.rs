@@ -13,7 +13,7 @@ use super::arrow::import_stream;
 use super::open::{LogTailSource, OpenOptions, open_log};
 use super::runtime::wait_settled;
 use super::snapshot::PySnapshot;
-use super::table::CommitResult;
+use super::table::PyCommitResult;
 use super::values::{FromPython, IntoPython};
 use crate::error::{Error, Result};
 use crate::manifest::{self, GeneratedManifests};
@@ -30,7 +30,7 @@ pub(super) fn vacuum(
     snapshot: &PySnapshot,
     options: FromPython<VacuumOptions>,
     inventory: Option<&Bound<'_, PyAny>>,
-) -> PyResult<CommitResult> {
+) -> PyResult<PyCommitResult> {
     let stream = inventory.map(import_stream).transpose()?;
     let core = snapshot.core().clone();
     let mut found = wait_settled(py, move |cancel| {
@@ -48,7 +48,7 @@ pub(super) fn vacuum(
         maintain::vacuum(&core, &options.0, inventory, cancel)
     })?;
     let done = found.done.take();
-    CommitResult::new(py, done, found, |core| snapshot.with_core(core))
+    PyCommitResult::new(py, done, found, |core| snapshot.with_core(core))
 }
 
 /// The files in a batch of an inventory (`path`, `length`, `isDir`, `modificationTime`).
@@ -115,13 +115,13 @@ pub(super) fn restore(
     py: Python<'_>,
     snapshot: &PySnapshot,
     options: FromPython<RestoreOptions>,
-) -> PyResult<CommitResult> {
+) -> PyResult<PyCommitResult> {
     let core = snapshot.core().clone();
     let mut found = wait_settled(py, move |cancel| {
         maintain::restore(&core, &options.0, cancel)
     })?;
     let done = found.done.take();
-    CommitResult::new(py, done, found, |core| snapshot.with_core(core))
+    PyCommitResult::new(py, done, found, |core| snapshot.with_core(core))
 }
 
 /// Removes missing files from the log.
@@ -130,13 +130,13 @@ pub(super) fn repair(
     py: Python<'_>,
     snapshot: &PySnapshot,
     options: FromPython<RepairOptions>,
-) -> PyResult<CommitResult> {
+) -> PyResult<PyCommitResult> {
     let core = snapshot.core().clone();
     let mut found = wait_settled(py, move |cancel| {
         maintain::repair(&core, &options.0, cancel)
     })?;
     let done = found.done.take();
-    CommitResult::new(py, done, found, |core| snapshot.with_core(core))
+    PyCommitResult::new(py, done, found, |core| snapshot.with_core(core))
 }
 
 /// Writes symlink manifests.
@@ -158,7 +158,7 @@ pub(super) fn clone_table(
     uri: String,
     options: FromPython<CloneOptions>,
     storage_options: Option<HashMap<String, String>>,
-) -> PyResult<CommitResult> {
+) -> PyResult<PyCommitResult> {
     let name = uri.clone();
     let core = snapshot.core().clone();
     let mut found = wait_settled(py, move |cancel| {
@@ -172,7 +172,7 @@ pub(super) fn clone_table(
         maintain::clone(&core, log, &options.0, cancel)
     })?;
     let done = found.done.take();
-    CommitResult::new(py, done, found, |core| PySnapshot::new(core, name, false))
+    PyCommitResult::new(py, done, found, |core| PySnapshot::new(core, name, false))
 }
 
 /// Creates a table from the Parquet files at `uri`.
@@ -183,7 +183,7 @@ pub(super) fn convert_to_delta(
     uri: String,
     options: FromPython<ConvertOptions>,
     storage_options: Option<HashMap<String, String>>,
-) -> PyResult<CommitResult> {
+) -> PyResult<PyCommitResult> {
     let name = uri.clone();
     let mut found = wait_settled(py, move |cancel| {
         let log = open_log(
@@ -196,5 +196,5 @@ pub(super) fn convert_to_delta(
         maintain::convert(log, &options.0, cancel)
     })?;
     let done = found.done.take();
-    CommitResult::new(py, done, found, |core| PySnapshot::new(core, name, false))
+    PyCommitResult::new(py, done, found, |core| PySnapshot::new(core, name, false))
 }

@@ -76,7 +76,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(store::is_url, module)?)?;
     module.add_function(wrap_pyfunction!(store::option_warnings, module)?)?;
     module.add_function(wrap_pyfunction!(write::write_files, module)?)?;
-    module.add_class::<table::CommitResult>()?;
+    module.add_class::<table::PyCommitResult>()?;
     module.add_class::<table::TableWrite>()?;
     module.add_class::<table::TableMerge>()?;
     module.add_class::<job::ChangeJob>()?;

@@ -97,8 +97,8 @@ impl CommandTarget {
 }
 
 /// The result of a command: the version that it committed, and its metrics.
-#[pyclass(frozen, module = "deltafast._core")]
-pub(super) struct CommitResult {
+#[pyclass(frozen, name = "CommitResult", module = "deltafast._core")]
+pub(super) struct PyCommitResult {
     /// The version that was committed; `None` if there was nothing to do.
     #[pyo3(get)]
     version: Option<i64>,
@@ -111,7 +111,7 @@ pub(super) struct CommitResult {
 }
 
 #[pymethods]
-impl CommitResult {
+impl PyCommitResult {
     /// The table at that version; `None` if there is none or it could not be opened.
     #[getter]
     fn snapshot(&self, py: Python<'_>) -> Option<Py<PySnapshot>> {
@@ -119,7 +119,7 @@ impl CommitResult {
     }
 }
 
-impl CommitResult {
+impl PyCommitResult {
     /// The result of a command whose metrics are not those of its commit, which may be missing.
     pub(super) fn new(
         py: Python<'_>,
@@ -179,7 +179,7 @@ pub(super) fn create_table(
     store: Option<Py<PyAny>>,
     open_options: Option<FromPython<OpenOptions>>,
     committer: Option<Py<PyAny>>,
-) -> PyResult<CommitResult> {
+) -> PyResult<PyCommitResult> {
     let CommandTarget {
         place,
         uri,
@@ -195,7 +195,7 @@ pub(super) fn create_table(
             cancel,
         )
     })?;
-    CommitResult::of_commit(py, done, &uri, python_store)
+    PyCommitResult::of_commit(py, done, &uri, python_store)
 }
 
 /// The constraints of a table with this schema and these properties, whatever its protocol.
@@ -240,13 +240,13 @@ pub(super) fn alter(
     change: FromPython<TableChange>,
     constraints: FromPython<TableConstraints>,
     commit_options: FromPython<CommitOptions>,
-) -> PyResult<CommitResult> {
+) -> PyResult<PyCommitResult> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
         ops::alter(&core, &change.0, &constraints.0, &commit_options.0, cancel)
     })?;
-    CommitResult::of_commit(py, done, &uri, python_store)
+    PyCommitResult::of_commit(py, done, &uri, python_store)
 }
 
 /// Drops a table feature.
@@ -257,13 +257,13 @@ pub(super) fn drop_feature(
     name: String,
     truncate_history: bool,
     commit_options: FromPython<CommitOptions>,
-) -> PyResult<CommitResult> {
+) -> PyResult<PyCommitResult> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
         ops::drop_feature(&core, &name, truncate_history, &commit_options.0, cancel)
     })?;
-    CommitResult::of_commit(py, done, &uri, python_store)
+    PyCommitResult::of_commit(py, done, &uri, python_store)
 }
 
 /// Deletes the rows for which a predicate is true, all rows without one.
@@ -274,13 +274,13 @@ pub(super) fn delete(
     snapshot: &PySnapshot,
     options: FromPython<DmlOptions>,
     predicate: Option<FromPython<NamedExpression>>,
-) -> PyResult<CommitResult> {
+) -> PyResult<PyCommitResult> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
         ops::delete(&core, predicate.as_ref().map(|p| &p.0), &options.0, cancel)
     })?;
-    CommitResult::of_commit(py, done, &uri, python_store)
+    PyCommitResult::of_commit(py, done, &uri, python_store)
 }
 
 /// Assigns values to columns in the rows for which a predicate is true; each of the table's
@@ -294,7 +294,7 @@ pub(super) fn update(
     assignments: FromPython<Vec<ValuePlan>>,
     constraints: FromPython<TableConstraints>,
     predicate: Option<FromPython<NamedExpression>>,
-) -> PyResult<CommitResult> {
+) -> PyResult<PyCommitResult> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
@@ -307,7 +307,7 @@ pub(super) fn update(
             cancel,
         )
     })?;
-    CommitResult::of_commit(py, done, &uri, python_store)
+    PyCommitResult::of_commit(py, done, &uri, python_store)
 }
 
 /// The progress of the calls that a thread makes within the `with` block: (completed, all). It can
@@ -367,7 +367,7 @@ pub(super) fn optimize(
     snapshot: &PySnapshot,
     options: FromPython<OptimizeOptions>,
     predicate: Option<FromPython<NamedExpression>>,
-) -> PyResult<CommitResult> {
+) -> PyResult<PyCommitResult> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let found = wait_settled(py, move |cancel| {
@@ -418,7 +418,7 @@ pub(super) fn optimize_result(
     found: OptimizeResult,
     uri: String,
     python_store: bool,
-) -> PyResult<CommitResult> {
+) -> PyResult<PyCommitResult> {
     let metrics = OptimizeMetrics {
         added: FileSizeStatistics::of(&found.added),
         removed: FileSizeStatistics::of(&found.removed),
@@ -428,7 +428,7 @@ pub(super) fn optimize_result(
         layout: found.layout,
         clustering: found.clustering,
     };
-    CommitResult::new(py, found.done, metrics, |core| {
+    PyCommitResult::new(py, found.done, metrics, |core| {
         PySnapshot::new(core, uri, python_store)
     })
 }
@@ -583,12 +583,12 @@ impl TableWrite {
         constraints: FromPython<TableConstraints>,
         folder: String,
         changes: Option<String>,
-    ) -> PyResult<CommitResult> {
+    ) -> PyResult<PyCommitResult> {
         let (write, _) = self.take(py)?;
         let done = wait_settled(py, move |cancel| {
             write.run_folder(&constraints.0, &folder, changes.as_deref(), cancel)
         })?;
-        CommitResult::of_commit(py, done, &self.uri, self.python_store)
+        PyCommitResult::of_commit(py, done, &self.uri, self.python_store)
     }
 
     /// Commits files that `write_files` wrote elsewhere.
@@ -599,7 +599,7 @@ impl TableWrite {
         constraints: FromPython<TableConstraints>,
         written: FromPython<Vec<WrittenFiles>>,
         changes: Option<String>,
-    ) -> PyResult<CommitResult> {
+    ) -> PyResult<PyCommitResult> {
         let (write, _) = self.take(py)?;
         let done = wait_settled(py, move |cancel| {
             let (written, inserted) = super::write::together(written.0);
@@ -611,7 +611,7 @@ impl TableWrite {
                 cancel,
             )
         })?;
-        CommitResult::of_commit(py, done, &self.uri, self.python_store)
+        PyCommitResult::of_commit(py, done, &self.uri, self.python_store)
     }
 
     /// Deletes files that another engine wrote into folders of the table, instead of a commit.
@@ -625,7 +625,7 @@ impl TableWrite {
         &self,
         py: Python<'_>,
         constraints: FromPython<TableConstraints>,
-    ) -> PyResult<CommitResult> {
+    ) -> PyResult<PyCommitResult> {
         let (write, input) = self.take(py)?;
         let done = wait_settled(py, move |cancel| match input {
             WriteInput::Rows(stream) => write.run(
@@ -637,7 +637,7 @@ impl TableWrite {
             ),
             WriteInput::Files(actions) => write.run_files(&constraints.0, actions, cancel),
         })?;
-        CommitResult::of_commit(py, done, &self.uri, self.python_store)
+        PyCommitResult::of_commit(py, done, &self.uri, self.python_store)
     }
 }
 
@@ -822,7 +822,7 @@ impl TableMerge {
         py: Python<'_>,
         rows: Option<String>,
         changes: Option<String>,
-    ) -> PyResult<CommitResult> {
+    ) -> PyResult<PyCommitResult> {
         let MergeState::Job(job) = self.take(py)? else {
             return Err(to_python(
                 py,
@@ -832,7 +832,7 @@ impl TableMerge {
         let done = wait_settled(py, move |cancel| {
             job.run(rows.as_deref(), changes.as_deref(), cancel)
         })?;
-        CommitResult::of_commit(py, done, &self.uri, self.python_store)
+        PyCommitResult::of_commit(py, done, &self.uri, self.python_store)
     }
 
     /// The source's keys: `key` and `source_row`.
@@ -868,7 +868,7 @@ impl TableMerge {
         &self,
         py: Python<'_>,
         pairs: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Option<CommitResult>> {
+    ) -> PyResult<Option<PyCommitResult>> {
         let pairs = pairs.map(import_stream).transpose()?;
         let MergeState::Joining(joining) = self.take(py)? else {
             return Err(to_python(
@@ -886,7 +886,7 @@ impl TableMerge {
         })?;
         match tried {
             ops::MergeAttempt::Done(done) => {
-                CommitResult::of_commit(py, *done, &self.uri, self.python_store).map(Some)
+                PyCommitResult::of_commit(py, *done, &self.uri, self.python_store).map(Some)
             }
             ops::MergeAttempt::Conflict(again) => {
                 self.put(MergeState::Joining(again));
