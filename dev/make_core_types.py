@@ -94,14 +94,15 @@ def definitions() -> dict[str, Definition]:
     return found
 
 
-def block(text: str, start: int) -> str:
-    """Return the text up to the brace that ends the block."""
+def block(text: str, start: int, brackets: str = "{}") -> str:
+    """Return the text up to the bracket that closes the one before `start`."""
+    opening, closing = brackets
     depth = 1
     for at in range(start, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        depth += (text[at] == opening) - (text[at] == closing)
         if depth == 0:
             return text[start:at]
-    fail("a block has no end")
+    fail(f"`{opening}` is not closed")
     return ""
 
 
@@ -316,9 +317,7 @@ def main() -> None:
     check = parser.parse_args().check
     writer = Writer()
     text = "\n".join(path.read_text("utf-8") for path in sorted((ROOT / "src/py").glob("*.rs")))
-    roots = [
-        (match[1], block_of_angles(text, match.end())) for match in re.finditer(r"\b(FromPython|IntoPython)<", text)
-    ]
+    roots = [(match[1], block(text, match.end(), "<>")) for match in re.finditer(r"\b(FromPython|IntoPython)<", text)]
     if not roots:
         fail("src/py names no types")
     roots += [("IntoPython", name) for name in METRICS]
@@ -344,17 +343,6 @@ def main() -> None:
         OUTPUT.write_text(out, "utf-8")
     elif OUTPUT.read_text("utf-8") != out:
         fail(f"{OUTPUT.relative_to(ROOT)} differs from the Rust types; run dev/make_core_types.py")
-
-
-def block_of_angles(text: str, start: int) -> str:
-    """Return the text up to the angle that ends the arguments of a type."""
-    depth = 1
-    for at in range(start, len(text)):
-        depth += {"<": 1, ">": -1}.get(text[at], 0)
-        if depth == 0:
-            return text[start:at]
-    fail("a type has no end")
-    return ""
 
 
 if __name__ == "__main__":

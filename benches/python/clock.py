@@ -60,7 +60,7 @@ class Clock:
         if not self.phases:
             time.sleep(_SETTLE)
         with contextlib.suppress(OSError):
-            Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+            Path("/proc/self/clear_refs").write_text("5")  # resets the peak
         cpu, wall = time.process_time(), time.perf_counter()
         yield
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

@@ -971,7 +971,7 @@ class VacuumResult(TypedDict):
 
 
 class DeletionVectorDescriptor(TypedDict):
-    """DeletionVectorDescriptor of a deletion vector."""
+    """Descriptor of a deletion vector."""
 
     storageType: str
     """`u`, `i` or `p`."""

@@ -1,4 +1,5 @@
-//! Deletion vectors: [`DeletionVectorDescriptor`] -> [`DeletionVector`], the set of a file's deleted rows.
+//! Deletion vectors: [`DeletionVectorDescriptor`] -> [`DeletionVector`], the set of a file's
+//! deleted rows.
 //!
 //! A vector is stored in the log itself or in a file, which may hold several. Its bytes are read by
 //! range, neighbours in one file by one request, and verified: format version, size, CRC-32, magic

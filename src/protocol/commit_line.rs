@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// Partition values by physical column name; `None` is null.
 pub type PartitionValues = BTreeMap<String, Option<String>>;
 
-/// DeletionVectorDescriptor of a deletion vector.
+/// Descriptor of a deletion vector.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletionVectorDescriptor {

@@ -68,10 +68,13 @@ def bind_constraints(
 
 
 def expressions(
-    *, checks: Sequence[NamedExpression] = (), defaults: Sequence[NamedExpression] = ()
+    *,
+    checks: Sequence[NamedExpression] = (),
+    defaults: Sequence[NamedExpression] = (),
+    predicate: NamedExpression | None = None,
 ) -> TableConstraints:
-    """Return expressions to bind that are not those of a table."""
-    return {"checks": list(checks), "generated": [], "defaults": list(defaults), "predicate": None, "lengths": []}
+    """Return expressions that are not those of a table."""
+    return {"checks": list(checks), "generated": [], "defaults": list(defaults), "predicate": predicate, "lengths": []}
 
 
 def bind_rows(predicate: object, schema_string: str, *, zone: str = "UTC") -> NamedExpression:

@@ -272,9 +272,9 @@ class TableMerger:
         clauses: dict[str, list[ClausePlan]] = {kind: [] for kind in _KINDS}
         for clause in self._clauses:
             allowed = _KINDS[clause.kind]
-            held = None if clause.predicate is None else sides.clause_condition(clause.predicate, allowed)
+            predicate = None if clause.predicate is None else sides.clause_condition(clause.predicate, allowed)
             values = list(self._values(sides, after, clause))
-            clauses[clause.kind].append({"action": clause.action, "condition": held, "values": values})
+            clauses[clause.kind].append({"action": clause.action, "condition": predicate, "values": values})
         plan: MergePlan = {
             **condition,
             "matched": clauses["matched"],

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         AsSelect,
         SaveMode,
         SchemaMode,
-        TableConstraints,
         WriteOptions,
         WriteTarget,
         WrittenFiles,
@@ -288,7 +287,7 @@ def _by_executors(
         "identities": target["identities"],
     }
     replaced = None if replace_where is None else bind_rows(replace_where, plan.schema, zone=session.zone)
-    constraints: TableConstraints = {**expressions(), "predicate": replaced}
+    constraints = expressions(predicate=replaced)
     # The core refuses a predicate that is not bound.
     writes_change_data = plan.plan_replacement(constraints)
     tree = None if replaced is None else replaced.get("tree")
