@@ -3,10 +3,10 @@
 `bind_predicate` takes Spark SQL text, DNF tuples, pyarrow or Polars expressions and returns the tree; nothing of
 pyarrow or Polars is imported unless such an expression comes in. `bind_expression` does it for SQL of any type.
 
-The stages, one module each: `lexer`, `parser` (text -> `syntax`), or `dnf`, `arrow_expression`, `polars_expression`
-(the other inputs -> `syntax`), `binder` (+ schema -> typed `tree`, by `coercion` and the one table in `functions`),
-`simplify` (equal tree, literals in the columns' types), `render` (tree -> Spark SQL), `generated` (more
-conjuncts for generated partition columns).
+The stages, one module each: `lexer`, `cursor`, `parser` with `type_parser` and `interval_parser` (text -> `syntax`), or
+`dnf`, `arrow_expression`, `polars_expression` (the other inputs -> `syntax`), `binder` (+ schema -> typed `tree`, by
+`coercion` and the one table in `functions`), `simplify` (equal tree, literals in the columns' types), `render` (tree ->
+Spark SQL), `generated` (more conjuncts for generated partition columns).
 """
 
 from __future__ import annotations

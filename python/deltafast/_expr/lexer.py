@@ -21,13 +21,24 @@ from deltafast.exceptions import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Container
 
-__all__ = ["Token", "spark_text", "token_end", "tokenize", "unescape"]
+__all__ = [
+    "OPAQUE",
+    "QUOTED",
+    "RAW",
+    "SPACE",
+    "STRING",
+    "Token",
+    "skip_comment",
+    "spark_text",
+    "tokenize",
+    "unescape",
+]
 
 MAX_TEXT: Final = 4 << 20
 
 
 class Token(NamedTuple):
-    """A token; `text` is its value, not its source.
+    """A token; `text` is its value, not its source, which begins at `pos` and ends before `end`.
 
     `kind` is one of name, quoted, string, number, hex, op, end; or broken, whose text is a message.
     """
@@ -35,6 +46,7 @@ class Token(NamedTuple):
     kind: str
     text: str
     pos: int
+    end: int
     suffix: str = ""
 
     @property
@@ -43,21 +55,29 @@ class Token(NamedTuple):
         return self.text.upper() if self.kind == "name" else ""
 
 
-_STRING: Final = r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\""
-_RAW: Final = r"'[^']*'|\"[^\"]*\""
+#: Patterns of tokens, for all scanners of SQL.
+_COMMENT: Final = r"--[^\r\n]*"
+SPACE: Final = rf"\s+|{_COMMENT}"
+STRING: Final = r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\""
+RAW: Final = r"'[^']*'|\"[^\"]*\""
+QUOTED: Final = r"`(?:[^`]|``)*`"
+#: Pattern of what a search for characters or words in Spark SQL skips; in it, comments do not nest.
+OPAQUE: Final = rf"{_COMMENT}|/\*.*?\*/|{STRING}|{QUOTED}"
 _TOKEN: Final = re.compile(
     rf"""
-      (?P<space>\s+|--[^\r\n]*)
-    | (?P<raw>[rR](?P<rawbody>{_RAW}))
-    | (?P<hex>[xX](?P<hexbody>{_RAW}))
-    | (?P<string>{_STRING})
+      (?P<space>{SPACE})
+    | (?P<raw>[rR](?P<rawbody>{RAW}))
+    | (?P<hex>[xX](?P<hexbody>{RAW}))
+    | (?P<string>{STRING})
     | (?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?P<suffix>[bB][dD]|[lLsSyYfFdD])?)(?![A-Za-z0-9_])
     | (?P<name>[A-Za-z0-9_]+)
-    | (?P<quoted>`(?:[^`]|``)*`)
+    | (?P<quoted>{QUOTED})
     | (?P<op><=>|>>>|<<|>>|<=|>=|<>|!=|!<|!>|==|\|\||::|->|=>|[-+*/%~&|^=<>!(),.\[\]:?@])
     """,
     re.VERBOSE | re.DOTALL,
 )
+_DOT: Final = re.compile(r"(?P<op>\.)")
+_COMMENT_MARK: Final = re.compile(r"/\*|\*/")
 _ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
 _SIMPLE: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
@@ -94,14 +114,14 @@ def tokenize(text: str, start: int = 0, *, lenient: bool = False) -> list[Token]
     pos, size = start, len(text)
     while pos < size:
         if text.startswith("/*", pos):
-            pos = _skip_comment(text, pos)
+            pos = skip_comment(text, pos)
             continue
         try:
             match = _match(text, pos, out)
         except InvalidArgumentError as error:
             if not lenient:
                 raise
-            out.append(Token("broken", str(error), pos))
+            out.append(Token("broken", str(error), pos, size))
             return out
         end = match.end()
         kind = match.lastgroup or ""
@@ -109,28 +129,36 @@ def tokenize(text: str, start: int = 0, *, lenient: bool = False) -> list[Token]
         if kind == "string":
             quote = text[pos]
             body = text[pos + 1 : end - 1].replace(quote * 2, quote)
-            out.append(Token("string", unescape(body), pos))
+            out.append(Token("string", unescape(body), pos, end))
         elif kind == "raw":
-            out.append(Token("string", match["rawbody"][1:-1], pos))
+            out.append(Token("string", match["rawbody"][1:-1], pos, end))
         elif kind == "hex":
-            out.append(Token("hex", match["hexbody"][1:-1], pos))
+            out.append(Token("hex", match["hexbody"][1:-1], pos, end))
         elif kind == "number":
             suffix = match["suffix"] or ""
             number = match["number"]
-            out.append(Token("number", number[: len(number) - len(suffix)], pos, suffix.upper()))
+            out.append(Token("number", number[: len(number) - len(suffix)], pos, end, suffix.upper()))
         elif kind == "quoted":
-            out.append(Token("quoted", text[pos + 1 : end - 1].replace("``", "`"), pos))
+            out.append(Token("quoted", text[pos + 1 : end - 1].replace("``", "`"), pos, end))
         elif kind != "space":
-            out.append(Token(kind, match[0], pos))
+            out.append(Token(kind, match[0], pos, end))
         pos = end
-    out.append(Token("end", "", size))
+    out.append(Token("end", "", size, size))
     return out
 
 
-def token_end(text: str, pos: int) -> int:
-    """Return the end of the token at a position."""
-    match = _TOKEN.match(text, pos)
-    return pos if match is None else match.end()
+def skip_comment(text: str, start: int) -> int:
+    """Return the position after the bracketed comment that begins at a position; such comments nest.
+
+    Raises:
+        InvalidArgumentError: The comment is not closed.
+    """
+    depth = 0
+    for match in _COMMENT_MARK.finditer(text, start):
+        depth += 1 if match[0] == "/*" else -1
+        if not depth:
+            return match.end()
+    raise invalid("a /* comment is never closed", text, start, "close it with */")
 
 
 def spark_text(text: str, columns: Container[str]) -> str:
@@ -146,9 +174,9 @@ def spark_text(text: str, columns: Container[str]) -> str:
     done, dotted = 0, False
     for token in tokenize(text):
         named = token.kind == "string" and text[token.pos] == '"' and (dotted or token.text in columns)
-        if named and (match := _TOKEN.match(text, token.pos)) is not None:
+        if named:
             out += [text[done : token.pos], "`", token.text.replace("`", "``"), "`"]
-            done = match.end()
+            done = token.end
         dotted = token.kind == "op" and token.text == "."
     return "".join([*out, text[done:]])
 
@@ -158,7 +186,7 @@ def _match(text: str, pos: int, before: list[Token]) -> re.Match[str]:
     if text[pos] == "." and before:
         last = before[-1]
         if last.kind in ("name", "quoted") or (last.kind == "op" and last.text in ")]"):
-            match = re.compile(r"(?P<op>\.)").match(text, pos)
+            match = _DOT.match(text, pos)
             if match is not None:
                 return match
     match = _TOKEN.match(text, pos)
@@ -169,18 +197,3 @@ def _match(text: str, pos: int, before: list[Token]) -> re.Match[str]:
         hint = "names with other characters than A-Z, 0-9 and _ need `backticks`"
         raise invalid(f"unexpected character {char!r}", text, pos, hint)
     return match
-
-
-def _skip_comment(text: str, start: int) -> int:
-    """Return the offset after a bracketed comment; in Spark they nest."""
-    depth, pos = 1, start + 2
-    while depth:
-        close = text.find("*/", pos)
-        if close < 0:
-            raise invalid("a /* comment is never closed", text, start, "close it with */")
-        opened = text.find("/*", pos)
-        if 0 <= opened < close:
-            depth, pos = depth + 1, opened + 2
-        else:
-            depth, pos = depth - 1, close + 2
-    return pos

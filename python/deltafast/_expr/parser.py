@@ -11,13 +11,13 @@ Nesting is bounded (expressions may come from hostile logs) and a chain of AND o
 
 from __future__ import annotations
 
-import decimal
 import re
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from deltafast._expr import literals, types
-from deltafast._expr.errors import invalid, unsupported
-from deltafast._expr.lexer import Token, tokenize
+from deltafast._expr.cursor import TokenCursor
+from deltafast._expr.errors import invalid
+from deltafast._expr.interval_parser import read_interval
 from deltafast._expr.syntax import (
     Between,
     Binary,
@@ -27,7 +27,6 @@ from deltafast._expr.syntax import (
     FieldOf,
     Func,
     InList,
-    IntervalLit,
     Item,
     Like,
     Logical,
@@ -37,15 +36,16 @@ from deltafast._expr.syntax import (
     Unary,
 )
 from deltafast._expr.tree import Lit
+from deltafast._expr.type_parser import SIMPLE_TYPES, read_type
 
 if TYPE_CHECKING:
-    from deltafast._expr.types import DataType
+    from deltafast._expr.lexer import Token
 
-__all__ = ["MAX_DEPTH", "parse"]
+__all__ = ["ADDITION", "MAX_DEPTH", "ExpressionParser", "parse"]
 
 MAX_DEPTH: Final = 200
 
-_OR, _AND, _NOT, _PREDICATE, _COMPARE, _BITOR, _XOR, _BITAND, _SHIFT, _ADD, _MULTIPLY, _UNARY = range(1, 13)
+_OR, _AND, _NOT, _PREDICATE, _COMPARE, _BITOR, _XOR, _BITAND, _SHIFT, ADDITION, _MULTIPLY, _UNARY = range(1, 13)
 
 _INFIX: Final = {
     "=": ("=", _COMPARE),
@@ -65,9 +65,9 @@ _INFIX: Final = {
     "<<": ("<<", _SHIFT),
     ">>": (">>", _SHIFT),
     ">>>": (">>>", _SHIFT),
-    "+": ("+", _ADD),
-    "-": ("-", _ADD),
-    "||": ("||", _ADD),
+    "+": ("+", ADDITION),
+    "-": ("-", ADDITION),
+    "||": ("||", ADDITION),
     "*": ("*", _MULTIPLY),
     "/": ("/", _MULTIPLY),
     "%": ("%", _MULTIPLY),
@@ -96,48 +96,6 @@ _STOP: Final = frozenset(
         "WHERE",
     ]
 )
-_TYPES: Final = {
-    "boolean": types.BOOLEAN,
-    "tinyint": types.BYTE,
-    "byte": types.BYTE,
-    "smallint": types.SHORT,
-    "short": types.SHORT,
-    "int": types.INTEGER,
-    "integer": types.INTEGER,
-    "bigint": types.LONG,
-    "long": types.LONG,
-    "float": types.FLOAT,
-    "real": types.FLOAT,
-    "double": types.DOUBLE,
-    "date": types.DATE,
-    "timestamp": types.TIMESTAMP,
-    "timestamp_ltz": types.TIMESTAMP,
-    "timestamp_ntz": types.TIMESTAMP_NTZ,
-    "string": types.STRING,
-    "binary": types.BINARY,
-    "void": types.VOID,
-}
-_MONTHS: Final = {"YEAR": 12, "MONTH": 1}
-_MICROS: Final = {
-    "WEEK": 604_800_000_000,
-    "DAY": 86_400_000_000,
-    "HOUR": 3_600_000_000,
-    "MINUTE": 60_000_000,
-    "SECOND": 1_000_000,
-    "MILLISECOND": 1_000,
-    "MICROSECOND": 1,
-}
-_UNITS: Final = {u: u for u in (*_MONTHS, *_MICROS)} | {u + "S": u for u in (*_MONTHS, *_MICROS)}
-_RANGES: Final = {
-    ("YEAR", "MONTH"): r"(?P<YEAR>\d+)-(?P<MONTH>\d+)",
-    ("DAY", "HOUR"): r"(?P<DAY>\d+) +(?P<HOUR>\d+)",
-    ("DAY", "MINUTE"): r"(?P<DAY>\d+) +(?P<HOUR>\d+):(?P<MINUTE>\d+)",
-    ("DAY", "SECOND"): r"(?P<DAY>\d+) +(?P<HOUR>\d+):(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d{1,9})?)",
-    ("HOUR", "MINUTE"): r"(?P<HOUR>\d+):(?P<MINUTE>\d+)",
-    ("HOUR", "SECOND"): r"(?P<HOUR>\d+):(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d{1,9})?)",
-    ("MINUTE", "SECOND"): r"(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d{1,9})?)",
-}
-_LIMITS: Final = {"MONTH": 11, "HOUR": 23, "MINUTE": 59, "SECOND": 59}
 _UNIT_FUNCTIONS: Final = frozenset(["TIMESTAMPADD", "TIMESTAMPDIFF", "DATEADD", "DATEDIFF", "DATE_ADD", "DATE_DIFF"])
 _BARE_FUNCTIONS: Final = frozenset({"CURRENT_DATE", "CURRENT_TIMESTAMP"})
 
@@ -154,8 +112,8 @@ def parse(text: str, *, zone: str = "UTC") -> Syntax:
         UnsupportedExpressionError: Spark SQL that is not a scalar expression (subqueries, lambdas, windows).
     """
     try:
-        parser = Parser(text, zone)
-        node = parser.expression(0)
+        parser = ExpressionParser(TokenCursor(text), zone)
+        node = parser.expression()
         parser.expect_end()
     except RecursionError:
         raise _too_deep(text, None) from None
@@ -171,321 +129,279 @@ def _too_deep(text: str, pos: int | None) -> Exception:
 _SHOWN = 60
 
 
-class Parser:
-    """Parser of the tokens of one SQL string; `deltafast._sql` extends it to statements."""
+class ExpressionParser:
+    """Parser of expressions at a cursor, which it leaves after the expression.
 
-    def __init__(self, text: str, zone: str) -> None:
-        self.text = text
-        self.zone = zone
-        self.tokens = tokenize(text)
-        self.at = 0
-        self.depth = 0
+    Args:
+        cursor: The tokens.
+        zone: The session's time zone, for `TIMESTAMP` literals without one.
+    """
 
-    # --- tokens
-
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.at]
-
-    def ahead(self, n: int = 1) -> Token:
-        return self.tokens[min(self.at + n, len(self.tokens) - 1)]
-
-    def advance(self) -> Token:
-        token = self.tokens[self.at]
-        self.at = min(self.at + 1, len(self.tokens) - 1)
-        return token
-
-    def is_op(self, *ops: str) -> bool:
-        return self.token.kind == "op" and self.token.text in ops
-
-    def accept_op(self, op: str) -> bool:
-        if self.is_op(op):
-            self.advance()
-            return True
-        return False
-
-    def accept(self, *words: str) -> bool:
-        if self.token.upper in words:
-            self.advance()
-            return True
-        return False
-
-    def expect_op(self, op: str) -> None:
-        if not self.accept_op(op):
-            self.fail(f"expected {op!r}")
-
-    def expect(self, word: str) -> None:
-        if not self.accept(word):
-            self.fail(f"expected {word}")
+    def __init__(self, cursor: TokenCursor, zone: str) -> None:
+        self._cursor = cursor
+        self._zone = zone
+        self._depth = 0
 
     def expect_end(self) -> None:
-        if self.token.kind != "end":
-            if self.token.upper == "OVER":
-                self.refuse("window functions", self.token.pos)
-            if self.token.upper == "COLLATE":
-                self.refuse("collations", self.token.pos)
-            self.fail("expected the end of the expression")
+        """Fail unless the string ends here."""
+        token = self._cursor.token
+        if token.kind != "end":
+            if token.upper == "OVER":
+                self._refuse("window functions", token.pos)
+            if token.upper == "COLLATE":
+                self._refuse("collations", token.pos)
+            self._cursor.fail("expected the end of the expression")
 
-    def fail(self, what: str) -> NoReturn:
-        token = self.token
-        found = "the end" if token.kind == "end" else repr(token.text)
-        hint = "see Spark's expression syntax; names that are keywords need `backticks`"
-        raise invalid(f"{what}, found {found}", self.text, token.pos, hint)
-
-    def refuse(self, what: str, pos: int | None) -> NoReturn:
+    def _refuse(self, what: str, pos: int | None) -> NoReturn:
         hint = "only scalar expressions over the table's own columns are"
-        raise unsupported(f"{what} are not supported", self.text, pos, hint)
+        raise self._cursor.unsupported(f"{what} are not supported", pos, hint)
 
     # --- expressions
 
-    def expression(self, level: int) -> Syntax:
-        """Parse everything that binds at least as tightly as `level`."""
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise _too_deep(self.text, self.token.pos)
-        token = self.token
+    def expression(self, level: int = 0) -> Syntax:
+        """Parse everything that binds at least as tightly as `level`, such as `ADDITION`; by default an expression."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise _too_deep(self._cursor.text, self._cursor.token.pos)
+        token = self._cursor.token
         ceiling = _UNARY
-        if token.upper == "NOT" or self.is_op("!"):
+        if token.upper == "NOT" or self._cursor.is_op("!"):
             if level > _NOT:
-                self.fail("expected a value")
-            self.advance()
+                self._cursor.fail("expected a value")
+            self._cursor.advance()
             left: Syntax = Unary("not", self.expression(_NOT), token.pos)
             ceiling = _AND
-        elif self.is_op("-", "+", "~"):
-            self.advance()
-            if token.text == "-" and self.token.kind == "number":
-                left = self.postfix(self.number(self.advance(), negative=True))
+        elif self._cursor.is_op("-", "+", "~"):
+            self._cursor.advance()
+            if token.text == "-" and self._cursor.token.kind == "number":
+                left = self._postfix(self._number(self._cursor.advance(), negative=True))
             else:
                 left = Unary(token.text, self.expression(_UNARY), token.pos)
         else:
-            left = self.postfix(self.primary())
-        left = self.infix(left, level, ceiling)
-        self.depth -= 1
+            left = self._postfix(self._primary())
+        left = self._infix(left, level, ceiling)
+        self._depth -= 1
         return left
 
-    def infix(self, left: Syntax, level: int, ceiling: int) -> Syntax:
+    def _infix(self, left: Syntax, level: int, ceiling: int) -> Syntax:
         """Fold operators onto `left`; `ceiling` is what may still follow (only AND and OR after a predicate)."""
         while True:
-            token = self.token
+            token = self._cursor.token
             word = token.upper
             if word in ("AND", "OR"):
                 power = _AND if word == "AND" else _OR
                 if power < level:
                     return left
                 args = [left]
-                while self.accept(word):
+                while self._cursor.accept(word):
                     args.append(self.expression(power + 1))
                 left = Logical(word.lower(), tuple(args), token.pos)
                 ceiling = power
                 continue
             entry = _INFIX.get(token.text if token.kind == "op" else word)
             if entry is not None and ceiling >= entry[1] >= level:
-                self.advance()
+                self._cursor.advance()
                 left = Binary(entry[0], left, self.expression(entry[1] + 1), token.pos)
                 continue
             if level <= _PREDICATE <= ceiling:
-                test = self.predicate(left)
+                test = self._predicate(left)
                 if test is not None:
                     left, ceiling = test, _AND
                     continue
             return left
 
-    def predicate(self, left: Syntax) -> Syntax | None:
+    def _predicate(self, left: Syntax) -> Syntax | None:
         """The one IS / IN / LIKE / BETWEEN that may follow a value."""
-        start = self.at
-        pos = self.token.pos
-        if self.accept("IS"):
-            return self.is_test(left, pos)
-        negated = self.accept("NOT") or self.accept_op("!")
-        word = self.token.upper
+        start = self._cursor.position
+        pos = self._cursor.token.pos
+        if self._cursor.accept("IS"):
+            return self._is_test(left, pos)
+        negated = self._cursor.accept("NOT") or self._cursor.accept_op("!")
+        word = self._cursor.token.upper
         if word == "BETWEEN":
-            self.advance()
+            self._cursor.advance()
             low = self.expression(_COMPARE)
-            self.expect("AND")
+            self._cursor.expect("AND")
             node: Syntax = Between(left, low, self.expression(_COMPARE), pos)
         elif word == "IN":
-            self.advance()
-            self.expect_op("(")
-            if self.token.upper in ("SELECT", "WITH"):
-                self.refuse("subqueries", self.token.pos)
-            node = InList(left, self.items(")"), pos)
+            self._cursor.advance()
+            self._cursor.expect_op("(")
+            if self._cursor.token.upper in ("SELECT", "WITH"):
+                self._refuse("subqueries", self._cursor.token.pos)
+            node = InList(left, self._items(")"), pos)
         elif word in ("LIKE", "ILIKE", "RLIKE", "REGEXP"):
-            self.advance()
-            return self.like(left, "RLIKE" if word == "REGEXP" else word, pos, negated=negated)
+            self._cursor.advance()
+            return self._like(left, "RLIKE" if word == "REGEXP" else word, pos, negated=negated)
         else:
-            self.at = start
+            self._cursor.move(start)
             return None
         return Unary("not", node, pos) if negated else node
 
-    def is_test(self, left: Syntax, pos: int) -> Syntax:
-        negated = self.accept("NOT")
-        if self.accept("NULL"):
+    def _is_test(self, left: Syntax, pos: int) -> Syntax:
+        negated = self._cursor.accept("NOT")
+        if self._cursor.accept("NULL"):
             node: Syntax = Test("null", left, pos)
-        elif self.accept("UNKNOWN"):
+        elif self._cursor.accept("UNKNOWN"):
             node = Test("unknown", left, pos)
-        elif self.accept("TRUE"):
+        elif self._cursor.accept("TRUE"):
             node = Test("true", left, pos)
-        elif self.accept("FALSE"):
+        elif self._cursor.accept("FALSE"):
             node = Test("false", left, pos)
-        elif self.accept("DISTINCT"):
-            self.expect("FROM")
+        elif self._cursor.accept("DISTINCT"):
+            self._cursor.expect("FROM")
             node = Binary("<=>", left, self.expression(_COMPARE), pos)
             negated = not negated
         else:
-            self.fail("expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM after IS")
+            self._cursor.fail("expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM after IS")
         return Unary("not", node, pos) if negated else node
 
-    def like(self, left: Syntax, kind: str, pos: int, *, negated: bool) -> Syntax:
-        if kind != "RLIKE" and self.token.upper in ("ANY", "SOME", "ALL") and self.ahead().text == "(":
-            every = self.advance().upper == "ALL"
-            self.expect_op("(")
-            return Like(kind.lower(), left, self.items(")"), every=every, negated=negated, pos=pos)
+    def _like(self, left: Syntax, kind: str, pos: int, *, negated: bool) -> Syntax:
+        if kind != "RLIKE" and self._cursor.token.upper in ("ANY", "SOME", "ALL") and self._cursor.ahead().text == "(":
+            every = self._cursor.advance().upper == "ALL"
+            self._cursor.expect_op("(")
+            return Like(kind.lower(), left, self._items(")"), every=every, negated=negated, pos=pos)
         pattern = self.expression(_COMPARE)
         escape = "\\"
-        if kind != "RLIKE" and self.accept("ESCAPE"):
-            token = self.advance()
+        if kind != "RLIKE" and self._cursor.accept("ESCAPE"):
+            token = self._cursor.advance()
             if token.kind != "string" or len(token.text) != 1:
                 hint = "write ESCAPE '!' with one character"
-                raise invalid("ESCAPE takes one character as text", self.text, token.pos, hint)
+                raise self._cursor.error("ESCAPE takes one character as text", token.pos, hint)
             escape = token.text
         return Like(kind.lower(), left, (pattern,), escape, negated=negated, pos=pos)
 
-    def items(self, close: str) -> tuple[Syntax, ...]:
-        out = [self.expression(0)]
-        while self.accept_op(","):
-            out.append(self.expression(0))
-        self.expect_op(close)
+    def _items(self, close: str) -> tuple[Syntax, ...]:
+        out = [self.expression()]
+        while self._cursor.accept_op(","):
+            out.append(self.expression())
+        self._cursor.expect_op(close)
         return tuple(out)
 
-    def postfix(self, left: Syntax) -> Syntax:
+    def _postfix(self, left: Syntax) -> Syntax:
         levels = 0
-        while self.token.kind == "op":
-            pos = self.token.pos
-            if self.accept_op("."):
-                token = self.advance()
+        while self._cursor.token.kind == "op":
+            pos = self._cursor.token.pos
+            if self._cursor.accept_op("."):
+                token = self._cursor.advance()
                 if token.kind not in ("name", "quoted"):
-                    self.at -= 1
-                    self.fail("expected a field name after '.'")
+                    self._cursor.back()
+                    self._cursor.fail("expected a field name after '.'")
                 left = FieldOf(left, token.text, pos)
-            elif self.accept_op("["):
-                left = Item(left, self.expression(0), pos)
-                self.expect_op("]")
-            elif self.accept_op("::"):
-                left = CastTo(left, self.type_name(0), safe=False, pos=pos)
-            elif self.is_op(":"):
-                self.refuse("paths into variant values (a:b)", pos)
-            elif self.is_op("->", "=>"):
-                self.refuse("lambda functions and named arguments", pos)
+            elif self._cursor.accept_op("["):
+                left = Item(left, self.expression(), pos)
+                self._cursor.expect_op("]")
+            elif self._cursor.accept_op("::"):
+                left = CastTo(left, read_type(self._cursor), safe=False, pos=pos)
+            elif self._cursor.is_op(":"):
+                self._refuse("paths into variant values (a:b)", pos)
+            elif self._cursor.is_op("->", "=>"):
+                self._refuse("lambda functions and named arguments", pos)
             else:
                 break
             levels += 1
             if levels > MAX_DEPTH:
-                raise _too_deep(self.text, pos)
+                raise _too_deep(self._cursor.text, pos)
         return left
 
-    def primary(self) -> Syntax:
-        token = self.token
+    def _primary(self) -> Syntax:
+        token = self._cursor.token
         if token.kind == "op":
             if token.text == "(":
-                return self.parenthesis()
+                return self._parenthesis()
             if token.text in ("?", ":", "@"):
-                self.refuse("parameters", token.pos)
+                self._refuse("parameters", token.pos)
             if token.text == "*":
-                self.refuse("stars", token.pos)
-            self.fail("expected a value")
+                self._refuse("stars", token.pos)
+            self._cursor.fail("expected a value")
         if token.kind == "number":
-            return self.number(self.advance(), negative=False)
+            return self._number(self._cursor.advance(), negative=False)
         if token.kind == "string":
-            return self.string()
+            return self._string()
         if token.kind == "hex":
-            self.advance()
-            return Constant(Lit(self.hex_bytes(token), types.BINARY), token.pos)
+            self._cursor.advance()
+            return Constant(Lit(self._hex_bytes(token), types.BINARY), token.pos)
         if token.kind == "name":
-            return self.word()
+            return self._word()
         if token.kind == "quoted":
-            return self.name()
-        self.fail("expected a value")
+            return self._name()
+        self._cursor.fail("expected a value")
 
-    def parenthesis(self) -> Syntax:
-        pos = self.advance().pos
-        if self.token.upper in ("SELECT", "WITH", "VALUES"):
-            self.refuse("subqueries", pos)
-        node = self.expression(0)
-        if self.is_op(","):
-            self.refuse("row values (a, b)", pos)
-        self.expect_op(")")
+    def _parenthesis(self) -> Syntax:
+        pos = self._cursor.advance().pos
+        if self._cursor.token.upper in ("SELECT", "WITH", "VALUES"):
+            self._refuse("subqueries", pos)
+        node = self.expression()
+        if self._cursor.is_op(","):
+            self._refuse("row values (a, b)", pos)
+        self._cursor.expect_op(")")
         return node
 
-    def string(self) -> Constant:
-        pos = self.token.pos
-        parts: list[str] = []
-        while self.token.kind == "string":
-            parts.append(self.advance().text)
-        return Constant(Lit("".join(parts), types.STRING), pos)
+    def _string(self) -> Constant:
+        pos = self._cursor.token.pos
+        return Constant(Lit(self._cursor.strings(), types.STRING), pos)
 
-    def word(self) -> Syntax:  # noqa: PLR0911 - one line a construct
+    def _word(self) -> Syntax:  # noqa: PLR0911 - one line a construct
         """A keyword's construct, a function call or a column name."""
-        token, word = self.token, self.token.upper
-        following = self.ahead()
+        token, word = self._cursor.token, self._cursor.token.upper
+        following = self._cursor.ahead()
         if following.kind == "string" and word in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"):
-            self.advance()
-            return self.datetime_literal(word, token.pos)
-        if following.kind == "string" and word.lower() in _TYPES:
+            self._cursor.advance()
+            return self._datetime_literal(word, token.pos)
+        if following.kind == "string" and word.lower() in SIMPLE_TYPES:
             # Not Spark's: other dialects of SQL, and with them programs for `deltalake`, have `int '10'` for all types.
-            kind = self.type_name(0)
-            return CastTo(self.string(), kind, safe=False, pos=token.pos)
+            kind = read_type(self._cursor)
+            return CastTo(self._string(), kind, safe=False, pos=token.pos)
         if word == "INTERVAL" and (following.kind in ("string", "number") or following.text in ("-", "+")):
-            self.advance()
-            return self.interval(token.pos)
+            self._cursor.advance()
+            return read_interval(self._cursor, token.pos)
         if word == "NULL":
-            self.advance()
+            self._cursor.advance()
             return Constant(Lit(None, types.VOID), token.pos)
         if word in ("TRUE", "FALSE"):
-            self.advance()
+            self._cursor.advance()
             return Constant(Lit(word == "TRUE", types.BOOLEAN), token.pos)
         if word == "CASE":
-            return self.case()
+            return self._case()
         if following.kind == "op" and following.text == "(":
-            return self.function()
+            return self._function()
         if word in _BARE_FUNCTIONS and following.text != ".":
-            self.advance()
+            self._cursor.advance()
             return Func(word.lower(), (), token.pos)
         if word in _STOP:
-            self.fail("expected a value")
-        return self.name()
+            self._cursor.fail("expected a value")
+        return self._name()
 
-    def name(self) -> Syntax:
-        pos = self.token.pos
-        parts = [self.advance().text]
-        while self.is_op(".") and self.ahead().kind in ("name", "quoted"):
-            self.advance()
-            parts.append(self.advance().text)
-        if self.is_op("(") and len(parts) > 1:
-            self.refuse("functions with a catalog or schema name", pos)
+    def _name(self) -> Syntax:
+        pos = self._cursor.token.pos
+        parts = [self._cursor.advance().text]
+        while self._cursor.is_op(".") and self._cursor.ahead().kind in ("name", "quoted"):
+            self._cursor.advance()
+            parts.append(self._cursor.advance().text)
+        if self._cursor.is_op("(") and len(parts) > 1:
+            self._refuse("functions with a catalog or schema name", pos)
         return Name(tuple(parts), pos)
 
     # --- literals
 
-    def number(self, token: Token, *, negative: bool) -> Constant:
+    def _number(self, token: Token, *, negative: bool) -> Constant:
         sign = "-" if negative else ""
         lit = literals.number(sign + token.text, token.suffix)
         if lit is None:
             shown = token.text if len(token.text) <= _SHOWN else f"{token.text[:_SHOWN]}..."
             what = f"the number {sign}{shown}{token.suffix} does not fit its type"
-            raise invalid(what, self.text, token.pos, "use a wider type")
+            raise self._cursor.error(what, token.pos, "use a wider type")
         return Constant(lit, token.pos)
 
-    def hex_bytes(self, token: Token) -> bytes:
+    def _hex_bytes(self, token: Token) -> bytes:
         digits = token.text if len(token.text) % 2 == 0 else "0" + token.text
         if not re.fullmatch(r"[0-9A-Fa-f]*", digits):
-            raise invalid(
-                f"X'{token.text[:20]}' is not hexadecimal", self.text, token.pos, "use the digits 0-9 and A-F"
+            raise self._cursor.error(
+                f"X'{token.text[:20]}' is not hexadecimal", token.pos, "use the digits 0-9 and A-F"
             )
         return bytes.fromhex(digits)
 
-    def datetime_literal(self, word: str, pos: int) -> Constant:
-        value = self.string().lit.value
-        body = value if isinstance(value, str) else ""
+    def _datetime_literal(self, word: str, pos: int) -> Constant:
+        body = self._cursor.strings()
         if word == "DATE":
             days = literals.parse_date(body)
             lit = None if days is None else Lit(days, types.DATE)
@@ -493,246 +409,88 @@ class Parser:
             micros = literals.parse_timestamp(body, None)
             lit = None if micros is None else Lit(micros, types.TIMESTAMP_NTZ)
         else:
-            micros = literals.parse_timestamp(body, self.zone)
+            micros = literals.parse_timestamp(body, self._zone)
             lit = None if micros is None else Lit(micros, types.TIMESTAMP)
         if lit is None:
             hint = "write DATE '2024-01-31' or TIMESTAMP '2024-01-31 12:00:00+01:00'"
-            raise invalid(f"{body[:40]!r} is no {word} literal", self.text, pos, hint)
+            raise self._cursor.error(f"{body[:40]!r} is no {word} literal", pos, hint)
         return Constant(lit, pos)
-
-    def interval(self, pos: int) -> IntervalLit:
-        """`INTERVAL 1 DAY`, `INTERVAL '1-2' YEAR TO MONTH`, `INTERVAL 1 DAY 2 HOURS`, `INTERVAL '1 day'`."""
-        if self.token.kind == "string" and self.ahead().upper not in _UNITS:
-            return self.interval_text(pos)
-        months, micros, units = 0, 0, set[str]()
-        while True:
-            negative = False
-            if self.is_op("-", "+") and (self.ahead().kind in ("number", "string")) and self.ahead(2).upper in _UNITS:
-                negative = self.advance().text == "-"
-            if self.token.kind not in ("number", "string") or self.ahead().upper not in _UNITS:
-                break
-            body = self.advance().text.strip()
-            unit = _UNITS[self.advance().upper]
-            if self.token.upper == "TO" and not units:
-                self.advance()
-                return self.interval_range(body, unit, negative=negative, pos=pos)
-            add_months, add_micros = self.interval_part(body, unit, pos)
-            months += -add_months if negative else add_months
-            micros += -add_micros if negative else add_micros
-            units.add(unit)
-        return self.interval_of(months, micros, units, pos)
-
-    def interval_of(self, months: int, micros: int, units: set[str], pos: int) -> IntervalLit:
-        if not units:
-            raise invalid("an INTERVAL without a unit", self.text, pos, "write INTERVAL 1 DAY or INTERVAL '2' MONTH")
-        if units <= set(_MONTHS):
-            return IntervalLit(months, 0, day_only=False, pos=pos)
-        if units & set(_MONTHS):
-            raise invalid(
-                "an INTERVAL cannot mix months and days", self.text, pos, "add two intervals one after another"
-            )
-        return IntervalLit(None, micros, day_only=units <= {"DAY", "WEEK"}, pos=pos)
-
-    def interval_part(self, body: str, unit: str, pos: int) -> tuple[int, int]:
-        pattern = r"[+-]?\d+(\.\d{1,9})?" if unit == "SECOND" else r"[+-]?\d+"
-        if not re.fullmatch(pattern, body):
-            raise invalid(f"{body[:20]!r} is no number of {unit}s", self.text, pos, "write a whole number")
-        if unit in _MONTHS:
-            return int(body) * _MONTHS[unit], 0
-        return 0, int(decimal.Decimal(body) * _MICROS[unit])
-
-    def interval_text(self, pos: int) -> IntervalLit:
-        """`INTERVAL '1 day 2 hours'`: the same list of numbers and units, inside the quotes."""
-        words = self.advance().text.split()
-        months, micros, units = 0, 0, set[str]()
-        if words and words[0].lower() == "interval":
-            words = words[1:]
-        if len(words) % 2:
-            words = []
-        for body, word in zip(words[::2], words[1::2], strict=True):
-            unit = _UNITS.get(word.upper())
-            if unit is None:
-                raise invalid(f"{word[:20]!r} is no unit of an INTERVAL", self.text, pos, "use YEAR to MICROSECOND")
-            add_months, add_micros = self.interval_part(body, unit, pos)
-            months, micros = months + add_months, micros + add_micros
-            units.add(unit)
-        return self.interval_of(months, micros, units, pos)
-
-    def interval_range(self, body: str, start: str, *, negative: bool, pos: int) -> IntervalLit:
-        end = _UNITS.get(self.advance().upper, "")
-        pattern = _RANGES.get((start, end))
-        match = re.fullmatch(r"(?P<sign>[+-]?)" + pattern, body) if pattern else None
-        if match is None:
-            hint = "write INTERVAL '1-2' YEAR TO MONTH or INTERVAL '1 02:03:04' DAY TO SECOND"
-            raise invalid(f"{body[:30]!r} is no INTERVAL {start} TO {end}", self.text, pos, hint)
-        total = decimal.Decimal(0)
-        for unit, value in match.groupdict().items():
-            if unit == "sign":
-                continue
-            number = decimal.Decimal(value)
-            if unit != start and int(number) > _LIMITS[unit]:
-                raise invalid(f"{value} {unit}s are too many", self.text, pos, f"at most {_LIMITS[unit]} may follow")
-            total += number * (_MONTHS if start == "YEAR" else _MICROS)[unit]
-        amount = -int(total) if (match["sign"] == "-") != negative else int(total)
-        if start == "YEAR":
-            return IntervalLit(amount, 0, day_only=False, pos=pos)
-        return IntervalLit(None, amount, day_only=False, pos=pos)
 
     # --- constructs
 
-    def case(self) -> Case:
-        pos = self.advance().pos
-        operand = None if self.token.upper == "WHEN" else self.expression(0)
+    def _case(self) -> Case:
+        pos = self._cursor.advance().pos
+        operand = None if self._cursor.token.upper == "WHEN" else self.expression()
         whens: list[tuple[Syntax, Syntax]] = []
-        while self.accept("WHEN"):
-            condition = self.expression(0)
-            self.expect("THEN")
-            whens.append((condition, self.expression(0)))
+        while self._cursor.accept("WHEN"):
+            condition = self.expression()
+            self._cursor.expect("THEN")
+            whens.append((condition, self.expression()))
         if not whens:
-            self.fail("expected WHEN")
-        otherwise = self.expression(0) if self.accept("ELSE") else None
-        self.expect("END")
+            self._cursor.fail("expected WHEN")
+        otherwise = self.expression() if self._cursor.accept("ELSE") else None
+        self._cursor.expect("END")
         return Case(operand, tuple(whens), otherwise, pos)
 
-    def function(self) -> Syntax:  # noqa: C901 - one line a form
-        token = self.advance()
+    def _function(self) -> Syntax:  # noqa: C901 - one line a form
+        token = self._cursor.advance()
         word, pos = token.upper, token.pos
-        self.expect_op("(")
+        self._cursor.expect_op("(")
         if word in ("CAST", "TRY_CAST"):
-            arg = self.expression(0)
-            self.expect("AS")
-            to = self.type_name(0)
-            self.expect_op(")")
+            arg = self.expression()
+            self._cursor.expect("AS")
+            to = read_type(self._cursor)
+            self._cursor.expect_op(")")
             return CastTo(arg, to, safe=word == "TRY_CAST", pos=pos)
-        if word == "EXISTS" and self.token.upper in ("SELECT", "WITH"):
-            self.refuse("subqueries", pos)
+        if word == "EXISTS" and self._cursor.token.upper in ("SELECT", "WITH"):
+            self._refuse("subqueries", pos)
         if word == "EXTRACT":
-            field = self.advance()
-            self.expect("FROM")
-            return self.close(
+            field = self._cursor.advance()
+            self._cursor.expect("FROM")
+            return self._close(
                 "extract", Constant(Lit(field.text, types.STRING), field.pos), self.expression(_COMPARE), pos=pos
             )
-        if word == "TRIM" and self.token.upper in ("BOTH", "LEADING", "TRAILING"):
-            return self.trim(self.advance().upper, pos)
+        if word == "TRIM" and self._cursor.token.upper in ("BOTH", "LEADING", "TRAILING"):
+            return self._trim(self._cursor.advance().upper, pos)
         args: list[Syntax] = []
-        if not self.is_op(")"):
-            if self.token.upper in ("DISTINCT", "ALL") and self.ahead().text not in (",", ")", "."):
-                self.refuse("aggregate functions", pos)
+        if not self._cursor.is_op(")"):
+            if self._cursor.token.upper in ("DISTINCT", "ALL") and self._cursor.ahead().text not in (",", ")", "."):
+                self._refuse("aggregate functions", pos)
             args.append(self.expression(_COMPARE if word == "POSITION" else 0))
-            if self.token.upper == "FROM" and word in ("SUBSTRING", "SUBSTR", "TRIM"):
-                return self.from_form(word, args[0], pos)
-            if word == "POSITION" and self.accept("IN"):
-                return self.close("position", args[0], self.expression(_COMPARE), pos=pos)
-            if self.token.upper == "AS":
-                self.refuse("aliases inside a call", self.token.pos)
-            while self.accept_op(","):
-                args.append(self.expression(0))
+            if self._cursor.token.upper == "FROM" and word in ("SUBSTRING", "SUBSTR", "TRIM"):
+                return self._from_form(word, args[0], pos)
+            if word == "POSITION" and self._cursor.accept("IN"):
+                return self._close("position", args[0], self.expression(_COMPARE), pos=pos)
+            if self._cursor.token.upper == "AS":
+                self._refuse("aliases inside a call", self._cursor.token.pos)
+            while self._cursor.accept_op(","):
+                args.append(self.expression())
         if word in _UNIT_FUNCTIONS and len(args) == len(("unit", "amount", "time")):
-            self.refuse(f"{word} with a unit", pos)
-        return self.close(token.text.lower(), *args, pos=pos)
+            self._refuse(f"{word} with a unit", pos)
+        return self._close(token.text.lower(), *args, pos=pos)
 
-    def close(self, name: str, *args: Syntax, pos: int) -> Func:
-        if self.token.upper == "AS":
-            self.refuse("aliases inside a call", self.token.pos)
-        self.expect_op(")")
-        if self.token.upper in ("OVER", "FILTER", "WITHIN"):
-            self.refuse("window and aggregate functions", pos)
+    def _close(self, name: str, *args: Syntax, pos: int) -> Func:
+        if self._cursor.token.upper == "AS":
+            self._refuse("aliases inside a call", self._cursor.token.pos)
+        self._cursor.expect_op(")")
+        if self._cursor.token.upper in ("OVER", "FILTER", "WITHIN"):
+            self._refuse("window and aggregate functions", pos)
         return Func(name, args, pos)
 
-    def from_form(self, word: str, first: Syntax, pos: int) -> Func:
+    def _from_form(self, word: str, first: Syntax, pos: int) -> Func:
         """`SUBSTRING(s FROM 2 FOR 3)` and `TRIM('x' FROM s)`."""
-        self.expect("FROM")
-        second = self.expression(0)
+        self._cursor.expect("FROM")
+        second = self.expression()
         if word == "TRIM":
-            return self.close("trim", first, second, pos=pos)
-        if self.accept("FOR"):
-            return self.close("substring", first, second, self.expression(0), pos=pos)
-        return self.close("substring", first, second, pos=pos)
+            return self._close("trim", first, second, pos=pos)
+        if self._cursor.accept("FOR"):
+            return self._close("substring", first, second, self.expression(), pos=pos)
+        return self._close("substring", first, second, pos=pos)
 
-    def trim(self, side: str, pos: int) -> Func:
+    def _trim(self, side: str, pos: int) -> Func:
         name = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}[side]
-        if self.accept("FROM"):
-            return self.close(name, self.expression(0), pos=pos)
-        chars = self.expression(0)
-        self.expect("FROM")
-        return self.close(name, chars, self.expression(0), pos=pos)
-
-    def type_name(self, depth: int) -> DataType:
-        """Parse a SQL type, as in CAST."""
-        token = self.advance()
-        name = token.text.lower()
-        if token.kind != "name" or depth > types.MAX_TYPE_DEPTH:
-            self.at -= 1
-            self.fail("expected a type")
-        if name in _TYPES:
-            return _TYPES[name]
-        if name in ("decimal", "dec", "numeric"):
-            return self.decimal_type(token)
-        if name in ("varchar", "char", "character"):
-            # Spark's CAST to a string type with a length is a cast to STRING.
-            self.type_numbers()
-            return types.STRING
-        if name == "array":
-            self.expect_op("<")
-            element = self.type_name(depth + 1)
-            self.close_angle()
-            return types.Array(element)
-        if name == "map":
-            self.expect_op("<")
-            key = self.type_name(depth + 1)
-            self.expect_op(",")
-            value = self.type_name(depth + 1)
-            self.close_angle()
-            return types.Map(key, value)
-        if name == "struct":
-            return self.struct_type(depth)
-        hint = "use one of Delta's types"
-        raise unsupported(f"a cast to {token.text.upper()} is not supported", self.text, token.pos, hint)
-
-    def decimal_type(self, token: Token) -> types.Decimal:
-        numbers = self.type_numbers()
-        precision = numbers[0] if numbers else 10
-        scale = numbers[1] if len(numbers) > 1 else 0
-        if not (1 <= precision <= literals.MAX_PRECISION and 0 <= scale <= precision):
-            hint = "the precision is 1 to 38 and the scale at most the precision"
-            raise invalid(f"DECIMAL({precision},{scale}) is no type", self.text, token.pos, hint)
-        return types.Decimal(precision, scale)
-
-    def type_numbers(self) -> list[int]:
-        out: list[int] = []
-        if self.accept_op("("):
-            while True:
-                token = self.advance()
-                if token.kind != "number" or not token.text.isdigit():
-                    self.at -= 1
-                    self.fail("expected a number")
-                out.append(int(token.text[:9]))
-                if not self.accept_op(","):
-                    break
-            self.expect_op(")")
-        return out
-
-    def struct_type(self, depth: int) -> types.Struct:
-        fields: list[types.Field] = []
-        self.expect_op("<")
-        while True:
-            token = self.advance()
-            if token.kind not in ("name", "quoted"):
-                self.at -= 1
-                self.fail("expected a field name")
-            self.accept_op(":")
-            fields.append(types.Field(token.text, self.type_name(depth + 1)))
-            if self.accept("NOT"):
-                self.expect("NULL")
-            if not self.accept_op(","):
-                break
-        self.close_angle()
-        return types.Struct(tuple(fields))
-
-    def close_angle(self) -> None:
-        """Consume one `>`, also if several nested types end at once and the lexer found a shift."""
-        if self.is_op(">>", ">>>"):
-            token = self.token
-            self.tokens[self.at] = Token("op", token.text[1:], token.pos + 1)
-        else:
-            self.expect_op(">")
+        if self._cursor.accept("FROM"):
+            return self._close(name, self.expression(), pos=pos)
+        chars = self.expression()
+        self._cursor.expect("FROM")
+        return self._close(name, chars, self.expression(), pos=pos)

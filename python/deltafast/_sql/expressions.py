@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltafast._expr.errors import invalid
-from deltafast._expr.lexer import token_end, tokenize
+from deltafast._expr.lexer import tokenize
 from deltafast._ops.delete_update import literal
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def plain(value: Expression, columns: Collection[str], names: Mapping[Path, str]
                 hint = f"write `{token.text}` for the column, '{token.text}' for the string"
                 raise invalid(f'"{token.text}" is a string in Spark SQL, and a column here', text, token.pos, hint)
             out += [text[done : token.pos], literal(token.text)]
-            done = token_end(text, token.pos)
+            done = token.end
         elif own and token.kind in ("name", "quoted") and not (at and _is_dot(tokens[at - 1])):
             path = _path(tokens, at)
             found = qualified(path, own)

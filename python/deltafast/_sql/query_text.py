@@ -15,6 +15,7 @@ import re
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from deltafast._expr.errors import invalid
+from deltafast._expr.lexer import QUOTED, RAW, SPACE, STRING, skip_comment
 from deltafast._sql.tree import Changes, Expression, Facts, Query, TableName, TimeTravel
 
 if TYPE_CHECKING:
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["Named", "inserts_of", "named_tables", "read_named", "read_query", "suffixed"]
 
 _TOKEN: Final = re.compile(
-    r"""
-      (?P<space>\s+|--[^\r\n]*)
+    rf"""
+      (?P<space>{SPACE})
     | (?P<text>[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | \$(?P<tag>\w*)\$.*?\$(?P=tag)\$)
     | (?P<ident>"(?:[^"]|"")*")
-    | (?P<tick>`(?:[^`]|``)*`)
+    | (?P<tick>{QUOTED})
     | (?P<name>[A-Za-z_\u0080-\uffff][\w$]*)
     | (?P<number>\d[\w.]*)
     | (?P<op>[^'"`])
@@ -35,10 +36,10 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _SPARK_TOKEN: Final = re.compile(
-    r"""
-      (?P<space>\s+|--[^\r\n]*)
-    | (?P<text>[rR](?:'[^']*'|"[^"]*") | '(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*")
-    | (?P<tick>`(?:[^`]|``)*`)
+    rf"""
+      (?P<space>{SPACE})
+    | (?P<text>[rR](?:{RAW})|{STRING})
+    | (?P<tick>{QUOTED})
     | (?P<name>[A-Za-z_\u0080-\uffff]\w*)
     | (?P<number>\d[\w.]*)
     | (?P<op>[^'"`])
@@ -53,6 +54,8 @@ _BEHIND_TABLES: Final = frozenset(["WHERE", "GROUP", "ORDER", "HAVING", "LIMIT",
 _WITH_NAMES: Final = frozenset(["INSERT", "MERGE", "UPDATE", "DELETE"])
 _OWN_NAMES: Final = re.compile(r"(?i)[\s(]*WITH\b")
 _SUFFIX: Final = re.compile(r"(?s)(.+)@(?:[vV](\d{1,18})|(\d{17}))")
+#: A table's location, in a string.
+_PLACE: Final = re.compile(r"(?is)delta\.`(.+)`")
 _STAMP: Final = re.compile(r"[vV]\d{1,18}|\d{17}")
 _CHANGES: Final = ("table_changes", "table_changes_by_path")
 _FACTS: Final[dict[str, Literal["files", "history", "detail"]]] = {
@@ -279,7 +282,7 @@ class _Scan:
         """Return the next token at or after a position; None at the end."""
         while pos < len(self.text):
             if self.text.startswith("/*", pos):
-                pos = self.comment(pos)
+                pos = skip_comment(self.text, pos)
                 continue
             match = self.token.match(self.text, pos)
             if match is None:
@@ -289,14 +292,6 @@ class _Scan:
                 return _Piece("text" if kind == "tag" else kind, match[0], pos, match.end())
             pos = match.end()
         return None
-
-    def comment(self, start: int) -> int:
-        depth, pos = 1, start + 2
-        for match in re.compile(r"/\*|\*/").finditer(self.text, pos):
-            depth += 1 if match[0] == "/*" else -1
-            if not depth:
-                return match.end()
-        raise invalid("a /* comment is never closed", self.text, start, "close it with */")
 
     def table(self, piece: _Piece) -> tuple[TableName | Changes | Facts, int] | None:
         """Return the table in Delta's syntax at this token, and the position after it."""
@@ -369,7 +364,7 @@ class _Scan:
             hint = f"write {piece.text}('table', 0) or {piece.text}('table', 0, 5)"
             raise invalid(f"{piece.text} takes a table and one or two versions", self.text, piece.start, hint)
         name = given[0].meaning
-        place = re.fullmatch(r"(?is)delta\.`(.+)`", name)
+        place = _PLACE.fullmatch(name)
         by_path = piece.text.lower() == "table_changes_by_path"
         table = TableName(place[1] if place and not by_path else name, by_path or bool(place), given[0].start)
         ends = [int(item.text) if item.kind == "number" else item.meaning for item in given[1:]]
@@ -387,7 +382,7 @@ class _Scan:
         if kinds not in (["text"], ["text", "number"][: 2 if more else 1]):
             raise invalid(f"{piece.text} takes a table{more}", self.text, piece.start, hint)
         name = given[0].meaning
-        place = re.fullmatch(r"(?is)delta\.`(.+)`", name)
+        place = _PLACE.fullmatch(name)
         # A name has letters and dots only.
         by_path = place is not None or not re.fullmatch(r"\w+(\.\w+)*", name)
         table = TableName(place[1] if place else name, by_path, given[0].start)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from deltafast._expr.errors import invalid
 from deltafast._sql.tree import Assignment, Clause, Delete, Expression, Insert, Merge, Update
 
 if TYPE_CHECKING:
@@ -16,13 +15,13 @@ __all__ = ["read_delete", "read_insert", "read_merge", "read_truncate", "read_up
 
 def read_insert(reader: Reader) -> Insert:
     """`INSERT [WITH SCHEMA EVOLUTION] INTO | OVERWRITE [TABLE] t ..`."""
-    reader.need("INSERT")
-    evolve = reader.take("WITH", "SCHEMA", "EVOLUTION")
+    reader.expect("INSERT")
+    evolve = reader.accept("WITH", "SCHEMA", "EVOLUTION")
     overwrite = reader.accept("OVERWRITE")
     if overwrite:
         reader.accept("INTO")
     else:
-        reader.need("INTO")
+        reader.expect("INTO")
     reader.accept("TABLE")
     target = reader.table()
     alias = None
@@ -49,7 +48,7 @@ def read_insert(reader: Reader) -> Insert:
 
 
 def _columns(reader: Reader) -> tuple[tuple[str, ...], bool]:
-    if reader.take("BY", "NAME"):
+    if reader.accept("BY", "NAME"):
         return (), True
     if reader.is_op("(") and not reader.at_query():
         columns = reader.names()
@@ -57,7 +56,7 @@ def _columns(reader: Reader) -> tuple[tuple[str, ...], bool]:
         for n, name in enumerate(low):
             if name in low[:n]:
                 what = f"the column `{columns[n]}` is named twice"
-                raise invalid(what, reader.text, reader.token.pos, "name each column once")
+                raise reader.error(what, reader.token.pos, "name each column once")
         return columns, False
     return (), False
 
@@ -89,22 +88,22 @@ def _source(reader: Reader, *, aliased: bool) -> tuple[Source, str | None]:
 
 def read_delete(reader: Reader) -> Delete:
     """`DELETE FROM t [AS a] [WHERE ..]`."""
-    reader.need("DELETE", "FROM")
+    reader.expect("DELETE", "FROM")
     target, alias = reader.table(), reader.alias()
     return Delete(target, alias, reader.where())
 
 
 def read_truncate(reader: Reader) -> Delete:
     """`TRUNCATE TABLE t`."""
-    reader.need("TRUNCATE", "TABLE")
+    reader.expect("TRUNCATE", "TABLE")
     return Delete(reader.table(), None, None)
 
 
 def read_update(reader: Reader) -> Update:
     """`UPDATE t [AS a] SET column = value, .. [WHERE ..]`."""
-    reader.need("UPDATE")
+    reader.expect("UPDATE")
     target, alias = reader.table(), reader.alias()
-    reader.need("SET")
+    reader.expect("SET")
     return Update(target, alias, _assignments(reader), reader.where())
 
 
@@ -121,11 +120,11 @@ def _assignments(reader: Reader) -> tuple[Assignment, ...]:
 
 def read_merge(reader: Reader) -> Merge:
     """`MERGE [WITH SCHEMA EVOLUTION] INTO t [AS a] USING source [AS b] ON .. WHEN ..`."""
-    reader.need("MERGE")
-    evolve = reader.take("WITH", "SCHEMA", "EVOLUTION")
-    reader.need("INTO")
+    reader.expect("MERGE")
+    evolve = reader.accept("WITH", "SCHEMA", "EVOLUTION")
+    reader.expect("INTO")
     target, alias = reader.table(), reader.alias()
-    reader.need("USING")
+    reader.expect("USING")
     columns: tuple[str, ...] = ()
     if reader.accept_op("("):
         source: Source = reader.query(nested=True)
@@ -137,7 +136,7 @@ def read_merge(reader: Reader) -> Merge:
         source, source_alias = reader.known(table), reader.alias()
         if source_alias is None and source is not table:
             source_alias = table.name
-    reader.need("ON")
+    reader.expect("ON")
     on = reader.value()
     clauses: list[Clause] = []
     while reader.peek("WHEN"):
@@ -148,24 +147,24 @@ def read_merge(reader: Reader) -> Merge:
 
 
 def _clause(reader: Reader) -> Clause:
-    reader.need("WHEN")
+    reader.expect("WHEN")
     rows: Literal["matched", "not_matched", "not_matched_by_source"] = "matched"
     if reader.accept("NOT"):
         rows = "not_matched"
-    reader.need("MATCHED")
+    reader.expect("MATCHED")
     if rows == "not_matched" and reader.accept("BY"):
         if reader.accept("SOURCE"):
             rows = "not_matched_by_source"
         elif not reader.accept("TARGET"):
             reader.fail("expected SOURCE or TARGET")
     condition = reader.value() if reader.accept("AND") else None
-    reader.need("THEN")
+    reader.expect("THEN")
     if rows == "not_matched":
-        reader.need("INSERT")
+        reader.expect("INSERT")
         return Clause(rows, "insert", condition, _inserted(reader))
     if reader.accept("DELETE"):
         return Clause(rows, "delete", condition, None)
-    if not reader.take("UPDATE", "SET"):
+    if not reader.accept("UPDATE", "SET"):
         reader.fail("expected UPDATE SET or DELETE")
     if reader.is_op("*"):
         if rows != "matched":
@@ -180,7 +179,7 @@ def _inserted(reader: Reader) -> tuple[Assignment, ...] | None:
     if reader.accept_op("*"):
         return None
     columns: list[Path] = list(reader.paths())
-    reader.need("VALUES")
+    reader.expect("VALUES")
     pos = reader.token.pos
     reader.expect_op("(")
     values: list[Expression | Default] = [reader.value_or_default()]
@@ -189,5 +188,5 @@ def _inserted(reader: Reader) -> tuple[Assignment, ...] | None:
     reader.expect_op(")")
     if len(columns) != len(values):
         what = f"{len(columns)} columns get {len(values)} values"
-        raise invalid(what, reader.text, pos, "give each column one")
+        raise reader.error(what, pos, "give each column one")
     return tuple(Assignment(column, value) for column, value in zip(columns, values, strict=True))

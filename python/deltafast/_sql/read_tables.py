@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from deltafast._expr.errors import invalid
 from deltafast._sql.read_columns import read_column, read_columns, read_type
 from deltafast._sql.tree import (
     AddColumns,
@@ -41,7 +40,7 @@ def read_create(reader: Reader) -> CreateTable | Clone:
     """`CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t ..`, `REPLACE TABLE t ..`."""
     mode = _mode(reader)
     target = reader.table()
-    if reader.take("SHALLOW", "CLONE"):
+    if reader.accept("SHALLOW", "CLONE"):
         return _clone(reader, target, mode)
     if reader.peek("DEEP") or reader.peek("CLONE"):
         reader.absent("a deep CLONE", "write SHALLOW CLONE, or CREATE TABLE .. AS SELECT * FROM ..")
@@ -66,13 +65,13 @@ def _mode(reader: Reader) -> Literal["create", "if_not_exists", "create_or_repla
     if reader.accept("REPLACE"):
         mode = "replace"
     else:
-        reader.need("CREATE")
-        if reader.take("OR", "REPLACE"):
+        reader.expect("CREATE")
+        if reader.accept("OR", "REPLACE"):
             mode = "create_or_replace"
     if reader.token.upper in ("VIEW", "TEMPORARY", "TEMP", "DATABASE", "SCHEMA", "FUNCTION", "EXTERNAL"):
         reader.absent(f"CREATE {reader.token.upper}", _NO_CATALOG)
-    reader.need("TABLE")
-    if not reader.take("IF", "NOT", "EXISTS"):
+    reader.expect("TABLE")
+    if not reader.accept("IF", "NOT", "EXISTS"):
         return mode
     if mode != "create":
         reader.fail("REPLACE and IF NOT EXISTS exclude each other; expected a table's name")
@@ -85,11 +84,11 @@ def _clauses(reader: Reader, parts: dict[str, Any]) -> None:  # noqa: C901 - one
         pos = reader.token.pos
         if reader.accept("USING"):
             if reader.name_part("a format").lower() != "delta":
-                raise invalid("only tables of Delta are made", reader.text, pos, "write USING delta")
+                raise reader.error("only tables of Delta are made", pos, "write USING delta")
             continue
-        if reader.take("PARTITIONED", "BY"):
+        if reader.accept("PARTITIONED", "BY"):
             key, value = "partition_by", _partition_names(reader, parts)
-        elif reader.take("CLUSTER", "BY"):
+        elif reader.accept("CLUSTER", "BY"):
             paths: tuple[Path, ...] = () if reader.accept("NONE") else reader.paths()
             key, value = "cluster_by", tuple(".".join(path) for path in paths)
         elif reader.accept("TBLPROPERTIES") or reader.accept("OPTIONS"):
@@ -98,12 +97,12 @@ def _clauses(reader: Reader, parts: dict[str, Any]) -> None:  # noqa: C901 - one
             key, value = "comment", reader.string_text()
         elif reader.accept("LOCATION"):
             key, value = "location", reader.string_text()
-        elif reader.peek("CLUSTERED", "BY") or reader.take("STORED", "AS") or reader.peek("ROW", "FORMAT"):
+        elif reader.peek("CLUSTERED", "BY") or reader.accept("STORED", "AS") or reader.peek("ROW", "FORMAT"):
             reader.absent("a table of Hive's", "leave this out")
         else:
             return
         if key in parts and key != "partition_by":
-            raise invalid(f"{key.upper()} is given twice", reader.text, pos, "give it once")
+            raise reader.error(f"{key.upper()} is given twice", pos, "give it once")
         parts[key] = value
 
 
@@ -129,15 +128,15 @@ def _clone(reader: Reader, target: Any, mode: Any) -> Clone:
 
 def read_comment(reader: Reader) -> Alter:
     """`COMMENT ON TABLE t IS '..'`."""
-    reader.need("COMMENT", "ON", "TABLE")
+    reader.expect("COMMENT", "ON", "TABLE")
     target = reader.table()
-    reader.need("IS")
+    reader.expect("IS")
     return Alter(target, SetComment(None if reader.accept("NULL") else reader.string_text()))
 
 
 def read_convert(reader: Reader) -> Convert:
     """``CONVERT TO DELTA parquet.`place` [NO STATISTICS] [PARTITIONED BY (a INT)]``."""
-    reader.need("CONVERT", "TO", "DELTA")
+    reader.expect("CONVERT", "TO", "DELTA")
     pos = reader.token.pos
     if reader.token.kind == "string":
         place = reader.string_text()
@@ -146,20 +145,20 @@ def read_convert(reader: Reader) -> Convert:
         if kind == "iceberg":
             reader.absent("converting a table of Iceberg", "only folders of Parquet files are converted", pos)
         if kind != "parquet" or not reader.accept_op(".") or reader.token.kind != "quoted":
-            raise invalid("expected parquet.`place`", reader.text, pos, "name the folder of Parquet files")
+            raise reader.error("expected parquet.`place`", pos, "name the folder of Parquet files")
         place = reader.advance().text
-    statistics = not reader.take("NO", "STATISTICS")
-    fields = read_columns(reader) if reader.take("PARTITIONED", "BY") else ()
+    statistics = not reader.accept("NO", "STATISTICS")
+    fields = read_columns(reader) if reader.accept("PARTITIONED", "BY") else ()
     return Convert(place, statistics, fields)
 
 
 def read_alter(reader: Reader) -> Alter:
     """`ALTER TABLE t ..`."""
-    reader.need("ALTER", "TABLE")
+    reader.expect("ALTER", "TABLE")
     target = reader.table()
     pos = reader.token.pos
     for words, read in _CHANGES.items():
-        if reader.take(*words.split()):
+        if reader.accept(*words.split()):
             return Alter(target, read(reader))
     for words, hint in _ABSENT.items():
         if reader.peek(*words.split()):
@@ -189,13 +188,13 @@ def _place(reader: Reader) -> ColumnPlace | None:
 
 
 def _drop_columns(reader: Reader) -> Change:
-    if_exists = reader.take("IF", "EXISTS")
+    if_exists = reader.accept("IF", "EXISTS")
     return DropColumns(reader.paths(), if_exists)
 
 
 def _rename_column(reader: Reader) -> Change:
     column = reader.path()
-    reader.need("TO")
+    reader.expect("TO")
     return RenameColumn(column, reader.name_part("a name"))
 
 
@@ -209,7 +208,7 @@ def _alter_columns(reader: Reader) -> Change:
             known = tuple(part.lower() for part in other.column)
             if path[: len(known)] == known[: len(path)]:
                 what = f"`{'.'.join(one.column)}` is changed twice"
-                raise invalid(what, reader.text, pos, "write a statement for each change")
+                raise reader.error(what, pos, "write a statement for each change")
         out.append(one)
         if not reader.accept_op(","):
             return AlterColumns(tuple(out))
@@ -221,15 +220,15 @@ def _alter_column(reader: Reader) -> AlterColumn:  # noqa: PLR0911 - one line a 
         return AlterColumn(column, "type", read_type(reader))
     if reader.accept("COMMENT"):
         return AlterColumn(column, "comment", reader.string_text())
-    if reader.take("SET", "NOT", "NULL"):
+    if reader.accept("SET", "NOT", "NULL"):
         return AlterColumn(column, "nullable", value=False)
-    if reader.take("DROP", "NOT", "NULL"):
+    if reader.accept("DROP", "NOT", "NULL"):
         return AlterColumn(column, "nullable", value=True)
-    if reader.take("SET", "DEFAULT"):
+    if reader.accept("SET", "DEFAULT"):
         return AlterColumn(column, "default", reader.value())
-    if reader.take("DROP", "DEFAULT"):
+    if reader.accept("DROP", "DEFAULT"):
         return AlterColumn(column, "default", None)
-    if reader.take("SYNC", "IDENTITY"):
+    if reader.accept("SYNC", "IDENTITY"):
         return AlterColumn(column, "identity", None)
     if (place := _place(reader)) is None:
         what = "TYPE, COMMENT, SET NOT NULL, DROP NOT NULL, SET DEFAULT, DROP DEFAULT, FIRST, AFTER or SYNC IDENTITY"
@@ -239,7 +238,7 @@ def _alter_column(reader: Reader) -> AlterColumn:  # noqa: PLR0911 - one line a 
 
 def _change_column(reader: Reader) -> Change:
     """Hive's `CHANGE COLUMN a a INT [COMMENT '..' | FIRST | AFTER b]`, and Spark's form, which is ALTER COLUMN's."""
-    start = reader.at
+    start = reader.position
     *_, name = reader.path()
     if reader.token.kind in ("name", "quoted") and reader.token.text.lower() == name.lower():
         reader.advance()
@@ -249,7 +248,7 @@ def _change_column(reader: Reader) -> Change:
         if (place := _place(reader)) is not None:
             return AlterColumns((AlterColumn((name,), "place", place),))
         reader.fail("expected COMMENT, FIRST or AFTER; to change the type write ALTER COLUMN a TYPE ..")
-    reader.at = start
+    reader.move(start)
     return _alter_columns(reader)
 
 
@@ -259,7 +258,7 @@ def _set_properties(reader: Reader) -> Change:
 
 def _unset_properties(reader: Reader) -> Change:
     # Delta unsets existing keys either way.
-    reader.take("IF", "EXISTS")
+    reader.accept("IF", "EXISTS")
     reader.expect_op("(")
     keys = [reader.property_key()]
     while reader.accept_op(","):
@@ -272,12 +271,12 @@ def _add_constraint(reader: Reader) -> Change:
     name = reader.name_part("a constraint's name")
     if reader.peek("PRIMARY") or reader.peek("FOREIGN") or reader.peek("UNIQUE"):
         reader.absent("a constraint other than CHECK", "write ADD CONSTRAINT name CHECK (..)")
-    reader.need("CHECK")
+    reader.expect("CHECK")
     return AddConstraint(name, reader.bracketed())
 
 
 def _drop_constraint(reader: Reader) -> Change:
-    if_exists = reader.take("IF", "EXISTS")
+    if_exists = reader.accept("IF", "EXISTS")
     return DropConstraint(reader.name_part("a constraint's name"), if_exists)
 
 
@@ -285,7 +284,7 @@ def _drop_feature(reader: Reader) -> Change:
     feature = reader.string_text() if reader.token.kind == "string" else reader.name_part("a feature")
     if not re.fullmatch(r"[\w-]+", feature):
         reader.fail("expected a feature's name")
-    return DropFeature(feature, reader.take("TRUNCATE", "HISTORY"))
+    return DropFeature(feature, reader.accept("TRUNCATE", "HISTORY"))
 
 
 def _cluster_by(reader: Reader) -> Change:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from deltafast._expr.errors import invalid
 from deltafast._sql.tree import Describe, Generate, Optimize, Reorg, Restore, Show, Vacuum
 
 if TYPE_CHECKING:
@@ -24,12 +23,12 @@ __all__ = [
 
 def read_optimize(reader: Reader) -> Optimize:
     """`OPTIMIZE t [FULL] [WHERE ..] [ZORDER BY (..)]`."""
-    reader.need("OPTIMIZE")
+    reader.expect("OPTIMIZE")
     target = reader.table_or_place()
     full = reader.accept("FULL")
     where = reader.where()
     full = reader.accept("FULL") or full
-    columns: tuple[Path, ...] = reader.paths() if reader.take("ZORDER", "BY") else ()
+    columns: tuple[Path, ...] = reader.paths() if reader.accept("ZORDER", "BY") else ()
     return Optimize(target, full, where, columns)
 
 
@@ -38,18 +37,18 @@ def read_reorg(reader: Reader) -> Reorg:
 
     The second is of the whole table.
     """
-    reader.need("REORG", "TABLE")
+    reader.expect("REORG", "TABLE")
     target = reader.table_or_place()
     where = reader.where()
-    reader.need("APPLY")
+    reader.expect("APPLY")
     reader.expect_op("(")
     upgrade = None
     if not reader.accept("PURGE"):
         if where is not None:
             reader.fail("expected PURGE: UPGRADE UNIFORM is of the whole table, without WHERE")
-        reader.need("UPGRADE", "UNIFORM")
+        reader.expect("UPGRADE", "UNIFORM")
         reader.expect_op("(")
-        reader.need("ICEBERG_COMPAT_VERSION")
+        reader.expect("ICEBERG_COMPAT_VERSION")
         reader.expect_op("=")
         upgrade = reader.whole_number("a version of Iceberg compatibility")
         reader.expect_op(")")
@@ -59,7 +58,7 @@ def read_reorg(reader: Reader) -> Reorg:
 
 def read_vacuum(reader: Reader) -> Vacuum:
     """`VACUUM t [LITE | FULL] [USING INVENTORY ..] [RETAIN n HOURS] [DRY RUN]`, in any order."""
-    reader.need("VACUUM")
+    reader.expect("VACUUM")
     target = reader.table_or_place()
     lite, hours, dry_run = False, None, False
     inventory: Source | None = None
@@ -70,7 +69,7 @@ def read_vacuum(reader: Reader) -> Vacuum:
             word, lite = "LITE or FULL", True
         elif reader.accept("FULL"):
             word = "LITE or FULL"
-        elif reader.take("USING", "INVENTORY"):
+        elif reader.accept("USING", "INVENTORY"):
             if reader.accept_op("("):
                 inventory = reader.query(nested=True)
                 reader.expect_op(")")
@@ -78,14 +77,14 @@ def read_vacuum(reader: Reader) -> Vacuum:
                 inventory = reader.source_table()
         elif reader.accept("RETAIN"):
             hours = _hours(reader)
-            if not reader.accept("HOURS", "HOUR"):
+            if not reader.accept_any("HOURS", "HOUR"):
                 reader.fail("expected HOURS")
-        elif reader.take("DRY", "RUN"):
+        elif reader.accept("DRY", "RUN"):
             dry_run = True
         else:
             reader.fail("expected LITE, FULL, USING INVENTORY, RETAIN n HOURS or DRY RUN")
         if word in seen:
-            raise invalid(f"{word} is given twice", reader.text, pos, "give it once")
+            raise reader.error(f"{word} is given twice", pos, "give it once")
         seen.add(word)
     return Vacuum(target, lite, hours, dry_run, inventory)
 
@@ -98,7 +97,7 @@ def _hours(reader: Reader) -> float:
 
 def read_restore(reader: Reader) -> Restore:
     """`RESTORE [TABLE] t [TO] VERSION | TIMESTAMP AS OF ..`."""
-    reader.need("RESTORE")
+    reader.expect("RESTORE")
     reader.accept("TABLE")
     target = reader.table_or_place()
     reader.accept("TO")
@@ -119,8 +118,8 @@ def read_describe(reader: Reader) -> Describe:
         reader.advance()
         what = "history"
     else:
-        reader.take("TABLE")
-        reader.take("EXTENDED")
+        reader.accept("TABLE")
+        reader.accept("EXTENDED")
     target = reader.table_or_place()
     limit = reader.whole_number() if what == "history" and reader.accept("LIMIT") else None
     return Describe(target, what, limit)
@@ -128,7 +127,7 @@ def read_describe(reader: Reader) -> Describe:
 
 def read_show(reader: Reader) -> Show:
     """`SHOW TBLPROPERTIES t [('key')]`, `SHOW COLUMNS IN t`, `SHOW PARTITIONS t`."""
-    reader.need("SHOW")
+    reader.expect("SHOW")
     if reader.accept("TBLPROPERTIES"):
         target, key = reader.table(), None
         if reader.accept_op("("):
@@ -136,7 +135,7 @@ def read_show(reader: Reader) -> Show:
             reader.expect_op(")")
         return Show(target, "properties", key)
     if reader.accept("COLUMNS"):
-        if not reader.accept("IN", "FROM"):
+        if not reader.accept_any("IN", "FROM"):
             reader.fail("expected IN")
         return Show(reader.table(), "columns")
     if reader.accept("PARTITIONS"):
@@ -146,10 +145,10 @@ def read_show(reader: Reader) -> Show:
 
 def read_generate(reader: Reader) -> Generate:
     """`GENERATE symlink_format_manifest FOR TABLE t`."""
-    reader.need("GENERATE")
+    reader.expect("GENERATE")
     pos = reader.token.pos
     kind = reader.name_part("symlink_format_manifest")
     if kind.lower() != "symlink_format_manifest":
-        raise invalid(f"{kind!r} cannot be generated", reader.text, pos, "there is symlink_format_manifest")
-    reader.need("FOR", "TABLE")
+        raise reader.error(f"{kind!r} cannot be generated", pos, "there is symlink_format_manifest")
+    reader.expect("FOR", "TABLE")
     return Generate(reader.table_or_place())

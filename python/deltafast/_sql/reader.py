@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
-from deltafast._expr.errors import invalid, unsupported
-from deltafast._expr.lexer import Token, tokenize
-from deltafast._expr.parser import MAX_DEPTH, Parser
+from deltafast._expr.cursor import TokenCursor
+from deltafast._expr.parser import ADDITION, MAX_DEPTH, ExpressionParser
 from deltafast._sql.query_text import read_named, read_query, suffixed
 from deltafast._sql.tree import Default, Expression, Query, Source, TableName, TimeTravel, Values
 from deltafast.exceptions import InvalidArgumentError
@@ -29,56 +28,43 @@ _NO_ALIAS: Final = frozenset(
 )
 
 
-class Reader(Parser):
-    """Parser of a statement, from left to right."""
+class Reader(TokenCursor):
+    """Cursor over the tokens of a statement, with the parsers of what several statements have.
 
+    Args:
+        text: The statement.
+        zone: The session's time zone, for timestamp literals without one.
+        start: The position in the statement to begin at.
+    """
+
+    hint = "docs/sql.md has the statements; names that are keywords need `backticks`"
     #: Whether queries are Spark's.
     spark: ClassVar[bool] = False
 
-    def __init__(self, text: str, zone: str) -> None:
-        self.text = text
+    def __init__(self, text: str, zone: str, start: int = 0) -> None:
+        super().__init__(text, start, lenient=True)
         self.zone = zone
-        self.tokens = tokenize(text, lenient=True)
-        self.at = 0
-        self.depth = 0
-        self.named: Named | None = None
+        self._named: Named | None = None
 
-    # --- words -----------------------------------------------------------------------------------
-
-    def peek(self, *words: str) -> bool:
-        """Return whether these words come next."""
-        return all(self.ahead(n).upper == word for n, word in enumerate(words))
-
-    def take(self, *words: str) -> bool:
-        """Consume these words if all of them come next."""
-        if not self.peek(*words):
-            return False
-        self.at += len(words)
-        return True
-
-    def need(self, *words: str) -> None:
-        """Consume these words, or fail."""
-        for word in words:
-            self.expect(word)
+    # --- errors ----------------------------------------------------------------------------------
 
     def fail(self, what: str) -> NoReturn:
         """Raise an error with what was expected and what was found."""
         token = self.token
         if token.kind == "broken":
             if self.text[token.pos] == ";":
-                raise invalid("one statement at a time", self.text, token.pos, "call sql() for each of them")
+                raise self.error("one statement at a time", token.pos, "call sql() for each of them")
             raise InvalidArgumentError(token.text)
         found = "the end" if token.kind == "end" else repr(token.text[:40])
-        hint = "docs/sql.md has the statements; names that are keywords need `backticks`"
-        raise invalid(f"{what}, found {found}", self.text, token.pos, hint)
+        raise self.error(f"{what}, found {found}", token.pos, self.hint)
 
     def absent(self, what: str, hint: str, pos: int | None = None) -> NoReturn:
         """Refuse a construct that this release does not support."""
-        raise unsupported(f"{what} is not supported", self.text, self.token.pos if pos is None else pos, hint)
+        raise self.unsupported(f"{what} is not supported", self.token.pos if pos is None else pos, hint)
 
     def expect_end(self) -> None:
         """Fail unless the statement ends here."""
-        if self.token.kind != "end":
+        if not self.at_end:
             self.fail("expected the end of the statement")
 
     # --- names -----------------------------------------------------------------------------------
@@ -128,7 +114,7 @@ class Reader(Parser):
         if first.lower() == "delta" and token.kind == "quoted" and not self.is_op("."):
             return TableName(second, by_path=True, pos=pos)
         hint = "write delta.`place`, or give the table as an argument: sql(text, name=table)"
-        raise invalid("there is no catalog to look a table up in", self.text, pos, hint)
+        raise self.error("there is no catalog to look a table up in", pos, hint)
 
     def table_or_place(self) -> TableName:
         """Read a table, or its location as a string, as maintenance commands accept it."""
@@ -145,22 +131,22 @@ class Reader(Parser):
         elif self.accept_op("@"):
             table = suffixed(f"{table.name}@{self.advance().text}", table.pos, by_path=False)
             if table.at is None:
-                self.at -= 1
+                self.back()
                 self.fail("expected a version such as v5 or 20260131120000000 after @")
         at = self.travel()
         if at is None:
             return table
         if table.at is not None:
-            self.at -= 1
+            self.back()
             self.fail("the table has two versions")
         return TableName(table.name, table.by_path, table.pos, at)
 
     def travel(self) -> TimeTravel | None:
         """`[FOR] VERSION AS OF 5`, `[FOR] TIMESTAMP AS OF '..'`."""
-        self.take("FOR")
-        if self.take("VERSION", "AS", "OF") or self.take("SYSTEM_VERSION", "AS", "OF"):
+        self.accept("FOR")
+        if self.accept("VERSION", "AS", "OF") or self.accept("SYSTEM_VERSION", "AS", "OF"):
             return TimeTravel(version=self.whole_number("a version"))
-        if self.take("TIMESTAMP", "AS", "OF") or self.take("SYSTEM_TIME", "AS", "OF"):
+        if self.accept("TIMESTAMP", "AS", "OF") or self.accept("SYSTEM_TIME", "AS", "OF"):
             return TimeTravel(timestamp=self.value())
         return None
 
@@ -178,25 +164,23 @@ class Reader(Parser):
     def value(self, level: int = 0) -> Expression:
         """Read an expression, as a string."""
         start = self.token.pos
-        self.depth = 0
         try:
-            self.expression(level)
+            ExpressionParser(self, self.zone).expression(level)
         except RecursionError:
             hint = "write long lists with IN"
-            raise invalid(f"the expression nests more than {MAX_DEPTH} levels deep", self.text, start, hint) from None
+            raise self.error(f"the expression nests more than {MAX_DEPTH} levels deep", start, hint) from None
         return Expression(self.text[start : self.token.pos].rstrip(), start)
 
     def value_before_query(self) -> Expression:
         """Read an expression before a query in parentheses, which would look like the arguments of a call."""
-        depth, kept = 0, self.tokens
-        for n in range(self.at, len(kept) - 1):
-            if not depth and kept[n].text == "(" and kept[n + 1].upper in (*QUERY_WORDS, "VALUES"):
-                self.tokens = [*kept[:n], Token("end", "", kept[n].pos)]
-                break
-            depth += (kept[n].text in "([") - (kept[n].text in ")]") if kept[n].kind == "op" else 0
-        found = self.value()
-        self.tokens = kept
-        return found
+        depth, count = 0, 0
+        while (token := self.ahead(count)).kind not in ("end", "broken"):
+            if not depth and token.text == "(" and self.ahead(count + 1).upper in (*QUERY_WORDS, "VALUES"):
+                with self.ending_at(self.position + count):
+                    return self.value()
+            depth += (token.text in "([") - (token.text in ")]") if token.kind == "op" else 0
+            count += 1
+        return self.value()
 
     def value_or_default(self) -> Expression | Default:
         """Read an expression, or `DEFAULT`."""
@@ -220,7 +204,7 @@ class Reader(Parser):
         """Read a string."""
         if self.token.kind != "string":
             self.fail(f"expected {what}")
-        return str(self.string().lit.value)
+        return self.strings()
 
     def whole_number(self, what: str = "a number") -> int:
         """Read an integer, also in quotes."""
@@ -281,39 +265,31 @@ class Reader(Parser):
         """Read a query, up to the end of the statement or, if `nested`, to the closing parenthesis."""
         found, end = read_query(self.text, self.token.pos, self.moment_at, nested=nested, spark=self.spark)
         self.restart(end)
-        return found if self.named is None else self.named.before(found)
+        return found if self._named is None else self._named.before(found)
 
     def named_queries(self) -> None:
         """Read `WITH a AS (..)` before a statement other than a query; queries in the statement can use the names."""
         found = read_named(self.text, self.token.pos, self.moment_at, spark=self.spark) if self.peek("WITH") else None
         if found is None:
             return
-        self.named, end = found
+        self._named, end = found
         self.restart(end)
         if self.token.upper in ("UPDATE", "DELETE"):
             self.absent(f"WITH before {self.token.upper}", "its conditions and values take no queries; write a MERGE")
 
     def known(self, table: TableName) -> TableName | Query:
         """Read a table, or a name that WITH defines."""
-        if self.named is None or table.by_path or table.at is not None or table.name.lower() not in self.named.names:
+        if self._named is None or table.by_path or table.at is not None or table.name.lower() not in self._named.names:
             return table
         tick = "`" if self.spark else '"'
         parts = ("SELECT * FROM ", f"{tick}{table.name.replace(tick, tick * 2)}{tick}")
-        return self.named.before(Query("".join(parts), parts, frozenset({table.name.lower()})))
+        return self._named.before(Query("".join(parts), parts, frozenset({table.name.lower()})))
 
     def moment_at(self, pos: int) -> tuple[Expression, int]:
         """Return the expression at a position in a query, and the position after it."""
-        inner = Reader.__new__(type(self))
-        inner.text, inner.zone, inner.at, inner.depth = self.text, self.zone, 0, 0
-        inner.tokens = tokenize(self.text, pos, lenient=True)
         # Only operators above AND and comparisons: the rest belongs to the query.
-        found = inner.value(_ADDITION)
+        found = type(self)(self.text, self.zone, pos).value(ADDITION)
         return found, found.pos + len(found.text)
-
-    def restart(self, pos: int) -> None:
-        """Continue at a position in the statement."""
-        self.tokens = tokenize(self.text, pos, lenient=True)
-        self.at = 0
 
     def source(self) -> Source:
         """`VALUES ..`, `TABLE t`, or a query."""
@@ -333,7 +309,7 @@ class Reader(Parser):
             out.append(self.row())
             if len(out[-1]) != len(out[0]):
                 what = f"row {len(out)} has {len(out[-1])} values, the first has {len(out[0])}"
-                raise invalid(what, self.text, self.token.pos, "give all rows as many")
+                raise self.error(what, self.token.pos, "give all rows as many")
             if not self.accept_op(","):
                 return Values(tuple(out), pos)
 
@@ -346,7 +322,3 @@ class Reader(Parser):
             out.append(self.value_or_default())
         self.expect_op(")")
         return tuple(out)
-
-
-#: The level of `+` in `expr.parser`.
-_ADDITION: Final = 10

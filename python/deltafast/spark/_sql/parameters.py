@@ -6,6 +6,7 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from deltafast._expr.lexer import OPAQUE
 from deltafast._ops.delete_update import literal
 from deltafast.exceptions import InvalidArgumentError
 
@@ -15,11 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["bound", "spelled"]
 
 #: Parameters, and the tokens that contain none, though they may look so.
-_PIECE: Final = re.compile(
-    r"""--[^\r\n]* | /\*.*?\*/ | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `(?:[^`]|``)*` | ::
-    | :(?P<name>[A-Za-z_]\w*) | (?P<mark>\?)""",
-    re.VERBOSE | re.DOTALL,
-)
+_PIECE: Final = re.compile(rf"{OPAQUE}|::|:(?P<name>[A-Za-z_]\w*)|(?P<mark>\?)", re.DOTALL)
 
 
 def bound(text: str, args: Mapping[str, Any] | Sequence[Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from deltafast._expr.lexer import OPAQUE
 from deltafast._sql.query_text import read_query
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import quoted
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["with_values"]
 
 _PIECE: Final = re.compile(
-    r"""--[^\r\n]* | /\*.*?\*/ | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `(?:[^`]|``)*`
-    | (?P<query>\( (?=\s*(?:SELECT|WITH)\b)) | (?P<where>\bWHERE\b)""",
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+    rf"{OPAQUE}|(?P<query>\((?=\s*(?:SELECT|WITH)\b))|(?P<where>\bWHERE\b)", re.DOTALL | re.IGNORECASE
 )
 
 
