@@ -43,7 +43,7 @@ test-full: $(VENV)/.made ## Set up, build, run all tests there are; takes up to 
 	$(PYTEST) --proof all tests/crash
 
 rust-test: $(VENV)/.made
-	cargo test --workspace --features $(FEATURES) --lib --test rust
+	cargo test --workspace --features $(FEATURES),testing --lib --test rust
 
 # The limits of circles and names are today's numbers: they only go down.
 check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and the fast tests
@@ -59,7 +59,7 @@ check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and t
 	$(VENV)/bin/ruff format --check $(wildcard $(SOURCES))
 	$(VENV)/bin/ruff check $(wildcard $(SOURCES))
 	$(VENV)/bin/pyright
-	cargo clippy --workspace --all-targets --features $(FEATURES),python -- -D warnings
+	cargo clippy --workspace --all-targets --features $(FEATURES),testing,python -- -D warnings
 	$(PY) -m mypy.stubtest deltafast._core --allowlist dev/stubtest.txt
 	$(MAKE) fast
 

@@ -699,6 +699,17 @@ impl From<arrow_schema::ArrowError> for Error {
     }
 }
 
+/// Returns [`Error::Internal`] from the function unless a condition holds that only a defect can
+/// break: `invariant!(condition, "message {}", argument)`.
+macro_rules! invariant {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err($crate::error::Error::internal(format!($($message)+)));
+        }
+    };
+}
+pub(crate) use invariant;
+
 #[cfg(test)]
 mod tests {
     use super::*;

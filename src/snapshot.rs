@@ -34,7 +34,7 @@ pub use files::SnapshotFiles;
 use log_damage::{FallbackResult, checksum_warning, fallback_warning, with_fallback};
 use segment_cell::SegmentCell;
 
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Result, ResultExt, invariant};
 use crate::exec::{self, CancellationToken, now_ms};
 use crate::log::{
     CheckpointInstance, ChecksumFileContents, CommitFile, DeltaLog, LogListing, LogSegment,
@@ -693,12 +693,12 @@ impl Snapshot {
             ..ActionSelection::default()
         };
         for commit in &new {
-            if commit.version != longer.version + 1 {
-                return Err(Error::internal(format!(
-                    "commit {} cannot follow version {}",
-                    commit.version, longer.version
-                )));
-            }
+            invariant!(
+                commit.version == longer.version + 1,
+                "commit {} cannot follow version {}",
+                commit.version,
+                longer.version
+            );
             longer.version = commit.version;
             let text = self.0.commit_cache.get(commit)?;
             let singles = commit::non_file_actions(&text, &take)

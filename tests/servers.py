@@ -151,7 +151,7 @@ class S3(_Bucket):
 
 
 #: moto looks whether an object is there and stores it later: of 20 writers at once two win now and then (on a busy
-#: machine in 8 of 200 rounds), which is no S3 to test commits on. So it has to do one thing after the other.
+#: machine in 8 of 200 rounds), which is not an S3 to test commits on. So it has to do one thing after the other.
 _MOTO = """
 import sys, threading
 import moto.server as server

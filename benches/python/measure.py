@@ -499,7 +499,7 @@ def _(clock: Clock, job: Job) -> Facts:
 
 @does("vacuum", "deltafast", "deltalake")
 def _(clock: Clock, job: Job) -> Facts:
-    """Plan a vacuum of all that is no version's, from the handle to the list."""
+    """Plan a vacuum of all that is not a version's, from the handle to the list."""
     table_class = _delta(job)
     with clock.phase("plan"):
         gone = table_class(job["table"]).vacuum(dry_run=True, full=True)

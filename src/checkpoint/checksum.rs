@@ -276,7 +276,7 @@ impl VersionChecksum {
     /// [`Error::Internal`].
     pub fn to_json(&self) -> Result<String> {
         let mut json = serde_json::to_value(self)
-            .map_err(|e| Error::internal(format!("a checksum is no JSON: {e}")))?;
+            .map_err(|e| Error::internal(format!("a checksum is not JSON: {e}")))?;
         if let Some(json) = json.as_object_mut() {
             json.retain(|_, value| !value.is_null());
         }

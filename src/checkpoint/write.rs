@@ -369,7 +369,7 @@ impl CheckpointWriter<'_> {
     /// The non-file actions.
     fn non_file_actions(&self) -> Result<Vec<Value>> {
         let value = |value: serde_json::Result<Value>| {
-            value.map_err(|e| Error::internal(format!("an action is no JSON: {e}")))
+            value.map_err(|e| Error::internal(format!("an action is not JSON: {e}")))
         };
         let mut protocol = self.snapshot.protocol().clone();
         // A list is present exactly where the protocol versions require one.

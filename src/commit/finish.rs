@@ -306,14 +306,11 @@ pub fn metric_value(number: impl ToString) -> Value {
 /// A command's entry in `commitInfo`; parameters and metrics that are null are left out.
 #[must_use]
 pub fn operation(name: &str, parameters: Value, metrics: Value) -> CommitOperation {
-    let present = |value: Value| match value {
-        Value::Object(map) => map
-            .into_iter()
-            .filter(|(_, value)| !value.is_null())
-            .collect(),
+    let entries = |value: Value| match value {
+        Value::Object(map) => map,
         _ => Map::new(),
     };
-    let text = |value: Value| {
+    let string = |value: Value| {
         if value.is_string() {
             value
         } else {
@@ -321,11 +318,11 @@ pub fn operation(name: &str, parameters: Value, metrics: Value) -> CommitOperati
         }
     };
     CommitOperation {
-        parameters: present(parameters),
-        metrics: present(metrics)
+        metrics: entries(metrics)
             .into_iter()
-            .map(|(key, value)| (key, text(value)))
+            .filter(|(_, value)| !value.is_null())
+            .map(|(key, value)| (key, string(value)))
             .collect(),
-        ..CommitOperation::new(name)
+        ..CommitOperation::with_parameters(name, entries(parameters))
     }
 }

@@ -47,7 +47,7 @@ impl IsolationLevel {
             .find(|level| level.name().eq_ignore_ascii_case(name))
             .ok_or_else(|| {
                 Error::invalid(format!(
-                    "`{name}` is no isolation level; known are Serializable and WriteSerializable"
+                    "`{name}` is not an isolation level; known are Serializable and WriteSerializable"
                 ))
             })
     }
@@ -112,6 +112,21 @@ impl CommitOperation {
         Self {
             name: name.into(),
             ..Self::default()
+        }
+    }
+
+    /// An operation with parameters; those that are null are left out.
+    pub fn with_parameters<K: Into<String>>(
+        name: impl Into<String>,
+        parameters: impl IntoIterator<Item = (K, Value)>,
+    ) -> Self {
+        Self {
+            parameters: parameters
+                .into_iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(key, value)| (key.into(), value))
+                .collect(),
+            ..Self::new(name)
         }
     }
 

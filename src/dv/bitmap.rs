@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, invariant};
 
 /// Magic number of the portable format, which the protocol prescribes.
 const PORTABLE: u32 = 1_681_511_377;
@@ -293,11 +293,10 @@ impl RoaringBitmapArray {
         let mut key = 0;
         let mut last = None;
         for position in positions {
-            if last.is_some_and(|last| last >= position) {
-                return Err(Error::internal(
-                    "the positions of a deletion vector do not ascend",
-                ));
-            }
+            invariant!(
+                last.is_none_or(|last| last < position),
+                "the positions of a deletion vector do not ascend"
+            );
             last = Some(position);
             if position / SPAN != key {
                 set.push_values(key, &values);

@@ -239,7 +239,7 @@ impl DeletionVectorFile {
                 path: format!("deletion_vector_{}.bin", hyphenated(&bytes)),
                 in_log: z85::encode(&bytes),
             }),
-            Err(_) => Err(Error::internal(format!("`{uuid}` is no UUID"))),
+            Err(_) => Err(Error::internal(format!("`{uuid}` is not a UUID"))),
         }
     }
 }

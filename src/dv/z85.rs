@@ -29,7 +29,7 @@ pub fn decode(text: &str) -> Result<Vec<u8>> {
     let (groups, rest) = text.as_bytes().as_chunks::<5>();
     if !rest.is_empty() {
         return Err(Error::corrupt(format!(
-            "Z85 text of {} characters, which is no multiple of five",
+            "Z85 text of {} characters, which is not a multiple of five",
             text.len()
         )));
     }

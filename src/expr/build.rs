@@ -45,7 +45,7 @@ impl Expr {
                 .is_some_and(|places| !matches!(places, Self::Literal { .. }))
         {
             return Err(Error::unsupported(format!(
-                "`{}` to places that are no literal is not supported by the core",
+                "`{}` to a number of places that is not a literal is not supported by the core",
                 function.name()
             )));
         }

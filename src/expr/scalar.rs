@@ -101,7 +101,7 @@ impl Scalar {
     pub fn from_json(value: &Value, data_type: &DataType) -> Result<Self> {
         let wrong = || {
             Error::invalid(format!(
-                "expression tree: {} is no literal of type {data_type}",
+                "expression tree: {} is not a literal of type {data_type}",
                 shown(&value.to_string())
             ))
         };

@@ -49,7 +49,7 @@ pub(super) fn clustering_columns(snapshot: &Snapshot) -> Result<Vec<Vec<String>>
         return Ok(Vec::new());
     };
     let parsed: Value = serde_json::from_str(&domain.configuration)
-        .map_err(|e| Error::corrupt(format!("the domain `{CLUSTERING}` is no JSON: {e}")))?;
+        .map_err(|e| Error::corrupt(format!("the domain `{CLUSTERING}` is not JSON: {e}")))?;
     let columns = parsed
         .get("clusteringColumns")
         .and_then(Value::as_array)

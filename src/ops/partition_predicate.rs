@@ -76,7 +76,7 @@ impl PartitionSet {
             if out.known.insert(row.as_ref().to_vec()) {
                 let values = typed.iter().map(|array| {
                     Scalar::of(array, n)
-                        .ok_or_else(|| Error::internal("a partition value is no scalar"))
+                        .ok_or_else(|| Error::internal("a partition value is not a scalar"))
                 });
                 out.values.push(values.collect::<Result<_>>()?);
             }

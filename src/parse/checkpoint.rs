@@ -564,7 +564,7 @@ fn file_batch(
 ) -> Result<FileBatch> {
     let actions = batch.column(0).as_struct_opt().ok_or_else(|| {
         Error::corrupt(format!(
-            "the checkpoint's column `{}` is no struct",
+            "the checkpoint's column `{}` is not a struct",
             kind.column()
         ))
     })?;

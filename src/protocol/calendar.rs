@@ -162,7 +162,7 @@ impl TimeZoneSpec {
     pub fn parse(name: &str) -> Result<Self> {
         Self::of(name).ok_or_else(|| {
             Error::invalid(format!(
-                "`{}` is no time zone; use a region as `Europe/Paris` or an offset as `+01:00`",
+                "`{}` is not a time zone; use a region as `Europe/Paris` or an offset as `+01:00`",
                 shown(name)
             ))
         })

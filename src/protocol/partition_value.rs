@@ -35,7 +35,7 @@ pub fn parse(
 ) -> Result<ArrayRef> {
     let bad = |text: &str| {
         Error::corrupt(format!(
-            "the partition value `{}` is no {data_type}",
+            "the partition value `{}` is not of type {data_type}",
             shown(text)
         ))
     };
@@ -236,7 +236,10 @@ mod tests {
             TimeZoneSpec::UTC,
         )
         .unwrap_err();
-        assert!(error.to_string().contains("`x1` is no integer"), "{error}");
+        assert!(
+            error.to_string().contains("`x1` is not of type integer"),
+            "{error}"
+        );
     }
 
     #[test]

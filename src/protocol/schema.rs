@@ -484,7 +484,7 @@ impl DataType {
                     .and_then(|r| r.strip_suffix(')'))
                 {
                     return decimal(inner)
-                        .ok_or_else(|| Error::corrupt(format!("schema: `{}` is no decimal type (precision 1 to 38, scale 0 to precision)", shown(name))));
+                        .ok_or_else(|| Error::corrupt(format!("schema: `{}` is not a decimal type (precision 1 to 38, scale 0 to precision)", shown(name))));
                 }
                 if let Some(inner) = name
                     .strip_prefix("char(")

@@ -1,18 +1,16 @@
 //! PRUNE: the expression tree evaluated over statistics. (tree, statistics of files) -> which files
-//! may or must hold matching rows.
+//! may hold matching rows.
 //!
 //! For every file the possible outcomes of its rows are three bits (true, false, null), each a
 //! superset of the real outcomes. NOT swaps the first two, AND and OR combine them, and bounds
-//! decide every leaf: `may_match` reads the first bit, `always_matches` requires the other two to
-//! be clear. So pruning needs no rewriting of NOT, and an unknown part can only make the answer
-//! less selective. The evaluator itself computes expressions of partition values alone exactly.
+//! decide every leaf; `may_match` reads the first bit. So pruning needs no rewriting of NOT, and an
+//! unknown part can only make the answer less selective. The evaluator itself computes expressions of partition values alone exactly.
 //!
 //! Statistics may be absent, null, wide or truncated; all of that means "unknown", never an error:
 //! statistics are hints. A file is dropped only when its bounds prove that it has no matching rows.
 //!
 //! Rejected: rewriting a predicate into another predicate over `min`/`max` columns, as the other
-//! implementations do: it has to treat NOT, null and `NaN` case by case, and cannot answer
-//! `always_matches`.
+//! implementations do: it has to treat NOT, null and `NaN` case by case.
 //!
 //! Protocol: "Per-file Statistics", "Partition Value Serialization". Cost: a few kernels per leaf
 //! over as many rows as files.
@@ -44,12 +42,6 @@ pub trait PruningStatistics {
     fn null_count(&self, path: &[String]) -> Option<Int64Array>;
     /// Number of rows, deleted ones included.
     fn num_records(&self) -> Option<Int64Array>;
-    /// Whether the bounds are values of rows that are not deleted. Absent is true. Wide bounds are
-    /// valid bounds, and of the null counts only "none" and "all" are used, which hold for wide
-    /// ones too; so nothing here depends on it yet.
-    fn tight_bounds(&self) -> Option<BooleanArray> {
-        None
-    }
     /// The value that every row of the file has in a partition column; null is null.
     fn partition(&self, path: &[String]) -> Option<ArrayRef>;
 }
@@ -61,21 +53,6 @@ pub trait PruningStatistics {
 pub fn may_match(predicate: &BoundExpr, facts: &dyn PruningStatistics) -> Result<BooleanArray> {
     Ok(BooleanArray::new(
         outcomes(predicate, facts)?.may_be_true,
-        None,
-    ))
-}
-
-/// The files for all of whose rows the predicate is certainly true.
-///
-/// # Errors
-/// As [`may_match`].
-pub fn always_matches(
-    predicate: &BoundExpr,
-    facts: &dyn PruningStatistics,
-) -> Result<BooleanArray> {
-    let outcomes = outcomes(predicate, facts)?;
-    Ok(BooleanArray::new(
-        !&(&outcomes.may_be_false | &outcomes.may_be_null),
         None,
     ))
 }

@@ -13,6 +13,15 @@ use crate::expr::scalar::compare_doubles;
 use crate::expr::{CastMode, Scalar};
 use crate::protocol::calendar::TimeZoneSpec;
 
+/// The files for all of whose rows the predicate is certainly true.
+fn always_matches(predicate: &BoundExpr, facts: &dyn PruningStatistics) -> Result<BooleanArray> {
+    let outcomes = outcomes(predicate, facts)?;
+    Ok(BooleanArray::new(
+        !&(&outcomes.may_be_false | &outcomes.may_be_null),
+        None,
+    ))
+}
+
 #[derive(Default)]
 struct Known {
     rows: usize,

@@ -804,7 +804,7 @@ impl TableMerge {
         let MergeState::Job(mut job) = self.take(py)? else {
             return Err(to_python(
                 py,
-                &Error::internal("a merge that is no job has no marks"),
+                &Error::internal("a merge that is not a job has no marks"),
             ));
         };
         let (job, whole) = wait(py, move |cancel| {
@@ -826,7 +826,7 @@ impl TableMerge {
         let MergeState::Job(job) = self.take(py)? else {
             return Err(to_python(
                 py,
-                &Error::internal("a merge that is no job has no folders"),
+                &Error::internal("a merge that is not a job has no folders"),
             ));
         };
         let done = wait_settled(py, move |cancel| {

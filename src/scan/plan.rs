@@ -251,23 +251,6 @@ impl PruningStatistics for PlanFileStatistics<'_> {
         Some(self.batch.stats.as_ref()?.num_records.clone())
     }
 
-    fn tight_bounds(&self) -> Option<BooleanArray> {
-        let stats = self.batch.stats.as_ref()?;
-        // Bounds of a file with a deletion vector are only tight if the writer says so; otherwise
-        // they may be the bounds of the whole file.
-        Some(match &self.batch.files.dv {
-            None => stats.tight_bounds.clone(),
-            Some(dv) => (0..self.rows())
-                .map(|row| {
-                    Some(
-                        !dv.present.value(row)
-                            || (stats.tight_bounds.is_valid(row) && stats.tight_bounds.value(row)),
-                    )
-                })
-                .collect(),
-        })
-    }
-
     fn partition(&self, path: &[String]) -> Option<ArrayRef> {
         let [name] = path else { return None };
         let at = self.partition_names.iter().position(|p| p == name)?;

@@ -95,7 +95,7 @@ impl LocalStore {
     }
 
     /// The same, with every step of a commit shown to `watch` first.
-    #[doc(hidden)]
+    #[cfg(test)]
     #[must_use]
     pub fn with_put_observer(
         self,

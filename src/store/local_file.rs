@@ -120,7 +120,7 @@ pub(super) fn modified_ms(metadata: &Metadata) -> i64 {
 pub(super) fn object_meta(path: &str, file: &Path, metadata: &Metadata) -> Result<ObjectMeta> {
     if !metadata.is_file() {
         return Err(Error::storage(
-            format!("is no regular file: {}", file.display()),
+            format!("is not a regular file: {}", file.display()),
             false,
         ));
     }

@@ -13,7 +13,7 @@ mod check;
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 mod client;
 mod external_paths;
-#[doc(hidden)]
+#[cfg(any(test, feature = "testing"))]
 pub mod fault;
 mod hadoop;
 mod local;

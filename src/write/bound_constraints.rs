@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::length_limits::ColumnLengths;
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, Result, invariant, shown};
 use crate::expr::BoundExpr;
 use crate::protocol::action::{FormatSpecification, Metadata, Protocol};
 use crate::protocol::features;
@@ -177,14 +177,12 @@ impl TableConstraints {
                     .zip(b)
                     .all(|(a, b)| (&a.name, &a.sql) == (&b.name, &b.sql))
         };
-        if !same(&self.checks, &asked.checks)
-            || !same(&self.generated, &asked.generated)
-            || !same(&self.defaults, &asked.defaults)
-        {
-            return Err(Error::internal(
-                "the bound expressions are not those of the table's constraints",
-            ));
-        }
+        invariant!(
+            same(&self.checks, &asked.checks)
+                && same(&self.generated, &asked.generated)
+                && same(&self.defaults, &asked.defaults),
+            "the bound expressions are not those of the table's constraints"
+        );
         let computed = |list: &[NamedExpression]| {
             let bound = |demand: &NamedExpression| {
                 Ok(ComputedColumn {

@@ -592,7 +592,7 @@ fn micros(
     let raw = cast(array, &Arrow::Int64)?;
     let raw = raw
         .as_primitive_opt::<Int64Type>()
-        .ok_or_else(|| Error::internal("a timestamp is no number"))?;
+        .ok_or_else(|| Error::internal("a timestamp is not a number"))?;
     let convert = |value: i64| match unit {
         TimeUnit::Second => value.checked_mul(1_000_000),
         TimeUnit::Millisecond => value.checked_mul(1000),

@@ -323,7 +323,7 @@ fn values(
     let decode = |text: &str| {
         let text = percent_decode_str(text)
             .decode_utf8()
-            .map_err(|_| Error::invalid("the name of a partition folder is no text"))?;
+            .map_err(|_| Error::invalid("the name of a partition folder is not UTF-8"))?;
         Ok::<_, Error>(text.into_owned())
     };
     let value = |(field, folder): (&StructField, &str)| {

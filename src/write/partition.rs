@@ -238,7 +238,7 @@ fn value(array: &ArrayRef, data_type: &DataType, row: usize) -> Result<Option<St
         (DataType::Binary, Arrow::Binary) => {
             let bytes = array.as_binary::<i32>().value(row);
             let text = std::str::from_utf8(bytes).map_err(|_| {
-                Error::unsupported("a binary partition value that is no UTF-8 cannot be written")
+                Error::unsupported("a binary partition value that is not UTF-8 cannot be written")
             })?;
             text.clone_into(&mut out);
         }

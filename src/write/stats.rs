@@ -61,7 +61,7 @@ impl StatsPlan {
             None => Ok(default),
             Some(text) => text.trim().parse::<i64>().map_err(|_| {
                 Error::invalid(format!(
-                    "the table property `{key}` is `{}`, which is no whole number",
+                    "the table property `{key}` is `{}`, which is not a whole number",
                     shown(text)
                 ))
             }),
@@ -70,7 +70,7 @@ impl StatsPlan {
             None => None,
             Some(text) => {
                 let columns = columns(text).ok_or_else(|| {
-                    Error::invalid(format!("the table property `delta.dataSkippingStatsColumns` is `{}`, which is no list of columns", shown(text)))
+                    Error::invalid(format!("the table property `delta.dataSkippingStatsColumns` is `{}`, which is not a list of columns", shown(text)))
                 })?;
                 Some(
                     columns

@@ -489,7 +489,7 @@ fn check_stats(batch: &RecordBatch, schema: &StructType, text: &str) {
                             } else {
                                 order != Ordering::Less
                             },
-                            "{path:?}: {found:?} is no bound of {v:?}"
+                            "{path:?}: {found:?} is not a bound of {v:?}"
                         );
                     }
                     continue;

@@ -402,7 +402,7 @@ class Run:
                     self.complain(f"{reader} reads version {version}, which {first_difference(rows, wanted)}")
 
     def _clear(self) -> None:
-        """Vacuum what the dead left behind: all that is no version's must go, all else must stay."""
+        """Vacuum what the dead left behind: all that is not a version's must go, all else must stay."""
         long_ago = time.time() - 2 * 86400
         for path in self._data_files():
             os.utime(path, (long_ago, long_ago))

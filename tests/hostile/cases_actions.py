@@ -93,7 +93,7 @@ for _name, _value in [("missing", None), ("null", "null"), ("number", "7"), ("li
 
     @case(f"path_{_name}", error("CorruptLogError|InvalidArgumentError", THIRD))
     def _(folder: pathlib.Path, value: str | None = _value) -> None:
-        """An add whose path is no text."""
+        """An add whose path is not a string."""
         _raw(folder, '"path":"part-2.parquet",', "" if value is None else f'"path":{value},')
 
 

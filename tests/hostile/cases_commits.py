@@ -90,7 +90,7 @@ def _(folder: pathlib.Path) -> None:
 
 @case("commit_invalid_utf8", error("CorruptLogError", THIRD))
 def _(folder: pathlib.Path) -> None:
-    """A path with a byte that is no UTF-8."""
+    """A path with a byte that is not UTF-8."""
     _third(
         folder,
         b'{"add":{"path":"part-\xff\xfe.parquet","partitionValues":{},"size":1,"modificationTime":1,"dataChange":true}}',

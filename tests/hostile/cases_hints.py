@@ -215,7 +215,7 @@ for _name, _content in [
 
     @case(f"checksum_{_name}", rows(FIVE))
     def _(folder: pathlib.Path, content: bytes = _content) -> None:
-        """An unreadable checksum is no error."""
+        """An unreadable checksum is not an error."""
         (log.basic(folder, 5).log / "00000000000000000004.crc").write_bytes(content)
 
 

@@ -69,7 +69,7 @@ for _name, _path, _expect in _ESCAPES:
         table, size = _outside(folder)
         table.commit(2, log.add(path, size))
 
-    # A path that is no text at all is corrupt wherever it stands.
+    # A path that is not a string at all is corrupt wherever it stands.
     _removed = either(TWO, "CorruptLogError") if _name in {"with_nul", "with_no_utf8"} else rows(TWO)
 
     @case(f"path_{_name}_of_a_removed_file", _removed, secrets=LEAK)

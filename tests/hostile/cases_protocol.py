@@ -493,7 +493,7 @@ def _(folder: pathlib.Path) -> None:
 
 @case("in_commit_timestamp_enablement_text", either(ALL, "CorruptLogError"))
 def _(folder: pathlib.Path) -> None:
-    """An enablement version that is no number."""
+    """An enablement version that is not a number."""
     table = log.basic(folder)
     configuration = {
         "delta.enableInCommitTimestamps": "true",

@@ -130,7 +130,7 @@ def check(case: Case, answer: dict[str, Any]) -> None:
 
 def _check_error(expect: Expect, answer: dict[str, Any]) -> None:
     message, classes = answer["error"], answer["classes"]
-    assert "DeltaError" in classes, f"{answer['class']} is no DeltaError: {message[:500]}"
+    assert "DeltaError" in classes, f"{answer['class']} is not a DeltaError: {message[:500]}"
     assert "InternalError" not in classes, f"a defect of ours: {message[:500]}"
     assert message.strip()
     assert len(message) <= LONGEST_MESSAGE, f"a message of {len(message)} letters"

@@ -118,7 +118,7 @@ def main() -> None:
         start = time.monotonic()
         try:
             response = answer(module, request)
-        except BaseException as error:  # noqa: BLE001 - a panic is no Exception
+        except BaseException as error:  # noqa: BLE001 - a panic is not an Exception
             response = _error(error)
         response["seconds"] = time.monotonic() - start
         response["memory"] = _status("VmHWM") - baseline

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-#: A step that is no SQL: a checkpoint of the newest version.
+#: A step that is not SQL: a checkpoint of the newest version.
 CHECKPOINT = "checkpoint"
-#: A step that is no SQL: a log compaction file over all commits but the first and the last.
+#: A step that is not SQL: a log compaction file over all commits but the first and the last.
 COMPACT_LOG = "compact log"
 
 FEED = "'delta.enableChangeDataFeed' = 'true'"

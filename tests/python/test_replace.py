@@ -177,7 +177,7 @@ def test_arguments_that_make_no_sense_are_refused(made, tmp_path):
         ({"mode": "overwrite", "replace_using": "id", "predicate": "id = 1"}, "each says which rows"),
         ({"mode": "overwrite", "replace_using": "id", "replace_on": "t.id = s.id"}, "not both"),
         ({"mode": "overwrite", "replace_using": []}, "names no column"),
-        ({"mode": "overwrite", "replace_using": "nope"}, "`nope`, which is no column of the table"),
+        ({"mode": "overwrite", "replace_using": "nope"}, "`nope`, which is not a column of the table"),
         ({"mode": "overwrite", "replace_on": "t.id = s.nope"}, "`nope`, which the data does not have"),
     ):
         with pytest.raises(InvalidArgumentError, match=expected):

@@ -838,7 +838,7 @@ class TestAlter:
         assert table.schema().fields[0].metadata["delta.identity.highWaterMark"] == -2
         sql("INSERT INTO t (n) VALUES (1)", t=table)
         assert sorted(row["i"] for row in table.to_pyarrow_table().to_pylist()) == [-6, 1, 10]
-        with pytest.raises(InvalidArgumentError, match="is no identity column"):
+        with pytest.raises(InvalidArgumentError, match="is not an identity column"):
             sql("ALTER TABLE t ALTER COLUMN n SYNC IDENTITY", t=table)
 
     def test_a_column_with_a_limit_of_its_own_goes(self, tmp_path):

@@ -192,7 +192,7 @@ def test_a_store_that_is_not_safe_is_called_so(case):
         checked = check_store("gs://bucket/t", bucket.options(), rounds=10, objects=objects)
         assert not checked.safe
         assert found <= {finding.name for finding in checked.findings if finding.verdict == "unsafe"}, checked
-        # One writer at a time is no race.
+        # One writer at a time is not a race.
         if case == "racy":
             assert checked["put-if-absent"].verdict == "passed"
         assert bucket.keys() == []

@@ -777,7 +777,7 @@ class TestConvert:
                 [("p", pa.int32())],
                 r"no folder of the partition column `p`.*y\.parquet|y\.parquet.*no folder",
             ),
-            (["p=x/x"], [("p", pa.int32())], "`x` is no integer"),
+            (["p=x/x"], [("p", pa.int32())], "`x` is not of type integer"),
             (["p=1/q=2/x"], [("p", pa.int32())], "`q=2`"),
         ],
     )

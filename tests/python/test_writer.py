@@ -1390,7 +1390,7 @@ def test_names_in_double_quotes_are_columns(tmp_path):
     write_deltalake(tmp_path, data)
     table = DeltaTable(tmp_path)
     assert table.to_pyarrow_table(filters='"Price" = 1')["s"].to_pylist() == ["a"]
-    # What is no column is a text, as in Spark.
+    # What is not a column is a text, as in Spark.
     assert table.to_pyarrow_table(filters='s = "a"').num_rows == 1
     assert table.to_pyarrow_table(filters="s = 'Price'").num_rows == 1
     write_deltalake(table, data.slice(0, 1), mode="overwrite", predicate='"Price" = 1')

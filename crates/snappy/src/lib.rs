@@ -32,7 +32,7 @@ pub struct SnappyDecodeError;
 
 impl fmt::Display for SnappyDecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it is no Snappy block")
+        f.write_str("it is not a Snappy block")
     }
 }
 

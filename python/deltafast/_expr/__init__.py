@@ -100,7 +100,7 @@ def read_schema(schema: str | Mapping[str, Any] | types.Struct) -> types.Struct:
         try:
             raw: object = json.loads(schema)
         except (ValueError, RecursionError) as error:
-            msg = f"the schema is no JSON: {error}"
+            msg = f"the schema is not JSON: {error}"
             raise InvalidArgumentError(msg) from error
     else:
         raw = dict(schema)

@@ -54,7 +54,7 @@ def from_arrow(expression: object, binder: Binder) -> Syntax:
     import pyarrow.compute as pc
 
     if not isinstance(expression, pc.Expression):
-        msg = f"a pyarrow {type(expression).__name__} is no predicate; pass a pyarrow.compute expression"
+        msg = f"a pyarrow {type(expression).__name__} is not a predicate; pass a pyarrow.compute expression"
         raise UnsupportedExpressionError(msg)
     buffer = cast("Any", expression).__reduce__()[1][0]
     reader = pa.ipc.open_file(buffer)

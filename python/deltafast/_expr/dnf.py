@@ -151,7 +151,8 @@ def _constant(value: object, kind: types.DataType, name: str) -> Constant:
         return found
     read = literals.fold_cast(lit, kind, "UTC")
     if read is None:
-        msg = f"{lit.value!r} is no {types.sql_name(kind)}, which the column {name!r} is; pass a value of that type"
+        expected = types.sql_name(kind)
+        msg = f"{lit.value!r} is not of type {expected}, which the column {name!r} has; pass a value of that type"
         raise InvalidArgumentError(msg, column=name)
     # A timestamp without a zone is in the session's zone: the binder parses the string again, in that zone.
     return found if kind == types.TIMESTAMP else Constant(read)

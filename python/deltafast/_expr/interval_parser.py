@@ -79,7 +79,7 @@ def _interval_of(cursor: TokenCursor, months: int, micros: int, units: set[str],
 def _part(cursor: TokenCursor, body: str, unit: str, pos: int) -> tuple[int, int]:
     pattern = r"[+-]?\d+(\.\d{1,9})?" if unit == "SECOND" else r"[+-]?\d+"
     if not re.fullmatch(pattern, body):
-        raise cursor.error(f"{body[:20]!r} is no number of {unit}s", pos, "write a whole number")
+        raise cursor.error(f"{body[:20]!r} is not a number of {unit}s", pos, "write a whole number")
     if unit in _MONTHS:
         return int(body) * _MONTHS[unit], 0
     return 0, int(decimal.Decimal(body) * _MICROS[unit])
@@ -96,7 +96,7 @@ def _interval_in_string(cursor: TokenCursor, pos: int) -> IntervalLit:
     for body, word in zip(words[::2], words[1::2], strict=True):
         unit = _UNITS.get(word.upper())
         if unit is None:
-            raise cursor.error(f"{word[:20]!r} is no unit of an INTERVAL", pos, "use YEAR to MICROSECOND")
+            raise cursor.error(f"{word[:20]!r} is not a unit of an INTERVAL", pos, "use YEAR to MICROSECOND")
         add_months, add_micros = _part(cursor, body, unit, pos)
         months, micros = months + add_months, micros + add_micros
         units.add(unit)
@@ -109,7 +109,7 @@ def _range(cursor: TokenCursor, body: str, start: str, *, negative: bool, pos: i
     match = re.fullmatch(r"(?P<sign>[+-]?)" + pattern, body) if pattern else None
     if match is None:
         hint = "write INTERVAL '1-2' YEAR TO MONTH or INTERVAL '1 02:03:04' DAY TO SECOND"
-        raise cursor.error(f"{body[:30]!r} is no INTERVAL {start} TO {end}", pos, hint)
+        raise cursor.error(f"{body[:30]!r} is not an INTERVAL {start} TO {end}", pos, hint)
     total = decimal.Decimal(0)
     for unit, value in match.groupdict().items():
         if unit == "sign":

@@ -413,7 +413,7 @@ class ExpressionParser:
             lit = None if micros is None else Lit(micros, types.TIMESTAMP)
         if lit is None:
             hint = "write DATE '2024-01-31' or TIMESTAMP '2024-01-31 12:00:00+01:00'"
-            raise self._cursor.error(f"{body[:40]!r} is no {word} literal", pos, hint)
+            raise self._cursor.error(f"{body[:40]!r} is not a valid {word} literal", pos, hint)
         return Constant(lit, pos)
 
     # --- constructs

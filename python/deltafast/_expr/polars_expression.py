@@ -64,7 +64,7 @@ def from_polars(expression: object, binder: Binder) -> Syntax:
     """
     serialize = getattr(getattr(expression, "meta", None), "serialize", None)
     if not callable(serialize):
-        msg = f"a Polars {type(expression).__name__} is no predicate; pass an expression such as pl.col('a') > 1"
+        msg = f"a Polars {type(expression).__name__} is not a predicate; pass an expression such as pl.col('a') > 1"
         raise UnsupportedExpressionError(msg)
     try:
         with warnings.catch_warnings():
@@ -205,7 +205,9 @@ class _Translator:
         """`&` of integers is arithmetic in Polars."""
         for node in nodes:
             if self.kind(node) not in (types.BOOLEAN, types.VOID):
-                msg = f"{types.sql_name(self.kind(node))} is no condition in Polars' logic; compare it with something"
+                msg = (
+                    f"{types.sql_name(self.kind(node))} is not a condition in Polars' logic; compare it with something"
+                )
                 raise UnsupportedExpressionError(msg)
 
     def comparable(self, left: Syntax, right: Syntax) -> None:

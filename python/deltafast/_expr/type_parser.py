@@ -79,7 +79,7 @@ def read_decimal(cursor: TokenCursor, token: Token) -> types.Decimal:
     scale = numbers[1] if len(numbers) > 1 else 0
     if not (1 <= precision <= literals.MAX_PRECISION and 0 <= scale <= precision):
         hint = "the precision is 1 to 38 and the scale at most the precision"
-        raise cursor.error(f"DECIMAL({precision},{scale}) is no type", token.pos, hint)
+        raise cursor.error(f"DECIMAL({precision},{scale}) is not a type", token.pos, hint)
     return types.Decimal(precision, scale)
 
 

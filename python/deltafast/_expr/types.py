@@ -236,7 +236,7 @@ def _named_type(name: str, collation: str | None) -> DataType:
 
 def _field(value: object, depth: int) -> Field:
     if not isinstance(value, dict):
-        msg = f"the schema has a field that is no object: {str(value)[:80]!r}"
+        msg = f"the schema has a field that is not an object: {str(value)[:80]!r}"
         raise InvalidArgumentError(msg)
     item = cast("dict[str, Any]", value)
     name = item.get("name")

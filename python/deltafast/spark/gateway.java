@@ -354,7 +354,7 @@ public class DeltafastGateway implements Runnable {
 
   private FileStatus file(Path path, FileStatus status) throws IOException {
     if (status.isDirectory()) {
-      throw new IOException("is no regular file");
+      throw new IOException("is not a regular file");
     }
     return status;
   }

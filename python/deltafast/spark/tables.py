@@ -156,7 +156,7 @@ class DeltaTable:
         known = of_catalog(session, text)
         statement = read_statement(text if known is None else known.text, zone=session.zone)
         if not isinstance(statement, tree.Convert):
-            message = f"{identifier!r} is no folder of Parquet files; write parquet.`path`"
+            message = f"{identifier!r} is not a folder of Parquet files; write parquet.`path`"
             raise InvalidArgumentError(message)
         place = place_of(session, statement.place)
         converted = tree.Convert(place.uri, statement.statistics, statement.partition_by)

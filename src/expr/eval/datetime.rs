@@ -54,7 +54,7 @@ pub(crate) fn check(function: Function, args: &[Expr]) -> Result<()> {
             | [_],
         ) => Ok(()),
         (Function::DateFormat | Function::FromUnixtime, _) => Err(Error::unsupported(format!(
-            "`{}` with a pattern that is no literal is not supported by the core",
+            "`{}` with a pattern that is not a literal is not supported by the core",
             function.name()
         ))),
         _ => Ok(()),
@@ -418,7 +418,7 @@ pub(crate) fn next_day(call: &FunctionCall<'_>) -> EvalResult {
                     Some(day) => Some((start + 1 + (day - start - 4 - 1).rem_euclid(7)) as i32),
                     None if call.settings.ansi => {
                         return Err(EvalError::Value(format!(
-                            "[ILLEGAL_DAY_OF_WEEK] '{}' is no day of the week",
+                            "[ILLEGAL_DAY_OF_WEEK] '{}' is not a day of the week",
                             shown(name)
                         )));
                     }

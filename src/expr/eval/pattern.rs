@@ -47,7 +47,7 @@ pub(crate) fn check(function: Function, args: &[Expr]) -> Result<()> {
                 ] => escape_char(escape).map_err(Error::invalid)?,
                 _ => {
                     return Err(Error::unsupported(
-                        "LIKE with an ESCAPE that is no literal is not supported by the core",
+                        "LIKE with an ESCAPE that is not a literal is not supported by the core",
                     ));
                 }
             };
@@ -57,7 +57,7 @@ pub(crate) fn check(function: Function, args: &[Expr]) -> Result<()> {
         }
         (Function::Like, [_, _, Expr::Literal { .. }] | [_, _]) => Ok(()),
         (Function::Like, _) => Err(Error::unsupported(
-            "LIKE with an ESCAPE that is no literal is not supported by the core",
+            "LIKE with an ESCAPE that is not a literal is not supported by the core",
         )),
         (
             Function::RLike,
@@ -80,7 +80,7 @@ pub(crate) fn check(function: Function, args: &[Expr]) -> Result<()> {
             ],
         ) => translate(pattern).and_then(|p| compiles(&p, pattern)),
         (Function::RLike, _) => Err(Error::unsupported(
-            "RLIKE with a pattern that is no literal is not supported by the core",
+            "RLIKE with a pattern that is not a literal is not supported by the core",
         )),
         _ => Ok(()),
     }
@@ -351,7 +351,7 @@ fn translate(pattern: &str) -> Result<String> {
             }
             (false, '{') => {
                 if !chars.peek().is_some_and(char::is_ascii_digit) {
-                    return Err(refuse("`{` that is no quantifier"));
+                    return Err(refuse("`{` that is not a quantifier"));
                 }
                 out.push('{');
             }

@@ -9,9 +9,7 @@
 use std::fmt::Write;
 
 use crate::expr::text::number::trim_blanks;
-use crate::protocol::calendar::{
-    MICROS_PER_SECOND, TimeZoneSpec, checked_days, civil, days_from_civil, split_days,
-};
+use crate::protocol::calendar::{MICROS_PER_SECOND, TimeZoneSpec, checked_days, civil, split_days};
 
 /// Reads a date.
 #[must_use]
@@ -260,15 +258,10 @@ pub fn midnight(days: i64) -> Option<i64> {
     days.checked_mul(crate::protocol::calendar::MICROS_PER_DAY)
 }
 
-/// First day of a year.
-#[must_use]
-pub fn new_year(year: i64) -> i64 {
-    days_from_civil(year, 1, 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::calendar::days_from_civil;
 
     fn back(text: &str) -> Option<String> {
         let mut out = String::new();

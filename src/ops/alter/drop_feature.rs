@@ -24,12 +24,11 @@ use crate::commit::adds::{all_live_adds, matching_live_adds};
 use crate::commit::finish::{CommitOptions, CommitResult, json_string_list};
 use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::dv::DvPath;
-use crate::error::{ConflictKind, Error, Result, ResultExt, shown};
+use crate::error::{ConflictKind, Error, Result, ResultExt, invariant, shown};
 use crate::exec::now_ms;
 use crate::exec::{CancellationToken, map_all};
 use crate::ops::access::check_writable;
 use crate::ops::alter::multi_commit::MultiCommitCommand;
-use crate::ops::alter::operation;
 use crate::ops::alter::{feature_usage, row_id_backfill};
 use crate::ops::clustering_domain::{clustering_columns, clustering_domain};
 use crate::ops::target::{DataFileOptions, TargetTable};
@@ -280,7 +279,7 @@ fn set_properties(
     let said = json!(map).to_string();
     commit_properties(
         steps,
-        operation("SET TBLPROPERTIES", [("properties", said.into())]),
+        CommitOperation::with_parameters("SET TBLPROPERTIES", [("properties", said.into())]),
         |configuration| configuration.extend(map),
     )
 }
@@ -293,7 +292,7 @@ fn unset_properties(
 ) -> Result<()> {
     let off = off.filter(|key| steps.snapshot().metadata().flag(key));
     let named: Vec<String> = keys.iter().copied().chain(off).map(str::to_owned).collect();
-    let operation = operation(
+    let operation = CommitOperation::with_parameters(
         "UNSET TBLPROPERTIES",
         [
             ("properties", json_string_list(&named)),
@@ -307,7 +306,7 @@ fn unset_properties(
 }
 
 fn reorg_operation() -> CommitOperation {
-    operation(
+    CommitOperation::with_parameters(
         "REORG",
         [
             ("predicate", json_string_list(&[])),
@@ -574,7 +573,7 @@ fn remove_type_changes(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     })));
     steps.commit_step(
         transaction,
-        operation(
+        CommitOperation::with_parameters(
             "DROP FEATURE",
             [("columns", json!(widened).to_string().into())],
         ),
@@ -602,7 +601,7 @@ fn remove_domains(steps: &mut MultiCommitCommand<'_>) -> Result<()> {
     }));
     steps.commit_step(
         transaction,
-        operation(
+        CommitOperation::with_parameters(
             "DOMAIN METADATA CLEANUP",
             [("domainMetadataRemovedCount", count.into())],
         ),
@@ -739,11 +738,10 @@ fn downgrade(
             .insert(PROTECTED.to_owned(), (snapshot.version() + 1).to_string());
     }
     let protocol = features::without_feature(&protocol, name);
-    if table::required_features(&metadata, snapshot.schema())?.contains(name) {
-        return Err(Error::internal(format!(
-            "the feature `{name}` was found unused and is required"
-        )));
-    }
+    invariant!(
+        !table::required_features(&metadata, snapshot.schema())?.contains(name),
+        "the feature `{name}` was found unused and is required"
+    );
     transaction.push(Action::Protocol(protocol));
     if metadata != *snapshot.metadata() {
         transaction.push(Action::MetaData(Box::new(metadata)));
@@ -762,7 +760,11 @@ fn downgrade(
         ("featureName", name.into()),
         ("truncateHistory", Value::Bool(truncate_history)),
     ];
-    steps.commit_last(transaction, operation("DROP FEATURE", parameters), protects)
+    steps.commit_last(
+        transaction,
+        CommitOperation::with_parameters("DROP FEATURE", parameters),
+        protects,
+    )
 }
 
 #[cfg(test)]

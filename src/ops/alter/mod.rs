@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 use super::create::{GENERATED, check_clustering, generated_value_key};
 use crate::commit::finish::{CommitOptions, CommitResult, commit, json_string_list};
 use crate::commit::{CommitOperation, OptimisticTransaction};
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, Result, invariant, shown};
 use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
@@ -265,19 +265,6 @@ const CHANGE_COLUMN: &str = "CHANGE COLUMN";
 /// The property that enables row tracking.
 const ROW_TRACKING: &str = "delta.enableRowTracking";
 
-pub(super) fn operation(
-    name: &str,
-    parameters: impl IntoIterator<Item = (&'static str, Value)>,
-) -> CommitOperation {
-    CommitOperation {
-        parameters: parameters
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value))
-            .collect(),
-        ..CommitOperation::new(name)
-    }
-}
-
 fn json_string(value: &Value) -> Value {
     Value::String(value.to_string())
 }
@@ -341,7 +328,10 @@ impl<'a> AlterCommand<'a> {
                 self.with_properties(
                     properties,
                     *allow_unknown,
-                    operation("SET TBLPROPERTIES", [("properties", json_string(&said))]),
+                    CommitOperation::with_parameters(
+                        "SET TBLPROPERTIES",
+                        [("properties", json_string(&said))],
+                    ),
                 )
             }
             TableChange::UpgradeUniform { version } => self.upgrade_uniform(*version),
@@ -351,7 +341,10 @@ impl<'a> AlterCommand<'a> {
                     ("properties", json_string_list(keys)),
                     ("ifExists", Value::Bool(*if_exists)),
                 ];
-                Ok(self.metadata(metadata, operation("UNSET TBLPROPERTIES", parameters)))
+                Ok(self.metadata(
+                    metadata,
+                    CommitOperation::with_parameters("UNSET TBLPROPERTIES", parameters),
+                ))
             }
             TableChange::SetName { name } => {
                 let metadata = Metadata {
@@ -360,7 +353,7 @@ impl<'a> AlterCommand<'a> {
                 };
                 Ok(self.metadata(
                     metadata,
-                    operation(
+                    CommitOperation::with_parameters(
                         "UPDATE TABLE METADATA",
                         [("metadataUpdate", json_string(&json!({"name": name})))],
                     ),
@@ -373,7 +366,7 @@ impl<'a> AlterCommand<'a> {
                 };
                 Ok(self.metadata(
                     metadata,
-                    operation(
+                    CommitOperation::with_parameters(
                         "UPDATE TABLE METADATA",
                         [(
                             "metadataUpdate",
@@ -423,7 +416,7 @@ impl<'a> AlterCommand<'a> {
         };
         let altered = self.metadata(
             self.old_metadata.clone(),
-            operation(name, [("domain", domain.into())]),
+            CommitOperation::with_parameters(name, [("domain", domain.into())]),
         );
         Ok(AlteredTable {
             domains: action.into_iter().collect(),
@@ -494,7 +487,7 @@ impl<'a> AlterCommand<'a> {
             .find(|key| key.to_ascii_lowercase().starts_with(CONSTRAINTS))
         {
             return Err(Error::invalid(format!(
-                "`{}` is no property to set: add the constraint, so that the rows are checked",
+                "`{}` is not a property to set: add the constraint, so that the rows are checked",
                 shown(key)
             )));
         }
@@ -540,7 +533,7 @@ impl<'a> AlterCommand<'a> {
                 set("delta.columnMapping.mode", "name");
             }
         }
-        let said = operation(
+        let said = CommitOperation::with_parameters(
             "REORG TABLE UPGRADE UNIFORM",
             [("properties", json_string(&json!(properties)))],
         );
@@ -626,7 +619,10 @@ impl<'a> AlterCommand<'a> {
         self.with_schema(
             self.old_metadata,
             &merged,
-            operation("ADD COLUMNS", [("columns", json_string(&json!(said)))]),
+            CommitOperation::with_parameters(
+                "ADD COLUMNS",
+                [("columns", json_string(&json!(said)))],
+            ),
         )
     }
 
@@ -648,7 +644,7 @@ impl<'a> AlterCommand<'a> {
         self.with_schema(
             self.old_metadata,
             &schema,
-            operation(CHANGE_COLUMN, parameters),
+            CommitOperation::with_parameters(CHANGE_COLUMN, parameters),
         )
     }
 
@@ -668,12 +664,11 @@ impl<'a> AlterCommand<'a> {
                 ..*self
             }
             .apply(change)?;
-            if step.operation.name != CHANGE_COLUMN {
-                return Err(Error::internal(format!(
-                    "{} is no change of a column",
-                    step.operation.name
-                )));
-            }
+            invariant!(
+                step.operation.name == CHANGE_COLUMN,
+                "{} is not a change of a column",
+                step.operation.name
+            );
             let mut parameters = step.operation.parameters;
             if let Some(column) = parameters.get_mut("column") {
                 *column =
@@ -688,7 +683,10 @@ impl<'a> AlterCommand<'a> {
             reads_all,
             ..self.metadata(
                 metadata,
-                operation("CHANGE COLUMNS", [("columns", json_string(&json!(said)))]),
+                CommitOperation::with_parameters(
+                    "CHANGE COLUMNS",
+                    [("columns", json_string(&json!(said)))],
+                ),
             )
         })
     }
@@ -739,7 +737,7 @@ impl<'a> AlterCommand<'a> {
         let altered = self.with_schema(
             self.old_metadata,
             &schema,
-            operation(CHANGE_COLUMN, [("column", json_string(&said))]),
+            CommitOperation::with_parameters(CHANGE_COLUMN, [("column", json_string(&said))]),
         )?;
         Ok(AlteredTable {
             reads_all: true,
@@ -822,7 +820,10 @@ impl<'a> AlterCommand<'a> {
         self.with_schema(
             &metadata,
             &schema,
-            operation("DROP COLUMNS", [("columns", json_string_list(&paths))]),
+            CommitOperation::with_parameters(
+                "DROP COLUMNS",
+                [("columns", json_string_list(&paths))],
+            ),
         )
     }
 
@@ -870,7 +871,11 @@ impl<'a> AlterCommand<'a> {
             ("oldColumnPath", Value::from(path.join("."))),
             ("newColumnPath", Value::from(new_path.join("."))),
         ];
-        self.with_schema(&metadata, &schema, operation("RENAME COLUMN", parameters))
+        self.with_schema(
+            &metadata,
+            &schema,
+            CommitOperation::with_parameters("RENAME COLUMN", parameters),
+        )
     }
 
     fn change_type(&self, column: &str, to: &DataType) -> Result<AlteredTable> {
@@ -913,7 +918,7 @@ impl<'a> AlterCommand<'a> {
         self.with_schema(
             metadata,
             &schema,
-            operation(CHANGE_COLUMN, [("column", json_string(&said))]),
+            CommitOperation::with_parameters(CHANGE_COLUMN, [("column", json_string(&said))]),
         )
     }
 
@@ -931,7 +936,7 @@ impl<'a> AlterCommand<'a> {
         let mut altered = self.with_schema(
             self.old_metadata,
             &schema,
-            operation(CHANGE_COLUMN, [("column", json_string(&said))]),
+            CommitOperation::with_parameters(CHANGE_COLUMN, [("column", json_string(&said))]),
         )?;
         if !nullable && altered.metadata != *self.old_metadata {
             let [name] = path.as_slice() else {
@@ -997,7 +1002,7 @@ impl<'a> AlterCommand<'a> {
         self.with_schema(
             self.old_metadata,
             &schema,
-            operation(CHANGE_COLUMN, [("column", json_string(&said))]),
+            CommitOperation::with_parameters(CHANGE_COLUMN, [("column", json_string(&said))]),
         )
     }
 
@@ -1068,7 +1073,10 @@ impl<'a> AlterCommand<'a> {
         Ok(AlteredTable {
             protocol,
             reads_all: true,
-            ..self.metadata(metadata, operation("ADD CONSTRAINT", parameters))
+            ..self.metadata(
+                metadata,
+                CommitOperation::with_parameters("ADD CONSTRAINT", parameters),
+            )
         })
     }
 
@@ -1087,7 +1095,7 @@ impl<'a> AlterCommand<'a> {
         }
         Ok(self.metadata(
             metadata,
-            operation("DROP CONSTRAINT", [("constraint", name.into())]),
+            CommitOperation::with_parameters("DROP CONSTRAINT", [("constraint", name.into())]),
         ))
     }
 
@@ -1099,7 +1107,7 @@ impl<'a> AlterCommand<'a> {
         let altered = self.with_properties(
             &properties,
             false,
-            operation("ADD FEATURE", [("name", json_string_list(names))]),
+            CommitOperation::with_parameters("ADD FEATURE", [("name", json_string_list(names))]),
         )?;
         let (old, new) = (self.protocol, &altered.protocol);
         if !allow_versions
@@ -1144,7 +1152,10 @@ impl<'a> AlterCommand<'a> {
         Ok(AlteredTable {
             protocol,
             domains,
-            ..self.metadata(metadata.clone(), operation("CLUSTER BY", parameters))
+            ..self.metadata(
+                metadata.clone(),
+                CommitOperation::with_parameters("CLUSTER BY", parameters),
+            )
         })
     }
 }
@@ -1186,7 +1197,7 @@ fn resolve_column_path(schema: &StructType, column: &str) -> Result<Vec<String>>
 
 fn not_identity(column: &str) -> Error {
     Error::invalid(
-        "the column is no identity column, so there is nothing to bring in step with its values",
+        "the column is not an identity column, so there is nothing to bring in step with its values",
     )
     .at_column(column)
 }

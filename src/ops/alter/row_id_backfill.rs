@@ -14,14 +14,13 @@ use std::cell::Cell;
 use arrow_array::{Array, BooleanArray};
 use serde_json::json;
 
-use crate::commit::OptimisticTransaction;
 use crate::commit::adds::matching_live_adds;
 use crate::commit::finish::CommitOptions;
+use crate::commit::{CommitOperation, OptimisticTransaction};
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::ops::alter::feature_usage;
 use crate::ops::alter::multi_commit::MultiCommitCommand;
-use crate::ops::alter::operation;
 use crate::ops::dml::deletion_vectors;
 use crate::parse::{FileBatch, mask};
 use crate::protocol::action::Protocol;
@@ -64,7 +63,7 @@ pub(in crate::ops) fn backfill(
         transaction.push(Action::Protocol(protocol.clone()));
         steps.commit_step(
             transaction,
-            operation(
+            CommitOperation::with_parameters(
                 "UPGRADE PROTOCOL",
                 [("newProtocol", json!(json!(protocol).to_string()))],
             ),
@@ -146,7 +145,7 @@ fn readd_files(
     }));
     steps.commit_step(
         transaction,
-        operation(name, [("batchId", batch.to_string().into())]),
+        CommitOperation::with_parameters(name, [("batchId", batch.to_string().into())]),
     )?;
     Ok(true)
 }

@@ -154,7 +154,7 @@ pub(in crate::ops) fn with_json_members(
         parts.insert((*name).to_owned(), raw);
     }
     serde_json::to_string(&parts)
-        .map_err(|e| Error::internal(format!("statistics are no JSON: {e}")))
+        .map_err(|e| Error::internal(format!("statistics are not JSON: {e}")))
 }
 
 /// The file of vectors that is being filled.

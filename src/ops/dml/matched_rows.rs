@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::commit::adds::{all_live_adds, matching_live_adds};
 use crate::dv::RoaringBitmapArray;
-use crate::error::{Error, Result};
+use crate::error::{Result, invariant};
 use crate::exec::CancellationToken;
 use crate::expr::BoundExpr;
 use crate::ops::target::FileRowSelection;
@@ -83,11 +83,10 @@ impl MatchedRows {
                 ))
             })?
         };
-        if files.len() != rows.len() {
-            return Err(Error::internal(
-                "rows were found in files that the version does not have",
-            ));
-        }
+        invariant!(
+            files.len() == rows.len(),
+            "rows were found in files that the version does not have"
+        );
         Ok(Self::from_positions(files, rows))
     }
 

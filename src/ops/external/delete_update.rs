@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::commit::finish::{CommitOptions, CommitResult};
 use crate::dv::RoaringBitmapArray;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, invariant};
 use crate::exec::CancellationToken;
 use crate::ops::access::check_changeable;
 use crate::ops::dml::delete_update::{DmlActions, DmlContext};
@@ -349,14 +349,12 @@ impl RowBitmaps {
                 let Some(array) = batch.column_by_name(name) else {
                     return Ok(None);
                 };
-                if array.null_count() > 0
-                    || array.as_primitive_opt::<Int32Type>().is_none()
-                        && array.as_primitive_opt::<Int64Type>().is_none()
-                {
-                    return Err(Error::internal(format!(
-                        "`{name}` of the marks of rows is no number"
-                    )));
-                }
+                invariant!(
+                    array.null_count() == 0
+                        && (array.as_primitive_opt::<Int32Type>().is_some()
+                            || array.as_primitive_opt::<Int64Type>().is_some()),
+                    "`{name}` of the marks of rows is not a number"
+                );
                 Ok(Some(
                     cast(array, &Arrow::Int64)?
                         .as_primitive::<Int64Type>()

@@ -155,7 +155,7 @@ fn existing_table(root: &Arc<dyn Store>, options: &ConvertOptions) -> Result<Con
         return Ok(ConvertResult::default());
     }
     Err(Error::invalid(format!(
-        "there is a table at {} already; with `mode=\"ignore\"` that is no error",
+        "there is a table at {} already; with `mode=\"ignore\"` that is not an error",
         root.url()
     )))
 }
@@ -342,7 +342,7 @@ fn partition_values(path: &str, partition: &StructType, hive: bool) -> Result<Pa
         .map_or(Vec::new(), |(folders, _)| folders.split('/').collect());
     let decode = |text: &str| -> Result<Option<String>> {
         let text = percent_decode_str(text).decode_utf8().map_err(|_| {
-            Error::invalid("the name of a partition folder is no text").at_file(path)
+            Error::invalid("the name of a partition folder is not UTF-8").at_file(path)
         })?;
         Ok(Some(text.into_owned()).filter(|text| !text.is_empty() && text != HIVE_NULL))
     };

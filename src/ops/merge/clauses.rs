@@ -700,7 +700,7 @@ pub(in crate::ops) fn with_field(
         (data_type, array.as_struct_opt(), path.split_first())
     else {
         return Err(Error::internal(
-            "a field is assigned in something that is no struct",
+            "a field is assigned in something that is not a struct",
         ));
     };
     let mut arrays = Vec::with_capacity(fields.fields.len());

@@ -17,7 +17,7 @@ use arrow_cast::cast;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as Arrow;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, invariant};
 use crate::expr::{BoundExpr, Expr, Function};
 use crate::ops::partition_predicate::combine_exprs;
 use crate::ops::write::replace_keys::{KeyDomain, comparable};
@@ -57,11 +57,10 @@ impl KeyColumn {
             .map(|equality| equality.target.data_type().clone())
             .collect();
         for (equality, data_type) in equalities.iter().zip(&types) {
-            if equality.source.data_type() != data_type {
-                return Err(Error::internal(
-                    "the two sides of a key are of different types",
-                ));
-            }
+            invariant!(
+                equality.source.data_type() == data_type,
+                "the two sides of a key are of different types"
+            );
         }
         let null_safe: Vec<bool> = equalities
             .iter()

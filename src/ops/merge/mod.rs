@@ -37,7 +37,7 @@ use serde_json::{Map, Value, json};
 
 use crate::commit::adds::{all_live_adds, matching_live_adds};
 use crate::commit::finish::{CommitOptions, CommitResult, json_string_list};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, invariant};
 use crate::exec::{CancellationToken, ProgressCounter, memory_limit};
 use crate::expr::{BoundExpr, Expr, Function};
 use crate::ops::access::SchemaMode;
@@ -744,9 +744,10 @@ impl MergeJoin {
         pairs: Option<impl Iterator<Item = Result<RecordBatch>>>,
         cancel: &CancellationToken,
     ) -> Result<CommitResult> {
-        if pairs.is_none() && self.needs_join() {
-            return Err(Error::internal("the pairs of a join are missing"));
-        }
+        invariant!(
+            pairs.is_some() || !self.needs_join(),
+            "the pairs of a join are missing"
+        );
         let mut entries: Vec<Vec<MergeRowAction>> = vec![Vec::new(); self.files.len()];
         match pairs {
             Some(pairs) => collect_pairs(pairs, &mut entries, cancel)?,

@@ -13,7 +13,7 @@ use arrow_select::take::take_record_batch;
 use super::MergeJoin;
 use super::row_pairs::{PAIRS, position, row_locations, sort_by_row};
 use crate::dv::RoaringBitmapArray;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, invariant};
 use crate::exec::CancellationToken;
 use crate::expr::{BoundExpr, Function};
 use crate::ops::merge::clauses::{
@@ -133,9 +133,10 @@ fn find_pair_rows(pairs: &[MergeRowAction], index: &[i64], at: &mut usize) -> Re
         {
             *at += 1;
         }
-        if index.get(*at) != Some(&i64::from(entry.row)) {
-            return Err(Error::internal("a matched row is not where it was"));
-        }
+        invariant!(
+            index.get(*at) == Some(&i64::from(entry.row)),
+            "a matched row is not where it was"
+        );
         rows.push(*at as u32);
     }
     Ok(rows)

@@ -1,6 +1,6 @@
 //! Pairs of a target row and a source row: their columns in a batch, their order by file and row.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, invariant};
 use crate::exec::{CancellationToken, map_all};
 use crate::ops::merge::clauses::MergeRowAction;
 use arrow_array::cast::AsArray;
@@ -24,9 +24,10 @@ pub(super) fn row_locations(batch: &RecordBatch) -> Result<(ArrayRef, ArrayRef)>
     let [.., file, row] = batch.columns() else {
         return Err(Error::internal("a scan gave no positions"));
     };
-    if file.data_type() != &Arrow::Int32 || row.data_type() != &Arrow::Int64 {
-        return Err(Error::internal("a scan gave no positions"));
-    }
+    invariant!(
+        file.data_type() == &Arrow::Int32 && row.data_type() == &Arrow::Int64,
+        "a scan gave no positions"
+    );
     Ok((Arc::clone(file), Arc::clone(row)))
 }
 

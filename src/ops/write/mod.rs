@@ -29,7 +29,7 @@ use super::target::{DataFileOptions, TargetTable, cdc_action};
 use crate::commit::adds::{all_live_adds, matching_live_adds};
 use crate::commit::finish::{CommitOptions, CommitResult, commit, json_string_list, metric_value};
 use crate::commit::{CommitOperation, OptimisticTransaction};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, invariant};
 use crate::exec::CancellationToken;
 use crate::exec::now_ms;
 use crate::exec::uuid;
@@ -925,11 +925,10 @@ impl WriteCommand {
         cancel: &CancellationToken,
     ) -> Result<ReplacedRows> {
         let predicate = bound.replaced()?;
-        if predicate.is_some() != self.options.has_predicate {
-            return Err(Error::internal(
-                "the predicate of a replacement was not bound",
-            ));
-        }
+        invariant!(
+            predicate.is_some() == self.options.has_predicate,
+            "the predicate of a replacement was not bound"
+        );
         let TableOrPath::Table(snapshot) = &self.destination else {
             return Ok(ReplacedRows::default());
         };
@@ -1084,11 +1083,10 @@ fn check_options(options: &WriteOptions) -> Result<()> {
             "give one of `predicate`, partition_overwrite_mode=\"dynamic\", `replace_using` and `replace_on`: each says which rows are replaced",
         ));
     }
-    if options.as_select.is_some() && (partly || options.schema_mode.is_some()) {
-        return Err(Error::internal(
-            "a table that is made of a query replaces all of an old one",
-        ));
-    }
+    invariant!(
+        options.as_select.is_none() || !(partly || options.schema_mode.is_some()),
+        "a table that is made of a query replaces all of an old one"
+    );
     Ok(())
 }
 

@@ -91,7 +91,7 @@ impl ReplaceKeySet {
         for key in &mut keys {
             let Some(field) = table.field(&key.target) else {
                 return Err(Error::invalid(format!(
-                    "rows are replaced by `{}`, which is no column of the table",
+                    "rows are replaced by `{}`, which is not a column of the table",
                     key.target
                 ))
                 .at_column(&key.target));
@@ -289,8 +289,9 @@ impl KeyDomain {
         let rows = self
             .converter
             .convert_columns(std::slice::from_ref(column))?;
-        let scalar =
-            |n: usize| Scalar::of(column, n).ok_or_else(|| Error::internal("a key is no scalar"));
+        let scalar = |n: usize| {
+            Scalar::of(column, n).ok_or_else(|| Error::internal("a key is not a scalar"))
+        };
         let mut least: Option<(&[u8], usize)> = None;
         let mut greatest = least;
         for (n, row) in rows.iter().enumerate().filter(|(n, _)| usable.value(*n)) {
@@ -515,7 +516,7 @@ mod tests {
     #[test]
     fn columns_that_cannot_be_keys_are_named() {
         for (pair, expected) in [
-            (("nope", "id", false), "no column of the table"),
+            (("nope", "id", false), "not a column of the table"),
             (("Id", "nope", false), "the data does not have"),
             (("l", "id", false), "array"),
         ] {

@@ -97,16 +97,6 @@ impl RawGroup<'_> {
         u64::try_from(self.metadata.num_rows()).unwrap_or(0)
     }
 
-    /// Stored bytes of all its columns.
-    #[must_use]
-    pub fn num_bytes(&self) -> u64 {
-        self.metadata
-            .columns()
-            .iter()
-            .map(|c| u64::try_from(c.compressed_size()).unwrap_or(0))
-            .sum()
-    }
-
     /// Statistics of the leaf at `path`; `None` where the file has no such leaf.
     #[must_use]
     pub fn statistics(&self, path: &[&str]) -> Option<LeafStatistics> {

@@ -33,7 +33,7 @@ use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, SchemaDescriptor, TypePtr};
 
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Result, ResultExt, invariant};
 use crate::exec::{CancellationToken, ProgressCounter, panic_error, spawn};
 use crate::pq::encode::chunk_copy::{CopiedChunk, SpliceSource};
 use crate::pq::encode::column_statistics::{
@@ -696,11 +696,10 @@ impl FileEncoder {
                     .iter()
                     .filter_map(|piece| piece.get(lane).cloned())
                     .collect();
-                if arrays.len() != taken.len() {
-                    return Err(Error::internal(
-                        "rows do not have the columns of their file",
-                    ));
-                }
+                invariant!(
+                    arrays.len() == taken.len(),
+                    "rows do not have the columns of their file"
+                );
                 self.queue(&group, lane, arrays)?;
             }
             if room == 0 {
@@ -774,11 +773,10 @@ impl FileEncoder {
             group.complete();
         }
         while let Some((lane, arrays)) = columns.pop_first() {
-            if arrays.iter().map(|array| array.len() as u64).sum::<u64>() != rows {
-                return Err(Error::internal(
-                    "new values do not have the rows of their row group",
-                ));
-            }
+            invariant!(
+                arrays.iter().map(|array| array.len() as u64).sum::<u64>() == rows,
+                "new values do not have the rows of their row group"
+            );
             self.queue(&group, lane, arrays)?;
             group.enqueue(lane, None)?;
         }

@@ -265,7 +265,7 @@ impl ParquetCompression {
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = || {
             Error::invalid(format!(
-                "`{}` is no compression; it can be ZSTD, SNAPPY, GZIP, BROTLI, LZ4, LZ4_RAW or UNCOMPRESSED",
+                "`{}` is not a compression codec; it can be ZSTD, SNAPPY, GZIP, BROTLI, LZ4, LZ4_RAW or UNCOMPRESSED",
                 shown(text)
             ))
         };

@@ -79,7 +79,7 @@ def test_a_missing_column_is_named(bind):
 
 
 def test_other_pyarrow_objects_are_no_predicates(bind):
-    with pytest.raises(UnsupportedExpressionError, match="is no predicate"):
+    with pytest.raises(UnsupportedExpressionError, match="is not a predicate"):
         bind(pa.array([True]))
 
 

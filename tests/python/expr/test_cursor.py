@@ -12,7 +12,7 @@ def test_keywords_are_consumed_together_or_not_at_all():
     assert cursor.position == 0
     assert cursor.peek("VERSION", "AS")
     assert cursor.accept("VERSION", "AS", "OF")
-    assert not cursor.accept_any("AS", "OF")  # the name in backquotes is no keyword
+    assert not cursor.accept_any("AS", "OF")  # the name in backquotes is not a keyword
     assert cursor.advance().text == "as"
 
 

@@ -76,8 +76,8 @@ def test_a_timestamp_without_zone_is_read_in_the_session_zone(bind):
     [
         ([("i", "~", 1)], "unknown operator '~'"),
         ([("nope", "=", 1)], "no column 'nope'"),
-        ([("dt", "=", "yesterday")], "'yesterday' is no DATE, which the column 'dt' is"),
-        ([("i", "=", "1.5")], "'1.5' is no INT"),
+        ([("dt", "=", "yesterday")], "'yesterday' is not of type DATE, which the column 'dt' has"),
+        ([("i", "=", "1.5")], "'1.5' is not of type INT"),
         ([("i", "<", None)], "None cannot be ordered"),
         ([("i", "in", "abc")], r"'in' takes a list of values"),
         ([("i", "in", 5)], r"'in' takes a list of values"),

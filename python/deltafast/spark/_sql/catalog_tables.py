@@ -147,7 +147,7 @@ def of_catalog(session: Session, text: str) -> OfCatalog | None:
     name = match[1]
     facts = facts_of_name(session, name)
     if facts.get("Provider", "").lower() != "parquet" or "Location" not in facts:
-        message = f"{name} is no table of Parquet files of the session's catalog; name one, or write parquet.`path`"
+        message = f"{name} is not a table of Parquet files of the session's catalog; name one, or write parquet.`path`"
         raise InvalidArgumentError(message)
     partition = [column.name for column in session.spark.catalog.listColumns(name) if column.isPartition]
     types = {field.name: field.dataType.simpleString() for field in session.spark.table(name).schema.fields}

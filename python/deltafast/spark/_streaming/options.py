@@ -153,7 +153,7 @@ def stream_options(options: Mapping[str, Any], known: tuple[str, ...] = ()) -> S
         try:
             re.compile(exclude)
         except re.error as error:
-            message = f"excludeRegex is no regular expression: {error}"
+            message = f"excludeRegex is not a regular expression: {error}"
             raise InvalidArgumentError(message) from None
     max_bytes = None if "maxbytespertrigger" not in given else _size(given["maxbytespertrigger"])
     files = given.get("maxfilespertrigger", None if max_bytes is not None else _MAX_FILES)
