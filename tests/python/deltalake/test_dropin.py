@@ -34,7 +34,7 @@ from deltafast._ops.alter import TableFeatures
 from deltafast.transaction import AddAction, RemoveAction
 from tablekit import dv, log
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 #: Of the package that is installed: the source tree, or a wheel.
 PACKAGE = Path(deltafast.__file__).resolve().parent / "_deltalake" / "served"
 USERS = sorted((Path(__file__).parent / "users").glob("with_*.py"))

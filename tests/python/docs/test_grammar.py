@@ -9,7 +9,7 @@ import pytest
 from deltafast._expr.lexer import tokenize
 from deltafast._sql import reading
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "grammar.md").read_text("utf-8")
 #: The rules of each module, without comments.
 SECTIONS = {

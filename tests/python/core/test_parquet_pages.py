@@ -22,7 +22,7 @@ from tablekit import log, pages, thrift
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CORPUS = pathlib.Path(__file__).parents[2] / "fuzz" / "corpus" / "data_file"
+CORPUS = pathlib.Path(__file__).parents[3] / "fuzz" / "corpus" / "data_file"
 LONGS = struct.pack("<8q", *range(8))
 
 

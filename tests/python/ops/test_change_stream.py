@@ -241,7 +241,7 @@ def test_random_histories_arrive_whole(tmp_path):
 
 
 def test_the_recipe_copies_each_row_once_whenever_it_dies(path, tmp_path, monkeypatch):
-    text = (Path(__file__).parents[2] / "docs" / "writing.md").read_text("utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "writing.md").read_text("utf-8")
     (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL) if "def copy" in block]
     names = {}
     exec(block, names)

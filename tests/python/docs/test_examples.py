@@ -12,7 +12,7 @@ import pytest
 
 from deltafast import DeltaTable, write_deltalake
 
-FOLDER = pathlib.Path(__file__).parents[2] / "examples"
+FOLDER = pathlib.Path(__file__).parents[3] / "examples"
 #: But those that need Spark, which `tests/spark` runs.
 NAMES = sorted(path.stem for path in FOLDER.glob("[a-z]*.py") if "pyspark" not in path.read_text(encoding="utf-8"))
 

@@ -7,7 +7,7 @@ import pytest
 
 from hostile.generate import load
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "protocol.md").read_text("utf-8")
 NAMED = sorted(set(re.findall(r"`(\w+)::(\w+)`", TEXT)))
 HOSTILE = {case.name for case in load()}
@@ -18,7 +18,7 @@ def test_a_named_test_exists(module, name):
     if module == "hostile":
         assert name in HOSTILE
         return
-    (file,) = (file for folder in ("conformance", "python") for file in (ROOT / "tests" / folder).glob(f"{module}.py"))
+    (file,) = (file for folder in ("conformance", "python") for file in (ROOT / "tests" / folder).rglob(f"{module}.py"))
     assert re.search(rf"^ *def {name}\(", file.read_text("utf-8"), re.MULTILINE)
 
 

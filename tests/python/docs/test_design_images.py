@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 IMAGES = ROOT / "docs" / "images"
 PAGE = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
 

@@ -16,7 +16,7 @@ import sys
 
 import pytest
 
-sys.path.insert(0, {str(pathlib.Path(__file__).parents[1])!r})
+sys.path.insert(0, {str(pathlib.Path(__file__).parents[2])!r})
 from spark import child_session
 
 child_session.GRACE = 1.0

@@ -17,7 +17,7 @@ import pytest
 import deltafast
 from deltafast.cli import main
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)

@@ -569,5 +569,5 @@ def test_values_as_json_has_them():
 
 
 def test_the_entry_point_is_declared():
-    text = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
+    text = (Path(__file__).parents[3] / "pyproject.toml").read_text("utf-8")
     assert 'deltafast = "deltafast.cli:main"' in text
