@@ -286,7 +286,7 @@ def test_whichever_call_fails_the_table_is_old_or_new_and_the_answer_true(place,
         "delete": lambda table: table.delete("id = 0 or id > 5"),
         "alter": lambda table: table.alter.set_table_properties({"custom": str(table.version())}),
     }[operation]
-    told, at = set(), 1
+    outcomes, at = set(), 1
     while True:
         before = DeltaTable(place, committer=FolderCommitter(folder))
         if operation == "delete":
@@ -296,13 +296,13 @@ def test_whichever_call_fails_the_table_is_old_or_new_and_the_answer_true(place,
         try:
             table = DeltaTable(place, committer=committer)
             work(table)
-            told.add("done")
+            outcomes.add("done")
             known = version + 1
         except CommitUnknownError:
-            told.add("unknown")
+            outcomes.add("unknown")
             known = None
         except StorageError:
-            told.add("failed")
+            outcomes.add("failed")
             known = version
         now = DeltaTable(place, committer=FolderCommitter(folder))
         assert now.version() in ({version, version + 1} if known is None else {known}), at
@@ -313,13 +313,13 @@ def test_whichever_call_fails_the_table_is_old_or_new_and_the_answer_true(place,
             break
         at += 1
     assert at > 4
-    assert "done" in told
-    assert ("unknown" in told) == lasting
+    assert "done" in outcomes
+    assert ("unknown" in outcomes) == lasting
     assert committer.calls == at - 1
 
 
 @pytest.mark.parametrize("operation", ["append", "delete", "update", "alter", "overwrite"])
-def test_nobody_guesses_what_a_catalog_does_not_tell(place, tmp_path, operation):
+def test_nobody_guesses_what_a_catalog_does_not_report(place, tmp_path, operation):
     folder = tmp_path / "catalog"
     write_deltalake(place, ROWS, committer=FolderCommitter(folder))
     down = TimeoutError("the catalog is down")

@@ -54,9 +54,9 @@ def test_logs_of_one_size_hold_the_same_files(cache):
 def test_typed_statistics_of_a_checkpoint_equal_the_json_ones(cache):
     table = ensure("log-checkpoint-parsed", cache, SCALE)
     add = pq.read_table(next(table.path.rglob("*.checkpoint.parquet")))["add"].combine_chunks().drop_null()
-    texts = [json.loads(text) for text in add.field("stats").to_pylist()]
+    strings = [json.loads(text) for text in add.field("stats").to_pylist()]
     parsed = add.field("stats_parsed").to_pylist()
-    for text, typed in zip(texts, parsed, strict=True):
+    for text, typed in zip(strings, parsed, strict=True):
         assert text["numRecords"] == typed["numRecords"]
         assert text["nullCount"] == typed["nullCount"]
         for side in ("minValues", "maxValues"):

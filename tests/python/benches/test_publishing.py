@@ -245,7 +245,7 @@ def test_a_tree_that_changes_while_a_scenario_runs_stops_it(bench, tree, monkeyp
     assert json.loads((tree / "docs" / "benchmarks.json").read_text()) == {"scenarios": {}}
 
 
-def test_a_contender_that_fails_publishes_no_figures(bench, tree, monkeypatch):
+def test_a_contender_that_fails_publishes_no_metrics(bench, tree, monkeypatch):
     samples = []
 
     def sample(self, scenario, contender, table):
@@ -326,7 +326,7 @@ def test_the_published_page_is_that_of_the_results():
     assert report.page(results) == (DOCS / "benchmarks.md").read_text()
 
 
-def test_every_published_figure_names_its_commit_and_what_it_lacks():
+def test_every_published_number_names_its_commit_and_what_it_lacks():
     results = json.loads((DOCS / "benchmarks.json").read_text())["scenarios"]
     text = (DOCS / "benchmarks.md").read_text()
     columns = ["commit", "provisional because"]

@@ -59,9 +59,9 @@ class TestCommands:
         assert code == 0
         for part in ("some rows", "partitioned by", "deletionVectors", "BIGINT", "2 of 20"):
             assert part in out
-        told = answer(run, "info", place)
-        assert (told["version"], told["numFiles"], told["partitionColumns"]) == (2, 3, ["p"])
-        assert [column["name"] for column in told["schema"]] == ["id", "p", "s"]
+        answered = answer(run, "info", place)
+        assert (answered["version"], answered["numFiles"], answered["partitionColumns"]) == (2, 3, ["p"])
+        assert [column["name"] for column in answered["schema"]] == ["id", "p", "s"]
         assert answer(run, "info", place, "--version", 0)["numFiles"] == 2
 
     def test_history(self, run, place):
@@ -416,9 +416,9 @@ class TestDoctor:
 
     def test_a_checksum_that_lies(self, place):
         file = place / "_delta_log" / f"{2:020}.crc"
-        told = json.loads(file.read_text("utf-8"))
-        told["numFiles"] += 1
-        file.write_text(json.dumps(told), encoding="utf-8")
+        answered = json.loads(file.read_text("utf-8"))
+        answered["numFiles"] += 1
+        file.write_text(json.dumps(answered), encoding="utf-8")
         assert ("problem", "contradicting-log") in self.kinds(place)
 
     def test_orphans(self, run, place):

@@ -38,10 +38,10 @@ SETTINGS = settings(
 UTC = dt.UTC
 
 # Values with edges: small domains make equal values, and so matches, likely.
-_TEXTS = st.sampled_from(["", "a", "b", "Z", "zz", "a" * 40, "\N{SNOWMAN}", "x/y%20=", "null"]) | st.text(max_size=5)
+_STRINGS = st.sampled_from(["", "a", "b", "Z", "zz", "a" * 40, "\N{SNOWMAN}", "x/y%20=", "null"]) | st.text(max_size=5)
 _LONGS = st.sampled_from([0, 1, -1, 5, 2**31, -(2**63), 2**63 - 1]) | st.integers(-10, 10)
 _DOUBLES = st.sampled_from([0.0, -0.0, 1.5, -1e300, math.inf, -math.inf, math.nan]) | st.floats(-5, 5)
-_MOMENTS = st.datetimes(dt.datetime(1950, 1, 1), dt.datetime(2200, 1, 1))  # noqa: DTZ001
+_TIMESTAMPS = st.datetimes(dt.datetime(1950, 1, 1), dt.datetime(2200, 1, 1))  # noqa: DTZ001
 _DECIMALS = st.decimals(-9999, 9999, places=2, allow_nan=False)
 
 COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
@@ -52,10 +52,10 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "float": (pa.float32(), st.floats(width=32)),
     "double": (pa.float64(), _DOUBLES),
     "bool": (pa.bool_(), st.booleans()),
-    "text": (pa.string(), _TEXTS.filter(lambda v: "\x00" not in v)),
+    "text": (pa.string(), _STRINGS.filter(lambda v: "\x00" not in v)),
     "bytes": (pa.binary(), st.binary(max_size=6)),
     "day": (pa.date32(), st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31))),
-    "moment": (pa.timestamp("us", "UTC"), _MOMENTS.map(lambda m: m.replace(tzinfo=UTC))),
+    "moment": (pa.timestamp("us", "UTC"), _TIMESTAMPS.map(lambda m: m.replace(tzinfo=UTC))),
     "money": (pa.decimal128(10, 2), _DECIMALS),
     "list": (pa.list_(pa.int64()), st.lists(st.none() | st.integers(-5, 5), max_size=3)),
     "struct": (
@@ -129,8 +129,8 @@ def _write(folder: str, history: dict[str, Any]) -> None:
             deltalake.DeltaTable(folder).create_checkpoint()
 
 
-def _texts(table: pa.Table, fields: list[dict[str, Any]]) -> Counter[str]:
-    return Counter(compare.row_texts(table, fields))
+def _strings(table: pa.Table, fields: list[dict[str, Any]]) -> Counter[str]:
+    return Counter(compare.row_strings(table, fields))
 
 
 def _theirs(table: deltalake.DeltaTable) -> pa.Table:
@@ -168,7 +168,7 @@ def test_every_version_reads_as_in_deltalake(history: dict[str, Any]) -> None:
                 assert getattr(ours.metadata(), name) == getattr(theirs.metadata(), name)
             got = ours.to_pyarrow_table()
             assert not list(compare.fields_problems(list(got.schema), schema["fields"]))
-            assert _texts(got, schema["fields"]) == _texts(_plain(_theirs(theirs)), schema["fields"])
+            assert _strings(got, schema["fields"]) == _strings(_plain(_theirs(theirs)), schema["fields"])
             assert ours.count() == got.num_rows
             expected, found = _adds(theirs), _adds(ours)
             assert expected.keys() == found.keys()
@@ -200,7 +200,7 @@ def test_a_refreshed_handle_equals_a_new_one(history: dict[str, Any]) -> None:
         assert handle.version() == fresh.version()
         assert _adds(handle) == _adds(fresh)
         fields = json.loads(fresh.schema().to_json())["fields"]
-        assert _texts(handle.to_pyarrow_table(), fields) == _texts(fresh.to_pyarrow_table(), fields)
+        assert _strings(handle.to_pyarrow_table(), fields) == _strings(fresh.to_pyarrow_table(), fields)
     finally:
         shutil.rmtree(folder)
 
@@ -222,10 +222,10 @@ def test_the_change_feed_reads_as_in_deltalake(history: dict[str, Any]) -> None:
             "_commit_version",
             theirs.column("_commit_version").cast(pa.int64()),
         )
-        assert _texts(ours, fields) == _texts(theirs, fields)
+        assert _strings(ours, fields) == _strings(theirs, fields)
         views = pa.table(deltafast.DeltaTable(folder).load_cdf(starting_version=0, string_view=True))
         assert pa.types.is_string_view(views.schema.field("_change_type").type)
-        assert _texts(_plain(views), fields) == _texts(ours, fields)
+        assert _strings(_plain(views), fields) == _strings(ours, fields)
     finally:
         shutil.rmtree(folder)
 

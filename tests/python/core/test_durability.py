@@ -141,12 +141,12 @@ def check_folders(calls: list[Call], table: Path) -> list[Call]:
 
 
 @pytest.mark.parametrize("new", [True, False], ids=["new table", "old table"])
-def test_success_is_told_when_everything_is_on_the_disk(tmp_path, new):
+def test_success_is_reported_when_everything_is_on_the_disk(tmp_path, new):
     table = tmp_path / "t"
     if not new:
         write_deltalake(table, ROWS, partition_by=["p"])
     calls = trace(tmp_path, f"write_deltalake({str(table)!r}, rows, mode='append', partition_by=['p'])")
-    told = acknowledged(calls)
+    acknowledgement = acknowledged(calls)
     version = 0 if new else 1
     commit = table / "_delta_log" / f"{version:020}.json"
     link = first(calls, "commit", "link", "linkat", path=commit)
@@ -157,9 +157,9 @@ def test_success_is_told_when_everything_is_on_the_disk(tmp_path, new):
         assert check_named(calls, table / add["path"]).ended < link.begun
     for sync in check_folders(calls, table):
         assert sync.ended < link.begun or "_delta_log" in sync.text
-    assert check_named(calls, commit).ended < told.begun
+    assert check_named(calls, commit).ended < acknowledgement.begun
     # A folder that was made is named in its parent before anything is told.
-    assert all(sync.ended < told.begun for sync in check_folders(calls, table))
+    assert all(sync.ended < acknowledgement.begun for sync in check_folders(calls, table))
     # What only helps is not synced.
     assert not [call for call in calls if call.name == "fsync" and ".crc" in call.target]
 

@@ -457,7 +457,7 @@ def test_a_session_that_is_none_of_datafusion_is_refused(package, tmp_path, monk
         table.__datafusion_table_provider__(session=Session())
 
 
-def test_a_session_of_datafusion_is_told_of_the_dataset(tmp_path, monkeypatch):
+def test_a_session_of_datafusion_gets_the_dataset(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.metadata.version", lambda _name: "55.1.0")
     dropin_table.write_deltalake(tmp_path, pa.table({"id": [1]}))
     name = b"datafusion_task_context_provider"

@@ -202,7 +202,7 @@ def test_the_inner_object_answers_like_theirs(both):
     assert ours.metadata().id == theirs.metadata().id
 
 
-def test_a_place_is_told_without_detours(events_path, monkeypatch):
+def test_a_location_is_reported_without_detours(events_path, monkeypatch):
     monkeypatch.chdir(events_path.parent)
     for place in ("events", "./events/", f"../{events_path.parent.name}/events", events_path / ".." / "events"):
         assert deltafast.DeltaTable(place).table_uri == deltalake.DeltaTable(place).table_uri
@@ -229,8 +229,8 @@ def test_changes_are_the_same(both):
 
 def test_time_travel_goes_to_the_same_versions(both):
     theirs, ours = both
-    moments = [deltafast.DeltaTable(ours.table_uri, version).timestamp() for version in range(3)]
-    for when in (m + dt.timedelta(milliseconds=extra) for m in moments for extra in (0, 1)):
+    timestamps = [deltafast.DeltaTable(ours.table_uri, version).timestamp() for version in range(3)]
+    for when in (m + dt.timedelta(milliseconds=extra) for m in timestamps for extra in (0, 1)):
         for way in (when, when.isoformat(), when.isoformat().replace("+00:00", "Z"), when.replace(tzinfo=None)):
             theirs.load_as_version(when)
             ours.load_as_version(way)

@@ -395,7 +395,7 @@ def test_the_history_has_the_writers_timestamps(tmp_path):
     assert deltafast.DeltaTable(tmp_path).history()[0]["timestamp"] == 1_700_000_000_000
 
 
-def test_the_history_has_texts_for_parameters(tmp_path):
+def test_the_history_has_strings_for_parameters(tmp_path):
     deltafast.write_deltalake(tmp_path, pa.table({"id": [1]}))
     for _ in range(2):
         deltafast.write_deltalake(tmp_path, pa.table({"id": [1]}), mode="overwrite")
@@ -434,12 +434,12 @@ def three_versions(folder):
 
 
 @BOTH
-def test_a_moment_before_the_first_version_is_the_first_version(package, tmp_path):
+def test_a_timestamp_before_the_first_version_is_the_first_version(package, tmp_path):
     place = three_versions(tmp_path)
     early = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-    for moment, version in ((early, 0), ("2020-01-01T00:00:00Z", 0), ("2026-01-02T13:00:00.5+01:00", 1)):
+    for timestamp, version in ((early, 0), ("2020-01-01T00:00:00Z", 0), ("2026-01-02T13:00:00.5+01:00", 1)):
         table = package.DeltaTable(place)
-        table.load_as_version(moment)
+        table.load_as_version(timestamp)
         assert table.version() == version
     table = package.DeltaTable(place)
     table.restore(early)
@@ -454,7 +454,7 @@ def test_a_moment_before_the_first_version_is_the_first_version(package, tmp_pat
             deltafast.sql(statement, t=handle)
 
 
-def test_a_moment_before_the_first_version_left_is_that_one(tmp_path):
+def test_a_timestamp_before_the_first_version_left_is_that_one(tmp_path):
     place = three_versions(tmp_path)
     deltafast.DeltaTable(place, 1).create_checkpoint()
     (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
@@ -469,7 +469,7 @@ def test_a_moment_before_the_first_version_left_is_that_one(tmp_path):
 
 @BOTH
 @pytest.mark.parametrize("text", ["2026-01-02", "2026-01-02T00:00:00", "2026-01-02T00:00:00+08", "yesterday"])
-def test_texts_of_moments_without_a_zone_are_refused(package, text, tmp_path):
+def test_strings_of_timestamps_without_a_zone_are_refused(package, text, tmp_path):
     table = package.DeltaTable(three_versions(tmp_path))
     for call in (table.load_as_version, table.restore):
         with pytest.raises(ValueError, match="Failed to parse datetime string:"):
@@ -512,8 +512,10 @@ def test_metrics_of_our_commits_are_numbers(tmp_path):
 
 def test_metrics_of_other_writers_stay_as_they_are(tmp_path):
     table = log.Table(tmp_path / "t")
-    told = {"commitInfo": {"operation": "WRITE", "engineInfo": "Apache-Spark/4", "operationMetrics": {"numFiles": "1"}}}
-    table.commit(0, log.protocol(), log.metadata([("id", "long")]), told)
+    commit_info = {
+        "commitInfo": {"operation": "WRITE", "engineInfo": "Apache-Spark/4", "operationMetrics": {"numFiles": "1"}}
+    }
+    table.commit(0, log.protocol(), log.metadata([("id", "long")]), commit_info)
     assert dropin_table.DeltaTable(str(table)).history()[0]["operationMetrics"] == {"numFiles": "1"}
 
 
@@ -676,7 +678,7 @@ def test_other_values_that_a_cast_would_change_are_refused_still(tmp_path):
         deltafast.write_deltalake(tmp_path, data.set_column(1, "id", pa.array([2], pa.int32())), mode="append")
 
 
-def test_a_small_buffer_of_a_file_system_is_told_of(tmp_path):
+def test_a_small_buffer_of_a_file_system_is_reported(tmp_path):
     handler = dropin_files.DeltaStorageHandler(str(tmp_path), {"max_buffer_size": "4096"})
     with pytest.warns(UserWarning, match=f"`max_buffer_size` of 4096 bits less than {5 << 20} bits"):
         handler.open_output_stream("f").close()
@@ -837,7 +839,7 @@ def test_handlers_are_compared(tmp_path):
     assert not one.equals(dropin_files.DeltaStorageHandler(str(tmp_path / "other")))
 
 
-def test_datafusion_is_told_how_to_read_a_table(tmp_path, monkeypatch):
+def test_datafusion_learns_how_to_read_a_table(tmp_path, monkeypatch):
     plain, _ = plain_and_other(tmp_path)
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "55.0.0")
     with pytest.raises(RuntimeError, match=r"session.register_table\(name, table.to_pyarrow_dataset\(\)\)"):

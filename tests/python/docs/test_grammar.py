@@ -54,8 +54,8 @@ def read_by(module):
     """The keywords in the code of a module: constants in upper case, and the names of types."""
     tree = source(module)
     kept = [node for node in tree.body if defined(node) not in (*NO_RULE, "__all__")]
-    texts = [text for node in kept for text in strings(node) if KEYWORD.fullmatch(text.replace(" ", ""))]
-    out = {word for text in texts for word in text.split()}
+    values = [text for node in kept for text in strings(node) if KEYWORD.fullmatch(text.replace(" ", ""))]
+    out = {word for text in values for word in text.split()}
     if module in ("_expr.type_parser", "_sql.read_columns"):
         tables = [node for node in kept if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict)]
         names = {key.value for node in tables for key in node.value.keys}
@@ -83,8 +83,8 @@ def test_each_keyword_of_a_module_is_in_its_rules(module):
 
 @pytest.mark.parametrize("module", SECTIONS)
 def test_each_keyword_of_the_rules_is_in_the_module(module):
-    texts = [*strings(source(module)), *reading._STATEMENTS, "DELTA"]
-    known = {word.upper() for text in texts for word in re.findall(r"\w+", re.sub(r"\\[a-zA-Z]", " ", text))}
+    values = [*strings(source(module)), *reading._STATEMENTS, "DELTA"]
+    known = {word.upper() for text in values for word in re.findall(r"\w+", re.sub(r"\\[a-zA-Z]", " ", text))}
     assert keywords(SECTIONS[module]) - known == set()
 
 

@@ -64,8 +64,8 @@ def test_duckdb_reads_what_pyarrow_reads(table):
     assert found.column_names == expected.column_names
     # DuckDB encodes a variant anew, so values are compared and not bytes.
     fields = table.schema().json()["fields"]
-    assert sorted(compare.row_texts(same_words(found), fields)) == sorted(
-        compare.row_texts(same_words(expected), fields)
+    assert sorted(compare.row_strings(same_words(found), fields)) == sorted(
+        compare.row_strings(same_words(expected), fields)
     )
     assert duckdb.from_arrow(table.to_pyarrow_dataset()).aggregate("count(*)").fetchall() == [(expected.num_rows,)]
 

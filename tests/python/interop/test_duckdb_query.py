@@ -106,7 +106,7 @@ def test_settings_are_duckdbs_and_those_of_datafusion_are_passed_over(events):
         QueryBuilder({"no_such": "1"})
 
 
-def test_texts_are_views_for_programs_of_deltalake(tmp_path):
+def test_strings_are_views_for_programs_of_deltalake(tmp_path):
     rows = pa.table({"s": ["a", None], "b": [b"x", None], "l": [["y"], []], "n": [1, 2]})
     write_deltalake(tmp_path, rows)
     table = DeltaTable(tmp_path)

@@ -159,7 +159,7 @@ class TestPlainFiles:
         same_rows(dataset.to_table(filter=expression), event_table.filter(expression))
 
     def test_know_their_statistics(self, tmp_path):
-        moment = dt.datetime(2026, 1, 1, 0, 0, 0, 500, dt.UTC)
+        timestamp = dt.datetime(2026, 1, 1, 0, 0, 0, 500, dt.UTC)
         columns = {
             "n": pa.int64(),
             "d": pa.date32(),
@@ -168,7 +168,13 @@ class TestPlainFiles:
             "x": pa.float64(),
         }
         files = [
-            {"n": [1, 2], "d": [dt.date(2026, 1, 1)] * 2, "t": [moment] * 2, "s": ["a", "b"], "x": [0.5, float("nan")]},
+            {
+                "n": [1, 2],
+                "d": [dt.date(2026, 1, 1)] * 2,
+                "t": [timestamp] * 2,
+                "s": ["a", "b"],
+                "x": [0.5, float("nan")],
+            },
             {
                 "n": [5, None],
                 "d": [dt.date(2026, 1, 2), None],
@@ -185,8 +191,8 @@ class TestPlainFiles:
             (pc.field("n") > 2, 1, 1),
             (pc.field("n").is_null(), 1, 1),
             (pc.field("d") == dt.date(2026, 1, 2), 1, 1),
-            (pc.field("t") == moment, 1, 2),
-            (pc.field("t") > moment + dt.timedelta(milliseconds=3), 0, 0),
+            (pc.field("t") == timestamp, 1, 2),
+            (pc.field("t") > timestamp + dt.timedelta(milliseconds=3), 0, 0),
             (pc.field("t").is_null(), 1, 2),
             (pc.field("s") == "c" * 40, 1, 1),
             (pc.field("s") < "a", 1, 0),

@@ -287,8 +287,8 @@ def quiet(tmp_path_factory):
 
 #: The one that takes longest first, so that others go on beside it.
 FAULTS = ["delayed", "dropped", "500", "503", "429"]
-MOMENTS = ["after", "before"]
-CASES = [(fault, moment) for moment in MOMENTS for fault in FAULTS]
+TIMINGS = ["after", "before"]
+CASES = [(fault, timing) for timing in TIMINGS for fault in FAULTS]
 CLOUDS = ["s3", "azure", "gcs"]
 #: Seconds until a client gives up, and until a delayed request or answer goes on.
 PATIENCE, DELAY = 0.8, 1.2
@@ -313,8 +313,8 @@ def all_at_once(attempt: Callable[..., object], cases: Sequence[tuple[Any, ...]]
 class Plan:
     """What happens to the first attempt at each version below a key."""
 
-    def __init__(self, fault: str, moment: str, meanwhile: Callable[[], object] | None = None) -> None:
-        self.fault, self.moment, self.meanwhile = fault, moment, meanwhile
+    def __init__(self, fault: str, timing: str, meanwhile: Callable[[], object] | None = None) -> None:
+        self.fault, self.timing, self.meanwhile = fault, timing, meanwhile
         self.seen: dict[str, int] = {}
         self.statuses: list[int] = []
         self.open = 0
@@ -334,7 +334,7 @@ class Plan:
 
     def spoil(self, behind: Callable[[], servers.Answer]) -> servers.Answer:
         answer = None
-        if self.moment == "after":
+        if self.timing == "after":
             answer = behind()
             self.statuses.append(answer.status)
             if self.meanwhile is not None:
@@ -441,11 +441,11 @@ def saboteur(cloud) -> Saboteur:
     return Saboteur(cloud)
 
 
-def made_once(saboteur: Saboteur, quiet: Callable[[str], Expected], name: str, fault: str, moment: str) -> None:
+def made_once(saboteur: Saboteur, quiet: Callable[[str], Expected], name: str, fault: str, timing: str) -> None:
     """Run an operation whose commits meet a fault, and compare with the same operation undisturbed."""
     expected = quiet(name)
-    plan = Plan(fault, moment)
-    key, url = saboteur.case(f"{name}-{fault}-{moment}".replace(" ", "_"), expected.folder, plan)
+    plan = Plan(fault, timing)
+    key, url = saboteur.case(f"{name}-{fault}-{timing}".replace(" ", "_"), expected.folder, plan)
     before = {version for version, _ in saboteur.log(f"{key}/t")} if name != "clone" else set()
     table = OPERATIONS[name][1](Place(url, {"storage_options": saboteur.options(plan)}))
     plan.settle()
@@ -457,7 +457,7 @@ def made_once(saboteur: Saboteur, quiet: Callable[[str], Expected], name: str, f
     made = {version: info["txnId"] for version, info in commits if version not in before}
     assert len(set(made.values())) == len(made)
     assert {f"{version:020}" for version in made} == set(plan.seen), "each attempt is one commit"
-    if moment == "after":
+    if timing == "after":
         assert all(200 <= status < 300 for status in plan.statuses)
         assert len(plan.statuses) == len(plan.seen), "each was there before its answer was lost"
 
@@ -466,7 +466,7 @@ def test_the_clouds_together_see_every_operation_and_each_of_them_every_fault():
     shares = {cloud: in_turn(cloud, list(OPERATIONS), CASES) for cloud in CLOUDS}
     assert {name for share in shares.values() for name, _ in share} == set(OPERATIONS)
     for share in shares.values():
-        assert {case for _, case in share} == {(fault, moment) for fault in FAULTS for moment in MOMENTS}
+        assert {case for _, case in share} == {(fault, timing) for fault in FAULTS for timing in TIMINGS}
 
 
 def test_a_commit_without_a_clear_answer_is_made_once(saboteur, quiet):
@@ -695,9 +695,9 @@ class _Never(dict):
 class LosingAnswers:
     """A layer above a store that loses the answer to the first attempt at each version."""
 
-    def __init__(self, store: Any, root: str, fault: type[Exception], moment: str) -> None:
+    def __init__(self, store: Any, root: str, fault: type[Exception], timing: str) -> None:
         super().__init__(store, root)
-        self.fault, self.moment = fault, moment
+        self.fault, self.timing = fault, timing
         self.seen: set[str] = set()
         self.late: list[threading.Thread] = []
 
@@ -705,9 +705,9 @@ class LosingAnswers:
         if not re.search(r"_delta_log/\d{20}\.json$", path) or path in self.seen:
             return super().put_if_absent(path, data)
         self.seen.add(path)
-        if self.moment == "after":
+        if self.timing == "after":
             assert super().put_if_absent(path, data)
-        elif self.moment == "late":
+        elif self.timing == "late":
             put = super().put_if_absent
             self.late.append(threading.Timer(0.03, lambda: put(path, data)))
             self.late[-1].start()
@@ -723,8 +723,8 @@ class UnreliableDisk(LosingAnswers, FsspecStore):
     """A local disk."""
 
 
-def on_disk(root: pathlib.Path, fault: type[Exception], moment: str) -> UnreliableDisk:
-    return UnreliableDisk(fsspec.filesystem("file"), str(root), fault, moment)
+def on_disk(root: pathlib.Path, fault: type[Exception], timing: str) -> UnreliableDisk:
+    return UnreliableDisk(fsspec.filesystem("file"), str(root), fault, timing)
 
 
 #: What clients raise for the faults of a network, of which none says whether the object was made.
@@ -745,14 +745,14 @@ def test_every_operation_is_made_once_after_every_fault_of_a_store_in_memory(qui
     expected = quiet(name)
     address = "s3://bucket/t"
 
-    def attempt(fault: str, moment: str) -> None:
+    def attempt(fault: str, timing: str) -> None:
         memory = obstore.store.MemoryStore()
         for file in sorted(path for path in expected.folder.rglob("*") if path.is_file()):
             obstore.put(memory, f"t/{file.relative_to(expected.folder).as_posix()}", file.read_bytes())
         # A vacuum deletes what is older than the instant at which it begins.
         time.sleep(0.01)
         before = set(memory_log(memory))
-        store = UnreliableMemory(memory, address, EXCEPTIONS[fault], moment)
+        store = UnreliableMemory(memory, address, EXCEPTIONS[fault], timing)
         table = OPERATIONS[name][1](Place(address, {"store": store}))
         for thread in store.late:
             thread.join()
@@ -764,7 +764,7 @@ def test_every_operation_is_made_once_after_every_fault_of_a_store_in_memory(qui
         assert len(set(made.values())) == len(made) > 0
         assert {f"_delta_log/{version:020}.json" for version in made} == store.seen, "each attempt is one commit"
 
-    all_at_once(attempt, [(fault, moment) for moment in ("late", *MOMENTS) for fault in EXCEPTIONS])
+    all_at_once(attempt, [(fault, timing) for timing in ("late", *TIMINGS) for fault in EXCEPTIONS])
 
 
 def memory_log(memory: Any) -> dict[int, dict[str, Any]]:
@@ -777,10 +777,10 @@ def memory_log(memory: Any) -> dict[int, dict[str, Any]]:
 DISK_FAULTS = [TimeoutError, ConnectionResetError, OSError, RuntimeError]
 
 
-def made_once_on_disk(expected: Expected, name: str, root: pathlib.Path, fault: type[Exception], moment: str) -> None:
+def made_once_on_disk(expected: Expected, name: str, root: pathlib.Path, fault: type[Exception], timing: str) -> None:
     """Run an operation on a local disk whose answers are lost."""
     copy(expected.folder, root)
-    store = on_disk(root, fault, moment)
+    store = on_disk(root, fault, timing)
     table = OPERATIONS[name][1](Place(str(root), {"store": store}))
     for thread in store.late:
         thread.join()
@@ -794,17 +794,17 @@ def made_once_on_disk(expected: Expected, name: str, root: pathlib.Path, fault: 
 @pytest.mark.parametrize("name", STORED)
 def test_a_commit_to_a_local_disk_without_a_clear_answer_is_made_once(quiet, name, tmp_path):
     """The operations take turns with the faults."""
-    for number, moment in enumerate(("late", *MOMENTS)):
+    for number, timing in enumerate(("late", *TIMINGS)):
         fault = DISK_FAULTS[(STORED.index(name) + number) % len(DISK_FAULTS)]
-        made_once_on_disk(quiet(name), name, tmp_path / moment, fault, moment)
+        made_once_on_disk(quiet(name), name, tmp_path / timing, fault, timing)
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("moment", ["late", *MOMENTS])
+@pytest.mark.parametrize("timing", ["late", *TIMINGS])
 @pytest.mark.parametrize("name", STORED)
-def test_every_operation_is_made_once_after_every_fault_of_a_local_disk(quiet, name, moment, tmp_path):
+def test_every_operation_is_made_once_after_every_fault_of_a_local_disk(quiet, name, timing, tmp_path):
     for fault in DISK_FAULTS:
-        made_once_on_disk(quiet(name), name, tmp_path / fault.__name__, fault, moment)
+        made_once_on_disk(quiet(name), name, tmp_path / fault.__name__, fault, timing)
 
 
 @pytest.mark.parametrize("fault", [PermissionError, FileNotFoundError, NotImplementedError])

@@ -222,13 +222,13 @@ def test_random_histories_arrive_whole(tmp_path):
         append(path, -1)
         cursor, got, expected, number = None, [], [-1], 0
         for _ in range(25):
-            deed = chance.random()
-            if deed < 0.6:
+            chosen = chance.random()
+            if chosen < 0.6:
                 values = list(range(number, number + chance.randint(1, 5)))
                 number += len(values)
                 append(path, *values)
                 expected += values
-            elif deed < 0.7:
+            elif chosen < 0.7:
                 DeltaTable(path).optimize.compact()
             else:
                 for batch in DeltaTable(path).stream_changes(cursor, max_files=chance.choice([1, 2, 5, None])):
@@ -320,7 +320,7 @@ def test_a_table_that_a_catalog_manages(tmp_path):
     assert drained(pinned, starting_version=1, on_change="skip", max_files=1)[0] == [[1], [2], [3], [4]]
 
 
-def test_a_commit_that_lays_files_out_anew_counts_no_files(path):
+def test_a_commit_that_lays_files_out_again_counts_no_files(path):
     _, cursor = drained(DeltaTable(path), change_data_feed=True)
     DeltaTable(path).optimize.compact()
     DeltaTable(path).alter.set_table_properties({"delta.appendOnly": "true"})

@@ -83,12 +83,12 @@ def in_files(table: DeltaTable, count: int) -> int:
 def test_rows_are_clustered_and_stay_what_they_are(tmp_path, by):
     table = made(tmp_path, by)
     before, size = of(table), in_files(table, 16)
-    figures = table.optimize(target_size=size)
+    metrics = table.optimize(target_size=size)
     assert of(table).equals(before)
-    assert figures["numFilesRemoved"] == 4
-    assert 8 <= figures["numFilesAdded"] <= 16
-    assert figures["plannerStrategy"] == "clustering"
-    stats = figures["clusteringStats"]
+    assert metrics["numFilesRemoved"] == 4
+    assert 8 <= metrics["numFilesAdded"] <= 16
+    assert metrics["plannerStrategy"] == "clustering"
+    stats = metrics["clusteringStats"]
     assert (stats["inputNumZCubes"], stats["numOutputZCubes"]) == (0, 1)
     assert stats["inputOtherFiles"] == stats["mergedFiles"]
     assert stats["mergedFiles"]["numFiles"] == 4
@@ -130,9 +130,9 @@ def test_a_second_run_does_nothing(tmp_path):
     table = made(tmp_path, ["x", "y"])
     table.optimize()
     version = table.version()
-    for figures in (table.optimize(), table.optimize.cluster(), table.optimize.cluster(full=True)):
-        assert (figures["numFilesAdded"], figures["numFilesRemoved"]) == (0, 0)
-        assert figures["clusteringStats"]["inputNumZCubes"] == 1
+    for metrics in (table.optimize(), table.optimize.cluster(), table.optimize.cluster(full=True)):
+        assert (metrics["numFilesAdded"], metrics["numFilesRemoved"]) == (0, 0)
+        assert metrics["clusteringStats"]["inputNumZCubes"] == 1
     assert table.version() == version
 
 
@@ -142,14 +142,14 @@ def test_new_files_join_small_groups_and_large_ones_stay(tmp_path):
     old = set(table.file_uris())
     write_deltalake(table, grid(1, 10_000, 100), mode="append")
     # Everything is one small group: it is laid anew with the new file.
-    figures = table.optimize.cluster(target_size=in_files(table, 4))
-    assert figures["numFilesRemoved"] == len(old) + 1
-    assert figures["clusteringStats"]["inputNumZCubes"] == 1
+    metrics = table.optimize.cluster(target_size=in_files(table, 4))
+    assert metrics["numFilesRemoved"] == len(old) + 1
+    assert metrics["clusteringStats"]["inputNumZCubes"] == 1
     old = set(table.file_uris())
     write_deltalake(table, grid(2, 20_000, 100), mode="append")
     # The group counts as large: only the new file becomes one of its own.
-    figures = table.optimize.cluster(min_cube_size=1000)
-    assert (figures["numFilesAdded"], figures["numFilesRemoved"]) == (1, 1)
+    metrics = table.optimize.cluster(min_cube_size=1000)
+    assert (metrics["numFilesAdded"], metrics["numFilesRemoved"]) == (1, 1)
     assert old < set(table.file_uris())
     assert len({add["tags"]["ZCUBE_ID"] for add in adds(table)}) == 1
     assert table.optimize.cluster(min_cube_size=1000)["numFilesRemoved"] == 0
@@ -158,8 +158,8 @@ def test_new_files_join_small_groups_and_large_ones_stay(tmp_path):
 
 def test_groups_have_a_size(tmp_path):
     table = made(tmp_path, ["x"])
-    figures = table.optimize.cluster(min_cube_size=0, cube_size=max(sizes(table)) * 2)
-    assert figures["clusteringStats"]["numOutputZCubes"] == 2
+    metrics = table.optimize.cluster(min_cube_size=0, cube_size=max(sizes(table)) * 2)
+    assert metrics["clusteringStats"]["numOutputZCubes"] == 2
     assert len({add["tags"]["ZCUBE_ID"] for add in adds(table)}) == 2
     assert len(of(table)) == SIDE * SIDE
 
@@ -180,8 +180,8 @@ def test_other_columns_only_with_full(tmp_path):
     version = table.version()
     assert table.optimize.cluster()["numFilesRemoved"] == 0
     assert table.version() == version
-    figures = table.optimize.cluster(full=True)
-    assert figures["numFilesRemoved"] == 1
+    metrics = table.optimize.cluster(full=True)
+    assert metrics["numFilesRemoved"] == 1
     assert info(table)["operationParameters"]["isFull"] is True
     assert info(table)["operationParameters"]["clusterBy"] == '["y"]'
     assert adds(table)[0]["tags"]["ZCUBE_ZORDER_BY"] == '["y"]'
@@ -266,7 +266,7 @@ def test_the_feed_has_nothing_of_it(tmp_path):
     assert table.load_cdf(starting_version=table.version()).read_all().num_rows == 0
 
 
-def test_an_append_goes_on_beside_it_and_a_second_run_does_not(tmp_path):
+def test_an_append_goes_on_alongside_it_and_a_second_run_does_not(tmp_path):
     table = made(tmp_path, ["x"])
     stale, other = DeltaTable(str(tmp_path)), DeltaTable(str(tmp_path))
     write_deltalake(other, grid(3, 10_000, 10), mode="append")
@@ -348,8 +348,8 @@ class TestPurge:
         table = DeltaTable(str(tmp_path))
         table.delete("id = 7")
         before, untouched = of(table), set(table.files())
-        figures = table.optimize.purge()
-        assert (figures["numFilesAdded"], figures["numFilesRemoved"], figures["totalConsideredFiles"]) == (1, 1, 3)
+        metrics = table.optimize.purge()
+        assert (metrics["numFilesAdded"], metrics["numFilesRemoved"], metrics["totalConsideredFiles"]) == (1, 1, 3)
         assert of(table).equals(before)
         assert len(untouched & set(table.files())) == 2
         assert not any("deletionVector" in add for add in adds(table))

@@ -111,10 +111,10 @@ def test_delete(
 ) -> None:
     table = made(tmp_path / "t", configuration, partition_by=partition)
     before = of(table)
-    figures = table.delete(predicate)
+    metrics = table.delete(predicate)
     expected = [row for row in before if not gone(row)]
     assert of(table) == expected == theirs(table)
-    assert figures["num_deleted_rows"] == len(before) - len(expected)
+    assert metrics["num_deleted_rows"] == len(before) - len(expected)
     if len(expected) == len(before):
         assert table.version() == 1
         return
@@ -124,9 +124,9 @@ def test_delete(
     adds = [action["add"] for action in last(table) if "add" in action]
     assert all(("deletionVector" in add) == bool(configuration) for add in adds)
     if configuration:
-        assert figures["num_added_files"] == 0
+        assert metrics["num_added_files"] == 0
         assert all(json.loads(add["stats"])["tightBounds"] is False for add in adds)
-    assert figures["num_added_files"] == sum("deletionVector" not in add for add in adds)
+    assert metrics["num_added_files"] == sum("deletionVector" not in add for add in adds)
 
 
 def test_statistics_stay_where_a_checkpoint_has_them_as_columns_alone(tmp_path: pathlib.Path) -> None:
@@ -142,15 +142,15 @@ def test_statistics_stay_where_a_checkpoint_has_them_as_columns_alone(tmp_path: 
     assert (kept["minValues"]["id"], kept["maxValues"]["id"], kept["nullCount"]["s"]) == (0, 59, 9)
 
 
-def test_deleted_rows_that_the_log_does_not_tell_are_left_out(tmp_path: pathlib.Path) -> None:
+def test_deleted_rows_that_the_log_does_not_report_are_left_out(tmp_path: pathlib.Path) -> None:
     write_deltalake(tmp_path, rows(), partition_by="p")
     commit = tmp_path / "_delta_log" / f"{0:020}.json"
     lines = [json.loads(line) for line in commit.read_text().splitlines()]
     for line in lines:
         line.get("add", {}).pop("stats", None)
     commit.write_text("\n".join(map(json.dumps, lines)))
-    figures = DeltaTable(tmp_path).delete("p = 'odd'")
-    assert (figures["num_removed_files"], "num_deleted_rows" in figures) == (1, False)
+    metrics = DeltaTable(tmp_path).delete("p = 'odd'")
+    assert (metrics["num_removed_files"], "num_deleted_rows" in metrics) == (1, False)
     assert DeltaTable(tmp_path).delete("id < 10")["num_deleted_rows"] == 5
 
 
@@ -204,19 +204,19 @@ def test_update(
 ) -> None:
     table = made(tmp_path / "t", configuration, partition_by=partition)
     before = of(table)
-    figures = table.update(updates, predicate=predicate)
+    metrics = table.update(updates, predicate=predicate)
     expected = [row | changed(row) if chosen(row) else row for row in before]
     assert of(table) == expected == theirs(table)
-    assert figures["num_updated_rows"] == sum(map(chosen, before))
+    assert metrics["num_updated_rows"] == sum(map(chosen, before))
     assert table.version() == (2 if any(map(chosen, before)) else 1)
     if configuration:
-        assert figures["num_copied_rows"] == 0
+        assert metrics["num_copied_rows"] == 0
     if table.version() == 2:
         assert table.history(1)[0]["operation"] == "UPDATE"
 
 
 @pytest.mark.parametrize("configuration", [PLAIN, VECTORS], ids=["copy", "vectors"])
-def test_the_feed_tells_every_change(tmp_path: pathlib.Path, configuration: dict[str, str]) -> None:
+def test_the_feed_reports_every_change(tmp_path: pathlib.Path, configuration: dict[str, str]) -> None:
     table = made(tmp_path / "t", configuration | {"delta.enableChangeDataFeed": "true"})
     table.delete("id in (3, 70)")
     table.update({"n": "-1"}, predicate="id = 4")
@@ -319,10 +319,10 @@ def test_values_that_do_not_fit_are_null_where_asked_as_in_deltalake(tmp_path: p
 
 def test_python_values_become_literals(tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "t")
-    moment = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
+    timestamp = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
     values: dict[str, Any] = {
         "i": 7, "f": 1.5, "d": Decimal("1.25"), "t": "it's a \\ 'text'", "b": b"\x00\xff", "z": True,
-        "at": moment, "local": moment.replace(tzinfo=None), "day": date(2026, 3, 4), "none": None,
+        "at": timestamp, "local": timestamp.replace(tzinfo=None), "day": date(2026, 3, 4), "none": None,
         "l": ["it's", None], "empty": [], "deep": [[1, 2], []],
     }  # fmt: skip
     types = {
@@ -432,9 +432,9 @@ def test_columns_that_an_update_leaves_alone_are_copied_as_bytes(tmp_path: pathl
     table = DeltaTable(path)
     before = table.to_pyarrow_table().sort_by("id")
     sizes = {group.column(2).total_compressed_size for group in chunks(table)}
-    figures = table.update({"price": "price + 1", "p": "p + 10"}, predicate="id % 100 = 7")
-    assert figures["num_updated_rows"] == 3 * ENOUGH // 100
-    assert figures["num_copied_rows"] == 3 * ENOUGH * 99 // 100
+    metrics = table.update({"price": "price + 1", "p": "p + 10"}, predicate="id % 100 = 7")
+    assert metrics["num_updated_rows"] == 3 * ENOUGH // 100
+    assert metrics["num_copied_rows"] == 3 * ENOUGH * 99 // 100
     hit = pc.equal(pc.subtract(before["id"], pc.multiply(pc.divide(before["id"], 100), 100)), 7)
     price = pc.add(before["price"], pa.scalar(Decimal(1), before.schema.field("price").type))
     price = pc.if_else(hit, price.cast(before.schema.field("price").type), before["price"])

@@ -359,7 +359,7 @@ def test_protection_goes_with_the_history_it_protects(tmp_path: pathlib.Path) ->
     assert not (tmp_path / "_delta_log" / f"{version - 1:020}.json").exists()
 
 
-def test_writers_beside_a_drop_keep_their_rows(tmp_path: pathlib.Path) -> None:
+def test_writers_alongside_a_drop_keep_their_rows(tmp_path: pathlib.Path) -> None:
     write_deltalake(tmp_path, data(), configuration=VECTORS)
     table = DeltaTable(tmp_path)
     table.delete("id = 2")
@@ -427,7 +427,7 @@ def test_row_tracking_is_switched_on_for_a_table_with_files(tmp_path: pathlib.Pa
     assert table.version() == version
 
 
-def test_handles_from_before_go_on_beside_a_backfill(tmp_path: pathlib.Path) -> None:
+def test_handles_from_before_go_on_alongside_a_backfill(tmp_path: pathlib.Path) -> None:
     write_deltalake(tmp_path, data())
     table, deleting, appending = (DeltaTable(tmp_path) for _ in range(3))
     table.alter.set_table_properties(IDS)
@@ -440,7 +440,7 @@ def test_handles_from_before_go_on_beside_a_backfill(tmp_path: pathlib.Path) -> 
     assert (removed["baseRowId"], removed["defaultRowCommitVersion"]) == (0, 2)
 
 
-def test_appends_neither_fail_nor_get_lost_beside_a_backfill(tmp_path: pathlib.Path) -> None:
+def test_appends_neither_fail_nor_get_lost_alongside_a_backfill(tmp_path: pathlib.Path) -> None:
     for number in range(5):
         write_deltalake(tmp_path, data(number * 10), mode="append")
     stop, failures = threading.Event(), []
@@ -600,10 +600,10 @@ def test_an_upgrade_rewrites_what_iceberg_cannot_read(tmp_path: pathlib.Path) ->
     table = DeltaTable(tmp_path)
     table.delete("id = 1")
     before, numbers, files = rows(table), ids(table), len(table.file_uris())
-    figures = table.optimize.upgrade_uniform(
+    metrics = table.optimize.upgrade_uniform(
         commit_properties=CommitProperties(app_transactions=[Transaction("me", 7)])
     )
-    assert (figures["numFilesRemoved"], figures["numFilesAdded"]) == (files, files)
+    assert (metrics["numFilesRemoved"], metrics["numFilesAdded"]) == (files, files)
     assert operations(table, 1) == ["REORG TABLE UPGRADE UNIFORM", "REORG", "SET TBLPROPERTIES"]
     assert [any("txn" in action for action in actions(tmp_path, n)) for n in (2, 3, 4)] == [
         False,

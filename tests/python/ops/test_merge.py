@@ -70,7 +70,7 @@ class Clause(NamedTuple):
     """A clause in SQL and in Python."""
 
     kind: str
-    deed: str
+    action: str
     sql: str | None
     holds: Callable[[Row, Row], bool]
     updates: dict[str, str] | None = None
@@ -161,9 +161,9 @@ def modelled(
 ) -> tuple[list[Row], Counter[str], list[tuple[str, Row]]]:
     """Return the rows after the merge, figures and changes."""
     of = {kind: [c for c in clauses if c.kind == kind] for kind in ("matched", "not_matched", "by_source")}
-    sole_delete = len(of["matched"]) == 1 and of["matched"][0].deed == "delete" and of["matched"][0].sql is None
+    sole_delete = len(of["matched"]) == 1 and of["matched"][0].action == "delete" and of["matched"][0].sql is None
     rows: list[Row] = []
-    figures: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     changes: list[tuple[str, Row]] = []
     hit: set[int] = set()
     for t in target:
@@ -178,31 +178,31 @@ def modelled(
             clause, s = next((c for c in of["by_source"] if c.holds(t, {})), None), {}
         if clause is None:
             rows.append(t)
-        elif clause.deed == "delete":
-            figures["deleted"] += 1
+        elif clause.action == "delete":
+            totals["deleted"] += 1
             changes.append(("delete", t))
         else:
             assert clause.change is not None
             new = clause.change(t, s)
             rows.append(new)
-            figures["updated"] += 1
+            totals["updated"] += 1
             changes += [("update_preimage", t), ("update_postimage", new)]
     for n, s in enumerate(source):
         clause = next((c for c in of["not_matched"] if c.holds({}, s)), None) if n not in hit else None
         if clause is not None:
             assert clause.change is not None
             rows.append(clause.change({}, s))
-            figures["inserted"] += 1
+            totals["inserted"] += 1
             changes.append(("insert", rows[-1]))
-    return rows, figures, changes
+    return rows, totals, changes
 
 
 def run(table: Any, source: Any, on: str, clauses: Iterable[Clause], **options: Any) -> dict[str, Any]:
     """Merge with these clauses, by deltafast or by `deltalake`."""
     merger = table.merge(source, on, source_alias="s", target_alias="t", **options)
     for clause in clauses:
-        name = f"when_{clause.kind if clause.kind != 'by_source' else 'not_matched_by_source'}_{clause.deed}"
-        if clause.deed == "delete":
+        name = f"when_{clause.kind if clause.kind != 'by_source' else 'not_matched_by_source'}_{clause.action}"
+        if clause.action == "delete":
             merger = getattr(merger, name)(clause.sql)
         elif clause.updates is None:
             merger = getattr(merger, f"{name}_all")(clause.sql)
@@ -263,7 +263,7 @@ def test_random_merges_do_what_the_model_does(name: str, partitioned: bool, tmp_
         ids_before = row_ids(table) if "delta.enableRowTracking" in configuration else {}
         data = pa.Table.from_pylist(source, SCHEMA)
         try:
-            after, figures, changes = modelled(before, source, holds, clauses)
+            after, totals, changes = modelled(before, source, holds, clauses)
         except AmbiguousError:
             ambiguous += 1
             with pytest.raises(InvalidArgumentError, match="several rows of the source"):
@@ -274,15 +274,15 @@ def test_random_merges_do_what_the_model_does(name: str, partitioned: bool, tmp_
         assert counted(found(table)) == counted(after), said
         assert metrics["num_source_rows"] == len(source)
         for what in ("inserted", "updated", "deleted"):
-            assert metrics[f"num_target_rows_{what}"] == figures[what], (what, said)
+            assert metrics[f"num_target_rows_{what}"] == totals[what], (what, said)
         moved = table.version() - version
         assert moved == (1 if changes else 0), said
         if moved and "delta.enableChangeDataFeed" in configuration:
             feed = pa.table(table.load_cdf(table.version(), table.version())).drop_columns(["_commit_timestamp"])
-            told = [(row.pop("_change_type"), row) for row in feed.to_pylist()]
-            for _, row in told:
+            reported = [(row.pop("_change_type"), row) for row in feed.to_pylist()]
+            for _, row in reported:
                 del row["_commit_version"]
-            assert counted({"k": kind, **row} for kind, row in told) == counted(
+            assert counted({"k": kind, **row} for kind, row in reported) == counted(
                 {"k": kind, **row} for kind, row in changes
             ), said
         if ids_before and moved:
@@ -531,16 +531,16 @@ def test_only_files_that_can_match_are_looked_at(tmp_path: pathlib.Path) -> None
         ids = range(part * 10, part * 10 + 10)
         write_deltalake(tmp_path, pa.table({"id": ids, "p": [part] * 10}), mode="append", partition_by=["p"])
     table = DeltaTable(tmp_path)
-    figures = lambda m: (m["num_target_files_scanned"], m["num_target_files_skipped_during_scan"])  # noqa: E731
+    totals = lambda m: (m["num_target_files_scanned"], m["num_target_files_skipped_during_scan"])  # noqa: E731
     one = table.merge(pa.table({"id": [11, 43]}), "t.id = s.id", "s", "t").when_matched_update({"id": "t.id"}).execute()
-    assert figures(one) == (2, 3)
+    assert totals(one) == (2, 3)
     two = table.merge(pa.table({"id": [11, 43]}), "t.id = s.id and t.p = 1", "s", "t").when_matched_delete().execute()
-    assert figures(two) == (1, 4)
+    assert totals(two) == (1, 4)
     none = table.merge(pa.table({"id": [99]}), "t.id = s.id", "s", "t").when_matched_delete().execute()
-    assert (figures(none), none["num_target_rows_deleted"]) == ((0, 5), 0)
+    assert (totals(none), none["num_target_rows_deleted"]) == ((0, 5), 0)
     many = pa.table({"id": [n for n in range(20, 30) for _ in range(1)] + [n * 1000 + 5 for n in range(1, 2000)]})
     wide = table.merge(many.slice(0, 10), "t.id = s.id", "s", "t").when_matched_delete("s.id > 25").execute()
-    assert (figures(wide), wide["num_target_rows_deleted"]) == ((1, 4), 4)
+    assert (totals(wide), wide["num_target_rows_deleted"]) == ((1, 4), 4)
 
 
 # --- sources ---------------------------------------------------------------------------------------
@@ -854,7 +854,7 @@ def test_fields_of_structs_are_set(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_columns_that_all_updates_replace_are_told_from_those_that_make_values(
+def test_columns_that_all_updates_replace_are_distinguished_from_those_that_make_values(
     name: str, tmp_path: pathlib.Path
 ) -> None:
     """`b` is in the values of one clause only, `c` in none, `s` loses one of its fields, `twice` follows `a`."""
@@ -905,7 +905,7 @@ def test_the_commit_says_what_was_done(tmp_path: pathlib.Path) -> None:
     assert (metrics["numTargetDeletionVectorsAdded"], metrics["numOutputRows"]) == (1, 2)
 
 
-def test_writers_beside_a_merge(tmp_path: pathlib.Path) -> None:
+def test_writers_alongside_a_merge(tmp_path: pathlib.Path) -> None:
     def cell(name: str, theirs: Callable[[DeltaTable], object], on: str = "t.id = s.id") -> DeltaTable:
         table = small(tmp_path / name)
         theirs(DeltaTable(tmp_path / name))
@@ -971,9 +971,9 @@ def test_a_merge_that_lost_runs_again_when_asked_to(tmp_path: pathlib.Path, conf
 
     with pytest.raises(CommitFailedError):
         merged(DeltaTable(tmp_path, version=1))
-    figures = merged(stale, max_conflict_retries=1)
-    assert (figures["num_target_rows_updated"], figures["num_target_rows_inserted"]) == (1, 2)
-    assert figures["num_source_rows"] == 3
+    totals = merged(stale, max_conflict_retries=1)
+    assert (totals["num_target_rows_updated"], totals["num_target_rows_inserted"]) == (1, 2)
+    assert totals["num_source_rows"] == 3
     assert stale.version() == 4
     expected = {i: f"v{i}" for i in range(10)} | {3: "v3!a", 4: "v4!", 5: "b", 20: "c"}
     assert {row["id"]: row["v"] for row in found(tmp_path)} == expected

@@ -61,16 +61,16 @@ def last(table: DeltaTable) -> list[dict[str, Any]]:
 def test_small_files_become_few(tmp_path, partition_by):
     table = made(tmp_path, partition_by=partition_by)
     before, parts = of(table), 2 if partition_by else 1
-    figures = table.optimize.compact()
+    metrics = table.optimize.compact()
     assert of(table) == before == theirs(table)
-    assert (figures["numFilesAdded"], figures["numFilesRemoved"]) == (parts, 5 * parts)
-    assert (figures["partitionsOptimized"], figures["totalConsideredFiles"], figures["totalFilesSkipped"]) == (
+    assert (metrics["numFilesAdded"], metrics["numFilesRemoved"]) == (parts, 5 * parts)
+    assert (metrics["partitionsOptimized"], metrics["totalConsideredFiles"], metrics["totalFilesSkipped"]) == (
         parts,
         5 * parts,
         0,
     )
-    assert json.loads(figures["filesAdded"])["totalFiles"] == parts
-    assert json.loads(figures["filesRemoved"])["totalSize"] > 0
+    assert json.loads(metrics["filesAdded"])["totalFiles"] == parts
+    assert json.loads(metrics["filesRemoved"])["totalSize"] > 0
     assert len(table.file_uris()) == parts
     actions = last(table)
     assert all(a[kind]["dataChange"] is False for a in actions for kind in ("add", "remove") if kind in a)
@@ -93,8 +93,8 @@ def test_rows_keep_their_order(tmp_path):
 
 def test_chosen_partitions_alone_are_packed(tmp_path):
     table = made(tmp_path, partition_by=["p"])
-    figures = table.optimize.compact(partition_filters=[("p", "=", "1")])
-    assert (figures["numFilesRemoved"], figures["totalConsideredFiles"], len(table.file_uris())) == (5, 5, 6)
+    metrics = table.optimize.compact(partition_filters=[("p", "=", "1")])
+    assert (metrics["numFilesRemoved"], metrics["totalConsideredFiles"], len(table.file_uris())) == (5, 5, 6)
     assert table.history(1)[0]["operationParameters"]["predicate"] != "[]"
     with pytest.raises(InvalidArgumentError, match="non-partition column 'id'"):
         table.optimize.compact(partition_filters=[("id", ">", 3)])
@@ -114,16 +114,16 @@ def test_large_files_stay(tmp_path):
     before = table.file_uris()
     assert table.optimize.compact(target_size=1)["numFilesRemoved"] == 0
     assert table.file_uris() == before
-    figures = table.optimize.compact(target_size=size * 2)
-    assert figures["maxBinSpanFiles"] == 2
+    metrics = table.optimize.compact(target_size=size * 2)
+    assert metrics["maxBinSpanFiles"] == 2
     assert len(of(table)) == 50
 
 
 def test_deleted_rows_are_left_behind(tmp_path):
     table = made(tmp_path, 1, configuration=VECTORS)
     table.delete("id = 3")
-    figures = table.optimize.compact()
-    assert figures["numFilesRemoved"] == 1, "a tenth of the rows is deleted"
+    metrics = table.optimize.compact()
+    assert metrics["numFilesRemoved"] == 1, "a tenth of the rows is deleted"
     assert len(of(table)) == 9 == len(theirs(table))
     assert not any("deletionVector" in a["add"] for a in last(table) if "add" in a)
     assert table.history(1)[0]["operationMetrics"]["numDeletionVectorsRemoved"] == "1"
@@ -150,7 +150,7 @@ def test_the_feed_has_nothing_of_it(tmp_path):
     assert table.load_cdf(starting_version=table.version()).read_all().num_rows == 0
 
 
-def test_an_append_goes_on_beside_it_and_a_second_run_does_not(tmp_path):
+def test_an_append_goes_on_alongside_it_and_a_second_run_does_not(tmp_path):
     table = made(tmp_path)
     stale, other = DeltaTable(str(tmp_path)), DeltaTable(str(tmp_path))
     write_deltalake(other, rows(100), mode="append")
@@ -242,7 +242,7 @@ def test_large_row_groups_are_copied_as_they_are(tmp_path, partition_by):
 
 
 @pytest.mark.slow
-def test_what_cannot_be_copied_is_written_anew(tmp_path):
+def test_what_cannot_be_copied_is_rewritten(tmp_path):
     def compacted(name: str, change: Any = None, **options: Any) -> tuple[DeltaTable, set[str]]:
         path = str(tmp_path / name)
         for n in range(2):
@@ -309,10 +309,10 @@ def test_rows_are_laid_along_a_curve(tmp_path, partition_by, configuration):
     table.delete("id % 1000 = 3")
     metadata = ["row_id", "row_commit_version"] if configuration == TRACKED else []
     before = pa.table(table.scan(metadata_columns=metadata)).sort_by("id")
-    figures = table.optimize.z_order(["S", "deep.a"], target_size=20_000)
+    metrics = table.optimize.z_order(["S", "deep.a"], target_size=20_000)
     assert pa.table(table.scan(metadata_columns=metadata)).sort_by("id").equals(before)
-    assert (figures["plannerStrategy"], figures["preserveInsertionOrder"]) == ("zOrder", False)
-    assert figures["numFilesAdded"] > 4
+    assert (metrics["plannerStrategy"], metrics["preserveInsertionOrder"]) == ("zOrder", False)
+    assert metrics["numFilesAdded"] > 4
     info = table.history(1)[0]
     assert json.loads(info["operationParameters"]["zOrderBy"]) == ["S", "deep.a"]
     assert all(a["add"]["dataChange"] is False for a in last(table) if "add" in a)

@@ -26,8 +26,8 @@ Pair = tuple[Any, Any]
 
 def rows(*pairs: Pair, kind: pa.DataType | None = None) -> pa.Table:
     """Return rows of `id` and `s`."""
-    ids, texts = zip(*pairs, strict=True) if pairs else ((), ())
-    return pa.table({"id": pa.array(ids, kind or pa.int64()), "s": pa.array(texts, pa.string())})
+    ids, strings = zip(*pairs, strict=True) if pairs else ((), ())
+    return pa.table({"id": pa.array(ids, kind or pa.int64()), "s": pa.array(strings, pa.string())})
 
 
 def of(table: DeltaTable | str) -> list[Pair]:
@@ -77,8 +77,8 @@ def test_rows_of_the_same_keys_are_replaced(made, configuration):
     assert (int(info["operationMetrics"]["numDeletedRows"]), int(info["operationMetrics"]["numCopiedRows"])) == (1, 9)
     if configuration == FEED:
         changes = table.load_cdf(starting_version=3).read_all().to_pylist()
-        told = sorted((c["_change_type"], c["id"], c["s"]) for c in changes if c["id"] is not None)
-        assert told == [("delete", 3, "old"), ("insert", 3, "new"), ("insert", 3, "newer"), ("insert", 50, "new")]
+        reported = sorted((c["_change_type"], c["id"], c["s"]) for c in changes if c["id"] is not None)
+        assert reported == [("delete", 3, "old"), ("insert", 3, "new"), ("insert", 3, "newer"), ("insert", 50, "new")]
         assert len(changes) == 5
     if configuration == TRACKED:
         before = DeltaTable(table.table_uri, version=2).scan(metadata_columns=["row_id"]).read_all().to_pylist()

@@ -210,8 +210,8 @@ class Histories(RuleBasedStateMachine):
         values, new = how
         old = [row for row in self.rows if holds(row)]
         changed = [self.partitions(row | new(row)) for row in old]
-        figures = self.table.update(values, predicate=sql)
-        assert figures["num_updated_rows"] in (len(old), None)
+        metrics = self.table.update(values, predicate=sql)
+        assert metrics["num_updated_rows"] in (len(old), None)
         feed = [("update_preimage", row) for row in old] + [("update_postimage", row) for row in changed]
         self.made([row for row in self.rows if not holds(row)] + changed, feed)
 
@@ -449,15 +449,15 @@ class Histories(RuleBasedStateMachine):
             del row["_commit_timestamp"]
             by_version[row.pop("_commit_version")].append((row.pop("_change_type"), row))
         for version in range(first, last + 1):
-            told = by_version[version]
+            reported = by_version[version]
             now = _bag(self.versions[version - 1])
-            now.subtract(_bag([row for kind, row in told if kind in ("delete", "update_preimage")]))
-            now.update(_bag([row for kind, row in told if kind in ("insert", "update_postimage")]))
+            now.subtract(_bag([row for kind, row in reported if kind in ("delete", "update_preimage")]))
+            now.update(_bag([row for kind, row in reported if kind in ("insert", "update_postimage")]))
             assert +now == _bag(self.versions[version])
             assert not -now
             expected = self.feeds[version]
             if expected is not None:
-                assert collections.Counter((kind, _key(row)) for kind, row in told) == expected
+                assert collections.Counter((kind, _key(row)) for kind, row in reported) == expected
 
 
 def _qualified(sql: str) -> str:

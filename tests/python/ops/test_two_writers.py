@@ -265,7 +265,7 @@ def verdict(work: Callable[[], Any]) -> str:
 
 #: Operations that look at the newest version themselves, or change nothing: what the handle saw before does not matter
 #: to them, and they lose to nobody here.
-LOOK_ANEW = ("restore", "vacuum", "checkpoint", "compact", "cleanup", "repair", "clone", "ignore", "put over")
+LOOK_AGAIN = ("restore", "vacuum", "checkpoint", "compact", "cleanup", "repair", "clone", "ignore", "put over")
 #: And these change nothing that others could have read.
 CHANGE_NOTHING = ("vacuum", "checkpoint", "compact", "cleanup", "repair", "clone", "create", "convert", "ignore")
 REFUSED = {"create": "IA", "convert": "IA"}
@@ -340,7 +340,7 @@ def cells(winner: str, level: str = "Serializable") -> dict[str, str]:
     """What becomes of every operation after this one."""
     table = VERDICTS | (BLIND if level == "WriteSerializable" else {})
     given = table[winner].split() if winner in table else ["ok"] * len(LOSERS)
-    return dict(zip(LOSERS, given, strict=True)) | dict.fromkeys(LOOK_ANEW, "ok") | REFUSED
+    return dict(zip(LOSERS, given, strict=True)) | dict.fromkeys(LOOK_AGAIN, "ok") | REFUSED
 
 
 def run_cell(path: Path, winner: str, loser: str, cell: str) -> None:
@@ -401,7 +401,7 @@ def test_every_operation_after_every_other_where_blind_appends_may_come_later(ba
 
 @pytest.mark.slow
 @pytest.mark.parametrize("winner", [winner for winner in OPERATIONS if winner in VERDICTS])
-def test_every_operation_beside_those_that_mark_rows_by_vectors(base, tmp_path, winner):
+def test_every_operation_alongside_those_that_mark_rows_by_vectors(base, tmp_path, winner):
     for loser, cell in cells(winner).items():
         if winner in MARKING or loser in MARKING:
             path = tmp_path / loser.replace(" ", "-")
@@ -410,7 +410,7 @@ def test_every_operation_beside_those_that_mark_rows_by_vectors(base, tmp_path, 
 
 
 def test_every_operation_is_in_the_tables():
-    assert set(OPERATIONS) == {*LOSERS, *LOOK_ANEW, *REFUSED} == {*VERDICTS, *CHANGE_NOTHING}
+    assert set(OPERATIONS) == {*LOSERS, *LOOK_AGAIN, *REFUSED} == {*VERDICTS, *CHANGE_NOTHING}
     assert set(BLIND) <= set(VERDICTS)
 
 
@@ -529,7 +529,7 @@ def test_one_of_many_writers_of_one_application_wins(base, tmp_path):
     assert state(path) == OPERATIONS["app txn"].effect(BASE, 300)
 
 
-def test_upkeep_by_many_is_one_upkeep(base, tmp_path):
+def test_maintenance_by_many_is_one_maintenance(base, tmp_path):
     path = tmp_path / "t"
     shutil.copytree(base["Serializable"], path)
     handles = [DeltaTable(path) for _ in range(8)]

@@ -48,7 +48,7 @@ KINDS = {
         pa.decimal128(9, 2), "decimal(9,2)", (Decimal("-1.25"), Decimal("3.50")), "cast({} as decimal(9,2))".format
     ),
 }
-FIGURES = {
+METRICS = {
     "delete": ("num_deleted_rows",),
     "update": ("num_updated_rows",),
     "merge": ("num_source_rows", "num_target_rows_inserted", "num_target_rows_updated", "num_target_rows_deleted"),
@@ -124,26 +124,26 @@ def differences(case: Case, base: pathlib.Path) -> list[str]:
         statement = text.format(t="t", **{f"s{n}": f"s{n}" for n in range(len(case.sources))})
         theirs = base / f"theirs-{number}"
         shutil.copytree(ours, theirs)
-        figures: list[Any] = []
+        metrics: list[Any] = []
         for package, folder in ((deltafast, ours), (deltalake, theirs)):
             try:
-                figures.append(run(package, folder, statement, case.sources))
+                metrics.append(run(package, folder, statement, case.sources))
             except Exception as error:  # noqa: BLE001 - compared
-                figures.append(error)
-        failed = [isinstance(one, Exception) for one in figures]
+                metrics.append(error)
+        failed = [isinstance(one, Exception) for one in metrics]
         if failed == [True, False]:
-            return [*out, f"{statement}\n  ours: {figures[0]!r}\n  theirs: {figures[1]!r}"]
+            return [*out, f"{statement}\n  ours: {metrics[0]!r}\n  theirs: {metrics[1]!r}"]
         if failed[1]:
             # It cannot plan some expressions; what ours makes of them is compared with delta-spark.
             continue
         # The feed of an UPDATE of deltalake tells of whole files.
-        told = feed and not statement.startswith("UPDATE")
-        found, expected = state(ours, told), state(theirs, told)
+        with_changes = feed and not statement.startswith("UPDATE")
+        found, expected = state(ours, with_changes), state(theirs, with_changes)
         if statement.startswith("OPTIMIZE"):
             # deltalake rewrites some files for nothing.
             found["version"] = expected["version"]
-        for name in FIGURES.get(statement.split()[0].lower(), ()):
-            found[name], expected[name] = figures[0].get(name), figures[1].get(name)
+        for name in METRICS.get(statement.split()[0].lower(), ()):
+            found[name], expected[name] = metrics[0].get(name), metrics[1].get(name)
         out += [
             f"{statement}\n  {key}, ours: {found[key]}\n  {key}, theirs: {expected[key]}"
             for key in found
@@ -213,8 +213,8 @@ def test_what_is_no_statement_does_the_same(
     for package in (deltafast, deltalake):
         folder = tmp_path / package.__name__
         shutil.copytree(made, folder)
-        figures = CALLS[call](package, folder, new)
-        removed = None if figures is None else figures["numFilesRemoved"]
-        found.append((state(folder, feed and figures is None), removed))
+        metrics = CALLS[call](package, folder, new)
+        removed = None if metrics is None else metrics["numFilesRemoved"]
+        found.append((state(folder, feed and metrics is None), removed))
     assert found[0] == found[1]
     assert found[0][0]["version"] == 3

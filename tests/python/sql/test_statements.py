@@ -25,7 +25,7 @@ from deltafast import (
 )
 from deltafast._expr import UnsupportedExpressionError
 from deltafast._sql.reading import read_statement
-from deltafast._sql.run_changes import rows_of, texts_of
+from deltafast._sql.run_changes import merge_sql, rows_of
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 NAMES = {"delta.columnMapping.mode": "name"}
@@ -99,7 +99,7 @@ class TestQueries:
         ):
             assert sql(f"SELECT * FROM {reference}").num_rows == 3
 
-    def test_a_moment_between_two_versions(self, table):
+    def test_a_timestamp_between_two_versions(self, table):
         first = dt.datetime.fromtimestamp(table.history()[1]["timestamp"] / 1000, dt.UTC)
         stamp = first.strftime("%Y%m%d%H%M%S") + f"{first.microsecond // 1000:03}"
         assert sql(f"SELECT * FROM t@{stamp}", t=table).num_rows == 3
@@ -150,7 +150,7 @@ class TestQueries:
         assert sql("VALUES (1), (2)").num_rows == 2
         assert sql("  /* one */ SELECT 1 -- two\n ;").num_rows == 1
 
-    def test_texts_and_comments_are_not_looked_into(self, table):
+    def test_strings_and_comments_are_not_looked_into(self, table):
         text = """SELECT 'delta.`x` VERSION AS OF 1; ''t@v1' AS a, $$ t@v9 $$ AS b, E'\\'t@v7' AS c -- t@v9
             /* delta.`nowhere` /* nested */ */ FROM t LIMIT 1"""
         expected = {"a": "delta.`x` VERSION AS OF 1; 't@v1", "b": " t@v9 ", "c": "'t@v7"}
@@ -510,19 +510,19 @@ class TestMerge:
         """What stands in a statement on Spark, where tables are in databases."""
         from deltafast.spark._sql.statements import _SparkReader
 
-        def texts(text):
-            return texts_of(read_statement(text, reader=_SparkReader), table)
+        def rendered(text):
+            return merge_sql(read_statement(text, reader=_SparkReader), table)
 
-        found = texts(
+        found = rendered(
             "MERGE INTO db.t USING other.`a s` ON db.t.id = other.`a s`.id AND t.id > `a s`.id AND spark.db.t.id = 1 "
             "WHEN MATCHED THEN UPDATE SET db.t.name = other.`a s`.name"
         )
         assert found.on == "`t`.id = `a s`.id AND t.id > `a s`.id AND spark.db.t.id = 1"
         assert (found.target, found.source) == ("t", "a s")
         assert found.clauses[0].updates == {"`t`.`name`": "`a s`.name"}
-        found = texts("MERGE INTO db.t USING db.s AS x ON db.t.id = x.id AND db.s.id = 1 WHEN MATCHED THEN DELETE")
+        found = rendered("MERGE INTO db.t USING db.s AS x ON db.t.id = x.id AND db.s.id = 1 WHEN MATCHED THEN DELETE")
         assert found.on == "`t`.id = x.id AND db.s.id = 1"
-        found = texts("MERGE INTO delta.`/s` USING q AS s ON delta.`/s`.id = s.id WHEN MATCHED THEN DELETE")
+        found = rendered("MERGE INTO delta.`/s` USING q AS s ON delta.`/s`.id = s.id WHEN MATCHED THEN DELETE")
         assert found.on == "`target`.id = s.id"
         named = read_statement("WITH q AS (SELECT '`' x FROM delta.`/a`) INSERT INTO db.t TABLE q", reader=_SparkReader)
         assert named.source.text == "WITH q AS (SELECT '`' x FROM delta.`/a`) (SELECT * FROM `q`\n)"
@@ -533,15 +533,15 @@ class TestMerge:
         assert rows_of(delete, table) == "id = 1 AND id = id"
 
     @pytest.mark.parametrize(
-        ("kind", "deed"),
+        ("kind", "action"),
         [("MATCHED", "DELETE"), ("NOT MATCHED", "INSERT *"), ("NOT MATCHED BY SOURCE", "DELETE")],
     )
-    def test_only_the_last_clause_of_a_kind_takes_all_rows(self, table, kind, deed):
+    def test_only_the_last_clause_of_a_kind_takes_all_rows(self, table, kind, action):
         text = "MERGE INTO t USING s ON t.id = s.id"
         with pytest.raises(InvalidArgumentError, match=f"only the last {kind} clause can omit the condition"):
-            sql(f"{text} WHEN {kind} THEN {deed} WHEN {kind} AND true THEN {deed}", t=table, s=self.changes())
+            sql(f"{text} WHEN {kind} THEN {action} WHEN {kind} AND true THEN {action}", t=table, s=self.changes())
         assert table.version() == 2
-        sql(f"{text} WHEN {kind} AND false THEN {deed} WHEN {kind} THEN {deed}", t=table, s=self.changes())
+        sql(f"{text} WHEN {kind} AND false THEN {action} WHEN {kind} THEN {action}", t=table, s=self.changes())
         assert table.version() == 3
 
     def test_values_with_names(self, table):
@@ -911,7 +911,7 @@ class TestAlter:
         assert table.version() == 2
 
 
-class TestUpkeep:
+class TestMaintenance:
     def test_optimize(self, table, parted):
         (row,) = sql("OPTIMIZE t", t=table).to_pylist()
         assert row["path"] == table.table_uri
@@ -1133,7 +1133,7 @@ class TestErrors:
 
     def test_no_text_is_too_strange_to_be_refused(self, table):
         """Cut and doubled statements are read or refused, and nothing else."""
-        texts = [
+        rendered = [
             "MERGE INTO t AS a USING (SELECT 1 AS id) AS s (id) ON a.id = s.id WHEN MATCHED AND a.id > 1 THEN DELETE",
             "CREATE OR REPLACE TABLE t (a INT NOT NULL DEFAULT 5, b STRUCT<x: ARRAY<INT>>) CLUSTER BY (a) COMMENT 'x'",
             'INSERT INTO t PARTITION (p = 1) (a, b) VALUES (1, DEFAULT), (array(1), "x")',
@@ -1142,7 +1142,7 @@ class TestErrors:
             "VACUUM t USING INVENTORY (SELECT 1) RETAIN 5 HOURS DRY RUN",
         ]
         read, lines = 0, set[int]()
-        for text in texts:
+        for text in rendered:
             for cut in range(len(text)):
                 for broken in (text[:cut], text[cut:], text[:cut] + "(" + text[cut:], text[:cut] + "'" + text[cut:]):
                     try:

@@ -157,7 +157,7 @@ def test_python_stores_without_exclusive_creation_are_not_safe(tmp_path):
     assert "PyFileSystem" in check_store(str(tmp_path), store=handler)["put-if-absent"].detail
 
 
-def test_a_file_system_that_ignores_the_wish_is_found_out(tmp_path):
+def test_a_file_system_that_ignores_the_condition_is_found_out(tmp_path):
     class Ignoring(type(fsspec.filesystem("memory"))):
         protocol = "ignoring"
 

@@ -236,7 +236,7 @@ def test_an_expired_log_is_cleaned_up(cloud, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("cloud", ["azure"], indirect=True)
-def test_deletions_that_fail_are_told_or_made_good(cloud, tmp_path, again):
+def test_deletions_that_fail_are_reported_or_made_good(cloud, tmp_path, again):
     """A request that deletes 256 objects fails as a whole; the objects of the next one have their own answers."""
     url = f"{cloud.root}/failing{again}"
     write_deltalake(url, pa.table({"id": [1]}), storage_options=cloud.options())

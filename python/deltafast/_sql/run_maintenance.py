@@ -49,7 +49,7 @@ __all__ = [
 #: Target size of OPTIMIZE unless the table has a property for it, as in delta-spark; 1 GiB.
 _TARGET_SIZE = 1 << 30
 
-_TEXTS = pa.map_(pa.string(), pa.string())
+_STRINGS = pa.map_(pa.string(), pa.string())
 _TIME = pa.timestamp("us", "UTC")
 _SIZES = pa.struct(
     [
@@ -134,7 +134,7 @@ _DETAIL = pa.schema(
         ("clusteringColumns", pa.list_(pa.string())),
         ("numFiles", pa.int64()),
         ("sizeInBytes", pa.int64()),
-        ("properties", _TEXTS),
+        ("properties", _STRINGS),
         ("minReaderVersion", pa.int32()),
         ("minWriterVersion", pa.int32()),
         ("tableFeatures", pa.list_(pa.string())),
@@ -150,14 +150,14 @@ _HISTORY = pa.schema(
         ("userId", pa.string()),
         ("userName", pa.string()),
         ("operation", pa.string()),
-        ("operationParameters", _TEXTS),
+        ("operationParameters", _STRINGS),
         ("job", _JOB),
         ("notebook", pa.struct([("notebookId", pa.string())])),
         ("clusterId", pa.string()),
         ("readVersion", pa.int64()),
         ("isolationLevel", pa.string()),
         ("isBlindAppend", pa.bool_()),
-        ("operationMetrics", _TEXTS),
+        ("operationMetrics", _STRINGS),
         ("userMetadata", pa.string()),
         ("engineInfo", pa.string()),
     ]
@@ -195,9 +195,9 @@ def run_reorg(reorg: Reorg, tables: Tables) -> pa.RecordBatchReader:
     optimizer, options = tables.optimizer(table), _options(table, tables)
     if reorg.upgrade is None:
         return _optimized(table, optimizer.purge(_where(table, reorg.where), **options))
-    figures = optimizer.upgrade_uniform(reorg.upgrade, **options)
+    result = optimizer.upgrade_uniform(reorg.upgrade, **options)
     # If no file had to be rewritten, delta-spark returns no row.
-    return _optimized(table, figures) if figures["numFilesRemoved"] else answer([], _OPTIMIZED)
+    return _optimized(table, result) if result["numFilesRemoved"] else answer([], _OPTIMIZED)
 
 
 def _where(table: DeltaTable, where: Expression | None) -> str | None:
@@ -211,8 +211,8 @@ def _options(table: DeltaTable, tables: Tables) -> dict[str, Any]:
     return options
 
 
-def _optimized(table: DeltaTable, figures: dict[str, Any]) -> pa.RecordBatchReader:
-    metrics = dict(figures)
+def _optimized(table: DeltaTable, result: dict[str, Any]) -> pa.RecordBatchReader:
+    metrics = dict(result)
     for side in ("filesAdded", "filesRemoved"):
         sizes = json.loads(metrics[side])
         metrics[side] = sizes if sizes["totalFiles"] else sizes | {"min": None, "max": None}
@@ -259,8 +259,8 @@ def run_restore(restore: Restore, tables: Tables) -> pa.RecordBatchReader:
     table = tables.table(restore.target)
     at = tables.at(restore.at)
     tables.check_timestamp(table, at)
-    figures = DeltaTable.restore(table, at, commit_properties=tables.commit_properties)
-    row = {name: figures[key] for name, key in _RESTORED.items()}
+    result = DeltaTable.restore(table, at, commit_properties=tables.commit_properties)
+    row = {name: result[key] for name, key in _RESTORED.items()}
     return answer([row], pa.schema([(name, pa.int64()) for name in row]))
 
 
@@ -331,8 +331,8 @@ def _commit(entry: dict[str, Any]) -> dict[str, Any]:
     row = {name: entry.get(name) for name in _HISTORY.names}
     row["timestamp"] = None if entry.get("timestamp") is None else from_epoch_ms(entry["timestamp"])
     for name in ("operationParameters", "operationMetrics"):
-        texts = cast("dict[str, Any] | None", row[name])
-        row[name] = None if texts is None else [(key, _text(value)) for key, value in texts.items()]
+        entries = cast("dict[str, Any] | None", row[name])
+        row[name] = None if entries is None else [(key, _text(value)) for key, value in entries.items()]
     return row
 
 

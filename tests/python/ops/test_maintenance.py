@@ -52,10 +52,10 @@ def write(path: pathlib.Path, values: list[int], part: str | None = None, **opti
 
 def age(root: pathlib.Path, hours: float, pattern: str = "**/*") -> None:
     """Make the files of a table that match older."""
-    moment = time.time() - hours * HOUR
+    timestamp = time.time() - hours * HOUR
     for path in root.glob(pattern):
         if path.is_file() and "_delta_log" not in path.parts:
-            os.utime(path, (moment, moment))
+            os.utime(path, (timestamp, timestamp))
 
 
 def data_files(root: pathlib.Path) -> set[str]:
@@ -262,21 +262,21 @@ class TestVacuum:
         assert ids(overwritten) == [3]
         assert table.vacuum(0, False, False, full=full) == []
 
-    @pytest.mark.parametrize("moment", [-86400, 0])
-    def test_files_of_the_first_days_are_old(self, overwritten: pathlib.Path, moment: int) -> None:
+    @pytest.mark.parametrize("timestamp", [-86400, 0])
+    def test_files_of_the_first_days_are_old(self, overwritten: pathlib.Path, timestamp: int) -> None:
         (overwritten / "orphan.parquet").write_bytes(b"PAR1")
-        os.utime(overwritten / "orphan.parquet", (moment, moment))
+        os.utime(overwritten / "orphan.parquet", (timestamp, timestamp))
         assert DeltaTable(str(overwritten)).vacuum(full=True) == ["orphan.parquet"]
 
     def test_the_commits_say_what_delta_spark_says(self, overwritten: pathlib.Path) -> None:
         age(overwritten, 200)
-        wish = SimpleNamespace(
+        properties = SimpleNamespace(
             custom_metadata={"who": "me", "userMetadata": "text"},
             max_commit_retries=3,
             app_transactions=[SimpleNamespace(app_id="app", version=7, last_updated=None)],
         )
         table = DeltaTable(str(overwritten))
-        table.vacuum(0, False, False, commit_properties=wish)
+        table.vacuum(0, False, False, commit_properties=properties)
         start, end = info(overwritten, 2), info(overwritten, 3)
         assert start["operation"] == "VACUUM START"
         week = 7 * 24 * HOUR * 1000
@@ -486,10 +486,10 @@ class TestRestore:
         table.restore(2)
         assert ids(overwritten) == [3, 4]
 
-    def test_a_moment_is_a_version(self, overwritten: pathlib.Path) -> None:
+    def test_a_timestamp_is_a_version(self, overwritten: pathlib.Path) -> None:
         for version, day in ((0, 1), (1, 2)):
-            moment = datetime(2026, 1, day, tzinfo=UTC).timestamp()
-            os.utime(overwritten / f"_delta_log/{version:020}.json", (moment, moment))
+            timestamp = datetime(2026, 1, day, tzinfo=UTC).timestamp()
+            os.utime(overwritten / f"_delta_log/{version:020}.json", (timestamp, timestamp))
         DeltaTable(str(overwritten)).restore("2026-01-01T12:00:00Z")
         assert ids(overwritten) == [1, 2]
         DeltaTable(str(overwritten)).restore(datetime(2026, 1, 2, 1, tzinfo=UTC))
@@ -601,8 +601,8 @@ class TestRepair:
         vector = next(root.glob("*.bin"))
         vector.unlink()
         clone = table.clone(tmp_path / "clone")
-        told = clone.repair(dry_run=True)["vectors_missing"]
-        assert [name.rpartition("/")[2] for name in told] == [vector.name]
+        reported = clone.repair(dry_run=True)["vectors_missing"]
+        assert [name.rpartition("/")[2] for name in reported] == [vector.name]
         assert table.repair() == {"dry_run": False, "files_removed": [], "vectors_missing": [vector.name]}
         assert table.version() == 2
 
@@ -819,7 +819,7 @@ class TestConvert:
     def test_every_type_is_read_back_and_bounds_hold(self, tmp_path: pathlib.Path) -> None:
         from decimal import Decimal
 
-        moments = [
+        timestamps = [
             datetime(2024, 1, 1, 2, 3, 4, 567_891, tzinfo=UTC),
             datetime(1969, 12, 31, 23, 59, 59, 1, tzinfo=UTC),
         ]
@@ -832,10 +832,10 @@ class TestConvert:
             "s": ["z" * 100, "ä"],
             "b": pa.array([b"x", b"y"]),
             "ok": [True, False],
-            "d": pa.array([moments[0].date(), moments[1].date()]),
-            "us": pa.array(moments, pa.timestamp("us", "UTC")),
-            "ms": pa.array(moments, pa.timestamp("us", "UTC")).cast(pa.timestamp("ms", "UTC"), safe=False),
-            "ns": pa.array(moments, pa.timestamp("ns", "UTC")),
+            "d": pa.array([timestamps[0].date(), timestamps[1].date()]),
+            "us": pa.array(timestamps, pa.timestamp("us", "UTC")),
+            "ms": pa.array(timestamps, pa.timestamp("us", "UTC")).cast(pa.timestamp("ms", "UTC"), safe=False),
+            "ns": pa.array(timestamps, pa.timestamp("ns", "UTC")),
             "st": [{"x": 1, "y": "a"}, {"x": None, "y": "b"}],
             "l": [[1, 2], None],
         }
@@ -843,7 +843,7 @@ class TestConvert:
         convert_to_deltalake(tmp_path)
         table = DeltaTable(str(tmp_path))
         rows = table.to_pyarrow_table()
-        assert rows.column("us").to_pylist() == moments
+        assert rows.column("us").to_pylist() == timestamps
         assert rows.column("u16").to_pylist() == [1, 65535]
         stats = json.loads(next(a["add"]["stats"] for a in actions(tmp_path, 0) if "add" in a))
         assert {"f", "u16", "b", "l"}.isdisjoint(stats["minValues"])
@@ -864,7 +864,9 @@ class TestConvert:
         assert ids(tmp_path) == [1]
 
 
-def test_every_upkeep_that_commits_leaves_a_checksum_and_tells_what_went_wrong(tmp_path: pathlib.Path) -> None:
+def test_every_maintenance_command_that_commits_leaves_a_checksum_and_reports_what_went_wrong(
+    tmp_path: pathlib.Path,
+) -> None:
     root = tmp_path / "t"
     write(root, [1])
     write(root, [2], mode="append")

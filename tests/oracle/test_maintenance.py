@@ -42,7 +42,7 @@ def info(folder: pathlib.Path, version: int) -> dict[str, Any]:
 
 @pytest.mark.spark
 @pytest.mark.proof
-def test_the_reference_reads_what_upkeep_leaves(spark: Reference, tmp_path: pathlib.Path) -> None:
+def test_the_reference_reads_what_maintenance_leaves(spark: Reference, tmp_path: pathlib.Path) -> None:
     """A conversion, a delete of the reference's, a restore, a clone, a vacuum and a repair, one after the other."""
     folder = tmp_path / "converted"
     for n, part in enumerate(["a b", "c%2Fd", "__HIVE_DEFAULT_PARTITION__"]):
@@ -101,7 +101,7 @@ def names(commit: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_the_commits_of_a_restore_and_a_conversion_are_told_as_the_reference_tells_them(
+def test_the_commits_of_a_restore_and_a_conversion_are_reported_as_the_reference_reports_them(
     answers: Answers, tmp_path: pathlib.Path
 ) -> None:
     """Operation, parameters and figures have the reference's names."""
