@@ -1,4 +1,4 @@
-"""Find words in prose for which the field has a standard term.
+"""Find words in prose and in names for which the field has a standard term.
 
     python dev/check_words.py [path ..] [--list] [--count-by-file] [--most 100]
     python dev/check_words.py --self-test
@@ -6,6 +6,9 @@
 Reads the comments, docstrings and string literals of Rust, Python and Java, and Markdown. Ignored are identifiers,
 string literals of one word (they are keys), string literals of test code, code blocks, names in backquotes, and
 quotations ("..."). With `--most`, a greater number of words is an error.
+
+Also reads the names of files and the identifiers of Python, split at underscores and capital letters. A name may have
+the words that also have a technical sense, such as `lay` or `figure`.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PATHS = ("src", "python", "docs", "README.md", "CHANGELOG.md")
+#: Where names are read.
+NAME_PATHS = ("python", "tests", "benches", "dev", "examples", "compat")
 
 #: Patterns of words in all their forms, and the terms to write instead. A space also matches a line break.
 WORDS = (
@@ -55,6 +60,26 @@ ALLOWED = (
     (r"(?i:there) (?:is|are|was|were) none", "says that something does not exist"),
     (r"(?:be|is|are) (?:None|NONE|none(?=,))", "a value that options have"),
 )
+
+#: Patterns of words that no name may have, and the terms to use instead.
+NAME_WORDS = (
+    (r"texts", "strings"),
+    (r"moments?", "timestamp"),
+    (r"tells?|told|telling", "report, distinguish"),
+    (r"beside", "alongside, next to"),
+    (r"anew", "again"),
+    (r"figures", "metrics, numbers"),
+    (r"ail(?:s|ed|ing)?", "is wrong with"),
+    (r"upkeep", "maintenance"),
+    (r"mend(?:s|ed|ing)?", "repair"),
+    (r"deeds?", "action"),
+    (r"wish(?:es|ed)?", "request, options"),
+)
+
+#: Names in which these words are right, and the reason.
+ALLOWED_NAMES = {
+    "tell": "the method of files that returns the position",
+}
 
 _SPACE = r"[ \t]*\n?[ \t]*"
 _CODE = "\0"
@@ -94,6 +119,8 @@ def _pattern(words: str) -> str:
 
 
 _WORDS = [(re.compile(rf"(?<![\w-])(?:{_pattern(words)})(?![\w-])", re.IGNORECASE), to) for words, to in WORDS]
+_NAME_WORDS = [(re.compile(words), to) for words, to in NAME_WORDS]
+_PART_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _ALLOWED = [re.compile(rf"\b(?:{_pattern(text)})") for text, _ in ALLOWED]
 
 
@@ -106,6 +133,28 @@ def words(path: Path, text: str) -> Iterator[Word]:
             if not any(start <= match.start() and match.end() <= end for start, end in allowed):
                 line = found.count("\n", 0, match.start()) + 1
                 yield Word(path, line, " ".join(match[0].split()), instead)
+
+
+def names(path: Path, text: str) -> Iterator[Word]:
+    """Yield the identifiers of a Python file that have one of the words."""
+    if path.suffix in {".py", ".pyi"}:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.NAME and token.string not in ALLOWED_NAMES:
+                yield from _in_name(path, token.start[0], token.string)
+
+
+def file_names(top: Path) -> Iterator[Word]:
+    """Yield the files below a path, and the path itself, whose names have one of the words."""
+    for path in (top, *sorted(top.rglob("*"))):
+        if not any(part.startswith((".", "__pycache__")) for part in path.relative_to(top).parts):
+            yield from _in_name(path, 1, path.name)
+
+
+def _in_name(path: Path, line: int, name: str) -> Iterator[Word]:
+    parts = {part.lower() for part in _PART_OF_NAME.findall(name)}
+    for pattern, instead in _NAME_WORDS:
+        if any(pattern.fullmatch(part) for part in parts):
+            yield Word(path, line, name, instead)
 
 
 def prose(path: Path, text: str) -> str:
@@ -183,7 +232,7 @@ def files(paths: list[Path]) -> Iterator[Path]:
 
 
 def self_test() -> None:
-    """Plant words in each kind of prose and see that they are found, and that nothing else is."""
+    """Plant words in each kind of prose and in names and see that they are found, and that nothing else is."""
     plants = {
         "a.md": ("Values are texts.\nA file is passed\nover.", 2),
         "b.md": ('Write `moment`, "told" or [text](lies.md).\n\n```\nupkeep\n```\nThere is\nnone.', 0),
@@ -196,12 +245,14 @@ def self_test() -> None:
         ),
         "g.py": ('x = {"moment": lie, "figures": 1}\ny = "a\\ntell-tale {moment}"\n', 0),
         "h.java": ('class A { /* Does\n * without. */ String a = """\n  The upkeep of it"""; }', 2),
+        "i.py": ("def _moment(rowTexts, MEND_FIRST, ToldBy):\n    return momentum(file.tell(), contexts, figure)\n", 4),
+        "read_upkeep.jsonl": ("{}", 1),
     }
     with tempfile.TemporaryDirectory() as folder:
         for name, (text, count) in plants.items():
             path = Path(folder, name)
             path.write_text(text)
-            found = [word.text for file in files([path]) for word in words(file, file.read_text())]
+            found = [word.text for word in (*words(path, text), *names(path, text), *file_names(path))]
             if len(found) != count:
                 sys.exit(f"self-test: {count} words expected in {name}, found: {found}")
     print("words self-test ok")
@@ -210,7 +261,7 @@ def self_test() -> None:
 def main() -> None:
     """Print the number of words, with `--list` each of them, and fail above a limit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("paths", nargs="*", type=Path, default=[Path(path) for path in PATHS])
+    parser.add_argument("paths", nargs="*", type=Path, help="files and folders to read instead of all")
     parser.add_argument("--list", action="store_true", help="print each word with its place and what to write instead")
     parser.add_argument("--count-by-file", action="store_true", help="print the number of words of each file")
     parser.add_argument("--most", type=int, help="largest number of words")
@@ -218,7 +269,12 @@ def main() -> None:
     options = parser.parse_args()
     if options.self_test:
         self_test()
-    found = [word for path in files(options.paths) for word in sorted(words(path, path.read_text("utf-8")))]
+    prose_paths = options.paths or [Path(path) for path in PATHS]
+    name_paths = options.paths or [Path(path) for path in NAME_PATHS]
+    found = [word for path in files(prose_paths) for word in words(path, path.read_text("utf-8"))]
+    found += [word for path in files(name_paths) for word in names(path, path.read_text("utf-8"))]
+    found += [word for path in name_paths for word in file_names(path)]
+    found.sort()
     if options.list:
         for word in found:
             print(f'{word.path}:{word.line}: "{word.text}"; better: {word.instead}')

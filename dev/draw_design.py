@@ -114,10 +114,10 @@ class Picture:
         for other in self.boxes:
             if box.overlaps(other):
                 sys.exit(f"overlaps another box: {title}")
-        texts = [width_of(line, 12, "sans") for line in lines]
-        texts.append(width_of(title, 14, "bold") + (width_of(code, 12, "mono") + PAD if code else 0))
-        if max(texts) > box.width - 2 * PAD or 24 + 17 * len(lines) > box.height:
-            sys.exit(f"too small for its text ({max(texts):.0f}): {title}")
+        widths = [width_of(line, 12, "sans") for line in lines]
+        widths.append(width_of(title, 14, "bold") + (width_of(code, 12, "mono") + PAD if code else 0))
+        if max(widths) > box.width - 2 * PAD or 24 + 17 * len(lines) > box.height:
+            sys.exit(f"too small for its text ({max(widths):.0f}): {title}")
         self.boxes.append(box)
         self._rectangle(box, fill)
         self.text(box.x + PAD, box.y + 20, title, 14, "bold")

@@ -289,8 +289,8 @@ class _Drawer:
     def _clustering(self) -> list[str]:
         """A column or two, or one of text."""
         can = [name for name, kind in self.columns.items() if kind not in _UNORDERED and name != _DOTTED]
-        texts = [name for name in can if self.columns[name] == "string"]
-        return self.one(["id"], self.some(can, 2), self.some(texts or can, 1))
+        strings = [name for name in can if self.columns[name] == "string"]
+        return self.one(["id"], self.some(can, 2), self.some(strings or can, 1))
 
     def _features(self) -> dict[str, str]:
         features: dict[str, str] = {}

@@ -528,8 +528,8 @@ class _Object:
 
     def listed(self, key: str) -> str:
         """Return its entry in a listing."""
-        moment = dt.datetime.fromtimestamp(self.modified, dt.UTC).isoformat(timespec="milliseconds")
-        return _element("Contents", Key=key, Size=len(self.data), LastModified=moment, ETag=self.tag)
+        timestamp = dt.datetime.fromtimestamp(self.modified, dt.UTC).isoformat(timespec="milliseconds")
+        return _element("Contents", Key=key, Size=len(self.data), LastModified=timestamp, ETag=self.tag)
 
 
 def _element(name: str, **parts: object) -> str:
@@ -603,7 +603,7 @@ class RacyGcs(Gcs):
     """A bucket that looks whether a condition is met and writes a moment later: right as long as writers take turns."""
 
     #: Seconds between looking and writing.
-    moment = 0.002
+    delay = 0.002
 
     def _put(self, key: str, said: dict[str, str], body: bytes) -> Answer:
         if "x-goog-if-generation-match" not in said:
@@ -612,7 +612,7 @@ class RacyGcs(Gcs):
         if wanted != (there.generation if there else "0"):
             return _refusal(412, "PreconditionFailed")
         self._lock.release()
-        time.sleep(self.moment)
+        time.sleep(self.delay)
         self._lock.acquire()
         return Answer(200, self._store(key, body).headers, b"")
 

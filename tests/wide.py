@@ -18,13 +18,13 @@ def large(number: int, count: int = 300_000) -> pa.Table:
     floats = chance.standard_normal(count)
     floats[number * 7 % count] = np.nan if number == 1 else -0.0
     ids = np.arange(number * count, (number + 1) * count)
-    texts = pa.array([f"é{n:05}-" + "x" * 40 for n in range(1000)])
+    strings = pa.array([f"é{n:05}-" + "x" * 40 for n in range(1000)])
     columns = {
         "id": pa.array(ids),
         "value": pa.array(floats, mask=ids % 1000 == 0),
         "noise": pa.array(chance.integers(0, 2**62, count)),
         "price": pa.array(chance.integers(0, 10**6, count)).cast(pa.decimal128(21, 2)),
-        "text": texts.take(pa.array(chance.integers(0, 1000, count))),
+        "text": strings.take(pa.array(chance.integers(0, 1000, count))),
         "tags": pa.array([["a", None], None, [], ["b"]]).take(pa.array(ids % 4)),
         "deep": pa.array([{"a": 1, "b": None}, None, {"a": None, "b": "z"}]).take(pa.array(ids % 3)),
         "at": pa.array(ids * 1_000_001, pa.timestamp("us", "UTC")),

@@ -437,9 +437,9 @@ def _write_feed(table: Path, parameters: dict[str, Any], _cache: Path) -> dict[s
             half = (version - 1) * each, (version - 1) * each + each // 2
             old, new = _data_rows(*half), _data_rows(*half)
             new = new.set_column(1, "quantity", pc.add(new["quantity"], 1).cast(pa.int32()))
-            told = [("update_preimage", old), ("update_postimage", new)]
+            images = [("update_preimage", old), ("update_postimage", new)]
             changes = pa.concat_tables(
-                rows.append_column("_change_type", pa.array([kind] * len(rows))) for kind, rows in told
+                rows.append_column("_change_type", pa.array([kind] * len(rows))) for kind, rows in images
             )
             path, length = _feed_file(table, changes, "_change_data/", version)
             cdc = {"path": path, "partitionValues": {}, "size": length, "dataChange": False}

@@ -101,11 +101,11 @@ def judge(goal: Goal, scenario: Scenario, results: Results) -> tuple[bool | None
 
 
 def _verdict(goal: Goal, scenario: Scenario, results: Results) -> str:
-    reached, figure = judge(goal, scenario, results)
+    reached, number = judge(goal, scenario, results)
     prefix = "aim: " if goal.aim else ""
     if reached is None:
         return f"{prefix}{goal.text}: not measured"
-    return f"{prefix}{goal.text}: {'**met**' if reached else 'missed'} ({figure})"
+    return f"{prefix}{goal.text}: {'**met**' if reached else 'missed'} ({number})"
 
 
 def _summary(results: Results) -> list[str]:

@@ -145,7 +145,7 @@ def _unscaled(array: pa.Array) -> list[int]:
     return [int.from_bytes(data[i : i + width], "little", signed=True) for i in range(0, len(data), width)]
 
 
-def _scalar_texts(array: pa.Array, data_type: str) -> list[str]:  # noqa: PLR0911 - one line a type
+def _scalar_strings(array: pa.Array, data_type: str) -> list[str]:  # noqa: PLR0911 - one line a type
     """Return the text of each value of a flat array, without regard to nulls."""
     name = type_name(data_type)
     if name in _INTEGERS:
@@ -178,7 +178,7 @@ def _scalar_texts(array: pa.Array, data_type: str) -> list[str]:  # noqa: PLR091
             return ["null"] * len(array)
 
 
-def texts(array: pa.Array, data_type: DeltaType) -> list[str]:
+def strings(array: pa.Array, data_type: DeltaType) -> list[str]:
     """Return the digest text of each value of a column."""
     array = _plain(array)
     name = type_name(data_type)
@@ -187,19 +187,19 @@ def texts(array: pa.Array, data_type: DeltaType) -> list[str]:
         if name in {"string", "decimal", "date", "timestamp"} and len(array) > 10_000:
             few = pc.dictionary_encode(array.cast(pa.large_string()) if name == "string" else array)
         if few is not None and len(few.dictionary) * 4 < len(array):
-            words = [*_scalar_texts(few.dictionary, data_type), "null"]
+            words = [*_scalar_strings(few.dictionary, data_type), "null"]
             return [words[i] for i in pc.fill_null(few.indices, len(words) - 1).to_pylist()]
-        out = _scalar_texts(array, data_type)
+        out = _scalar_strings(array, data_type)
     elif name == "struct":
         fields = data_type["fields"]
-        columns = [texts(_struct_field(array, f["name"]), f["type"]) for f in fields]
+        columns = [strings(_struct_field(array, f["name"]), f["type"]) for f in fields]
         out = _rows(columns, [f["name"] for f in fields], len(array))
     elif name == "array":
-        values = texts(array.values, data_type["elementType"])
+        values = strings(array.values, data_type["elementType"])
         starts = array.offsets.to_pylist()
         out = [f"[{','.join(values[starts[i] : starts[i + 1]])}]" for i in range(len(array))]
     else:
-        keys, items = texts(array.keys, data_type["keyType"]), texts(array.items, data_type["valueType"])
+        keys, items = strings(array.keys, data_type["keyType"]), strings(array.items, data_type["valueType"])
         pairs = [f"{k}:{v}" for k, v in zip(keys, items, strict=True)]
         starts = array.offsets.to_pylist()
         out = [f"{{{','.join(sorted(pairs[starts[i] : starts[i + 1]]))}}}" for i in range(len(array))]
@@ -221,9 +221,9 @@ def _rows(columns: list[list[str]], names: list[str], count: int) -> list[str]:
     return [form % row for row in zip(*columns, strict=True)]
 
 
-def row_texts(table: pa.Table, fields: list[dict[str, Any]]) -> list[str]:
+def row_strings(table: pa.Table, fields: list[dict[str, Any]]) -> list[str]:
     """Return each row's text; `fields` are the Delta fields, in the order of the digest."""
-    columns = [texts(_one_chunk(table.column(f["name"])), f["type"]) for f in fields]
+    columns = [strings(_one_chunk(table.column(f["name"])), f["type"]) for f in fields]
     return _rows(columns, [f["name"] for f in fields], table.num_rows)
 
 
@@ -270,7 +270,7 @@ def difference(got: list[str], want: list[str], limit: int = 6) -> str:
     return "\n".join(lines)
 
 
-def json_texts(array: pa.Array, data_type: DeltaType) -> list[str]:
+def json_strings(array: pa.Array, data_type: DeltaType) -> list[str]:
     """Return a column that holds variants as canonical JSON text, the way the corpus compares it."""
     values = _plain(array).to_pylist()
     return [canonical_json(None if v is None else _json_value(v, data_type)) for v in values]

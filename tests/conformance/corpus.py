@@ -326,8 +326,8 @@ def partition_value(text: str | None, data_type: str) -> Any:  # noqa: C901, PLR
         case "date":
             return dt.date.fromisoformat(text)
         case "timestamp":
-            moment = dt.datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text))
-            return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+            timestamp = dt.datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text))
+            return timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=dt.UTC)
         case "timestamp_ntz":
             return dt.datetime.fromisoformat(text)
         case "binary":
@@ -356,7 +356,7 @@ def check_rows(table: pa.Table, want: dict[str, Any]) -> None:
     last, right = _LAST.get("rows", ("", None))
     if right is not None and last == want["content_digest"] and compare.alike(table, right):
         return
-    got = compare.row_texts(table, fields)
+    got = compare.row_strings(table, fields)
     if len(got) == want["row_count"] and compare.digest(got) == want["content_digest"]:
         _LAST["rows"] = (want["content_digest"], table)
         return
@@ -364,7 +364,7 @@ def check_rows(table: pa.Table, want: dict[str, Any]) -> None:
     if stored is None:
         message = f"{len(got)} rows for {want['row_count']}; the digest differs"
         raise AssertionError(message)
-    raise AssertionError(compare.difference(got, compare.row_texts(pq.read_table(root() / stored), fields)))
+    raise AssertionError(compare.difference(got, compare.row_strings(pq.read_table(root() / stored), fields)))
 
 
 def _check_encoded(
@@ -377,15 +377,15 @@ def _check_encoded(
         name, data_type = field["name"], field["type"]
         left, right = table.column(name).combine_chunks(), expected.column(name).combine_chunks()
         if encoded.get(name) == "json":
-            got_columns.append(compare.json_texts(left, data_type))
-            texts = [None if v is None else json.loads(v) for v in right.to_pylist()]
-            want_columns.append([compare.canonical_json(v) for v in texts])
+            got_columns.append(compare.json_strings(left, data_type))
+            strings = [None if v is None else json.loads(v) for v in right.to_pylist()]
+            want_columns.append([compare.canonical_json(v) for v in strings])
         elif encoded.get(name) == "void_as_null_string":
             got_columns.append(["null" if v is None else "not null" for v in left.to_pylist()])
             want_columns.append(["null"] * expected.num_rows)
         else:
-            got_columns.append(compare.texts(left, data_type))
-            want_columns.append(compare.texts(right, data_type))
+            got_columns.append(compare.strings(left, data_type))
+            want_columns.append(compare.strings(right, data_type))
     got, wanted = (["|".join(row) for row in zip(*columns, strict=True)] for columns in (got_columns, want_columns))
     assert sorted(got) == sorted(wanted), compare.difference(got, wanted)
 

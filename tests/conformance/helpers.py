@@ -59,8 +59,8 @@ def changes(table: log.Table, start: int, end: int | None = None) -> list[tuple[
     return sorted(rows, key=lambda r: (r[2], r[1], r[0]))
 
 
-def as_of(table: log.Table, moment: str | dt.datetime) -> int:
+def as_of(table: log.Table, timestamp: str | dt.datetime) -> int:
     """Return the version that was current at a moment."""
     opened = open_table(table)
-    opened.load_as_version(moment)
+    opened.load_as_version(timestamp)
     return opened.version()

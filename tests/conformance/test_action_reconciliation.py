@@ -152,7 +152,7 @@ def test_the_newest_protocol_counts(three: log.Table) -> None:
     assert helpers.open_table(three, version=2).protocol().min_writer_version == 2
 
 
-def test_tombstones_are_told(three: log.Table) -> None:
+def test_tombstones_are_reported(three: log.Table) -> None:
     three.commit(3, log.remove("part-1.parquet", deletionTimestamp=4102444800000))
     tombstones = helpers.open_table(three).tombstones().read_all()
     assert tombstones.column("path").to_pylist() == ["part-1.parquet"]

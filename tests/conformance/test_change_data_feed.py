@@ -167,10 +167,10 @@ def test_a_range_of_timestamps(fed: log.Table) -> None:
     for version in range(2):
         os.utime(fed.commit_file(version), (1_700_000_000 + 100 * version,) * 2)
     opened = helpers.open_table(fed)
-    moment = dt.datetime.fromtimestamp(1_700_000_050, dt.UTC)
-    late = pa.table(opened.load_cdf(starting_timestamp=moment))
+    timestamp = dt.datetime.fromtimestamp(1_700_000_050, dt.UTC)
+    late = pa.table(opened.load_cdf(starting_timestamp=timestamp))
     assert set(late.column("_commit_version").to_pylist()) == {1}
-    early = pa.table(opened.load_cdf(ending_timestamp=moment))
+    early = pa.table(opened.load_cdf(ending_timestamp=timestamp))
     assert set(early.column("_commit_version").to_pylist()) == {0}
 
 

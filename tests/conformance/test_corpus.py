@@ -108,7 +108,7 @@ def test_filter(case: corpus.Case) -> None:
         rows, planned = READER.filtered(path, want["requested_version"], want["predicate"]["sql"])
     assert rows.num_rows == want["rows"]["row_count"]
     if not encoded:
-        assert compare.digest(compare.row_texts(rows, fields)) == want["rows"]["content_digest"]
+        assert compare.digest(compare.row_strings(rows, fields)) == want["rows"]["content_digest"]
     assert planned <= want["reference_files_read"], f"{planned} files planned of {want['files_total']}"
 
 
@@ -218,7 +218,7 @@ def test_the_digest_of_stored_rows_is_that_of_the_manifest() -> None:
             {"name": f["name"], "type": "string" if f["name"] in encoded else f["type"]}
             for f in want["schema"]["fields"]
         ]
-        rows = compare.row_texts(pq.read_table(corpus.root() / want["parquet"]), fields)
+        rows = compare.row_strings(pq.read_table(corpus.root() / want["parquet"]), fields)
         assert compare.digest(rows) == want["content_digest"], case
         checked += 1
     assert checked > 200

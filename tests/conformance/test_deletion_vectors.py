@@ -140,23 +140,23 @@ def test_counts_leave_deleted_rows_out(table: log.Table) -> None:
     assert helpers.open_table(table).count() == 24
 
 
-def test_deletion_vectors_are_told_as_selections(table: log.Table) -> None:
+def test_deletion_vectors_are_reported_as_selections(table: log.Table) -> None:
     """`selection_vector` is true where a row is kept; files without a vector are left out."""
     add = table.ids("b.parquet", 30, 40)
     _with(table, table.vector(ROWS))
     table.commit(1, add)
-    told = pa.table(helpers.open_table(table).deletion_vectors())
-    assert told.num_rows == 1
-    assert told.column("filepath")[0].as_py().endswith("a.parquet")
-    selection = told.column("selection_vector")[0].as_py()
+    reported = pa.table(helpers.open_table(table).deletion_vectors())
+    assert reported.num_rows == 1
+    assert reported.column("filepath")[0].as_py().endswith("a.parquet")
+    selection = reported.column("selection_vector")[0].as_py()
     assert [i for i, kept in enumerate(selection) if not kept] == ROWS
 
 
 def test_descriptors_are_in_the_add_actions(table: log.Table) -> None:
     vector = table.vector(ROWS)
     _with(table, vector)
-    told = helpers.open_table(table).get_add_actions().column("deletion_vector")[0].as_py()
-    assert told == vector
+    reported = helpers.open_table(table).get_add_actions().column("deletion_vector")[0].as_py()
+    assert reported == vector
 
 
 @pytest.mark.parametrize("damage", [{"cardinality": 5}, {"sizeInBytes": 10}, {"offset": 3}], ids=str)
@@ -180,7 +180,7 @@ def test_a_missing_vector_is_a_missing_file(table: log.Table) -> None:
         helpers.ids(table)
 
 
-def test_vectors_of_partitioned_tables_lie_beside_the_log(table: log.Table) -> None:
+def test_vectors_of_partitioned_tables_are_next_to_the_log(table: log.Table) -> None:
     """Relative means to the table's folder, not to the data file's."""
     add = table.ids("p=1/a.parquet", 0, 10, add_partitionValues={"p": "1"}, add_deletionVector=table.vector([0]))
     metadata = log.metadata([*log.ID_NAME, ("p", "integer")], ["p"])

@@ -33,7 +33,7 @@ def _table(table: log.Table, *millis: int, configuration: dict[str, str] | None 
         os.utime(file, (1_000_000_000 - version, 1_000_000_000 - version))
 
 
-def _moment(millis: int) -> dt.datetime:
+def _timestamp(millis: int) -> dt.datetime:
     return dt.datetime.fromtimestamp(millis / 1000, dt.UTC)
 
 
@@ -45,10 +45,10 @@ def test_the_timestamp_of_a_version_is_its_in_commit_timestamp(table: log.Table)
 
 def test_time_travel_goes_by_in_commit_timestamps(table: log.Table) -> None:
     _table(table, BASE, BASE + 1000, BASE + 2000)
-    assert helpers.as_of(table, _moment(BASE)) == 0
-    assert helpers.as_of(table, _moment(BASE + 999)) == 0
-    assert helpers.as_of(table, _moment(BASE + 1000)) == 1
-    assert helpers.as_of(table, _moment(BASE + 1500)) == 1
+    assert helpers.as_of(table, _timestamp(BASE)) == 0
+    assert helpers.as_of(table, _timestamp(BASE + 999)) == 0
+    assert helpers.as_of(table, _timestamp(BASE + 1000)) == 1
+    assert helpers.as_of(table, _timestamp(BASE + 1500)) == 1
 
 
 def test_before_the_enablement_version_file_times_count(three: log.Table) -> None:
@@ -67,19 +67,19 @@ def test_before_the_enablement_version_file_times_count(three: log.Table) -> Non
     three.commit(4, _info(BASE + 1000), three.ids("4.parquet", 30, 40))
     stamps = {entry["version"]: entry["timestamp"] for entry in helpers.open_table(three).history()}
     assert stamps == {0: BASE - 1_000_000, 1: BASE - 999_000, 2: BASE - 998_000, 3: BASE, 4: BASE + 1000}
-    assert helpers.as_of(three, _moment(BASE - 998_500)) == 1
-    assert helpers.as_of(three, _moment(BASE - 1)) == 2
-    assert helpers.as_of(three, _moment(BASE + 500)) == 3
-    assert helpers.as_of(three, _moment(BASE + 1000)) == 4
+    assert helpers.as_of(three, _timestamp(BASE - 998_500)) == 1
+    assert helpers.as_of(three, _timestamp(BASE - 1)) == 2
+    assert helpers.as_of(three, _timestamp(BASE + 500)) == 3
+    assert helpers.as_of(three, _timestamp(BASE + 1000)) == 4
 
 
-def test_the_feed_tells_in_commit_timestamps(table: log.Table) -> None:
+def test_the_feed_reports_in_commit_timestamps(table: log.Table) -> None:
     _table(table, BASE, BASE + 1000, configuration={"delta.enableChangeDataFeed": "true"})
     feed = pa.table(helpers.open_table(table).load_cdf(starting_version=0))
     stamps = set(
         zip(feed.column("_commit_version").to_pylist(), feed.column("_commit_timestamp").to_pylist(), strict=True)
     )
-    assert {(v, t.replace(tzinfo=dt.UTC)) for v, t in stamps} == {(0, _moment(BASE)), (1, _moment(BASE + 1000))}
+    assert {(v, t.replace(tzinfo=dt.UTC)) for v, t in stamps} == {(0, _timestamp(BASE)), (1, _timestamp(BASE + 1000))}
 
 
 def test_supported_but_not_enabled_means_file_times(table: log.Table) -> None:
@@ -87,4 +87,4 @@ def test_supported_but_not_enabled_means_file_times(table: log.Table) -> None:
         0, _info(BASE), log.protocol(writer_only=["inCommitTimestamp"]), log.metadata(), table.ids("a", 0, 1)
     )
     os.utime(file, (1_600_000_000, 1_600_000_000))
-    assert helpers.open_table(table).timestamp() == _moment(1_600_000_000_000)
+    assert helpers.open_table(table).timestamp() == _timestamp(1_600_000_000_000)

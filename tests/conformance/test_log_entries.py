@@ -25,7 +25,7 @@ def _at(table: log.Table, *seconds: float) -> None:
         os.utime(table.commit_file(version), (second, second))
 
 
-def _moment(seconds: float) -> dt.datetime:
+def _timestamp(seconds: float) -> dt.datetime:
     return dt.datetime.fromtimestamp(seconds, dt.UTC)
 
 
@@ -81,23 +81,23 @@ def test_a_version_whose_commits_are_gone_is_an_error(three: log.Table) -> None:
 
 def test_a_timestamp_means_the_last_version_at_or_before_it(three: log.Table) -> None:
     _at(three, BASE, BASE + 100, BASE + 200)
-    assert helpers.as_of(three, _moment(BASE)) == 0
-    assert helpers.as_of(three, _moment(BASE + 99)) == 0
-    assert helpers.as_of(three, _moment(BASE + 100)) == 1
-    assert helpers.as_of(three, _moment(BASE + 150)) == 1
-    assert helpers.as_of(three, _moment(BASE + 200)) == 2
+    assert helpers.as_of(three, _timestamp(BASE)) == 0
+    assert helpers.as_of(three, _timestamp(BASE + 99)) == 0
+    assert helpers.as_of(three, _timestamp(BASE + 100)) == 1
+    assert helpers.as_of(three, _timestamp(BASE + 150)) == 1
+    assert helpers.as_of(three, _timestamp(BASE + 200)) == 2
 
 
 def test_a_timestamp_may_be_text(three: log.Table) -> None:
     _at(three, BASE, BASE + 100, BASE + 200)
-    assert helpers.as_of(three, _moment(BASE + 150).isoformat()) == 1
-    assert helpers.as_of(three, _moment(BASE + 150).strftime("%Y-%m-%dT%H:%M:%SZ")) == 1
+    assert helpers.as_of(three, _timestamp(BASE + 150).isoformat()) == 1
+    assert helpers.as_of(three, _timestamp(BASE + 150).strftime("%Y-%m-%dT%H:%M:%SZ")) == 1
 
 
 def test_a_timestamp_before_the_first_commit_is_an_error(three: log.Table) -> None:
     _at(three, BASE, BASE + 100, BASE + 200)
     with pytest.raises(deltafast.exceptions.DeltaError):
-        helpers.as_of(three, _moment(BASE - 1))
+        helpers.as_of(three, _timestamp(BASE - 1))
 
 
 def test_file_times_that_go_back_are_made_monotonic(three: log.Table) -> None:
@@ -124,9 +124,9 @@ def test_the_history_has_the_times_by_which_versions_are_found(three: log.Table)
     opened = helpers.open_table(three)
     times = {entry["version"]: entry["timestamp"] for entry in opened.history()}
     assert times == {version: (BASE + 100 * version) * 1000 for version in range(4)}
-    assert opened.timestamp() == _moment(BASE + 300)
+    assert opened.timestamp() == _timestamp(BASE + 300)
     for version, time in times.items():
-        assert helpers.as_of(three, _moment(time // 1000)) == version
+        assert helpers.as_of(three, _timestamp(time // 1000)) == version
 
 
 def test_the_newest_time_of_the_history_can_be_restored(three: log.Table) -> None:

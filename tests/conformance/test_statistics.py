@@ -331,7 +331,7 @@ def test_collated_columns_are_not_pruned_by_bytes(table: log.Table) -> None:
         assert helpers.planned(table, "v = 'a'") == ["a.parquet"]
 
 
-def test_statistics_are_told(table: log.Table) -> None:
+def test_statistics_are_reported(table: log.Table) -> None:
     _numbers(table)
     adds = helpers.open_table(table).get_add_actions(flatten=True)
     rows = sorted(

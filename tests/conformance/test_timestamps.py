@@ -43,7 +43,7 @@ def test_timestamps_of_every_unit_are_microseconds(table: log.Table, unit: str) 
 
 
 @pytest.mark.parametrize(
-    "moment",
+    "timestamp",
     [
         dt.datetime(1, 1, 1, tzinfo=dt.UTC),
         dt.datetime(1582, 10, 15, tzinfo=dt.UTC),
@@ -52,9 +52,9 @@ def test_timestamps_of_every_unit_are_microseconds(table: log.Table, unit: str) 
     ],
     ids=str,
 )
-def test_far_timestamps_are_exact(table: log.Table, moment: dt.datetime) -> None:
-    _one(table, "timestamp", pa.array([moment], pa.timestamp("us", "UTC")))
-    assert helpers.column(table, "t") == [moment]
+def test_far_timestamps_are_exact(table: log.Table, timestamp: dt.datetime) -> None:
+    _one(table, "timestamp", pa.array([timestamp], pa.timestamp("us", "UTC")))
+    assert helpers.column(table, "t") == [timestamp]
 
 
 def test_int96_is_read(table: log.Table) -> None:
@@ -84,9 +84,9 @@ def test_statistics_are_cut_to_milliseconds_so_the_maximum_may_be_a_millisecond_
     table: log.Table, kind: str, zone: str | None, mark: str
 ) -> None:
     """The file holds 12:00:00.123456, its statistics say .123: the row must not be lost."""
-    moment = UTC_NOON if zone else NOON
+    timestamp = UTC_NOON if zone else NOON
     text = f"2024-03-01T12:00:00.123{mark}"
-    _stats(table, kind, text, text, pa.array([moment], pa.timestamp("us", zone)))
+    _stats(table, kind, text, text, pa.array([timestamp], pa.timestamp("us", zone)))
     word = kind.upper()
     for comparison in [
         "= {}'2024-03-01 12:00:00.123456'",

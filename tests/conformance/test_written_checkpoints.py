@@ -179,7 +179,7 @@ def test_deltalake_reads_the_checkpoint_as_it_reads_the_commits(case: corpus.Cas
             assert again.metadata().configuration == theirs.metadata().configuration
             assert again.protocol() == theirs.protocol()
             found = _their_rows(again)
-            assert compare.alike(found, rows) or _texts(found) == _texts(rows), name
+            assert compare.alike(found, rows) or _strings(found) == _strings(rows), name
             configuration = theirs.metadata().configuration
             forms_of_stats = ("delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStatsAsStruct")
             kept = any(configuration.get(form) != "false" for form in forms_of_stats)
@@ -202,7 +202,7 @@ def _their_rows(table: Any) -> pa.Table:
     return pa.table(QueryBuilder().register("t", table).execute("select * from t"))
 
 
-def _texts(rows: pa.Table) -> list[str]:
+def _strings(rows: pa.Table) -> list[str]:
     return sorted(repr(row) for row in rows.to_pylist())
 
 
@@ -394,7 +394,7 @@ def test_forms_that_do_not_fit_are_refused(ten: log.Table) -> None:
     assert not [name for name in _log_files(ten.folder) if "checkpoint" in name]
 
 
-def test_unknown_writer_features_stop_all_upkeep(tmp_path: Any) -> None:
+def test_unknown_writer_features_stop_all_maintenance(tmp_path: Any) -> None:
     table = log.basic(tmp_path / "future", 3)
     table.commit(0, log.protocol(writer_only=["someFutureFeature"]), log.metadata(), table.actions(0, 0)[-1])
     opened = deltafast.DeltaTable(str(table.folder))
@@ -432,8 +432,10 @@ def test_compaction_of_no_range_is_refused(ten: log.Table) -> None:
     assert helpers.ids(ten) == list(range(100))
 
 
-def test_two_rows_of_texts_are_compared(ten: log.Table) -> None:
+def test_two_rows_of_strings_are_compared(ten: log.Table) -> None:
     """The comparison that these tests rest on tells rows apart."""
     rows = deltafast.DeltaTable(str(ten.folder)).to_pyarrow_table()
     fields = [{"name": "id", "type": "long"}, {"name": "name", "type": "string"}]
-    assert compare.digest(compare.row_texts(rows, fields)) != compare.digest(compare.row_texts(rows.slice(1), fields))
+    assert compare.digest(compare.row_strings(rows, fields)) != compare.digest(
+        compare.row_strings(rows.slice(1), fields)
+    )

@@ -41,8 +41,8 @@ def _decimal(value: bytes, at: int, width: int) -> decimal.Decimal:
 def _timestamp(value: bytes, at: int, *, utc: bool) -> str:
     """Return the text of a timestamp in microseconds, as Spark writes it into JSON."""
     micros = int.from_bytes(value[at : at + 8], "little", signed=True)
-    moment = _EPOCH + dt.timedelta(microseconds=micros)
-    text = moment.strftime("%Y-%m-%d %H:%M:%S")
+    timestamp = _EPOCH + dt.timedelta(microseconds=micros)
+    text = timestamp.strftime("%Y-%m-%d %H:%M:%S")
     fraction = f"{micros % 1_000_000:06d}".rstrip("0")
     return text + (f".{fraction}" if fraction else "") + ("+00:00" if utc else "")
 

@@ -60,7 +60,7 @@ class Herd:
         self.living: dict[int, int] = {}
         self.lives = 0
 
-    def tell(self, **what: Any) -> None:
+    def send(self, **what: Any) -> None:
         """Say what happened."""
         print(json.dumps(what), flush=True)
 
@@ -88,14 +88,14 @@ class Herd:
     def start(self, writer: int) -> None:
         """Start a writer."""
         # Told before: no file of this life is older.
-        self.tell(start=writer, life=self.lives + 1, time=time.time())
+        self.send(start=writer, life=self.lives + 1, time=time.time())
         self.living[writer] = self.fork(writer)
 
     def bury(self) -> None:
         """Take note of writers that ended by themselves, which they should not."""
         for writer, pid in list(self.living.items()):
             if os.waitpid(pid, os.WNOHANG)[0]:
-                self.tell(died=writer)
+                self.send(died=writer)
                 self.start(writer)
 
     def kill(self, name: str | None) -> None:
@@ -106,14 +106,14 @@ class Herd:
         held, victim = victim is not None, victims[0] if victim is None else victim
         os.kill(self.living[victim], signal.SIGKILL)
         os.waitpid(self.living.pop(victim), 0)
-        self.tell(kill=victim, at_commit=name is not None, held=held, time=time.time())
+        self.send(kill=victim, at_commit=name is not None, held=held, time=time.time())
         self.start(victim)
 
     def run(self) -> None:
         """Go on until standard input ends."""
         _, status = os.waitpid(self.fork(None), 0)
         if status:
-            self.tell(failed="the table could not be made")
+            self.send(failed="the table could not be made")
             return
         watch = Watch(self.table / "_delta_log")
         for writer in range(self.options["writers"]):
@@ -129,7 +129,7 @@ class Herd:
         for pid in self.living.values():
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-        self.tell(stopped=True)
+        self.send(stopped=True)
 
 
 def _holds(pid: int) -> bool:

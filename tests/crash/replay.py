@@ -200,8 +200,8 @@ class Replay:
         rows = self._read(add, version)
         if not add.get("deletionVector"):
             return rows
-        if beside := vector_file(add):
-            self.known.add(beside)
+        if file := vector_file(add):
+            self.known.add(file)
         try:
             deleted = dv.deleted(self.table, add["deletionVector"])
         except (OSError, ValueError) as error:
@@ -368,8 +368,8 @@ def compared(rows: list[Action], state: State) -> dict[str, tuple[Any, Any]]:
 
     def file(add: Action) -> tuple[Any, ...]:
         values, stats = dict(add["partitionValues"]), json.loads(add.get("stats") or "null")
-        told = tuple(sorted(values.items())), json.dumps(stats, sort_keys=True)
-        return add["path"], vector_of(add) or "", add["size"], *told
+        content = tuple(sorted(values.items())), json.dumps(stats, sort_keys=True)
+        return add["path"], vector_of(add) or "", add["size"], *content
 
     def shape(metadata: Action | None) -> Any:
         metadata = metadata or {}

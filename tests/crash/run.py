@@ -124,7 +124,7 @@ class Run:
     def go(self) -> Report:
         """Run, check, report."""
         begun = time.monotonic()
-        told = {
+        message = {
             "module": f"crash.{self.options.module}",
             "table": str(self.table),
             "journals": str(self.journals),
@@ -133,7 +133,7 @@ class Run:
             "seed": self.options.seed,
         } | self.options.more
         herd = subprocess.Popen(
-            [sys.executable, "-m", "crash.herd", json.dumps(told)],
+            [sys.executable, "-m", "crash.herd", json.dumps(message)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -163,20 +163,20 @@ class Run:
 
     def _listen(self, herd: subprocess.Popen[str]) -> None:
         for line in herd.stdout or ():
-            told = json.loads(line)
+            message = json.loads(line)
             with self.lock:
-                if "start" in told:
-                    self.alive[told["start"]] = told["time"]
+                if "start" in message:
+                    self.alive[message["start"]] = message["time"]
                     self.begun.set()
-                elif "kill" in told:
+                elif "kill" in message:
                     self.report.kills += 1
-                    self.report.kills_at_commits += told["at_commit"]
-                    self.report.kills_holding += told["held"]
-                elif "died" in told:
-                    self.complain(f"writer {told['died']} ended by itself")
-                elif "failed" in told:
-                    self.complain(told["failed"])
-                elif "stopped" in told:
+                    self.report.kills_at_commits += message["at_commit"]
+                    self.report.kills_holding += message["held"]
+                elif "died" in message:
+                    self.complain(f"writer {message['died']} ended by itself")
+                elif "failed" in message:
+                    self.complain(message["failed"])
+                elif "stopped" in message:
                     self.alive.clear()
         self.begun.set()
         self.ended.set()

@@ -33,7 +33,7 @@ def _hint(folder: pathlib.Path, text: str | bytes, *, drop: bool = False) -> Non
 
 
 _RIGHT = '{"version":2,"size":5}'
-_TEXTS: list[tuple[str, str | bytes]] = [
+_STRINGS: list[tuple[str, str | bytes]] = [
     ("right", _RIGHT),
     ("empty", ""),
     ("truncated", _RIGHT[:12]),
@@ -92,7 +92,7 @@ _TEXTS: list[tuple[str, str | bytes]] = [
         ),
     ),
 ]
-for _name, _text in _TEXTS:
+for _name, _text in _STRINGS:
 
     @case(f"hint_{_name}", rows(FIVE))
     def _(folder: pathlib.Path, text: str | bytes = _text) -> None:
@@ -110,7 +110,7 @@ for _name in [
 ]:
 
     @case(f"hint_{_name}_and_no_commits", rows(FIVE))
-    def _(folder: pathlib.Path, text: str | bytes = dict(_TEXTS)[_name]) -> None:
+    def _(folder: pathlib.Path, text: str | bytes = dict(_STRINGS)[_name]) -> None:
         """The same when only the checkpoint holds the first commits."""
         _hint(folder, text, drop=True)
 

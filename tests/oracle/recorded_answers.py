@@ -71,13 +71,13 @@ def unpack(files: dict[str, str], folder: pathlib.Path) -> None:
 
     Retention, time travel and log cleanup go by the time, and the tests are about young tables.
     """
-    texts = {name: text for name, text in files.items() if name.endswith((".json", ".crc"))}
-    newest = max(int(stamp) for text in texts.values() for _, stamp in _TIMES.findall(text))
+    strings = {name: text for name, text in files.items() if name.endswith((".json", ".crc"))}
+    newest = max(int(stamp) for text in strings.values() for _, stamp in _TIMES.findall(text))
     shift = int(time.time() * 1000) - newest
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        if name in texts:
+        if name in strings:
             moved = _TIMES.sub(lambda found: f'"{found[1]}":{int(found[2]) + shift}', text)
             path.write_text(moved, encoding="utf-8")
         else:

@@ -193,9 +193,9 @@ class Reference:
         maps = ("operationParameters", "operationMetrics")
         return [row | {name: dict(row[name]) for name in maps if row[name] is not None} for row in found]
 
-    def version_at(self, folder: pathlib.Path, moment: dt.datetime) -> int:
+    def version_at(self, folder: pathlib.Path, timestamp: dt.datetime) -> int:
         """Return the version that was current at a moment."""
-        stamp = self._jvm.java.sql.Timestamp(round(moment.timestamp() * 1000))
+        stamp = self._jvm.java.sql.Timestamp(round(timestamp.timestamp() * 1000))
         commit = self._log(folder).history().getActiveCommitAtTime(stamp, self._none, True, True, False)
         return commit.version()
 
@@ -222,5 +222,5 @@ def _file(add: dict[str, Any]) -> dict[str, Any]:
 def same(found: pa.Table, expected: pa.Table, fields: list[dict[str, Any]]) -> None:
     """Both hold the same rows, in columns of these Delta fields."""
     assert found.column_names == expected.column_names
-    got, want = compare.row_texts(found, fields), compare.row_texts(expected, fields)
+    got, want = compare.row_strings(found, fields), compare.row_strings(expected, fields)
     assert sorted(got) == sorted(want), compare.difference(got, want)

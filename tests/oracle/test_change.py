@@ -38,7 +38,7 @@ CONFIGURATIONS: dict[str, dict[str, str]] = {
     "copies with row ids": {"delta.enableRowTracking": "true"},
 }
 #: Figures that say what was done, not how long it took or how files are encoded.
-FIGURES = (
+METRICS = (
     "numDeletedRows",
     "numUpdatedRows",
     "numCopiedRows",
@@ -101,10 +101,10 @@ def run(spark: Reference | None, folder: pathlib.Path, statement: Statement) -> 
     spark.sql(text(f"delta.`{folder}`", statement))
 
 
-def figures(folder: pathlib.Path) -> dict[str, Any]:
+def commit_metrics(folder: pathlib.Path) -> dict[str, Any]:
     """Return what the newest commit says of itself."""
     commit = DeltaTable(folder).history(1)[0]
-    metrics = {key: int(value) for key, value in commit["operationMetrics"].items() if key in FIGURES}
+    metrics = {key: int(value) for key, value in commit["operationMetrics"].items() if key in METRICS}
     return {"operation": commit["operation"], "rows": commit.get("isBlindAppend"), **metrics}
 
 
@@ -113,7 +113,7 @@ def changed(spark: Reference, table: pathlib.Path, other: pathlib.Path, statemen
     shutil.copytree(table, other)
     run(spark, other, statement)
     version = DeltaTable(other).version()
-    answer = {"version": version, "rows": found(other), "metrics": figures(other)}
+    answer = {"version": version, "rows": found(other), "metrics": commit_metrics(other)}
     if DeltaTable(other).metadata().configuration.get("delta.enableChangeDataFeed"):
         answer["feed"] = feed(other, version)
     return answer
@@ -123,7 +123,7 @@ def found(folder: pathlib.Path) -> list[str]:
     """Return the rows as strings, in one order."""
     table = DeltaTable(folder)
     fields = json.loads(table.schema().to_json())["fields"]
-    return sorted(compare.row_texts(table.to_pyarrow_table(), fields))
+    return sorted(compare.row_strings(table.to_pyarrow_table(), fields))
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
@@ -143,7 +143,7 @@ def test_the_same_statements_change_the_same_rows(name: str, answers: Answers, t
         assert found(ours) == answer["rows"], statement
         if answers.spark:
             agreed(answers.spark, ours, DeltaTable(theirs).to_pyarrow_table().to_pylist())
-        assert plain(figures(ours)) == answer["metrics"], statement
+        assert plain(commit_metrics(ours)) == answer["metrics"], statement
         if "delta.enableChangeDataFeed" in configuration:
             assert feed(ours, version) == answer["feed"], statement
         if answers.spark and "delta.enableRowTracking" in configuration and number < len(STATEMENTS) - 1:

@@ -125,10 +125,10 @@ def clustered(spark: Reference, folder: pathlib.Path, what: str) -> dict[str, An
 def optimized(answers: Answers, key: str, ours: pathlib.Path, theirs: pathlib.Path, what: str = "") -> dict[str, Any]:
     """Run OPTIMIZE on both tables; what they answer and say must be the same. Gives our figures."""
     answer = answers(key, clustered, theirs, what)
-    figures = DeltaTable(str(ours)).optimize.cluster(full=what == "FULL", target_size=size_of_files(ours))
-    assert plain(counted(figures)) == answer["metrics"]
+    metrics = DeltaTable(str(ours)).optimize.cluster(full=what == "FULL", target_size=size_of_files(ours))
+    assert plain(counted(metrics)) == answer["metrics"]
     assert plain(form(ours)) == answer["commit"]
-    return figures
+    return metrics
 
 
 def quality(_: Reference, folder: pathlib.Path, by: list[str]) -> dict[str, int]:
@@ -151,13 +151,13 @@ def test_clustering_is_as_good_and_says_the_same(answers: Answers, tmp_path: pat
         write_deltalake(ours, part, mode="append", **({"cluster_by": by} if n == 0 else {}))
     shutil.copytree(ours, theirs)
     before, all_ids = met(ours, by), ids(ours)
-    figures = optimized(answers, "OPTIMIZE", ours, theirs)
+    metrics = optimized(answers, "OPTIMIZE", ours, theirs)
     assert ids(ours) == all_ids
     if answers.spark:
         assert ids(theirs) == all_ids
     reference = answers("quality", quality, theirs, by, agree=close)
     files, read = len(DeltaTable(str(ours)).files()), met(ours, by)
-    assert figures["numFilesAdded"] == files <= reference["files"]
+    assert metrics["numFilesAdded"] == files <= reference["files"]
     both = [files, reference["files"]], (read, reference["read"])
     print(f"{case}: files {both[0]}, files read {both[1]} of {before}")  # noqa: T201 - the measurement
     # Where Spark cuts files is chance, so that equal is equal to within a hundredth.

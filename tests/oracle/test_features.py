@@ -180,7 +180,7 @@ def state(folder: pathlib.Path) -> dict[str, Any]:
         # The reference commits tombstones of vectors twice, the second time none.
         "operations": [entry["operation"] for entry in table.history() if "Tombstones" not in entry["operation"]],
         "domains": {name: sorted(json.loads(text).items()) for name, text in domains.items()},
-        "rows": sorted(compare.row_texts(table.to_pyarrow_table(), fields)),
+        "rows": sorted(compare.row_strings(table.to_pyarrow_table(), fields)),
         "tags": tags(folder),
     }
 

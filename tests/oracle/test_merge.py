@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(900)
 
 #: Figures that say what was done, not how long it took or how files are encoded.
-FIGURES = (
+METRICS = (
     "numSourceRows",
     "numTargetRowsInserted",
     "numTargetRowsUpdated",
@@ -49,7 +49,7 @@ class Clause(NamedTuple):
     """WHEN `kind` [AND `condition`] THEN `deed`; all columns where an update or insert names none."""
 
     kind: str
-    deed: str
+    action: str
     condition: str | None = None
     values: dict[str, str] | None = None
 
@@ -117,13 +117,13 @@ def rows(ids: tuple[int | None, ...] | range, seed: int) -> pa.Table:
 def ours(folder: pathlib.Path, source: pa.Table, statement: Statement) -> dict[str, Any]:
     """Merge by deltafast."""
     merger: Any = DeltaTable(folder).merge(source, statement.on, "s", "t", merge_schema=statement.evolves)
-    for kind, deed, condition, values in statement.clauses:
-        if deed == "delete":
+    for kind, action, condition, values in statement.clauses:
+        if action == "delete":
             merger = getattr(merger, f"when_{kind}_delete")(condition)
         elif values is None:
-            merger = getattr(merger, f"when_{kind}_{deed}_all")(condition)
+            merger = getattr(merger, f"when_{kind}_{action}_all")(condition)
         else:
-            merger = getattr(merger, f"when_{kind}_{deed}")(values, condition)
+            merger = getattr(merger, f"when_{kind}_{action}")(values, condition)
     return merger.execute()
 
 
@@ -131,13 +131,13 @@ def text(table: str, source: str, statement: Statement) -> str:
     """Return the statement in SQL."""
     evolution = "with schema evolution " if statement.evolves else ""
     parts = [f"merge {evolution}into {table} t using {source} s on {statement.on}"]
-    for kind, deed, condition, values in statement.clauses:
+    for kind, action, condition, values in statement.clauses:
         when = f"when {kind.replace('_', ' ')}" + (f" and {condition}" if condition else "") + " then "
-        if deed == "delete":
+        if action == "delete":
             what = "delete"
         elif values is None:
-            what = "update set *" if deed == "update" else "insert *"
-        elif deed == "update":
+            what = "update set *" if action == "update" else "insert *"
+        elif action == "update":
             what = "update set " + ", ".join(f"{name} = {value}" for name, value in values.items())
         else:
             what = f"insert ({', '.join(values)}) values ({', '.join(values.values())})"
@@ -150,17 +150,17 @@ def theirs(spark: Reference, folder: pathlib.Path, source: pathlib.Path, stateme
     spark.sql(text(f"delta.`{folder}`", f"delta.`{source}`", statement))
 
 
-def figures(folder: pathlib.Path) -> dict[str, Any]:
+def commit_metrics(folder: pathlib.Path) -> dict[str, Any]:
     """Return what the newest commit says of itself."""
     commit = DeltaTable(folder).history(1)[0]
-    metrics = {key: int(value) for key, value in commit["operationMetrics"].items() if key in FIGURES}
+    metrics = {key: int(value) for key, value in commit["operationMetrics"].items() if key in METRICS}
     parameters = commit["operationParameters"]
-    deeds = {
+    actions = {
         key: [clause["actionType"] for clause in json.loads(parameters[key])]
         for key in parameters
         if key.endswith("Predicates")
     }
-    return {"operation": commit["operation"], "blind": commit.get("isBlindAppend"), **deeds, **metrics}
+    return {"operation": commit["operation"], "blind": commit.get("isBlindAppend"), **actions, **metrics}
 
 
 def merged(
@@ -174,7 +174,7 @@ def merged(
     version = DeltaTable(other).version()
     answer: dict[str, Any] = {"version": version, "rows": found(other)}
     if version > DeltaTable(table).version():
-        answer["metrics"] = figures(other)
+        answer["metrics"] = commit_metrics(other)
         if DeltaTable(other).metadata().configuration.get("delta.enableChangeDataFeed"):
             answer["feed"] = feed(other, version)
     return answer
@@ -203,7 +203,7 @@ def test_the_same_merges_change_the_same_rows(name: str, answers: Answers, tmp_p
         if after == before:
             assert metrics["num_output_rows"] == 0
             continue
-        said, expected = plain(figures(mine)), answer["metrics"]
+        said, expected = plain(commit_metrics(mine)), answer["metrics"]
         by_source = any(clause.kind == BY_SOURCE for clause in statement.clauses)
         # Where a row is in no match, delta-spark copies its whole file, taken by a clause or not.
         passed = {"numTargetFilesRemoved", "numOutputRows", "numTargetRowsCopied"} if by_source else set[str]()

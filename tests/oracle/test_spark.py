@@ -101,13 +101,13 @@ def _text(value: Any) -> str:
 def check_time_travel(spark: Reference, folder: pathlib.Path) -> None:
     """Moments around each commit lead to the reference's version."""
     table = deltafast.DeltaTable(folder)
-    moments = sorted(round(row["timestamp"].timestamp() * 1000) for row in spark.history(folder))
-    for milliseconds in [t + d for t in moments for d in (-1, 0, 1)][1:]:
-        moment = dt.datetime.fromtimestamp(milliseconds / 1000, dt.UTC)
-        table.load_as_version(moment)
-        assert table.version() == spark.version_at(folder, moment), moment
+    timestamps = sorted(round(row["timestamp"].timestamp() * 1000) for row in spark.history(folder))
+    for milliseconds in [t + d for t in timestamps for d in (-1, 0, 1)][1:]:
+        timestamp = dt.datetime.fromtimestamp(milliseconds / 1000, dt.UTC)
+        table.load_as_version(timestamp)
+        assert table.version() == spark.version_at(folder, timestamp), timestamp
     with pytest.raises(deltafast.VersionNotFoundError):
-        table.load_as_version(dt.datetime.fromtimestamp((moments[0] - 1) / 1000, dt.UTC))
+        table.load_as_version(dt.datetime.fromtimestamp((timestamps[0] - 1) / 1000, dt.UTC))
 
 
 def check_row_ids(spark: Reference, folder: pathlib.Path, version: int) -> None:

@@ -178,19 +178,19 @@ def state(folder: pathlib.Path) -> dict[str, Any]:
     private = ("delta.rowTracking.", "delta.columnMapping.maxColumnId")
     return {
         "rows": rows,
-        "schema": [told(json.loads(field.to_json())) for field in table.schema().fields],
+        "schema": [visible(json.loads(field.to_json())) for field in table.schema().fields],
         "partitions": metadata.partition_columns,
         "properties": {k: v for k, v in metadata.configuration.items() if not k.startswith(private)},
         "description": metadata.description or None,
     }
 
 
-def told(node: Any) -> Any:
+def visible(node: Any) -> Any:
     """Return a field without what each writer chooses for itself."""
     if isinstance(node, dict):
         own = ("physicalName", "columnMapping.id", "EXISTS_DEFAULT")
-        return {key: told(value) for key, value in node.items() if not key.endswith(own)}
-    return [told(item) for item in node] if isinstance(node, list) else node
+        return {key: visible(value) for key, value in node.items() if not key.endswith(own)}
+    return [visible(item) for item in node] if isinstance(node, list) else node
 
 
 def tried(run: Any, text: str) -> str | None:

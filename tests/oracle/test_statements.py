@@ -27,7 +27,7 @@ from deltafast._expr.errors import UnsupportedExpressionError
 from random_statements import Case, Choices, draw_case
 
 from .recorded_answers import plain, refusal
-from .test_sql import told
+from .test_sql import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ COMMANDS = ("delete", "update", "merge", "insert", "optimize")
 CASES = 5
 MANY = int(os.environ.get("DELTAFAST_STATEMENTS", "0"))
 #: Figures that follow from how rows are laid into files, how bytes are encoded, and how long it took.
-OWN_FIGURES = {
+OWN_METRICS = {
     "executionTimeMs",
     "scanTimeMs",
     "rewriteTimeMs",
@@ -101,7 +101,7 @@ def facts(folder: pathlib.Path, case: Case) -> dict[str, Any]:
     private = ("delta.rowTracking.", "delta.columnMapping.maxColumnId")
     found: dict[str, Any] = {
         "version": version,
-        "schema": [told(field) for field in schema],
+        "schema": [visible(field) for field in schema],
         "partitions": metadata.partition_columns,
         "properties": {k: v for k, v in metadata.configuration.items() if not k.startswith(private)},
         "protocol": (
@@ -110,7 +110,7 @@ def facts(folder: pathlib.Path, case: Case) -> dict[str, Any]:
             sorted(protocol.reader_features or ()),
             sorted(protocol.writer_features or ()),
         ),
-        "rows": sorted(compare.row_texts(pa.table(table.scan()), schema)),
+        "rows": sorted(compare.row_strings(pa.table(table.scan()), schema)),
     }
     actions = [json.loads(line) for line in log(folder, version)]
     info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
@@ -118,7 +118,7 @@ def facts(folder: pathlib.Path, case: Case) -> dict[str, Any]:
         a["domainMetadata"]["domain"]: domain(a["domainMetadata"]) for a in actions if "domainMetadata" in a
     }
     metrics = info.get("operationMetrics") or {}
-    found["figures"] = {key: value for key, value in metrics.items() if key not in OWN_FIGURES}
+    found["figures"] = {key: value for key, value in metrics.items() if key not in OWN_METRICS}
     found["named figures"] = sorted(metrics)
     found["parameters"] = {key: parameter(key, value) for key, value in info["operationParameters"].items()}
     found["commit"] = {key: info.get(key) for key in ("operation", "isBlindAppend", "isolationLevel", "readVersion")}
@@ -127,7 +127,7 @@ def facts(folder: pathlib.Path, case: Case) -> dict[str, Any]:
         added = {"_change_type": "string", "_commit_version": "long"}
         fields = [*schema, *({"name": name, "type": kind} for name, kind in added.items())]
         feed = pa.table(table.load_cdf(starting_version=version, ending_version=version))
-        found["feed"] = sorted(compare.row_texts(feed, fields))
+        found["feed"] = sorted(compare.row_strings(feed, fields))
     if metadata.configuration.get("delta.enableRowTracking") == "true":
         # New rows may get their ids in another order; those of the first ones stay.
         first = sum(rows.num_rows for rows in case.files)
@@ -138,18 +138,18 @@ def facts(folder: pathlib.Path, case: Case) -> dict[str, Any]:
 
 def settle(found: dict[str, Any], statement: str, case: Case) -> None:
     """Leave out what differs on purpose."""
-    figures = found["figures"]
+    metrics = found["figures"]
     if "BY SOURCE" in statement:
         # Where a row is in no match, delta-spark copies its whole file, taken by a clause or not.
         for name in ("numTargetFilesRemoved", "numOutputRows", "numTargetRowsCopied"):
-            figures.pop(name, None)
+            metrics.pop(name, None)
     if "REPLACE WHERE" in statement and "delta.enableDeletionVectors" in case.configuration:
         # delta-spark counts rows that stay in files that it marks as copied and written.
         for name in ("numCopiedRows", "numOutputRows"):
-            figures.pop(name, None)
+            metrics.pop(name, None)
     if " ON false " in statement:
         # A source that cannot match is not read by delta-spark, if nothing is inserted of it.
-        figures.pop("numSourceRows", None)
+        metrics.pop("numSourceRows", None)
     if case.cluster_by and statement.startswith("INSERT OVERWRITE"):
         # delta-spark's tables are clustered no longer after that; ours are.
         found["domains"].pop("delta.clustering", None)

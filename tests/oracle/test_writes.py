@@ -37,7 +37,7 @@ def agreed(spark: Reference, folder: pathlib.Path, rows: list[dict[str, Any]] | 
         fields = json.loads(table.schema().to_json())["fields"]
         found = READER.rows(folder, newest)
         expected = pa.Table.from_pylist(rows, found.schema)
-        got, want = compare.row_texts(found, fields), compare.row_texts(expected, fields)
+        got, want = compare.row_strings(found, fields), compare.row_strings(expected, fields)
         assert sorted(got) == sorted(want)
 
 

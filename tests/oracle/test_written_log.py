@@ -37,7 +37,7 @@ def _check(spark: Reference, folder: pathlib.Path, case: dict[str, Any], *, rows
     corpus.check_snapshot(facts, {"version": version, "snapshot": snapshot | digest})
     if found is not None:
         fields = case["rows"]["schema"]["fields"]
-        assert compare.digest(compare.row_texts(found, fields)) == case["rows"]["content_digest"]
+        assert compare.digest(compare.row_strings(found, fields)) == case["rows"]["content_digest"]
 
 
 @pytest.mark.spark

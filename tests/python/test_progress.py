@@ -119,7 +119,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_tell_how_far_they_are(table, command):
+def test_commands_report_how_far_they_are(table, command):
     seen: list[tuple[int, int]] = []
     run, units = COMMANDS[command]
     run(table, lambda *state: seen.append(state))
@@ -132,7 +132,7 @@ def test_commands_tell_how_far_they_are(table, command):
     assert (done, total) == (4, 0) if units is None else done == total >= units, seen
 
 
-def test_a_feed_and_a_conversion_tell_it_too(tmp_path):
+def test_a_feed_and_a_conversion_report_it_too(tmp_path):
     for n in range(3):
         settings = {"configuration": VECTORS} if n == 0 else {}
         write_deltalake(tmp_path / "t", rows(n), mode="append", **settings)

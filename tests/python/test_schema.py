@@ -177,7 +177,7 @@ def test_void_is_nullable_in_arrow_even_where_the_schema_says_otherwise():
 
 
 # Arrow's C interface ends names at a zero.
-texts = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=6)
+strings = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=6)
 
 
 def types() -> st.SearchStrategy:
@@ -193,8 +193,8 @@ def types() -> st.SearchStrategy:
 
 
 def fields_of(kinds: st.SearchStrategy) -> st.SearchStrategy:
-    metadata = st.dictionaries(texts, texts, max_size=2)
-    return st.builds(Field, texts, kinds, st.booleans(), metadata)
+    metadata = st.dictionaries(strings, strings, max_size=2)
+    return st.builds(Field, strings, kinds, st.booleans(), metadata)
 
 
 schemas = st.lists(fields_of(types()), max_size=5).map(Schema)

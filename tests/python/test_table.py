@@ -23,7 +23,7 @@ class TestOpening:
     def test_takes_paths_as_text_or_path_objects(self, events_path):
         assert DeltaTable(str(events_path)) == DeltaTable(events_path) == DeltaTable(f"file://{events_path}")
 
-    def test_takes_a_version_or_a_moment(self, events_path):
+    def test_takes_a_version_or_a_timestamp(self, events_path):
         assert DeltaTable(events_path, 1).version() == 1
         first = DeltaTable(events_path, version=0).timestamp()
         assert DeltaTable(events_path, timestamp=first).version() == 0
@@ -46,7 +46,7 @@ class TestOpening:
         with pytest.raises(exceptions.VersionNotFoundError, match="7"):
             DeltaTable(events_path, version=7)
 
-    def test_tells_tables_from_other_folders(self, events_path, tmp_path):
+    def test_distinguishes_tables_from_other_folders(self, events_path, tmp_path):
         assert DeltaTable.is_deltatable(events_path)
         assert not DeltaTable.is_deltatable(tmp_path)
         assert not DeltaTable.is_deltatable(str(tmp_path / "nothing"))
@@ -70,15 +70,15 @@ class TestMoving:
         with pytest.raises(TypeError, match="version must be"):
             events.load_as_version(bad)
 
-    def test_refuses_text_that_is_no_moment(self, events):
+    def test_refuses_text_that_is_no_timestamp(self, events):
         with pytest.raises(exceptions.InvalidArgumentError, match="yesterday"):
             events.load_as_version("yesterday")
 
-    def test_a_moment_before_the_table_is_refused(self, events):
+    def test_a_timestamp_before_the_table_is_refused(self, events):
         with pytest.raises(exceptions.VersionNotFoundError):
             events.load_as_version("1999-01-01")
 
-    def test_sees_new_commits_only_when_told_to(self, tmp_path):
+    def test_sees_new_commits_only_when_asked_to(self, tmp_path):
         deltalake.write_deltalake(tmp_path, pa.table({"x": [1]}))
         table = DeltaTable(tmp_path)
         deltalake.write_deltalake(tmp_path, pa.table({"x": [2]}), mode="append")
@@ -413,8 +413,8 @@ class TestSmallFiles:
         rows = [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
         ids = [n * 10 + k for n in range(SMALL_FILES) for k in range(n % 7)]
         assert sorted(row["id"] for row in rows) == ids
-        texts = {row["id"]: row["text"] for row in rows}
-        assert [texts[i] for i in ids] == [None if i % 10 == 2 else f"{i // 10}-{'x' * (i % 10) * 9}" for i in ids]
+        strings = {row["id"]: row["text"] for row in rows}
+        assert [strings[i] for i in ids] == [None if i % 10 == 2 else f"{i // 10}-{'x' * (i % 10) * 9}" for i in ids]
 
     def test_batches_that_name_their_file_are_of_one(self, small):
         batches = [pa.record_batch(batch) for batch in small.scan(["id"], metadata_columns=["file_path", "row_index"])]

@@ -499,7 +499,7 @@ def test_a_replacement_of_no_rows_only_deletes(hundred):
     assert sorted(row["id"] for row in rows(hundred)) == [n for n in range(100) if n < 50 or n % 4 >= 2]
 
 
-def test_the_change_feed_tells_replaced_rows_from_copied_ones(tmp_path):
+def test_the_change_feed_distinguishes_replaced_rows_from_copied_ones(tmp_path):
     data = pa.table({"id": range(10), "p": [n % 2 for n in range(10)]})
     feed = {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"}
     write_deltalake(tmp_path, data, partition_by="p", configuration=feed)
@@ -559,8 +559,8 @@ def test_replaced_rows_are_marked_where_the_table_has_vectors(tmp_path, feed):
     metrics = table.history(1)[0]["operationMetrics"]
     assert (metrics["numDeletedRows"], metrics["numCopiedRows"], metrics["numOutputRows"]) == ("4", "0", "2")
     if feed:
-        told = pa.table(table.load_cdf(table.version())).to_pylist()
-        assert sorted((row["_change_type"], row["id"]) for row in told) == [
+        reported = pa.table(table.load_cdf(table.version())).to_pylist()
+        assert sorted((row["_change_type"], row["id"]) for row in reported) == [
             *(("delete", i) for i in (3, 4, 5, 7)),
             *(("insert", i) for i in (3, 8)),
         ]
@@ -702,7 +702,7 @@ def test_identity_columns_count_on(tmp_path):
         write_deltalake(table, pa.table({"s": ["z"], "a": [77]}), mode="append")
 
 
-def test_texts_in_the_settings_of_an_identity_column_are_read_as_numbers(tmp_path):
+def test_strings_in_the_settings_of_an_identity_column_are_read_as_numbers(tmp_path):
     identity = {"delta.identity.start": "5", "delta.identity.step": "2", "delta.identity.allowExplicitInsert": "false"}
     field = pa.field("a", pa.int64(), metadata=identity)
     for name, schema in [
@@ -861,7 +861,7 @@ def test_unknown_writer_features_are_refused_before_anything_is_written(tmp_path
 # --- what the log says ------------------------------------------------------------------------------------------------
 
 
-def test_commits_tell_everything(tmp_path):
+def test_commits_report_everything(tmp_path):
     properties = CommitProperties(
         custom_metadata={"userMetadata": "hello", "job": {"id": 7}},
         app_transactions=[Transaction("loader", 3), Transaction("other", 1, 99)],
@@ -1323,7 +1323,7 @@ def test_the_same_application_version_is_not_written_by_two(tmp_path):
         write_deltalake(two, ROWS, mode="append", commit_properties=properties)
 
 
-def test_retries_end_when_told(tmp_path):
+def test_retries_end_at_their_limit(tmp_path):
     from deltafast.exceptions import ConcurrentWriteError
 
     write_deltalake(tmp_path, ROWS)

@@ -5,7 +5,6 @@
 mod commit;
 mod fuzz;
 mod fuzz_trees;
-mod maintain;
+mod ops;
 mod schedule;
-mod table;
 mod tables;

@@ -173,7 +173,7 @@ def test_values_that_do_not_fit_are_refused_whatever_the_session_says(spark, tmp
 
 
 @pytest.mark.parametrize("zone", ZONES)
-def test_moments_are_those_of_the_sessions_zone(reference, spark, tmp_path, way, zone):
+def test_timestamps_are_those_of_the_sessions_zone(reference, spark, tmp_path, way, zone):
     path = str(tmp_path / "t")
     with settings(spark, zone=zone):
         frame = spark.range(0, 48, 1, 4).selectExpr(

@@ -77,7 +77,7 @@ def test_the_feed_is_that_of_the_reference(reference, spark, tmp_path, layout, w
 
 
 @pytest.mark.parametrize("writer", ["jvm", "arrow"])
-def test_rows_that_come_out_otherwise_each_time_are_told_as_they_are(reference, spark, tmp_path, writer):
+def test_rows_that_come_out_otherwise_each_time_are_reported_as_they_are(reference, spark, tmp_path, writer):
     folder = str(tmp_path / "t")
     make(spark, folder, "plain")
     new = frame_of(spark, 10, 20).selectExpr("id", "uuid() p")

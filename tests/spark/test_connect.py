@@ -15,7 +15,7 @@ pytestmark = [
 ]
 
 
-def test_conflicts_that_a_server_tells_of_are_delta_sparks_exceptions():
+def test_conflicts_that_a_server_reports_are_delta_sparks_exceptions():
     error_details = pytest.importorskip("google.rpc.error_details_pb2")
     from pyspark.errors.exceptions.connect import SparkConnectGrpcException, convert_exception
 

@@ -121,7 +121,7 @@ def test_attempts_that_fail_leave_their_rows_in_no_version(spark, tmp_path):
     assert parquet_files(folder) == live(folder)
 
 
-def test_executors_of_another_release_are_told_of(spark, tmp_path, monkeypatch):
+def test_executors_of_another_release_are_reported(spark, tmp_path, monkeypatch):
     there = deltafast.__version__
     monkeypatch.setattr(deltafast, "__version__", "0.0.1")
     found = rf"deltafast 0.0.1 is needed in the Python of Spark's executors .*where it is {re.escape(there)}"

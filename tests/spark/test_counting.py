@@ -58,7 +58,7 @@ def test_a_whole_table_is_counted_without_a_job(spark, table):
 
 
 @pytest.mark.usefixtures("listing")
-def test_what_the_log_does_not_tell_is_counted_by_tasks(spark, table):
+def test_what_the_log_does_not_report_is_counted_by_tasks(spark, table):
     frame = deltafast.spark.read(spark, table)
     frame.createOrReplaceTempView("counted")
     for asked, expected in (

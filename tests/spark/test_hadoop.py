@@ -182,8 +182,8 @@ class Client:
         """Send the head of a request to write."""
         scheme, _, rest = url.partition("://")
         authority, _, path = rest.partition("/")
-        texts = b"".join(map(self.text, (self.configuration, scheme, authority, f"/{path}")))
-        self.socket.sendall(operation.encode() + texts + b"\x00\x01")
+        strings = b"".join(map(self.text, (self.configuration, scheme, authority, f"/{path}")))
+        self.socket.sendall(operation.encode() + strings + b"\x00\x01")
 
 
 def gone(spark, url: str) -> list[str]:

@@ -90,9 +90,9 @@ def test_each_goes_on_where_the_other_ended(reference, spark, tmp_path, layout, 
         version = deltafast.spark.write(some, folder, "overwrite", replace_where="v >= 10 and v < 20", writer=writer)
         check(folder, 60)
         feed = reference.changes(folder, version, version).to_pylist()
-        told = {row["v"]: (row["a"], row["d"]) for row in feed if row["_change_type"] == "insert"}
+        reported = {row["v"]: (row["a"], row["d"]) for row in feed if row["_change_type"] == "insert"}
         held = {row["v"]: (row["a"], row["d"]) for row in DeltaTable(folder).to_pyarrow_table().to_pylist()}
-        assert told == {v: held[v] for v in range(10, 20)}
+        assert reported == {v: held[v] for v in range(10, 20)}
 
 
 def test_the_commit_says_that_only_marks_moved(spark, tmp_path):
@@ -187,8 +187,8 @@ def test_new_rows_of_a_merge(reference, spark, tmp_path, layout):
         plan = plan.when_not_matched_insert({"v": "s.v", "p": "s.p", "d": "s.d"}, predicate="s.v >= 40")
         plan = plan.when_not_matched_insert({"v": "s.v", "p": "s.p"})
         before = marks(folder)
-        told = jobs.merge(spark, table, source, plan)
-        assert (told["num_target_rows_updated"], told["num_target_rows_inserted"]) == (10, 30)
+        reported = jobs.merge(spark, table, source, plan)
+        assert (reported["num_target_rows_updated"], reported["num_target_rows_inserted"]) == (10, 30)
         found = {row["v"]: row for row in table.to_pyarrow_table().to_pylist()}
         assert [found[v]["d"] for v in (40, 49)] == [-1000081, -1000099]
         for name, (start, step) in COUNTED.items():

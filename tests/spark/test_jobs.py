@@ -78,7 +78,7 @@ def twin(folder: str) -> str:
     return other
 
 
-def told(folder: str, since: int) -> list[str]:
+def reported_changes(folder: str, since: int) -> list[str]:
     """The change data feed since a version."""
     found = DeltaTable(folder).load_cdf(starting_version=since).read_all().drop_columns(["_commit_timestamp"])
     return sorted(map(repr, found.to_pylist()))
@@ -124,7 +124,7 @@ def compare(ours: str, core: str, version: int) -> None:
     assert entry(ours) == entry(core)
     has_feed = DeltaTable(ours).metadata().configuration.get("delta.enableChangeDataFeed") == "true"
     if has_feed and DeltaTable(core).version() > version:
-        assert told(ours, version + 1) == told(core, version + 1)
+        assert reported_changes(ours, version + 1) == reported_changes(core, version + 1)
     assert not leftovers(ours)
 
 
@@ -146,7 +146,7 @@ def test_delete_is_the_embedded_one(reference, spark, tmp_path, layout):
         version, ours = DeltaTable(core).version(), twin(core)
         found = jobs.delete(spark, DeltaTable(ours), condition)
         wanted = DeltaTable(core).delete(condition)
-        same_figures(found, wanted, "num_deleted_rows", "num_copied_rows", "num_removed_files")
+        same_metrics(found, wanted, "num_deleted_rows", "num_copied_rows", "num_removed_files")
         compare(ours, core, version)
         if condition == DELETES[3]:
             assert rows(reference._load(ours)) == rows(deltafast.spark.read(spark, core))
@@ -169,13 +169,13 @@ def test_update_is_the_embedded_one(reference, spark, tmp_path, layout):
         version, ours = DeltaTable(core).version(), twin(core)
         found = jobs.update(spark, DeltaTable(ours), updates, condition)
         wanted = DeltaTable(core).update(updates, predicate=condition)
-        same_figures(found, wanted, "num_updated_rows", "num_copied_rows", "num_removed_files")
+        same_metrics(found, wanted, "num_updated_rows", "num_copied_rows", "num_removed_files")
         compare(ours, core, version)
         same_ids(reference, ours, core)
     assert rows(reference._load(ours)) == rows(deltafast.spark.read(spark, core))
 
 
-def same_figures(found: dict[str, Any], wanted: dict[str, Any], *keys: str) -> None:
+def same_metrics(found: dict[str, Any], wanted: dict[str, Any], *keys: str) -> None:
     """Both commands report the same."""
     assert found.keys() == wanted.keys()
     assert {key: found[key] for key in keys} == {key: wanted[key] for key in keys}
@@ -488,9 +488,9 @@ def test_delta_spark_says_the_same(reference, spark, tmp_path, layout):
         reference.sql(statement.format(theirs))
         version = DeltaTable(theirs).version()
         assert content(ours) == content(theirs)
-        assert told(ours, version) == told(theirs, version)
+        assert reported_changes(ours, version) == reported_changes(theirs, version)
         said = [DeltaTable(folder).history(1)[0] for folder in (ours, theirs)]
-        figures = [{key: one["operationMetrics"].get(key) for key in known} for one in said]
-        assert figures[0] == figures[1], statement
+        metrics = [{key: one["operationMetrics"].get(key) for key in known} for one in said]
+        assert metrics[0] == metrics[1], statement
         assert said[0]["operation"] == said[1]["operation"]
         assert said[0]["operationParameters"].keys() == said[1]["operationParameters"].keys()

@@ -90,12 +90,12 @@ def test_it_is_the_embedded_one(reference, spark, tmp_path, layout):
     table = DeltaTable(twin(core))
     jobs.optimize(spark, table).compact(target_size=1 << 30)
     version = table.version()
-    figures = jobs.optimize(spark, table).compact(target_size=1 << 30)
-    assert (table.version(), figures["numFilesAdded"]) == (version, 0)
+    metrics = jobs.optimize(spark, table).compact(target_size=1 << 30)
+    assert (table.version(), metrics["numFilesAdded"]) == (version, 0)
 
 
 @pytest.mark.filterwarnings("ignore:.*an engine that has a converter:deltafast.DeltaWarning")
-def test_files_are_written_anew_for_iceberg(reference, spark, tmp_path):
+def test_files_are_rewritten_for_iceberg(reference, spark, tmp_path):
     folder = tmp_path / "t"
     data = pa.table({"id": list(range(20)), "p": [n % 2 for n in range(20)], "l": [[n] for n in range(20)]})
     write_deltalake(folder, data, partition_by="p", configuration={"delta.enableDeletionVectors": "true"})
@@ -270,10 +270,10 @@ def test_many_bins_are_one_job_and_conflicts_leave_nothing(spark, tmp_path):
     core = twin(folder)
     tracker = spark.sparkContext.statusTracker()
     spark.sparkContext.setJobGroup("optimize", "")
-    stale, lost, beside = DeltaTable(folder), DeltaTable(folder), DeltaTable(folder)
-    figures = jobs.optimize(spark, stale).compact("q < 120")
+    stale, lost, other = DeltaTable(folder), DeltaTable(folder), DeltaTable(folder)
+    metrics = jobs.optimize(spark, stale).compact("q < 120")
     assert len(tracker.getJobIdsForGroup("optimize")) <= 2
-    assert (figures["numFilesAdded"], figures["numFilesRemoved"]) == (120, 240)
+    assert (metrics["numFilesAdded"], metrics["numFilesRemoved"]) == (120, 240)
     assert content(folder) == content(core)
     assert said(folder)["parameters"]["predicate"] == '["(q < 120)"]' or "q" in said(folder)["parameters"]["predicate"]
     # Another one that packs the same files comes too late; one that packs others does not, and nor does an append.
@@ -281,7 +281,7 @@ def test_many_bins_are_one_job_and_conflicts_leave_nothing(spark, tmp_path):
     with pytest.raises(CommitFailedError):
         jobs.optimize(spark, lost).compact()
     assert not leftovers(folder)
-    jobs.optimize(spark, beside).compact("q >= 120")
+    jobs.optimize(spark, other).compact("q >= 120")
     assert DeltaTable(folder).count() == 900
     for wrong in ({"min_commit_interval": 1}, {"partition_filters": "id = 3"}):
         with pytest.raises(InvalidArgumentError):

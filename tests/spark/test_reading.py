@@ -179,8 +179,8 @@ def test_versions_and_changes_are_those_of_the_reference(reference, spark, table
     for version in (1, 2, 3):
         found = rows(deltafast.spark.read(spark, tables["tracked"], version, read_mode=way))
         assert found == rows(reference._load(tables["tracked"], versionAsOf=version))
-    moment = DeltaTable(tables["tracked"], version=2).timestamp()
-    assert rows(deltafast.spark.read(spark, tables["tracked"], timestamp=moment, read_mode=way)) == rows(
+    timestamp = DeltaTable(tables["tracked"], version=2).timestamp()
+    assert rows(deltafast.spark.read(spark, tables["tracked"], timestamp=timestamp, read_mode=way)) == rows(
         deltafast.spark.read(spark, DeltaTable(tables["tracked"], version=2), read_mode=way)
     )
     with pytest.raises(VersionNotFoundError):

@@ -123,7 +123,7 @@ def test_batches_are_bounded_as_delta_spark_bounds_them(followed, appended):
     assert numbers(followed.same(appended, versions, "version")) == [[10, 11, 20, 21, 30, 31, 100], [101, 102]]
 
 
-def test_a_stream_begins_where_it_is_told_and_leaves_out_what_it_is_told(followed, appended):
+def test_a_stream_begins_where_its_options_say_and_leaves_out_what_they_say(followed, appended):
     at = dt.datetime.fromtimestamp(1_700_000_003, dt.UTC)
     options = {"startingTimestamp": f"{at:%Y-%m-%d %H:%M:%S}", "excludeRegex": "id=10[01]"}
     assert numbers(followed.same(appended, options, "time")) == [[30, 31, 102]]

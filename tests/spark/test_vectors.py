@@ -273,7 +273,7 @@ def test_counts_come_from_the_log(spark, tmp_path):
     assert frame.where("id > 3").count() == 313
 
 
-def test_files_without_figures_are_counted_by_reading(spark, tmp_path):
+def test_files_without_metrics_are_counted_by_reading(spark, tmp_path):
     path, _ = _counted(tmp_path)
     log = pathlib.Path(path, "_delta_log")
     for file in log.glob("0*.json"):

@@ -94,7 +94,7 @@ _STRING_FOR_NUMBER = re.compile(
     r"expected (byte|short|integer|long|float|double), found (?:Large)?Utf8(?:View)? \(column `(.+)`\)"
 )
 #: A timestamp of RFC 3339, with its zone.
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+_ZONED_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
 
 def _called_as(plain: Callable[_P, _R]) -> Callable[[Callable[..., _R]], Callable[_P, _R]]:
@@ -235,7 +235,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
             VersionNotFoundError: The version does not exist.
             InvalidArgumentError: The string is not a timestamp.
         """
-        _check_moment(version)
+        _check_timestamp(version)
         try:
             super().load_as_version(version)
         except VersionNotFoundError:
@@ -261,7 +261,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
         progress: Progress = False,
     ) -> dict[str, Any]:
         """See `DeltaTable.restore`; a timestamp before the first version stands for that version."""
-        _check_moment(target)
+        _check_timestamp(target)
         options: dict[str, Any] = {
             "ignore_missing_files": ignore_missing_files,
             "protocol_downgrade_allowed": protocol_downgrade_allowed,
@@ -291,7 +291,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
             metrics = entry.get("operationMetrics")
             if isinstance(metrics, dict) and str(entry.get("engineInfo")).startswith("deltafast"):
                 given = cast("dict[str, Any]", metrics).items()
-                entry["operationMetrics"] = {name: _number(figure) for name, figure in given}
+                entry["operationMetrics"] = {name: _number(value) for name, value in given}
         return entries
 
     def file_uris(
@@ -688,8 +688,8 @@ def _check_capsule(capsule: Any, name: bytes) -> None:
     pointer(capsule, name)
 
 
-def _check_moment(when: object) -> None:
-    if isinstance(when, str) and not _MOMENT.fullmatch(when):
+def _check_timestamp(when: object) -> None:
+    if isinstance(when, str) and not _ZONED_TIMESTAMP.fullmatch(when):
         example = "2026-01-31T12:00:00Z"
         message = f"Failed to parse datetime string: {when!r:.60} is not an RFC 3339 timestamp, such as {example}"
         raise InvalidArgumentError(message)
@@ -785,8 +785,8 @@ def _plain_url(path: str) -> str:
     return f"file://{path}" if path.startswith("/") and _ENCODED.search(path) is None else path
 
 
-def _number(figure: object) -> object:
-    return int(figure) if isinstance(figure, str) and re.fullmatch(r"-?[0-9]+", figure) else figure
+def _number(value: object) -> object:
+    return int(value) if isinstance(value, str) and re.fullmatch(r"-?[0-9]+", value) else value
 
 
 def _in_microseconds(data: Data) -> Data:

@@ -18,7 +18,7 @@ import struct
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast._expr import types
-from deltafast._expr.dnf import nan_beside_value, null_or, without_nan
+from deltafast._expr.dnf import nan_with_value, null_or, without_nan
 from deltafast._expr.errors import UnsupportedExpressionError
 from deltafast._expr.python_values import constant
 from deltafast._expr.syntax import Binary, Constant, Func, InList, Like, Logical, Name, Syntax, Test, Unary
@@ -167,7 +167,7 @@ class _Translator:
             # Swapped, so that the side that may be NaN is always the left one.
             op, left, right, kinds = (">" if op == "<" else ">="), right, left, kinds[::-1]
         if op in ("=", "!=") and all(k in (types.FLOAT, types.DOUBLE) for k in kinds):
-            equal = Logical("and", (Binary("=", left, right), Unary("not", nan_beside_value(left, right))))
+            equal = Logical("and", (Binary("=", left, right), Unary("not", nan_with_value(left, right))))
             return equal if op == "=" else Unary("not", equal)
         return without_nan(op, left, right, kinds[0])
 

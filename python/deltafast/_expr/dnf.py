@@ -101,10 +101,10 @@ def without_nan(op: str, left: Syntax, right: Syntax, kind: types.DataType) -> S
     test = Binary(op, left, right)
     if op not in (">", ">=") or kind not in (types.FLOAT, types.DOUBLE):
         return test
-    return Logical("and", (test, Unary("not", nan_beside_value(left, right))))
+    return Logical("and", (test, Unary("not", nan_with_value(left, right))))
 
 
-def nan_beside_value(left: Syntax, right: Syntax) -> Syntax:
+def nan_with_value(left: Syntax, right: Syntax) -> Syntax:
     """Return a test for NaN on the left and no null on the right; with a null the comparison stays null."""
     nan = Func("isnan", (left,))
     return nan if isinstance(right, Constant) else Logical("and", (nan, Unary("not", Test("null", right))))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["ChangeBatch", "ChangeStream", "StreamFile", "StreamPosition", "stream_changes"]
 
 _FORMAT: Final = 1
-_FEED_COLUMNS: Final = (
+_CHANGE_DATA_COLUMNS: Final = (
     ("_change_type", pa.string()),
     ("_commit_version", pa.int64()),
     ("_commit_timestamp", pa.timestamp("us", "UTC")),
@@ -290,7 +290,7 @@ class ChangeStream:
         """Return the schema of the rows of a version."""
         schema: Any = table.arrow_schema()
         if self.change_data_feed:
-            for name, kind in _FEED_COLUMNS:
+            for name, kind in _CHANGE_DATA_COLUMNS:
                 schema = schema.append(pa.field(name, kind))
         if self.columns is None:
             return schema

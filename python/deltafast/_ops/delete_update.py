@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deltafast._util.writer_properties import WriterProperties
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
-__all__ = ["delete", "dml_figures", "literal", "update"]
+__all__ = ["delete", "dml_metrics", "literal", "update"]
 
 
 def delete(
@@ -39,9 +39,9 @@ def delete(
     options = _options(table, writer_properties, commit, hooks, max_conflict_retries)
     done = _core.delete(table.snapshot, options, rows)
     table.move(done.snapshot)
-    figures = dml_figures(done.metrics, "num_deleted_rows", "rewrite_time_ms")
+    metrics = dml_metrics(done.metrics, "num_deleted_rows", "rewrite_time_ms")
     # Unknown if a file without statistics was removed unread; `deltalake` leaves it out, too.
-    return {name: figure for name, figure in figures.items() if name != "num_deleted_rows" or figure is not None}
+    return {name: value for name, value in metrics.items() if name != "num_deleted_rows" or value is not None}
 
 
 def update(
@@ -76,7 +76,7 @@ def update(
     options = _options(table, writer_properties, commit, hooks, max_conflict_retries)
     done = _core.update(table.snapshot, options, assignments, constraints, rows)
     table.move(done.snapshot)
-    return dml_figures(done.metrics, "num_updated_rows")
+    return dml_metrics(done.metrics, "num_updated_rows")
 
 
 def _options(
@@ -96,7 +96,7 @@ def _options(
     }
 
 
-def dml_figures(metrics: Mapping[str, str], *more: str) -> dict[str, Any]:
+def dml_metrics(metrics: Mapping[str, str], *more: str) -> dict[str, Any]:
     """Return the metrics of a commit under the names of `deltalake`, as numbers."""
     names = ["num_added_files", "num_removed_files", "num_copied_rows", "execution_time_ms", "scan_time_ms", *more]
     out: dict[str, Any] = {}

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from deltafast._util.writer_properties import WriterProperties
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
-__all__ = ["BoundMerge", "MergeClause", "TableMerger", "merge_figures"]
+__all__ = ["BoundMerge", "MergeClause", "TableMerger", "merge_metrics"]
 
 _KINDS: dict[str, tuple[str, ...]] = {"matched": BOTH, "not_matched": (SOURCE,), "by_source": (TARGET,)}
 
@@ -246,7 +246,7 @@ class TableMerger:
                     break
         every = snapshot.num_files()
         table.move(done.snapshot)
-        return merge_figures(done.metrics, files, every)
+        return merge_metrics(done.metrics, files, every)
 
     def check(self) -> None:
         """Refuse a MERGE without clauses."""
@@ -381,7 +381,7 @@ def _unknown(column: str, schema: Struct) -> str:
     return f"the table has no column `{column}`; it has {names}; pass merge_schema=True to add a column of the source"
 
 
-def merge_figures(metrics: Mapping[str, str], scanned: int, files: int) -> dict[str, Any]:
+def merge_metrics(metrics: Mapping[str, str], scanned: int, files: int) -> dict[str, Any]:
     """Return the metrics of a commit under the names of `deltalake`, as numbers."""
     names = [
         "num_source_rows",
@@ -400,8 +400,8 @@ def merge_figures(metrics: Mapping[str, str], scanned: int, files: int) -> dict[
     ]
     own = {"num_target_files_scanned": scanned, "num_target_files_skipped_during_scan": files - scanned}
 
-    def figure(name: str) -> int:
+    def number(name: str) -> int:
         first, *rest = name.split("_")
         return int(metrics[first + "".join(part.capitalize() for part in rest)])
 
-    return {name: own[name] if name in own else figure(name) for name in names}
+    return {name: own[name] if name in own else number(name) for name in names}

@@ -255,13 +255,13 @@ class TableOptimizer:
             "commit_options": commit_options(commit_properties if promised else earlier, post_commithook_properties),
             "task": "upgrade",
         }
-        figures = self._run(options, None, progress)
+        metrics = self._run(options, None, progress)
         alterer.set_table_properties(
             {_FORMATS: "iceberg"},
             commit_properties=commit_properties,
             post_commithook_properties=post_commithook_properties,
         )
-        return figures
+        return metrics
 
     @also_by_position(*HOOKS_FIRST)
     def z_order(
@@ -331,7 +331,7 @@ class TableOptimizer:
             done = _core.optimize(table.snapshot, options, rows)
         if done.version is not None:
             table.move(done.snapshot)
-        return optimize_figures(done.metrics)
+        return optimize_metrics(done.metrics)
 
     def _chosen(self, partition_filters: Predicate | None, zone: str) -> NamedExpression | None:
         """Return the bound predicate of the chosen partitions; None for all."""
@@ -352,10 +352,10 @@ def _milliseconds(interval: int | timedelta | None) -> int | None:
 _STRATEGIES = {"packed": "preserveLocality", "zOrder": "zOrder", "clustered": "clustering"}
 
 
-def optimize_figures(report: OptimizeMetrics) -> dict[str, Any]:
+def optimize_metrics(report: OptimizeMetrics) -> dict[str, Any]:
     added, removed = report["added"], report["removed"]
     ordered = report["layout"] == "packed"
-    figures: dict[str, Any] = {
+    metrics: dict[str, Any] = {
         "numFilesAdded": added["count"],
         "numFilesRemoved": removed["count"],
         "filesAdded": _sizes(added),
@@ -370,17 +370,17 @@ def optimize_figures(report: OptimizeMetrics) -> dict[str, Any]:
         "maxBinSpanFiles": report["largest_bin"],
     }
     if report["clustering"] is not None:
-        figures["clusteringStats"] = report["clustering"]
-    return figures
+        metrics["clusteringStats"] = report["clustering"]
+    return metrics
 
 
 def _sizes(files: FileSizeStatistics) -> str:
     avg = files["sum"] / files["count"] if files["count"] else 0.0
-    texts = {
+    sizes = {
         "avg": avg,
         "max": files["max"],
         "min": files["min"],
         "totalFiles": files["count"],
         "totalSize": files["sum"],
     }
-    return json.dumps(texts, separators=(",", ":"))
+    return json.dumps(sizes, separators=(",", ":"))

@@ -11,7 +11,7 @@ import pyarrow.dataset as pads
 
 from deltafast._handle import handle_of
 from deltafast._interop.duckdb_query import connect, interruptible, refused_access, source_of, streamed, unknown_table
-from deltafast._sql.run_upkeep import facts_of
+from deltafast._sql.run_maintenance import facts_of
 from deltafast._sql.tables import Tables
 from deltafast._sql.tree import Changes, Facts, Query, TableName
 from deltafast._util.values import from_epoch_ms, to_epoch_ms
@@ -81,7 +81,7 @@ def _unplaced(part: TableName | Changes | Facts) -> TableName | Changes | Facts:
 def _view(connection: duckdb.DuckDBPyConnection, schema: str, part: TableName | Changes | Facts, tables: Tables) -> str:
     """Create a view in a schema of its own, so that its name still qualifies columns; returns the full name."""
     if isinstance(part, Changes):
-        name, source = part.table.name, _Streams(_feed(part, tables))
+        name, source = part.table.name, _Streams(_change_data(part, tables))
     elif isinstance(part, Facts):
         name, source = f"delta_{part.what}", pa.table(facts_of(part, tables))
     else:
@@ -119,7 +119,7 @@ class _Streams:
         return cast("Any", self._schema).__arrow_c_schema__()
 
 
-def _feed(changes: Changes, tables: Tables) -> Callable[[], Any]:
+def _change_data(changes: Changes, tables: Tables) -> Callable[[], Any]:
     table = pinned(tables.table(changes.table))
     bounds: dict[str, Any] = {}
     for which, value in (("starting", changes.start), ("ending", changes.end)):

@@ -160,7 +160,7 @@ def inserts_of(text: str) -> list[str]:
     Returns:
         `INSERT INTO a FROM rows SELECT ..` and so on; an empty list for other statements.
     """
-    scan = _Scan(text, _no_moment, spark=True)
+    scan = _Scan(text, _no_timestamp, spark=True)
     depth, begins, last = 0, list[tuple[int, int]](), ""
     piece = scan.next(0)
     if piece is None or piece.word not in ("FROM", "WITH"):
@@ -185,13 +185,13 @@ def inserts_of(text: str) -> list[str]:
     return [f"{text[begin:query]}{rows}{text[query:end]}" for (begin, query), end in zip(begins, ends, strict=True)]
 
 
-def _no_moment(pos: int) -> tuple[Expression, int]:
+def _no_timestamp(pos: int) -> tuple[Expression, int]:
     return Expression("", pos), pos
 
 
 def named_tables(text: str) -> list[TableName]:
     """Return the names of tables, views and other sources after FROM and JOIN in a part of a Spark query."""
-    scan, found = _Scan(text, _no_moment, spark=True), list[TableName]()
+    scan, found = _Scan(text, _no_timestamp, spark=True), list[TableName]()
     piece, word = scan.next(0), ""
     is_next, depth, listing, calls = False, 0, set[int](), set[int]()
     while piece is not None:

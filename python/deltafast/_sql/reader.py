@@ -263,13 +263,15 @@ class Reader(TokenCursor):
 
     def query(self, *, nested: bool = False) -> Query:
         """Read a query, up to the end of the statement or, if `nested`, to the closing parenthesis."""
-        found, end = read_query(self.text, self.token.pos, self.moment_at, nested=nested, spark=self.spark)
+        found, end = read_query(self.text, self.token.pos, self.timestamp_at, nested=nested, spark=self.spark)
         self.restart(end)
         return found if self._named is None else self._named.before(found)
 
     def named_queries(self) -> None:
         """Read `WITH a AS (..)` before a statement other than a query; queries in the statement can use the names."""
-        found = read_named(self.text, self.token.pos, self.moment_at, spark=self.spark) if self.peek("WITH") else None
+        found = (
+            read_named(self.text, self.token.pos, self.timestamp_at, spark=self.spark) if self.peek("WITH") else None
+        )
         if found is None:
             return
         self._named, end = found
@@ -285,7 +287,7 @@ class Reader(TokenCursor):
         parts = ("SELECT * FROM ", f"{tick}{table.name.replace(tick, tick * 2)}{tick}")
         return self._named.before(Query("".join(parts), parts, frozenset({table.name.lower()})))
 
-    def moment_at(self, pos: int) -> tuple[Expression, int]:
+    def timestamp_at(self, pos: int) -> tuple[Expression, int]:
         """Return the expression at a position in a query, and the position after it."""
         # Only operators above AND and comparisons: the rest belongs to the query.
         found = type(self)(self.text, self.zone, pos).value(ADDITION)

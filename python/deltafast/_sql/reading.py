@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltafast._expr.errors import invalid
 from deltafast._sql.read_changes import read_delete, read_insert, read_merge, read_truncate, read_update
-from deltafast._sql.read_tables import read_alter, read_comment, read_convert, read_create
-from deltafast._sql.read_upkeep import (
+from deltafast._sql.read_maintenance import (
     read_describe,
     read_generate,
     read_optimize,
@@ -16,6 +15,7 @@ from deltafast._sql.read_upkeep import (
     read_show,
     read_vacuum,
 )
+from deltafast._sql.read_tables import read_alter, read_comment, read_convert, read_create
 from deltafast._sql.reader import QUERY_WORDS, Reader
 from deltafast._sql.tree import Select
 from deltafast.exceptions import InvalidArgumentError

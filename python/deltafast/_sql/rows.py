@@ -147,9 +147,9 @@ def _literal_rows(
         if name not in fields:
             message = f"the type of the new column `{name}` is not known from VALUES; insert a query"
             raise InvalidArgumentError(message)
-        texts = [value.text if isinstance(value, Expression) else default_of(fields[name]) for value in given]
+        strings = [value.text if isinstance(value, Expression) else default_of(fields[name]) for value in given]
         try:
-            columns[name] = column(texts, kinds[name], arrow.field(name).type, zone)
+            columns[name] = column(strings, kinds[name], arrow.field(name).type, zone)
         except InvalidArgumentError as error:
             error.args = (f"a value of `{name}`: {error}",)
             raise

@@ -9,8 +9,7 @@ from deltafast._sql import tree
 from deltafast._sql.queries import EmbeddedTables, run_query
 from deltafast._sql.reading import read_statement
 from deltafast._sql.run_changes import run_delete, run_insert, run_merge, run_update
-from deltafast._sql.run_tables import run_alter, run_clone, run_convert, run_create
-from deltafast._sql.run_upkeep import (
+from deltafast._sql.run_maintenance import (
     run_describe,
     run_generate,
     run_optimize,
@@ -19,6 +18,7 @@ from deltafast._sql.run_upkeep import (
     run_show,
     run_vacuum,
 )
+from deltafast._sql.run_tables import run_alter, run_clone, run_convert, run_create
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "check_order",
     "equal",
+    "merge_sql",
     "merged",
     "qualifiers",
     "rows_of",
@@ -34,7 +35,6 @@ __all__ = [
     "run_insert",
     "run_merge",
     "run_update",
-    "texts_of",
     "values_of",
     "written",
 ]
@@ -87,8 +87,8 @@ def equal(name: str, value: Any) -> str:
 def run_delete(delete: Delete, tables: Tables) -> pa.RecordBatchReader:
     """Delete rows; returns their number."""
     table = tables.table(delete.target)
-    figures = table.delete(rows_of(delete, table), commit_properties=tables.commit_properties)
-    return counts(num_affected_rows=figures.get("num_deleted_rows"))
+    metrics = table.delete(rows_of(delete, table), commit_properties=tables.commit_properties)
+    return counts(num_affected_rows=metrics.get("num_deleted_rows"))
 
 
 def rows_of(change: Delete | Update, table: DeltaTable) -> str | None:
@@ -101,10 +101,10 @@ def rows_of(change: Delete | Update, table: DeltaTable) -> str | None:
 def run_update(update: Update, tables: Tables) -> pa.RecordBatchReader:
     """Update rows; returns their number."""
     table = tables.table(update.target)
-    figures = table.update(
+    metrics = table.update(
         values_of(update, table), predicate=rows_of(update, table), commit_properties=tables.commit_properties
     )
-    return counts(num_affected_rows=figures["num_updated_rows"])
+    return counts(num_affected_rows=metrics["num_updated_rows"])
 
 
 def values_of(update: Update, table: DeltaTable) -> dict[str, str]:
@@ -169,25 +169,25 @@ def run_merge(merge: Merge, tables: Tables) -> pa.RecordBatchReader:
             source = source.read_all().rename_columns(list(merge.source_columns)).to_reader()
     else:
         source = tables.readable(merge.source)
-    texts = texts_of(merge, table)
+    sql = merge_sql(merge, table)
     # Through the class: a subclass may return results as in `deltalake`.
     builder = DeltaTable.merge(
         table,
         source,
-        texts.on,
-        source_alias=texts.source,
-        target_alias=texts.target,
+        sql.on,
+        source_alias=sql.source,
+        target_alias=sql.target,
         merge_schema=merge.evolve,
         commit_properties=tables.commit_properties,
     )
-    for clause in texts.clauses:
+    for clause in sql.clauses:
         builder.add_clause(clause)
     return merged(builder.execute())
 
 
-def merged(figures: dict[str, Any]) -> pa.RecordBatchReader:
+def merged(metrics: dict[str, Any]) -> pa.RecordBatchReader:
     """Return the result of a MERGE."""
-    changed = {kind: figures.get(f"num_target_rows_{kind}") for kind in ("updated", "deleted", "inserted")}
+    changed = {kind: metrics.get(f"num_target_rows_{kind}") for kind in ("updated", "deleted", "inserted")}
     known = [value for value in changed.values() if value is not None]
     return counts(num_affected_rows=sum(known), **{f"num_{kind}_rows": value for kind, value in changed.items()})
 
@@ -195,7 +195,7 @@ def merged(figures: dict[str, Any]) -> pa.RecordBatchReader:
 _KINDS = {"matched": "matched", "not_matched": "not_matched", "not_matched_by_source": "by_source"}
 
 
-class MergeTexts(NamedTuple):
+class MergeSql(NamedTuple):
     """Aliases, condition and clauses of a MERGE, for the builder."""
 
     on: str
@@ -204,7 +204,7 @@ class MergeTexts(NamedTuple):
     clauses: tuple[MergeClause, ...]
 
 
-def texts_of(merge: Merge, table: DeltaTable) -> MergeTexts:
+def merge_sql(merge: Merge, table: DeltaTable) -> MergeSql:
     """Return the expressions of a MERGE, in which the qualifier of a side is its alias or the last part of its name.
 
     Raises:
@@ -217,7 +217,7 @@ def texts_of(merge: Merge, table: DeltaTable) -> MergeTexts:
     names = {path: name for path, name in (names | others).items() if path in kept}
     clauses = tuple(_clause_of(clause, table, names) for clause in merge.clauses)
     check_order(clauses)
-    return MergeTexts(plain(merge.on, (), names), target, source, clauses)
+    return MergeSql(plain(merge.on, (), names), target, source, clauses)
 
 
 def _side(source: Source, alias: str | None, side: str) -> tuple[str | None, dict[Path, str]]:

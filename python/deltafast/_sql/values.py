@@ -46,9 +46,9 @@ def cell(text: str, kind: DataType, zone: str) -> Any:
     return _cell(parse(text, zone=zone), text, kind, zone)
 
 
-def column(texts: Sequence[str | None], kind: DataType, arrow: pa.DataType, zone: str) -> Any:
+def column(strings: Sequence[str | None], kind: DataType, arrow: pa.DataType, zone: str) -> Any:
     """Return values of a type as an Arrow array, None for null."""
-    return pa.array([None if text is None else cell(text, kind, zone) for text in texts], arrow)
+    return pa.array([None if text is None else cell(text, kind, zone) for text in strings], arrow)
 
 
 def _cell(node: Syntax, text: str, kind: DataType, zone: str) -> Any:

@@ -178,9 +178,9 @@ def history(table: str, storage: dict[str, str] | None, as_json: bool, limit: in
     show.rows(names, values)
 
 
-def _pairs(texts: dict[str, Any] | None, *, brief: bool = False) -> str:
+def _pairs(values: dict[str, Any] | None, *, brief: bool = False) -> str:
     """Format names and values, without empty values; `brief` leaves out zeros and times, too."""
-    given = {key: value for key, value in (texts or {}).items() if value not in (None, "", "[]", "{}")}
+    given = {key: value for key, value in (values or {}).items() if value not in (None, "", "[]", "{}")}
     if brief:
         given = {key: value for key, value in given.items() if value != "0" and not key.endswith("Ms")}
     return ", ".join(f"{key}={value}" for key, value in given.items())
@@ -315,17 +315,17 @@ def optimize(
         raise click.UsageError(message)
     opened, progress = _open(table, storage), _is_watched(as_json)
     if full:
-        figures = opened.optimize.cluster(full=True, target_size=target_size, progress=progress)
+        metrics = opened.optimize.cluster(full=True, target_size=target_size, progress=progress)
     elif purge:
-        figures = opened.optimize.purge(where, target_size=target_size, progress=progress)
+        metrics = opened.optimize.purge(where, target_size=target_size, progress=progress)
     elif columns is None:
-        figures = opened.optimize.compact(where, target_size, progress=progress)
+        metrics = opened.optimize.compact(where, target_size, progress=progress)
     else:
-        figures = opened.optimize.z_order(_names(columns) or [], where, target_size, progress=progress)
+        metrics = opened.optimize.z_order(_names(columns) or [], where, target_size, progress=progress)
     if as_json:
-        show.machine(figures | {"version": opened.version()})
+        show.machine(metrics | {"version": opened.version()})
         return
-    removed, added = figures["numFilesRemoved"], figures["numFilesAdded"]
+    removed, added = metrics["numFilesRemoved"], metrics["numFilesAdded"]
     done = f"{removed:,} files became {added:,}, in version {opened.version()}" if removed else "nothing to pack"
     click.echo(done)
 
@@ -353,8 +353,8 @@ def vacuum(
 
     opened = _open(table, storage)
     progress = _is_watched(as_json)
-    told = None if force else "add `--force`"
-    paths = delete_files(handle_of(opened), hours, dry_run=dry_run, force=told, full=not lite, progress=progress)
+    hint = None if force else "add `--force`"
+    paths = delete_files(handle_of(opened), hours, dry_run=dry_run, force=hint, full=not lite, progress=progress)
     if as_json:
         show.machine({"dry_run": dry_run, "files": paths})
         return

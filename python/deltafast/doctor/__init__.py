@@ -53,15 +53,15 @@ def examine(
         table = opened(uri, storage_options, log, found)
         is_broken = any(finding.what == "broken-log" for finding in found)
         if table is not None:
-            found += file_findings(table, uri, shown, deep=deep, mend_first=is_broken)
+            found += file_findings(table, uri, shown, deep=deep, repair_first=is_broken)
             if deep:
                 found += change_findings(table, log)
             if not is_broken:
                 from deltafast.doctor.layout import layout_findings
 
                 found += layout_findings(table, shown)
-    texts = dict.fromkeys(str(warning.message) for warning in said if issubclass(warning.category, DeltaWarning))
+    messages = dict.fromkeys(str(warning.message) for warning in said if issubclass(warning.category, DeltaWarning))
     if not is_broken:  # A file that contradicts an incomplete log may be the correct one.
         remedy = f"deltafast checkpoint {shown}  (rewrites the newest state)"
-        found += [Finding("problem", "contradicting-log", text, remedy) for text in texts]
+        found += [Finding("problem", "contradicting-log", text, remedy) for text in messages]
     return sorted(found, key=lambda finding: finding.level != "problem")

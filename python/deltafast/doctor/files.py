@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["change_findings", "file_findings"]
 
 #: The remedy if the log may be incomplete.
-_MEND_FIRST = "repair the log first; remove missing files only from a complete log"
+_REPAIR_FIRST = "repair the log first; remove missing files only from a complete log"
 _RETENTION = "delta.deletedFileRetentionDuration"
 _UNITS = {"week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1000}
 
 
-def file_findings(table: DeltaTable, uri: str, shown: str, *, deep: bool, mend_first: bool) -> list[Finding]:
+def file_findings(table: DeltaTable, uri: str, shown: str, *, deep: bool, repair_first: bool) -> list[Finding]:
     """Return the findings about the files of the newest version.
 
     Args:
@@ -34,7 +34,7 @@ def file_findings(table: DeltaTable, uri: str, shown: str, *, deep: bool, mend_f
         uri: Its location.
         shown: The location, quoted for a command line.
         deep: Read all files.
-        mend_first: The log is broken: do not suggest to remove files.
+        repair_first: The log is broken: do not suggest to remove files.
     """
     out: list[Finding] = []
     looked: dict[str, Any] = _tried(out, "missing-files", lambda: table.repair(dry_run=True)) or {}
@@ -42,15 +42,15 @@ def file_findings(table: DeltaTable, uri: str, shown: str, *, deep: bool, mend_f
     if missing:
         message = f"{len(missing)} data files of the log are not in the store: {some(missing)}"
         remedy = f'bring them back, or give them up: deltafast.DeltaTable("{uri}").repair()'
-        out.append(Finding("problem", "missing-files", message, _MEND_FIRST if mend_first else remedy))
+        out.append(Finding("problem", "missing-files", message, _REPAIR_FIRST if repair_first else remedy))
     if vectors:
         message = f"{len(vectors)} files of deletion vectors are not in the store: {some(vectors)}"
         remedy = (
             "bring them back, nothing else says which rows are deleted; or go back to a version before them: "
             f'deltafast.DeltaTable("{uri}").restore(VERSION)'
         )
-        out.append(Finding("problem", "missing-files", message, _MEND_FIRST if mend_first else remedy))
-    orphans = None if mend_first else _tried(out, "orphan-files", lambda: table.vacuum(full=True))
+        out.append(Finding("problem", "missing-files", message, _REPAIR_FIRST if repair_first else remedy))
+    orphans = None if repair_first else _tried(out, "orphan-files", lambda: table.vacuum(full=True))
     if orphans:
         message = f"{len(orphans)} files are needed by no version in the time of retention: {some(orphans)}"
         out.append(Finding("advice", "orphan-files", message, f"deltafast vacuum {shown} --delete"))
@@ -124,8 +124,8 @@ def _kept_since(table: DeltaTable, history: list[dict[str, Any]]) -> float:
     times = [1000 * time.time() - kept]
     for entry in history:
         if entry.get("operation") == "VACUUM START":
-            told = cast("dict[str, str]", entry.get("operationParameters") or {})
-            retention = told.get("specifiedRetentionMillis", told.get("defaultRetentionMillis", "0"))
+            parameters = cast("dict[str, str]", entry.get("operationParameters") or {})
+            retention = parameters.get("specifiedRetentionMillis", parameters.get("defaultRetentionMillis", "0"))
             times.append(entry["timestamp"] - int(retention))
     return max(times)
 

@@ -16,8 +16,8 @@ from deltafast._sql import tree
 from deltafast._sql.answers import counts
 from deltafast._sql.reading import read_statement
 from deltafast._sql.run_changes import check_order, merged, rows_of, values_of
+from deltafast._sql.run_maintenance import run_describe, run_generate, run_optimize, run_restore, run_vacuum
 from deltafast._sql.run_tables import run_convert
-from deltafast._sql.run_upkeep import run_describe, run_generate, run_optimize, run_restore, run_vacuum
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.spark._scan.physical_columns import field_of
 from deltafast.spark._scan.reader import followed
@@ -215,8 +215,8 @@ class DeltaTable:
         where = as_condition(condition)
         table = self._newest()
         wanted = tree.Delete(_TABLE, self._alias, None if where is None else tree.Expression(where, 0))
-        figures = dml.delete(self._session, table, rows_of(wanted, table), self._tables().commit_properties)
-        return self._affected(figures["num_deleted_rows"])
+        metrics = dml.delete(self._session, table, rows_of(wanted, table), self._tables().commit_properties)
+        return self._affected(metrics["num_deleted_rows"])
 
     @translated()
     def update(self, condition: Any = None, set: Any = None) -> Any:  # noqa: A002
@@ -245,8 +245,8 @@ class DeltaTable:
         )
         wanted = tree.Update(_TABLE, self._alias, assignments, None if where is None else tree.Expression(where, 0))
         commit = self._tables().commit_properties
-        figures = dml.update(self._session, table, values_of(wanted, table), rows_of(wanted, table), commit)
-        return self._affected(figures["num_updated_rows"])
+        metrics = dml.update(self._session, table, values_of(wanted, table), rows_of(wanted, table), commit)
+        return self._affected(metrics["num_updated_rows"])
 
     def merge(self, source: Any, condition: Any) -> DeltaMergeBuilder:
         """Match rows of a data frame with rows of the table; the builder takes the clauses.
@@ -574,8 +574,8 @@ class DeltaMergeBuilder:
         evolve = self._evolve or session.merges_schemas
         request = dml.MergeRequest(self._condition, self._sides.target, self._sides.source, self._clauses, evolve)
         commit = self._table._tables().commit_properties
-        figures = dml.merge(session, self._table._newest(), self._source, request, commit)
-        return answered(session, merged(figures))
+        metrics = dml.merge(session, self._table._newest(), self._source, request, commit)
+        return answered(session, merged(metrics))
 
     @translated()
     def _with(

@@ -46,7 +46,7 @@ def test_every_function_is_called_in_the_golden_file_but_those_of_the_clock():
 
 
 @pytest.mark.parametrize("name", sorted(CLOCK))
-def test_what_depends_on_the_time_has_the_value_of_the_moment(name):
+def test_what_depends_on_the_time_has_the_value_of_one_timestamp(name):
     column = {"date": "dt", "timestamp": "ts", "timestamp_ntz": "ntz"}[CLOCK[name].split()[0].lower()]
     tree = bind_predicate(f"{column} = {name}()", schema(), zone="Pacific/Kiritimati", now=NOW)
     assert to_spark_sql(tree) == f"(`{column}` = {CLOCK[name]})"

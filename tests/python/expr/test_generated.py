@@ -117,11 +117,11 @@ def answers(row, *trees):
     return [pa.table(evaluate(tree, row))["value"].to_pylist() for tree in trees]
 
 
-MOMENTS = st.datetimes(dt.datetime(1999, 12, 30), dt.datetime(2001, 1, 2)).map(lambda x: x.replace(microsecond=0))
+TIMESTAMPS = st.datetimes(dt.datetime(1999, 12, 30), dt.datetime(2001, 1, 2)).map(lambda x: x.replace(microsecond=0))
 
 
 @settings(max_examples=200, deadline=None)
-@given(MOMENTS, MOMENTS, st.sampled_from(["<", "<=", "=", ">=", ">", "<=>"]))
+@given(TIMESTAMPS, TIMESTAMPS, st.sampled_from(["<", "<=", "=", ">=", ">", "<=>"]))
 def test_no_row_that_matches_is_lost(row, bound, op):
     tree = bind_predicate(f"ntz {op} timestamp_ntz'{bound}'", PARTS)
     both = add_generated_partition_filters(tree, PARTS)

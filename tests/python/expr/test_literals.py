@@ -34,10 +34,10 @@ def test_every_day_is_written_and_read_back(days):
 
 
 @given(st.datetimes())
-def test_timestamps_are_pythons_timestamps(moment):
-    micros = (moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
-    assert literals.parse_timestamp(moment.isoformat(" "), None) == micros
-    assert literals.parse_timestamp(moment.isoformat(), "UTC") == micros
+def test_timestamps_are_pythons_timestamps(timestamp):
+    micros = (timestamp - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+    assert literals.parse_timestamp(timestamp.isoformat(" "), None) == micros
+    assert literals.parse_timestamp(timestamp.isoformat(), "UTC") == micros
     assert literals.parse_timestamp(literals.format_timestamp(micros), "UTC") == micros
 
 
@@ -45,9 +45,9 @@ def test_timestamps_are_pythons_timestamps(moment):
     st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2100, 1, 1)),
     st.sampled_from(["America/New_York", "Asia/Kolkata", "Pacific/Apia"]),
 )
-def test_a_local_time_is_the_earlier_of_two_and_after_a_gap(moment, zone):
-    micros = literals.parse_timestamp(moment.isoformat(" "), zone)
-    aware = moment.replace(tzinfo=zoneinfo.ZoneInfo(zone))
+def test_a_local_time_is_the_earlier_of_two_and_after_a_gap(timestamp, zone):
+    micros = literals.parse_timestamp(timestamp.isoformat(" "), zone)
+    aware = timestamp.replace(tzinfo=zoneinfo.ZoneInfo(zone))
     assert micros == (aware - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
 
 
@@ -66,7 +66,7 @@ def test_a_local_time_is_the_earlier_of_two_and_after_a_gap(moment, zone):
         "+-2024",
     ],
 )
-def test_texts_that_are_no_dates_are_not(text):
+def test_strings_that_are_no_dates_are_not(text):
     assert (literals.parse_date(text) is None) == (text != "2024-1")
 
 

@@ -39,13 +39,13 @@ doubles = st.integers(-12_800, 12_800).map(lambda n: f"{n / 64!r}D") | st.intege
 )
 suffixed = whole.filter(lambda x: abs(x) < 2**63).map(lambda x: f"{x}L")
 days = st.dates().filter(lambda x: x.year > 999).map(lambda x: f"date'{x}'")
-moments = st.datetimes().filter(lambda x: x.year > 999).map(
+timestamps = st.datetimes().filter(lambda x: x.year > 999).map(
     lambda x: f"timestamp_ntz'{x.isoformat(' ')}'"
 ) | st.dates().filter(lambda x: x.year > 999).map(lambda x: f"timestamp_ntz'{x} 00:00:00'")
 numbers = whole.map(str) | fractional | doubles | suffixed
 comparisons = st.one_of(
     st.tuples(st.sampled_from(["by", "i", "l", "f", "d", "dec"]), numbers),
-    st.tuples(st.sampled_from(["dt", "ntz"]), days | moments),
+    st.tuples(st.sampled_from(["dt", "ntz"]), days | timestamps),
 )
 ROW = {
     "by": pa.int8(),
@@ -97,8 +97,8 @@ def near(column, literal):
     """Values of the column around the literal, where an answer would turn."""
     kind = ROW[column]
     if column in ("dt", "ntz"):
-        moment = dt.datetime.fromisoformat(literal[literal.index("'") + 1 : -1]) - dt.datetime(1970, 1, 1)
-        micro = moment // dt.timedelta(microseconds=1)
+        timestamp = dt.datetime.fromisoformat(literal[literal.index("'") + 1 : -1]) - dt.datetime(1970, 1, 1)
+        micro = timestamp // dt.timedelta(microseconds=1)
         around = [micro + n for n in (-DAY, -1, 0, 1, DAY)]
         if column == "dt":
             return pa.array([None, *(n // DAY for n in around)], pa.int32()).cast(kind)

@@ -191,8 +191,8 @@ def test_writing(spark, tmp_path):
     assert ids(deltafast.spark.read(spark, folder)) == expected
     deltafast.spark.write(more, folder, "overwrite")
     assert rows(deltafast.spark.read(spark, folder)) == [(0, 2, 0), (1, 2, 2)]
-    told = DeltaTable(folder).load_cdf(starting_version=3).read_all().to_pydict()["_change_type"]
-    assert set(told) == {"insert", "delete"}
+    reported = DeltaTable(folder).load_cdf(starting_version=3).read_all().to_pydict()["_change_type"]
+    assert set(reported) == {"insert", "delete"}
 
 
 def test_commands_as_jobs(spark, tmp_path):
@@ -219,8 +219,8 @@ def test_commands_as_jobs(spark, tmp_path):
         now = {n: n + (n % 10 == 1) for n in range(900) if n >= 100 or n % 3}
         now |= {n: -n for n in range(900, 1100) if n != 950}
         assert {row.id: row.v for row in table.toDF().collect()} == now
-        told = DeltaTable(folder).load_cdf(starting_version=1).read_all()
-        kinds = told.group_by("_change_type").aggregate([("id", "count")]).to_pydict()
+        reported = DeltaTable(folder).load_cdf(starting_version=1).read_all()
+        kinds = reported.group_by("_change_type").aggregate([("id", "count")]).to_pydict()
         assert dict(zip(kinds["_change_type"], kinds["id_count"], strict=True)) == {
             "update_preimage": 197,
             "update_postimage": 197,
@@ -326,8 +326,8 @@ def test_what_runs_in_the_python_of_executors_says_what_is_missing(spark, tmp_pa
     ):
         with pytest.raises(Exception, match=NOTHING_THERE) as found:
             call()
-        told = "read_mode='arrow', writer='arrow', change data feeds and format('deltafast') run there. Install"
-        assert told in str(found.value), str(found.value)
+        reported = "read_mode='arrow', writer='arrow', change data feeds and format('deltafast') run there. Install"
+        assert reported in str(found.value), str(found.value)
         assert "No module named" not in str(found.value)
     assert not (tmp_path / "none").exists()
 

@@ -221,10 +221,10 @@ def test_identity_columns_and_changes_of_a_replacement(spark, folder):
     assert len(set(found.values())) == len(found)
     assert all(value <= -(2**40) and (value + 2**40) % 3 == 0 for value in found.values())
     feed = deltafast.spark.read(spark, place, options={"readChangeFeed": True, "startingVersion": 2})
-    told = [(row._change_type, row.id, row.n) for row in feed.collect()]
-    inserted = {number: value for kind, number, value in told if kind == "insert"}
+    reported = [(row._change_type, row.id, row.n) for row in feed.collect()]
+    inserted = {number: value for kind, number, value in reported if kind == "insert"}
     assert inserted == {number: found[number] for number in range(30, 50)}
-    assert sorted(number for kind, number, _ in told if kind == "delete") == list(range(21, 40))
+    assert sorted(number for kind, number, _ in reported if kind == "delete") == list(range(21, 40))
 
 
 def test_streams(spark, folder, followed):

@@ -87,8 +87,8 @@ def test_default_reader_and_writer_run_no_python_on_executors(spark, folder, mon
         assert frame.groupBy().count().collect()[0][0] == len(expected)
     monkeypatch.undo()
     assert ids(deltafast.spark.read(spark, str(folder), read_mode="arrow")) == expected
-    moments = {row[0]: row[1] for row in deltafast.spark.read(spark, str(folder)).select("id", "at").collect()}
-    assert [moments[n].timestamp() for n in (42, 52, 102)] == [0, 3600, 7200]
+    timestamps = {row[0]: row[1] for row in deltafast.spark.read(spark, str(folder)).select("id", "at").collect()}
+    assert [timestamps[n].timestamp() for n in (42, 52, 102)] == [0, 3600, 7200]
 
 
 def failing_rows(spark, attempts: int):
@@ -173,8 +173,8 @@ def test_commands_whose_tasks_fail_once_change_each_row_once(spark, folder):
     found = {row[0]: row[1] for row in deltafast.spark.read(spark, str(folder)).collect()}
     expected = {n: n + 1 - n % 2 for n in range(500) if n >= 100 or n % 3}
     assert found == expected | {n: -n for n in range(500, 1500)}
-    told = DeltaTable(folder).load_cdf(starting_version=1).read_all()
-    kinds = told.group_by("_change_type").aggregate([("id", "count")]).to_pydict()
+    reported = DeltaTable(folder).load_cdf(starting_version=1).read_all()
+    kinds = reported.group_by("_change_type").aggregate([("id", "count")]).to_pydict()
     counted = dict(zip(kinds["_change_type"], kinds["id_count"], strict=True))
     assert counted == {"update_preimage": 1000, "update_postimage": 1000, "delete": 34, "insert": 500}
 

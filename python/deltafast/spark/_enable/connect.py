@@ -14,9 +14,9 @@ from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark._enable.dataframe_writer import (
     columns_of,
     note_of,
+    note_of_write,
     noting,
     options_to_load,
-    told_to_write,
     with_given_schema,
 )
 from deltafast.spark._enable.provider import read_frame, write_frame
@@ -133,7 +133,7 @@ def _save(before: Any) -> Any:
         partitionBy: Any = None,  # noqa: N803
         **options: Any,
     ) -> None:
-        note = told_to_write(writer, format, mode, partitionBy, options)
+        note = note_of_write(writer, format, mode, partitionBy, options)
         if note.is_delta(writer._spark):
             given = note.given(path) if path is not None else note.given(note.options.get("path", ""))
             write_frame(frame_of(writer), save_mode(note.mode), given, fits=fits_as_stored)
@@ -153,7 +153,7 @@ def _save_as_table(before: Any) -> Any:
         partitionBy: Any = None,  # noqa: N803
         **options: Any,
     ) -> None:
-        note, session = told_to_write(writer, format, mode, partitionBy, options), Session(writer._spark)
+        note, session = note_of_write(writer, format, mode, partitionBy, options), Session(writer._spark)
         if not note.is_delta(writer._spark):
             before(writer, name)
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deltafast.spark._enable.dataframe_writer import note_of, noting
-from deltafast.spark._enable.streams import table_to_write, tell
+from deltafast.spark._enable.streams import pass_arguments, table_to_write
 from deltafast.spark._session.session import Session
 from deltafast.spark._sql.catalog import place_of_name
 from deltafast.spark.exceptions import translated
@@ -50,7 +50,7 @@ def _start(before: Any) -> Any:
         queryName: str | None = None,  # noqa: N803
         **options: Any,
     ) -> Any:
-        tell(writer, format, outputMode, partitionBy, queryName, options)
+        pass_arguments(writer, format, outputMode, partitionBy, queryName, options)
         note = note_of(writer)
         if note.format is not None and note.is_delta(writer._session) and note.partition:
             writer.option("partitionBy", ",".join(note.partition))
@@ -71,7 +71,7 @@ def _to_table(before: Any) -> Any:
         queryName: str | None = None,  # noqa: N803
         **options: Any,
     ) -> Any:
-        tell(writer, format, outputMode, partitionBy, queryName, options)
+        pass_arguments(writer, format, outputMode, partitionBy, queryName, options)
         there = table_to_write(writer._session, note_of(writer), tableName, lambda: _schema(writer))
         return before(writer, tableName) if there is None else writer.format("delta").start(there)
 

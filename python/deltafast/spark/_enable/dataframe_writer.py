@@ -26,11 +26,11 @@ __all__ = [
     "Replace",
     "columns_of",
     "note_of",
+    "note_of_write",
     "noting",
     "options_to_load",
     "put",
     "text_of",
-    "told_to_write",
     "with_given_schema",
 ]
 
@@ -115,15 +115,15 @@ def keep(note: Note, name: str, values: tuple[Any, ...], named: dict[str, Any]) 
     if name == "options":
         note.options |= {key: text_of(value) for key, value in named.items() if value is not None}
         return
-    told = [*values, *named.values()]
+    given = [*values, *named.values()]
     if name == "schema":
-        note.schema = told[0]
+        note.schema = given[0]
     elif name == "bucketBy":
         note.is_bucketed = True
     elif name == "option":
-        note.options[str(told[0])] = text_of(told[1])
-    elif told and told[0] is not None:
-        setattr(note, name, str(told[0]) if name == "format" else str(told[0]).lower())
+        note.options[str(given[0])] = text_of(given[1])
+    elif given and given[0] is not None:
+        setattr(note, name, str(given[0]) if name == "format" else str(given[0]).lower())
 
 
 def options_to_load(
@@ -146,7 +146,7 @@ def options_to_load(
     return note.options | ({} if path is None else {"path": path})
 
 
-def told_to_write(writer: Any, format: Any, mode: Any, partition: Any, options: dict[str, Any]) -> Note:  # noqa: A002
+def note_of_write(writer: Any, format: Any, mode: Any, partition: Any, options: dict[str, Any]) -> Note:  # noqa: A002
     """Record the arguments of a writer's last method, and return all recorded ones."""
     writer.mode(mode).options(**options)
     if partition is not None:
@@ -201,7 +201,7 @@ def _save_as_table(before: Any) -> Any:
         partitionBy: Any = None,  # noqa: N803
         **options: Any,
     ) -> None:
-        note, spark = told_to_write(writer, format, mode, partitionBy, options), writer._spark
+        note, spark = note_of_write(writer, format, mode, partitionBy, options), writer._spark
         inside = path_in(name)
         if inside is not None:
             write_frame(writer._df, save_mode(note.mode), note.given(inside))

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = ["put"]
 
-_KEY = "_deltafast_told"
-_TELLS = ("using", "option", "options", "tableProperty", "partitionedBy", "clusterBy")
+_KEY = "_deltafast_arguments"
+_RECORDED = ("using", "option", "options", "tableProperty", "partitionedBy", "clusterBy")
 _MAKES: dict[str, CreateMode] = {"create": "create", "replace": "replace", "createOrReplace": "create_or_replace"}
 _QUOTED = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 
 
-class _Told:
+class _WriterArguments:
     """The arguments of a writer's methods, which PySpark passes only to Java, or to the server."""
 
     def __init__(self, table: str) -> None:
@@ -61,10 +61,10 @@ def put(replace: Replace, kind: Any, frame_of: Callable[[Any], Any], manage: Cal
         manage: Makes a new table of the catalog a managed one.
     """
     replace(kind, "__init__", _init)
-    for name in _TELLS:
+    for name in _RECORDED:
         # PySpark 4.0 does not have all of them.
         if hasattr(kind, name):
-            replace(kind, name, _telling(name))
+            replace(kind, name, _recording(name))
     for name, mode in _MAKES.items():
         replace(kind, name, _making(mode, frame_of, manage))
     for name in ("append", "overwrite", "overwritePartitions"):
@@ -76,36 +76,36 @@ def _init(before: Any) -> Any:
         before(writer, rows, *arguments, **named)
         # Classic: a frame and the name; Connect: a plan, the session and the name.
         table = named.get("table", next((value for value in arguments if isinstance(value, str)), ""))
-        setattr(writer, _KEY, _Told(table))
+        setattr(writer, _KEY, _WriterArguments(table))
 
     return init
 
 
-def _told(writer: Any) -> _Told | None:
+def _arguments_of(writer: Any) -> _WriterArguments | None:
     """Return the recorded arguments of a writer; None for one that was created before deltafast was enabled."""
     return getattr(writer, _KEY, None)
 
 
-def _telling(name: str) -> Callable[[Any], Any]:
+def _recording(name: str) -> Callable[[Any], Any]:
     def make(before: Any) -> Any:
         def method(writer: Any, *values: Any, **named: Any) -> Any:
-            told = _told(writer)
-            if told is None:
+            recorded = _arguments_of(writer)
+            if recorded is None:
                 return before(writer, *values, **named)
             given = [*values, *named.values()]
             match name:
                 case "using":
-                    told.provider = str(given[0])
+                    recorded.provider = str(given[0])
                 case "option":
-                    told.options[str(given[0])] = text_of(given[1])
+                    recorded.options[str(given[0])] = text_of(given[1])
                 case "options":
-                    told.options |= {key: text_of(value) for key, value in named.items()}
+                    recorded.options |= {key: text_of(value) for key, value in named.items()}
                 case "tableProperty":
-                    told.properties[str(given[0])] = text_of(given[1])
+                    recorded.properties[str(given[0])] = text_of(given[1])
                 case "partitionedBy":
-                    told.partition = [_column(column) for column in given]
+                    recorded.partition = [_column(column) for column in given]
                 case _:
-                    told.cluster = [str(column) for column in given]
+                    recorded.cluster = [str(column) for column in given]
             return before(writer, *values, **named)
 
         return method
@@ -128,13 +128,17 @@ def _making(
     def make(before: Any) -> Any:
         @translated()
         def method(writer: Any) -> None:
-            told, spark = _told(writer), writer._spark
-            if told is None or not told.is_delta(spark):
+            recorded, spark = _arguments_of(writer), writer._spark
+            if recorded is None or not recorded.is_delta(spark):
                 before(writer)
                 return
             session = Session(spark)
-            path, name, is_managed = where(session, told.table, told.location())
-            properties, partition, cluster = properties_in(told.options) | told.properties, told.partition, told.cluster
+            path, name, is_managed = where(session, recorded.table, recorded.location())
+            properties, partition, cluster = (
+                properties_in(recorded.options) | recorded.properties,
+                recorded.partition,
+                recorded.cluster,
+            )
             create(session, NewTable(mode, path, name, [], partition, cluster, properties, None), frame_of(writer))
             if is_managed:
                 manage(spark, str(name))
@@ -148,12 +152,12 @@ def _writing(name: str, frame_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def make(before: Any) -> Any:
         @translated()
         def method(writer: Any, *condition: Any) -> None:
-            told = _told(writer)
-            path = told and (path_in(told.table) or place_of_name(Session(writer._spark), told.table))
-            if told is None or path is None:
+            recorded = _arguments_of(writer)
+            path = recorded and (path_in(recorded.table) or place_of_name(Session(writer._spark), recorded.table))
+            if recorded is None or path is None:
                 before(writer, *condition)
                 return
-            options = told.options | {"path": path}
+            options = recorded.options | {"path": path}
             if name == "overwrite":
                 options["replaceWhere"] = str(as_condition(*condition))
             elif name == "overwritePartitions":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from deltafast.spark._enable.dataframe_writer import Replace
 
-__all__ = ["put", "table_to_write", "tell"]
+__all__ = ["pass_arguments", "put", "table_to_write"]
 
 #: The modes of the batches of a stream by its output mode.
 _BATCH_MODES = {"append": "append", "complete": "overwrite"}
@@ -94,7 +94,7 @@ def _start(before: Any) -> Any:
         queryName: str | None = None,  # noqa: N803
         **options: Any,
     ) -> Any:
-        tell(writer, format, outputMode, partitionBy, queryName, options)
+        pass_arguments(writer, format, outputMode, partitionBy, queryName, options)
         note = note_of(writer)
         if note.format is None or not note.is_delta(writer._spark):
             if note.partition:
@@ -121,7 +121,7 @@ def _to_table(before: Any) -> Any:
         queryName: str | None = None,  # noqa: N803
         **options: Any,
     ) -> Any:
-        tell(writer, format, outputMode, partitionBy, queryName, options)
+        pass_arguments(writer, format, outputMode, partitionBy, queryName, options)
         note = note_of(writer)
         if note.format is not None and note.is_delta(writer._spark):
             _need_checkpoint(writer._spark, note)
@@ -137,8 +137,8 @@ def _to_table(before: Any) -> Any:
 
 def _need_checkpoint(spark: Any, note: Note) -> None:
     """Reject a query that would start over each time: Spark does not require a checkpoint for `foreachBatch`."""
-    told = "checkpointlocation" in {key.lower() for key in note.options}
-    if not told and not spark.conf.get("spark.sql.streaming.checkpointLocation", None):
+    is_given = "checkpointlocation" in {key.lower() for key in note.options}
+    if not is_given and not spark.conf.get("spark.sql.streaming.checkpointLocation", None):
         message = (
             'checkpointLocation must be specified either through option("checkpointLocation", ...) or '
             'SparkSession.conf.set("spark.sql.streaming.checkpointLocation", ...)'
@@ -167,7 +167,7 @@ def table_to_write(spark: Any, note: Note, name: str, schema: Callable[[], Any])
     return there
 
 
-def tell(writer: Any, source: Any, mode: Any, partition: Any, name: Any, options: dict[str, Any]) -> None:
+def pass_arguments(writer: Any, source: Any, mode: Any, partition: Any, name: Any, options: dict[str, Any]) -> None:
     """Pass the arguments of a writer's last method to it."""
     writer.options(**options)
     if mode is not None:

@@ -10,7 +10,7 @@ from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast._util.values import from_epoch_ms
 from deltafast.spark._scan.physical_columns import field_of
 from deltafast.spark._scan.read_tasks import Piece, cut
-from deltafast.spark._scan.snapshot import feed_range
+from deltafast.spark._scan.snapshot import change_data_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from deltafast.spark._session.storage import Place
     from deltafast.table import DeltaTable
 
-__all__ = ["FEED_FIELDS", "Opened", "arrow_schema"]
+__all__ = ["CHANGE_DATA_FIELDS", "Opened", "arrow_schema"]
 
 #: The columns that the change data feed adds to a table's.
-FEED_FIELDS = [
+CHANGE_DATA_FIELDS = [
     field_of("_change_type", "string"),
     field_of("_commit_version", "long"),
     field_of("_commit_timestamp", "timestamp"),
@@ -65,7 +65,7 @@ class Opened(NamedTuple):
         """Return the changes of some versions, one version per task."""
         starts = (given.get("startingversion"), given.get("startingtimestamp"))
         ends = (given.get("endingversion"), given.get("endingtimestamp"))
-        first, last = feed_range(handle_of(table).snapshot, starts, ends, self.zone)
+        first, last = change_data_range(handle_of(table).snapshot, starts, ends, self.zone)
         return [Piece(version, None, snapshot=False) for version in range(first, last + 1)]
 
     def rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:

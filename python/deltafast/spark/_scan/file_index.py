@@ -254,7 +254,7 @@ def _make_rows(session: Session) -> None:
         call_static(session, kind, "addRule", session.spark._jsparkSession)
 
 
-def _tell_row_ids(session: Session) -> bool:
+def _complete_row_ids(session: Session) -> bool:
     """Add an optimizer rule that completes row ids and commit versions in `_metadata`; return whether it was added."""
     with contextlib.suppress(UnavailableError):
         kind = load(session, "tracking.java", "DeltafastTracking")
@@ -277,9 +277,9 @@ def _reader(version: Version, listing: Listing, *, leaves_out: bool) -> Any:
         on_executors(session, kind, "DeltafastProbe")
         arguments = session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 3)
         arguments[0] = str(leaves_out).lower()
-        is_told = version.numbers_rows and _tell_row_ids(session)
+        has_row_ids = version.numbers_rows and _complete_row_ids(session)
         for place, name in enumerate(("row_id", "row_commit_version"), start=1):
-            arguments[place] = (version.materialized(name)[0] or "") if is_told else ""
+            arguments[place] = (version.materialized(name)[0] or "") if has_row_ids else ""
         return kind.getConstructors()[0].newInstance(arguments)
     except UnavailableError as error:
         if listing.vectors is not None:

@@ -8,7 +8,7 @@ from deltafast._handle import handle_of
 from deltafast.exceptions import InvalidArgumentError, warn
 from deltafast.spark._scan import file_index, path_scan, python_scan
 from deltafast.spark._scan.physical_columns import field_of, quoted, spark_schema
-from deltafast.spark._scan.snapshot import Version, check_timestamp, feed_range
+from deltafast.spark._scan.snapshot import Version, change_data_range, check_timestamp
 from deltafast.spark._session.session import Session, timestamp_in_zone
 from deltafast.spark._session.storage import place_of
 from deltafast.table import DeltaTable
@@ -28,7 +28,7 @@ ReadMode: TypeAlias = Literal["auto", "index", "paths", "arrow"]
 _READ_MODES = ("auto", "index", "paths", "arrow")
 
 #: Which schema the feed of a table with column mapping has; by default the last version's, as in delta-spark.
-_NAMES_OF_FEED = "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable"
+_CHANGE_DATA_SCHEMA_MODE = "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable"
 
 #: delta-spark's options in lower case, and their names here.
 _OPTIONS = {
@@ -97,8 +97,8 @@ def read(
     timestamp = _one("timestamp", timestamp, given.pop("timestamp", None))
     if isinstance(timestamp, str):
         timestamp = timestamp_in_zone(timestamp, session.zone)
-    feed = str(given.pop("change_feed", "false")).lower() == "true"
-    if given and not feed:
+    change_data_feed = str(given.pop("change_feed", "false")).lower() == "true"
+    if given and not change_data_feed:
         message = f"{', '.join(given)} belong to the change data feed: give readChangeFeed too"
         raise InvalidArgumentError(message)
     if isinstance(path, DeltaTable):
@@ -121,7 +121,7 @@ def read(
         if timestamp is not None:
             check_timestamp(table, timestamp)
     pinned = Version(session, place, table, is_past=is_past)
-    if feed:
+    if change_data_feed:
         return _changes(pinned, given, version, timestamp)
     metadata = tuple(metadata_columns)
     for name in metadata:
@@ -239,9 +239,10 @@ def _changes(version: Version, given: dict[str, Any], number: Any, timestamp: An
     starts = (given.get("starting_version"), given.get("starting_timestamp"))
     ends = (given.get("ending_version"), given.get("ending_timestamp"))
     newest = (
-        str(version.session.conf(_NAMES_OF_FEED, "endVersion")).lower() != "endversion" or version.mapping == "none"
+        str(version.session.conf(_CHANGE_DATA_SCHEMA_MODE, "endVersion")).lower() != "endversion"
+        or version.mapping == "none"
     )
-    first, last = feed_range(version.snapshot, starts, ends, version.session.zone, as_opened=newest)
+    first, last = change_data_range(version.snapshot, starts, ends, version.session.zone, as_opened=newest)
     if not newest and first <= last < version.number:
         place, zone = version.place, version.session.zone
         ended = DeltaTable(place.uri, version=last, storage_options=place.options or None, time_zone=zone)

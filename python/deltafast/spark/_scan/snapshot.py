@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deltafast.spark._session.storage import Place
     from deltafast.table import DeltaTable
 
-__all__ = ["BASE_ROW_ID", "COMMIT_VERSION", "VECTOR", "Listing", "Version", "feed_range"]
+__all__ = ["BASE_ROW_ID", "COMMIT_VERSION", "VECTOR", "Listing", "Version", "change_data_range"]
 
 #: Columns with one value for all rows of a file, in addition to the partition columns.
 VECTOR = "__deltafast_vector"
@@ -202,8 +202,8 @@ class Version:
         # Paths that leave the table's store are rejected before Spark opens them.
         RecordBatchReader(self.snapshot.file_uris(predicate, as_in_log=True, paths=only)).read_all()
         names = ["path", "size_bytes", "modification_time", "num_records", "partition", "deletion_vector"]
-        tells = bool(listing.wanted) or self.numbers_rows
-        names += ["base_row_id", "default_row_commit_version"] if tells else []
+        has_row_ids = bool(listing.wanted) or self.numbers_rows
+        names += ["base_row_id", "default_row_commit_version"] if has_row_ids else []
         found = RecordBatchReader(self.snapshot.files(columns=names, predicate=predicate, paths=only)).read_all()
         paths = found.column("path").combine_chunks()
         is_ended = self._ended(paths, only) if self.is_past else None
@@ -229,7 +229,7 @@ class Version:
                 raise DeltaError(message)
             data[VECTOR] = compute.if_else(has_vector, number, None)
         for name, column in ((BASE_ROW_ID, "base_row_id"), (COMMIT_VERSION, "default_row_commit_version")):
-            if tells:
+            if has_row_ids:
                 data[name] = found.column(column)
         return pa.table(data)
 
@@ -326,7 +326,7 @@ def check_timestamp(table: DeltaTable, timestamp: str | datetime) -> None:
         raise VersionNotFoundError(message, version=newest.version, path=table.table_uri)
 
 
-def feed_range(
+def change_data_range(
     snapshot: _core.Snapshot, starts: tuple[Any, Any], ends: tuple[Any, Any], zone: str, *, as_opened: bool = False
 ) -> tuple[int, int]:
     """Return the versions of a change data feed, with an inclusive end.

@@ -55,7 +55,7 @@ def spelled(text: str, tables: SparkTables, reader: type[Reader]) -> str:
         TableNotFoundError: A table that is named with a version is not a Delta table.
     """
     shown = text.rstrip().removesuffix(";").rstrip()
-    query, _ = read_query(shown, 0, reader(shown, tables.zone).moment_at, spark=True)
+    query, _ = read_query(shown, 0, reader(shown, tables.zone).timestamp_at, spark=True)
     if all(isinstance(part, str) for part in query.parts):
         return text
     if not has_own_format(tables.session):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast._sql.query_text import named_tables
-from deltafast._sql.run_upkeep import facts_of
+from deltafast._sql.run_maintenance import facts_of
 from deltafast._sql.tree import Changes, Facts, Query, TableName
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import quoted

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from deltafast import _core
-from deltafast._sql.run_upkeep import commits
+from deltafast._sql.run_maintenance import commits
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,11 +17,11 @@ from deltafast._sql.rows import constants, names_of
 from deltafast._sql.run import run
 from deltafast._sql.run_changes import (
     equal,
+    merge_sql,
     merged,
     qualifiers,
     rows_of,
     run_insert,
-    texts_of,
     values_of,
     written,
 )
@@ -294,13 +294,13 @@ def _run(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR091
     match statement:
         case tree.Delete(target=target):
             table = tables.table(target)
-            figures = dml.delete(session, table, rows_of(statement, table), commit)
-            return answered(session, counts(num_affected_rows=figures["num_deleted_rows"]))
+            metrics = dml.delete(session, table, rows_of(statement, table), commit)
+            return answered(session, counts(num_affected_rows=metrics["num_deleted_rows"]))
         case tree.Update(target=target):
             table = tables.table(target)
             values, condition = values_of(statement, table), rows_of(statement, table)
-            figures = dml.update(session, table, values, condition, commit)
-            return answered(session, counts(num_affected_rows=figures["num_updated_rows"]))
+            metrics = dml.update(session, table, values, condition, commit)
+            return answered(session, counts(num_affected_rows=metrics["num_updated_rows"]))
         case tree.Merge():
             return _merge(statement, tables)
         case tree.Insert():
@@ -355,9 +355,9 @@ def _merge(merge: tree.Merge, tables: SparkTables) -> Any:
     if merge.source_columns:
         source = source.toDF(*merge.source_columns)
     evolve = merge.evolve or tables.session.merges_schemas
-    request = dml.MergeRequest(*texts_of(merge, table), evolve)
-    figures = dml.merge(tables.session, table, source, request, tables.commit_properties)
-    return answered(tables.session, merged(figures))
+    request = dml.MergeRequest(*merge_sql(merge, table), evolve)
+    metrics = dml.merge(tables.session, table, source, request, tables.commit_properties)
+    return answered(tables.session, merged(metrics))
 
 
 def _insert(insert: tree.Insert, tables: SparkTables) -> Any:

@@ -45,12 +45,12 @@ def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
             kind = text.split(maxsplit=1)[0].upper()
             message = f"subqueries are not supported in the condition of {kind}: use MERGE"
             raise InvalidArgumentError(message)
-        query, done = read_query(text, piece.end(), reader(text, tables.zone).moment_at, nested=True, spark=True)
+        query, done = read_query(text, piece.end(), reader(text, tables.zone).timestamp_at, nested=True, spark=True)
         frame = frame_of(tables.session, query, tables)
         kinds = [field.dataType.simpleString() for field in frame.schema]
-        is_moment = kinds in (["timestamp"], ["timestamp_ntz"])
+        is_timestamp = kinds in (["timestamp"], ["timestamp_ntz"])
         # As a string: Python would convert it to the time zone of the process instead of the session's.
-        shown = frame.selectExpr(f"CAST({quoted(frame.columns[0])} AS STRING)") if is_moment else frame
+        shown = frame.selectExpr(f"CAST({quoted(frame.columns[0])} AS STRING)") if is_timestamp else frame
         rows = shown.limit(2).collect()
         if len(frame.columns) != 1 or len(rows) > 1:
             message = f"({query.text}) must give one column and at most one row"

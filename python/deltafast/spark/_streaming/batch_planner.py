@@ -53,7 +53,7 @@ class StreamPlan:
 
     def __init__(self, table: DeltaTable, options: StreamOptions, schema: list[dict[str, Any]] | None = None) -> None:
         self.table, self.options = pinned(table), options
-        self._log = ChangeStream(handle_of(table).pinned(), options.feed, None, None, "rows", None, None)
+        self._log = ChangeStream(handle_of(table).pinned(), options.change_data_feed, None, None, "rows", None, None)
         self._base = table.version()
         own = fields_of(handle_of(table))
         self.fields = own if schema is None else chosen(own, schema, handle_of(table))
@@ -110,7 +110,7 @@ class StreamPlan:
             held.append(_Part(first.version, files, snapshot=True))
         if not last.snapshot:
             place = StreamPosition(first.version + 1, 0, snapshot=False) if first.snapshot else first
-            held += self._changes(place, last) if self.options.feed else self._commits_between(place, last)
+            held += self._changes(place, last) if self.options.change_data_feed else self._commits_between(place, last)
         pieces = self._cut(held)
         for version in range(first.version, last.version):
             self._seen.pop(version, None)
@@ -209,7 +209,7 @@ class StreamPlan:
         """Take the files of a commit up to the limits; return the index of the first one not taken, or None."""
         if commit.table_id is not None and place.version > self._base:
             self._check_new(place.version)
-        if self.options.feed:
+        if self.options.change_data_feed:
             return None if not commit.feed_files or room.takes_all(commit.feed_files, commit.feed_bytes) else 0
         files = self._rows_of(commit, place.version)
         index = place.index + room.taken(files[place.index :])

@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
 
 from deltafast._handle import handle_of
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.spark._scan.executor_rows import FEED_FIELDS, Opened, arrow_schema
+from deltafast.spark._scan.executor_rows import CHANGE_DATA_FIELDS, Opened, arrow_schema
 from deltafast.spark._scan.physical_columns import field_of, plain_type, spark_schema
 from deltafast.spark._session.executor_package import Shipped
 from deltafast.spark._session.storage import HadoopSettings, place_of
@@ -55,7 +55,14 @@ else:
 __all__ = ["DeltafastDataSource", "PlacesDataSource", "follows"]
 
 _READ = ("path", "versionasof", "timestampasof")
-_FEED = ("readchangefeed", "readchangedata", "startingversion", "endingversion", "startingtimestamp", "endingtimestamp")
+_CHANGE_DATA_OPTIONS = (
+    "readchangefeed",
+    "readchangedata",
+    "startingversion",
+    "endingversion",
+    "startingtimestamp",
+    "endingtimestamp",
+)
 _WRITE = (
     "path",
     "checkpointlocation",
@@ -110,17 +117,17 @@ class DeltafastDataSource(Shipped, DataSource):
         self._version = table.version()
         fields = [field_of(field["name"], plain_type(field["type"])) for field in fields_of(handle_of(table))]
         if is_true(given.get("readchangefeed", given.get("readchangedata"))):
-            fields += FEED_FIELDS
+            fields += CHANGE_DATA_FIELDS
         return spark_schema(fields)
 
     def reader(self, schema: Any) -> DataSourceReader:
         """Return a reader of a version, or of the changes of some versions."""
         given = self.given
-        is_feed = is_true(given.get("readchangefeed", given.get("readchangedata")))
-        _known(given, _READ + _FEED if is_feed else _READ)
+        reads_change_data = is_true(given.get("readchangefeed", given.get("readchangedata")))
+        _known(given, _READ + _CHANGE_DATA_OPTIONS if reads_change_data else _READ)
         version = getattr(self, "_version", given.get("versionasof"))
         table = self.table(None if version is None else int(version), None if version else given.get("timestampasof"))
-        return _Reader(Opened.of(self.place, self.zone, schema), table, given if is_feed else None)
+        return _Reader(Opened.of(self.place, self.zone, schema), table, given if reads_change_data else None)
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
         """Return a reader that streams the table."""
@@ -171,9 +178,9 @@ class _Part(InputPartition):
 
 
 class _Reader(Shipped, DataSourceReader):
-    def __init__(self, opened: Opened, table: DeltaTable, feed: dict[str, Any] | None) -> None:
+    def __init__(self, opened: Opened, table: DeltaTable, change_data_feed: dict[str, Any] | None) -> None:
         self._opened = opened
-        self._pieces = opened.pieces(table) if feed is None else opened.changes(table, feed)
+        self._pieces = opened.pieces(table) if change_data_feed is None else opened.changes(table, change_data_feed)
 
     def partitions(self) -> list[Any]:
         return [_Part(piece) for piece in self._pieces]
@@ -186,7 +193,7 @@ class _Reader(Shipped, DataSourceReader):
 class _StreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, source: DeltafastDataSource, schema: Any) -> None:
         options = stream_options(source.given, known=("path",))
-        added = {field["name"] for field in FEED_FIELDS} if options.feed else set[str]()
+        added = {field["name"] for field in CHANGE_DATA_FIELDS} if options.change_data_feed else set[str]()
         fields = [field for field in schema.jsonValue()["fields"] if field["name"] not in added]
         self._max_files = options.max_files
         self._opened = Opened.of(source.place, source.zone, schema)

@@ -73,7 +73,7 @@ class StreamOptions:
     #: Commits that delete or change rows are ignored.
     skips_changes: bool = False
     #: The change data feed is read.
-    feed: bool = False
+    change_data_feed: bool = False
     #: Files whose path in the log matches this regular expression are skipped.
     exclude: str | None = None
     #: Whether commits that were deleted from the log are an error.
@@ -145,9 +145,9 @@ def stream_options(options: Mapping[str, Any], known: tuple[str, ...] = ()) -> S
         message = "give startingVersion or startingTimestamp, not both"
         raise InvalidArgumentError(message)
     exclude = given.get("excluderegex")
-    feed = is_true(given.get("readchangefeed", given.get("readchangedata")))
+    change_data_feed = is_true(given.get("readchangefeed", given.get("readchangedata")))
     if exclude is not None:
-        if feed:
+        if change_data_feed:
             message = "excludeRegex leaves out files, which a change feed has none of its own of: filter the rows"
             raise InvalidArgumentError(message)
         try:
@@ -166,7 +166,7 @@ def stream_options(options: Mapping[str, Any], known: tuple[str, ...] = ()) -> S
         ignores_deletes=is_true(given.get("ignoredeletes")),
         ignores_changes=is_true(given.get("ignorechanges")) or ignores_files,
         skips_changes=is_true(given.get("skipchangecommits")),
-        feed=feed,
+        change_data_feed=change_data_feed,
         exclude=exclude,
         fails_on_loss=is_true(given.get("failondataloss", True)),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark._scan import python_scan
-from deltafast.spark._scan.executor_rows import FEED_FIELDS
+from deltafast.spark._scan.executor_rows import CHANGE_DATA_FIELDS
 from deltafast.spark._scan.physical_columns import field_of, plain_type, quoted, spark_schema, spark_type
 from deltafast.spark._scan.reader import files_frame
 from deltafast.spark._scan.snapshot import Version
@@ -183,26 +183,26 @@ class _Batches:
         self._session, self._place, self._plan, self._options = session, place, plan, options
         self._checkpoint = checkpoint
         fields = [field_of(field["name"], plain_type(field["type"])) for field in plan.fields]
-        self._fields = fields + FEED_FIELDS if options.feed else fields
+        self._fields = fields + CHANGE_DATA_FIELDS if options.change_data_feed else fields
 
     def frame(self, number: int) -> Any:
         """Return the rows of a batch."""
         start = self._offset(number - 1) if number else BEGINNING
         frames: list[Any] = []
         held: dict[tuple[int, bool], list[str]] = {}
-        feed: list[int] = []
+        versions: list[int] = []
         self._plan.table.update_incremental()
         for piece in self._plan.pieces(start, self._offset(number)):
             if piece.files is None:
-                feed.append(piece.version)
+                versions.append(piece.version)
             else:
                 held.setdefault((piece.version, piece.snapshot), []).extend(piece.files)
         for (version, _), paths in held.items():
             there = self._at(version)
             frames.append(self._shaped(files_frame(there, paths), there))
-        if feed:
-            there = self._at(feed[-1])
-            frames.append(self._shaped(python_scan.changes(there, feed[0], feed[-1]), there))
+        if versions:
+            there = self._at(versions[-1])
+            frames.append(self._shaped(python_scan.changes(there, versions[0], versions[-1]), there))
         if not frames:
             return self._session.spark.createDataFrame([], spark_schema(self._fields))
         whole = frames[0]

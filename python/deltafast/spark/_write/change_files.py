@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
 
-__all__ = ["KIND", "tell"]
+__all__ = ["KIND", "write_change_data"]
 
 #: The column of the change data feed with the type of change.
 KIND = "_change_type"
 
 
-def tell(
+def write_change_data(
     session: Session,
     place: Place,
     version: int,
@@ -58,11 +58,11 @@ def tell(
     from pyspark.sql import functions
 
     with session.set(ANSI):
-        told, partition = physical(_ended(session, place, version, replaced, columns), columns, functions, (KIND,))
+        changed, partition = physical(_ended(session, place, version, replaced, columns), columns, functions, (KIND,))
         if new is not None and _has_files(place, new[0]):
             written = session.spark.read.schema(new[1]).parquet(f"{place.hadoop}/{new[0]}")
-            told = told.unionByName(written.withColumn(KIND, functions.lit("insert")))
-        write_folder(session, told, partition, place, folder, codec)
+            changed = changed.unionByName(written.withColumn(KIND, functions.lit("insert")))
+        write_folder(session, changed, partition, place, folder, codec)
 
 
 def _ended(session: Session, place: Place, version: int, replaced: BoundTree, columns: Columns) -> Any:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast._util.writer_properties import WriterProperties, writer_options
 from deltafast.spark._session.executor_package import shipped
 from deltafast.spark._session.session import quiet
-from deltafast.spark._write.staging_folder import telling
+from deltafast.spark._write.staging_folder import one_line_row_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,7 +87,7 @@ def write_direct(
     steps = {identity["column"]: identity["step"] for identity in target["identities"]}
     settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": _ROWS}
     write = shipped(_writer(place.uri, schema, options, dict(place.options), steps))
-    with session.set(settings), telling(), quiet():
+    with session.set(settings), one_line_row_errors(), quiet():
         found = rows.mapInArrow(write, "written string").collect()
     return [json.loads(row.written) for row in found]
 

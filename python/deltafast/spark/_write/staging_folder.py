@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deltafast.spark._session.session import Session
     from deltafast.spark._session.storage import Place
 
-__all__ = ["gathered", "gathering", "of_format", "remove", "telling", "write_folder"]
+__all__ = ["gathered", "gathering", "of_format", "one_line_row_errors", "remove", "write_folder"]
 
 _CONF = "spark.databricks.delta.optimizeWrite."
 #: Minimum number of shuffle partitions by which rows are distributed before Spark coalesces them into tasks.
@@ -67,12 +67,12 @@ def write_folder(
     """
     given = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
     given |= ({"compression": codec} if codec else {}) | dict(options or {})
-    with session.set(_SETTINGS), telling():
+    with session.set(_SETTINGS), one_line_row_errors():
         rows.write.options(**given).partitionBy(*partition).parquet(f"{place.hadoop}/{folder}")
 
 
 @contextmanager
-def telling() -> Generator[None]:
+def one_line_row_errors() -> Generator[None]:
     """Raise errors of rows that the table does not accept with a message of one line.
 
     Raises:

@@ -23,7 +23,7 @@ from deltafast.exceptions import CommitUnknownError, InvalidArgumentError
 from deltafast.spark._scan.physical_columns import check_names, field_of, mapping_mode, plain_type
 from deltafast.spark._session.session import Session
 from deltafast.spark._session.storage import is_done, place_of
-from deltafast.spark._write.change_files import tell
+from deltafast.spark._write.change_files import write_change_data
 from deltafast.spark._write.core_writer import write_direct
 from deltafast.spark._write.physical_schema import logical, physical
 from deltafast.spark._write.staging_folder import gathered, gathering, of_format, remove, write_folder
@@ -325,7 +325,7 @@ def _by_executors(
                 write_folder(session, rows, partition, place, folder, of_spark, options)
                 new = (folder, rows.schema)
         if changes is not None and tree is not None and target["version"] is not None:
-            tell(session, place, target["version"], tree, columns, new, changes, of_spark)
+            write_change_data(session, place, target["version"], tree, columns, new, changes, of_spark)
         left.clear()
         if by_core:
             return plan.run_written(constraints, written, changes).version

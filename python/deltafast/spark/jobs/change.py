@@ -12,7 +12,7 @@ from deltafast import _core
 from deltafast._expr.constraints import bind_rows, bind_updates
 from deltafast._expr.render import to_spark_sql
 from deltafast._handle import handle_of
-from deltafast._ops.delete_update import dml_figures
+from deltafast._ops.delete_update import dml_metrics
 from deltafast._util.options import commit_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import quoted
@@ -66,7 +66,7 @@ def delete(
         listing, found = job.find_rows()
         if listing is not None and not job.requirements["uses_deletion_vectors"] and found["has_partial_files"]:
             if job.requirements["writes_change_data"]:
-                folders.tell(job.told(job.chosen(listing), "delete"))
+                folders.write_changes(job.changes(job.chosen(listing), "delete"))
             partial = listing.only(found["emptied_files"], others=True)
             folders.write(job.rows.frame(partial).where(f"not coalesce({job.sql}, false)"))
         return job.commit("num_deleted_rows", "rewrite_time_ms")
@@ -111,8 +111,8 @@ def update(
         if listing is not None and len(listing.files):
             if job.requirements["writes_change_data"]:
                 before, after = job.chosen(listing), new.of(job.chosen(listing), None)
-                told = job.told(before, "update_preimage").unionByName(job.told(after, "update_postimage"))
-                folders.tell(told)
+                changes = job.changes(before, "update_preimage").unionByName(job.changes(after, "update_postimage"))
+                folders.write_changes(changes)
             if job.requirements["uses_deletion_vectors"]:
                 folders.write(new.of(job.chosen(listing), None))
             else:
@@ -157,17 +157,17 @@ class _Job:
         frame = self.rows.frame(listing)
         return frame if self.sql is None else frame.where(self.sql)
 
-    def told(self, frame: Any, kind: str) -> Any:
+    def changes(self, frame: Any, kind: str) -> Any:
         """Return rows as changes of a kind."""
         from pyspark.sql import functions
 
         return frame.select(*self.rows.names(), functions.lit(kind).alias(KIND))
 
-    def commit(self, *figures: str) -> dict[str, Any]:
+    def commit(self, *metrics: str) -> dict[str, Any]:
         """Commit the files in the folders, and return the metrics."""
         done = self._core.run(*self.folders.hand_over())
         handle_of(self.table).move(done.snapshot)
-        return dml_figures(done.metrics, *figures)
+        return dml_metrics(done.metrics, *metrics)
 
 
 def _nothing() -> tuple[Any, dict[int, str]]:

@@ -47,7 +47,7 @@ class Folders:
         gather = gathered(self._rows.session, self._rows.version.properties)
         self._write(frame, self.rows, self._rows.row_tracking_columns, gather)
 
-    def tell(self, frame: Any) -> None:
+    def write_changes(self, frame: Any) -> None:
         """Write changes: the table's columns and `_change_type`."""
         self.changes = f"_change_data/spark-{uuid.uuid4()}"
         self._write(frame, self.changes, (KIND,))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
 from deltafast._handle import handle_of
-from deltafast._ops.merge import merge_figures
+from deltafast._ops.merge import merge_metrics
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import Columns, plain_type, quoted, spark_type
 from deltafast.spark._scan.row_positions import FILE, ROW, Rows
@@ -109,7 +109,7 @@ class _Merge:
         touched, emptied, act = self._found(pairs, act, listing)
         with Folders(self._rows, self._after, self._requirements) as folders:
             if self._requirements["writes_change_data"] and len(touched.files):
-                folders.tell(self._told(touched, act, pairs))
+                folders.write_changes(self._changes(touched, act, pairs))
             written = self._written(touched, emptied, act)
             if self._inserts:
                 new = self._inserted(pairs)
@@ -119,7 +119,7 @@ class _Merge:
             done = self._core.run_folders(*folders.hand_over())
         every = handle_of(self._table).snapshot.num_files()
         handle_of(self._table).move(done.snapshot)
-        return merge_figures(done.metrics, len(self._requirements["files"]), every)
+        return merge_metrics(done.metrics, len(self._requirements["files"]), every)
 
     # --- finding rows
 
@@ -311,7 +311,7 @@ class _Merge:
 
     # --- change data
 
-    def _told(self, touched: Listing, act: Any, pairs: Any) -> Any:
+    def _changes(self, touched: Listing, act: Any, pairs: Any) -> Any:
         """Return the rows of the change data feed."""
         joined = self._joined(touched, act, "inner").persist()
         self._kept.append(joined)

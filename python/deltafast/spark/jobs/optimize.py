@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deltafast import _core
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
-from deltafast._ops.optimize import TableOptimizer, optimize_figures
+from deltafast._ops.optimize import TableOptimizer, optimize_metrics
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._scan.physical_columns import field_of
 from deltafast.spark._scan.row_positions import Rows
@@ -82,7 +82,7 @@ class JobOptimizer(TableOptimizer):
         if done.version is not None:
             self.table.move(done.snapshot)
         # The order of a task's rows after a shuffle is not defined.
-        return optimize_figures(done.metrics) | {"preserveInsertionOrder": False, "preservedStableOrder": False}
+        return optimize_metrics(done.metrics) | {"preserveInsertionOrder": False, "preservedStableOrder": False}
 
 
 class _Copy:

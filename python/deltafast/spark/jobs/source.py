@@ -85,21 +85,21 @@ class Source:
             asked += [functions.count(f"k{n}").alias(f"there{n}")]
             asked += [functions.approx_count_distinct(f"k{n}", 0.05).alias(f"distinct{n}")]
         with quiet():
-            told = matchable.agg(*asked).toArrow()
-        number = told.column("rows")[0].as_py()
+            answer = matchable.agg(*asked).toArrow()
+        number = answer.column("rows")[0].as_py()
         columns: list[Any] = []
         complete: list[bool] = []
         for n in range(len(keys)):
             values: Any = None
-            if told.column(f"distinct{n}")[0].as_py() <= 2 * _NAMED:
+            if answer.column(f"distinct{n}")[0].as_py() <= 2 * _NAMED:
                 with quiet():
                     distinct = matchable.select(f"k{n}").distinct().limit(_NAMED + 1).toArrow()
                 values = distinct.column(0).combine_chunks()
             complete.append(values is not None and len(values) <= _NAMED)
             if values is None or not complete[-1]:
-                chunks: list[Any] = [*told.column(f"least{n}").chunks, *told.column(f"most{n}").chunks]
+                chunks: list[Any] = [*answer.column(f"least{n}").chunks, *answer.column(f"most{n}").chunks]
                 values = cast("Any", pa).concat_arrays(chunks)
-                if told.column(f"there{n}")[0].as_py() < number:
+                if answer.column(f"there{n}")[0].as_py() < number:
                     values = cast("Any", pa).concat_arrays([values, pa.nulls(1, values.type)])
             columns.append(values)
         longest = max(map(len, columns)) if number else 0

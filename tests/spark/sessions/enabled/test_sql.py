@@ -112,19 +112,20 @@ def test_frames_and_parameters_of_statements(spark, tmp_path):
     spark.sql("UPDATE given SET id = ? WHERE id = ?", [7, 14])
     assert ids(spark.table("given")) == [0, 1, 3, 7]
     spark.sql("UPDATE given SET id = (SELECT max(id) + 1 FROM given) WHERE id = 0")
-    moments = str(tmp_path / "moments")
+    timestamps = str(tmp_path / "moments")
     spark.sql("SELECT TIMESTAMP'2024-07-01 10:00:00' a, TIMESTAMP_NTZ'2024-07-01 10:00:00' b").write.format(
         "delta"
-    ).save(moments)
+    ).save(timestamps)
     for name in ("a", "b"):
         spark.sql(
-            f"UPDATE delta.`{moments}` SET {name} = (SELECT max({name}) + INTERVAL '1' HOUR FROM delta.`{moments}`)"
+            f"UPDATE delta.`{timestamps}` SET {name} = (SELECT max({name}) + INTERVAL '1' HOUR FROM delta.`{timestamps}`)"
         )
-    moment = datetime(2024, 7, 1, 11, tzinfo=ZoneInfo("America/St_Johns"))
+    timestamp = datetime(2024, 7, 1, 11, tzinfo=ZoneInfo("America/St_Johns"))
     spark.sql(
-        f"UPDATE delta.`{moments}` SET a = :at WHERE a <> :at", args={"at": moment.astimezone().replace(tzinfo=None)}
+        f"UPDATE delta.`{timestamps}` SET a = :at WHERE a <> :at",
+        args={"at": timestamp.astimezone().replace(tzinfo=None)},
     )
-    shown = spark.read.format("delta").load(moments).selectExpr("CAST(a AS STRING)", "CAST(b AS STRING)").first()
+    shown = spark.read.format("delta").load(timestamps).selectExpr("CAST(a AS STRING)", "CAST(b AS STRING)").first()
     assert tuple(shown) == ("2024-07-01 11:00:00",) * 2
     assert ids(spark.table("given")) == [1, 3, 7, 8]
     for statement in ("DELETE FROM given", "UPDATE given SET id = 1"):
@@ -294,8 +295,8 @@ def test_schema_evolution_and_row_tracking(spark):
     ]
     spark.sql("UPDATE grows SET p = 'z' WHERE id = 2")
     expected = [(1, 0, 1), (2, 1, 5), (3, 2, 3), (4, 3, 4)]
-    told = "id", "_metadata.row_id", "_metadata.row_commit_version"
-    assert sorted(spark.table("grows").select(*told).collect()) == expected
-    assert sorted(frame.select(*told).collect()) == expected
-    assert sorted(spark.sql(f"SELECT {', '.join(told)} FROM grows").collect()) == expected
+    selected = "id", "_metadata.row_id", "_metadata.row_commit_version"
+    assert sorted(spark.table("grows").select(*selected).collect()) == expected
+    assert sorted(frame.select(*selected).collect()) == expected
+    assert sorted(spark.sql(f"SELECT {', '.join(selected)} FROM grows").collect()) == expected
     spark.sql("DROP TABLE grows")

@@ -1,0 +1,4 @@
+//! Tests of the commands.
+
+mod maintain;
+mod write;
