@@ -44,6 +44,7 @@ test-full: $(VENV)/.made ## Set up, build, run all tests there are; takes up to 
 
 rust-test: $(VENV)/.made
 	cargo test --workspace --features $(FEATURES),testing --lib --test rust
+	cargo test --workspace --features $(FEATURES),testing --doc
 
 # The limits of circles and names are today's numbers: they only go down.
 check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and the fast tests

@@ -35,6 +35,48 @@
 //! output; [`exec`] has the threads; [`error`] the only error type. `py` is the Python extension
 //! and contains no logic.
 //!
+//! # Example
+//!
+//! A version of a table, and the files that it consists of:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use deltafast::exec::CancellationToken;
+//! use deltafast::log::DeltaLog;
+//! use deltafast::parse::FileActionProjection;
+//! use deltafast::parse::checkpoint::FileActionKind;
+//! use deltafast::snapshot::{ReadOptions, Snapshot};
+//! use deltafast::store::{ExternalPaths, StorageOptions, TableStores, open};
+//!
+//! # let folder = std::env::temp_dir().join(format!("deltafast-example-{}", std::process::id()));
+//! # std::fs::create_dir_all(folder.join("_delta_log"))?;
+//! let commit = concat!(
+//!     r#"{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}"#, "\n",
+//!     r#"{"metaData":{"id":"0","format":{"provider":"parquet","options":{}},"schemaString":"#,
+//!     r#""{\"type\":\"struct\",\"fields\":[]}","partitionColumns":[],"configuration":{}}}"#, "\n",
+//!     r#"{"add":{"path":"a.parquet","partitionValues":{},"size":1,"modificationTime":0,"#,
+//!     r#""dataChange":true}}"#, "\n",
+//! );
+//! std::fs::write(folder.join("_delta_log/00000000000000000000.json"), commit)?;
+//!
+//! let options = StorageOptions::new();
+//! let root = open(&folder.display().to_string(), &options)?;
+//! let stores = TableStores::new(root, options, ExternalPaths::Refused);
+//! let log = DeltaLog::new(Arc::new(stores), Vec::new())?;
+//! let snapshot = Snapshot::open(log, None, ReadOptions::default())?;
+//! assert_eq!(snapshot.version(), 0);
+//!
+//! let mut files = 0;
+//! let columns = FileActionProjection::default();
+//! for batch in snapshot.files(FileActionKind::Adds, columns, &CancellationToken::default())? {
+//!     files += batch?.len();
+//! }
+//! assert_eq!(files, 1);
+//! # std::fs::remove_dir_all(folder)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Design rules
 //!
 //! - Every byte of a table is untrusted: sizes are checked before they are used, nesting is

@@ -16,7 +16,7 @@
 //! Tracking". Cost: one put for a commit without contention, and one read for every concurrent
 //! commit.
 
-pub mod adds;
+pub(crate) mod adds;
 mod committer;
 mod conflict;
 pub mod finish;

@@ -285,6 +285,17 @@ impl RoaringBitmapArray {
 
     /// The set of these positions, which must ascend.
     ///
+    /// ```
+    /// use deltafast::dv::RoaringBitmapArray;
+    ///
+    /// let deleted = RoaringBitmapArray::from_ascending([0, 3, 1 << 33])?;
+    /// assert!(deleted.contains(3) && !deleted.contains(4));
+    /// assert_eq!(deleted.count(0..4), 2);
+    /// let stored = deleted.serialize();
+    /// assert_eq!(RoaringBitmapArray::deserialize(&stored)?.iter().collect::<Vec<_>>(), [0, 3, 1 << 33]);
+    /// # Ok::<(), deltafast::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Internal`] if they do not.
     pub fn from_ascending(positions: impl IntoIterator<Item = u64>) -> Result<Self> {

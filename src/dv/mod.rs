@@ -17,7 +17,7 @@
     )
 )]
 
-pub mod bitmap;
+pub(crate) mod bitmap;
 mod format;
 pub mod z85;
 

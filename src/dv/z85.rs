@@ -23,6 +23,15 @@ const DIGITS: [u8; 256] = {
 
 /// Decodes `text`, whose length must be a multiple of five.
 ///
+/// ```
+/// use deltafast::dv::z85;
+///
+/// let bytes = [0x86, 0x4f, 0xd2, 0x6f, 0xb5, 0x59, 0xf7, 0x5b];
+/// assert_eq!(z85::decode("HelloWorld")?, bytes);
+/// assert_eq!(z85::encode(&bytes), "HelloWorld");
+/// # Ok::<(), deltafast::error::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Corrupt`] for other lengths, invalid characters and groups beyond 32 bits.
 pub fn decode(text: &str) -> Result<Vec<u8>> {

@@ -19,10 +19,10 @@
 
 mod build;
 pub mod eval;
-pub mod function;
-pub mod scalar;
-pub mod text;
-pub mod tree;
+pub(crate) mod function;
+pub(crate) mod scalar;
+pub(crate) mod text;
+pub(crate) mod tree;
 
 pub use function::Function;
 pub use scalar::Scalar;

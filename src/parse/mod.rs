@@ -7,7 +7,7 @@ mod batch;
 pub mod checkpoint;
 pub mod commit;
 mod cursor;
-pub mod json_lines;
+pub(crate) mod json_lines;
 pub mod stats;
 mod views;
 

@@ -26,10 +26,10 @@
     )
 )]
 
-pub mod decode;
+pub(crate) mod decode;
 mod decoder_errors;
-pub mod encode;
-pub mod input;
+pub(crate) mod encode;
+pub(crate) mod input;
 mod leaf_count;
 #[cfg(test)]
 mod read_tests;

@@ -26,6 +26,14 @@ pub fn checksum(json: &str) -> Option<String> {
 }
 
 /// The canonical form, see [`checksum`].
+///
+/// ```
+/// use deltafast::protocol::canonical_json::{canonical, checksum};
+///
+/// // White space and the order of keys do not matter.
+/// assert_eq!(canonical(r#"{"b": 1, "a": "x"}"#), canonical(r#"{"a":"x","b":1}"#));
+/// assert_eq!(checksum(r#"{"version": 1, "checksum": "old"}"#), checksum(r#"{"version": 1}"#));
+/// ```
 #[must_use]
 pub fn canonical(json: &str) -> Option<String> {
     let mut pairs = Vec::new();

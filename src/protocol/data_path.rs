@@ -15,6 +15,14 @@ use crate::error::{Error, Result};
 
 /// The canonical form of `path`.
 ///
+/// ```
+/// use deltafast::protocol::data_path::canonical;
+///
+/// assert_eq!(canonical("day=2024-01-01/a%20b.parquet")?, "day=2024-01-01/a b.parquet");
+/// assert_eq!(canonical("file:///data/a.parquet")?, "/data/a.parquet");
+/// # Ok::<(), deltafast::error::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Corrupt`] when the decoded bytes are not UTF-8 or the path is empty.
 pub fn canonical(path: &str) -> Result<Cow<'_, str>> {

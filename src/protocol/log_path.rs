@@ -32,6 +32,15 @@ pub enum LogFile {
 
 impl LogFile {
     /// Parses a file name (without its folder).
+    ///
+    /// ```
+    /// use deltafast::protocol::log_path::LogFile;
+    ///
+    /// assert_eq!(LogFile::parse("00000000000000000007.json"), Some(LogFile::Commit(7)));
+    /// let part = LogFile::parse("00000000000000000010.checkpoint.0000000001.0000000002.parquet");
+    /// assert_eq!(part, Some(LogFile::Part(10, 1, 2)));
+    /// assert_eq!(LogFile::parse("7.json"), None);
+    /// ```
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let (version, rest) = name.split_once('.')?;

@@ -26,6 +26,18 @@ pub const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 ///
 /// Nulls and empty strings become null. `zone` is the zone of timestamps without an offset.
 ///
+/// ```
+/// use arrow_array::{Array, Int32Array, StringViewArray};
+/// use deltafast::protocol::calendar::TimeZoneSpec;
+/// use deltafast::protocol::partition_value;
+/// use deltafast::protocol::schema::DataType;
+///
+/// let values = StringViewArray::from(vec![Some("7"), Some(""), None]);
+/// let parsed = partition_value::parse(&values, &DataType::Integer, TimeZoneSpec::UTC)?;
+/// assert_eq!(parsed.as_ref(), &Int32Array::from(vec![Some(7), None, None]) as &dyn Array);
+/// # Ok::<(), deltafast::error::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Corrupt`] names the first value that its type cannot hold.
 pub fn parse(

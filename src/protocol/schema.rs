@@ -652,6 +652,16 @@ fn from_arrow_metadata(field: &ArrowField) -> FieldMetadata {
 impl StructType {
     /// Parses `schemaString`.
     ///
+    /// ```
+    /// use deltafast::protocol::schema::{DataType, StructType};
+    ///
+    /// let schema = StructType::parse(
+    ///     r#"{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}"#,
+    /// )?;
+    /// assert_eq!(schema.field("id").map(|field| &field.data_type), Some(&DataType::Long));
+    /// # Ok::<(), deltafast::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Corrupt`] for text that is not a schema, [`Error::Unsupported`] for unknown types.
     pub fn parse(schema_string: &str) -> Result<Self> {

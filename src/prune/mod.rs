@@ -48,6 +48,47 @@ pub trait PruningStatistics {
 
 /// The files that may hold a row for which the predicate is true.
 ///
+/// ```
+/// use std::sync::Arc;
+///
+/// use arrow_array::{ArrayRef, Int64Array};
+/// use deltafast::expr::{BoundExpr, Expr, Function, Scalar};
+/// use deltafast::protocol::calendar::TimeZoneSpec;
+/// use deltafast::protocol::schema::DataType;
+/// use deltafast::prune::{PruningStatistics, may_match};
+///
+/// /// Two files, with ids from 0 to 9 and from 10 to 19.
+/// struct TwoFiles;
+///
+/// impl PruningStatistics for TwoFiles {
+///     fn rows(&self) -> usize {
+///         2
+///     }
+///     fn min(&self, _: &[String]) -> Option<ArrayRef> {
+///         Some(Arc::new(Int64Array::from(vec![0, 10])))
+///     }
+///     fn max(&self, _: &[String]) -> Option<ArrayRef> {
+///         Some(Arc::new(Int64Array::from(vec![9, 19])))
+///     }
+///     fn null_count(&self, _: &[String]) -> Option<Int64Array> {
+///         None
+///     }
+///     fn num_records(&self) -> Option<Int64Array> {
+///         None
+///     }
+///     fn partition(&self, _: &[String]) -> Option<ArrayRef> {
+///         None
+///     }
+/// }
+///
+/// let id = Expr::Column { path: vec!["id".into()], data_type: DataType::Long };
+/// let limit = Expr::Literal { value: Scalar::Long(12), data_type: DataType::Long };
+/// let expr = Expr::call(Function::Greater, vec![id, limit], DataType::Boolean)?;
+/// let predicate = BoundExpr { expr, ansi: true, zone: TimeZoneSpec::UTC };
+/// assert_eq!(may_match(&predicate, &TwoFiles)?.iter().collect::<Vec<_>>(), [Some(false), Some(true)]);
+/// # Ok::<(), deltafast::error::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Invalid`] if the expression is not a predicate; never because of the statistics.
 pub fn may_match(predicate: &BoundExpr, facts: &dyn PruningStatistics) -> Result<BooleanArray> {

@@ -17,24 +17,24 @@
 //! progress.
 
 pub mod bound_constraints;
-pub mod cast;
-pub mod constraints;
+pub(crate) mod cast;
+pub(crate) mod constraints;
 mod data_files;
-pub mod external_files;
-pub mod external_sort;
+pub(crate) mod external_files;
+pub(crate) mod external_sort;
 mod file_schema;
 mod files;
-pub mod length_limits;
-pub mod partition;
+pub(crate) mod length_limits;
+pub(crate) mod partition;
 mod partition_buffer;
 mod prepared_rows;
-pub mod space_filling_curve;
-pub mod spill;
+pub(crate) mod space_filling_curve;
+pub(crate) mod spill;
 mod splice;
-pub mod stats;
+pub(crate) mod stats;
 #[cfg(test)]
 mod tests;
-pub mod with_change_feed;
+pub(crate) mod with_change_feed;
 mod write_request;
 
 pub use data_files::{write, write_with};

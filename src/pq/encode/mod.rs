@@ -3,6 +3,6 @@
 pub(super) mod chunk_copy;
 pub(super) mod column_statistics;
 pub(super) mod dictionary_policy;
-pub mod file_encoder;
+pub(crate) mod file_encoder;
 pub(super) mod row_group_encoder;
 pub(super) mod writer_properties;

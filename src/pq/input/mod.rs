@@ -3,7 +3,7 @@
 pub(super) mod bounds_check;
 pub(super) mod column_chunks;
 pub(super) mod decompress;
-pub mod footer;
+pub(crate) mod footer;
 pub(super) mod header_check;
 pub(super) mod page_check;
 pub(super) mod page_checksum;
