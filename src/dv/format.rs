@@ -7,8 +7,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::{DeletionVectorDescriptor, RoaringBitmapArray, z85};
+use crate::dv::bitmap::RoaringBitmapArray;
+use crate::dv::z85;
 use crate::error::{Error, Result};
+use crate::protocol::commit_line::DeletionVectorDescriptor;
 use crate::store::{PendingResult, StoreObject};
 
 /// The file's format version, its first byte.

@@ -16,10 +16,11 @@ use crate::expr::eval::{ColumnarValue, cast, datetime, is_null_intolerant};
 use crate::expr::{BoundExpr, CastMode, Expr, Function, Scalar};
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::schema::DataType;
+use crate::prune::outcomes::PredicateOutcomes;
 use crate::prune::range::{
     ValueRange, may_be_at_most, may_be_equal, may_be_less, shift_zone, true_bits, truncated_prefix,
 };
-use crate::prune::{PredicateOutcomes, PruningStatistics};
+use crate::prune::statistics::PruningStatistics;
 
 pub(super) struct PruningEvaluator<'a> {
     bound: &'a BoundExpr,

@@ -15,36 +15,23 @@
 //! Protocol: "Per-file Statistics", "Partition Value Serialization". Cost: a few kernels per leaf
 //! over as many rows as files.
 
-use arrow_array::{ArrayRef, BooleanArray, Int64Array};
-use arrow_buffer::BooleanBuffer;
+use arrow_array::BooleanArray;
 
 use crate::error::{Error, Result};
 use crate::expr::{BoundExpr, Expr, Function};
 use crate::protocol::schema::DataType;
 
 mod evaluator;
+mod outcomes;
 mod range;
+mod statistics;
+
+pub use statistics::PruningStatistics;
+
+use outcomes::PredicateOutcomes;
 
 #[cfg(test)]
 mod tests;
-
-/// Statistics of files (or row groups, or pages): one row each. Null or `None` is unknown.
-///
-/// Paths are logical. A column whose values compare by a collation must be absent.
-pub trait PruningStatistics {
-    /// Number of files.
-    fn rows(&self) -> usize;
-    /// A lower bound of the column's values.
-    fn min(&self, path: &[String]) -> Option<ArrayRef>;
-    /// An upper bound of the column's values.
-    fn max(&self, path: &[String]) -> Option<ArrayRef>;
-    /// Number of rows with null in the column.
-    fn null_count(&self, path: &[String]) -> Option<Int64Array>;
-    /// Number of rows, deleted ones included.
-    fn num_records(&self) -> Option<Int64Array>;
-    /// The value that every row of the file has in a partition column; null is null.
-    fn partition(&self, path: &[String]) -> Option<ArrayRef>;
-}
 
 /// The files that may hold a row for which the predicate is true.
 ///
@@ -149,45 +136,4 @@ fn conjunction(predicate: &BoundExpr, mut args: Vec<Expr>) -> Option<BoundExpr> 
         },
     };
     Some(predicate.with(expr))
-}
-
-/// The outcomes that a predicate may have for the rows of each file.
-#[derive(Debug, Clone)]
-struct PredicateOutcomes {
-    may_be_true: BooleanBuffer,
-    may_be_false: BooleanBuffer,
-    may_be_null: BooleanBuffer,
-}
-
-impl PredicateOutcomes {
-    fn unknown(rows: usize) -> Self {
-        let all = BooleanBuffer::new_set(rows);
-        Self {
-            may_be_true: all.clone(),
-            may_be_false: all.clone(),
-            may_be_null: all,
-        }
-    }
-
-    fn not(self) -> Self {
-        Self {
-            may_be_true: self.may_be_false,
-            may_be_false: self.may_be_true,
-            may_be_null: self.may_be_null,
-        }
-    }
-
-    fn and(&self, other: &Self) -> Self {
-        let not_false = |o: &Self| &o.may_be_true | &o.may_be_null;
-        Self {
-            may_be_true: &self.may_be_true & &other.may_be_true,
-            may_be_false: &self.may_be_false | &other.may_be_false,
-            may_be_null: &(&self.may_be_null & &not_false(other))
-                | &(&other.may_be_null & &not_false(self)),
-        }
-    }
-
-    fn or(self, other: Self) -> Self {
-        self.not().and(&other.not()).not()
-    }
 }

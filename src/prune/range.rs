@@ -16,7 +16,7 @@ use crate::expr::eval::{ColumnarValue, canonical};
 use crate::protocol::calendar::TimeZoneSpec;
 use crate::protocol::calendar::{MICROS_PER_DAY, MICROS_PER_SECOND, SECONDS_PER_DAY};
 use crate::protocol::schema::DataType;
-use crate::prune::PruningStatistics;
+use crate::prune::statistics::PruningStatistics;
 
 /// Values of an expression in each file. Bounds that are `None` or null are unknown.
 #[derive(Debug, Clone)]
