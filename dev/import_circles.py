@@ -135,7 +135,11 @@ def self_test() -> None:
             "p/__init__.py": "",
         },
         "rust": {"p/a/mod.rs": "mod b;\nuse self::b::B;", "p/a/b.rs": "use super::{c, D};", "p/lib.rs": "mod a;"},
-        "rust without use": {"p/a/mod.rs": "mod b;\nfn f() { b::g() }", "p/a/b.rs": "use super::f;", "p/lib.rs": "mod a;"},
+        "rust without use": {
+            "p/a/mod.rs": "mod b;\nfn f() { b::g() }",
+            "p/a/b.rs": "use super::f;",
+            "p/lib.rs": "mod a;",
+        },
         "nested": {"p/a.rs": "use crate::{x::Y, b::{self, C as Z}};", "p/b.rs": "fn f() { super::a::g() }"},
     }
     clean = {
