@@ -247,7 +247,7 @@ pub fn runtime() -> Result<&'static Runtime> {
             .map_err(|panic| panic_error("the I/O runtime", &*panic))?;
         built.map_err(|error| {
             Error::exhausted("the I/O runtime", &error).unwrap_or_else(|| {
-                Error::storage(format!("the I/O runtime cannot be started: {error}"), false)
+                Error::internal(format!("cannot start the I/O runtime: {error}"))
             })
         })
     })

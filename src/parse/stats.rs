@@ -1261,7 +1261,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_several_shapes_leave_nothing_behind() {
+    fn statistics_of_several_shapes_leave_nothing_behind() {
         let shapes = [
             r#"{"numRecords":1,"minValues":{"i":1,"s":"abc"},"nullCount":{"i":1}}"#,
             r#"{"numRecords":2,"minValues":{"i":2,"s":"d\"e"},"nullCount":{"i":2}}"#,

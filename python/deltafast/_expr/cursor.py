@@ -152,7 +152,7 @@ class TokenCursor:
     # --- values ----------------------------------------------------------------------------------
 
     def strings(self) -> str:
-        """Consume adjacent strings, which form one; the empty string if there is none."""
+        """Consume adjacent strings, which form one; return an empty string if the current token is not a string."""
         parts: list[str] = []
         while self.token.kind == "string":
             parts.append(self.advance().text)

@@ -189,7 +189,7 @@ fn two_vacuums_at_once_are_safe() {
 }
 
 #[test]
-fn deletions_that_fail_are_told_in_the_log() {
+fn deletions_that_fail_are_reported_in_the_log() {
     let store = table();
     let faulty: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&store), |call| {
         (call.operation == deltafast::store::fault::StoreOperation::Delete)

@@ -194,7 +194,7 @@ fn a_fault_at_any_call_leaves_the_old_version_or_the_new_one() {
 }
 
 #[test]
-fn upkeep_that_fails_is_a_warning_and_the_version_stays() {
+fn maintenance_that_fails_is_a_warning_and_the_version_stays() {
     let inner = memory();
     put(&inner, SaveMode::Error).unwrap();
     let refuse = |call: &deltafast::store::fault::StoreCall| {
