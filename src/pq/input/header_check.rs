@@ -339,12 +339,14 @@ pub(in crate::pq) struct PageDetails {
     pub is_plain: bool,
 }
 
-/// Reads a page header; `None` where `bytes` does not hold a whole one, or where a number is
-/// negative.
+/// Reads a page header; `None` where `bytes` does not hold a whole one, where a number is negative,
+/// or where a required field is missing or has another type. (No checksum covers the header, and
+/// readers of Thrift skip a field whose type they do not expect: a flipped bit in the type of
+/// `encoding` would leave its default, another encoding.)
 pub(in crate::pq) fn page_head(bytes: &[u8]) -> Option<PageHead> {
     let mut skim = CompactProtocolReader::new(bytes);
     let (mut kind, mut compressed, mut uncompressed, mut checksum) = (None, None, None, None);
-    let mut details = PageDetails::default();
+    let mut details = None;
     let mut last = 0;
     loop {
         match skim.field(&mut last)? {
@@ -353,18 +355,23 @@ pub(in crate::pq) fn page_head(bytes: &[u8]) -> Option<PageHead> {
             (I32, 2) => uncompressed = Some(skim.i32()?),
             (I32, 3) => compressed = Some(skim.i32()?),
             (I32, 4) => checksum = Some(skim.i32()?.cast_unsigned()),
-            (STRUCT, which @ (5 | 7 | 8)) => details.read(&mut skim, which)?,
+            (STRUCT, which @ (5 | 7 | 8)) => {
+                details = Some((which, PageDetails::read(&mut skim, which)?));
+            }
+            (_, 1..=5 | 7 | 8) => return None,
             (kind, _) => skim.skip(kind, false, NESTING)?,
         }
     }
+    let (kind, details) = match (kind?, details) {
+        (0, Some((5, details))) => (PageKind::Data, details),
+        (2, Some((7, details))) => (PageKind::Dictionary, details),
+        (3, Some((8, details))) => (PageKind::DataV2, details),
+        (0 | 2 | 3, _) => return None,
+        _ => (PageKind::Other, PageDetails::default()),
+    };
     Some(PageHead {
         length: skim.at,
-        kind: match kind? {
-            0 => PageKind::Data,
-            2 => PageKind::Dictionary,
-            3 => PageKind::DataV2,
-            _ => PageKind::Other,
-        },
+        kind,
         compressed: u64::try_from(compressed?).ok()?,
         uncompressed: u64::try_from(uncompressed?).ok()?,
         checksum,
@@ -533,24 +540,39 @@ impl CompactProtocolReader<'_> {
 
 impl PageDetails {
     /// `which` is the field of the page header: 5 data page, 7 dictionary page, 8 data page V2.
-    fn read(&mut self, skim: &mut CompactProtocolReader<'_>, which: i64) -> Option<()> {
+    fn read(skim: &mut CompactProtocolReader<'_>, which: i64) -> Option<Self> {
         let natural = |skim: &mut CompactProtocolReader<'_>| u32::try_from(skim.i32()?).ok();
-        let mut last = 0;
+        // Those of V2 end with the lengths of levels; `is_compressed` has a default.
+        let required = match which {
+            5 => 4,
+            7 => 2,
+            _ => 6,
+        };
+        let mut details = Self::default();
+        let (mut last, mut seen) = (0, 0_u32);
         loop {
-            match (which, skim.field(&mut last)?) {
-                (_, (STOP, _)) => return Some(()),
-                (_, (I32, 1)) => self.values = natural(skim)?,
-                (5 | 7, (I32, 2)) | (8, (I32, 4)) => self.encoding = skim.i32()?,
-                (5, (I32, 3)) => self.definition_encoding = skim.i32()?,
-                (5, (I32, 4)) => self.repetition_encoding = skim.i32()?,
-                (8, (I32, 2)) => self.nulls = natural(skim)?,
-                (8, (I32, 3)) => self.rows = natural(skim)?,
-                (8, (I32, 5)) => self.definition_length = natural(skim)?,
-                (8, (I32, 6)) => self.repetition_length = natural(skim)?,
-                (8, (FALSE, 7)) => self.is_plain = true,
-                (_, (kind, _)) => skim.skip(kind, false, NESTING)?,
+            let (kind, id) = skim.field(&mut last)?;
+            match (which, (kind, id)) {
+                (_, (STOP, _)) => break,
+                (_, (I32, 1)) => details.values = natural(skim)?,
+                (5 | 7, (I32, 2)) | (8, (I32, 4)) => details.encoding = skim.i32()?,
+                (5, (I32, 3)) => details.definition_encoding = skim.i32()?,
+                (5, (I32, 4)) => details.repetition_encoding = skim.i32()?,
+                (8, (I32, 2)) => details.nulls = natural(skim)?,
+                (8, (I32, 3)) => details.rows = natural(skim)?,
+                (8, (I32, 5)) => details.definition_length = natural(skim)?,
+                (8, (I32, 6)) => details.repetition_length = natural(skim)?,
+                (8, (TRUE, 7)) => {}
+                (8, (FALSE, 7)) => details.is_plain = true,
+                (8, (_, 7)) => return None,
+                (_, (_, id)) if (1..=required).contains(&id) => return None,
+                _ => skim.skip(kind, false, NESTING)?,
+            }
+            if (1..=required).contains(&id) {
+                seen |= 1 << id;
             }
         }
+        (seen.count_ones() == required as u32).then_some(details)
     }
 }
 
@@ -609,10 +631,9 @@ pub(in crate::pq) mod tests {
         let body = [7; 50];
         let checksum = crc32fast::hash(&body);
         for header in [
-            vec![
-                0x15, 0x00, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x2c, 0x15, 0x0e, 0x00, 0x00,
-            ],
-            vec![0x15, 0x04, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x00],
+            DATA_PAGE.to_vec(),
+            // An index page, with no details.
+            vec![0x15, 0x02, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x00],
         ] {
             let (with, _) = with_checksum(&header, &body).unwrap();
             let expected = PageHead {
@@ -626,24 +647,62 @@ pub(in crate::pq) mod tests {
         }
     }
 
+    /// type 0, uncompressed 100, compressed 50, data_page_header { num_values 7, encoding 3,
+    /// definition_level_encoding 3, repetition_level_encoding 3 }
+    const DATA_PAGE: [u8; 18] = [
+        0x15, 0x00, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x2c, 0x15, 0x0e, 0x15, 0x06, 0x15, 0x06, 0x15,
+        0x06, 0x00, 0x00,
+    ];
+
     #[test]
     fn a_page_header_is_read() {
-        // type 0, uncompressed 100, compressed 50, data_page_header { num_values 7 }
-        let bytes = [
-            0x15, 0x00, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x2c, 0x15, 0x0e, 0x00, 0x00, 0xaa,
-        ];
         let details = PageDetails {
             values: 7,
+            encoding: 3,
+            definition_encoding: 3,
+            repetition_encoding: 3,
             ..PageDetails::default()
         };
         let head = PageHead {
-            length: 12,
+            length: 18,
             kind: PageKind::Data,
             compressed: 50,
             uncompressed: 100,
             checksum: None,
             details,
         };
-        assert_eq!(page_head(&bytes), Some(head));
+        assert_eq!(page_head(&[&DATA_PAGE[..], &[0xaa]].concat()), Some(head));
+    }
+
+    #[test]
+    fn a_header_without_a_required_field_is_damaged() {
+        // type 3, sizes, data_page_header_v2 { 7 values, 0 nulls, 7 rows, encoding 0, lengths 2
+        // and 0, is_compressed false }
+        let v2 = [
+            0x15, 0x06, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x5c, 0x15, 0x0e, 0x15, 0x00, 0x15, 0x0e,
+            0x15, 0x00, 0x15, 0x04, 0x15, 0x00, 0x12, 0x00, 0x00,
+        ];
+        let dictionary = [
+            0x15, 0x04, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x4c, 0x15, 0x0e, 0x15, 0x00, 0x00, 0x00,
+        ];
+        for header in [&DATA_PAGE[..], &v2, &dictionary] {
+            let whole = page_head(header).unwrap();
+            assert_eq!(whole.details.values, 7);
+            let fields = header.iter().enumerate();
+            for (at, _) in fields.filter(|(_, byte)| **byte == 0x15) {
+                // An `i16` where an `i32` belongs: the same bytes, which readers of Thrift skip.
+                let mut other = header.to_vec();
+                other[at] = 0x14;
+                assert_eq!(page_head(&other), None, "type at {at} of {header:x?}");
+                // The field before it left out.
+                let mut shorter = header.to_vec();
+                shorter[at] = 0x25;
+                assert_eq!(page_head(&shorter), None, "number at {at} of {header:x?}");
+            }
+        }
+        // Details of another kind of page.
+        let mut other = dictionary.to_vec();
+        other[1] = 0x00;
+        assert_eq!(page_head(&other), None);
     }
 }
