@@ -179,6 +179,19 @@ class CleanupPlan(TypedDict):
     """Paths relative to the table root, in the order of deletion."""
 
 
+class AutoCompactOptions(TypedDict):
+    """When and how small files are compacted after a commit."""
+
+    enabled: NotRequired[bool | None]
+    """Whether small files are compacted; default: the table's `delta.autoOptimize.autoCompact`."""
+    min_files: NotRequired[int | None]
+    """The number of small files in a partition from which they are compacted; default: 50."""
+    max_file_size: NotRequired[int | None]
+    """The size of a new file in bytes; default: 128 MiB."""
+    min_file_size: NotRequired[int | None]
+    """The size in bytes below which a file is small; default: half of `max_file_size`."""
+
+
 class CommitOptions(TypedDict):
     """How an operation is committed, and the maintenance after it."""
 
@@ -196,6 +209,8 @@ class CommitOptions(TypedDict):
     """The number of versions whose commits are compacted into one file, if no checkpoint was written; default:
     never.
     """
+    auto_compact: NotRequired[AutoCompactOptions]
+    """Auto compaction after the version."""
 
 
 class CloneOptions(TypedDict):
@@ -1160,6 +1175,10 @@ class WriteOptions(TypedDict):
     as_select: NotRequired[AsSelect | None]
     """The statement that creates or replaces a table from a query, if any; an existing table is replaced including
     its definition.
+    """
+    data_change: NotRequired[bool | None]
+    """Whether the write changes the rows of the table. `Some(false)`: it replaces files by others with the same
+    rows, so that streams and change data feeds skip the version (`dataChange` of the log).
     """
     batch: NotRequired[StreamingBatch | None]
     """The micro-batch of a streaming query that is written."""

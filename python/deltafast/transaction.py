@@ -54,6 +54,15 @@ class PostCommitHookProperties:
     #: Number of versions, at least 2, after which their commits are compacted into one additional file; versions with
     #: a checkpoint are left out. Never if None.
     log_compaction_interval: int | None = None
+    #: Whether small files are compacted if the version left many of them in a partition; the table's
+    #: `delta.autoOptimize.autoCompact` if None.
+    auto_compact: bool | None = None
+    #: Number of small files in a partition from which they are compacted; 50 if None.
+    auto_compact_min_files: int | None = None
+    #: Bytes of a new file of auto compaction; 128 MiB if None.
+    auto_compact_max_file_size: int | None = None
+    #: Bytes below which a file is small; half of `auto_compact_max_file_size` if None.
+    auto_compact_min_file_size: int | None = None
 
 
 @dataclass

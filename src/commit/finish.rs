@@ -44,9 +44,25 @@ pub struct CommitOptions {
     /// The number of versions whose commits are compacted into one file, if no checkpoint was
     /// written; default: never.
     pub log_compaction_interval: Option<u32>,
+    /// Auto compaction after the version.
+    pub auto_compact: AutoCompactOptions,
     /// The lock of this machine's writer queue, if the command holds it already.
     #[serde(skip)]
     pub turn: Option<Arc<WriterQueueLock>>,
+}
+
+/// When and how small files are compacted after a commit.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AutoCompactOptions {
+    /// Whether small files are compacted; default: the table's `delta.autoOptimize.autoCompact`.
+    pub enabled: Option<bool>,
+    /// The number of small files in a partition from which they are compacted; default: 50.
+    pub min_files: Option<usize>,
+    /// The size of a new file in bytes; default: 128 MiB.
+    pub max_file_size: Option<u64>,
+    /// The size in bytes below which a file is small; default: half of `max_file_size`.
+    pub min_file_size: Option<u64>,
 }
 
 /// The result of an operation.

@@ -138,8 +138,8 @@ def test_schemas_grow_and_are_replaced(reference, spark, tmp_path):
     )
     deltafast.spark.write(spark.sql("select 'new' other"), folder, "overwrite", options={"overwriteSchema": "true"})
     assert rows(reference._load(folder)) == ["{'other': 'new'}"]
-    with pytest.raises(InvalidArgumentError, match="no option 'dataChange'"):
-        deltafast.spark.write(frame, folder, "append", options={"dataChange": "false"})
+    with pytest.raises(InvalidArgumentError, match="no option 'dataChanged'"):
+        deltafast.spark.write(frame, folder, "append", options={"dataChanged": "false"})
 
 
 def test_rules_hold_and_what_breaks_them_leaves_nothing(reference, spark, tmp_path):
@@ -186,7 +186,7 @@ def test_a_transaction_is_written_once(spark, tmp_path):
     assert deltafast.spark.write(spark.range(2), folder, "append", options=options) is None
     assert deltafast.spark.write(spark.range(2), folder, "append", options={"txnAppId": "job", "txnVersion": 4}) == 1
     assert DeltaTable(folder).count() == 4
-    with pytest.raises(InvalidArgumentError, match="go together"):
+    with pytest.raises(InvalidArgumentError, match="must be specified"):
         deltafast.spark.write(spark.range(2), folder, "append", options={"txnAppId": "job"})
 
 

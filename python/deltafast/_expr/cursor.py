@@ -163,7 +163,8 @@ class TokenCursor:
     def fail(self, what: str) -> NoReturn:
         """Raise an error with what was expected and the current token."""
         token = self.token
-        found = "the end" if token.kind == "end" else repr(token.text)
+        # A string literal can be as long as the statement.
+        found = "the end" if token.kind == "end" else repr(token.text[:40])
         raise self.error(f"{what}, found {found}", token.pos, self.hint)
 
     def error(self, what: str, pos: int | None, hint: str) -> InvalidArgumentError:

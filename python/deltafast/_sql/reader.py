@@ -55,8 +55,7 @@ class Reader(TokenCursor):
             if self.text[token.pos] == ";":
                 raise self.error("one statement at a time", token.pos, "call sql() for each of them")
             raise InvalidArgumentError(token.text)
-        found = "the end" if token.kind == "end" else repr(token.text[:40])
-        raise self.error(f"{what}, found {found}", token.pos, self.hint)
+        super().fail(what)
 
     def absent(self, what: str, hint: str, pos: int | None = None) -> NoReturn:
         """Refuse a construct that this release does not support."""

@@ -59,7 +59,13 @@ def run_insert(insert: Insert, tables: Tables) -> pa.RecordBatchReader:
         options["schema_mode"] = "merge"
     data = inserted_rows(insert, table, tables)
     write_deltalake(
-        table, data, mode=mode, commit_properties=tables.commit_properties, time_zone=tables.zone, **options
+        table,
+        data,
+        mode=mode,
+        commit_properties=tables.commit_properties,
+        post_commithook_properties=tables.post_commithook_properties,
+        time_zone=tables.zone,
+        **options,
     )
     made = 0 if table.version() == before else written(table)
     return counts(num_affected_rows=made, num_inserted_rows=made)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from deltafast._ops.optimize import TableOptimizer
     from deltafast._sql.tree import Query, TableName, TimeTravel
-    from deltafast.transaction import CommitProperties
+    from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = ["Tables"]
 
@@ -40,6 +40,8 @@ class Tables:
     )
     #: Whether queries may use files, the network and extensions.
     external_access: bool = False
+    #: Maintenance after the commit of an INSERT.
+    post_commithook_properties: PostCommitHookProperties | None = None
     #: Tables that were opened by location or name.
     _opened: dict[tuple[str, bool], DeltaTable] = field(default_factory=dict[tuple[str, bool], DeltaTable])
 

@@ -11,7 +11,7 @@ from deltafast.exceptions import InvalidArgumentError, warn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltafast._core_types import CommitOptions
+    from deltafast._core_types import AutoCompactOptions, CommitOptions
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = [
@@ -126,6 +126,19 @@ def commit_options(commit: CommitProperties | None, hooks: PostCommitHookPropert
             message = f"log_compaction_interval must be at least 2 versions, it is {interval}"
             raise InvalidArgumentError(message)
         out["log_compaction_interval"] = interval
+        out["auto_compact"] = _auto_compact(hooks)
+    return out
+
+
+def _auto_compact(hooks: PostCommitHookProperties) -> AutoCompactOptions:
+    # The class of `deltalake` lacks these.
+    out: AutoCompactOptions = {"enabled": getattr(hooks, "auto_compact", None)}
+    for key in ("min_files", "max_file_size", "min_file_size"):
+        value = getattr(hooks, f"auto_compact_{key}", None)
+        if value is not None and value <= 0:
+            message = f"auto_compact_{key} must be above 0, it is {value}"
+            raise InvalidArgumentError(message)
+        out[key] = value
     return out
 
 

@@ -215,7 +215,7 @@ class DeltaTable:
         where = as_condition(condition)
         table = self._newest()
         wanted = tree.Delete(_TABLE, self._alias, None if where is None else tree.Expression(where, 0))
-        metrics = dml.delete(self._session, table, rows_of(wanted, table), self._tables().commit_properties)
+        metrics = dml.delete(self._session, table, rows_of(wanted, table))
         return self._affected(metrics["num_deleted_rows"])
 
     @translated()
@@ -244,8 +244,7 @@ class DeltaTable:
             for name, text in values.items()
         )
         wanted = tree.Update(_TABLE, self._alias, assignments, None if where is None else tree.Expression(where, 0))
-        commit = self._tables().commit_properties
-        metrics = dml.update(self._session, table, values_of(wanted, table), rows_of(wanted, table), commit)
+        metrics = dml.update(self._session, table, values_of(wanted, table), rows_of(wanted, table))
         return self._affected(metrics["num_updated_rows"])
 
     def merge(self, source: Any, condition: Any) -> DeltaMergeBuilder:
@@ -573,8 +572,7 @@ class DeltaMergeBuilder:
         session = self._table._session
         evolve = self._evolve or session.merges_schemas
         request = dml.MergeRequest(self._condition, self._sides.target, self._sides.source, self._clauses, evolve)
-        commit = self._table._tables().commit_properties
-        metrics = dml.merge(session, self._table._newest(), self._source, request, commit)
+        metrics = dml.merge(session, self._table._newest(), self._source, request)
         return answered(session, merged(metrics))
 
     @translated()

@@ -4,8 +4,8 @@
 //! another writer, which may be compacting the same files, is ignored. Only partitions to which the
 //! version added files are considered. Clustered tables are clustered instead.
 //!
-//! Properties: `delta.autoOptimize.autoCompact`, `delta.autoOptimize`. Metrics are those of
-//! delta-spark. Cost: if enabled, one pass over the actions of live files after every write, and
+//! Properties: `delta.autoOptimize.autoCompact`, `delta.autoOptimize`; [`AutoCompactOptions`]
+//! override them. Metrics are those of delta-spark. Cost: if enabled, one pass over the actions of live files after every write, and
 //! occasionally one over small files.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use arrow_array::Array;
 
 use crate::commit::adds::matching_live_adds;
-use crate::commit::finish::{CommitOptions, CommitResult};
+use crate::commit::finish::{AutoCompactOptions, CommitOptions, CommitResult};
 use crate::error::{Error, Result};
 use crate::exec::CancellationToken;
 use crate::log::MaintenanceOperation;
@@ -25,11 +25,11 @@ use crate::protocol::commit_line::{Add, PartitionValues};
 use crate::protocol::properties;
 use crate::snapshot::Snapshot;
 
-/// The number of small files in a partition from which they are packed.
+/// The number of small files in a partition from which they are packed, by default.
 const FILES: usize = 50;
 /// The maximum number of partitions that are packed at a time.
 const PARTITIONS: usize = 128;
-/// The size of a new file in bytes.
+/// The size of a new file in bytes, by default.
 const SIZE: u64 = 128 << 20;
 
 /// Packs small files if that is due after a version that added files to some partitions.
@@ -42,7 +42,7 @@ pub(in crate::ops) fn compact_after_commit(
     let Some(snapshot) = done
         .snapshot
         .clone()
-        .filter(|snapshot| !touched.is_empty() && is_enabled(snapshot.metadata()))
+        .filter(|snapshot| !touched.is_empty() && is_enabled(snapshot.metadata(), commit_options))
     else {
         return done;
     };
@@ -61,8 +61,11 @@ pub(in crate::ops) fn compact_after_commit(
     done
 }
 
-/// Whether the table enables it.
-fn is_enabled(metadata: &Metadata) -> bool {
+/// Whether the options or, if they do not mention it, the table's properties enable it.
+fn is_enabled(metadata: &Metadata, commit_options: &CommitOptions) -> bool {
+    if let Some(enabled) = commit_options.auto_compact.enabled {
+        return enabled;
+    }
     let word = properties::value(&metadata.configuration, "delta.autoOptimize.autoCompact");
     metadata.flag("delta.autoOptimize")
         || word.is_some_and(|word| {
@@ -84,7 +87,15 @@ fn compact(
     if !snapshot.permits_maintenance(MaintenanceOperation::Optimize)? {
         return Ok(None);
     }
-    let small = i64::try_from(SIZE / 2).unwrap_or(i64::MAX);
+    let AutoCompactOptions {
+        min_files,
+        max_file_size,
+        min_file_size,
+        ..
+    } = commit_options.auto_compact;
+    let size = max_file_size.unwrap_or(SIZE);
+    let limit = min_file_size.unwrap_or(size / 2);
+    let small = i64::try_from(limit).unwrap_or(i64::MAX);
     let files = matching_live_adds(snapshot, cancel, |batch| {
         Ok(mask(
             (0..batch.len())
@@ -101,7 +112,7 @@ fn compact(
                 .push(add);
         }
     }
-    by_partition.retain(|_, files| files.len() >= FILES);
+    by_partition.retain(|_, files| files.len() >= min_files.unwrap_or(FILES).max(2));
     if by_partition.is_empty() {
         return Ok(None);
     }
@@ -115,7 +126,7 @@ fn compact(
     let sql = (!partitions.is_empty()).then(|| partitions.join(" OR "));
     let options = OptimizeOptions {
         encoding: DataFileOptions {
-            target_file_size: Some(SIZE),
+            target_file_size: Some(size),
             ..DataFileOptions::default()
         },
         // The caller's options for the commit apply to the caller's commit only.
@@ -123,7 +134,7 @@ fn compact(
             custom_metadata: serde_json::Map::new(),
             ..commit_options.without_transactions()
         },
-        automatic: Some(SIZE / 2),
+        automatic: Some(limit),
         ..OptimizeOptions::default()
     };
     let files = chosen.into_iter().flat_map(|(_, files)| files).collect();

@@ -90,6 +90,10 @@ pub struct WriteOptions {
     /// The statement that creates or replaces a table from a query, if any; an existing table is
     /// replaced including its definition.
     pub as_select: Option<AsSelect>,
+    /// Whether the write changes the rows of the table. `Some(false)`: it replaces files by others
+    /// with the same rows, so that streams and change data feeds skip the version (`dataChange` of
+    /// the log).
+    pub data_change: Option<bool>,
     /// The micro-batch of a streaming query that is written.
     pub batch: Option<StreamingBatch>,
     /// How files are made.
@@ -135,6 +139,11 @@ impl WriteOptions {
     /// Whether only some rows of the table are replaced.
     fn is_partial(&self) -> bool {
         self.has_predicate || self.dynamic_partitions || !self.keys.is_empty()
+    }
+
+    /// The `dataChange` of the files that are added and removed.
+    fn changes_rows(&self) -> bool {
+        self.data_change.unwrap_or(true)
     }
 
     /// The definition of a new table.
@@ -195,6 +204,11 @@ impl WriteCommand {
         else {
             return Ok(None);
         };
+        if is_changed && !options.changes_rows() {
+            return Err(Error::invalid(
+                "a write with dataChange=false rearranges the rows of an existing table; it cannot create the table or change its schema or properties",
+            ));
+        }
         let schema = StructType::parse(&metadata.schema_string)?;
         let columns = find_columns(data, &schema, &options)?;
         let lacks = |field: &StructField| {
@@ -512,7 +526,10 @@ impl WriteCommand {
             .files
             .into_iter()
             .chain(kept.files)
-            .map(|file| add_action(file, &self.target.metadata))
+            .map(|file| Add {
+                data_change: self.options.changes_rows(),
+                ..add_action(file, &self.target.metadata)
+            })
             .collect();
         let touched = adds
             .iter()
@@ -732,7 +749,7 @@ impl WriteCommand {
                 .matched
                 .files
                 .iter()
-                .map(|add| Action::Remove(add.to_remove(now, true))),
+                .map(|add| Action::Remove(add.to_remove(now, self.options.changes_rows()))),
         );
         transaction.extend(adds.iter().cloned().map(Action::Add));
         transaction.extend(changes.into_iter().map(Action::Cdc));
@@ -954,8 +971,14 @@ impl WriteCommand {
                 "the predicate names a column that the table does not have yet; replace rows by the columns that are there",
             ));
         }
+        let matched = MatchedRows::find_rows(snapshot, Some(&predicate), None, cancel)?;
+        if !(matched.partial.is_empty() || self.options.changes_rows()) {
+            return Err(Error::invalid(
+                "a write with dataChange=false replaces whole files, but some files also have rows that the predicate does not match",
+            ));
+        }
         Ok(ReplacedRows {
-            matched: MatchedRows::find_rows(snapshot, Some(&predicate), None, cancel)?,
+            matched,
             read_dependency: ReadDependency::Rows(predicate),
         })
     }
@@ -1081,6 +1104,11 @@ fn check_options(options: &WriteOptions) -> Result<()> {
     {
         return Err(Error::invalid(
             "give one of `predicate`, partition_overwrite_mode=\"dynamic\", `replace_using` and `replace_on`: each says which rows are replaced",
+        ));
+    }
+    if !options.keys.is_empty() && !options.changes_rows() {
+        return Err(Error::invalid(
+            "`replace_using` and `replace_on` change rows; dataChange=false is for writes that only rearrange them",
         ));
     }
     invariant!(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from deltafast import CommitProperties, DeltaTable, write_deltalake
+from deltafast import CommitProperties, DeltaTable, PostCommitHookProperties, write_deltalake
+from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
     import pathlib
@@ -77,6 +78,43 @@ def test_off_is_off(tmp_path):
     write_deltalake(table, rows(1000), mode="append")
     assert len(table.files()) == 51
     assert operations(tmp_path)[0] == "WRITE"
+
+
+def test_the_call_overrides_the_property(tmp_path):
+    table = made(tmp_path, 6, configuration=COMPACT)
+    hooks = PostCommitHookProperties(auto_compact=False, auto_compact_min_files=2)
+    write_deltalake(table, rows(1000), mode="append", post_commithook_properties=hooks)
+    assert len(table.files()) == 7
+    table.alter.set_table_properties({"delta.autoOptimize.autoCompact": "false"})
+    hooks = PostCommitHookProperties(auto_compact=True, auto_compact_min_files=9)
+    write_deltalake(table, rows(2000), mode="append", post_commithook_properties=hooks)
+    assert len(table.files()) == 8
+    hooks = PostCommitHookProperties(auto_compact=True, auto_compact_min_files=8)
+    table.delete("id = 1000", post_commithook_properties=hooks)
+    assert len(table.files()) == 1
+    assert of(tmp_path) == [*range(24), *range(1001, 1004), *range(2000, 2004)]
+
+
+def test_the_call_determines_the_sizes(tmp_path):
+    hooks = PostCommitHookProperties(auto_compact=True, auto_compact_min_files=2, auto_compact_max_file_size=100)
+    table = made(tmp_path, 3)
+    write_deltalake(table, rows(1000), mode="append", post_commithook_properties=hooks)
+    assert len(table.files()) == 4, "no file is smaller than half of the size"
+    hooks.auto_compact_min_file_size = 1 << 20
+    write_deltalake(table, rows(2000), mode="append", post_commithook_properties=hooks)
+    assert len(table.files()) == 5, "each file is as large as a new one"
+    hooks.auto_compact_max_file_size = 1 << 20
+    write_deltalake(table, rows(3000), mode="append", post_commithook_properties=hooks)
+    assert len(table.files()) == 1
+
+
+@pytest.mark.parametrize("name", ["min_files", "max_file_size", "min_file_size"])
+def test_limits_are_above_0(tmp_path, name):
+    table = made(tmp_path, 1)
+    hooks = PostCommitHookProperties(**{f"auto_compact_{name}": 0})
+    with pytest.raises(InvalidArgumentError, match=f"auto_compact_{name} must be above 0"):
+        write_deltalake(table, rows(1), mode="append", post_commithook_properties=hooks)
+    assert table.version() == 0
 
 
 def test_only_partitions_that_were_written_to(tmp_path):

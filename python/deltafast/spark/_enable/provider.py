@@ -60,9 +60,13 @@ _WRITE = (
     "maxRecordsPerFile",
     "compression",
     "optimizeWrite",
+    "replaceUsing",
+    "replaceOn",
+    "targetAlias",
+    "dataChange",
 )
-#: Options of delta-spark that `write` does not support; delta-spark itself ignores other unknown names.
-_REFUSED = ("replaceOn", "replaceUsing", "dataChange", "targetAlias")
+#: Options that have an effect with mode overwrite only.
+_OVERWRITE = ("replaceWhere", "overwriteSchema", "replaceUsing", "replaceOn", "targetAlias")
 #: Spark's names of the options that hold a writer's partition and clustering columns.
 PARTITION, CLUSTER = "__partition_columns", "__clustering_columns"
 
@@ -87,16 +91,8 @@ def _has_class(session: Session, name: str) -> bool:
 
 
 def known_options(options: Mapping[str, Any], names: tuple[str, ...] = _WRITE) -> dict[str, Any]:
-    """Return the options that are delta-spark's; like delta-spark, it ignores others.
-
-    Raises:
-        InvalidArgumentError: An option of delta-spark is not supported.
-    """
+    """Return the options that are delta-spark's; like delta-spark, it ignores others."""
     given = {str(key).lower(): value for key, value in options.items()}
-    for name in _REFUSED:
-        if names is _WRITE and name.lower() in given:
-            message = f"the option {name} is not there for writing with deltafast; use deltafast.write_deltalake"
-            raise InvalidArgumentError(message)
     return {name: given[name.lower()] for name in names if name.lower() in given}
 
 
@@ -216,7 +212,7 @@ def write_frame(
     table = described(by, clustered, configuration=properties_in(options))
     if mode != "overwrite":
         # As in delta-spark: without overwrite these options have no effect.
-        known = {key: value for key, value in known.items() if key not in ("replaceWhere", "overwriteSchema")}
+        known = {key: value for key, value in known.items() if key not in _OVERWRITE}
     write_rows(frame, _path(options), mode, known.pop("replaceWhere", None), known, table, fits=fits)
 
 

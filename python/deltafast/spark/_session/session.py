@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["ANSI", "Session", "quiet", "spill", "spilled", "timestamp_in_zone"]
+__all__ = ["ANSI", "Session", "frame_alias", "quiet", "spill", "spilled", "timestamp_in_zone"]
 
 _OLDEST = (4, 0)
 #: The core's expressions are ANSI SQL, whatever the session is set to.
@@ -161,6 +161,16 @@ def timestamp_in_zone(text: str, zone: str) -> str:
         message = f"not a date and time: {text!r:.60}"
         raise InvalidArgumentError(message) from None
     return (found if found.tzinfo else found.replace(tzinfo=time_zone(zone))).isoformat()
+
+
+def frame_alias(frame: Any) -> str | None:
+    """Return the alias by which SQL refers to the columns of a data frame, or None if they have different ones."""
+    if not hasattr(frame, "_jdf"):
+        return getattr(frame._plan, "_alias", None)
+    output = frame._jdf.queryExecution().analyzed().output()
+    qualifiers = [output.apply(n).qualifier() for n in range(output.size())]
+    aliases = {str(parts.last()) if parts.nonEmpty() else None for parts in qualifiers}
+    return aliases.pop() if len(aliases) == 1 else None
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from deltafast.spark._session import credentials
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["HadoopSettings", "Place", "is_done", "place_of", "settings_of"]
+__all__ = ["HadoopSettings", "Place", "is_done", "place_of", "settings_of", "transaction_version"]
 
 _S3 = ("s3", "s3a", "s3n")
 _AZURE = ("abfs", "abfss")
@@ -66,13 +66,22 @@ class Place(NamedTuple):
 
 def is_done(place: Place, app_id: str, version: int) -> bool:
     """Return whether the table has committed that version of an application, or a later one."""
-    from deltafast.table import DeltaTable
-
     try:
-        known = DeltaTable(place.uri, storage_options=place.options or None).transaction_version(app_id)
+        known = transaction_version(place, app_id)
     except TableNotFoundError:
         return False
     return known is not None and known >= version
+
+
+def transaction_version(place: Place, app_id: str) -> int | None:
+    """Return the last version that an application has recorded in the table, or None.
+
+    Raises:
+        TableNotFoundError: There is no table.
+    """
+    from deltafast.table import DeltaTable
+
+    return DeltaTable(place.uri, storage_options=place.options or None).transaction_version(app_id)
 
 
 def place_of(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark._session.commit_settings import user_metadata
 from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql.argument_checks import path_in
 from deltafast.table import DeltaTable
@@ -36,8 +37,7 @@ __all__ = [
     "whole_name",
 ]
 
-#: Settings of delta-spark that commands support.
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+#: A setting of delta-spark.
 _RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
@@ -69,7 +69,7 @@ def handle(session: Session, place: Place) -> DeltaTable:
 
 def commit_of(session: Session) -> CommitProperties | None:
     """Return the session's commit properties for commands."""
-    text = session.conf(_USER_METADATA)
+    text = user_metadata(session)
     return None if text is None else CommitProperties(custom_metadata={"userMetadata": text})
 
 

@@ -15,6 +15,7 @@ from deltafast._ops.delete_update import literal
 from deltafast._sql.expressions import plain
 from deltafast._sql.tree import Expression
 from deltafast.spark._scan.physical_columns import quoted
+from deltafast.spark._session.session import frame_alias
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -98,11 +99,9 @@ def sides_of(source: Any, target_alias: str | None) -> Sides:
         output = source._jdf.queryExecution().analyzed().output()
         attributes = [output.apply(n) for n in range(output.size())]
         ids = frozenset(attribute.exprId().id() for attribute in attributes)
-        qualifiers = {_last(attribute.qualifier()) for attribute in attributes}
-        alias = qualifiers.pop() if len(qualifiers) == 1 else None
     else:
         ids = frozenset({source._plan._plan_id})
-        alias = getattr(source._plan, "_alias", None)
+    alias = frame_alias(source)
     target = target_alias or ("target" if alias != "target" else "target_table")
     return Sides(target, alias or ("source" if target != "source" else "source_rows"), ids)
 

@@ -7,25 +7,26 @@ files that may have to be read are larger than 16 GiB.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltafast._handle import handle_of
 from deltafast._interop.record_batch_reader import RecordBatchReader
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark import jobs
+from deltafast.spark._session.commit_settings import CommitSettings
 from deltafast.spark._session.session import quiet
 from deltafast.spark._streaming.executor_batches import streamed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
     from deltafast._ops.merge import MergeClause, TableMerger
     from deltafast._ops.optimize import TableOptimizer
     from deltafast.spark._session.session import Session
     from deltafast.table import DeltaTable
-    from deltafast.transaction import CommitProperties
 
-__all__ = ["MergeRequest", "delete", "merge", "optimizer", "update"]
+__all__ = ["MergeRequest", "committing", "delete", "merge", "optimizer", "update"]
 
 
 _SETTING = "spark.deltafast.engine"
@@ -45,16 +46,13 @@ class MergeRequest(NamedTuple):
     evolve: bool = False
 
 
-def delete(
-    session: Session, table: DeltaTable, condition: str | None, commit: CommitProperties | None = None
-) -> dict[str, Any]:
+def delete(session: Session, table: DeltaTable, condition: str | None) -> dict[str, Any]:
     """Delete rows.
 
     Args:
         session: The session.
         table: A handle at the version that is changed; it is updated to the new one.
         condition: Spark SQL over the table's columns; all rows if None.
-        commit: Properties of the commit.
 
     Returns:
         The metrics of `DeltaTable.delete`.
@@ -62,9 +60,12 @@ def delete(
     Raises:
         DeltaError: As `DeltaTable.delete`.
     """
-    if _by_jobs(session, table, condition):
-        return jobs.delete(session.spark, table, condition, commit_properties=commit)
-    return table.delete(condition, commit_properties=commit)
+    with committing(session, table) as options:
+        if options is None:
+            return {"num_deleted_rows": 0}
+        if _by_jobs(session, table, condition):
+            return jobs.delete(session.spark, table, condition, **options)
+        return table.delete(condition, **options)
 
 
 def update(
@@ -72,7 +73,6 @@ def update(
     table: DeltaTable,
     values: Mapping[str, str],
     condition: str | None,
-    commit: CommitProperties | None = None,
 ) -> dict[str, Any]:
     """Set columns to new values.
 
@@ -81,7 +81,6 @@ def update(
         table: A handle at the version that is changed; it is updated to the new one.
         values: Spark SQL by column.
         condition: Spark SQL over the table's columns; all rows if None.
-        commit: Properties of the commit.
 
     Returns:
         The metrics of `DeltaTable.update`.
@@ -89,14 +88,15 @@ def update(
     Raises:
         DeltaError: As `DeltaTable.update`.
     """
-    if _by_jobs(session, table, condition):
-        return jobs.update(session.spark, table, values, condition, commit_properties=commit)
-    return table.update(values, predicate=condition, commit_properties=commit)
+    with committing(session, table) as options:
+        if options is None:
+            return {"num_updated_rows": 0}
+        if _by_jobs(session, table, condition):
+            return jobs.update(session.spark, table, values, condition, **options)
+        return table.update(values, predicate=condition, **options)
 
 
-def merge(
-    session: Session, table: DeltaTable, source: Any, request: MergeRequest, commit: CommitProperties | None = None
-) -> dict[str, Any]:
+def merge(session: Session, table: DeltaTable, source: Any, request: MergeRequest) -> dict[str, Any]:
     """Merge a data frame into a table.
 
     Args:
@@ -104,7 +104,6 @@ def merge(
         table: A handle at the version that is changed; it is updated to the new one.
         source: The data frame.
         request: The condition and the clauses.
-        commit: Properties of the commit.
 
     Returns:
         The metrics of `TableMerger.execute`.
@@ -112,12 +111,30 @@ def merge(
     Raises:
         DeltaError: As `TableMerger.execute`.
     """
-    if _by_jobs(session, table, None):
-        with quiet():
-            columns = source.limit(0).toArrow()
-        return jobs.merge(session.spark, table, source, _merger(table, columns, request, commit))
-    with streamed(source) as rows:
-        return _merger(table, rows, request, commit).execute()
+    with committing(session, table) as options:
+        if options is None:
+            return dict.fromkeys((f"num_target_rows_{kind}" for kind in ("inserted", "updated", "deleted")), 0)
+        if _by_jobs(session, table, None):
+            with quiet():
+                columns = source.limit(0).toArrow()
+            return jobs.merge(session.spark, table, source, _merger(table, columns, request, options))
+        with streamed(source) as rows:
+            return _merger(table, rows, request, options).execute()
+
+
+@contextmanager
+def committing(session: Session, table: DeltaTable) -> Generator[dict[str, Any] | None]:
+    """Apply the session's settings to a commit.
+
+    Yields:
+        The options of the command; None if the table has the session's transaction already.
+    """
+    settings = CommitSettings.of(session)
+    if settings.is_committed(table.transaction_version):
+        yield None
+    else:
+        yield {"commit_properties": settings.properties, "post_commithook_properties": settings.hooks}
+    settings.end()
 
 
 def optimizer(session: Session, table: DeltaTable) -> TableOptimizer:
@@ -125,7 +142,7 @@ def optimizer(session: Session, table: DeltaTable) -> TableOptimizer:
     return jobs.optimize(session.spark, table) if _by_jobs(session, table, None) else table.optimize
 
 
-def _merger(table: DeltaTable, rows: Any, request: MergeRequest, commit: CommitProperties | None) -> TableMerger:
+def _merger(table: DeltaTable, rows: Any, request: MergeRequest, options: dict[str, Any]) -> TableMerger:
     """Return the embedded command, with all clauses."""
     merger = table.merge(
         rows,
@@ -133,7 +150,7 @@ def _merger(table: DeltaTable, rows: Any, request: MergeRequest, commit: CommitP
         source_alias=request.source_alias,
         target_alias=request.target_alias,
         merge_schema=request.evolve,
-        commit_properties=commit,
+        **options,
     )
     for clause in request.clauses:
         merger.add_clause(clause)

@@ -290,16 +290,16 @@ def _is_deltas(statement: tree.Statement, tables: SparkTables, text: str) -> boo
 
 def _run(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR0911 - one line per statement
     """Run a statement of Delta."""
-    session, commit = tables.session, tables.commit_properties
+    session = tables.session
     match statement:
         case tree.Delete(target=target):
             table = tables.table(target)
-            metrics = dml.delete(session, table, rows_of(statement, table), commit)
+            metrics = dml.delete(session, table, rows_of(statement, table))
             return answered(session, counts(num_affected_rows=metrics["num_deleted_rows"]))
         case tree.Update(target=target):
             table = tables.table(target)
             values, condition = values_of(statement, table), rows_of(statement, table)
-            metrics = dml.update(session, table, values, condition, commit)
+            metrics = dml.update(session, table, values, condition)
             return answered(session, counts(num_affected_rows=metrics["num_updated_rows"]))
         case tree.Merge():
             return _merge(statement, tables)
@@ -356,7 +356,7 @@ def _merge(merge: tree.Merge, tables: SparkTables) -> Any:
         source = source.toDF(*merge.source_columns)
     evolve = merge.evolve or tables.session.merges_schemas
     request = dml.MergeRequest(*merge_sql(merge, table), evolve)
-    metrics = dml.merge(tables.session, table, source, request, tables.commit_properties)
+    metrics = dml.merge(tables.session, table, source, request)
     return answered(tables.session, merged(metrics))
 
 
@@ -366,7 +366,10 @@ def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
     if not insert.columns and session.merges_schemas:
         insert = replace(insert, evolve=True)
     if isinstance(insert.source, tree.Values) or insert.mode in ("using", "on"):
-        return answered(session, run_insert(insert, tables))
+        with dml.committing(session, tables.table(insert.target)) as options:
+            if options is None:
+                return answered(session, counts(num_affected_rows=0, num_inserted_rows=0))
+            return answered(session, run_insert(insert, replace(tables, **options)))
     from pyspark.sql import functions
 
     table = tables.table(insert.target)

@@ -21,14 +21,14 @@ from deltafast._util.options import commit_options, names
 from deltafast._util.write_modes import CREATE_MODES, SAVE_MODES
 from deltafast.exceptions import CommitUnknownError, InvalidArgumentError
 from deltafast.spark._scan.physical_columns import check_names, field_of, mapping_mode, plain_type
-from deltafast.spark._session.session import Session
-from deltafast.spark._session.storage import is_done, place_of
+from deltafast.spark._session.commit_settings import CommitSettings
+from deltafast.spark._session.session import Session, frame_alias
+from deltafast.spark._session.storage import place_of, transaction_version
 from deltafast.spark._write.change_files import write_change_data
 from deltafast.spark._write.core_writer import write_direct
 from deltafast.spark._write.physical_schema import logical, physical
 from deltafast.spark._write.staging_folder import gathered, gathering, of_format, remove, write_folder
 from deltafast.table import DeltaTable
-from deltafast.transaction import CommitProperties, Transaction
 
 if TYPE_CHECKING:
     import os
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from deltafast._core_types import (
         AsSelect,
+        ReplaceKey,
         SaveMode,
         SchemaMode,
         WriteOptions,
@@ -59,6 +60,10 @@ _OPTIONS = (
     "maxrecordsperfile",
     "compression",
     "optimizewrite",
+    "replaceusing",
+    "replaceon",
+    "targetalias",
+    "datachange",
 )
 _CONF = "spark.databricks.delta."
 
@@ -93,8 +98,8 @@ def write(
         replace_where: With mode overwrite, only rows for which it is true are replaced, and the rows must
             match it.
         options: delta-spark's options by name: `mergeSchema`, `overwriteSchema`, `replaceWhere`,
-            `partitionOverwriteMode`, `txnAppId` with `txnVersion`, `userMetadata`, `maxRecordsPerFile`,
-            `compression`, `optimizeWrite`.
+            `partitionOverwriteMode`, `replaceUsing`, `replaceOn` with `targetAlias`, `txnAppId` with `txnVersion`,
+            `userMetadata`, `maxRecordsPerFile`, `compression`, `optimizeWrite`, `dataChange`.
         cluster_by: Clustering columns of a new table; files are not clustered before OPTIMIZE.
         name: Name of a new table.
         description: Description of a new table.
@@ -180,13 +185,10 @@ def write_rows(
             message = "the rows that are replaced are given twice, as replace_where and as an option"
             raise InvalidArgumentError(message)
         replace_where = given["replacewhere"]
-    transaction = _transaction(given)
-    if transaction is not None and is_done(place, transaction.app_id, transaction.version):
+    commit = CommitSettings.of(session, given)
+    if commit.is_committed(lambda app_id: transaction_version(place, app_id)):
+        commit.end()
         return None
-    commit = CommitProperties(
-        custom_metadata={"userMetadata": given["usermetadata"]} if "usermetadata" in given else None,
-        app_transactions=None if transaction is None else [transaction],
-    )
     settings: WriteOptions = {
         **table,
         "mode": mode,
@@ -195,14 +197,22 @@ def write_rows(
         "has_predicate": replace_where is not None,
         "dynamic_partitions": str(given.get("partitionoverwritemode", "static")).lower() == "dynamic"
         and mode == "overwrite",
-        "commit_options": commit_options(commit),
+        "keys": _keys(frame, given) if mode == "overwrite" else [],
+        "data_change": str(given.get("datachange", "true")).lower() != "false",
+        "commit_options": commit_options(commit.properties, commit.hooks),
     }
-    if writer == "driver":
-        return _through_driver(session, frame, place, settings, replace_where)
-    plan = _planned(session, frame, place, settings)
-    if plan is not None and fits is not None:
-        fits(_schema(frame), json.loads(plan.schema))
-    return None if plan is None else _by_executors(session, frame, place, plan, replace_where, given, writer)
+    if writer == "driver" or settings["keys"]:
+        # The core finds the rows that have the keys of the new ones.
+        version = _through_driver(session, frame, place, settings, replace_where)
+    else:
+        plan = _planned(session, frame, place, settings)
+        if plan is None:
+            return None
+        if fits is not None:
+            fits(_schema(frame), json.loads(plan.schema))
+        version = _by_executors(session, frame, place, plan, replace_where, given, writer)
+    commit.end()
+    return version
 
 
 def write_as_select(
@@ -221,8 +231,10 @@ def write_as_select(
         DeltaError: As `write`.
     """
     session = Session(frame.sparkSession)
-    text = session.conf(_CONF + "commitInfo.userMetadata")
-    commit = CommitProperties(custom_metadata=None if text is None else {"userMetadata": text})
+    commit = CommitSettings.of(session)
+    if commit.is_committed(lambda app_id: transaction_version(place, app_id)):
+        commit.end()
+        return
     settings: WriteOptions = {
         "mode": CREATE_MODES[statement],
         "partition_by": list(partition_by),
@@ -230,11 +242,12 @@ def write_as_select(
         "description": description,
         "configuration": defaults(session) | dict(configuration),
         "as_select": statement,
-        "commit_options": commit_options(commit),
+        "commit_options": commit_options(commit.properties, commit.hooks),
     }
     plan = _planned(session, frame, place, settings)
     if plan is not None:
         _by_executors(session, frame, place, plan, None, {})
+    commit.end()
 
 
 def _planned(session: Session, frame: Any, place: Place, settings: WriteOptions) -> _core.TableWrite | None:
@@ -359,7 +372,7 @@ def _through_driver(
     from deltafast._util.writer_properties import encoding
     from deltafast.writer import run_write
 
-    settings = {**settings, "encoding": encoding(None, session.zone), "keys": []}
+    settings = {"keys": [], **settings, "encoding": encoding(None, session.zone)}
     run_write(place.uri, frame.toArrow(), settings, replace_where, session.zone, place.options or None, None, None)
     return DeltaTable(place.uri, storage_options=place.options or None).version()
 
@@ -372,18 +385,40 @@ def _given(session: Session, options: Mapping[str, Any] | None) -> dict[str, Any
             message = f"there is no option {key!r} for writing; there are {', '.join(_OPTIONS)}"
             raise InvalidArgumentError(message)
         found[key.lower()] = value
-    for key, conf in {
-        "mergeschema": "schema.autoMerge.enabled",
-        "usermetadata": "commitInfo.userMetadata",
-        "txnappid": "write.txnAppId",
-        "txnversion": "write.txnVersion",
-    }.items():
-        if key not in found and (value := session.conf(_CONF + conf)) is not None:
-            found[key] = value
+    if (merges := session.conf(_CONF + "schema.autoMerge.enabled")) is not None:
+        found.setdefault("mergeschema", merges)
     mode = session.conf("spark.sql.sources.partitionOverwriteMode")
-    if mode is not None and "replacewhere" not in found:
+    if mode is not None and not found.keys() & {"replacewhere", "replaceusing", "replaceon"}:
         found.setdefault("partitionoverwritemode", mode)
     return found
+
+
+def _keys(frame: Any, given: Mapping[str, Any]) -> list[ReplaceKey]:
+    """Return the columns by which rows are replaced, from the options `replaceUsing` and `replaceOn`."""
+    from deltafast._expr.constraints import bind_keys
+    from deltafast._sql.expressions import plain
+    from deltafast._sql.tree import Expression
+
+    using, condition, alias = (given.get(key) for key in ("replaceusing", "replaceon", "targetalias"))
+    if using is not None and condition is not None:
+        message = "give either replaceUsing or replaceOn, not both"
+        raise InvalidArgumentError(message)
+    if alias is not None and condition is None:
+        message = "targetAlias is the table's name in replaceOn, which is missing"
+        raise InvalidArgumentError(message)
+    if using is not None:
+        columns = [name.strip().strip("`") for name in str(using).split(",")]
+        if not all(columns):
+            message = f"replaceUsing takes names of columns, separated by commas, not {str(using)!r:.100}"
+            raise InvalidArgumentError(message)
+        return [{"target": name, "source": name, "null_safe": False} for name in columns]
+    if condition is None:
+        return []
+    sides = {(str(alias or "target").lower(),): "target"}
+    source = frame_alias(frame)
+    if source is not None:
+        sides[(source.lower(),)] = "source"
+    return bind_keys(plain(Expression(str(condition), 0), (), sides))
 
 
 def _schema_mode(given: dict[str, Any]) -> SchemaMode | None:
@@ -396,13 +431,6 @@ def defaults(session: Session) -> dict[str, str | None]:
     """Return the session's default properties of new tables."""
     found = session.settings(f"{_CONF}properties.defaults.")
     return {f"delta.{key}": value for key, value in found.items()}
-
-
-def _transaction(given: dict[str, Any]) -> Transaction | None:
-    if ("txnappid" in given) != ("txnversion" in given):
-        message = "txnAppId and txnVersion go together: give both"
-        raise InvalidArgumentError(message)
-    return Transaction(str(given["txnappid"]), int(given["txnversion"])) if "txnappid" in given else None
 
 
 def _schema(frame: Any) -> dict[str, Any]:
