@@ -95,7 +95,7 @@ miri: ## Run the tests of modules with unsafe code in Miri, with and without AVX
 wheel: $(VENV)/.wheel ## Build the wheel that is published, test it where there is nothing else, state its size
 	rm -rf dist
 	PATH="$(abspath $(VENV))/bin:$$PATH" maturin build --profile wheel --zig --compatibility manylinux_2_28 --out dist
-	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist ./compat
+	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist ./compat/deltalake ./compat/delta-spark
 	$(PYTHON) -m venv dist/.venv
 	$(VENV)/bin/uv pip install --quiet --python dist/.venv/bin/python "$$(ls dist/deltafast-*.whl)[pandas]"
 	cd dist && .venv/bin/python ../dev/demo.py --cache $(abspath $(CACHE)) --files 0

@@ -74,6 +74,7 @@ PYTHON_RANK = {
     "polars": 11,
     "doctor": 12,
     "cli": 13,
+    "spark._conditions": 11,
     "spark.exceptions": 12,
     "spark._session": 13,
     "spark._scan": 14,
@@ -83,9 +84,10 @@ PYTHON_RANK = {
     "spark._sql": 17,
     "spark.tables": 18,
     "spark._enable": 19,
-    "spark": 20,
-    "__main__": 21,
-    "": 21,
+    "spark._delta": 20,
+    "spark": 21,
+    "__main__": 22,
+    "": 22,
 }
 _ROOTS = {"lib", "main", "bin"}
 _LINE_COMMENT = re.compile(r"//[^\n]*")

@@ -1,4 +1,4 @@
-"""The name `deltalake`: for one process by `install_as_deltalake`, permanently by the distribution in `compat/`.
+"""The name `deltalake`: for one process by `install_as_deltalake`, permanently by that of `compat/deltalake/`.
 
 Both load the files of `served`, which bind the names of `deltalake` to those of deltafast. Names of `deltalake` that
 deltafast does not have yet are refused here, until a class or method of that name exists.
@@ -55,7 +55,7 @@ def install_as_deltalake() -> None:
 
     Call it before anything imports `deltalake`: best at the beginning of the program, also before the import of Polars,
     which looks for `deltalake`. A second call does nothing. New processes (spawned workers) have to call it themselves;
-    if that is not possible, install the distribution of `compat/` instead, which provides the package `deltalake`.
+    if that is not possible, install the distribution of `compat/deltalake/` instead, which provides the package.
 
     Raises:
         ImportError: The package `deltalake` itself was already imported.
@@ -73,7 +73,7 @@ def install_as_deltalake() -> None:
 
 
 def _is_ours(module: ModuleType) -> bool:
-    """Return whether a module `deltalake` was loaded from these files; `compat/` has a copy of them."""
+    """Return whether a module `deltalake` was loaded from these files; `compat/deltalake/` has a copy of them."""
     return getattr(module, "__served_by__", None) == "deltafast"
 
 

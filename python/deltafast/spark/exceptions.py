@@ -6,7 +6,7 @@ conflicts are a `DeltaConcurrentModificationException`, an invalid statement or 
 
 from __future__ import annotations
 
-import re
+from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
@@ -19,9 +19,10 @@ from pyspark.errors import (
 
 from deltafast import exceptions as ours
 from deltafast._expr.errors import UnsupportedExpressionError
+from deltafast.spark._conditions import condition_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
 __all__ = [
     "ConcurrentAppendException",
@@ -32,12 +33,16 @@ __all__ = [
     "DeltaConcurrentModificationException",
     "MetadataChangedException",
     "ProtocolChangedException",
+    "as_spark_error",
+    "during",
     "translated",
 ]
 
 
 class _SparkError(ours.DeltaError, PySparkException):
     """An error of deltafast that is also one of PySpark; message and context are deltafast's."""
+
+    _sql_state: str | None = None
 
     @property
     def desc(self) -> str:
@@ -48,9 +53,13 @@ class _SparkError(ours.DeltaError, PySparkException):
         return self.getMessage()
 
     def getMessage(self) -> str:  # noqa: N802 - PySpark's name
-        """The message, after delta-spark's error condition where there is one."""
+        """The message, after delta-spark's error condition and sentence where there is one."""
         condition = self.getCondition()
         return self.desc if condition is None else f"[{condition}] {self.desc}"
+
+    def getSqlState(self) -> str | None:  # noqa: N802 - PySpark's name
+        """The SQLSTATE of the error condition, if there is one."""
+        return self._sql_state
 
 
 class DeltaConcurrentModificationException(_SparkError, ours.CommitFailedError):  # noqa: N818 - delta-spark's names
@@ -121,6 +130,10 @@ class UnsupportedTypeException(_SparkError, UnsupportedOperationException, ours.
     """The type of an identity column is not supported."""
 
 
+class UnsupportedChangeException(_SparkError, UnsupportedOperationException, ours.InvalidArgumentError):  # noqa: N818 - the same
+    """The table accepts new rows only."""
+
+
 class UnsupportedSchemaException(_SparkError, UnsupportedOperationException, ours.InvalidArgumentError):  # noqa: N818 - the same
     """The schema given to a reader is not the table's."""
 
@@ -150,30 +163,6 @@ _TRANSLATED: Final[dict[type[object], type[_SparkError]]] = {
     UnsupportedExpressionError: _Unsupported,
 }
 
-#: delta-spark's error conditions for which programs check, by the core's error message.
-_CONDITIONS: Final = tuple(
-    (re.compile(words), condition)
-    for words, condition in (
-        (r"there is no table feature `", "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"),
-        (r"the table does not have the feature `", "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"),
-        (r"the feature `.+` cannot be dropped, not by delta-spark", "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"),
-        (r"the feature `.+` cannot be dropped while the table has", "DELTA_FEATURE_DROP_DEPENDENT_FEATURE"),
-        (r"the feature `.+` is dropped without truncating", "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED"),
-        (r"the feature `.+` is no longer in use but was", "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"),
-        (r"the feature `.+` is no longer in use but older", "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST"),
-        (r"deltafast knows no table feature `", "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE"),
-        (r"Failed to merge fields '", "DELTA_FAILED_TO_MERGE_FIELDS"),
-        (r"Found invalid character\(s\) among", "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),
-        (r"the change data of version \d+ was not recorded", "DELTA_MISSING_CHANGE_DATA"),
-    )
-)
-
-
-def condition_of(error: BaseException) -> str | None:
-    """Return delta-spark's error condition of an exception, if it has one here."""
-    return next((name for words, name in _CONDITIONS if words.match(str(error))), None)
-
-
 #: The conflicts by delta-spark's names, and the package of its Java classes.
 CONFLICTS: Final = tuple(
     kind.__name__ for kind in _TRANSLATED.values() if issubclass(kind, DeltaConcurrentModificationException)
@@ -185,23 +174,60 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
+def as_spark_error(error: BaseException, operation: str | None = None) -> BaseException:
+    """Return an exception of deltafast as the corresponding class of this module, others unchanged.
+
+    Args:
+        error: The exception.
+        operation: What was done, see `condition_of`; the innermost `during` takes precedence.
+    """
+    known = _TRANSLATED.get(type(error))
+    if known is None or not isinstance(error, ours.DeltaError):
+        return error
+    text = str(error)
+    condition = condition_of(text, getattr(error, "_operation", operation))
+    if condition is not None and condition.name == "DELTA_CANNOT_MODIFY_APPEND_ONLY":
+        known = UnsupportedChangeException
+    sentence = "" if condition is None or not condition.sentence else f"{condition.sentence}. "
+    raised = known(sentence + text, **{name: getattr(error, name) for name in ours.DETAILS})
+    if condition is not None:
+        raised._errorClass, raised._sql_state = condition.name, condition.sql_state  # pyright: ignore[reportPrivateUsage]
+    raised.__cause__ = error
+    return raised
+
+
+@contextmanager
+def during(operation: str) -> Generator[None]:
+    """Note in exceptions of deltafast what was done, for `as_spark_error`."""
+    try:
+        yield
+    except ours.DeltaError as error:
+        if not hasattr(error, "_operation"):
+            error._operation = operation  # pyright: ignore[reportAttributeAccessIssue]
+        raise
+
+
 class translated:  # noqa: N801 - used as a statement and as a decorator
     """Raise exceptions of deltafast under the names of this module: a context manager and a decorator.
+
+    Args:
+        operation: What is done, see `condition_of`.
 
     Raises:
         DeltaError: The exception that was raised, as the corresponding class of this module.
     """
 
+    def __init__(self, operation: str | None = None) -> None:
+        self._operation = operation
+
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        known = _TRANSLATED.get(type(error))
-        if known is not None and isinstance(error, ours.DeltaError):
-            place = {name: getattr(error, name) for name in ours.DETAILS}
-            raised = known(str(error), **place)
-            raised._errorClass = condition_of(error)  # pyright: ignore[reportPrivateUsage]
-            raise raised from error
+        if error is not None:
+            raised = as_spark_error(error, self._operation)
+            if raised is not error:
+                raise raised from error
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         """Decorate a function."""

@@ -276,7 +276,7 @@ class DeltaTable:
 
     # --- metadata --------------------------------------------------------------------------------
 
-    @translated()
+    @translated("history")
     def history(self, limit: int | None = None) -> Any:
         """Return the commits of the table, newest first, as a data frame with delta-spark's columns."""
         return history_of(self._session, self._place, self._newest(), limit)
@@ -324,13 +324,13 @@ class DeltaTable:
             raise InvalidArgumentError(message)
         run_generate(tree.Generate(_TABLE), self._tables())
 
-    @translated()
+    @translated("restore")
     def restoreToVersion(self, version: int) -> Any:  # noqa: N802
         """Restore the table to an older version, as a new version; returns metrics as a data frame."""
         check(version, "version", int)
         return self._restored(tree.TimeTravel(version=version))
 
-    @translated()
+    @translated("restore")
     def restoreToTimestamp(self, timestamp: str) -> Any:  # noqa: N802
         """Restore the table to the version at a timestamp, `yyyy-MM-dd` or `yyyy-MM-dd HH:mm:ss`, as a new version."""
         check(timestamp, "timestamp", str)
@@ -631,7 +631,7 @@ class DeltaOptimizeBuilder:
         names = columns_of(cols, "Z-order column must be str.")
         return self._run(tuple((name,) for name in names))
 
-    @translated()
+    @translated("optimize")
     def _run(self, columns: tuple[tuple[str, ...], ...]) -> Any:
         where = " AND ".join(f"({text})" for text in self._filters)
         wanted = tree.Optimize(

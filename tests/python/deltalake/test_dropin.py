@@ -1,4 +1,4 @@
-"""deltafast under the name `deltalake`: for one process, and as the distribution that `compat/` builds."""
+"""deltafast under the name `deltalake`: for one process, and as the distribution that `compat/deltalake/` builds."""
 
 import ast
 import datetime as dt
@@ -95,7 +95,9 @@ def installed(tmp_path_factory):
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-cache-dir", "--quiet"]
     only = ["--no-deps", "--no-index"]
     subprocess.run(
-        [*pip, "wheel", *only, "--no-build-isolation", "-w", folder, ROOT / "compat"], check=True, timeout=100
+        [*pip, "wheel", *only, "--no-build-isolation", "-w", folder, ROOT / "compat" / "deltalake"],
+        check=True,
+        timeout=100,
     )
     (wheel,) = folder.glob("*.whl")
     assert wheel.name == f"deltalake-{deltalake.__version__}-py3-none-any.whl"

@@ -1,7 +1,7 @@
 """The package `deltalake`, served by deltafast: the names of its release `__version__`, bound to those of deltafast.
 
-These files are never imported under this name: `deltafast.install_as_deltalake()` and the distribution in `compat/`
-load them as `deltalake`. So they import only deltafast, and no part of it that is slow to import.
+These files are never imported under this name: `deltafast.install_as_deltalake()` and the distribution in
+`compat/deltalake/` load them as `deltalake`. So they import only deltafast, and no part of it that is slow to import.
 """
 
 from typing import TYPE_CHECKING, Any

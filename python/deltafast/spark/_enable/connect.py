@@ -54,6 +54,11 @@ class ConnectProvider:
             message += "where it has Delta's own jar, use deltafast.spark.read and write alongside it"
             raise InvalidArgumentError(message) from error
         READ_BY_CLIENT.add(session.spark)
+        self._session = session
+
+    def belongs_to(self, spark: Any) -> bool:
+        """Return whether a session is the one in which the server has the format."""
+        return spark is self._session.spark
 
     def forget(self, spark: Any) -> None:
         """Do nothing: no relations are cached."""
@@ -86,7 +91,7 @@ def put(replace: Replace) -> None:
 
 
 def _load(before: Any) -> Any:
-    @translated()
+    @translated("relation")
     def load(reader: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
         known = options_to_load(reader, reader._client, path, format, schema, options)
         if known is None:
@@ -97,7 +102,7 @@ def _load(before: Any) -> Any:
 
 
 def _table(before: Any) -> Any:
-    @translated()
+    @translated("relation")
     def table(reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
         there = place_of_name(Session(reader._client), tableName)
         if there is None:
@@ -124,7 +129,7 @@ def frame_of(writer: Any) -> Any:
 
 
 def _save(before: Any) -> Any:
-    @translated()
+    @translated("write")
     def save(
         writer: Any,
         path: str | None = None,
@@ -144,7 +149,7 @@ def _save(before: Any) -> Any:
 
 
 def _save_as_table(before: Any) -> Any:
-    @translated()
+    @translated("write")
     def save_as_table(
         writer: Any,
         name: str,
@@ -171,7 +176,7 @@ def _save_as_table(before: Any) -> Any:
 
 
 def _insert_into(before: Any) -> Any:
-    @translated()
+    @translated("write")
     def insert_into(writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
         note, spark = note_of(writer), writer._spark
         session = Session(spark)

@@ -192,7 +192,7 @@ def _load(before: Any) -> Any:
 
 
 def _save_as_table(before: Any) -> Any:
-    @translated()
+    @translated("write")
     def save_as_table(
         writer: Any,
         name: str,
@@ -234,7 +234,7 @@ def columns_of(rows: Any, columns: list[str], name: str, *, evolves: bool) -> An
 
 
 def _insert_into(before: Any) -> Any:
-    @translated()
+    @translated("write")
     def insert_into(writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
         note, spark = note_of(writer), writer._spark
         session = Session(spark)

@@ -126,7 +126,7 @@ def _making(
     mode: CreateMode, frame_of: Callable[[Any], Any], manage: Callable[[Any, str], None]
 ) -> Callable[[Any], Any]:
     def make(before: Any) -> Any:
-        @translated()
+        @translated("write")
         def method(writer: Any) -> None:
             recorded, spark = _arguments_of(writer), writer._spark
             if recorded is None or not recorded.is_delta(spark):
@@ -150,7 +150,7 @@ def _making(
 
 def _writing(name: str, frame_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def make(before: Any) -> Any:
-        @translated()
+        @translated("write")
         def method(writer: Any, *condition: Any) -> None:
             recorded = _arguments_of(writer)
             path = recorded and (path_in(recorded.table) or place_of_name(Session(writer._spark), recorded.table))

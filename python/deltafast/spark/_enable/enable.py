@@ -11,8 +11,10 @@ import importlib
 import re
 import sys
 import threading
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark import exceptions
@@ -36,23 +38,15 @@ from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from importlib.machinery import ModuleSpec
 
     from deltafast.spark._enable.connect import ConnectProvider
 
-__all__ = ["disable", "enable"]
+__all__ = ["disable", "enable", "is_enabled"]
 
-#: Names of delta-spark's modules, and of the modules here that replace them.
-_MODULES = {
-    "delta": "deltafast.spark",
-    "delta.tables": "deltafast.spark",
-    "delta.pip_utils": "deltafast.spark",
-    "delta.exceptions": "deltafast.spark.exceptions",
-    "delta.exceptions.base": "deltafast.spark.exceptions",
-    "delta.exceptions.captured": "deltafast.spark.exceptions",
-    "delta.connect": "deltafast.spark",
-    "delta.connect.tables": "deltafast.spark",
-    "delta.connect.exceptions": "deltafast.spark._session.connect_exceptions",
-}
+#: delta-spark's package, and the files that provide it here.
+_PACKAGE: Final = "delta"
+_FILES: Final = Path(__file__).parents[1] / "_delta" / "served"
 
 #: Statements that only affect or show the catalog's entry: an existing table, its name, its location.
 _OF_THE_CATALOG: Final = re.compile(
@@ -76,7 +70,8 @@ class _Enabled:
     def __init__(self, provider: Provider | ConnectProvider) -> None:
         self.provider = provider
         self._methods: list[tuple[Any, str, Any]] = []
-        self._modules: dict[str, ModuleType | None] = {}
+        #: The modules of the name `delta` that were imported before; None if they are used.
+        self._modules: dict[str, ModuleType] | None = None
         self._inside = threading.local()
 
     def put(self, kind: Any, name: str, make: Callable[[Any], Any]) -> None:
@@ -88,21 +83,27 @@ class _Enabled:
         setattr(kind, name, after)
 
     def put_modules(self) -> None:
-        """Make `delta.tables` an alias of deltafast's."""
-        for name, ours in _MODULES.items():
-            self._modules[name] = sys.modules.get(name)
-            sys.modules[name] = _Alias(name, ours)
+        """Provide the package `delta`, unless the installed one is deltafast's already."""
+        found = sys.modules.get(_PACKAGE) or find_spec(_PACKAGE)
+        if found is None or not _is_ours(found):
+            self._modules = _taken(_PACKAGE)
+            spec = spec_from_file_location(_PACKAGE, _FILES / "__init__.py", submodule_search_locations=[str(_FILES)])
+            package = module_from_spec(cast("ModuleSpec", spec))
+            sys.modules[_PACKAGE] = package
+            cast("Any", spec).loader.exec_module(package)
 
     def take_back(self) -> None:
         """Restore everything."""
         for kind, name, before in reversed(self._methods):
             setattr(kind, name, before)
-        for name, before in self._modules.items():
-            if before is None:
-                sys.modules.pop(name, None)
-            else:
-                sys.modules[name] = before
+        if self._modules is not None:
+            _taken(_PACKAGE)
+            sys.modules.update(self._modules)
         self.provider.end()
+
+    def belongs_to(self, spark: Any) -> bool:
+        """Return whether the format is that of this session's driver, or server."""
+        return self.provider.belongs_to(spark)
 
     def statement(self, before: Any) -> Any:
         """Patch `SparkSession.sql`: statements of Delta's SQL, and tables at their newest version."""
@@ -174,7 +175,9 @@ class _Enabled:
             if there is None and known_options(given, READ):
                 there = place_of_name(Session(spark), tableName)
             return (
-                before(reader, tableName) if there is None else translated()(read_frame)(spark, given | {"path": there})
+                before(reader, tableName)
+                if there is None
+                else translated("relation")(read_frame)(spark, given | {"path": there})
             )
 
         return table
@@ -227,30 +230,28 @@ class _Enabled:
         return new_session
 
 
-class _Alias(ModuleType):
-    """A module of delta-spark's name with deltafast's classes."""
-
-    def __init__(self, name: str, ours: str) -> None:
-        super().__init__(name, f"{name}, which is {ours} while deltafast.spark.enable holds.")
-        self._ours = ours
-        self.__path__ = []
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "configure_spark_with_delta_pip":
-            return _without_jar
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(importlib.import_module(self._ours), name)
+def _taken(package: str) -> dict[str, ModuleType]:
+    """Remove a package and its modules from the imported ones, and return them."""
+    names = [name for name in sys.modules if name == package or name.startswith(f"{package}.")]
+    return {name: sys.modules.pop(name) for name in names}
 
 
-def _without_jar(spark_session_builder: Any, extra_packages: list[str] | None = None) -> Any:
-    """delta-spark's `configure_spark_with_delta_pip`: no package of Delta's is needed."""
-    if extra_packages:
-        return spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
-    return spark_session_builder
+def _is_ours(package: ModuleType | ModuleSpec) -> bool:
+    """Return whether the package `delta` is that of `compat/delta-spark/`."""
+    if isinstance(package, ModuleType):
+        return getattr(package, "__served_by__", None) == "deltafast"
+    try:
+        return package.origin is not None and '__served_by__ = "deltafast"' in Path(package.origin).read_text("utf-8")
+    except OSError:
+        return False
 
 
 _now: _Enabled | None = None
+
+
+def is_enabled(spark: Any) -> bool:
+    """Return whether `enable` holds for a session."""
+    return _now is not None and _now.belongs_to(spark)
 
 
 def enable(spark: Any) -> None:
@@ -292,7 +293,8 @@ def enable(spark: Any) -> None:
 def _on_classic(session: Session) -> _Enabled:
     """Register the format in the driver's Java, and patch what it cannot do."""
     forget_deltas_catalog(session)
-    enabled = _Enabled(Provider(session))
+    provider = Provider(session)
+    enabled = _Enabled(provider)
     from pyspark.errors.exceptions import captured
     from pyspark.sql import DataFrameReader, DataFrameWriterV2, SparkSession
     from pyspark.sql.catalog import Catalog
@@ -304,7 +306,7 @@ def _on_classic(session: Session) -> _Enabled:
     enabled.put(Catalog, "tableExists", enabled.table_exists)
     enabled.put(Catalog, "createTable", enabled.create_table)
     enabled.put(SparkSession, "newSession", enabled.new_session)
-    enabled.put(captured, "convert_exception", _conflicts)
+    enabled.put(captured, "convert_exception", lambda before: _converting(before, provider))
     dataframe_writer.put(enabled.put)
     streams.put(enabled.put)
     dataframe_writer_v2.put(enabled.put, DataFrameWriterV2, lambda writer: writer._df, enabled.provider.manage)
@@ -324,13 +326,16 @@ def _on_connect(session: Session) -> _Enabled:
     return enabled
 
 
-def _conflicts(before: Any) -> Any:
-    """Patch the conversion of Java's exceptions: conflicts become those of `deltafast.spark.exceptions`."""
+def _converting(before: Any, provider: Provider) -> Any:
+    """Patch the conversion of Java's exceptions: those of deltafast become classes of `deltafast.spark.exceptions`."""
 
     def convert_exception(error: Any) -> Any:
         kind, _, text = str(error.toString()).partition(": ")
         package, _, name = kind.rpartition(".")
-        return getattr(exceptions, name)(text) if package == JAVA and name in CONFLICTS else before(error)
+        if package == JAVA and name in CONFLICTS:
+            return getattr(exceptions, name)(text)
+        found = provider.failure(text)
+        return before(error) if found is None else found
 
     return convert_exception
 

@@ -16,7 +16,7 @@ from deltafast.spark._scan.reader import followed, read
 from deltafast.spark._session.java_classes import first_line, load, none
 from deltafast.spark._write.physical_schema import fits_as_stored
 from deltafast.spark._write.writer import described, write_rows
-from deltafast.spark.exceptions import CONFLICTS, condition_of
+from deltafast.spark.exceptions import CONFLICTS, as_spark_error, during
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -118,8 +118,8 @@ class Provider:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        #: The last error, for callers that want the exception object.
-        self.failure: BaseException | None = None
+        #: The last error, and the message with which Java raises it.
+        self._failure: tuple[BaseException, str] | None = None
         try:
             load(session, "conflicts.java", "DeltaConcurrentModificationException")
             kind = load(session, "provider.java", "DeltafastProvider", _SERVICE)
@@ -134,6 +134,10 @@ class Provider:
             message = f"this Spark does not take deltafast's format delta ({first_line(error)}); "
             message += "use deltafast.spark.read and write"
             raise InvalidArgumentError(message) from error
+
+    def belongs_to(self, spark: Any) -> bool:
+        """Return whether a session is one of this driver, which has not been stopped since."""
+        return getattr(spark, "_sc", None) is self._session.spark._sc and spark._sc._jsc is not None
 
     def forget(self, spark: Any) -> None:
         """Make the next query read the newest versions of tables of the catalog."""
@@ -153,19 +157,27 @@ class Provider:
             spark = self._spark(request[1])
             options = {str(key): str(value) for key, value in dict(request[2]).items()}
             if request[0] == "read":
-                return read_frame(spark, options)._jdf
+                with during("relation"):
+                    return read_frame(spark, options)._jdf
             from pyspark.sql import DataFrame
 
-            write_frame(DataFrame(request[4], spark), save_mode(str(request[3])), options, fits=fits_as_stored)
+            with during("write"):
+                write_frame(DataFrame(request[4], spark), save_mode(str(request[3])), options, fits=fits_as_stored)
         except BaseException as error:  # noqa: BLE001 - Java raises it again
-            self.failure = error
             if type(error).__name__ in CONFLICTS:
                 return f"conflict:{type(error).__name__}:{error}"
             is_wrong = isinstance(error, DeltaError) and not isinstance(error, CommitFailedError | StorageError)
-            condition = condition_of(error)
-            named = "" if condition is None else f"[{condition}] "
-            return f"{'wrong' if is_wrong else 'failed'}:{named}{type(error).__name__}: {error}"
+            raised = as_spark_error(error)
+            message = f"{type(error).__name__}: {raised}"
+            self._failure = raised, message
+            return f"{'wrong' if is_wrong else 'failed'}:{message}"
         return ""
+
+    def failure(self, message: str) -> BaseException | None:
+        """Return the exception that Java raises with this message, if it is one of deltafast."""
+        if self._failure is None or not isinstance(self._failure[0], DeltaError):
+            return None
+        return self._failure[0] if message.startswith(self._failure[1]) else None
 
     def _spark(self, java: Any) -> Any:
         if java.equals(self._session.spark._jsparkSession):

@@ -8,9 +8,11 @@ from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark._enable.dataframe_writer import Note, keep, note_of, noting, options_to_load, with_given_schema
 from deltafast.spark._enable.provider import known_options, read_frame
 from deltafast.spark._session.session import Session
+from deltafast.spark._session.storage import place_of
 from deltafast.spark._sql.catalog import place_of_name
 from deltafast.spark._streaming.source_sink import sink
 from deltafast.spark.exceptions import translated
+from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,10 +49,14 @@ def _reader_format(before: Any) -> Any:
 
 
 def _reader_load(before: Any) -> Any:
-    @translated()
+    @translated("stream")
     def load(reader: Any, path: str | None = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
         known = options_to_load(reader, reader._spark, path, format, schema, options)
         note = note_of(reader)
+        if known is not None and "path" in known:
+            # Spark would report an error of the data source with a traceback.
+            place = place_of(Session(reader._spark), str(known["path"]))
+            DeltaTable(place.uri, storage_options=place.options or None)
         if known is not None and note.schema is not None and note.format is not None:
             with_given_schema(read_frame(reader._spark, {"path": known.get("path", "")}), note)
         return before(reader, path)

@@ -341,8 +341,11 @@ def change_data_range(
     Raises:
         InvalidArgumentError: The combination of arguments or the range is invalid.
     """
+    if starts.count(None) == 2:  # noqa: PLR2004 - both
+        message = "a change data feed needs startingVersion or startingTimestamp"
+        raise InvalidArgumentError(message)
     if starts.count(None) != 1 or None not in ends:
-        message = "give one of startingVersion and startingTimestamp, and at most one of the two ends"
+        message = "give one of startingVersion and startingTimestamp, and at most one of the two ends, not both"
         raise InvalidArgumentError(message)
     # The core resolves the range and reports at once what is wrong with it.
     found = snapshot.cdf_range(

@@ -65,7 +65,7 @@ _NO_ALIAS: Final = frozenset(
 _NEXT: Final = re.compile(r"\s*([A-Za-z_]\w*|`|\S|$)")
 
 
-@translated()
+@translated("relation")
 def register_view(
     spark: Any,
     name: str,
@@ -121,7 +121,7 @@ def refresh_views(session: Session, names: frozenset[str] | None = None) -> None
             _show(session, name, view._replace(version=newest))
 
 
-@translated()
+@translated("relation")
 def files(spark: Any, path: str, filters: Any = None) -> Any:
     """Return the files of a table's newest version as a data frame with partition values and statistics, one row each.
 

@@ -41,7 +41,7 @@ from deltafast.spark._sql.result_frames import answered, history_of, nothing, pl
 from deltafast.spark._sql.session_tables import SparkTables
 from deltafast.spark._sql.subqueries import with_values
 from deltafast.spark._write.writer import write
-from deltafast.spark.exceptions import translated
+from deltafast.spark.exceptions import during, translated
 
 if TYPE_CHECKING:
     from deltafast._sql.tree import TableName
@@ -90,7 +90,7 @@ class _SparkReader(Reader):
         return tree.TableName(name, by_path=False, pos=start)
 
 
-@translated()
+@translated("relation")
 def sql(spark: Any, text: str, args: Any = None) -> Any:
     """Run one statement: Delta's by the core and Spark's own reader and writer, any other by Spark.
 
@@ -288,8 +288,24 @@ def _is_deltas(statement: tree.Statement, tables: SparkTables, text: str) -> boo
             return tables.knows(statement.target) or _OWN.match(text) is not None
 
 
-def _run(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR0911 - one line per statement
+def _run(statement: tree.Statement, tables: SparkTables) -> Any:
     """Run a statement of Delta."""
+    match statement:
+        case tree.Restore():
+            operation = "restore"
+        case tree.Describe(what="history"):
+            operation = "history"
+        case tree.Optimize():
+            operation = "optimize"
+        case tree.Delete() | tree.Update() | tree.Merge() | tree.Insert():
+            operation = "relation"
+        case _:
+            operation = "command"
+    with during(operation):
+        return _run_statement(statement, tables)
+
+
+def _run_statement(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR0911 - one line per statement
     session = tables.session
     match statement:
         case tree.Delete(target=target):

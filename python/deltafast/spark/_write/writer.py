@@ -185,6 +185,10 @@ def write_rows(
             message = "the rows that are replaced are given twice, as replace_where and as an option"
             raise InvalidArgumentError(message)
         replace_where = given["replacewhere"]
+    dynamic = {str(key).lower(): value for key, value in (options or {}).items()}.get("partitionoverwritemode")
+    if replace_where is not None and str(dynamic).lower() == "dynamic":
+        message = "replaceWhere and partitionOverwriteMode=dynamic exclude each other: both determine the replaced rows"
+        raise InvalidArgumentError(message)
     commit = CommitSettings.of(session, given)
     if commit.is_committed(lambda app_id: transaction_version(place, app_id)):
         commit.end()
@@ -436,6 +440,13 @@ def defaults(session: Session) -> dict[str, str | None]:
 def _schema(frame: Any) -> dict[str, Any]:
     """Return the frame's schema as that of a table: all columns are nullable, only comments are kept as metadata."""
     fields = json.loads(frame.schema.json())["fields"]
+    seen: set[str] = set()
+    for field in fields:
+        name = field["name"].lower()
+        if name in seen:
+            message = f"the data has the column `{name}` twice (names are compared without case)"
+            raise InvalidArgumentError(message)
+        seen.add(name)
     return {
         "type": "struct",
         "fields": [

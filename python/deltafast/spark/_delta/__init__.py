@@ -1,0 +1,1 @@
+"""The package name `delta`: `served` has its modules, `start` enables sessions that name Delta."""

@@ -1,0 +1,9 @@
+"""The package `delta` of delta-spark's release `__version__`, provided by deltafast."""
+
+from . import exceptions  # pyright: ignore[reportUnusedImport] - programs use `delta.exceptions`
+from .pip_utils import configure_spark_with_delta_pip
+from .tables import DeltaTable
+
+__all__ = ["DeltaTable", "configure_spark_with_delta_pip"]
+__served_by__ = "deltafast"
+__version__ = "4.4.0"

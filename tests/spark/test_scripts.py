@@ -1,0 +1,175 @@
+"""Scripts for delta-spark, unchanged, in a fresh environment with the distribution of `compat/delta-spark/`.
+
+Nothing but the environment says that deltafast is there: each script runs in a folder and process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import deltafast
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+ROOT = pathlib.Path(__file__).parents[2]
+SCRIPTS = pathlib.Path(__file__).parent / "scripts"
+EXTENSION, CATALOG = "io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+CONFS = [
+    "--conf",
+    f"spark.sql.extensions={EXTENSION}",
+    "--conf",
+    f"spark.sql.catalog.spark_catalog={CATALOG}",
+    "--conf",
+    "spark.ui.enabled=false",
+]
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Give the bin folder of an environment with the distribution, and with this one's packages behind it."""
+    folder = tmp_path_factory.mktemp("environment")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, ROOT / "compat" / "delta-spark"]
+    subprocess.run(build, check=True, timeout=100)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True, timeout=100)
+    python = folder / "venv" / "bin" / "python"
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    packages = pathlib.Path(subprocess.check_output([python, "-c", code], text=True).strip())
+    (wheel,) = folder.glob("delta_spark-*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--target", packages, wheel], check=True, timeout=100)
+    # PySpark and deltafast, as `pip install deltafast[spark]` would install them.
+    behind = [str(pathlib.Path(deltafast.__file__).parents[1])]
+    behind += [path for path in sys.path if path.endswith("site-packages")]
+    (packages / "zz-others.pth").write_text("\n".join(dict.fromkeys(behind)) + "\n")
+    return python.parent
+
+
+def run(environment: pathlib.Path, folder: pathlib.Path, command: list[object], **variables: str) -> str:
+    """Run a command in an empty folder and return what it printed."""
+    folder.mkdir()
+    surroundings = {
+        key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PYSPARK", "SPARK"))
+    }
+    surroundings |= {"PATH": f"{environment}:{surroundings['PATH']}", "PYSPARK_PYTHON": str(environment / "python")}
+    surroundings |= variables
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=folder,
+        env=surroundings,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if " INFO " not in line]
+    assert done.returncode == 0, "\n".join(lines)[-4000:]
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "script", sorted(file for file in SCRIPTS.glob("*.py") if file.stem != "submitted"), ids=lambda file: file.stem
+)
+def test_a_script_runs_unchanged(environment, tmp_path, script):
+    printed = run(environment, tmp_path / "empty", [environment / "python", script, tmp_path])
+    assert re.search(r"^done", printed, re.MULTILINE)
+
+
+def test_spark_submit_runs_a_script_unchanged(environment, tmp_path):
+    import pyspark
+
+    submit = pathlib.Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    printed = run(environment, tmp_path / "empty", [submit, *CONFS, SCRIPTS / "submitted.py", tmp_path])
+    assert re.search(r"^done", printed, re.MULTILINE)
+    assert "ClassNotFoundException" not in printed
+
+
+@pytest.mark.parametrize("way", ["defaults", "variable"])
+def test_settings_are_outside_of_the_script(environment, tmp_path, way):
+    command = [environment / "python", SCRIPTS / "submitted.py", tmp_path]
+    if way == "defaults":
+        settings = "\n".join(setting.replace("=", " ") for setting in CONFS[1::2])
+        (tmp_path / "spark-defaults.conf").write_text(settings + "\n")
+        printed = run(environment, tmp_path / "empty", command, SPARK_CONF_DIR=str(tmp_path))
+    else:
+        arguments = ["--packages", "io.delta:delta-spark_2.13:4.0.0", *CONFS, "pyspark-shell"]
+        printed = run(environment, tmp_path / "empty", command, PYSPARK_SUBMIT_ARGS=" ".join(arguments))
+    assert re.search(r"^done", printed, re.MULTILINE)
+    assert "ClassNotFoundException" not in printed
+
+
+def test_packages_of_delta_are_not_resolved():
+    from deltafast.spark._delta.start import _without_packages
+
+    given = "--packages io.delta:delta-spark_2.13:4.0.0,org.example:x:1 --conf a=b pyspark-shell"
+    assert _without_packages(given) == "--packages org.example:x:1 --conf a=b pyspark-shell"
+    assert _without_packages("--packages io.delta:delta-spark_2.13:4.0.0 pyspark-shell") == "pyspark-shell"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from delta.tables import *; DeltaTable.forPath; IdentityGenerator",
+        "import delta; delta.tables.DeltaTable; delta.configure_spark_with_delta_pip; delta.exceptions",
+        "import delta.pip_utils; delta.pip_utils.configure_spark_with_delta_pip",
+        "from delta import *; DeltaTable, configure_spark_with_delta_pip",
+        "from delta.exceptions import *; ConcurrentAppendException",
+        "from delta.exceptions.captured import *; MetadataChangedException",
+        "from delta.connect.tables import DeltaTable",
+        "from delta.connect import DeltaTable",
+    ],
+)
+def test_the_modules_exist_before_any_session(environment, tmp_path, statement):
+    run(environment, tmp_path / "empty", [environment / "python", "-c", statement])
+
+
+def test_the_distribution_is_delta_spark(environment, tmp_path):
+    code = "import importlib.metadata as m; print(m.version('delta-spark'), m.version('delta_spark'))"
+    printed = run(environment, tmp_path / "empty", [environment / "python", "-c", code]).split()
+    source = (ROOT / "python/deltafast/spark/_delta/served/__init__.py").read_text("utf-8")
+    version = re.search(r'^__version__ = "(.+)"$', source, re.MULTILINE)
+    assert version is not None
+    assert printed == [version[1]] * 2
+    from oracle.reference import PACKAGE
+
+    assert PACKAGE.rpartition(":")[2] == version[1], "the release that the tests compare with"
+
+
+def test_python_starts_without_importing_anything(environment, tmp_path):
+    code = "import sys; print(sorted(m for m in sys.modules if m.split('.')[0] in ('deltafast', 'pyspark', 'pyarrow', 'typing')))"
+    assert run(environment, tmp_path / "empty", [environment / "python", "-c", code]).strip() == "[]"
+
+
+def test_the_builder_keeps_what_is_not_deltas():
+    from deltafast.spark._delta.start import without_delta
+
+    given = {
+        "spark.sql.extensions": f"a.B, {EXTENSION},c.D",
+        "spark.sql.catalog.spark_catalog": CATALOG,
+        "spark.sql.catalog.other": "org.example.Catalog",
+        "spark.jars.packages": "io.delta:delta-spark_2.13:4.0.0,org.example:x:1,io.delta:delta-storage:4.0.0",
+        "spark.databricks.delta.schema.autoMerge.enabled": "true",
+        "spark.deltafast.enabled": "true",
+        "spark.app.name": "",
+    }
+    assert without_delta(given) == {
+        "spark.sql.extensions": "a.B,c.D",
+        "spark.sql.catalog.other": "org.example.Catalog",
+        "spark.jars.packages": "org.example:x:1",
+        "spark.databricks.delta.schema.autoMerge.enabled": "true",
+        "spark.app.name": "",
+    }
+    assert without_delta({"spark.sql.extensions": EXTENSION}) == {}
+    assert without_delta({"spark.jars.packages": "io.delta:delta-spark_4.0_2.13:4.0.0"}) == {}
+
+
+def test_only_a_builder_is_configured():
+    from deltafast.spark._delta.builder import configure_spark_with_delta_pip
+
+    with pytest.raises(TypeError, match="takes a SparkSession builder, not a value of type str"):
+        configure_spark_with_delta_pip("local")
