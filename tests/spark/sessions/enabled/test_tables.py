@@ -55,7 +55,7 @@ def test_tables_by_path(spark, tmp_path):
     assert ids(load(path)) == [0, 2, 4, 6, 8, 10, 70, 71]
     assert ids(spark.read.format("delta").option("versionAsOf", 0).load(path)) == list(range(10))
     assert ids(spark.read.format("delta").load(f"{path}@v1")) == list(range(12))
-    with pytest.raises(AnalysisException, match="VersionNotFound"):
+    with pytest.raises(AnalysisException, match="DELTA_VERSION_NOT_FOUND"):
         spark.read.format("delta").option("versionAsOf", 9).load(path)
     seen: list[int] = []
     thread = threading.Thread(target=lambda: seen.append(load(path).count()))
